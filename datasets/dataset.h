@@ -1,0 +1,75 @@
+/* Labelled samples addressed by index, never by cursor: the same index gives the same bytes in any order. */
+#ifndef REMATCH_DATASET_H
+#define REMATCH_DATASET_H
+
+#include "field.h"
+#include "hash.h"
+#include "region.h"
+#include "shape.h"
+
+enum split { SPLIT_TRAIN, SPLIT_TEST, SPLITS };
+enum normalize { NORMALIZE_NONE, NORMALIZE_UNIT, NORMALIZE_STANDARD };
+
+/* Everything any data set lets YAML set (`data:`). */
+struct dataset_settings {
+    struct field_list shape; /* ones, synthetic: H, W, C, or one number */
+    int64_t classes;         /* ones, synthetic */
+    int64_t samples;         /* synthetic: per split */
+    const char *path;        /* folder of the files; unset: searched, see dataset_open */
+    int64_t resize;          /* images: side after bilinear resize, 0: as they are */
+    int normalize;           /* enum normalize: pixels as 0..255, 0..1, or per-channel mean 0 and deviation 1 with the
+                                data set's published constants */
+    bool shuffle;
+};
+
+/* A file that was read, for the result file. */
+struct dataset_file {
+    const char *path;
+    uint64_t bytes;
+    char sha256[65];
+};
+
+struct dataset {
+    const struct dataset_kind *kind;
+    struct dataset_settings settings;
+    struct region *region;
+    uint64_t seed;
+    struct shape shape; /* of a sample as delivered */
+    int64_t classes;
+    int64_t count[SPLITS]; /* samples found */
+    bool synthetic;        /* made, not read */
+    int files;
+    struct dataset_file *file;
+    struct digest digest; /* of all the files read, or of the generator's first samples */
+    void *state;
+};
+
+struct dataset_kind {
+    const char *name;
+    const struct field *fields;
+    bool sized; /* has a fixed number of samples; else any index is valid in TRAIN */
+    enum status (*open)(struct dataset *dataset);
+    /* Sample index of split into x (shape_elements floats, H W C order) and *label. */
+    enum status (*sample)(struct dataset *dataset, enum split split, int64_t index, float *x, int32_t *label);
+    void (*close)(struct dataset *dataset);
+};
+
+const struct dataset_kind *dataset_find(const char *name);
+extern const struct dataset_kind *const dataset_table[];
+
+/* Finds and checks the files: settings.path, else $REMATCH_DATA/NAME, $REMATCH_DATA, data/NAME, data,
+ * /usr/share/datasets/NAME. ST_MISSING: not there; the message says where to get it and where to put it. ST_FAILED:
+ * there but not what it should be; the message names file, offset and what was expected. */
+enum status dataset_open(const char *name, const struct dataset_settings *settings, uint64_t seed,
+                         struct dataset **dataset);
+void dataset_close(struct dataset *dataset);
+
+/* batch samples starting at place first of the epoch's order into x and labels, on threads threads. */
+enum status dataset_batch(struct dataset *dataset, enum split split, const int64_t *indices, int64_t batch, float *x,
+                          int32_t *labels, int threads);
+
+/* The order of an epoch: order[i] is the sample at place i; the identity without shuffle, else Fisher-Yates on Philox
+ * (seed, SHUFFLE, epoch). order has count[split] entries. */
+void dataset_order(const struct dataset *dataset, enum split split, uint32_t epoch, int64_t *order);
+
+#endif

@@ -1,0 +1,57 @@
+/* The result file of one run: HDF5, schema rematch-run 1.0 (results/README.md). Written as ID.h5.part under SWMR and
+ * renamed at the end, so that a .h5 is always whole and a .part holds every committed step. */
+#ifndef REMATCH_RECORD_H
+#define REMATCH_RECORD_H
+
+#include "run.h"
+
+/* One step, as measured. */
+struct step_record {
+    uint32_t step;
+    float loss, metric; /* metric: accuracy on the batch */
+    uint64_t forward_ns, replay_ns, backward_ns, optimizer_ns, digest_ns, data_ns, total_ns;
+    uint64_t live_peak, rss; /* bytes */
+    struct digest gradients, parameters, state;
+    const struct digest *gradient, *parameter, *parameter_state; /* one a parameter, or NULL */
+    const size_t *live; /* bytes at each op, or NULL where memory is not recorded for this step */
+};
+
+struct eval_record {
+    uint32_t step; /* steps done before it */
+    float loss, accuracy;
+};
+
+/* What is known only at the end. */
+struct run_summary {
+    uint64_t high_water; /* VmHWM, bytes */
+    uint64_t start_rss;  /* VmRSS before the blocks were reserved */
+    uint64_t wall_ns, setup_ns;
+    uint64_t clock_ns[CLOCK_CLASSES];
+};
+
+struct record;
+
+/* Creates RESULTS/EXPERIMENT/ID.h5.part with its whole layout: spec, provenance, plan, empty step columns. variant:
+ * "baseline" or "variant". ST_FAILED: cannot be written (message names the path and why). */
+enum status record_create(const struct job *job, const char *variant, struct record **record);
+
+/* Run id: 16 hexadecimal digits; and the path the finished file has. */
+const char *record_id(const struct record *record);
+const char *record_path(const struct record *record);
+
+/* Before the first step, where record.state is set: what = "initial" or "final" parameters in logical order; and the
+ * batch of a step. */
+enum status record_parameters(struct record *record, const char *what, struct exec *exec);
+enum status record_batch(struct record *record, uint32_t step, const float *x, const int32_t *labels);
+
+enum status record_step(struct record *record, const struct step_record *step);
+enum status record_eval(struct record *record, const struct eval_record *eval);
+
+/* Writes the summary and status ("completed", "failed: ...", "interrupted"); a completed file is renamed to ID.h5.
+ * Frees record. */
+enum status record_finish(struct record *record, const char *status, const struct run_summary *summary);
+
+/* After a write failed: leaves the .part as it is, readable, and frees nothing. */
+void record_abandon(struct record *record);
+
+#endif

@@ -1,0 +1,78 @@
+/* An experiment as the user wrote it: a YAML file plus key=value overrides, resolved and checked. */
+#ifndef REMATCH_SPEC_H
+#define REMATCH_SPEC_H
+
+#include "backend.h"
+#include "dataset.h"
+#include "exec.h"
+#include "optim.h"
+#include "policy.h"
+
+enum expectation_what { EXPECT_PEAK_RATIO, EXPECT_LIVE_RATIO, EXPECT_TIME_RATIO, EXPECT_ACCURACY, EXPECT_LOSS };
+
+/* A figure of a source, with its tolerance; judged at the spec's own size, else only printed. */
+struct expectation {
+    int what;            /* enum expectation_what */
+    double below, above; /* NaN: not given */
+    const char *source;
+};
+
+/* One axis of a sweep: a key and the values it takes, as text. */
+struct sweep_axis {
+    const char *key;
+    struct field_list values;
+};
+
+struct spec {
+    struct region *region; /* owns everything */
+    const char *path;      /* the file; its text; the canonical YAML of everything resolved */
+    const char *text, *resolved;
+    int overrides;
+    const char *const *override; /* "steps: 100 -> 3", to be echoed and stored */
+    bool own_size;               /* nothing that changes the figures was overridden: expectations are judged */
+
+    const char *name, *title;
+    const char *model_path;             /* NULL: layers written in the spec itself */
+    int64_t batch, steps, epochs, seed; /* steps or epochs is 0 */
+    const struct dataset_kind *data;
+    struct dataset_settings data_settings;
+    const struct layer *loss;
+    const struct optimizer *optimizer;
+    struct optim_settings optim_settings;
+    const char *backend;
+    struct backend_options backend_options;
+    int relu_save; /* 0 output, 1 bits */
+    int rng;       /* enum rng_mode */
+    int memory;    /* enum memory_mode */
+    bool drop_dead;
+    const struct policy *policy;
+    struct policy_settings policy_settings;
+    int init;       /* enum init: default of every layer that does not say */
+    int check;      /* 0 none, 1 replay */
+    int fault_kind; /* enum fault_kind */
+    int64_t fault_step;
+    const char *fault_node;
+    bool record_state, record_digests;
+    struct field_list record_memory_steps;
+    int eval_split;      /* enum split */
+    int64_t eval_every;  /* epochs, or steps where steps are given; 0: never */
+    const char *results; /* folder */
+    int expectations;
+    struct expectation *expectation;
+    int axes;
+    struct sweep_axis *axis;
+
+    void *layers; /* the model's layer list, private to model.c */
+};
+
+/* Reads path, applies count overrides "key.path=value" and, where baseline is set, what makes it the baseline
+ * (policy store_all, no fault, then the file's baseline: block). All errors at once on stderr as file:line:col with the
+ * line, a caret and what was expected; then ST_SPEC. */
+enum status spec_load(const char *path, int count, const char *const *overrides, bool baseline, struct spec **spec);
+void spec_destroy(struct spec *spec);
+
+/* The graph the spec describes, for one batch of the opened data set's samples. ST_SPEC: layers that do not fit, told
+ * as above with the layer's file and line. */
+enum status model_build(struct spec *spec, const struct shape *input, int64_t classes, struct graph **graph);
+
+#endif

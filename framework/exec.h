@@ -1,0 +1,67 @@
+/* Runs a plan: one small loop, no allocation, no decisions. */
+#ifndef REMATCH_EXEC_H
+#define REMATCH_EXEC_H
+
+#include "plan.h"
+
+enum memory_mode {
+    MEMORY_PLANNED, /* the arena, at planned offsets */
+    MEMORY_DYNAMIC, /* every buffer from aligned_alloc at its birth and freed at its death, bytes counted */
+    MEMORY_POISON,  /* PLANNED, and every dying buffer is filled with signalling NaNs */
+};
+
+enum fault_kind { FAULT_NONE, FAULT_MASK_BIT, FAULT_SKIP_REPLAY, FAULT_STALE_READ };
+
+/* A deliberate error, to see that the proof catches it. */
+struct fault {
+    enum fault_kind kind;
+    int64_t step;
+    int node;
+};
+
+struct exec_options {
+    enum memory_mode memory;
+    enum rng_mode rng;
+    uint64_t seed;
+    bool check_replay; /* compare the digest of each replayed value with its first forward's */
+    struct fault fault;
+};
+
+/* Times of one step by what was done, in ns. */
+struct exec_times {
+    uint64_t forward, replay, backward;
+};
+
+struct exec;
+
+/* Reserves the static block and the arena (not in DYNAMIC), on the network's backend. ST_SPEC for a fault that the plan
+ * has no place for; ST_FAILED when memory cannot be had. The plan must outlive it. */
+enum status exec_create(const struct plan *plan, const struct exec_options *options, struct exec **exec);
+void exec_destroy(struct exec *exec);
+
+/* Static blocks, in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL), the batch and
+ * the labels. */
+float *exec_parameter(struct exec *exec, int parameter);
+float *exec_gradient(struct exec *exec, int parameter);
+float *exec_state(struct exec *exec, int parameter);
+void *exec_batch(struct exec *exec);
+int32_t *exec_labels(struct exec *exec);
+
+/* Another plan (an evaluation) over the same network, run in exec's memory: its arena must not be larger. */
+enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t step, float loss[2]);
+
+/* One forward and backward of the plan on the batch in place; loss[0] the loss, loss[1] the number of correct
+ * predictions. ST_FAILED: out of memory, or check_replay found a difference (message names step and node). */
+enum status exec_step(struct exec *exec, uint32_t step, float loss[2]);
+
+/* Of the last step: times; the largest live bytes, as counted by the allocator in DYNAMIC, else as planned; and live
+ * bytes at each op (plan->lowered.ops of them), which in DYNAMIC are measured. */
+const struct exec_times *exec_times(const struct exec *exec);
+size_t exec_live_peak(const struct exec *exec);
+const size_t *exec_live(const struct exec *exec);
+
+/* After a step whose loss was not finite: runs the same step's forward again, looking at every value, and returns the
+ * first node that wrote one that is not finite, -1: none. */
+int exec_find_not_finite(struct exec *exec, uint32_t step);
+
+#endif

@@ -1,0 +1,118 @@
+/* What a layer is (its definition) and what a kernel does for it (its implementation).
+ *
+ * A definition says what YAML may set, the output shape, the parameters and the arithmetic; it comes with a reference
+ * kernel in plain C. A backend overlays rows with kernels of its own. Kernels are pure functions of their arguments: no
+ * allocation, no hidden state, no randomness of their own. Parameter gradients accumulate (args.accumulate) or are
+ * assigned; activation gradients are always assigned. */
+#ifndef REMATCH_LAYER_H
+#define REMATCH_LAYER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "field.h"
+#include "rng.h"
+#include "shape.h"
+#include "status.h"
+
+enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 2 };
+enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
+
+/* Everything any layer lets YAML set; a layer's fields say which members are its own. */
+struct settings {
+    int64_t channels; /* conv: output channels */
+    int64_t units;    /* linear: output width */
+    int64_t kernel, stride, padding;
+    int activation; /* enum activation */
+    int init;       /* enum init, of the weights; biases start at zero */
+    bool bias;
+    double rate; /* dropout: probability that an element is dropped */
+};
+
+/* A parameter as its layer defines it; sizes and digests of parameters are in this logical order. */
+struct parameter_definition {
+    const char *name; /* "weight", "bias" */
+    struct shape shape;
+    enum init init;
+    int64_t fan_in, fan_out;
+};
+
+/* Floating-point operations of one sample, a multiply-add counted as two. */
+struct flops {
+    double forward, backward_params, backward_input;
+};
+
+struct layer {
+    const char *name; /* as in YAML */
+    int inputs;
+    bool loss;   /* ends the graph: reads labels, writes {loss, correct predictions} */
+    bool random; /* draws numbers in forward */
+    const struct field *fields;
+    /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
+     * expected, without naming the node. */
+    enum status (*infer)(const struct settings *settings, const struct shape *inputs, struct shape *output);
+    /* Fills definitions and returns their number; NULL: none. */
+    int (*parameters)(const struct settings *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
+    struct flops (*flops)(const struct settings *settings, const struct shape *input, const struct shape *output);
+    const struct kernel *reference;
+};
+
+/* Which half of a backward: the gradient of the parameters, or that of the inputs. */
+enum part { PART_PARAMS = 1, PART_INPUT = 2 };
+enum { PART_INDEX_PARAMS = 0, PART_INDEX_INPUT = 1 };
+
+/* What a part of a backward reads besides dy and the parameters. */
+enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4 };
+
+/* What a prepared kernel needs and allows: all that planning knows of it. */
+struct footprint {
+    size_t saved;               /* bytes of the saved set, 0: none */
+    size_t forward_scratch;     /* bytes needed within a forward */
+    size_t backward_scratch[2]; /* by part index; an unsplit kernel uses the larger */
+    unsigned reads[2];          /* enum reads, by part index; an unsplit kernel reads the union */
+    bool split;                 /* PARAMS and INPUT may be two ops, PARAMS first */
+    bool y_over_x;              /* forward may write y over x[0], where the bytes are equal */
+    bool dx_over_dy;            /* INPUT may write dx[0] over dy, where the bytes are equal */
+    bool writes_dy;             /* the first part run writes in place on dy (a fused activation's derivative), and the
+                                   second reads what it wrote */
+    bool passes_gradient;       /* backward is the identity for every input: no op at all, dx is dy */
+    const char *implementation; /* for plans and result files, e.g. "jit:avx512_core winograd, chunk 8" */
+};
+
+struct kernel_args {
+    const void *x[NODE_INPUTS_MAX]; /* forward; backward where READS_X */
+    void *y;                        /* forward: written; backward: read where READS_Y */
+    void *dx[NODE_INPUTS_MAX];      /* INPUT: written; NULL where no gradient is wanted */
+    void *dy;
+    void *saved;   /* forward: written where save; backward: read where READS_SAVED */
+    void *scratch; /* as many bytes as the footprint says, undefined before and after */
+    const float *parameters[NODE_PARAMETERS_MAX];
+    float *gradients[NODE_PARAMETERS_MAX];
+    const int32_t *labels; /* a loss: one a sample */
+    struct draw draw;
+    bool save;       /* forward: write the saved set */
+    bool accumulate; /* PARAMS: += instead of = */
+};
+
+struct backend;
+struct graph;
+struct node;
+
+/* One implementation of a layer. All pointers may be NULL but prepare and forward. */
+struct kernel {
+    bool deterministic; /* equal arguments give equal bits */
+    /* Chooses the implementation for this node and says what it needs; *state is handed to the passes. */
+    enum status (*prepare)(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state);
+    enum status (*forward)(void *state, const struct kernel_args *args);
+    enum status (*backward)(void *state, const struct kernel_args *args, unsigned parts); /* enum part, or'ed */
+    void (*release)(void *state);
+};
+
+/* The definition called name, or NULL; and the table itself, ended by NULL, in the order of layers.def. */
+const struct layer *layer_find(const char *name);
+extern const struct layer *const layer_table[];
+
+#endif

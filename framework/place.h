@@ -1,0 +1,11 @@
+/* Static placement: a pure function from lifetimes and sizes to offsets. */
+#ifndef REMATCH_PLACE_H
+#define REMATCH_PLACE_H
+
+#include "lower.h"
+
+/* Sets every buffer's offset so that buffers alive at the same op never overlap; *arena_bytes is the extent. Several
+ * orders are tried and the smallest kept (first fit within each). Sizes must be multiples of ALIGNMENT. */
+enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes);
+
+#endif

@@ -1,0 +1,53 @@
+/* The plan: printable data that says everything about a training step before it runs. */
+#ifndef REMATCH_PLAN_H
+#define REMATCH_PLAN_H
+
+#include "hash.h"
+#include "lower.h"
+
+/* Static memory by category: parameters, their gradients, optimiser state, running state, the batch. */
+enum static_category { STATIC_PARAMETERS, STATIC_GRADIENTS, STATIC_OPTIMIZER, STATIC_STATE, STATIC_INPUTS, STATICS };
+extern const char *const static_names[STATICS];
+
+struct plan {
+    struct region *region; /* owns everything below */
+    const struct network *network;
+    struct lowered lowered;
+    char *word;
+    size_t *live;        /* live arena bytes while each op runs */
+    int peak_op;         /* the first op at which live is largest */
+    size_t live_peak;    /* live[peak_op] */
+    size_t live_forward; /* live bytes between the last first forward and the first backward: what a sampler that
+                            looks after the forward sees */
+    size_t live_end;     /* the same after the last op: what one that looks after the gradients sees */
+    size_t peak_by_category[CATEGORIES];
+    size_t arena_bytes;
+    size_t static_bytes[STATICS];
+    double forward_flops, backward_flops, replay_flops;
+    double time_factor; /* (forward + backward + replay) / (forward + backward) */
+    int replays;
+    struct digest hash; /* of ops, buffers and offsets */
+};
+
+struct plan_options {
+    struct lower_options lower;
+    int state_per_parameter; /* optimiser state, in copies of the parameters */
+    bool forward_only;       /* an evaluation: the word has no B */
+};
+
+/* Checks the word, lowers, places. Errors: those of word_check, and ST_FAILED for memory. */
+enum status plan_build(const struct network *network, const struct word *word, const struct plan_options *options,
+                       struct plan **plan);
+void plan_destroy(struct plan *plan);
+
+/* Sum of the static categories; and with the arena: the peak. */
+size_t plan_static(const struct plan *plan);
+size_t plan_peak(const struct plan *plan);
+
+/* "B conv1_2 params" into text (at least 128 bytes): an op as people read it; returns text. */
+char *plan_op_text(const struct plan *plan, int op, char *text);
+
+/* "conv1_1.y": what a buffer holds; returns text (at least 128 bytes). */
+char *plan_buffer_text(const struct plan *plan, int buffer, char *text);
+
+#endif
