@@ -21,6 +21,35 @@ struct policy {
                         struct word *word);
 };
 
+/* What the simple policies share. Emits one forward of everything, then from the last segment to the first its
+ * backward, with a replay (chain_replay) where replay[s]. */
+enum status policy_segments_emit(const struct network *network, const struct range *segment, const bool *replay,
+                                 int segments, bool keep_saved, struct word *word);
+
+/* The units divided into segments of floor(units / segments) each, the rest to the last, which is kept where
+ * settings->keep_last; 0 segments keep everything. ST_SPEC: more segments than units. */
+enum status policy_uniform_emit(const struct network *network, int64_t segments, const struct policy_settings *settings,
+                                struct region *region, struct word *word);
+
+/* Rows that those policies let YAML set. */
+extern const char *const policy_unit_names[];
+#define POLICY_FIELD_UNIT                                                                                              \
+    {                                                                                                                  \
+        "unit", FIELD_CHOICE, offsetof(struct policy_settings, unit), 0, 0, "auto", policy_unit_names,                 \
+            "what is counted: groups of the model file, found stages, or groups where the model has any"               \
+    }
+#define POLICY_FIELD_KEEP_SAVED                                                                                        \
+    {                                                                                                                  \
+        "keep_saved", FIELD_BOOL, offsetof(struct policy_settings, keep_saved), 0, 0, "true", NULL,                    \
+            "a replay leaves out nodes whose output nobody needs and keeps their small saved sets; false is torch's "  \
+            "way"                                                                                                      \
+    }
+#define POLICY_FIELD_KEEP_LAST                                                                                         \
+    {                                                                                                                  \
+        "keep_last", FIELD_BOOL, offsetof(struct policy_settings, keep_last), 0, 0, "true", NULL,                      \
+            "the last segment is stored, not replayed, as torch does"                                                  \
+    }
+
 /* The policy called name, or NULL; and the table, ended by NULL, in the order of policies.def. */
 const struct policy *policy_find(const char *name);
 extern const struct policy *const policy_table[];

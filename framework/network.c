@@ -1,0 +1,66 @@
+#include "network.h"
+
+#include <stdlib.h>
+
+static enum status prepare_node(struct network *network, struct node *node)
+{
+    struct backend *backend = network->backend;
+    struct binding *b = &network->binding[node->index];
+    b->kernel = backend->kind->kernel(node->layer);
+    if (!b->kernel)
+        return fail(ST_SPEC, "layer '%s': backend '%s' has no kernel for %s", node->name, backend->kind->name,
+                    node->layer->name);
+    enum status status = b->kernel->prepare(backend, network->graph, node, &b->footprint, &b->state);
+    if (status != ST_OK) return fail(status, "layer '%s': %s", node->name, status_message());
+    if (!b->footprint.implementation) b->footprint.implementation = backend->kind->name;
+    return ST_OK;
+}
+
+enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network)
+{
+    *network = NULL;
+    TRY(backend->kind->arrange(backend, graph));
+    struct network *n = region_array(graph->region, 1, sizeof *n);
+    if (!n) return ST_FAILED;
+    n->graph = graph;
+    n->backend = backend;
+    TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
+    for (int i = 0; i < graph->nodes; i++) {
+        enum status status = prepare_node(n, &graph->node[i]);
+        if (status == ST_OK) continue;
+        network_destroy(n);
+        return status;
+    }
+    *network = n;
+    return ST_OK;
+}
+
+void network_destroy(struct network *network)
+{
+    if (!network) return;
+    for (int i = 0; i < network->graph->nodes; i++) {
+        struct binding *b = &network->binding[i];
+        if (b->kernel && b->kernel->release && b->state) b->kernel->release(b->state);
+        b->state = NULL;
+    }
+}
+
+unsigned network_parts(const struct network *network, int node)
+{
+    const struct graph *graph = network->graph;
+    const struct node *n = &graph->node[node];
+    unsigned parts = n->parameters ? PART_PARAMS : 0;
+    for (int k = 0; k < n->layer->inputs; k++)
+        if (graph->value[n->inputs[k]].wants_gradient && !network->binding[node].footprint.passes_gradient)
+            parts |= PART_INPUT;
+    return parts;
+}
+
+unsigned network_reads(const struct network *network, int node)
+{
+    const struct footprint *f = &network->binding[node].footprint;
+    unsigned parts = network_parts(network, node), reads = 0;
+    if (parts & PART_PARAMS) reads |= f->reads[PART_INDEX_PARAMS];
+    if (parts & PART_INPUT) reads |= f->reads[PART_INDEX_INPUT];
+    return reads;
+}
