@@ -1,4 +1,5 @@
 /* What a person decides: the named groups are replayed, everything else is stored; or a word, read from a file. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ enum { WORD_FILE_MAX = 1 << 24 };
 static enum status read_word(const char *path, struct region *region, struct word *word)
 {
     FILE *file = fopen(path, "rb");
-    if (!file) return fail(ST_SPEC, "policy.word: cannot open '%s': %m", path);
+    if (!file) return fail(ST_SPEC, "policy.word: cannot open '%s': %s", path, strerror(errno));
     char *text = region_array(region, WORD_FILE_MAX, 1);
     size_t length = text ? fread(text, 1, WORD_FILE_MAX, file) : 0;
     fclose(file);

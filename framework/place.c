@@ -1,0 +1,143 @@
+/* First fit in several orders. Within one order a buffer goes to the lowest offset at which it overlaps none of the
+ * placed buffers that are alive with it; or, two-ended, long-lived ones grow up from the bottom and short-lived ones
+ * are put above them first. Choosing the order is all the wit there is; the smallest extent wins. */
+#include "place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A buffer as the orders see it. */
+struct item {
+    struct buffer *buffer;
+    size_t bytes;
+    int birth, death;
+    size_t offset;
+};
+
+static int ascending(int a, int b) { return (a > b) - (a < b); }
+static int descending_bytes(const struct item *a, const struct item *b)
+{
+    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
+}
+static int length(const struct item *a) { return a->death - a->birth; }
+
+/* Ties end with birth and death, so that every order is total up to interchangeable buffers. */
+static int by_bytes(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+    int order = descending_bytes(a, b);
+    if (!order) order = ascending(a->birth, b->birth);
+    return order ? order : ascending(b->death, a->death);
+}
+
+static int by_birth(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+    int order = ascending(a->birth, b->birth);
+    if (!order) order = ascending(b->death, a->death);
+    return order ? order : descending_bytes(a, b);
+}
+
+static int by_death(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+    int order = ascending(b->death, a->death);
+    if (!order) order = ascending(a->birth, b->birth);
+    return order ? order : descending_bytes(a, b);
+}
+
+static int by_lifetime(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+    int order = ascending(length(b), length(a));
+    return order ? order : by_bytes(x, y);
+}
+
+static int by_area(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+    double one = (double)a->bytes * (length(a) + 1), two = (double)b->bytes * (length(b) + 1);
+    int order = (one < two) - (one > two);
+    return order ? order : by_birth(x, y);
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const struct item *a = *(struct item *const *)x, *b = *(struct item *const *)y;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* Places items in their order; returns the extent. fit: best takes the tightest gap, else the lowest. neighbour: room
+ * for count pointers. */
+static size_t fit(struct item *item, size_t count, bool best, struct item **neighbour)
+{
+    size_t extent = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t neighbours = 0;
+        for (size_t j = 0; j < i; j++)
+            if (item[j].birth <= item[i].death && item[i].birth <= item[j].death) neighbour[neighbours++] = &item[j];
+        qsort(neighbour, neighbours, sizeof *neighbour, by_offset);
+        size_t at = 0, chosen = SIZE_MAX, slack = SIZE_MAX;
+        for (size_t j = 0; j < neighbours; j++) {
+            if (neighbour[j]->offset >= at + item[i].bytes) {
+                size_t left = neighbour[j]->offset - at - item[i].bytes;
+                if (left < slack) chosen = at, slack = left;
+                if (!best) break;
+            }
+            size_t end = neighbour[j]->offset + neighbour[j]->bytes;
+            if (end > at) at = end;
+        }
+        item[i].offset = chosen == SIZE_MAX ? at : chosen;
+        if (item[i].offset + item[i].bytes > extent) extent = item[i].offset + item[i].bytes;
+    }
+    return extent;
+}
+
+static const struct {
+    int (*order)(const void *, const void *);
+    bool best;
+} trials[] = {{by_bytes, false}, {by_bytes, true},  {by_area, false}, {by_area, true},      {by_birth, false},
+              {by_birth, true},  {by_death, false}, {by_death, true}, {by_lifetime, false}, {by_lifetime, true}};
+
+static size_t live_peak(const struct buffer *buffer, int buffers, int ops, size_t *live)
+{
+    size_t peak = 0;
+    memset(live, 0, (size_t)ops * sizeof *live);
+    for (int i = 0; i < buffers; i++)
+        for (int op = buffer[i].birth; op <= buffer[i].death; op++) {
+            live[op] += buffer[i].bytes;
+            if (live[op] > peak) peak = live[op];
+        }
+    return peak;
+}
+
+enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
+{
+    *arena_bytes = 0;
+    if (!buffers) return ST_OK;
+    int ops = 0;
+    for (int i = 0; i < buffers; i++)
+        if (buffer[i].death >= ops) ops = buffer[i].death + 1;
+    size_t count = (size_t)buffers;
+    struct item *item = calloc(count, sizeof *item);
+    struct item **neighbour = calloc(count, sizeof *neighbour);
+    size_t *live = calloc((size_t)ops, sizeof *live);
+    enum status status =
+        item && neighbour && live ? ST_OK : fail(ST_FAILED, "out of memory for placing %d buffers", buffers);
+    if (status == ST_OK) {
+        size_t floor = live_peak(buffer, buffers, ops, live);
+        for (size_t t = 0; t < sizeof trials / sizeof *trials && *arena_bytes != floor; t++) {
+            for (size_t i = 0; i < count; i++)
+                item[i] = (struct item){&buffer[i], buffer[i].bytes, buffer[i].birth, buffer[i].death, 0};
+            qsort(item, count, sizeof *item, trials[t].order);
+            size_t extent = fit(item, count, trials[t].best, neighbour);
+            if (*arena_bytes && extent >= *arena_bytes) continue;
+            *arena_bytes = extent;
+            for (size_t i = 0; i < count; i++) item[i].buffer->offset = item[i].offset;
+        }
+    }
+    free(item);
+    free(neighbour);
+    free(live);
+    return status;
+}
