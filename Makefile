@@ -1,36 +1,135 @@
-# make | make deps | make test | make check | make bench | make exp-NAME [ARGS="steps=1"] | make exp-list
+# make               builds build/rematch; what is missing is installed first
+# make deps          installs what building and testing need, or prints the one command to type
+# make test          [FILTER='lower/*']
+# make check         format, layering, lone headers, sizes, static analysis
+# make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"]; make exp-list says which there are
+# make bench         ours beside PyTorch's [ARGS=...]
+# make format        lays out every C file; make clean removes build/
+# With any of them: VARIANT=release|debug|san MARCH=native|x86-64-v3|... BUILD=folder DEPS=no (take what is there).
+
 VARIANT ?= release
 MARCH ?= native
-BUILD := build/$(VARIANT)
+BUILD ?= build/$(VARIANT)
+CUDA ?= /usr/local/cuda
 CC := gcc
-PKGS := yaml-0.1 hdf5 libxxhash jansson zlib
-INCLUDES := -Iframework -Ikernels -Idatasets -Iexperiments/harness
-WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
-OPT_release := -O3 -march=$(MARCH)
-OPT_debug := -O0 -g -march=$(MARCH)
-OPT_san := -O1 -g -march=$(MARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-CFLAGS := -std=c11 -D_GNU_SOURCE $(OPT_$(VARIANT)) -ffp-contract=off -fopenmp $(WARN) $(INCLUDES) $(shell pkg-config --cflags $(PKGS))
-LDLIBS := -ldnnl -lhdf5_hl $(shell pkg-config --libs $(PKGS)) -lm
-SOURCES := $(wildcard framework/*.c framework/*/*.c kernels/ref/*.c kernels/cpu/*.c datasets/*.c experiments/harness/*.c)
-OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
-LIBRARY := $(filter-out $(BUILD)/experiments/harness/main.o,$(OBJECTS))
+NVCC := $(CUDA)/bin/nvcc
+MAKEFLAGS += --no-builtin-rules -j$(shell nproc)
+
+all:
+
+# What the machine has. A fresh machine has none of it: make remakes this file (installing), then starts over.
+PACKAGES := yaml-0.1 hdf5 libxxhash jansson zlib libmd
+ifneq ($(filter-out clean deps exp-list,$(or $(MAKECMDGOALS),all)),)
+include $(BUILD)/deps.mk
+endif
+$(BUILD)/deps.mk: scripts/deps.sh Makefile
+	@mkdir -p $(@D)
+	@[ "$(DEPS)" = no ] || scripts/deps.sh build
+	@{ echo "PACKAGE_CFLAGS := $$(pkg-config --cflags $(PACKAGES))"; \
+	   echo "PACKAGE_LIBS := $$(pkg-config --libs $(PACKAGES))"; \
+	   echo "DNNL := $$(echo '#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)"; } >$@
+CUDNN := $(and $(wildcard $(NVCC)),$(wildcard $(CUDA)/include/cudnn.h /usr/include/cudnn.h))
+
+# A backend is a folder of kernels/ and a row of backends.def; a new file in any folder needs no edit here.
+BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDNN),$(and $(wildcard kernels/cuda/*.c),cuda))
+SOURCES := $(wildcard framework/*.c framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c experiments/harness/*.c)
+KERNELS_CU := $(if $(filter cuda,$(BACKENDS)),$(wildcard kernels/cuda/*.cu))
 TESTS := $(wildcard tests/*.c)
+OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS_CU:%.cu=$(BUILD)/%.o)
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+OPTIMIZE_release := -O3
+OPTIMIZE_debug := -O0 -g
+OPTIMIZE_san := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+OPTIMIZE := $(or $(OPTIMIZE_$(VARIANT)),$(error VARIANT=$(VARIANT): expected release, debug or san))
+INCLUDES := $(addprefix -I,$(BUILD) framework kernels datasets experiments/harness $(if $(KERNELS_CU),$(CUDA)/include))
+flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fopenmp
+CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(PACKAGE_CFLAGS)
+LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl $(PACKAGE_LIBS) $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcudart) -lm
+WERROR := $(if $(filter true,$(CI)),-Werror)
 
 all: $(BUILD)/rematch
-	@ln -sf $(VARIANT)/rematch build/rematch
+	@[ $(BUILD) != build/$(VARIANT) ] || ln -sfn $(VARIANT)/rematch build/rematch
 
-$(BUILD)/rematch: $(OBJECTS)
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS)
+$(BUILD)/rematch: $(OBJECTS) $(BUILD)/sources
+	@echo "link $@"
+	@$(CC) $(flags) -o $@ $(OBJECTS) $(LDLIBS)
 
-$(BUILD)/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/suite: $(TESTS:%.c=$(BUILD)/%.o) $(OBJECTS) $(BUILD)/sources
+	@echo "link $@"
+	@$(CC) $(flags) -o $@ $(filter-out %/main.o,$(filter %.o,$^)) $(LDLIBS) -lcriterion
 
-$(BUILD)/suite: $(TESTS:%.c=$(BUILD)/%.o) $(LIBRARY)
-	$(CC) $(CFLAGS) -o $@ $^ $(LDLIBS) -lcriterion
+$(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
+	@mkdir -p $(@D); echo "cc $<"
+	@$(CC) $(CFLAGS) $(WERROR) -MMD -MP -c -o $@ $<
 
+$(BUILD)/%.o: %.cu $(BUILD)/flags
+	@mkdir -p $(@D); echo "nvcc $<"
+	@$(NVCC) -O3 --fmad=false $(INCLUDES) -MMD -MP -c -o $@ $<
+
+# Made anew each time, touched only when what they say changes.
+$(BUILD)/flags $(BUILD)/sources $(BUILD)/backends.def $(BUILD)/build.h: ALWAYS
+	@$(text_$(@F)) >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+text_flags = echo '$(CFLAGS)'
+text_sources = echo '$(OBJECTS) $(TESTS)'
+text_backends.def = printf 'BACKEND(%s)\n' $(BACKENDS)
+text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(flags)' BACKENDS '$(strip $(BACKENDS))' \
+    COMMIT "$$(git rev-parse HEAD 2>/dev/null || echo unknown)" DIRTY "$$(git diff HEAD 2>/dev/null | sha1sum | sed \
+    's/^da39a3ee5e6b4b0d3255bfef95601890afd80709//; s/ .*//')"
+
+# ---- Tests: one binary; every test is a process of its own, as many at once as there are cores.
+FILTER ?= *
+LIMIT ?= 1200
+$(TESTS:%.c=$(BUILD)/%.o): | $(BUILD)/has-test
 test: all $(BUILD)/suite
-	$(BUILD)/suite
+	@rm -f $(BUILD)/san.log*; \
+	export REMATCH_BIN=$(abspath $(BUILD))/rematch OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive \
+	    ASAN_OPTIONS=log_path=$(abspath $(BUILD))/san.log UBSAN_OPTIONS=print_stacktrace=1; \
+	timeout $(LIMIT) $(BUILD)/suite --filter '$(FILTER)'; status=$$?; \
+	[ $$status != 124 ] || echo "the suite did not end within $(LIMIT) s"; \
+	! cat $(BUILD)/san.log* 2>/dev/null && exit $$status
+
+# ---- Experiments and the benchmark.
+exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
+	$(BUILD)/rematch run $< $(ARGS)
+exp-list:
+	@awk '/^name:/ {name = $$2} /^title:/ {sub(/^title: */, ""); printf "make exp-%-24s %s\n", name, $$0}' experiments/*.yaml
+bench: all $(BUILD)/has-bench
+	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 bench/bench.py $(ARGS)
+
+# ---- Dependencies by group (scripts/deps.sh): $(BUILD)/has-GROUP is a stamp.
+deps:
+	scripts/deps.sh build test
+$(BUILD)/has-%: scripts/deps.sh
+	@mkdir -p $(@D)
+	@[ "$(DEPS)" = no ] || scripts/deps.sh $*
+	@touch $@
+
+# ---- Checks. Analysis is by file and remembered: only what changed since the last check is looked at again.
+C_FILES := $(wildcard framework/*.[ch] framework/*/*.[ch] kernels/*/*.[ch] datasets/*.[ch] experiments/harness/*.[ch] tests/*.[ch])
+DEFS := $(wildcard framework/*.def datasets/*.def)
+check: check-format check-layering $(C_FILES:%=$(BUILD)/check/%)
+check-format: $(BUILD)/has-check
+	@clang-format --dry-run -Werror $(C_FILES)
+check-layering:
+	@awk -f tests/layering.awk $(C_FILES) $(DEFS)
+$(BUILD)/check/%.h: %.h $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def $(BUILD)/has-check
+	@mkdir -p $(@D)
+	@$(CC) $(CFLAGS) -Werror -MMD -MP -MT $@ -MF $@.d -fsyntax-only -include $< -x c /dev/null
+	@touch $@
+$(BUILD)/check/%.c: %.c $(BUILD)/%.o .clang-tidy | $(BUILD)/has-check
+	@mkdir -p $(@D)
+	@echo "analyse $<"
+	@clang-tidy --quiet $< -- $(filter-out -march=%,$(CFLAGS))
+	@cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr --std=c11 $(INCLUDES) $<
+	@touch $@
+
+format: $(BUILD)/has-check
+	clang-format -i $(C_FILES)
+clean:
+	rm -rf build
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all test
+ALWAYS:
+.PHONY: all deps test check check-format check-layering bench exp-list format clean ALWAYS
+.SECONDARY:

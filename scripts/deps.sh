@@ -1,0 +1,68 @@
+#!/bin/sh
+# Finds what is missing for the named groups (build, test, check, bench, exp-NAME) and installs it by apt-get where that
+# is allowed; otherwise prints the one command to type and exits 77. Says nothing and exits 0 where nothing is missing.
+#
+#   scripts/deps.sh [GROUP...]      default: build test
+set -u
+
+# group        what shows that it is there              Debian package
+table='
+build          command:gcc                              build-essential
+build          command:pkg-config                       pkg-config
+build          pkg-config:yaml-0.1                      libyaml-dev
+build          pkg-config:hdf5                          libhdf5-dev
+build          pkg-config:libxxhash                     libxxhash-dev
+build          pkg-config:jansson                       libjansson-dev
+build          pkg-config:zlib                          zlib1g-dev
+build          pkg-config:libmd                         libmd-dev
+build          header:dnnl.h                            libdnnl-dev
+test           pkg-config:criterion                     libcriterion-dev
+test           command:h5dump                           hdf5-tools
+check          command:clang-format                     clang-format
+check          command:clang-tidy                       clang-tidy
+check          command:cppcheck                         cppcheck
+bench          module:torch                             python3-torch
+bench          module:h5py                              python3-h5py
+exp-fashion-cnn file:/usr/share/datasets/fashion-mnist  dataset-fashion-mnist
+'
+
+present() {
+    case $1 in
+    command:*) command -v "${1#*:}" ;;
+    pkg-config:*) pkg-config --exists "${1#*:}" ;;
+    header:*) echo "#include <${1#*:}>" | "${CC:-gcc}" -E - ;;
+    module:*) /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(not u.find_spec('${1#*:}'))" ;;
+    file:*) test -e "${1#*:}" ;;
+    esac >/dev/null 2>&1
+}
+
+missing() {
+    for group in "$@"; do
+        echo "$table" | while read -r row probe package; do
+            [ "$row" != "$group" ] || present "$probe" || echo "$package"
+        done
+    done | sort -u | tr '\n' ' '
+}
+
+[ $# -gt 0 ] || set -- build test
+packages=$(missing "$@")
+[ -n "$packages" ] || exit 0
+
+install="apt-get install -y --no-install-recommends ${packages% }"
+as=unknown
+if command -v apt-get >/dev/null; then
+    if [ "$(id -u)" = 0 ]; then
+        as=
+    elif sudo -n true 2>/dev/null; then
+        as='sudo -n'
+    fi
+fi
+if [ "$as" = unknown ]; then
+    printf 'missing: %s\nTo install it on Debian, type:\n    sudo %s\n' "$packages" "$install" >&2
+    exit 77
+fi
+echo "installing what is missing: $packages" >&2
+$as env DEBIAN_FRONTEND=noninteractive sh -c "apt-get update -q && $install -q" >&2 ||
+    { echo "apt-get failed; the command was: $install" >&2; exit 77; }
+left=$(missing "$@")
+[ -z "$left" ] || { echo "still missing after apt-get: $left" >&2; exit 77; }
