@@ -1,0 +1,173 @@
+/* Convolution (cross-correlation, as everywhere in this field) of an image with square kernels, zero padding, and an
+ * optional fused activation: {H, W, I} to {H', W', O}, H' = (H + 2 padding - kernel) / stride + 1. Weights are O I H W.
+ *
+ * The backward takes the activation's derivative in place on dy, once, in its first part. */
+#include "reference.h"
+
+#include <stdlib.h>
+
+static const struct field fields[] = {
+    {SETTING(channels), .type = FIELD_INT, .min = 1, .max = 1 << 24, .doc = "output channels"},
+    {SETTING(kernel), .type = FIELD_INT, .min = 1, .max = 1 << 16, .doc = "side of the square kernel"},
+    {SETTING(stride), .type = FIELD_INT, .min = 1, .max = 1 << 16, .preset = "1", .doc = "step of the kernel"},
+    {SETTING(padding), .type = FIELD_INT, .max = 1 << 16, .preset = "0",
+     .doc = "rows and columns of zeros on each side"},
+    {SETTING(activation), .type = FIELD_CHOICE, .preset = "none", .values = relu_words, .doc = "applied to the output"},
+    {SETTING(bias), .type = FIELD_BOOL, .preset = "true", .doc = "adds a constant to each channel"},
+    {SETTING(init), .type = FIELD_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
+    {.key = NULL}};
+
+static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+{
+    return window_infer(settings, settings->stride, &inputs[0], settings->channels, output);
+}
+
+static int parameters(const struct settings *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_PARAMETERS_MAX])
+{
+    const int64_t k = settings->kernel, in = input->dim[2], out = settings->channels;
+    definitions[0] = (struct parameter_definition){
+        "weight", {4, {out, in, k, k}}, (enum init)settings->init, in * k * k, out * k * k};
+    definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, in * k * k, out * k * k};
+    return settings->bias ? 2 : 1;
+}
+
+static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    double outputs = (double)shape_elements(output), window = (double)(settings->kernel * settings->kernel);
+    double all = 2 * outputs * window * (double)input->dim[2];
+    return (struct flops){all, all, all};
+}
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    (void)backend;
+    TRY(reference_state(graph, node, state));
+    *footprint = (struct footprint){
+        .reads = {READS_X, 0}, .split = true, .writes_dy = node->settings.activation != ACTIVATION_NONE};
+    activation_footprint(*state, PART_INDEX_PARAMS, footprint);
+    return ST_OK;
+}
+
+/* One filter {I, k, k} on one image at the window whose corner is (top, left). */
+static double filter_at(const struct reference *r, const float *filter, const float *image, int64_t top, int64_t left)
+{
+    const int64_t k = r->settings.kernel, height = r->x.dim[0], width = r->x.dim[1], channels = r->x.dim[2];
+    double sum = 0;
+    for (int64_t i = 0; i < channels; i++)
+        for (int64_t u = 0; u < k; u++)
+            for (int64_t v = 0; v < k; v++) {
+                int64_t h = top + u, w = left + v;
+                if (h < 0 || h >= height || w < 0 || w >= width) continue;
+                sum += (double)image[(h * width + w) * channels + i] * filter[(i * k + u) * k + v];
+            }
+    return sum;
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct reference *r = state;
+    const int64_t filter = r->x.dim[2] * r->settings.kernel * r->settings.kernel;
+    const int64_t stride = r->settings.stride, padding = r->settings.padding;
+    float *y = args->y;
+    for (int64_t n = 0; n < r->batch; n++) {
+        const float *image = (const float *)args->x[0] + n * r->x_elements;
+        for (int64_t h = 0; h < r->y.dim[0]; h++)
+            for (int64_t w = 0; w < r->y.dim[1]; w++)
+                for (int64_t o = 0; o < r->y.dim[2]; o++) {
+                    double bias = r->settings.bias ? args->parameters[1][o] : 0;
+                    const float *weight = args->parameters[0] + o * filter;
+                    *y++ = (float)(bias + filter_at(r, weight, image, h * stride - padding, w * stride - padding));
+                }
+    }
+    activate(r, args->y, args->save ? args->saved : NULL);
+    return ST_OK;
+}
+
+/* The gradient of one weight: of channel o, input channel i, at (u, v) in the kernel. */
+static double weight_gradient(const struct reference *r, const float *x, const float *dy, int64_t o, int64_t i,
+                              int64_t u, int64_t v)
+{
+    double sum = 0;
+    for (int64_t n = 0; n < r->batch; n++)
+        for (int64_t p = 0; p < r->y.dim[0]; p++)
+            for (int64_t q = 0; q < r->y.dim[1]; q++) {
+                int64_t h = p * r->settings.stride - r->settings.padding + u;
+                int64_t w = q * r->settings.stride - r->settings.padding + v;
+                if (h < 0 || h >= r->x.dim[0] || w < 0 || w >= r->x.dim[1]) continue;
+                sum += (double)dy[n * r->y_elements + (p * r->y.dim[1] + q) * r->y.dim[2] + o] *
+                       x[n * r->x_elements + (h * r->x.dim[1] + w) * r->x.dim[2] + i];
+            }
+    return sum;
+}
+
+static void backward_params(const struct reference *r, const struct kernel_args *args)
+{
+    const int64_t k = r->settings.kernel, outputs = r->y.dim[2];
+    float *dw = args->gradients[0];
+    for (int64_t o = 0; o < outputs; o++)
+        for (int64_t i = 0; i < r->x.dim[2]; i++)
+            for (int64_t u = 0; u < k; u++)
+                for (int64_t v = 0; v < k; v++)
+                    put_gradient(dw++, weight_gradient(r, args->x[0], args->dy, o, i, u, v), args->accumulate);
+    if (!r->settings.bias) return;
+    for (int64_t o = 0; o < outputs; o++) {
+        double sum = 0;
+        for (int64_t j = o; j < r->batch * r->y_elements; j += outputs) sum += ((const float *)args->dy)[j];
+        put_gradient(&args->gradients[1][o], sum, args->accumulate);
+    }
+}
+
+/* The gradient of one input element of one sample: what every window that covers it sends back. */
+static double input_gradient(const struct reference *r, const float *weight, const float *dy, int64_t h, int64_t w,
+                             int64_t i)
+{
+    const int64_t k = r->settings.kernel, stride = r->settings.stride, padding = r->settings.padding;
+    double sum = 0;
+    for (int64_t u = 0; u < k; u++)
+        for (int64_t v = 0; v < k; v++) {
+            int64_t p = h + padding - u, q = w + padding - v;
+            if (p < 0 || q < 0 || p % stride || q % stride) continue;
+            p /= stride, q /= stride;
+            if (p >= r->y.dim[0] || q >= r->y.dim[1]) continue;
+            for (int64_t o = 0; o < r->y.dim[2]; o++)
+                sum += (double)dy[(p * r->y.dim[1] + q) * r->y.dim[2] + o] *
+                       weight[((o * r->x.dim[2] + i) * k + u) * k + v];
+        }
+    return sum;
+}
+
+static void backward_input(const struct reference *r, const struct kernel_args *args)
+{
+    float *dx = args->dx[0];
+    for (int64_t n = 0; n < r->batch; n++) {
+        const float *dy = (const float *)args->dy + n * r->y_elements;
+        for (int64_t h = 0; h < r->x.dim[0]; h++)
+            for (int64_t w = 0; w < r->x.dim[1]; w++)
+                for (int64_t i = 0; i < r->x.dim[2]; i++)
+                    *dx++ = (float)input_gradient(r, args->parameters[0], dy, h, w, i);
+    }
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    const struct reference *r = state;
+    if (parts & PART_PARAMS) {
+        activation_derivative(r, args->y, args->saved, args->dy);
+        backward_params(r, args);
+    }
+    if (parts & PART_INPUT && args->dx[0]) backward_input(r, args);
+    return ST_OK;
+}
+
+static const struct kernel reference = {
+    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+
+const struct layer layer_conv = {.name = "conv",
+                                 .inputs = 1,
+                                 .fields = fields,
+                                 .infer = infer,
+                                 .parameters = parameters,
+                                 .flops = flops,
+                                 .reference = &reference};

@@ -1,0 +1,66 @@
+/* Inverted dropout: y = x / (1 - rate) where an element survives, else 0. Nothing is saved: the backward draws the same
+ * numbers again. */
+#include "reference.h"
+
+#include <stdlib.h>
+
+enum { PIECE = 4096 };
+
+static const struct field fields[] = {
+    {SETTING(rate), .type = FIELD_REAL, .max = 1 - 0x1p-20, .doc = "probability that an element is dropped"},
+    {.key = NULL}};
+
+static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    (void)settings, (void)output;
+    double all = (double)shape_elements(input);
+    return (struct flops){all, 0, all};
+}
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    (void)backend;
+    *footprint = (struct footprint){.y_over_x = true, .dx_over_dy = true};
+    return reference_state(graph, node, state);
+}
+
+static void drop(const struct reference *r, const struct draw *draw, const float *from, float *to)
+{
+    const float scale = (float)(1 / (1 - r->settings.rate));
+    uint8_t keep[PIECE];
+    for (int64_t n = 0; n < r->batch; n++)
+        for (int64_t first = 0; first < r->x_elements; first += PIECE) {
+            int64_t count = r->x_elements - first < PIECE ? r->x_elements - first : PIECE;
+            int64_t at = n * r->x_elements + first;
+            rng_keep(draw, r->settings.rate, r->x_elements, n, first, count, keep);
+            for (int64_t i = 0; i < count; i++) to[at + i] = keep[i] ? from[at + i] * scale : 0;
+        }
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    if (args->evaluate) {
+        copy_batch(state, args->y, args->x[0]);
+    } else {
+        drop(state, &args->draw, args->x[0], args->y);
+    }
+    return ST_OK;
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    if (parts & PART_INPUT && args->dx[0]) drop(state, &args->draw, args->dy, args->dx[0]);
+    return ST_OK;
+}
+
+static const struct kernel reference = {
+    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+
+const struct layer layer_dropout = {.name = "dropout",
+                                    .inputs = 1,
+                                    .random = true,
+                                    .fields = fields,
+                                    .infer = same_infer,
+                                    .flops = flops,
+                                    .reference = &reference};

@@ -1,0 +1,69 @@
+/* The mean of each channel over the whole image: {H, W, C} to {C}, ready for a linear layer. */
+#include "reference.h"
+
+#include <stdlib.h>
+
+static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+{
+    (void)settings;
+    char text[96];
+    if (inputs[0].rank != 3)
+        return fail(ST_SPEC, "expects an image (height x width x channels), its input is %s",
+                    shape_print(&inputs[0], text));
+    *output = (struct shape){1, {inputs[0].dim[2]}};
+    return ST_OK;
+}
+
+static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    (void)settings, (void)output;
+    double all = (double)shape_elements(input);
+    return (struct flops){all, 0, all};
+}
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    (void)backend;
+    *footprint = (struct footprint){0};
+    return reference_state(graph, node, state);
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct reference *r = state;
+    const int64_t places = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
+    float *y = args->y;
+    for (int64_t n = 0; n < r->batch; n++) {
+        const float *image = (const float *)args->x[0] + n * r->x_elements;
+        for (int64_t c = 0; c < channels; c++) {
+            double sum = 0;
+            for (int64_t i = 0; i < places; i++) sum += image[i * channels + c];
+            *y++ = (float)(sum / (double)places);
+        }
+    }
+    return ST_OK;
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    const struct reference *r = state;
+    const int64_t places = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
+    const float *dy = args->dy;
+    float *dx = args->dx[0];
+    if (!(parts & PART_INPUT) || !dx) return ST_OK;
+    for (int64_t n = 0; n < r->batch; n++)
+        for (int64_t i = 0; i < places; i++)
+            for (int64_t c = 0; c < channels; c++) *dx++ = (float)(dy[n * channels + c] / (double)places);
+    return ST_OK;
+}
+
+static const struct kernel reference = {
+    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+
+const struct layer layer_global_avg_pool = {.name = "global_avg_pool",
+                                            .inputs = 1,
+                                            .fields = no_fields,
+                                            .infer = infer,
+                                            .flops = flops,
+                                            .reference = &reference};

@@ -1,0 +1,120 @@
+/* y = W x + b with an optional fused activation: {D} to {units}. Weights are {units, D}.
+ *
+ * The backward takes the activation's derivative in place on dy, once, in its first part. */
+#include "reference.h"
+
+#include <stdlib.h>
+
+static const struct field fields[] = {
+    {SETTING(units), .type = FIELD_INT, .min = 1, .max = INT32_MAX, .doc = "output width"},
+    {SETTING(activation), .type = FIELD_CHOICE, .preset = "none", .values = activation_words,
+     .doc = "applied to the output"},
+    {SETTING(bias), .type = FIELD_BOOL, .preset = "true", .doc = "adds a constant to each output"},
+    {SETTING(init), .type = FIELD_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
+    {.key = NULL}};
+
+static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+{
+    char text[96];
+    if (inputs[0].rank != 1)
+        return fail(ST_SPEC, "expects a vector, its input is %s: put a flatten layer before it",
+                    shape_print(&inputs[0], text));
+    *output = (struct shape){1, {settings->units}};
+    return ST_OK;
+}
+
+static int parameters(const struct settings *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_PARAMETERS_MAX])
+{
+    const int64_t in = input->dim[0], out = settings->units;
+    definitions[0] = (struct parameter_definition){"weight", {2, {out, in}}, (enum init)settings->init, in, out};
+    definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, in, out};
+    return settings->bias ? 2 : 1;
+}
+
+static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    (void)output;
+    double all = 2 * (double)settings->units * (double)input->dim[0];
+    return (struct flops){all, all, all};
+}
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    (void)backend;
+    TRY(reference_state(graph, node, state));
+    *footprint = (struct footprint){
+        .reads = {READS_X, 0}, .split = true, .writes_dy = node->settings.activation != ACTIVATION_NONE};
+    activation_footprint(*state, PART_INDEX_PARAMS, footprint);
+    return ST_OK;
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct reference *r = state;
+    const int64_t in = r->x_elements, out = r->y_elements;
+    float *y = args->y;
+    for (int64_t n = 0; n < r->batch; n++) {
+        const float *x = (const float *)args->x[0] + n * in;
+        for (int64_t u = 0; u < out; u++) {
+            double sum = r->settings.bias ? args->parameters[1][u] : 0;
+            for (int64_t i = 0; i < in; i++) sum += (double)x[i] * args->parameters[0][u * in + i];
+            *y++ = (float)sum;
+        }
+    }
+    activate(r, args->y, args->save ? args->saved : NULL);
+    return ST_OK;
+}
+
+static void backward_params(const struct reference *r, const struct kernel_args *args)
+{
+    const int64_t in = r->x_elements, out = r->y_elements;
+    const float *x = args->x[0], *dy = args->dy;
+    for (int64_t u = 0; u < out; u++) {
+        for (int64_t i = 0; i < in; i++) {
+            double sum = 0;
+            for (int64_t n = 0; n < r->batch; n++) sum += (double)dy[n * out + u] * x[n * in + i];
+            put_gradient(&args->gradients[0][u * in + i], sum, args->accumulate);
+        }
+        if (!r->settings.bias) continue;
+        double sum = 0;
+        for (int64_t n = 0; n < r->batch; n++) sum += dy[n * out + u];
+        put_gradient(&args->gradients[1][u], sum, args->accumulate);
+    }
+}
+
+static void backward_input(const struct reference *r, const struct kernel_args *args)
+{
+    const int64_t in = r->x_elements, out = r->y_elements;
+    const float *dy = args->dy;
+    float *dx = args->dx[0];
+    for (int64_t n = 0; n < r->batch; n++)
+        for (int64_t i = 0; i < in; i++) {
+            double sum = 0;
+            for (int64_t u = 0; u < out; u++) sum += (double)dy[n * out + u] * args->parameters[0][u * in + i];
+            dx[n * in + i] = (float)sum;
+        }
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    const struct reference *r = state;
+    if (parts & PART_PARAMS) {
+        activation_derivative(r, args->y, args->saved, args->dy);
+        backward_params(r, args);
+    }
+    if (parts & PART_INPUT && args->dx[0]) backward_input(r, args);
+    return ST_OK;
+}
+
+static const struct kernel reference = {
+    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+
+const struct layer layer_linear = {.name = "linear",
+                                   .inputs = 1,
+                                   .fields = fields,
+                                   .infer = infer,
+                                   .parameters = parameters,
+                                   .flops = flops,
+                                   .reference = &reference};

@@ -1,0 +1,56 @@
+/* The sum of every element of the batch as a loss: y = {sum, 0}. Its gradient is 1 everywhere. Reads no labels. */
+#include "reference.h"
+
+#include <stdlib.h>
+
+static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+{
+    (void)settings, (void)inputs;
+    *output = (struct shape){1, {2}};
+    return ST_OK;
+}
+
+static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    (void)settings, (void)output;
+    return (struct flops){(double)shape_elements(input), 0, 0};
+}
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    (void)backend;
+    *footprint = (struct footprint){0};
+    return reference_state(graph, node, state);
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct reference *r = state;
+    const float *x = args->x[0];
+    double sum = 0;
+    for (int64_t i = 0; i < r->batch * r->x_elements; i++) sum += x[i];
+    ((float *)args->y)[0] = (float)sum;
+    ((float *)args->y)[1] = 0;
+    return ST_OK;
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    const struct reference *r = state;
+    float *dx = args->dx[0];
+    if (!(parts & PART_INPUT) || !dx) return ST_OK;
+    for (int64_t i = 0; i < r->batch * r->x_elements; i++) dx[i] = 1;
+    return ST_OK;
+}
+
+static const struct kernel reference = {
+    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+
+const struct layer layer_sum = {.name = "sum",
+                                .inputs = 1,
+                                .loss = true,
+                                .fields = no_fields,
+                                .infer = infer,
+                                .flops = flops,
+                                .reference = &reference};
