@@ -92,6 +92,8 @@ test: all $(BUILD)/suite
 # ---- Experiments and the benchmark.
 exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 	$(BUILD)/rematch run $< $(ARGS)
+exp-%:
+	@echo "there is no experiments/$*.yaml; make exp-list says which there are" >&2; exit 2
 exp-list:
 	@awk '/^name:/ {name = $$2} /^title:/ {sub(/^title: */, ""); printf "make exp-%-24s %s\n", name, $$0}' experiments/*.yaml
 bench: all $(BUILD)/has-bench
