@@ -1,0 +1,417 @@
+/* The loop, and what the loop needs ready before step 0: addresses of everything static, one address a buffer, the
+ * buffers that are born and die at each op. Modes differ only in what birth and death do. */
+#include "exec.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIGNALLING_NAN = 0x7fa0dead };
+
+/* A plan bound to addresses. */
+struct bound {
+    const struct plan *plan;
+    void **at;        /* buffer -> address */
+    int *born, *dead; /* buffers by birth and by death */
+    size_t *live;     /* bytes at each op of the last step */
+};
+
+struct exec {
+    struct region *region;
+    const struct plan *plan;
+    struct bound training, evaluation;
+    struct bound *now; /* the one that runs */
+    struct exec_options options;
+    struct backend *backend;
+    char *fixed, *arena; /* the static block and the arena */
+    size_t fixed_bytes, arena_bytes;
+    float **parameter, **gradient, **state;
+    void *batch;
+    int32_t *labels;
+    size_t live_now, live_peak;
+    uint64_t position, step_position; /* of the sequential stream (rng stash, unsafe): now, and before this step */
+    struct digest *replayed;          /* node -> digest of its first forward's value, where replays are checked */
+    struct exec_times times;
+    float loss[2];
+    bool looking;   /* for the first value that is not finite */
+    int not_finite; /* the node that wrote it */
+};
+
+static int order_by_birth(const void *a, const void *b, void *buffers)
+{
+    const struct buffer *buffer = buffers;
+    int x = buffer[*(const int *)a].birth, y = buffer[*(const int *)b].birth;
+    return x != y ? (x > y) - (x < y) : *(const int *)a - *(const int *)b;
+}
+
+static int order_by_death(const void *a, const void *b, void *buffers)
+{
+    const struct buffer *buffer = buffers;
+    int x = buffer[*(const int *)a].death, y = buffer[*(const int *)b].death;
+    return x != y ? (x > y) - (x < y) : *(const int *)a - *(const int *)b;
+}
+
+/* Cuts the static block in the order of enum static_category. */
+static enum status bind_static(struct exec *e)
+{
+    const struct plan *plan = e->plan;
+    const struct graph *graph = plan->network->graph;
+    size_t parameters = (size_t)graph->parameters, offset = 0;
+    bool has_state = plan->static_bytes[STATIC_OPTIMIZER] > 0;
+    TRY(NEW(e->region, e->parameter, parameters));
+    TRY(NEW(e->region, e->gradient, parameters));
+    TRY(NEW(e->region, e->state, parameters));
+    TRY(e->backend->kind->reserve(e->backend, e->fixed_bytes, (void **)&e->fixed));
+    float **tables[] = {e->parameter, e->gradient, e->state};
+    size_t copies[] = {1, 1,
+                       plan->static_bytes[STATIC_OPTIMIZER] / (plan->static_bytes[STATIC_PARAMETERS] + !parameters)};
+    for (int t = 0; t < 2 + has_state; t++)
+        for (size_t i = 0; i < parameters; i++) {
+            tables[t][i] = (float *)(void *)(e->fixed + offset);
+            offset += round_up((size_t)graph->parameter[i].elements * sizeof(float)) * copies[t];
+        }
+    e->batch = e->fixed + offset;
+    e->labels = (int32_t *)(void *)(e->fixed + offset + round_up(graph->value[0].bytes));
+    return ST_OK;
+}
+
+/* What a plan's ops need before they run. */
+static enum status bind_plan(struct exec *e, const struct plan *plan, struct bound *bound)
+{
+    const struct lowered *l = &plan->lowered;
+    bound->plan = plan;
+    TRY(NEW(e->region, bound->at, (size_t)l->buffers + 1));
+    TRY(NEW(e->region, bound->born, (size_t)l->buffers + 1));
+    TRY(NEW(e->region, bound->dead, (size_t)l->buffers + 1));
+    TRY(NEW(e->region, bound->live, (size_t)l->ops + 1));
+    for (int i = 0; i < l->buffers; i++) {
+        bound->born[i] = bound->dead[i] = i;
+        if (e->arena) bound->at[i] = e->arena + l->buffer[i].offset;
+    }
+    qsort_r(bound->born, (size_t)l->buffers, sizeof *bound->born, order_by_birth, l->buffer);
+    qsort_r(bound->dead, (size_t)l->buffers, sizeof *bound->dead, order_by_death, l->buffer);
+    return ST_OK;
+}
+
+/* The op at which the fault happens, -1: none. */
+static int fault_op(const struct plan *plan, const struct fault *fault)
+{
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        const struct op *op = &plan->lowered.op[i];
+        if (op->node != fault->node) continue;
+        bool replay = op->kind == OP_FORWARD && op->replay;
+        if (fault->kind == FAULT_SKIP_REPLAY && replay) return i;
+        if (fault->kind == FAULT_STALE_READ && replay && op->x[0] >= 0) return i;
+        if (fault->kind == FAULT_MASK_BIT && op->kind == OP_BACKWARD && (op->saved >= 0 || op->once >= 0)) return i;
+        if (fault->kind == FAULT_MASK_BIT && replay && plan->network->graph->node[op->node].layer->random) return i;
+    }
+    return -1;
+}
+
+static enum status check_fault(const struct plan *plan, const struct exec_options *options)
+{
+    static const char *const wanted[] = {"", "a saved set read by its backward, or a replayed dropout", "a replay",
+                                         "a replay that reads the arena"};
+    const struct fault *fault = &options->fault;
+    if (fault->kind == FAULT_NONE) return ST_OK;
+    if (fault->kind == FAULT_STALE_READ && options->memory == MEMORY_DYNAMIC)
+        return fail(ST_SPEC, "fault.kind: stale_read needs an arena; expected memory: planned or poison");
+    if (fault_op(plan, fault) < 0)
+        return fail(ST_SPEC, "fault: node '%s' has no %s in this plan", plan->network->graph->node[fault->node].name,
+                    wanted[fault->kind]);
+    return ST_OK;
+}
+
+static enum status create(struct exec *e)
+{
+    const struct plan *plan = e->plan;
+    e->fixed_bytes = plan_static(plan);
+    e->arena_bytes = e->options.memory == MEMORY_DYNAMIC ? 0 : plan->arena_bytes;
+    TRY(check_fault(plan, &e->options));
+    TRY(bind_static(e));
+    if (e->arena_bytes) TRY(e->backend->kind->reserve(e->backend, e->arena_bytes, (void **)&e->arena));
+    if (e->options.memory == MEMORY_POISON)
+        e->backend->kind->fill(e->backend, e->arena, SIGNALLING_NAN, e->arena_bytes);
+    if (e->options.check_replay) TRY(NEW(e->region, e->replayed, (size_t)plan->network->graph->nodes));
+    e->now = &e->training;
+    return bind_plan(e, plan, &e->training);
+}
+
+enum status exec_create(const struct plan *plan, const struct exec_options *options, struct exec **exec)
+{
+    *exec = NULL;
+    struct region *region = region_create();
+    struct exec *e = region ? region_array(region, 1, sizeof *e) : NULL;
+    if (!e) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for an executor");
+    }
+    e->region = region;
+    e->plan = plan;
+    e->options = *options;
+    e->backend = plan->network->backend;
+    enum status status = create(e);
+    if (status != ST_OK) {
+        exec_destroy(e);
+        return status;
+    }
+    *exec = e;
+    return ST_OK;
+}
+
+void exec_destroy(struct exec *exec)
+{
+    if (!exec) return;
+    const struct backend_kind *kind = exec->backend->kind;
+    if (exec->fixed) kind->unreserve(exec->backend, exec->fixed, exec->fixed_bytes);
+    if (exec->arena) kind->unreserve(exec->backend, exec->arena, exec->arena_bytes);
+    region_destroy(exec->region);
+}
+
+float *exec_parameter(struct exec *exec, int parameter) { return exec->parameter[parameter]; }
+float *exec_gradient(struct exec *exec, int parameter) { return exec->gradient[parameter]; }
+float *exec_state(struct exec *exec, int parameter) { return exec->state[parameter]; }
+void *exec_batch(struct exec *exec) { return exec->batch; }
+int32_t *exec_labels(struct exec *exec) { return exec->labels; }
+const struct exec_times *exec_times(const struct exec *exec) { return &exec->times; }
+size_t exec_live_peak(const struct exec *exec) { return exec->live_peak; }
+const size_t *exec_live(const struct exec *exec) { return exec->training.live; }
+
+/* Buffers that op is the first to use. */
+static enum status give_birth(struct exec *e, int op, int *next)
+{
+    const struct lowered *l = &e->now->plan->lowered;
+    for (; *next < l->buffers && l->buffer[e->now->born[*next]].birth == op; ++*next) {
+        int id = e->now->born[*next];
+        if (e->options.memory == MEMORY_DYNAMIC && !(e->now->at[id] = aligned_alloc(ALIGNMENT, l->buffer[id].bytes)))
+            return fail(ST_FAILED, "out of memory: %zu bytes for a buffer", l->buffer[id].bytes);
+        e->live_now += l->buffer[id].bytes;
+    }
+    e->now->live[op] = e->live_now;
+    if (e->live_now > e->live_peak) e->live_peak = e->live_now;
+    return ST_OK;
+}
+
+/* Buffers that op was the last to use. */
+static void bury(struct exec *e, int op, int *next)
+{
+    const struct lowered *l = &e->now->plan->lowered;
+    for (; *next < l->buffers && l->buffer[e->now->dead[*next]].death == op; ++*next) {
+        int id = e->now->dead[*next];
+        e->live_now -= l->buffer[id].bytes;
+        if (e->options.memory == MEMORY_POISON)
+            e->backend->kind->fill(e->backend, e->now->at[id], SIGNALLING_NAN, l->buffer[id].bytes);
+        if (e->options.memory == MEMORY_DYNAMIC) {
+            free(e->now->at[id]);
+            e->now->at[id] = NULL;
+        }
+    }
+}
+
+static void *address(const struct exec *e, int buffer)
+{
+    return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->batch : NULL;
+}
+
+/* Where a random node's numbers come from at this op; a first forward leaves its place in the stream, or its mask, in
+ * the once buffer. */
+static struct draw draw_for(struct exec *e, const struct op *op, uint32_t step)
+{
+    const struct graph *graph = e->plan->network->graph;
+    const struct node *node = &graph->node[op->node];
+    struct draw draw = {.mode = e->options.rng, .seed = e->options.seed, .node = (uint32_t)op->node, .step = step};
+    if (!node->layer->random || draw.mode == RNG_COUNTER) return draw;
+    int64_t elements = shape_elements(&graph->value[node->output].shape);
+    bool first = op->kind == OP_FORWARD && !op->replay;
+    bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
+    void *once = address(e, op->once);
+    if (draw.mode == RNG_MASK) {
+        draw.mask = once;
+        if (first) rng_mask_fill(&draw, node->settings.rate, elements, graph->batch);
+        return draw;
+    }
+    if (draws) {
+        e->backend->kind->upload(e->backend, once, &e->position, sizeof e->position);
+        e->position += (uint64_t)elements * (uint64_t)graph->batch;
+    }
+    if (once) e->backend->kind->download(e->backend, &draw.position, once, sizeof draw.position);
+    return draw;
+}
+
+static struct kernel_args args_for(struct exec *e, const struct op *op, uint32_t step)
+{
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    struct kernel_args args = {.y = address(e, op->y),
+                               .dy = address(e, op->dy),
+                               .saved = address(e, op->saved),
+                               .scratch = address(e, op->scratch),
+                               .labels = e->labels,
+                               .draw = draw_for(e, op, step),
+                               .save = op->save};
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+        args.x[k] = address(e, op->x[k]);
+        args.dx[k] = address(e, op->dx[k]);
+    }
+    for (int k = 0; k < node->parameters; k++) {
+        args.parameters[k] = e->parameter[node->first_parameter + k];
+        args.gradients[k] = e->gradient[node->first_parameter + k];
+    }
+    return args;
+}
+
+static enum status run_op(struct exec *e, const struct op *op, uint32_t step)
+{
+    const struct binding *binding = &e->plan->network->binding[op->node];
+    if (op->kind == OP_COPY) {
+        e->backend->kind->copy(e->backend, address(e, op->y), address(e, op->x[0]), op->bytes);
+        return ST_OK;
+    }
+    if (op->kind == OP_ACCUMULATE) {
+        e->backend->kind->add(e->backend, address(e, op->y), address(e, op->x[0]), address(e, op->x[1]),
+                              op->bytes / sizeof(float));
+        return ST_OK;
+    }
+    struct kernel_args args = args_for(e, op, step);
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    if (e->now == &e->evaluation && node->layer->random) { /* nothing is dropped when nothing is learnt */
+        if (args.y != args.x[0])
+            e->backend->kind->copy(e->backend, args.y, args.x[0], e->plan->network->graph->value[node->output].bytes);
+        return ST_OK;
+    }
+    return op->kind == OP_FORWARD ? binding->kernel->forward(binding->state, &args)
+                                  : binding->kernel->backward(binding->state, &args, op->parts);
+}
+
+/* Changes the first bytes of what was kept: bits or window indices, which stay within their window. */
+static void spoil(struct exec *e, void *kept)
+{
+    unsigned char bytes[64];
+    e->backend->kind->download(e->backend, bytes, kept, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = bytes[i] ? 0 : 1;
+    e->backend->kind->upload(e->backend, kept, bytes, sizeof bytes);
+}
+
+/* Reads what stands at one end of the arena instead of x. */
+static enum status read_stale(struct exec *e, const struct op *op, uint32_t step)
+{
+    void **x = &e->now->at[op->x[0]], *right = *x;
+    size_t bytes = e->plan->lowered.buffer[op->x[0]].bytes;
+    *x = right == e->arena ? e->arena + e->arena_bytes - bytes : e->arena;
+    enum status status = run_op(e, op, step);
+    *x = right;
+    return status;
+}
+
+/* Does what the fault says instead of op. */
+static enum status run_faulty(struct exec *e, const struct op *op, uint32_t step)
+{
+    if (e->options.fault.kind == FAULT_SKIP_REPLAY) return ST_OK;
+    if (e->options.fault.kind == FAULT_STALE_READ) return read_stale(e, op, step);
+    if (op->kind == OP_BACKWARD) {
+        spoil(e, address(e, op->saved >= 0 ? op->saved : op->once));
+        return run_op(e, op, step);
+    }
+    TRY(run_op(e, op, step)); /* a mask that is drawn, not kept: what its replay wrote */
+    float y;
+    e->backend->kind->download(e->backend, &y, address(e, op->y), sizeof y);
+    y = y == 0 ? 1 : 0;
+    e->backend->kind->upload(e->backend, address(e, op->y), &y, sizeof y);
+    return ST_OK;
+}
+
+static enum status check_replay(struct exec *e, const struct op *op, uint32_t step)
+{
+    const struct graph *graph = e->plan->network->graph;
+    const struct node *node = &graph->node[op->node];
+    struct digest digest = e->backend->kind->digest(e->backend, address(e, op->y), graph->value[node->output].bytes);
+    if (!op->replay) {
+        e->replayed[op->node] = digest;
+    } else if (!digest_equal(e->replayed[op->node], digest)) {
+        return fail(ST_DIFFERS, "check: at step %u the replay of node '%s' wrote another value than its first forward",
+                    step, node->name);
+    }
+    return ST_OK;
+}
+
+static void count_time(struct exec *e, const struct op *op, uint64_t ns)
+{
+    uint64_t *slot = op->kind != OP_FORWARD ? &e->times.backward : op->replay ? &e->times.replay : &e->times.forward;
+    *slot += ns;
+}
+
+/* After a forward: what is to be looked at before its buffers may die. */
+static enum status after_forward(struct exec *e, const struct op *op, uint32_t step)
+{
+    const struct graph *graph = e->plan->network->graph;
+    if (op->node == graph->nodes - 1 && !op->replay)
+        e->backend->kind->download(e->backend, e->loss, address(e, op->y), sizeof e->loss);
+    if (e->looking) {
+        size_t count = graph->value[graph->node[op->node].output].bytes / sizeof(float);
+        if (e->backend->kind->finite(e->backend, address(e, op->y), count)) return ST_OK;
+        e->not_finite = op->node;
+        return ST_FAILED;
+    }
+    return e->replayed && e->now == &e->training ? check_replay(e, op, step) : ST_OK;
+}
+
+static enum status run_ops(struct exec *e, uint32_t step)
+{
+    const struct lowered *l = &e->now->plan->lowered;
+    const struct fault *fault = &e->options.fault;
+    bool faulty_step = fault->kind != FAULT_NONE && fault->step == step && e->now == &e->training;
+    int faulty = faulty_step ? fault_op(e->plan, fault) : -1, born = 0, dead = 0;
+    e->times = (struct exec_times){0};
+    e->live_now = e->live_peak = 0;
+    for (int i = 0; i < l->ops; i++) {
+        const struct op *op = &l->op[i];
+        uint64_t start = clock_now_ns();
+        TRY(give_birth(e, i, &born));
+        TRY(i == faulty ? run_faulty(e, op, step) : run_op(e, op, step));
+        count_time(e, op, clock_now_ns() - start);
+        if (op->kind == OP_FORWARD) TRY(after_forward(e, op, step));
+        bury(e, i, &dead);
+    }
+    return ST_OK;
+}
+
+/* Runs what is bound; a step that breaks off leaves nothing allocated. */
+static enum status run_bound(struct exec *e, uint32_t step, float loss[2])
+{
+    enum status status = run_ops(e, step);
+    memcpy(loss, e->loss, sizeof e->loss);
+    if (status == ST_OK || e->options.memory != MEMORY_DYNAMIC) return status;
+    for (int i = 0; i < e->now->plan->lowered.buffers; i++) {
+        free(e->now->at[i]);
+        e->now->at[i] = NULL;
+    }
+    return status;
+}
+
+enum status exec_step(struct exec *exec, uint32_t step, float loss[2])
+{
+    exec->step_position = exec->position;
+    return run_bound(exec, step, loss);
+}
+
+enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t step, float loss[2])
+{
+    if (plan->arena_bytes > exec->arena_bytes && exec->options.memory != MEMORY_DYNAMIC)
+        return fail(ST_FAILED, "an evaluation needs %zu bytes of arena, training has %zu", plan->arena_bytes,
+                    exec->arena_bytes);
+    if (exec->evaluation.plan != plan) TRY(bind_plan(exec, plan, &exec->evaluation));
+    exec->now = &exec->evaluation;
+    enum status status = run_bound(exec, step, loss);
+    exec->now = &exec->training;
+    return status;
+}
+
+int exec_find_not_finite(struct exec *exec, uint32_t step)
+{
+    float loss[2];
+    exec->position = exec->step_position;
+    exec->looking = true;
+    exec->not_finite = -1;
+    if (run_bound(exec, step, loss) == ST_OK) exec->not_finite = -1;
+    exec->looking = false;
+    return exec->not_finite;
+}
