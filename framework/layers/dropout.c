@@ -7,7 +7,7 @@
 enum { PIECE = 4096 };
 
 static const struct field fields[] = {
-    {SETTING(rate), .type = FIELD_REAL, .max = 1 - 0x1p-20, .doc = "probability that an element is dropped"},
+    {SETTING(rate), .type = FIELD_REAL, .max = 0.999999, .doc = "probability that an element is dropped"},
     {.key = NULL}};
 
 static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)

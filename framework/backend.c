@@ -1,0 +1,73 @@
+/* The table of backends, made from the folders of kernels/ that were built (backends.def is written by make). */
+#include "backend.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define BACKEND(name) extern const struct backend_kind backend_##name;
+#include "backends.def"
+#undef BACKEND
+
+#define BACKEND(name) &backend_##name,
+const struct backend_kind *const backend_table[] = {
+#include "backends.def"
+    NULL};
+#undef BACKEND
+
+/* Those that need more than a C compiler, and what. */
+static const struct {
+    const char *name, *needs;
+} optional[] = {{"cpu", "oneDNN's headers and library"}, {"cuda", "nvcc, cuDNN and cuBLAS"}};
+
+const char *const clock_names[CLOCK_CLASSES] = {"conv", "linear", "pool", "activation", "reorder", "other"};
+
+static enum status unknown(const char *name)
+{
+    char built[256] = "";
+    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
+        if (!strcmp(optional[i].name, name))
+            return fail(ST_MISSING, "backend '%s' is not built into this program: building it needs %s", name,
+                        optional[i].needs);
+    for (const struct backend_kind *const *k = backend_table; *k; k++) {
+        size_t used = strlen(built);
+        snprintf(built + used, sizeof built - used, "%s%s", used ? ", " : "", (*k)->name);
+    }
+    return fail(ST_SPEC, "no backend is called '%s'; there are %s", name, built);
+}
+
+enum status backend_open(const char *name, const struct backend_options *options, struct backend **backend)
+{
+    *backend = NULL;
+    const struct backend_kind *const *kind = backend_table;
+    while (*kind && strcmp((*kind)->name, name)) kind++;
+    if (!*kind) return unknown(name);
+    struct backend *b = calloc(1, sizeof *b);
+    if (!b) return fail(ST_FAILED, "out of memory");
+    b->kind = *kind;
+    b->options = *options;
+    if (!b->options.threads) b->options.threads = omp_get_num_procs();
+    enum status status = b->kind->open(b);
+    if (status == ST_OK) {
+        *backend = b;
+    } else {
+        free(b);
+    }
+    return status;
+}
+
+void backend_close(struct backend *backend)
+{
+    if (!backend) return;
+    backend->kind->close(backend);
+    free(backend);
+}
+
+uint64_t clock_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,156 @@
+#include "rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LANES = 16 }; /* quads of words made side by side */
+
+/* SplitMix64's finaliser (Steele, Lea and Flood, 2014): spreads the domains of one seed over all keys. */
+static uint64_t key_of(uint64_t seed, enum rng_domain domain)
+{
+    uint64_t key = seed + (uint64_t)(domain + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    key = (key ^ key >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    key = (key ^ key >> 27) * UINT64_C(0x94D049BB133111EB);
+    return key ^ key >> 31;
+}
+
+struct philox rng_words(uint64_t seed, enum rng_domain domain, uint32_t quad, uint32_t sample, uint32_t node,
+                        uint32_t step)
+{
+    uint64_t key = key_of(seed, domain);
+    return philox4x32((uint32_t)key, (uint32_t)(key >> 32), (struct philox){{quad, sample, node, step}});
+}
+
+/* A run of words: word w is word w % 4 of the counter base + w / 4. */
+struct run {
+    uint64_t key;
+    struct philox base;
+};
+
+static struct philox counter_at(const struct run *run, uint64_t quad)
+{
+    struct philox counter = run->base;
+    counter.word[0] = (uint32_t)quad;
+    counter.word[1] += (uint32_t)(quad >> 32);
+    return counter;
+}
+
+/* keep of the 4 * LANES words from quad on. The same arithmetic as philox4x32, in lanes, for the compiler to
+ * vectorise. */
+static void keep_lanes(const struct run *run, uint64_t quad, uint32_t threshold, uint8_t *restrict keep)
+{
+    uint32_t a[LANES], b[LANES], c[LANES], d[LANES];
+    for (int i = 0; i < LANES; i++) {
+        struct philox counter = counter_at(run, quad + (uint64_t)i);
+        a[i] = counter.word[0], b[i] = counter.word[1], c[i] = counter.word[2], d[i] = counter.word[3];
+    }
+    uint32_t key0 = (uint32_t)run->key, key1 = (uint32_t)(run->key >> 32);
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < LANES; i++) {
+            uint64_t p = (uint64_t)0xD2511F53u * a[i], q = (uint64_t)0xCD9E8D57u * c[i];
+            a[i] = (uint32_t)(q >> 32) ^ b[i] ^ key0;
+            b[i] = (uint32_t)q;
+            c[i] = (uint32_t)(p >> 32) ^ d[i] ^ key1;
+            d[i] = (uint32_t)p;
+        }
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    for (int i = 0; i < LANES; i++) {
+        keep[4 * i] = a[i] >= threshold;
+        keep[4 * i + 1] = b[i] >= threshold;
+        keep[4 * i + 2] = c[i] >= threshold;
+        keep[4 * i + 3] = d[i] >= threshold;
+    }
+}
+
+/* keep of words [first, first + count): whole runs of lanes, and what is left over by way of a small buffer. */
+static void keep_words(const struct run *run, uint64_t first, int64_t count, uint32_t threshold, uint8_t *keep)
+{
+    uint8_t buffer[4 * LANES];
+    while (count > 0) {
+        int64_t skip = (int64_t)(first % 4), made = 4 * LANES - skip;
+        if (!skip && count >= made) {
+            keep_lanes(run, first / 4, threshold, keep);
+        } else {
+            if (made > count) made = count;
+            keep_lanes(run, first / 4, threshold, buffer);
+            memcpy(keep, buffer + skip, (size_t)made);
+        }
+        first += (uint64_t)made;
+        keep += made;
+        count -= made;
+    }
+}
+
+void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sample, int64_t first, int64_t count,
+              uint8_t *keep)
+{
+    const uint32_t threshold = (uint32_t)(rate * 0x1p32);
+    struct run run = {.key = key_of(draw->seed, RNG_DROPOUT)};
+    if (draw->mode == RNG_MASK) {
+        const uint8_t *mask = draw->mask + sample * ((elements + 7) / 8);
+        for (int64_t i = 0; i < count; i++) keep[i] = mask[(first + i) / 8] >> (first + i) % 8 & 1;
+    } else if (draw->mode == RNG_COUNTER) {
+        run.base = (struct philox){{0, (uint32_t)sample, draw->node, draw->step}};
+        keep_words(&run, (uint64_t)first, count, threshold, keep);
+    } else {
+        keep_words(&run, draw->position + (uint64_t)(sample * elements + first), count, threshold, keep);
+    }
+}
+
+size_t rng_mask_bytes(int64_t elements, int64_t batch) { return (size_t)((elements + 7) / 8 * batch); }
+
+void rng_mask_fill(const struct draw *draw, double rate, int64_t elements, int64_t batch)
+{
+    enum { PIECE = 4096 };
+    const int64_t row = (elements + 7) / 8;
+    struct draw counter = *draw;
+    counter.mode = RNG_COUNTER;
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t sample = 0; sample < batch; sample++)
+        for (int64_t first = 0; first < elements; first += PIECE) {
+            uint8_t keep[PIECE] = {0};
+            int64_t count = elements - first < PIECE ? elements - first : PIECE;
+            rng_keep(&counter, rate, elements, sample, first, count, keep);
+            uint8_t *mask = draw->mask + sample * row + first / 8;
+            for (int64_t i = 0; i < count; i += 8) {
+                unsigned bits = 0;
+                for (int j = 0; j < 8; j++) bits |= (unsigned)keep[i + j] << j;
+                mask[i / 8] = (uint8_t)bits;
+            }
+        }
+}
+
+static float uniform_within(float limit, uint32_t word) { return (2 * rng_uniform(word) - 1) * limit; }
+
+/* Two normal numbers from two words, in double: 1 - u is in (0, 1], so its logarithm is finite. */
+static void normal_pair(double deviation, uint32_t word0, uint32_t word1, float out[2])
+{
+    const double turn = 6.283185307179586;
+    double radius = deviation * sqrt(-2 * log(1 - (double)rng_uniform(word0)));
+    out[0] = (float)(radius * cos(turn * (double)rng_uniform(word1)));
+    out[1] = (float)(radius * sin(turn * (double)rng_uniform(word1)));
+}
+
+void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int64_t fan_out, int64_t count, float *out)
+{
+    const float limit = (float)sqrt(6 / ((double)fan_in + (double)fan_out));
+    const double deviation = sqrt(2 / (double)fan_in);
+    if (init == INIT_ZEROS) {
+        memset(out, 0, (size_t)count * sizeof *out);
+        return;
+    }
+#pragma omp parallel for schedule(static)
+    for (int64_t first = 0; first < count; first += 4) {
+        struct philox words = rng_words(seed, RNG_INIT, (uint32_t)(first / 4), 0, index, 0);
+        float quad[4];
+        if (init == INIT_HE_NORMAL) {
+            normal_pair(deviation, words.word[0], words.word[1], quad);
+            normal_pair(deviation, words.word[2], words.word[3], quad + 2);
+        } else {
+            for (int j = 0; j < 4; j++) quad[j] = uniform_within(limit, words.word[j]);
+        }
+        for (int64_t j = 0; j < 4 && first + j < count; j++) out[first + j] = quad[j];
+    }
+}

@@ -1,0 +1,92 @@
+/* The ref backend: every layer's reference kernel on plain host memory, everything in logical order. It is there to be
+ * right; other backends are judged by it. */
+#include "backend.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum status ref_open(struct backend *backend)
+{
+    backend->isa = "portable";
+    backend->libraries = "none";
+    return ST_OK;
+}
+
+static void ref_close(struct backend *backend) { (void)backend; }
+
+static const struct kernel *ref_kernel(const struct layer *layer) { return layer->reference; }
+
+static enum status ref_arrange(struct backend *backend, struct graph *graph)
+{
+    (void)backend;
+    for (int v = 0; v < graph->values; v++) {
+        int64_t elements = shape_elements(&graph->value[v].shape);
+        graph->value[v].layout = 0;
+        graph->value[v].bytes = (size_t)(graph->batch * elements) * sizeof(float);
+    }
+    return ST_OK;
+}
+
+static enum status ref_reserve(struct backend *backend, size_t bytes, void **block)
+{
+    (void)backend;
+    *block = bytes <= SIZE_MAX - ALIGNMENT ? aligned_alloc(ALIGNMENT, round_up(bytes ? bytes : 1)) : NULL;
+    if (!*block) return fail(ST_FAILED, "out of memory: %zu bytes cannot be reserved", bytes);
+    memset(*block, 0, bytes);
+    return ST_OK;
+}
+
+static void ref_unreserve(struct backend *backend, void *block, size_t bytes)
+{
+    (void)backend, (void)bytes;
+    free(block);
+}
+
+static void ref_copy(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    (void)backend;
+    memmove(to, from, bytes);
+}
+
+static void ref_fill(struct backend *backend, void *to, uint32_t pattern, size_t bytes)
+{
+    (void)backend;
+    for (size_t i = 0; i < bytes / sizeof pattern; i++) ((uint32_t *)to)[i] = pattern;
+}
+
+static void ref_add(struct backend *backend, float *out, const float *a, const float *b, size_t count)
+{
+    (void)backend;
+    for (size_t i = 0; i < count; i++) out[i] = a[i] + b[i];
+}
+
+static bool ref_finite(struct backend *backend, const float *x, size_t count)
+{
+    (void)backend;
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+static struct digest ref_digest(struct backend *backend, const void *data, size_t bytes)
+{
+    return digest_tensor(data, bytes, (int)backend->options.threads);
+}
+
+const struct backend_kind backend_ref = {
+    .name = "ref",
+    .open = ref_open,
+    .close = ref_close,
+    .kernel = ref_kernel,
+    .arrange = ref_arrange,
+    .reserve = ref_reserve,
+    .unreserve = ref_unreserve,
+    .upload = ref_copy,
+    .download = ref_copy,
+    .copy = ref_copy,
+    .fill = ref_fill,
+    .add = ref_add,
+    .finite = ref_finite,
+    .digest = ref_digest,
+};
