@@ -114,7 +114,7 @@ static size_t live_peak(const struct buffer *buffer, int buffers, int ops, size_
 enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
 {
     *arena_bytes = 0;
-    if (!buffers) return ST_OK;
+    if (buffers <= 0) return ST_OK;
     int ops = 0;
     for (int i = 0; i < buffers; i++)
         if (buffer[i].death >= ops) ops = buffer[i].death + 1;
