@@ -319,11 +319,17 @@ static enum status run_faulty(struct exec *e, const struct op *op, uint32_t step
     return ST_OK;
 }
 
-static enum status check_replay(struct exec *e, const struct op *op, uint32_t step)
+/* Bytes that a node's forward writes; a loss writes two numbers, whatever the batch. */
+static size_t written_bytes(const struct exec *e, int node)
 {
     const struct graph *graph = e->plan->network->graph;
-    const struct node *node = &graph->node[op->node];
-    struct digest digest = e->backend->kind->digest(e->backend, address(e, op->y), graph->value[node->output].bytes);
+    return graph->node[node].layer->loss ? sizeof e->loss : graph->value[graph->node[node].output].bytes;
+}
+
+static enum status check_replay(struct exec *e, const struct op *op, uint32_t step)
+{
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    struct digest digest = e->backend->kind->digest(e->backend, address(e, op->y), written_bytes(e, op->node));
     if (!op->replay) {
         e->replayed[op->node] = digest;
     } else if (!digest_equal(e->replayed[op->node], digest)) {
@@ -346,7 +352,7 @@ static enum status after_forward(struct exec *e, const struct op *op, uint32_t s
     if (op->node == graph->nodes - 1 && !op->replay)
         e->backend->kind->download(e->backend, e->loss, address(e, op->y), sizeof e->loss);
     if (e->looking) {
-        size_t count = graph->value[graph->node[op->node].output].bytes / sizeof(float);
+        size_t count = written_bytes(e, op->node) / sizeof(float);
         if (e->backend->kind->finite(e->backend, address(e, op->y), count)) return ST_OK;
         e->not_finite = op->node;
         return ST_FAILED;

@@ -1,0 +1,116 @@
+#include "nets.h"
+
+#include <criterion/criterion.h>
+
+static int add(struct graph *graph, const char *layer, struct settings settings, int x, int other)
+{
+    int inputs[] = {x, other}, y = -1;
+    enum status status = graph_add(graph, layer_find(layer), &settings, NULL, inputs, &y);
+    cr_assert(status == ST_OK, "%s", status_message());
+    return y;
+}
+
+static int conv(struct graph *graph, int64_t channels, int activation, int x)
+{
+    return add(
+        graph, "conv",
+        (struct settings){
+            .channels = channels, .kernel = 3, .stride = 1, .padding = 1, .activation = activation, .bias = true},
+        x, -1);
+}
+
+static int pool(struct graph *graph, int x)
+{
+    return add(graph, "max_pool", (struct settings){.kernel = 2, .stride = 2}, x, -1);
+}
+
+static int linear(struct graph *graph, int64_t units, int activation, int x)
+{
+    return add(graph, "linear", (struct settings){.units = units, .activation = activation, .bias = true}, x, -1);
+}
+
+static int dropout(struct graph *graph, double rate, int x)
+{
+    return add(graph, "dropout", (struct settings){.rate = rate}, x, -1);
+}
+
+static int flatten(struct graph *graph, int x) { return add(graph, "flatten", (struct settings){.rate = 0}, x, -1); }
+
+static void begin(struct graph *graph, const char *name)
+{
+    cr_assert(graph_group_begin(graph, name) == ST_OK, "%s", status_message());
+}
+
+static int small_cnn(struct graph *graph)
+{
+    begin(graph, "first");
+    int v = conv(graph, 8, ACTIVATION_RELU, 0);
+    v = conv(graph, 16, ACTIVATION_RELU, v);
+    v = dropout(graph, 0.25, pool(graph, v));
+    graph_group_end(graph);
+    begin(graph, "second");
+    v = dropout(graph, 0.5, conv(graph, 16, ACTIVATION_RELU, v));
+    v = add(graph, "relu", (struct settings){.rate = 0}, conv(graph, 8, ACTIVATION_NONE, v), -1);
+    v = add(graph, "avg_pool", (struct settings){.kernel = 2, .stride = 2}, v, -1);
+    graph_group_end(graph);
+    begin(graph, "classifier");
+    v = dropout(graph, 0.5, linear(graph, 24, ACTIVATION_TANH, flatten(graph, v)));
+    v = linear(graph, 5, ACTIVATION_NONE, v);
+    graph_group_end(graph);
+    return v;
+}
+
+/* x + relu(conv(relu(conv(x)))) behind a conv whose own relu reads its gradient too; and one with a conv as shortcut.
+ */
+static int residual(struct graph *graph)
+{
+    int v = conv(graph, 16, ACTIVATION_RELU, 0);
+    begin(graph, "identity");
+    int arm = conv(graph, 16, ACTIVATION_RELU, dropout(graph, 0.2, conv(graph, 16, ACTIVATION_RELU, v)));
+    v = add(graph, "add", (struct settings){.rate = 0}, arm, v);
+    graph_group_end(graph);
+    begin(graph, "projection");
+    int shortcut = conv(graph, 24, ACTIVATION_RELU, v);
+    arm = conv(graph, 24, ACTIVATION_RELU, v);
+    v = add(graph, "add", (struct settings){.rate = 0}, conv(graph, 24, ACTIVATION_RELU, arm), shortcut);
+    v = add(graph, "relu", (struct settings){.rate = 0}, v, -1);
+    graph_group_end(graph);
+    v = add(graph, "global_avg_pool", (struct settings){.rate = 0}, v, -1);
+    if (graph->value[v].shape.rank != 1) v = flatten(graph, v);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+static int vgg(struct graph *graph)
+{
+    static const int channels[5][3] = {{4, 4}, {8, 8}, {16, 16, 16}, {32, 32, 32}, {32, 32, 32}};
+    static const char *const names[] = {"block1", "block2", "block3", "block4", "block5"};
+    int v = 0;
+    for (int b = 0; b < 5; b++) {
+        begin(graph, names[b]);
+        for (int i = 0; i < 3 && channels[b][i]; i++) v = conv(graph, channels[b][i], ACTIVATION_RELU, v);
+        v = pool(graph, v);
+        graph_group_end(graph);
+    }
+    begin(graph, "classifier");
+    v = dropout(graph, 0.5, linear(graph, 64, ACTIVATION_RELU, flatten(graph, v)));
+    v = dropout(graph, 0.5, linear(graph, 64, ACTIVATION_RELU, v));
+    v = linear(graph, 10, ACTIVATION_NONE, v);
+    graph_group_end(graph);
+    return v;
+}
+
+const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
+                           {"residual", residual, {3, {8, 8, 3}}, 2, 4},
+                           {"vgg", vgg, {3, {32, 32, 3}}, 2, 10},
+                           {NULL, NULL, {0}, 0, 0}};
+
+struct graph *net_build(const struct net *net, bool relu_bits)
+{
+    struct graph *graph;
+    cr_assert(graph_create(&net->input, net->batch, &graph) == ST_OK, "%s", status_message());
+    int y = net->build(graph);
+    add(graph, "cross_entropy", (struct settings){.rate = 0}, y, -1);
+    for (int i = 0; i < graph->nodes; i++) graph->node[i].relu_bits = relu_bits;
+    cr_assert(graph_finish(graph) == ST_OK, "%s", status_message());
+    return graph;
+}

@@ -1,0 +1,22 @@
+/* Small networks that between them hold every structure that planning must get right. */
+#ifndef REMATCH_TEST_NETS_H
+#define REMATCH_TEST_NETS_H
+
+#include "graph.h"
+
+struct net {
+    const char *name;
+    /* Adds all but the loss to a graph whose value 0 has the given shape; returns the last value. */
+    int (*build)(struct graph *graph);
+    struct shape input;
+    int64_t batch, classes;
+};
+
+/* Ended by a NULL name: a chain with groups and dropout, residual blocks with relu on both arms, VGG16's list at a
+ * sixteenth of its width on 32x32 images. */
+extern const struct net nets[];
+
+/* The whole graph with its cross entropy; relu_bits as the spec's relu_save. Fails the test on any error. */
+struct graph *net_build(const struct net *net, bool relu_bits);
+
+#endif

@@ -1,0 +1,200 @@
+/* The promise: whatever the policy, the memory mode and the source of randomness, every loss, gradient, parameter and
+ * momentum has the bits of the run that stored everything. Over every row of the policy and backend tables. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "nets.h"
+#include "policy.h"
+#include "train.h"
+
+enum { STEPS_MAX = 20 };
+
+struct trial {
+    const struct net *net;
+    const char *backend;
+    bool relu_bits;
+    const struct policy *policy;
+    struct policy_settings settings;
+    bool drop_dead;
+    enum rng_mode rng;
+    enum memory_mode memory;
+    int steps;
+    struct fault fault;
+};
+
+struct trace {
+    int replays;
+    float loss[STEPS_MAX];
+    struct digest gradients[STEPS_MAX], parameters[STEPS_MAX], state[STEPS_MAX];
+};
+
+/* A batch that depends on the step alone. */
+static void make_batch(const struct net *net, uint32_t step, float *x, int32_t *labels)
+{
+    int64_t elements = shape_elements(&net->input);
+    for (int64_t s = 0; s < net->batch; s++) {
+        labels[s] = (int32_t)((s + step) % net->classes);
+        for (int64_t i = 0; i < elements; i++) {
+            struct philox words = rng_words(7, RNG_DATA, (uint32_t)i, (uint32_t)s, 0, step);
+            x[s * elements + i] = rng_uniform(words.word[0]) - 0.5F;
+        }
+    }
+}
+
+static void run(const struct trial *t, struct trace *trace)
+{
+    struct backend_options backend_options = {.threads = 2, .scratch_limit = 1 << 20};
+    struct backend *backend;
+    struct network *network;
+    struct plan *plan;
+    struct exec *exec;
+    struct train *train;
+    cr_assert(backend_open(t->backend, &backend_options, &backend) == ST_OK, "%s", status_message());
+    struct graph *graph = net_build(t->net, t->relu_bits);
+    cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+    struct word word = word_empty(graph->region);
+    cr_assert(t->policy->emit(network, &t->settings, graph->region, &word) == ST_OK, "%s", status_message());
+    struct plan_options plan_options = {.lower = {.drop_dead = t->drop_dead, .rng = t->rng}, .state_per_parameter = 1};
+    cr_assert(plan_build(network, &word, &plan_options, &plan) == ST_OK, "%s", status_message());
+    struct exec_options exec_options = {.memory = t->memory,
+                                        .rng = t->rng,
+                                        .seed = 3,
+                                        .check_replay = t->rng != RNG_UNSAFE && !t->fault.kind,
+                                        .fault = t->fault};
+    cr_assert(exec_create(plan, &exec_options, &exec) == ST_OK, "%s", status_message());
+    struct train_options train_options = {
+        .optimizer = optimizer_find("sgd"), .settings = {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4}, .seed = 3};
+    cr_assert(train_create(network, exec, &train_options, &train) == ST_OK, "%s", status_message());
+    trace->replays = plan->replays;
+    for (int step = 0; step < t->steps; step++) {
+        make_batch(t->net, (uint32_t)step, exec_batch(exec), exec_labels(exec));
+        struct train_result result;
+        cr_assert(train_step(train, (uint32_t)step, &result) == ST_OK, "%s", status_message());
+        trace->loss[step] = result.loss;
+        trace->gradients[step] = result.gradients;
+        trace->parameters[step] = result.parameters;
+        trace->state[step] = result.state;
+        cr_assert(exec_live_peak(exec) == plan->live_peak, "%zu live, %zu predicted", exec_live_peak(exec),
+                  plan->live_peak);
+        cr_assert(!memcmp(exec_live(exec), plan->live, (size_t)plan->lowered.ops * sizeof *plan->live));
+    }
+    train_destroy(train);
+    exec_destroy(exec);
+    plan_destroy(plan);
+    network_destroy(network);
+    graph_destroy(graph);
+    backend_close(backend);
+}
+
+/* The first step at which two traces differ in any bit, -1: none. */
+static int first_difference(const struct trace *a, const struct trace *b, int steps)
+{
+    for (int i = 0; i < steps; i++)
+        if (memcmp(&a->loss[i], &b->loss[i], sizeof(float)) || !digest_equal(a->gradients[i], b->gradients[i]) ||
+            !digest_equal(a->parameters[i], b->parameters[i]) || !digest_equal(a->state[i], b->state[i]))
+            return i;
+    return -1;
+}
+
+/* Settings under which a policy is tried; what a policy does not read is ignored by it. */
+static const struct policy_settings tried[] = {
+    {.segments = 1, .keep_last = false, .keep_saved = true},
+    {.segments = 2, .keep_last = true, .keep_saved = true},
+    {.segments = 3, .keep_last = false, .keep_saved = false, .unit = UNIT_STAGE},
+};
+
+/* Names of all the net's groups, for manual. */
+static struct field_list all_groups(const struct graph *graph)
+{
+    const char **names = calloc((size_t)graph->groups, sizeof *names);
+    for (int g = 0; g < graph->groups; g++) names[g] = graph->group[g].name;
+    return (struct field_list){.count = (size_t)graph->groups, .texts = names};
+}
+
+/* Every policy, memory mode and rng mode on one net; steps in PLANNED, 3 in the slower modes. */
+static void compare_all(const struct net *net, const char *backend, int steps)
+{
+    struct graph *graph = net_build(net, false);
+    struct field_list groups = all_groups(graph);
+    int compared = 0, replaying = 0;
+    for (int bits = 0; bits < 2; bits++)
+        for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
+            struct trial t = {.net = net,
+                              .backend = backend,
+                              .relu_bits = bits,
+                              .policy = policy_find("store_all"),
+                              .drop_dead = true,
+                              .rng = rng,
+                              .steps = steps};
+            static struct trace baseline, variant;
+            run(&t, &baseline);
+            cr_assert(baseline.loss[0] > 0 && baseline.loss[0] != baseline.loss[1], "a loss that moves");
+            for (const struct policy *const *p = policy_table; *p; p++)
+                for (size_t s = 0; s < sizeof tried / sizeof *tried; s++)
+                    for (enum memory_mode memory = MEMORY_PLANNED; memory <= MEMORY_POISON; memory++) {
+                        t.policy = *p;
+                        t.settings = tried[s];
+                        t.settings.groups = groups;
+                        t.memory = memory;
+                        t.drop_dead = s != 2;
+                        t.steps = memory == MEMORY_PLANNED && s == 0 ? steps : 3;
+                        run(&t, &variant);
+                        int step = first_difference(&baseline, &variant, t.steps);
+                        cr_assert(step < 0, "%s, %s, settings %zu, relu bits %d, rng %d, memory %d: differs at step %d",
+                                  net->name, (*p)->name, s, bits, rng, memory, step);
+                        compared++;
+                        replaying += variant.replays > 0;
+                    }
+        }
+    cr_assert(replaying > compared / 2, "%d of %d plans replay anything", replaying, compared);
+    free((void *)(uintptr_t)groups.texts);
+    graph_destroy(graph);
+}
+
+Test(equality, small_cnn_ref) { compare_all(&nets[0], "ref", 5); }
+Test(equality, residual_ref) { compare_all(&nets[1], "ref", 5); }
+Test(equality, small_cnn_cpu) { compare_all(&nets[0], "cpu", STEPS_MAX); }
+Test(equality, residual_cpu) { compare_all(&nets[1], "cpu", STEPS_MAX); }
+Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MAX); }
+
+/* What must not be equal: the proof is only worth something if it catches these. */
+static int step_of_difference(enum rng_mode rng, enum rng_mode baseline_rng, struct fault fault, bool relu_bits)
+{
+    static struct trace baseline, variant;
+    struct trial t = {.net = &nets[0],
+                      .backend = "ref",
+                      .relu_bits = relu_bits,
+                      .policy = policy_find("store_all"),
+                      .drop_dead = true,
+                      .rng = baseline_rng,
+                      .steps = 4};
+    run(&t, &baseline);
+    t.policy = policy_find("every");
+    t.settings = (struct policy_settings){.keep_saved = false};
+    t.rng = rng;
+    t.fault = fault;
+    run(&t, &variant);
+    return first_difference(&baseline, &variant, t.steps);
+}
+
+Test(equality, unsafe_randomness_is_caught)
+{
+    cr_assert(step_of_difference(RNG_UNSAFE, RNG_STASH, (struct fault){0}, false) == 0);
+}
+
+Test(equality, faults_are_caught_at_their_step)
+{
+    for (int step = 0; step < 3; step++) {
+        struct graph *graph = net_build(&nets[0], true);
+        int dropped = graph_find_node(graph, "dropout2"), convolved = graph_find_node(graph, "conv1");
+        graph_destroy(graph);
+        struct fault faults[] = {{FAULT_MASK_BIT, step, convolved},
+                                 {FAULT_MASK_BIT, step, dropped},
+                                 {FAULT_SKIP_REPLAY, step, convolved},
+                                 {FAULT_STALE_READ, step, convolved + 1}};
+        for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+            int found = step_of_difference(RNG_COUNTER, RNG_COUNTER, faults[i], true);
+            cr_assert(found == step, "fault %zu at step %d was found at %d", i, step, found);
+        }
+    }
+}
