@@ -1,0 +1,160 @@
+#include "dataset.h"
+
+#include "files.h"
+#include "rng.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DATASET(name) extern const struct dataset_kind dataset_##name;
+#include "datasets.def"
+#undef DATASET
+
+#define DATASET(name) &dataset_##name,
+const struct dataset_kind *const dataset_table[] = {
+#include "datasets.def"
+    NULL};
+#undef DATASET
+
+const struct dataset_kind *dataset_find(const char *name)
+{
+    for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++)
+        if (strcmp((*kind)->name, name) == 0) return *kind;
+    return NULL;
+}
+
+static bool lets_set(const struct dataset_kind *kind, const char *key)
+{
+    for (const struct field *field = kind->fields; field->key; field++)
+        if (strcmp(field->key, key) == 0) return true;
+    return false;
+}
+
+/* The settings with everything they point to copied into the data set's region. */
+static enum status copy_settings(struct dataset *dataset, const struct dataset_settings *settings)
+{
+    dataset->settings = *settings;
+    if (settings->path && !(dataset->settings.path = region_text(dataset->region, "%s", settings->path)))
+        return ST_FAILED;
+    int64_t *dims;
+    TRY(NEW(dataset->region, dims, settings->shape.count));
+    for (size_t i = 0; i < settings->shape.count; i++) dims[i] = settings->shape.ints[i];
+    dataset->settings.shape.ints = dims;
+    if (settings->shape.count < lets_set(dataset->kind, "shape") || settings->shape.count > SHAPE_RANK_MAX)
+        return fail(ST_SPEC, "data.shape has %zu numbers; expected: 1 to %d", settings->shape.count, SHAPE_RANK_MAX);
+    dataset->shape.rank = (int)settings->shape.count;
+    for (size_t i = 0; i < settings->shape.count; i++) dataset->shape.dim[i] = dims[i];
+    if (shape_elements(&dataset->shape) < 0)
+        return fail(ST_SPEC, "data.shape: every number must be positive and their product at most 2^46");
+    if (settings->classes < lets_set(dataset->kind, "classes"))
+        return fail(ST_SPEC, "data.classes is %" PRId64 "; expected: at least 1", settings->classes);
+    return ST_OK;
+}
+
+/* What a made data set is: its first two samples stand for the generator. */
+static enum status digest_samples(struct dataset *dataset, struct digest *digest)
+{
+    struct digest part[4] = {{0, 0}};
+    float *x;
+    TRY(NEW(dataset->region, x, (size_t)shape_elements(&dataset->shape)));
+    for (int i = 0; i < 2; i++) {
+        int32_t label;
+        if (dataset->kind->sized && i >= dataset->count[SPLIT_TRAIN]) break;
+        TRY(dataset->kind->sample(dataset, SPLIT_TRAIN, i, x, &label));
+        part[2 * i] = digest_bytes(x, (size_t)shape_elements(&dataset->shape) * sizeof *x);
+        part[2 * i + 1] = digest_bytes(&label, sizeof label);
+    }
+    *digest = digest_bytes(part, sizeof part);
+    return ST_OK;
+}
+
+/* What a data set that was read is: the SHA-256s of its files in order, wherever they lie. */
+static enum status digest_files(struct dataset *dataset, struct digest *digest)
+{
+    char text[DATASET_FILES_MAX][64];
+    for (int i = 0; i < dataset->files; i++) memcpy(text[i], dataset->file[i].sha256, sizeof text[i]);
+    *digest = digest_bytes(text, (size_t)dataset->files * sizeof text[0]);
+    return ST_OK;
+}
+
+static enum status open_into(struct dataset *dataset, const struct dataset_settings *settings)
+{
+    TRY(copy_settings(dataset, settings));
+    TRY(NEW(dataset->region, dataset->file, DATASET_FILES_MAX));
+    TRY(dataset->kind->open(dataset));
+    dataset->synthetic = dataset->files == 0;
+    return dataset->synthetic ? digest_samples(dataset, &dataset->digest) : digest_files(dataset, &dataset->digest);
+}
+
+enum status dataset_open(const char *name, const struct dataset_settings *settings, uint64_t seed,
+                         struct dataset **dataset)
+{
+    *dataset = NULL;
+    const struct dataset_kind *kind = dataset_find(name);
+    if (!kind) return fail(ST_SPEC, "no data set is called %s", name);
+    struct region *region = region_create();
+    struct dataset *d = region ? region_array(region, 1, sizeof *d) : NULL;
+    if (!d) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory: data set %s", name);
+    }
+    d->kind = kind;
+    d->region = region;
+    d->seed = seed;
+    enum status status = open_into(d, settings);
+    if (status == ST_OK)
+        *dataset = d;
+    else
+        dataset_close(d);
+    return status;
+}
+
+void dataset_close(struct dataset *dataset)
+{
+    if (!dataset) return;
+    if (dataset->kind->close) dataset->kind->close(dataset);
+    region_destroy(dataset->region);
+}
+
+static enum status one_sample(struct dataset *dataset, enum split split, int64_t index, float *x, int32_t *label)
+{
+    bool bounded = dataset->kind->sized || split != SPLIT_TRAIN;
+    if (index < 0 || (bounded && index >= dataset->count[split]))
+        return fail(ST_FAILED, "data set %s: sample %" PRId64 " of %" PRId64, dataset->kind->name, index,
+                    dataset->count[split]);
+    return dataset->kind->sample(dataset, split, index, x, label);
+}
+
+enum status dataset_batch(struct dataset *dataset, enum split split, const int64_t *indices, int64_t batch, float *x,
+                          int32_t *labels, int threads)
+{
+    int64_t elements = shape_elements(&dataset->shape), failed = batch;
+    enum status status = ST_OK;
+    char message[2048] = ""; /* of the first place that failed, carried over to the calling thread */
+#pragma omp parallel for num_threads(threads > 0 ? threads : 1) schedule(static)
+    for (int64_t i = 0; i < batch; i++) {
+        enum status one = one_sample(dataset, split, indices[i], x + i * elements, &labels[i]);
+        if (one == ST_OK) continue;
+#pragma omp critical(dataset_failed)
+        if (i < failed) {
+            failed = i;
+            status = one;
+            snprintf(message, sizeof message, "%s", status_message());
+        }
+    }
+    return status == ST_OK ? ST_OK : fail(status, "%s", message);
+}
+
+void dataset_order(const struct dataset *dataset, enum split split, uint32_t epoch, int64_t *order)
+{
+    int64_t count = dataset->count[split];
+    for (int64_t i = 0; i < count; i++) order[i] = i;
+    for (int64_t i = count - 1; i > 0 && dataset->settings.shuffle; i--) {
+        struct philox words = rng_words(dataset->seed, RNG_SHUFFLE, (uint32_t)i, (uint32_t)split, 0, epoch);
+        uint64_t word = (uint64_t)words.word[0] << 32 | words.word[1]; /* so long that modulo i + 1 is even enough */
+        int64_t j = (int64_t)(word % (uint64_t)(i + 1)), moved = order[i];
+        order[i] = order[j];
+        order[j] = moved;
+    }
+}

@@ -1,0 +1,167 @@
+/* Grey images in IDX files, plain or gzipped: Fashion-MNIST (Xiao, Rasul and Vollgraf, "Fashion-MNIST: a novel image
+ * dataset for benchmarking machine learning algorithms", 2017; arXiv:1708.07747), and what else comes in its form.
+ *
+ * IDX: big-endian words, magic 0x00000803 and count, height, width, then a byte a pixel; for labels 0x00000801 and
+ * count, then a byte a label. Sizes must agree with the header to the byte. Decompressed into memory once, as bytes. */
+#include "files.h"
+#include "image.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { CLASSES = 10, MAGIC_IMAGES = 0x803, MAGIC_LABELS = 0x801, DEFLATE_RATIO_MAX = 1032 };
+
+static const char *const images[SPLITS] = {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"};
+static const char *const labels[SPLITS] = {"train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"};
+
+static const struct files_source fashion_mnist = {
+    (const char *const[]){"fashion-mnist", NULL},
+    (const char *const[]){"train-images-idx3-ubyte.gz", "train-images-idx3-ubyte", NULL},
+    "type apt-get install dataset-fashion-mnist, or get the four IDX files from "
+    "https://github.com/zalandoresearch/fashion-mnist",
+};
+
+/* Over the 60,000 training images of Fashion-MNIST, to four digits. */
+static const struct image_statistics statistics = {{0.2860}, {0.3530}};
+
+struct idx {
+    const uint8_t *pixels[SPLITS], *label[SPLITS];
+    struct image_format format;
+};
+
+/* A file being decompressed; zlib passes plain files through as they are. */
+struct reader {
+    const struct dataset_file *file;
+    gzFile stream;
+    uint64_t offset; /* in the decompressed bytes */
+};
+
+static enum status read_bytes(struct reader *reader, size_t bytes, uint8_t *out)
+{
+    const size_t piece = 1 << 24;
+    for (size_t done = 0; done < bytes;) {
+        int got = gzread(reader->stream, out + done, (unsigned)(bytes - done < piece ? bytes - done : piece));
+        if (got <= 0) {
+            int code;
+            const char *why = gzerror(reader->stream, &code);
+            return fail(ST_FAILED, "%s: ends at offset %" PRIu64 " (decompressed)%s%s; expected: %zu bytes more",
+                        reader->file->path, reader->offset, code == Z_OK ? "" : ", ", code == Z_OK ? "" : why,
+                        bytes - done);
+        }
+        done += (size_t)got;
+        reader->offset += (uint64_t)got;
+    }
+    return ST_OK;
+}
+
+static enum status read_word(struct reader *reader, const char *what, uint32_t least, uint32_t most, uint32_t *word)
+{
+    uint8_t bytes[4];
+    TRY(read_bytes(reader, 4, bytes));
+    *word = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+    if (*word >= least && *word <= most) return ST_OK;
+    return fail(ST_FAILED, "%s: offset %" PRIu64 " (decompressed): %s %" PRIu32 "; expected: %" PRIu32 "..%" PRIu32,
+                reader->file->path, reader->offset - 4, what, *word, least, most);
+}
+
+/* The rest of the file, exactly bytes bytes and whole; NULL with the message set where it is not that. */
+static uint8_t *read_rest(struct dataset *dataset, struct reader *reader, uint64_t bytes)
+{
+    uint8_t *out, more;
+    if (bytes / DEFLATE_RATIO_MAX > reader->file->bytes) { /* before anything so large is asked of the system */
+        fail(ST_FAILED, "%s: the header promises %" PRIu64 " bytes, which %" PRIu64 " cannot hold", reader->file->path,
+             bytes, reader->file->bytes);
+        return NULL;
+    }
+    if (NEW(dataset->region, out, (size_t)bytes) != ST_OK || read_bytes(reader, (size_t)bytes, out) != ST_OK)
+        return NULL;
+    int got = gzread(reader->stream, &more, 1); /* also checks the checksum at the end */
+    if (got == 0) return out;
+    int code;
+    const char *why = gzerror(reader->stream, &code);
+    fail(ST_FAILED, "%s: offset %" PRIu64 " (decompressed): %s; expected: the end of the file", reader->file->path,
+         reader->offset, got > 0 ? "there is more" : why);
+    return NULL;
+}
+
+static enum status read_images(struct dataset *dataset, struct reader *reader, enum split split)
+{
+    struct idx *state = dataset->state;
+    uint32_t magic, count, height, width;
+    TRY(read_word(reader, "magic number", MAGIC_IMAGES, MAGIC_IMAGES, &magic));
+    TRY(read_word(reader, "number of images", 1, INT32_MAX, &count));
+    TRY(read_word(reader, "height", 1, IMAGE_SIDE_MAX, &height));
+    TRY(read_word(reader, "width", 1, IMAGE_SIDE_MAX, &width));
+    if (split != SPLIT_TRAIN && (height != state->format.height || width != state->format.width))
+        return fail(ST_FAILED,
+                    "%s: offset 8 (decompressed): images of %" PRIu32 "x%" PRIu32 "; expected: %" PRId64 "x%" PRId64
+                    " as in %s",
+                    reader->file->path, height, width, state->format.height, state->format.width, images[SPLIT_TRAIN]);
+    uint8_t *pixels = read_rest(dataset, reader, (uint64_t)count * height * width);
+    if (!pixels) return ST_FAILED;
+    TRY(image_format(dataset, 1, height, width, &statistics, &state->format));
+    state->pixels[split] = pixels;
+    dataset->count[split] = count;
+    return ST_OK;
+}
+
+static enum status read_labels(struct dataset *dataset, struct reader *reader, enum split split)
+{
+    struct idx *state = dataset->state;
+    uint32_t magic, count, images_count = (uint32_t)dataset->count[split];
+    TRY(read_word(reader, "magic number", MAGIC_LABELS, MAGIC_LABELS, &magic));
+    TRY(read_word(reader, "number of labels (as of images)", images_count, images_count, &count));
+    uint8_t *label = read_rest(dataset, reader, count);
+    if (!label) return ST_FAILED;
+    for (uint32_t i = 0; i < count; i++)
+        if (label[i] >= CLASSES)
+            return fail(ST_FAILED, "%s: offset %" PRIu32 " (decompressed): label %d; expected: 0..%d",
+                        reader->file->path, 8 + i, label[i], CLASSES - 1);
+    state->label[split] = label;
+    return ST_OK;
+}
+
+static enum status read_file(struct dataset *dataset, const char *folder, const char *name, enum split split,
+                             enum status (*read)(struct dataset *, struct reader *, enum split))
+{
+    struct files_handle handle;
+    const char *zipped = region_text(dataset->region, "%s.gz", name);
+    const char *path = region_text(dataset->region, "%s/%s.gz", folder, name);
+    if (!zipped || !path) return ST_FAILED;
+    TRY(files_open(dataset, folder, access(path, F_OK) == 0 ? zipped : name, &handle));
+    struct reader reader = {handle.file, gzdopen(handle.descriptor, "rb"), 0};
+    if (!reader.stream) {
+        close(handle.descriptor);
+        return fail(ST_FAILED, "%s: no memory to decompress it", handle.file->path);
+    }
+    enum status status = read(dataset, &reader, split);
+    gzclose(reader.stream); /* and the descriptor */
+    return status;
+}
+
+static enum status open_fashion_mnist(struct dataset *dataset)
+{
+    const char *folder;
+    struct idx *state;
+    TRY(NEW(dataset->region, state, 1));
+    dataset->state = state;
+    dataset->classes = CLASSES;
+    TRY(files_find(dataset, &fashion_mnist, &folder));
+    for (enum split split = SPLIT_TRAIN; split < SPLITS; split++) {
+        TRY(read_file(dataset, folder, images[split], split, read_images));
+        TRY(read_file(dataset, folder, labels[split], split, read_labels));
+    }
+    return ST_OK;
+}
+
+static enum status sample_idx(struct dataset *dataset, enum split split, int64_t index, float *x, int32_t *label)
+{
+    const struct idx *state = dataset->state;
+    image_deliver(&state->format, state->pixels[split] + index * state->format.height * state->format.width, x);
+    *label = state->label[split][index];
+    return ST_OK;
+}
+
+const struct dataset_kind dataset_fashion_mnist = {"fashion-mnist",    image_fields, true,
+                                                   open_fashion_mnist, sample_idx,   NULL};

@@ -1,0 +1,113 @@
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sha2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE = 64 * 1024 };
+
+static bool holds(struct region *region, const char *folder, const char *const *probes)
+{
+    for (; *probes; probes++) {
+        const char *path = region_text(region, "%s/%s", folder, *probes);
+        if (path && access(path, F_OK) == 0) return true;
+    }
+    return false;
+}
+
+/* root/FOLDER for each name of the data set's folder, then root itself; NULL: in none of them. */
+static const char *find_below(struct dataset *dataset, const struct files_source *source, const char *root)
+{
+    for (const char *const *name = source->folders; *name; name++) {
+        const char *folder = region_text(dataset->region, "%s/%s", root, *name);
+        if (folder && holds(dataset->region, folder, source->probes)) return folder;
+    }
+    return holds(dataset->region, root, source->probes) ? region_text(dataset->region, "%s", root) : NULL;
+}
+
+enum status files_find(struct dataset *dataset, const struct files_source *source, const char **folder)
+{
+    const char *chosen = dataset->settings.path, *environment = getenv("REMATCH_DATA");
+    const char *const roots[] = {environment && *environment ? environment : NULL, "data", "/usr/share/datasets"};
+    *folder = NULL;
+    if (chosen) {
+        *folder = find_below(dataset, source, chosen);
+        if (*folder) return ST_OK;
+        return fail(ST_MISSING, "data set %s: no %s in %s or its folder %s; %s, and set data.path to where it lies",
+                    dataset->kind->name, source->probes[0], chosen, source->folders[0], source->advice);
+    }
+    for (size_t i = 0; i < sizeof roots / sizeof *roots && !*folder; i++)
+        if (roots[i]) *folder = find_below(dataset, source, roots[i]);
+    if (*folder) return ST_OK;
+    return fail(
+        ST_MISSING,
+        "data set %s: no %s in $REMATCH_DATA (%s), data/ or /usr/share/datasets/, nor in a folder %s there; %s; "
+        "files of your own go to data/%s/ or to where REMATCH_DATA or data.path says",
+        dataset->kind->name, source->probes[0], roots[0] ? roots[0] : "not set", source->folders[0], source->advice,
+        source->folders[0]);
+}
+
+static enum status hash(const struct files_handle *handle, char text[65])
+{
+    SHA2_CTX context;
+    uint8_t piece[PIECE];
+    SHA256Init(&context);
+    for (uint64_t at = 0; at < handle->file->bytes; at += PIECE) {
+        uint64_t rest = handle->file->bytes - at;
+        size_t bytes = rest < PIECE ? (size_t)rest : PIECE;
+        TRY(files_read(handle, at, bytes, piece));
+        SHA256Update(&context, piece, bytes);
+    }
+    SHA256End(&context, text);
+    return ST_OK;
+}
+
+static enum status inspect(struct dataset *dataset, struct files_handle *handle, struct dataset_file *file)
+{
+    struct stat info;
+    if (fstat(handle->descriptor, &info)) return fail(ST_FAILED, "%s: %s", file->path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) return fail(ST_FAILED, "%s: not a plain file", file->path);
+    if (info.st_size == 0) return fail(ST_FAILED, "%s: the file is empty", file->path);
+    file->bytes = (uint64_t)info.st_size;
+    handle->file = file;
+    TRY(hash(handle, file->sha256));
+    dataset->files++;
+    return ST_OK;
+}
+
+enum status files_open(struct dataset *dataset, const char *folder, const char *name, struct files_handle *handle)
+{
+    struct dataset_file *file = &dataset->file[dataset->files];
+    if (dataset->files == DATASET_FILES_MAX)
+        return fail(ST_FAILED, "data set %s has more than %d files", dataset->kind->name, DATASET_FILES_MAX);
+    file->path = region_text(dataset->region, "%s/%s", folder, name);
+    if (!file->path) return ST_FAILED;
+    /* Without O_NONBLOCK, a pipe of that name would wait for a writer. */
+    handle->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (handle->descriptor < 0)
+        return fail(ST_FAILED, "%s: %s; expected: a file of data set %s", file->path, strerror(errno),
+                    dataset->kind->name);
+    enum status status = inspect(dataset, handle, file);
+    if (status != ST_OK) close(handle->descriptor);
+    return status;
+}
+
+enum status files_read(const struct files_handle *handle, uint64_t offset, size_t bytes, void *buffer)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got = pread(handle->descriptor, (char *)buffer + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return fail(ST_FAILED, "%s: offset %" PRIu64 ": %s", handle->file->path, offset + done, strerror(errno));
+        if (got == 0)
+            return fail(ST_FAILED, "%s: ends at offset %" PRIu64 "; expected: %zu bytes from offset %" PRIu64,
+                        handle->file->path, offset + done, bytes, offset);
+        done += (size_t)got;
+    }
+    return ST_OK;
+}

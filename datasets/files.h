@@ -1,0 +1,34 @@
+/* Files of a data set: where they are looked for, and reading them with distrust. For the formats in this folder. */
+#ifndef REMATCH_FILES_H
+#define REMATCH_FILES_H
+
+#include "dataset.h"
+
+enum { DATASET_FILES_MAX = 8 };
+
+/* What a data set is known by on disk. */
+struct files_source {
+    const char *const *folders; /* names its folder goes by, ended by NULL */
+    const char *const *probes;  /* any of these files shows that a folder is the right one, ended by NULL */
+    const char *advice;         /* where to get it: "get X from Y" or "apt-get install Z" */
+};
+
+/* A file held open for reading. */
+struct files_handle {
+    const struct dataset_file *file; /* in dataset->file */
+    int descriptor;
+};
+
+/* The folder the files lie in; see dataset_open. ST_MISSING: one message that says what was looked for, where, where to
+ * get it and where to put it. */
+enum status files_find(struct dataset *dataset, const struct files_source *source, const char **folder);
+
+/* Opens folder/name, computes its SHA-256 and adds it to dataset->file. ST_FAILED: not there, not a plain file,
+ * unreadable or empty. The descriptor is the caller's to close. */
+enum status files_open(struct dataset *dataset, const char *folder, const char *name, struct files_handle *handle);
+
+/* bytes bytes at offset into buffer; ST_FAILED naming file and offset when they cannot be had. May be called by several
+ * threads. */
+enum status files_read(const struct files_handle *handle, uint64_t offset, size_t bytes, void *buffer);
+
+#endif
