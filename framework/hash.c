@@ -6,7 +6,7 @@
 #define XXH_STATIC_LINKING_ONLY /* for a state on the stack: nothing is allocated */
 #include <xxhash.h>
 
-enum { PIECES_AT_ONCE = 512, PIECES_WORTH_A_THREAD = 8 };
+enum { PIECES_AT_ONCE = 2048, PIECES_WORTH_A_THREAD = 8 };
 
 struct digest digest_bytes(const void *data, size_t bytes)
 {
@@ -22,7 +22,8 @@ struct digest digest_tensor(const void *data, size_t bytes, int threads)
     for (size_t done = 0; done < pieces; done += PIECES_AT_ONCE) {
         XXH128_canonical_t canonical[PIECES_AT_ONCE];
         const size_t count = pieces - done < PIECES_AT_ONCE ? pieces - done : PIECES_AT_ONCE;
-#pragma omp parallel for schedule(static) num_threads(threads > 1 ? threads : 1) if (count >= PIECES_WORTH_A_THREAD)
+#pragma omp parallel for schedule(dynamic, PIECES_WORTH_A_THREAD)                                                      \
+    num_threads(threads > 1 ? threads : 1) if (count >= PIECES_WORTH_A_THREAD)
         for (size_t i = 0; i < count; i++) {
             const size_t from = (done + i) * DIGEST_PIECE, left = bytes - from;
             const size_t length = left < DIGEST_PIECE ? left : DIGEST_PIECE;

@@ -46,6 +46,7 @@ static void keep_lanes(const struct run *run, uint64_t quad, uint32_t threshold,
     }
     uint32_t key0 = (uint32_t)run->key, key1 = (uint32_t)(run->key >> 32);
     for (int round = 0; round < 10; round++) {
+#pragma omp simd
         for (int i = 0; i < LANES; i++) {
             uint64_t p = (uint64_t)0xD2511F53u * a[i], q = (uint64_t)0xCD9E8D57u * c[i];
             a[i] = (uint32_t)(q >> 32) ^ b[i] ^ key0;
