@@ -336,14 +336,15 @@ Test(layers, ways_of_saving_change_no_bit)
         cr_assert(!(bits.footprint.reads[PART_INDEX_PARAMS] & READS_Y) ||
                   cases[c].settings.activation == ACTIVATION_TANH);
 
-        void *y = copy_of(bits.y, bits.y_bytes), *saved = copy_of(bits.saved, bits.footprint.saved);
+        void *y = copy_of(bits.y, bits.y_bytes);
         struct kernel_args args = single_args(&bits);
         args.save = false;
+        if (bits.saved) poison(bits.saved, bits.footprint.saved);
         poison(bits.y, bits.y_bytes);
         cr_assert(bits.kernel->forward(bits.state, &args) == ST_OK);
         cr_assert(bits.node->layer->loss ? same(y, bits.y, 8) : same(y, bits.y, bits.y_bytes));
-        cr_assert(same(saved, bits.saved, bits.footprint.saved));
-        free(y), free(saved);
+        for (size_t i = 0; i < bits.footprint.saved; i++) cr_assert(((uint8_t *)bits.saved)[i] == 0xff);
+        free(y);
         single_close(&output), single_close(&bits);
     }
 }
