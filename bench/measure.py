@@ -65,5 +65,5 @@ def peer(network, batch, steps, threads):
     """The same training by PyTorch, on Debian's own Python where there is one."""
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
     script = os.path.join(ROOT, "bench", "torch_peer.py")
-    return json.loads(output([python, script, network, "--batch", str(batch), "--steps", str(steps),
-                              "--threads", str(threads)]))
+    return json.loads(output([python, script, network, "--batch", str(batch), "--steps", str(steps), "--threads",
+                              str(threads)]))

@@ -4,9 +4,9 @@
     torch_peer.py vgg16 --batch 64
     torch_peer.py sample-cnn --batch 16 --policy segments:5
 
-Policies: none; every (torch.utils.checkpoint around each stage); segments:K (checkpoint_sequential). Both leave the first
-stage out: checkpoint passes no gradients to the parameters of a stage none of whose inputs needs one. Inputs are ones,
-labels 1, plain SGD at 0.01, as in experiments/vgg16-recompute.yaml and experiments/sample-cnn-recompute.yaml.
+Policies: none; every (torch.utils.checkpoint around each stage); segments:K (checkpoint_sequential). Both leave the
+first stage out: checkpoint passes no gradients to the parameters of a stage none of whose inputs needs one. Inputs are
+ones, labels 1, plain SGD at 0.01, as in experiments/vgg16-recompute.yaml and experiments/sample-cnn-recompute.yaml.
 
 Prints one line of JSON: seconds of each step and of the fastest after the first, the process's high-water mark and what
 it held before the first step in MiB, the losses. Needs Debian's python3-torch, or a newer PyTorch.
