@@ -1,4 +1,5 @@
 /* SGD against its recurrence written out for one number, and against itself on other threads. */
+#include "bits.h"
 #include "optim.h"
 
 #include <criterion/criterion.h>
@@ -63,6 +64,6 @@ Test(optim, threads_change_no_bit)
             p[0][i] = p[1][i] = sinf((float)i), g[i] = cosf((float)i), v[0][i] = v[1][i] = 0;
         for (int step = 0; step < STEPS; step++)
             for (int t = 0; t < 2; t++) optimizer_find("sgd")->update(&settings[s], COUNT, p[t], g, v[t], 1 + 2 * t);
-        cr_assert(!memcmp(p[0], p[1], sizeof p[0]) && !memcmp(v[0], v[1], sizeof v[0]));
+        cr_assert(same_bits(p[0], p[1], sizeof p[0]) && same_bits(v[0], v[1], sizeof v[0]));
     }
 }
