@@ -73,23 +73,24 @@ void train_destroy(struct train *train)
     free(train);
 }
 
-static enum status refuse_not_finite(struct train *train, uint32_t step, float loss)
+static enum status refuse_not_finite(struct train *train, uint32_t step, float value)
 {
+    const char *loss = isnan(value) ? "not a number" : "infinite"; /* a NaN's sign means nothing */
     int node = exec_find_not_finite(train->exec, step);
     if (node < 0)
-        return fail(ST_FAILED, "step %u: the loss is %f, and repeating the forward finds every value finite", step,
-                    (double)loss);
+        return fail(ST_FAILED, "step %u: the loss is %s, and repeating the forward finds every value finite", step,
+                    loss);
     const struct node *n = &train->graph->node[node];
     for (int i = n->first_parameter; i < n->first_parameter + n->parameters; i++) {
         const struct parameter *p = &train->graph->parameter[i];
         if (!train->backend->kind->finite(train->backend, exec_parameter(train->exec, i), (size_t)p->elements))
             return fail(ST_FAILED,
-                        "step %u: the loss is %f; the first node whose output is not finite is %s (%s), and its "
+                        "step %u: the loss is %s; the first node whose output is not finite is %s (%s), and its "
                         "parameter %s is not finite either: the previous update overflowed (lr %g)",
-                        step, (double)loss, n->name, n->layer->name, p->name, train->options.settings.lr);
+                        step, loss, n->name, n->layer->name, p->name, train->options.settings.lr);
     }
-    return fail(ST_FAILED, "step %u: the loss is %f; the first node whose output is not finite is %s (%s)", step,
-                (double)loss, n->name, n->layer->name);
+    return fail(ST_FAILED, "step %u: the loss is %s; the first node whose output is not finite is %s (%s)", step, loss,
+                n->name, n->layer->name);
 }
 
 static struct digest digest_of(const struct digest *digest, int count)

@@ -102,7 +102,7 @@ static enum status run(const struct child *child, struct run_report *report, int
 static void tell_rest(const struct run_report *report)
 {
     if (report->stopped)
-        fprintf(stderr, "rematch: interrupted by %s after %lld steps\n", strsignal(report->stopped),
+        fprintf(stderr, "rematch: interrupted by SIG%s after %lld steps\n", sigabbrev_np(report->stopped),
                 (long long)report->steps);
     if (!*report->path || report->finished) return;
     char part[REPORT_PATH + 8];

@@ -88,9 +88,7 @@ enum status experiment_compare(struct experiment *experiment)
 
 static void print_head(const struct experiment *e)
 {
-    const struct spec *spec = e->side[SIDE_VARIANT].spec;
-    printf("%s: %s\n", spec->name, spec->title);
-    for (int i = 0; i < spec->overrides; i++) printf("override %s\n", spec->override[i]);
+    spec_print_head(e->side[SIDE_VARIANT].spec, stdout);
     overview_print_pair(e->side[SIDE_BASELINE].overview, e->side[SIDE_VARIANT].overview, stdout);
     const struct overview *variant = e->side[SIDE_VARIANT].overview;
     for (int i = 0; i < variant->reasons; i++) printf("note: %s\n", variant->reason[i]);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "h5.h"
+#include "result.h"
 #include "spec.h"
 
 struct row {
@@ -54,31 +54,30 @@ static const char *newest(const char *folder, struct region *region)
 /* What is known of the last run; a file that cannot be read is told as such. */
 static void find_last(struct row *row, struct region *region)
 {
-    struct h5 h5;
+    struct result *result;
+    char status[RESULT_STATUS];
     const char *folder = region_text(region, "%s/%s", row->spec->results, row->spec->name);
     row->file = folder ? newest(folder, region) : NULL;
     if (!row->file) return;
     row->status = "unreadable";
     row->created = "";
-    if (h5_open(&h5, row->file, H5_READ) != ST_OK) return;
-    const char *status = h5_read_attribute_text(&h5, "/", "status", "unfinished", region);
-    const char *created = h5_read_attribute_text(&h5, "/", "created", "", region);
-    if (h5_close(&h5) != ST_OK) return;
-    row->status = status;
-    row->created = created;
+    if (result_open(row->file, &result) != ST_OK) return;
+    row->status = region_text(region, "%s", result_status(result, status));
+    row->created = region_text(region, "%s", result->created);
+    result_close(result);
 }
 
 static void print_row(const struct row *row, FILE *out)
 {
-    fprintf(out, "%-24s %-72s %s %s\n", row->spec->name, row->spec->title, row->file ? row->status : "not run",
-            row->file ? row->created : "");
+    fprintf(out, "%-24s %-72s %s %s\n", row->spec->name, row->spec->title ? row->spec->title : "",
+            row->file ? row->status : "not run", row->file ? row->created : "");
 }
 
 static json_t *row_json(const struct row *row)
 {
     json_t *one = json_object(), *last = row->file ? json_object() : json_null();
     json_object_set_new(one, "name", json_string(row->spec->name));
-    json_object_set_new(one, "title", json_string(row->spec->title));
+    json_object_set_new(one, "title", row->spec->title ? json_string(row->spec->title) : json_null());
     json_object_set_new(one, "path", json_string(row->spec->path));
     if (row->file) {
         json_object_set_new(last, "file", json_string(row->file));

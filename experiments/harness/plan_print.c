@@ -103,13 +103,18 @@ static void print_notes(const struct overview *o, FILE *out)
                 o->job->network->binding[o->slow_node[i]].footprint.implementation);
 }
 
+void spec_print_head(const struct spec *spec, FILE *out)
+{
+    fprintf(out, "%s%s%s\n", spec->name, spec->title ? ": " : "", spec->title ? spec->title : "");
+    for (int i = 0; i < spec->overrides; i++) fprintf(out, "override %s\n", spec->override[i]);
+}
+
 static void print_head(const struct overview *o, FILE *out)
 {
     const struct spec *spec = o->job->spec;
     const struct backend *backend = o->job->backend;
     char shape[96];
-    fprintf(out, "%s: %s\n", spec->name, spec->title);
-    for (int i = 0; i < spec->overrides; i++) fprintf(out, "override %s\n", spec->override[i]);
+    spec_print_head(spec, out);
     fprintf(out, "policy %s on %d nodes in %d stages; batch %lld of %s; backend %s, %s, %s, %lld threads\n\n",
             spec->policy->name, o->job->graph->nodes, o->stages, (long long)spec->batch, shape_of(o, 0, shape),
             spec->backend, backend->libraries ? backend->libraries : "no library",

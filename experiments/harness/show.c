@@ -1,19 +1,11 @@
 #include "show.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "h5.h"
+#include "result.h"
 #include "units.h"
 
-enum { ROWS_SHOWN = 20, NAME_ROOM = 128 };
-
-/* The step columns that are shown, all numbers of 8 bytes at most. */
-struct step_row {
-    uint32_t step;
-    float loss, metric;
-    uint64_t total_ns, live_peak;
-};
+enum { ROWS_SHOWN = 20 };
 
 /* ---- attributes, whatever they are ---- */
 
@@ -50,13 +42,13 @@ static herr_t print_attribute(hid_t object, const char *name, const H5A_info_t *
     return 0;
 }
 
-/* All attributes of the object at path, in the order they were written where the file kept it. */
+/* All attributes of the object at path, by name. */
 static void print_attributes(struct h5 *h5, const char *path, FILE *out)
 {
     if (!h5_exists(h5, path) && strcmp(path, "/") != 0) return;
     fprintf(out, "%s\n", path);
     hsize_t at = 0;
-    H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_NATIVE, &at, print_attribute, out, H5P_DEFAULT);
+    H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, print_attribute, out, H5P_DEFAULT);
 }
 
 /* ---- the run ---- */
@@ -68,32 +60,18 @@ static void print_list(struct h5 *h5, const char *path, const char *name, struct
     for (size_t i = 0; texts && i < count; i++) fprintf(out, "  %-26s %s\n", name, texts[i]);
 }
 
-static void read_step(struct h5 *h5, uint64_t row, struct step_row *step)
-{
-    h5_read_rows(h5, "/steps/step", NUMBER_U32, 1, row, 1, &step->step);
-    h5_read_rows(h5, "/steps/loss", NUMBER_F32, 1, row, 1, &step->loss);
-    h5_read_rows(h5, "/steps/metric", NUMBER_F32, 1, row, 1, &step->metric);
-    h5_read_rows(h5, "/steps/total_ns", NUMBER_U64, 1, row, 1, &step->total_ns);
-    h5_read_rows(h5, "/steps/live_peak", NUMBER_U64, 1, row, 1, &step->live_peak);
-}
-
 /* The first steps and the last ones. */
-static void print_steps(struct h5 *h5, FILE *out)
+static void print_steps(const struct result *r, FILE *out)
 {
-    uint64_t rows = h5_rows(h5, "/steps/committed");
-    fprintf(out, "/steps: %llu committed\n%8s %16s %10s %12s %12s\n", (unsigned long long)rows, "step", "loss", "right",
-            "time", "live peak");
-    for (uint64_t i = 0; i < rows; i++) {
-        struct step_row step;
+    fprintf(out, "/steps: %zu committed\n%8s %16s %12s %12s\n", r->steps, "step", "loss", "time", "live peak");
+    for (size_t i = 0; i < r->steps; i++) {
         char time[UNIT_TEXT], live[UNIT_TEXT];
-        if (rows > ROWS_SHOWN && i == ROWS_SHOWN / 2) {
+        if (r->steps > ROWS_SHOWN && i == ROWS_SHOWN / 2) {
             fprintf(out, "%8s\n", "...");
-            i = rows - ROWS_SHOWN / 2;
+            i = r->steps - ROWS_SHOWN / 2;
         }
-        read_step(h5, i, &step);
-        if (h5->broken) return;
-        fprintf(out, "%8u %16.9g %9.2f%% %12s %12s\n", step.step, (double)step.loss, 100 * (double)step.metric,
-                duration_text(step.total_ns, time), bytes_text((double)step.live_peak, live));
+        fprintf(out, "%8u %16.9g %12s %12s\n", r->step[i], (double)r->loss[i], duration_text(r->total_ns[i], time),
+                bytes_text((double)r->live[i], live));
     }
 }
 
@@ -120,36 +98,27 @@ static void print_provenance(struct h5 *h5, struct region *region, FILE *out)
     print_list(h5, "/provenance/data/sha256", "sha256", region, out);
 }
 
-static void print_file(struct h5 *h5, bool provenance, struct region *region, FILE *out)
+static void print_result(struct result *r, bool provenance, FILE *out)
 {
-    print_attributes(h5, "/", out);
-    print_list(h5, "/spec/overrides", "override", region, out);
-    print_attributes(h5, "/plan", out);
-    print_list(h5, "/plan/word", "word", region, out);
-    print_list(h5, "/plan/peak_tensors", "alive at the peak", region, out);
-    print_steps(h5, out);
-    print_evaluations(h5, out);
-    print_attributes(h5, "/summary", out);
-    if (provenance) print_provenance(h5, region, out);
+    char status[RESULT_STATUS];
+    fprintf(out, "%s\n  %-26s %s\n", r->h5.path, "now", result_status(r, status));
+    print_attributes(&r->h5, "/", out);
+    print_list(&r->h5, "/spec/overrides", "override", r->region, out);
+    print_attributes(&r->h5, "/plan", out);
+    print_list(&r->h5, "/plan/word", "word", r->region, out);
+    print_list(&r->h5, "/plan/peak_tensors", "alive at the peak", r->region, out);
+    print_steps(r, out);
+    print_evaluations(&r->h5, out);
+    print_attributes(&r->h5, "/summary", out);
+    if (provenance) print_provenance(&r->h5, r->region, out);
 }
 
 enum status show_file(const char *path, bool provenance, FILE *out)
 {
-    struct h5 h5;
-    struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory");
-    enum status status = h5_open(&h5, path, H5_READ);
-    if (status == ST_OK) {
-        const char *schema = h5_read_attribute_text(&h5, "/", "schema", "", region);
-        if (strcmp(schema, "rematch-run") == 0) {
-            print_file(&h5, provenance, region, out);
-            status = h5_status(&h5);
-        } else {
-            status = fail(ST_SPEC, "%s: not a result file of rematch", path);
-        }
-        enum status closed = h5_close(&h5);
-        if (status == ST_OK) status = closed;
-    }
-    region_destroy(region);
+    struct result *result = NULL;
+    TRY(result_open(path, &result));
+    print_result(result, provenance, out);
+    enum status status = h5_status(&result->h5);
+    result_close(result);
     return status;
 }

@@ -237,7 +237,7 @@ static int run_points(struct sweep *s)
         if (s->point[i].code > 128) signal = s->point[i].code;
         if (s->point[i].code > worst) worst = s->point[i].code;
     }
-    printf("%s: %s\n", s->spec->name, s->spec->title);
+    spec_print_head(s->spec, stdout);
     print_table(s, stdout);
     enum status status = told(write_csv(s));
     return worst > (int)status ? worst : (int)status;
