@@ -26,7 +26,8 @@ static struct block block_make(size_t bytes)
 static void block_free(struct block *b)
 {
     if (b->memory == NULL) return;
-    for (int i = 0; i < GUARD; i++) cr_assert(b->memory[i] == 0xa5 && b->data[b->bytes + (size_t)i] == 0xa5, "%zu bytes, guard %d", b->bytes, i);
+    for (int i = 0; i < GUARD; i++)
+        cr_assert(b->memory[i] == 0xa5 && b->data[b->bytes + (size_t)i] == 0xa5, "%zu bytes, guard %d", b->bytes, i);
     free(b->memory);
 }
 
