@@ -142,7 +142,10 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     h5_attribute_text(h5, group, "digest_xxh3", digest_print(dataset->digest, digest));
     h5_attribute_u64(h5, group, "training_samples", (uint64_t)dataset->count[SPLIT_TRAIN]);
     h5_attribute_u64(h5, group, "test_samples", (uint64_t)dataset->count[SPLIT_TEST]);
-    if (!h5_check(h5, texts, "find memory for", group)) return;
+    if (!h5_check(h5, texts, "find memory for", group)) {
+        free(texts);
+        return;
+    }
     for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].path;
     h5_texts(h5, "/provenance/data/path", files, texts);
     for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].sha256;

@@ -106,7 +106,10 @@ static void layout_digests(struct h5 *h5, const struct job *job)
     const hsize_t extent[2] = {(hsize_t)graph->parameters, 2};
     const char **names = calloc((size_t)graph->parameters + 1, sizeof *names);
     h5_group(h5, "/digests");
-    if (!h5_check(h5, names, "find memory for", "/digests")) return;
+    if (!h5_check(h5, names, "find memory for", "/digests")) {
+        free(names);
+        return;
+    }
     for (int i = 0; i < graph->parameters; i++) names[i] = graph->parameter[i].name;
     h5_texts(h5, "/digests/tensor", (size_t)graph->parameters, names);
     free(names);
@@ -117,6 +120,7 @@ static void layout_digests(struct h5 *h5, const struct job *job)
         h5_series(h5, record_digest_paths[i], NUMBER_U64, 2, extent);
         h5_attach(h5, record_digest_paths[i], 0, "/digests/step");
         h5_attach(h5, record_digest_paths[i], 1, "/digests/tensor");
+        h5_attach(h5, record_digest_paths[i], 2, "/steps/pair");
     }
 }
 
