@@ -195,6 +195,7 @@ Test(compare, unfinished_file_too)
     snprintf(other, sizeof other, "%.1000s.part", record_path(record));
     cr_assert(compare_files(one, other, &c) == ST_OK, "%s", status_message());
     cr_assert(c.steps == 2 && c.first_step == 1 && !c.equal);
+    record_abandon(record);
 }
 
 Test(compare, json_has_the_promised_keys)

@@ -239,15 +239,14 @@ static enum status finish(struct record *r, const char *status, const struct run
 enum status record_finish(struct record *record, const char *status, const struct run_summary *summary)
 {
     h5_flush(&record->h5);
-    if (record->h5.broken) return h5_status(&record->h5); /* abandoned: closing would spoil what is in the file */
-    enum status done = finish(record, status, summary);
-    if (done != ST_OK) {
-        record_file_drop(&record->file);
-        return done;
+    enum status done = h5_status(&record->h5);
+    if (done == ST_OK) {
+        done = finish(record, status, summary);
+        if (done != ST_OK) record_file_drop(&record->file);
+        record_file_release(&record->file);
     }
-    record_file_release(&record->file);
-    free(record);
-    return ST_OK;
+    record_abandon(record);
+    return done;
 }
 
-void record_abandon(struct record *record) { (void)record; }
+void record_abandon(struct record *record) { free(record); }
