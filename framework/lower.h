@@ -52,7 +52,8 @@ struct lowered {
     int dropped; /* replays left out */
 };
 
-/* word must have passed word_check. The loss's value is nobody's operand: it is read right after its first forward. Everything lives in region. */
+/* word must have passed word_check. The loss's value is nobody's operand: it is read right after its first forward.
+ * Everything lives in region. */
 enum status lower(const struct network *network, const struct word *word, const struct lower_options *options,
                   struct region *region, struct lowered *lowered);
 

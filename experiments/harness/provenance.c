@@ -30,7 +30,7 @@ static ssize_t git(const char *const *arguments, char *text)
     program[length] = 0;
     if ((folder_end = strrchr(program, '/'))) *folder_end = 0;
     const char *command[8] = {"git", "-C", program};
-    for (int i = 0; arguments[i] && i < 4; i++) command[i + 3] = arguments[i];
+    for (int i = 0; i < 4 && arguments[i]; i++) command[i + 3] = arguments[i];
     if (pipe2(ends, O_CLOEXEC) < 0) return -1;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);

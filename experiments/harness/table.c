@@ -60,7 +60,7 @@ struct table table_open(struct h5 *h5, const char *group, const struct column *c
 {
     struct table table = {.column = columns};
     char path[256];
-    for (int i = 0; columns[i].name && i < TABLE_COLUMNS_MAX; i++)
+    for (int i = 0; i < TABLE_COLUMNS_MAX && columns[i].name; i++)
         table.dataset[i] = h5_dataset(h5, join(path, group, columns[i].name));
     table.committed = h5_dataset(h5, join(path, group, "committed"));
     return table;
