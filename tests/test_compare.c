@@ -320,6 +320,31 @@ Test(compare, truncated)
     }
 }
 
+/* A reader expects a writer to be in between where a checksum is wrong, but does not wait for it for ever. */
+Test(compare, damaged, .timeout = 60)
+{
+    static const char block[] = "FHDB";
+    struct comparison c;
+    struct stat file;
+    cr_assert(stat(one, &file) == 0);
+    int from = open(one, O_RDONLY), damaged = 0;
+    char *content = malloc((size_t)file.st_size);
+    cr_assert(read(from, content, (size_t)file.st_size) == file.st_size);
+    close(from);
+    for (char *at = content; damaged < 4; damaged++) {
+        at = memmem(at, (size_t)(content + file.st_size - at), block, 4);
+        cr_assert(at != NULL, "%d blocks of attributes", damaged);
+        copy_of_one("damaged.h5", 0);
+        int to = open(other, O_WRONLY);
+        at += 20;
+        const char wrong = (char)~*at;
+        cr_assert(pwrite(to, &wrong, 1, at - content) == 1 && close(to) == 0);
+        enum status status = compare_files(one, other, &c);
+        cr_assert(status == ST_OK || strstr(status_message(), other), "%s", status_message());
+    }
+    free(content);
+}
+
 static hid_t edit(const char *name)
 {
     copy_of_one(name, 0);
