@@ -126,7 +126,7 @@ uint32_t bits_of(float x)
 
 void folder_make(char folder[256])
 {
-    snprintf(folder, 256, "/tmp/rematch-test-XXXXXX");
+    snprintf(folder, 256, P_tmpdir "/rematch-test-XXXXXX");
     cr_assert(mkdtemp(folder) != NULL);
 }
 
