@@ -93,8 +93,8 @@ static void add_figures(json_t *all, const struct overview *o)
     json_object_set_new(all, "arena_bytes", integer(plan->arena_bytes));
     json_object_set_new(all, "peak_bytes", integer(plan_peak(plan)));
     json_object_set_new(all, "store_all_live_peak_bytes", integer(o->store_all_live));
-    json_object_set_new(all, "live_after_forward_bytes", integer(plan->live_forward));
-    json_object_set_new(all, "live_after_gradients_bytes", integer(plan->live_end));
+    json_object_set_new(all, "sampled_after_forward_bytes", integer(plan_sampled_forward(plan)));
+    json_object_set_new(all, "sampled_after_gradients_bytes", integer(plan_sampled_gradients(plan)));
     json_object_set_new(all, "static", categories_json(plan->static_bytes, static_names, STATICS));
     json_object_set_new(all, "live_peak", categories_json(plan->peak_by_category, category_names, CATEGORIES));
     json_object_set_new(all, "forward_flops", json_real(plan->forward_flops));

@@ -56,8 +56,8 @@ static void print_totals(const struct overview *o, FILE *out)
     print_bytes(out, "peak = static + arena", (double)plan_peak(plan), "");
     print_bytes(out, "live peak of store_all", (double)o->store_all_live, "the same kernels, everything stored");
     fprintf(out, "  sampled as a line-by-line profiler does, which never sees the peak:\n");
-    print_bytes(out, "  live after the forward", (double)plan->live_forward, "");
-    print_bytes(out, "  live after the gradients", (double)plan->live_end, "");
+    print_bytes(out, "  after the forward", (double)plan_sampled_forward(plan), "");
+    print_bytes(out, "  after the gradients", (double)plan_sampled_gradients(plan), "");
 }
 
 static void print_peak(const struct overview *o, FILE *out)
