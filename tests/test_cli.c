@@ -127,6 +127,31 @@ Test(cli, plan_tells_people_what_it_tells_programs)
     cli_close(&cli);
 }
 
+Test(cli, plan_knows_which_policies_fit)
+{
+    struct cli cli;
+    json_error_t error;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml --json batch=50 policy=sqrt");
+    json_t *plan = json_loads(cli.out, 0, &error), *choices = json_object_get(plan, "choices"), *one;
+    bool store_all = false, own = false;
+    size_t i;
+    json_array_foreach(choices, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "policy"));
+        const json_t *live = json_object_get(one, "live_peak_bytes");
+        if (!strcmp(name, "store_all"))
+            store_all = json_equal(live, json_object_get(plan, "store_all_live_peak_bytes"));
+        if (!strcmp(name, "sqrt")) own = json_equal(live, json_object_get(plan, "live_peak_bytes"));
+        cr_assert(json_is_true(json_object_get(one, "fits")));
+    }
+    cr_assert(store_all && own, "%s", cli.out);
+    json_decref(plan);
+    cli_expect(&cli, 0, "plan small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
+    cli_says(&cli, "  does not fit this machine\n");
+    cli_close(&cli);
+}
+
 Test(cli, plan_says_why_checkpointing_cannot_help)
 {
     struct cli cli;
