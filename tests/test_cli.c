@@ -96,11 +96,18 @@ Test(cli, plan_tells_programs_everything)
     cr_assert(json_is_string(json_object_get(peak, "op")));
     cr_assert(json_array_size(tensors) > 0);
 
-    /* What is alive at the peak is the peak; no op has more; stages hold every node. */
+    json_decref(plan);
+    cli_close(&cli);
+}
+
+/* What is alive at the peak is the peak; no op has more; stages hold every node. */
+static void check_sums(const json_t *plan)
+{
     json_int_t live = json_integer_value(json_object_get(plan, "live_peak_bytes")), sum = 0, most = 0, nodes = 0;
     size_t i;
     json_t *one;
-    json_array_foreach(tensors, i, one) sum += json_integer_value(json_object_get(one, "bytes"));
+    json_array_foreach(json_object_get(json_object_get(plan, "peak"), "tensors"), i, one) sum +=
+        json_integer_value(json_object_get(one, "bytes"));
     json_array_foreach(json_object_get(plan, "ops"), i, one)
     {
         json_int_t bytes = json_integer_value(json_object_get(one, "live_bytes"));
@@ -110,7 +117,24 @@ Test(cli, plan_tells_programs_everything)
         json_integer_value(json_object_get(one, "nodes"));
     cr_assert(sum == live && most == live, "%lld %lld %lld", sum, most, live);
     cr_assert(nodes == json_integer_value(json_object_get(plan, "nodes")));
-    json_decref(plan);
+}
+
+Test(cli, plans_add_up)
+{
+    static const char *const how[] = {"", "policy=store_all", "policy=every", "policy=sqrt batch=50",
+                                      "policy=segments policy.segments=3 policy.unit=stage rng=mask"};
+    struct cli cli;
+    json_error_t error;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        char arguments[256];
+        snprintf(arguments, sizeof arguments, "plan small.yaml --json --ops %s", how[i]);
+        cli_expect(&cli, 0, arguments);
+        json_t *plan = json_loads(cli.out, 0, &error);
+        cr_assert(plan != NULL, "%s\n%s", error.text, cli.out);
+        check_sums(plan);
+        json_decref(plan);
+    }
     cli_close(&cli);
 }
 
