@@ -178,26 +178,34 @@ static bool find_result(const struct cli *cli, const char *tail, char path[512])
     return found;
 }
 
-/* The program, long at work in the folder, its output thrown away; returns once a step is in its file. */
-static pid_t start_long_run(const struct cli *cli)
+/* The program at work on small.yaml in the folder, as the leader of a group of its own. */
+static pid_t start(const struct cli *cli, const char *overrides)
 {
-    char command[1024], path[512], arguments[600];
+    char command[1024];
     pid_t pid;
-    snprintf(command, sizeof command, "cd '%s' && exec '%s' run small.yaml steps=100000000 >/dev/null 2>stderr",
-             cli->folder, cli_program());
+    snprintf(command, sizeof command, "cd '%s' && exec '%s' run small.yaml %s >/dev/null 2>stderr", cli->folder,
+             cli_program(), overrides);
     const char *const words[] = {"sh", "-c", command, NULL};
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     cr_assert(posix_spawn(&pid, "/bin/sh", NULL, &attributes, (char *const *)words, environ) == 0);
     posix_spawnattr_destroy(&attributes);
+    return pid;
+}
+
+/* A run of many steps; returns once one of them is in its file. */
+static pid_t start_long_run(const struct cli *cli)
+{
+    char path[512], command[1600];
+    pid_t pid = start(cli, "steps=100000000");
     for (int i = 0; i < 1000; i++) {
         usleep(20000);
         if (!find_result(cli, ".part", path)) continue;
-        snprintf(arguments, sizeof arguments, "'%s' show '%s' 2>/dev/null | grep -q '^/steps: [1-9]'", cli_program(),
-                 path);
-        if (system(arguments) == 0) return pid;
+        snprintf(command, sizeof command, "'%s' show '%s' 2>/dev/null | grep -q '^/steps: [1-9]'", cli_program(), path);
+        if (system(command) == 0) return pid;
     }
+    kill(-pid, SIGKILL);
     cr_assert_fail("no step within 20 s");
     return -1;
 }
@@ -234,6 +242,24 @@ Test(run, a_signal_stops_it_and_keeps_what_was_committed)
         cli_says(&cli, "interrupted");
         cli_close(&cli);
     }
+}
+
+/* One step that takes minutes: a second signal does not wait for it. */
+Test(run, a_second_signal_stops_it_at_once)
+{
+    struct cli cli;
+    char path[512], arguments[600];
+    cli_open(&cli);
+    pid_t pid = start(&cli, "batch=1000000 data.samples=1000000 steps=2");
+    for (int i = 0; i < 1000 && !find_result(&cli, ".part", path); i++) usleep(20000);
+    kill(-pid, SIGINT);
+    usleep(1000000); /* a signal soon after the first counts as the same wish */
+    kill(-pid, SIGINT);
+    cr_assert(wait_for_end(pid) == 128 + SIGINT);
+    snprintf(arguments, sizeof arguments, "show %s", path);
+    cli_expect(&cli, 0, arguments);
+    cli_says(&cli, "died after 0 steps");
+    cli_close(&cli);
 }
 
 Test(run, a_killed_run_leaves_its_steps)

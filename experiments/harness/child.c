@@ -24,8 +24,8 @@ static const char *const roles[] = {"variant", "baseline"}, *const voices[] = {"
 static const uint64_t same_wish_ns = 500000000;
 
 /* Waits for the child's end and passes signals to stop on to it. The child has a group of its own, so that a terminal's
- * Ctrl-C reaches it only through here. */
-static int wait_for(pid_t pid)
+ * Ctrl-C reaches it only through here. *wish: the first of them, 0: none. */
+static int wait_for(pid_t pid, int *wish)
 {
     sigset_t set = signals_of_stop();
     sigaddset(&set, SIGCHLD);
@@ -40,6 +40,7 @@ static int wait_for(pid_t pid)
         if (signal <= 0 || signal == SIGCHLD || (asked && now - asked < same_wish_ns)) continue;
         kill(pid, asked ? SIGKILL : signal);
         if (!asked) fprintf(stderr, "\nstopping after this step; once more to stop at once\n");
+        if (!asked) *wish = signal;
         asked = now;
     }
 }
@@ -83,7 +84,7 @@ static void read_reports(int read_end, struct run_report *report)
     while (read(read_end, &one, sizeof one) == (ssize_t)sizeof one) *report = one;
 }
 
-static enum status run(const struct child *child, struct run_report *report, int *state)
+static enum status run(const struct child *child, struct run_report *report, int *state, int *wish)
 {
     int ends[2];
     pid_t pid = 0;
@@ -91,7 +92,7 @@ static enum status run(const struct child *child, struct run_report *report, int
     enum status status = spawn(child, ends[1], &pid);
     close(ends[1]);
     if (status == ST_OK) {
-        *state = wait_for(pid);
+        *state = wait_for(pid, wish);
         read_reports(ends[0], report);
     }
     close(ends[0]);
@@ -113,16 +114,18 @@ static void tell_rest(const struct run_report *report)
 enum status child_run(const struct child *child, struct run_report *report, int *code)
 {
     sigset_t held = signals_of_stop(), before;
-    int state = 0;
+    int state = 0, wish = 0;
     *report = (struct run_report){0};
     sigaddset(&held, SIGCHLD);
     sigprocmask(SIG_BLOCK, &held, &before);
     fflush(NULL);
-    enum status status = run(child, report, &state);
+    enum status status = run(child, report, &state, &wish);
     sigprocmask(SIG_SETMASK, &before, NULL);
     TRY(status);
-    *code = WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
-    if (WIFSIGNALED(state))
+    *code = WIFSIGNALED(state) ? 128 + (wish ? wish : WTERMSIG(state)) : WEXITSTATUS(state);
+    if (WIFSIGNALED(state) && wish)
+        fprintf(stderr, "rematch: stopped at once, within a step\n");
+    else if (WIFSIGNALED(state))
         fprintf(stderr, "rematch: the %s run was ended by signal %d (%s)\n", roles[child->baseline], WTERMSIG(state),
                 strsignal(WTERMSIG(state)));
     if (*code != 0) tell_rest(report);

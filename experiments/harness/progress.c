@@ -38,14 +38,14 @@ static uint64_t time_left(const struct progress *progress)
 
 static void draw_bar(struct progress *progress, const struct step_record *step)
 {
-    char each[UNIT_TEXT], left[UNIT_TEXT], bar[BAR_WIDTH + 1];
+    char each[UNIT_TEXT], left[UNIT_TEXT], live[UNIT_TEXT], bar[BAR_WIDTH + 1];
     int filled = (int)((double)BAR_WIDTH * (double)progress->done / (double)progress->steps);
     for (int i = 0; i < BAR_WIDTH; i++) bar[i] = i < filled ? '#' : '-';
     bar[BAR_WIDTH] = '\0';
-    fprintf(progress->out, "\r  %s[%s]%s %lld/%lld  loss %.7g  %s/step  %s left\033[K",
+    fprintf(progress->out, "\r  %s[%s]%s %lld/%lld  loss %.7g  %s/step  live peak %s  %s left\033[K",
             progress->colour ? "\033[36m" : "", bar, progress->colour ? "\033[0m" : "", (long long)progress->done,
             (long long)progress->steps, (double)step->loss, duration_text(step->total_ns, each),
-            duration_text(time_left(progress), left));
+            bytes_text((double)step->live_peak, live), duration_text(time_left(progress), left));
     progress->bar_shown = true;
 }
 
