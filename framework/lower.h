@@ -15,7 +15,7 @@ extern const char *const category_names[CATEGORIES];
 struct buffer {
     enum category category; /* of what it was made for */
     int node;               /* whose op made it */
-    size_t bytes;           /* a multiple of ALIGNMENT */
+    size_t bytes;           /* a multiple of the network's granularity */
     int birth, death;       /* first and last op that uses it, both inclusive */
     size_t offset;          /* in the arena; set by placing */
 };
@@ -52,7 +52,8 @@ struct lowered {
     int dropped; /* replays left out */
 };
 
-/* word must have passed word_check. The loss's value is nobody's operand: it is read right after its first forward. Everything lives in region. */
+/* word must have passed word_check. The loss's value is nobody's operand: it is read right after its first forward.
+ * Everything lives in region. */
 enum status lower(const struct network *network, const struct word *word, const struct lower_options *options,
                   struct region *region, struct lowered *lowered);
 
