@@ -42,7 +42,7 @@ enum status backend_open(const char *name, const struct backend_options *options
 {
     *backend = NULL;
     const struct backend_kind *const *kind = backend_table;
-    while (*kind && strcmp((*kind)->name, name)) kind++;
+    while (*kind && strcmp((*kind)->name, name) != 0) kind++;
     if (!*kind) return unknown(name);
     struct backend *b = calloc(1, sizeof *b);
     if (!b) return fail(ST_FAILED, "out of memory");

@@ -105,13 +105,24 @@ static char *print_text(const struct field *field, const void *at, struct region
 static char *print_list(const struct field *field, const void *at, struct region *region)
 {
     const struct field_list *list = at;
-    char *text = region_text(region, "[");
-    for (size_t i = 0; text && i < list->count; i++) {
-        const char *item = field->type == FIELD_INTS ? region_text(region, "%" PRId64, list->ints[i])
-                                                     : text_quote(list->texts[i], region);
-        text = item ? region_text(region, "%s%s%s", text, i ? ", " : "", item) : NULL;
+    const char **item;
+    size_t length = 3;
+    if (NEW(region, item, list->count) != ST_OK) return NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        item[i] = field->type == FIELD_INTS ? region_text(region, "%" PRId64, list->ints[i])
+                                            : text_quote(list->texts[i], region);
+        if (!item[i]) return NULL;
+        length += strlen(item[i]) + 2;
     }
-    return text ? region_text(region, "%s]", text) : NULL;
+    char *text = region_array(region, length, 1), *end = text;
+    if (!text) return NULL;
+    *end++ = '[';
+    for (size_t i = 0; i < list->count; i++) {
+        if (i) end = stpcpy(end, ", ");
+        end = stpcpy(end, item[i]);
+    }
+    *end = ']';
+    return text;
 }
 
 /* ---- ranges, and what is expected ---- */

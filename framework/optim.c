@@ -22,16 +22,15 @@ static void sgd_update(const struct optim_settings *settings, int64_t elements, 
 {
     const float lr = (float)settings->lr, momentum = (float)settings->momentum;
     const float decay = (float)settings->weight_decay;
-    const int workers = elements >= ELEMENTS_WORTH_A_THREAD && threads > 1 ? threads : 1;
     if (settings->momentum != 0) {
-#pragma omp parallel for simd schedule(static) num_threads(workers)
+#pragma omp parallel for simd schedule(static) num_threads(threads) if (elements >= ELEMENTS_WORTH_A_THREAD)
         for (int64_t i = 0; i < elements; i++) {
             float v = momentum * state[i] + (gradient[i] + decay * parameter[i]);
             state[i] = v;
             parameter[i] -= lr * v;
         }
     } else {
-#pragma omp parallel for simd schedule(static) num_threads(workers)
+#pragma omp parallel for simd schedule(static) num_threads(threads) if (elements >= ELEMENTS_WORTH_A_THREAD)
         for (int64_t i = 0; i < elements; i++) parameter[i] -= lr * (gradient[i] + decay * parameter[i]);
     }
 }

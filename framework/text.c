@@ -161,10 +161,9 @@ static int distance(const char *a, const char *b)
 const char *text_nearest(const char *text, const char *const *words)
 {
     size_t length = strnlen(text, WORD_MAX);
-    int best = (int)length / 3 + 1; /* a third of the letters may be wrong, and one always, but not all */
     const char *nearest = NULL;
-    if (length == WORD_MAX) return NULL;
-    if (best >= (int)length) best = (int)length - 1;
+    if (length < 2 || length == WORD_MAX) return NULL;
+    int best = length < 6 ? 1 : (int)length / 3; /* a third of the letters may be wrong */
     for (; *words; words++) {
         int d = strnlen(*words, WORD_MAX) < WORD_MAX ? distance(text, *words) : WORD_MAX;
         if (d < best || (d == best && !nearest)) best = d, nearest = *words;

@@ -7,7 +7,7 @@
 # 5. No file over 500 lines, no function over 60.
 
 BEGIN {
-    order = "status region hash philox text field shape rng optim layer graph backend network layers " \
+    order = "status region hash philox text field shape rng optim layer graph backend network reference layers " \
         "abstract schedule chain lower place plan excerpt variants pareto optimum bounds policy policies exec train"
     split(order, name, " ")
     for (i in name) rank[name[i]] = i + 0

@@ -12,6 +12,7 @@ struct step_record {
     uint64_t forward_ns, replay_ns, backward_ns, optimizer_ns, digest_ns, data_ns, total_ns;
     uint64_t live_peak, rss; /* bytes */
     struct digest gradients, parameters, state;
+    bool gradients_zero; /* all of them are; record_step() also sees it from the digests */
     const struct digest *gradient, *parameter, *parameter_state; /* one a parameter, or NULL */
     const size_t *live; /* bytes at each op, or NULL where memory is not recorded for this step */
 };
@@ -32,7 +33,10 @@ struct run_summary {
 struct record;
 
 /* Creates RESULTS/EXPERIMENT/ID.h5.part with its whole layout: spec, provenance, plan, empty step columns. variant:
- * "baseline" or "variant". ST_FAILED: cannot be written (message names the path and why). */
+ * "baseline" or "variant"; a variant of its baseline's very id (the control) is written as ID-repeat.h5. Runs whose
+ * environment has the same REMATCH_INVOCATION were measured side by side. ST_FAILED: cannot be written (message names
+ * the path and why), or another process is writing it. A file-size limit becomes an error like a full disk (SIGXFSZ is
+ * ignored from here on). */
 enum status record_create(const struct job *job, const char *variant, struct record **record);
 
 /* Run id: 16 hexadecimal digits; and the path the finished file has. */

@@ -12,11 +12,22 @@ struct job {
     struct graph *graph;
     struct network *network;
     struct plan *plan;
-    uint64_t planning_ns; /* word, lowering and placement, kernels prepared */
+    struct plan *evaluation; /* forward only; NULL: none is asked for */
+    int64_t steps;           /* of training; from epochs where those are given */
+    int fault_node;          /* -1: none */
+    uint64_t planning_ns;    /* word, lowering and placement, kernels prepared */
+    uint64_t preparing_ns;   /* what precedes planning: layouts and kernels */
 };
 
 /* ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
 enum status job_create(struct spec *spec, struct job **job);
 void job_destroy(struct job *job);
+
+/* The plan that a policy makes for the job's network, whatever its spec says; region takes the word. */
+enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
+                     struct plan **plan);
+
+/* Steps in an epoch: whole batches of the training split; 0 where the data set has no end. */
+int64_t job_epoch_steps(const struct job *job);
 
 #endif

@@ -79,14 +79,14 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-/* The winner's place in the window of output j of the batch, whose corner is (top, left) of image. */
-static int64_t winner(const struct reference *r, const struct kernel_args *args, const float *image, int64_t j,
-                      int64_t top, int64_t left)
+/* The winner's place in the window of output j of the batch, whose corner is (top, left). */
+static int64_t winner(const struct reference *r, const struct kernel_args *args, int64_t j, int64_t top, int64_t left)
 {
     const int64_t k = r->settings.kernel;
     float most;
     if (k == 1) return 0;
     if (k * k <= PLACES_SAVED) return ((const uint8_t *)args->saved)[j];
+    const float *image = (const float *)args->x[0] + j / r->y_elements * r->x_elements;
     return search(r, image, top, left, j % r->y.dim[2], &most);
 }
 
@@ -101,8 +101,7 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
         int64_t c = j % r->y.dim[2], q = j / r->y.dim[2] % r->y.dim[1];
         int64_t p = j / (r->y.dim[2] * r->y.dim[1]) % r->y.dim[0], n = j / r->y_elements;
         int64_t top = p * stride - padding, left = q * stride - padding;
-        const float *image = args->x[0] ? (const float *)args->x[0] + n * r->x_elements : NULL;
-        int64_t place = winner(r, args, image, j, top, left);
+        int64_t place = winner(r, args, j, top, left);
         int64_t h = top + place / k, w = left + place % k;
         ((float *)args->dx[0])[n * r->x_elements + (h * r->x.dim[1] + w) * r->x.dim[2] + c] += dy[j];
     }

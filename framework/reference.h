@@ -1,4 +1,4 @@
-/* What the definitions in this folder and their reference kernels share.
+/* What the definitions in layers/ and their reference kernels share.
  *
  * Numerical contract of every reference kernel: one thread, logical layouts, sums in double in a fixed order and
  * rounded to float once. They are the oracle that other kernels are judged by, so they are written to be read, not to

@@ -1,0 +1,254 @@
+#!/usr/bin/python3
+"""Ours beside PyTorch's, and the figures this project promises for itself: `make bench [ARGS="--pairs 1"]`.
+
+The cells of a network (runs of ours, and the peer) are measured in turn, forwards and then backwards, so that both
+sides see the same machine; a ratio is taken within a turn, and its median and range over the turns are told. A cell's time is
+that of its fastest step after the first. PyTorch's matrix products run on whichever BLAS the system has chosen (the
+result names it): the reference BLAS where no other is installed. LD_LIBRARY_PATH may lead to another.
+
+Ends with 1 where a figure misses its target. Targets are judged at the experiments' own sizes only.
+"""
+import argparse
+import datetime
+import glob
+import os
+import statistics
+import sys
+import time
+
+import measure
+from report import Table, gib, mib, seconds, spread, write
+
+VGG16, VGG16_BLOCKS = "experiments/vgg16-recompute.yaml", "experiments/vgg16-blocks.yaml"
+SAMPLE_CNN, SAMPLE_CNN_BLOCKS = "experiments/sample-cnn-recompute.yaml", "experiments/sample-cnn-blocks.yaml"
+OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
+STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
+GIB = 1024 ** 3
+
+# network -> its batch, and its cells: name -> our spec and overrides, or None: the peer.
+TURNS = {
+    "vgg16": (64, {
+        "store_all": (VGG16, STORE_ALL, OUTPUTS),
+        "segments 5": (VGG16, *SEGMENTS, OUTPUTS),
+        "by block, bits": (VGG16_BLOCKS,),
+        "PyTorch": None}),
+    "sample-cnn": (16, {
+        "store_all": (SAMPLE_CNN, STORE_ALL, OUTPUTS),
+        "by block, bits": (SAMPLE_CNN_BLOCKS,),
+        "PyTorch": None}),
+}
+
+# What must be reached in time: text, network, numerator, denominator, sign, bound.
+RATIOS = [
+    ("VGG16 step: PyTorch : store_all", "vgg16", "PyTorch", "store_all", "at least", 4),
+    ("VGG16 step: recomputed by segments : store_all", "vgg16", "segments 5", "store_all", "at most", 1.35),
+    ("VGG16 step: PyTorch, all stored : ours by segments", "vgg16", "PyTorch", "segments 5", "at least", 3),
+    ("sample CNN step: PyTorch : store_all", "sample-cnn", "PyTorch", "store_all", "at least", 3),
+]
+
+
+class Bench:
+    """The measurements so far, and the verdicts."""
+
+    def __init__(self, options):
+        self.options = options
+        self.cells = {}  # (network, cell) -> list of what measure.py returned, one a turn
+        self.targets = Table("figure", "target", "measured", "")
+        self.missed = 0
+        self.start = time.monotonic()
+
+    def say(self, text):
+        print(f"[{time.monotonic() - self.start:5.0f} s] {text}", file=sys.stderr, flush=True)
+
+    def judge(self, what, sign, bound, value, target, measured, own_size=True):
+        verdict = "not judged"
+        if own_size and self.options.batch is None:
+            reached = value >= bound if sign == "at least" else value <= bound
+            verdict = "reached" if reached else "**missed**"
+            self.missed += not reached
+        self.targets.row(what, target, measured, verdict)
+
+    def measure(self, network):
+        batch, cells = TURNS[network]
+        batch = self.options.batch or batch
+        for turn in range(self.options.pairs):
+            began = time.monotonic()
+            order = list(cells) if turn % 2 == 0 else list(reversed(cells))
+            for cell in order:
+                self.say(f"{network}, batch {batch}, turn {turn + 1} of {self.options.pairs}: {cell} ...")
+                one = self.run(network, batch, cells[cell])
+                self.cells.setdefault((network, cell), []).append(one)
+                self.say(f"    {one['step_seconds']:.2f} s a step")
+            left = (self.options.pairs - turn - 1) * (time.monotonic() - began) / 60
+            self.say(f"{network}: about {left:.0f} min left")
+
+    def run(self, network, batch, cell):
+        steps, threads = self.options.steps, self.options.threads
+        if cell is None:
+            return measure.peer(network, batch, steps, threads)
+        return measure.ours(*cell, f"batch={batch}", f"steps={steps}", f"backend.threads={threads}")
+
+    def times(self, network, cell):
+        return [one["step_seconds"] for one in self.cells[network, cell]]
+
+    def ratios(self, networks):
+        for what, network, above, below, sign, bound in RATIOS:
+            if network in networks:
+                each = [a / b for a, b in zip(self.times(network, above), self.times(network, below))]
+                self.judge(what, sign, bound, statistics.median(each), f"{sign} {bound}", spread(each))
+
+
+def time_table(bench, networks):
+    table = Table("network", "cell", "median", "least", "most", "each turn", "process at start", "high-water mark")
+    for network in networks:
+        for cell in TURNS[network][1]:
+            each, memory = bench.times(network, cell), bench.cells[network, cell][0]
+            table.row(network, cell, seconds(statistics.median(each)), seconds(min(each)), seconds(max(each)),
+                      " ".join(f"{t:.2f}" for t in each), f"{memory['before_mib']:.0f} MiB",
+                      f"{memory['high_water_mib']:.0f} MiB")
+    return table
+
+
+def breakdown(bench, network):
+    """Where the time of all steps of our store_all runs went; and the share of convolutions and linear layers."""
+    runs = bench.cells[network, "store_all"]
+    total = sum(run["all_seconds"] for run in runs)
+    parts = {key: sum(run["clocks"][key] for run in runs) for key in runs[0]["clocks"]}
+    table = Table("part of a step", "share", "seconds a step")
+    count = sum(len(run["seconds"]) for run in runs)
+    for key, value in sorted(parts.items(), key=lambda part: -part[1]):
+        table.row(key, f"{100 * value / total:.1f} %", f"{value / count:.3f}")
+    rest = total - sum(parts.values())
+    table.row("between them", f"{100 * rest / total:.1f} %", f"{rest / count:.3f}")
+    return table, (parts["conv"] + parts["linear"]) / total
+
+
+def shares(bench, networks):
+    tables = {}
+    for network in networks:
+        tables[network], share = breakdown(bench, network)
+        if network == "vgg16":
+            bench.judge("VGG16 step: share of convolution and linear primitives", "at least", 0.85, share,
+                        "at least 85 %", f"{100 * share:.1f} %")
+    return tables
+
+
+def overhead(bench):
+    most = max(run["overhead"] for (_, cell), runs in bench.cells.items() if cell != "PyTorch" for run in runs)
+    bench.judge("process overhead: high-water mark minus static minus arena, largest", "at most", 150 * 1024 ** 2, most,
+                "under 150 MiB", mib(most))
+
+
+def live(spec, *overrides):
+    return measure.plan(spec, *overrides)["live_peak_bytes"]
+
+
+def memory(bench):
+    """What the plans say; no time is measured here but the planning's own."""
+    bench.say("plans ...")
+    plain = measure.plan(VGG16, STORE_ALL, OUTPUTS)
+    outputs, static = plain["live_peak_bytes"], plain["static_bytes"]
+
+    def most(what, bound, value):
+        bench.judge(what, "at most", bound * GIB, value, f"at most {bound} GiB", gib(value))
+
+    def share(what, bound, value):
+        bench.judge(what, "at most", bound / 100, value / outputs, f"at most {bound} %",
+                    f"{100 * value / outputs:.1f} % ({mib(value)})")
+
+    most("VGG16 live peak, store_all, outputs kept", 3.9, outputs)
+    most("VGG16 live peak, store_all, relu bits", 2.5, live(VGG16, STORE_ALL, BITS))
+    most("VGG16 static memory", 1.07, static)
+    share("VGG16 live peak, manual by block, bits, keep_saved, of store_all with outputs", 46, live(VGG16_BLOCKS))
+    share("the same with keep_saved: false", 54,
+          live(VGG16_BLOCKS, "policy.keep_saved=false"))
+    most("sample CNN live peak, store_all, outputs kept", 2.9, live(SAMPLE_CNN, STORE_ALL, OUTPUTS))
+    most("sample CNN live peak, store_all, relu bits", 1.6, live(SAMPLE_CNN, STORE_ALL, BITS))
+    plans = [measure.plan(VGG16) for _ in range(5)]
+    planning, preparing = (statistics.median(plan[key] for plan in plans) for key in ("planning_ms", "preparing_ms"))
+    bench.judge("planning VGG16, kernels prepared", "at most", 50, planning, "under 50 ms",
+                f"{planning:.1f} ms (and {preparing:.0f} ms before it to prepare the kernels)")
+
+
+def arenas(bench):
+    """Arena bytes over live peak, of every experiment's own plan."""
+    table = Table("experiment", "policy", "live peak", "arena", "arena : live peak", "static")
+    worst = 0
+    for spec in sorted(glob.glob(os.path.join(measure.ROOT, "experiments", "*.yaml"))):
+        name = os.path.splitext(os.path.basename(spec))[0]
+        try:
+            plan = measure.plan(spec)
+        except measure.Failed as failure:
+            bench.say(f"{name}: not planned: {failure}")
+            table.row(name, "not planned here", "", "", "", "")
+            continue
+        ratio = plan["arena_bytes"] / plan["live_peak_bytes"]
+        worst = max(worst, ratio)
+        table.row(name, plan["policy"], mib(plan["live_peak_bytes"]), mib(plan["arena_bytes"]), f"{ratio:.4f}",
+                  mib(plan["static_bytes"]))
+    bench.judge("arena bytes : live peak, largest over the experiments' own plans", "at most", 1.02, worst,
+                "at most 1.02", f"{worst:.4f}")
+    return table
+
+
+def provenance(bench, networks):
+    table = Table("what", "")
+    table.row("date (UTC)", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
+    ours = [runs[0] for (_, cell), runs in bench.cells.items() if cell != "PyTorch"]
+    peers = [runs[0] for (_, cell), runs in bench.cells.items() if cell == "PyTorch"]
+    for group, values in ours[0]["provenance"].items() if ours else ():
+        for key, value in values.items():
+            if key not in ("tree_diff_xxh3", "dirty_sha1"):
+                table.row(f"{group} {key}", value)
+    if peers:
+        table.row("PyTorch", f"{peers[0]['torch']}, oneDNN {peers[0]['onednn']}, BLAS {peers[0]['blas']}")
+        table.row("PyTorch's losses", "; ".join(str(peer["losses"]) for peer in peers))
+    table.row("turns, steps a run, threads", f"{bench.options.pairs}, {bench.options.steps}, {bench.options.threads}")
+    table.row("networks", ", ".join(networks))
+    return table
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=5, help="turns of each network (default 5)")
+    parser.add_argument("--steps", type=int, default=3, help="training steps of a run (default 3; 2 is quicker)")
+    parser.add_argument("--batch", type=int, help="instead of the experiments' own sizes; nothing is judged then")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--networks", nargs="*", choices=sorted(TURNS), default=list(TURNS), help="none: plans alone")
+    parser.add_argument("--out", help="file of the result (default results/bench-cpu.md where everything is measured)")
+    options = parser.parse_args()
+    if min(options.pairs, options.steps, options.threads, options.batch or 1) < 1:
+        parser.error("--pairs, --steps, --threads and --batch: expected 1 or more")
+    return options
+
+
+def main():
+    options = arguments()
+    bench = Bench(options)
+    networks = options.networks
+    sections = []
+    for network in networks:
+        bench.measure(network)
+    bench.ratios(networks)
+    for network, table in shares(bench, networks).items():
+        sections.append((f"Where a step of {network} goes (store_all)", table))
+    if networks:
+        sections.insert(0, ("Seconds a step, of the fastest after a run's first", time_table(bench, networks)))
+        overhead(bench)
+    if options.batch is None:
+        memory(bench)
+        sections.append(("Memory of the experiments' own plans", arenas(bench)))
+    sections.append(("Provenance", provenance(bench, networks)))
+    everything = options.batch is None and set(networks) == set(TURNS)
+    out = options.out or ("results/bench-cpu.md" if everything else None)
+    write(out, [("Figures to reach", bench.targets), *sections])
+    return 1 if bench.missed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except measure.Failed as failure:
+        sys.exit(f"bench: {failure}")
+    except KeyboardInterrupt:
+        sys.exit(130)

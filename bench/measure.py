@@ -1,0 +1,69 @@
+"""Runs ours and the peer as processes of their own and reads what they measured."""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import h5py
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAM = os.environ.get("REMATCH_BIN", os.path.join(ROOT, "build", "rematch"))
+
+
+class Failed(Exception):
+    """A process that did not do its work, with the end of what it said."""
+
+
+def output(command, allowed=(0,)):
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error.strerror}") from error
+    if done.returncode not in allowed:
+        said = (done.stderr.strip() or done.stdout.strip())[-2000:]
+        raise Failed(f"{' '.join(command)}\nended with {done.returncode}:\n{said}")
+    return done.stdout
+
+
+def text(value):
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def plan(spec, *overrides):
+    """What `rematch plan --json` says."""
+    return json.loads(output([PROGRAM, "plan", spec, "--json", *overrides]))
+
+
+def ours(spec, *overrides):
+    """One training run by this project, without a baseline beside it; expectations are not ours to judge here."""
+    with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
+        output([PROGRAM, "run", spec, "--only", "variant", *overrides, f"results={folder}"], allowed=(0, 1))
+        found = glob.glob(os.path.join(folder, "**", "*.h5"), recursive=True)
+        if len(found) != 1:
+            raise Failed(f"{spec}: {len(found)} result files where one was expected")
+        with h5py.File(found[0], "r") as file:
+            return read(file)
+
+
+def read(file):
+    steps, summary = file["steps"], file["summary"].attrs
+    seconds = (steps["total_ns"][:] * 1e-9).tolist()
+    clocks = {key[len("clock_"):-len("_ns")]: summary[key] * 1e-9 for key in summary if key.startswith("clock_")}
+    for part in "optimizer", "digest", "data":
+        clocks[part] = float(steps[part + "_ns"][:].sum()) * 1e-9
+    provenance = {group: {key: text(value) for key, value in file["provenance"][group].attrs.items()}
+                  for group in ("git", "build", "libs", "host")}
+    return {"step_seconds": min(seconds[1:] or seconds), "seconds": seconds, "all_seconds": sum(seconds),
+            "before_mib": summary["start_rss_bytes"] / 1024 ** 2,
+            "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks, "overhead": int(summary["overhead_bytes"]), "losses": steps["loss"][:].tolist(),
+            "provenance": provenance}
+
+
+def peer(network, batch, steps, threads):
+    """The same training by PyTorch, on Debian's own Python where there is one."""
+    python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+    script = os.path.join(ROOT, "bench", "torch_peer.py")
+    return json.loads(output([python, script, network, "--batch", str(batch), "--steps", str(steps), "--threads",
+                              str(threads)]))

@@ -1,0 +1,50 @@
+"""The result as Markdown: tables, and how figures are written."""
+import os
+import statistics
+
+import measure
+
+HEAD = """# Benchmark on the CPU
+
+Written by `make bench` (bench/bench.py says how it measures). Ratios are medians over the turns, with their range.
+"""
+
+
+class Table:
+    """Rows of text under a head."""
+
+    def __init__(self, *head):
+        self.rows = [head, ["---"] * len(head)]
+
+    def row(self, *cells):
+        self.rows.append(cells)
+
+    def __str__(self):
+        return "\n".join("| " + " | ".join(" ".join(str(cell).split()).replace("|", "\\|") for cell in row) + " |"
+                         for row in self.rows)
+
+
+def gib(value):
+    return f"{value / 1024 ** 3:.2f} GiB"
+
+
+def mib(value):
+    return f"{value / 1024 ** 2:.0f} MiB"
+
+
+def seconds(value):
+    return f"{value:.2f} s"
+
+
+def spread(values):
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f}, {len(values)} turns)"
+
+
+def write(path, sections):
+    """Prints the sections, and writes them to path (below the project's folder) unless that is None."""
+    text = HEAD + "".join(f"\n## {title}\n\n{table}\n" for title, table in sections)
+    print(text)
+    if path:
+        with open(os.path.join(measure.ROOT, path), "w", encoding="utf-8") as file:
+            file.write(text)
+        print(f"written to {path}")

@@ -1,0 +1,106 @@
+#include "arguments.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* One row an option, in the order of enum option. */
+static const struct {
+    const char *name, *value, *doc; /* value: the words it takes, separated by |; NULL: it takes none */
+} options[OPTIONS] = {
+    [OPTION_HELP] = {"--help", NULL, "this text"},
+    [OPTION_JSON] = {"--json", NULL, "for programs: one JSON value on stdout"},
+    [OPTION_OPS] = {"--ops", NULL, "every op with the bytes alive while it runs"},
+    [OPTION_QUIET] = {"--quiet", NULL, "no plan and no step lines; the verdict and errors only"},
+    [OPTION_PROVENANCE] = {"--provenance", NULL, "also source, build, libraries, machine and data"},
+    [OPTION_ONLY] = {"--only", "baseline|variant", "run that one alone; nothing is compared"},
+};
+
+static int find_option(const struct command *command, const char *word, size_t length)
+{
+    for (int i = 0; i < OPTIONS; i++)
+        if (strlen(options[i].name) == length && strncmp(options[i].name, word, length) == 0)
+            return i == OPTION_HELP || command->options & 1u << i ? i : -1;
+    return -1;
+}
+
+static bool word_among(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *w = words; w; w = (w = strchr(w, '|')) ? w + 1 : NULL)
+        if (strncmp(w, word, length) == 0 && (w[length] == '|' || w[length] == '\0')) return length > 0;
+    return false;
+}
+
+/* An option at words[*at], with its value from the same word or the next. */
+static enum status read_option(const struct command *command, int count, char **words, int *at,
+                               struct arguments *arguments)
+{
+    const char *word = words[*at], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
+    int option = find_option(command, word, equals ? (size_t)(equals - word) : strlen(word));
+    if (option < 0)
+        return fail(ST_SPEC, "%s: unknown option %s; see rematch %s --help", command->name, word, command->name);
+    if (!options[option].value && value)
+        return fail(ST_SPEC, "%s: %s takes no value", command->name, options[option].name);
+    if (options[option].value && !value && *at + 1 < count) value = words[++*at];
+    if (options[option].value && (!value || !word_among(options[option].value, value)))
+        return fail(ST_SPEC, "%s: %s %s; expected %s", command->name, options[option].name, value ? value : "",
+                    options[option].value);
+    arguments->given[option] = true;
+    arguments->value[option] = value;
+    return ST_OK;
+}
+
+/* A name, a dot or not, and an equals sign: a path with one in it can be given as ./path. */
+static bool is_override(const char *word)
+{
+    size_t key = strcspn(word, "=");
+    return word[key] == '=' && memchr(word, '/', key) == NULL;
+}
+
+enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments)
+{
+    bool only_operands = false;
+    TRY(NEW(arguments->region, arguments->operand, (size_t)count));
+    TRY(NEW(arguments->region, arguments->override, (size_t)count));
+    for (int i = 0; i < count; i++) {
+        if (!only_operands && strcmp(words[i], "--") == 0)
+            only_operands = true;
+        else if (!only_operands && words[i][0] == '-' && words[i][1])
+            TRY(read_option(command, count, words, &i, arguments));
+        else if (command->overrides && is_override(words[i]))
+            arguments->override[arguments->overrides++] = words[i];
+        else
+            arguments->operand[arguments->operands++] = words[i];
+    }
+    if (arguments->given[OPTION_HELP]) return ST_OK;
+    if (arguments->operands > command->most)
+        return fail(ST_SPEC, "%s: unexpected '%s'; usage: rematch %s", command->name, arguments->operand[command->most],
+                    command->usage);
+    if (arguments->operands < command->least)
+        return fail(ST_SPEC, "%s: too few arguments; usage: rematch %s", command->name, command->usage);
+    return ST_OK;
+}
+
+void arguments_help(const struct command *command, FILE *out)
+{
+    fprintf(out, "rematch %s\n%s\n\n", command->usage, command->doc);
+    for (int i = 0; i < OPTIONS; i++) {
+        char name[64];
+        if (i != OPTION_HELP && !(command->options & 1u << i)) continue;
+        snprintf(name, sizeof name, "%s%s%s", options[i].name, options[i].value ? " " : "",
+                 options[i].value ? options[i].value : "");
+        fprintf(out, "  %-26s %s\n", name, options[i].doc);
+    }
+}
+
+enum status arguments_spec(const struct arguments *arguments, const char **path)
+{
+    const char *word = arguments->operand[0];
+    *path = word;
+    if (access(word, F_OK) == 0 || strchr(word, '/')) return ST_OK;
+    *path = region_text(arguments->region, "experiments/%s.yaml", word);
+    if (!*path) return ST_FAILED;
+    if (access(*path, F_OK) == 0) return ST_OK;
+    return fail(ST_SPEC, "no spec '%s': neither %s nor %s is there; rematch list shows the experiments", word, word,
+                *path);
+}

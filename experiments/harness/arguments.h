@@ -1,0 +1,37 @@
+/* The command line of one sub-command: options, operands, key=value overrides. */
+#ifndef REMATCH_ARGUMENTS_H
+#define REMATCH_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "region.h"
+
+enum option { OPTION_HELP, OPTION_JSON, OPTION_OPS, OPTION_QUIET, OPTION_PROVENANCE, OPTION_ONLY, OPTIONS };
+
+struct arguments {
+    struct region *region;
+    bool given[OPTIONS];
+    const char *value[OPTIONS]; /* of an option that takes one */
+    int operands, overrides;
+    const char **operand, **override;
+};
+
+struct command {
+    const char *name, *usage, *doc;
+    unsigned options;                              /* bit 1 << enum option for each it knows besides --help */
+    int least, most;                               /* operands */
+    bool overrides;                                /* takes key=value */
+    int (*run)(const struct arguments *arguments); /* returns the exit code, having told what went wrong */
+};
+
+/* ST_SPEC, with the message set, for an option that the command does not know or a wrong number of operands. */
+enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments);
+
+/* Usage, what it does, and a line an option. */
+void arguments_help(const struct command *command, FILE *out);
+
+/* The path of a spec given as a path, or as the bare name of a file in experiments/. ST_SPEC: neither is there. */
+enum status arguments_spec(const struct arguments *arguments, const char **path);
+
+#endif

@@ -1,0 +1,174 @@
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "signals.h"
+#include "told.h"
+
+enum { REPORT_FD = 3 };
+
+const char child_command[] = "child-run";
+static const char *const roles[] = {"variant", "baseline"}, *const voices[] = {"loud", "quiet"};
+
+/* ---- the parent ---- */
+
+/* A signal that reaches a whole group of processes may come twice within this time; that is one wish. */
+static const uint64_t same_wish_ns = 500000000;
+
+/* Waits for the child's end and passes signals to stop on to it. The child has a group of its own, so that a terminal's
+ * Ctrl-C reaches it only through here. */
+static int wait_for(pid_t pid)
+{
+    sigset_t set = signals_of_stop();
+    sigaddset(&set, SIGCHLD);
+    uint64_t asked = 0;
+    int state;
+    for (;;) {
+        pid_t ended = waitpid(pid, &state, WNOHANG);
+        if (ended == pid) return state;
+        if (ended < 0 && errno != EINTR) return -1;
+        int signal = sigwaitinfo(&set, NULL);
+        uint64_t now = clock_now_ns();
+        if (signal <= 0 || signal == SIGCHLD || (asked && now - asked < same_wish_ns)) continue;
+        kill(pid, asked ? SIGKILL : signal);
+        if (!asked) fprintf(stderr, "\nstopping after this step; once more to stop at once\n");
+        asked = now;
+    }
+}
+
+void child_name_invocation(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%ld-%llu", (long)getpid(), (unsigned long long)clock_now_ns());
+    setenv("REMATCH_INVOCATION", name, true);
+}
+
+static enum status spawn(const struct child *child, int write_end, pid_t *pid)
+{
+    const char **arguments = calloc((size_t)child->overrides + 6, sizeof *arguments);
+    if (!arguments) return fail(ST_FAILED, "out of memory");
+    int n = 0;
+    arguments[n++] = "rematch";
+    arguments[n++] = child_command;
+    arguments[n++] = roles[child->baseline];
+    arguments[n++] = voices[child->quiet];
+    arguments[n++] = child->spec;
+    for (int i = 0; i < child->overrides; i++) arguments[n++] = child->override[i];
+
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, write_end, REPORT_FD);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    int error = posix_spawn(pid, "/proc/self/exe", &files, &attributes, (char *const *)arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    free(arguments);
+    return error ? fail(ST_FAILED, "a process for the run cannot be started: %s", strerror(error)) : ST_OK;
+}
+
+/* The last report in the pipe; a child that died early left none. */
+static void read_reports(int read_end, struct run_report *report)
+{
+    struct run_report one;
+    while (read(read_end, &one, sizeof one) == (ssize_t)sizeof one) *report = one;
+}
+
+static enum status run(const struct child *child, struct run_report *report, int *state)
+{
+    int ends[2];
+    pid_t pid = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0) return fail(ST_FAILED, "no pipe to a run: %s", strerror(errno));
+    enum status status = spawn(child, ends[1], &pid);
+    close(ends[1]);
+    if (status == ST_OK) {
+        *state = wait_for(pid);
+        read_reports(ends[0], report);
+    }
+    close(ends[0]);
+    return status;
+}
+
+/* How far it came, and where what was done so far lies. */
+static void tell_rest(const struct run_report *report)
+{
+    if (report->stopped)
+        fprintf(stderr, "rematch: interrupted by SIG%s after %lld steps\n", sigabbrev_np(report->stopped),
+                (long long)report->steps);
+    if (!*report->path || report->finished) return;
+    char part[REPORT_PATH + 8];
+    snprintf(part, sizeof part, "%s.part", report->path);
+    if (access(part, R_OK) == 0) fprintf(stderr, "the committed steps are in %s\n", part);
+}
+
+enum status child_run(const struct child *child, struct run_report *report, int *code)
+{
+    sigset_t held = signals_of_stop(), before;
+    int state = 0;
+    *report = (struct run_report){0};
+    sigaddset(&held, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    fflush(NULL);
+    enum status status = run(child, report, &state);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    TRY(status);
+    *code = WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+    if (WIFSIGNALED(state))
+        fprintf(stderr, "rematch: the %s run was ended by signal %d (%s)\n", roles[child->baseline], WTERMSIG(state),
+                strsignal(WTERMSIG(state)));
+    if (*code != 0) tell_rest(report);
+    return ST_OK;
+}
+
+/* ---- the child ---- */
+
+static void tell_parent(void *self, const struct run_report *report)
+{
+    *(struct run_report *)self = *report;
+    ssize_t written = write(REPORT_FD, report, sizeof *report); /* fits a pipe twice over; a parent gone is no error */
+    (void)written;
+}
+
+static int word_in(const char *word, const char *const *words)
+{
+    return strcmp(word, words[0]) == 0 ? 0 : strcmp(word, words[1]) == 0 ? 1 : -1;
+}
+
+static int train_spec(struct spec *spec, const char *role, bool quiet)
+{
+    struct run_report last = {0};
+    struct report_listener parent = {tell_parent, &last};
+    struct job *job = NULL;
+    enum status status = job_create(spec, &job);
+    if (status == ST_OK) status = training_run(job, role, quiet, &parent);
+    int stopped = status == ST_OK ? last.stopped : 0;
+    job_destroy(job);
+    if (told(status) != ST_OK) return (int)status;
+    return stopped ? 128 + stopped : 0;
+}
+
+int child_main(int count, const char *const *arguments)
+{
+    int baseline = count >= 3 ? word_in(arguments[0], roles) : -1;
+    int quiet = count >= 3 ? word_in(arguments[1], voices) : -1;
+    if (baseline < 0 || quiet < 0) {
+        fprintf(stderr, "rematch: %s is started by rematch run, not by hand\n", child_command);
+        return ST_SPEC;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody is left to hear of it */
+    signals_hold();
+    struct spec *spec = NULL;
+    enum status status = spec_load(arguments[2], count - 3, arguments + 3, baseline, &spec);
+    int code = status == ST_OK ? train_spec(spec, roles[baseline], quiet) : (int)status;
+    spec_destroy(spec);
+    return code;
+}

@@ -1,0 +1,28 @@
+/* One process a run, so that peaks, contexts and crashes stay apart: the program starts itself with an internal
+ * sub-command and hears of the run through a pipe. */
+#ifndef REMATCH_CHILD_H
+#define REMATCH_CHILD_H
+
+#include "training.h"
+
+struct child {
+    const char *spec; /* path */
+    int overrides;
+    const char *const *override; /* key=value */
+    bool baseline, quiet;
+};
+
+/* Gives this invocation a name, once, that all its runs carry: their times were measured side by side. */
+void child_name_invocation(void);
+
+/* Runs it and waits. A signal to stop is passed on: the run then ends after its step; a second one ends it at once.
+ * *code is what the program should exit with: 0, the run's own code, or 128 + signal; its message is already out. */
+enum status child_run(const struct child *child, struct run_report *report, int *code);
+
+/* The internal sub-command: what the child does with the arguments that child_run gave it; returns its exit code. */
+int child_main(int count, const char *const *arguments);
+
+/* Its name. */
+extern const char child_command[];
+
+#endif

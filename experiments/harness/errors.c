@@ -1,0 +1,140 @@
+/* Contract: the output is made for people and for editors that jump to file:line:column; what came from a file is shown
+ * without the bytes that would steer a terminal. */
+#include "errors.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEPT = 100, LINE_SHOWN = 160, BEFORE_CARET = 60 };
+
+struct error {
+    struct mark mark;
+    int order; /* of the source, by first error */
+    const char *key, *message;
+};
+
+struct errors {
+    struct region *region;
+    int count, kept; /* of all, and of those in error[] */
+    struct error error[KEPT];
+};
+
+struct errors *errors_create(struct region *region)
+{
+    struct errors *errors = region_array(region, 1, sizeof *errors);
+    if (errors) errors->region = region;
+    return errors;
+}
+
+int errors_count(const struct errors *errors) { return errors->count; }
+
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+static bool same(const struct error *a, const struct error *b)
+{
+    return a->mark.line == b->mark.line && a->mark.column == b->mark.column &&
+           same_text(a->mark.source->name, b->mark.source->name) && same_text(a->key, b->key) &&
+           same_text(a->message, b->message);
+}
+
+void errors_add(struct errors *errors, struct mark mark, const char *key, const char *format, ...)
+{
+    char message[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+
+    struct error e = {mark, errors->kept, key && *key ? region_text(errors->region, "%s", key) : NULL, message};
+    for (int i = 0; i < errors->kept; i++)
+        if (same(&errors->error[i], &e)) return;
+    for (int i = 0; i < errors->kept; i++)
+        if (same_text(errors->error[i].mark.source->name, mark.source->name)) e.order = errors->error[i].order;
+    errors->count++;
+    e.message = region_text(errors->region, "%s", message);
+    if (errors->kept < KEPT && e.message) errors->error[errors->kept++] = e;
+}
+
+int utf8_length(const char *text, size_t left)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    static const struct {
+        unsigned char mask, lead, least; /* least second byte's bits that make a longer form needed */
+    } form[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0}, {0xF0, 0xE0, 0}, {0xF8, 0xF0, 0}};
+    for (int n = 1; n <= 4; n++) {
+        if ((c[0] & form[n - 1].mask) != form[n - 1].lead) continue;
+        if ((size_t)n > left) return 0;
+        for (int i = 1; i < n; i++)
+            if ((c[i] & 0xC0) != 0x80) return 0;
+        bool longer = (n == 2 && c[0] < 0xC2) || (n == 3 && c[0] == 0xE0 && c[1] < 0xA0) ||
+                      (n == 4 && c[0] == 0xF0 && c[1] < 0x90);
+        bool outside =
+            (n == 3 && c[0] == 0xED && c[1] >= 0xA0) || (n == 4 && (c[0] > 0xF4 || (c[0] == 0xF4 && c[1] >= 0x90)));
+        return longer || outside ? 0 : n;
+    }
+    return 0;
+}
+
+/* Prints characters [from, from + LINE_SHOWN) of the line at text; what is no printable character becomes '?'. */
+static void print_line(FILE *out, const char *text, int from)
+{
+    size_t left = strcspn(text, "\n");
+    for (int at = 0; left && at < from + LINE_SHOWN; at++) {
+        int n = utf8_length(text, left);
+        bool plain = n > 0 && (unsigned char)*text >= ' ' && *text != 0x7F &&
+                     !(n == 2 && (unsigned char)*text == 0xC2 && (unsigned char)text[1] < 0xA0);
+        if (at >= from && plain) fwrite(text, 1, (size_t)n, out);
+        if (at >= from && !plain) fputc(*text == '\t' || *text == '\r' ? ' ' : '?', out);
+        text += n ? n : 1;
+        left -= (size_t)(n ? n : 1);
+    }
+    fputc('\n', out);
+}
+
+static void print_place(FILE *out, const struct mark *mark)
+{
+    const char *text = mark->source->text;
+    for (int line = 1; text && line < mark->line; line++) text = (text = strchr(text, '\n')) ? text + 1 : NULL;
+    if (!text || mark->line < 1) return;
+    int from = mark->column > LINE_SHOWN - BEFORE_CARET ? mark->column - BEFORE_CARET : 0;
+    int margin = mark->source->argument ? fprintf(out, "  ") : fprintf(out, "%5d | ", mark->line);
+    print_line(out, text, from);
+    int width = mark->width > LINE_SHOWN ? LINE_SHOWN : mark->width;
+    fprintf(out, "%*s^", margin + mark->column - 1 - from, "");
+    for (int i = 1; i < width; i++) fputc('~', out);
+    fputc('\n', out);
+}
+
+static void print_error(FILE *out, const struct error *e)
+{
+    const struct mark *mark = &e->mark;
+    if (mark->source->argument)
+        fprintf(out, "argument '%s': ", mark->source->name);
+    else if (mark->line > 0)
+        fprintf(out, "%s:%d:%d: ", mark->source->name, mark->line, mark->column);
+    else
+        fprintf(out, "%s: ", mark->source->name);
+    fprintf(out, "error: %s%s%s\n", e->key ? e->key : "", e->key ? ": " : "", e->message);
+    print_place(out, mark);
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct error *a = *(const struct error *const *)left, *b = *(const struct error *const *)right;
+    if (a->order != b->order) return a->order < b->order ? -1 : 1;
+    if (a->mark.line != b->mark.line) return a->mark.line < b->mark.line ? -1 : 1;
+    if (a->mark.column != b->mark.column) return a->mark.column < b->mark.column ? -1 : 1;
+    return a < b ? -1 : 1; /* as they were found */
+}
+
+enum status errors_report(const struct errors *errors, FILE *out)
+{
+    const struct error *sorted[KEPT];
+    if (!errors->count) return ST_OK;
+    for (int i = 0; i < errors->kept; i++) sorted[i] = &errors->error[i];
+    qsort(sorted, (size_t)errors->kept, sizeof *sorted, by_place);
+    for (int i = 0; i < errors->kept; i++) print_error(out, sorted[i]);
+    if (errors->count > errors->kept) fprintf(out, "... and %d more\n", errors->count - errors->kept);
+    return fail(ST_SPEC, "%d error%s; nothing was run", errors->count, errors->count == 1 ? "" : "s");
+}

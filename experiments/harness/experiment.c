@@ -1,0 +1,137 @@
+#include "experiment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "told.h"
+#include "units.h"
+
+const char *const side_names[SIDES] = {"baseline", "variant"};
+
+/* spec_load tells its own errors, every place at once. */
+static enum status load_side(struct side *side, const struct request *request, bool baseline)
+{
+    TRY(spec_load(request->spec, request->overrides, request->override, baseline, &side->spec));
+    if (baseline && side->spec->fault_kind != FAULT_NONE)
+        return told(fail(ST_SPEC, "fault: refused in a baseline, which the proof rests on"));
+    TRY(told(job_create(side->spec, &side->job)));
+    return told(overview_create(side->job, &side->overview));
+}
+
+enum status experiment_load(const struct request *request, struct experiment **experiment)
+{
+    *experiment = NULL;
+    struct experiment *e = calloc(1, sizeof *e);
+    if (!e) return told(fail(ST_FAILED, "out of memory for an experiment"));
+    enum status status = load_side(&e->side[SIDE_VARIANT], request, false);
+    if (status == ST_OK) status = load_side(&e->side[SIDE_BASELINE], request, true);
+    if (status != ST_OK) {
+        experiment_destroy(e);
+        return status;
+    }
+    *experiment = e;
+    return ST_OK;
+}
+
+void experiment_destroy(struct experiment *experiment)
+{
+    if (!experiment) return;
+    for (int i = 0; i < SIDES; i++) {
+        struct side *side = &experiment->side[i];
+        overview_destroy(side->overview);
+        job_destroy(side->job);
+        spec_destroy(side->spec);
+    }
+    free(experiment);
+}
+
+static bool will_run(const struct request *request, int side)
+{
+    return !request->only[SIDE_BASELINE + SIDE_VARIANT - side];
+}
+
+enum status experiment_fits(const struct experiment *experiment, const struct request *request)
+{
+    for (int i = 0; i < SIDES; i++) {
+        const struct overview *o = experiment->side[i].overview, *other = experiment->side[SIDES - 1 - i].overview;
+        char need[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], have[UNIT_TEXT];
+        if (!will_run(request, i) || o->needed <= o->machine.bytes) continue;
+        bool hint = !request->only[i] && other->needed <= other->machine.bytes;
+        return told(fail(ST_FAILED,
+                         "memory: the %s (policy %s) needs %s, static %s and arena %s, of the %s that %s leaves; "
+                         "nothing was run%s%s",
+                         side_names[i], o->job->spec->policy->name, bytes_text((double)o->needed, need),
+                         bytes_text((double)plan_static(o->job->plan), fixed),
+                         bytes_text((double)o->job->plan->arena_bytes, arena),
+                         bytes_text((double)o->machine.bytes, have), o->machine.limit,
+                         hint ? "; the other run fits: --only " : "", hint ? side_names[SIDES - 1 - i] : ""));
+    }
+    return ST_OK;
+}
+
+enum status experiment_run_side(struct experiment *experiment, enum side_index side, const struct request *request,
+                                int *code)
+{
+    struct side *s = &experiment->side[side];
+    struct child child = {request->spec, request->overrides, request->override, side == SIDE_BASELINE, request->quiet};
+    if (!request->quiet)
+        fprintf(stderr, "%s: policy %s, %lld steps\n", side_names[side], s->spec->policy->name,
+                (long long)s->job->steps);
+    return told(child_run(&child, &s->report, code));
+}
+
+enum status experiment_compare(struct experiment *experiment)
+{
+    return told(compare_files(experiment->side[SIDE_BASELINE].report.path, experiment->side[SIDE_VARIANT].report.path,
+                              &experiment->comparison));
+}
+
+static void print_head(const struct experiment *e)
+{
+    spec_print_head(e->side[SIDE_VARIANT].spec, stdout);
+    overview_print_pair(e->side[SIDE_BASELINE].overview, e->side[SIDE_VARIANT].overview, stdout);
+    const struct overview *variant = e->side[SIDE_VARIANT].overview;
+    for (int i = 0; i < variant->reasons; i++) printf("note: %s\n", variant->reason[i]);
+    if (variant->slow)
+        printf("warning: %d nodes run on a slow reference implementation; rematch plan names them\n", variant->slow);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* The verdict and everything below it; the exit code. */
+static int conclude(struct experiment *e)
+{
+    if (experiment_compare(e) != ST_OK) return ST_FAILED;
+    comparison_print(&e->comparison, stdout);
+    verdict_print(e, stdout);
+    bool expected = verdict_expectations(e, stdout);
+    for (int i = 0; i < SIDES; i++) printf("%-9s %s\n", side_names[i], e->side[i].report.path);
+    return e->comparison.equal && expected ? ST_OK : ST_DIFFERS;
+}
+
+static int run_sides(struct experiment *e, const struct request *request)
+{
+    bool alone = request->only[SIDE_BASELINE] || request->only[SIDE_VARIANT];
+    for (int i = 0; i < SIDES; i++) {
+        int code = 0;
+        if (!will_run(request, i)) continue;
+        if (experiment_run_side(e, (enum side_index)i, request, &code) != ST_OK) return ST_FAILED;
+        if (code != 0) return code;
+        if (!alone) continue;
+        verdict_print_side(&e->side[i], side_names[i], stdout);
+        printf("%-9s %s\n", side_names[i], e->side[i].report.path);
+    }
+    return alone ? ST_OK : conclude(e);
+}
+
+int experiment_run(const struct request *request)
+{
+    struct experiment *e = NULL;
+    enum status status = experiment_load(request, &e);
+    if (status != ST_OK) return (int)status;
+    if (!request->quiet) print_head(e);
+    status = experiment_fits(e, request);
+    int code = status == ST_OK ? run_sides(e, request) : (int)status;
+    experiment_destroy(e);
+    return code;
+}

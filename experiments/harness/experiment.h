@@ -1,0 +1,57 @@
+/* An experiment at one point: the spec as it is (the variant) beside the same spec storing everything (the baseline),
+ * planned before anything runs, run one after the other, compared. */
+#ifndef REMATCH_EXPERIMENT_H
+#define REMATCH_EXPERIMENT_H
+
+#include "child.h"
+#include "compare.h"
+#include "overview.h"
+
+enum side_index { SIDE_BASELINE, SIDE_VARIANT, SIDES };
+extern const char *const side_names[SIDES];
+
+struct side {
+    struct spec *spec;
+    struct job *job;
+    struct overview *overview;
+    struct run_report report; /* after its run */
+};
+
+struct experiment {
+    struct side side[SIDES];
+    struct comparison comparison; /* after both */
+};
+
+/* What was asked on the command line. */
+struct request {
+    const char *spec; /* path */
+    int overrides;
+    const char *const *override; /* key=value */
+    bool quiet;
+    bool only[SIDES]; /* run that side alone */
+};
+
+/* Loads, plans and checks both sides. Errors are already told on stderr. */
+enum status experiment_load(const struct request *request, struct experiment **experiment);
+void experiment_destroy(struct experiment *experiment);
+
+/* ST_FAILED where a side that will run cannot fit the machine's memory. */
+enum status experiment_fits(const struct experiment *experiment, const struct request *request);
+
+/* Runs one side in a process of its own; *code as in child_run. */
+enum status experiment_run_side(struct experiment *experiment, enum side_index side, const struct request *request,
+                                int *code);
+
+/* Compares the two files. */
+enum status experiment_compare(struct experiment *experiment);
+
+/* verdict.c: memory and time of both as predicted and as measured; judges the spec's expectations. false: one of them
+ * failed. */
+void verdict_print_side(const struct side *side, const char *name, FILE *out);
+void verdict_print(const struct experiment *experiment, FILE *out);
+bool verdict_expectations(const struct experiment *experiment, FILE *out);
+
+/* `rematch run` without a sweep: all of it; returns the exit code. */
+int experiment_run(const struct request *request);
+
+#endif

@@ -1,0 +1,291 @@
+/* Writing HDF5; reading is in h5_read.c. Contract: what goes in comes out, bit by bit. */
+#include "h5.h"
+
+#include <hdf5_hl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { RANK_MAX = 8, ROWS_MAX = 256, CHUNK_BYTES = 64 * 1024 };
+
+/* The innermost complaint of the library, or the system's words where it quotes them. */
+static herr_t find_reason(unsigned n, const H5E_error2_t *error, void *text)
+{
+    static const char quote[] = "error message = '";
+    const char *said = error->desc ? strstr(error->desc, quote) : NULL;
+    if (said) {
+        said += sizeof quote - 1;
+        snprintf(text, 256, "%.*s", (int)strcspn(said, "'"), said);
+        return 1;
+    }
+    if (n == 0 && error->desc) snprintf(text, 256, "%s", error->desc);
+    return 0;
+}
+
+bool h5_check(struct h5 *h5, bool ok, const char *what, const char *name)
+{
+    if (ok || h5->broken) return !h5->broken;
+    char reason[256] = "no reason given";
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_reason, reason);
+    h5->broken = true;
+    snprintf(h5->message, sizeof h5->message, "%s: cannot %s%s%s: %s", h5->path, what, *name ? " " : "", name, reason);
+    fail(ST_FAILED, "%s", h5->message);
+    return false;
+}
+
+enum status h5_status(struct h5 *h5) { return h5->broken ? fail(ST_FAILED, "%s", h5->message) : ST_OK; }
+
+enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
+{
+    struct stat file;
+    *h5 = (struct h5){.file = -1, .path = path};
+    if (stat(path, &file) == 0) h5->bytes = (uint64_t)file.st_size;
+    H5dont_atexit(); /* the library's exit handler crashes after a failed flush */
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), creation = H5Pcreate(H5P_FILE_CREATE);
+    H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
+    H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+    H5Pset_obj_track_times(creation, false);
+    H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    const unsigned flags[] = {[H5_CREATE] = H5F_ACC_TRUNC,
+                              [H5_APPEND] = H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE,
+                              [H5_EDIT] = H5F_ACC_RDWR,
+                              [H5_READ] = H5F_ACC_RDONLY | H5F_ACC_SWMR_READ};
+    h5->file = mode == H5_CREATE ? H5Fcreate(path, flags[mode], creation, access) : H5Fopen(path, flags[mode], access);
+    h5_check(h5, h5->file >= 0, mode == H5_CREATE ? "create" : "open", "");
+    H5Pclose(creation);
+    H5Pclose(access);
+    return h5_status(h5);
+}
+
+void h5_flush(struct h5 *h5)
+{
+    if (!h5->broken) h5_check(h5, H5Fflush(h5->file, H5F_SCOPE_GLOBAL) >= 0, "write", "");
+}
+
+enum status h5_close(struct h5 *h5)
+{
+    if (h5->file >= 0) h5_check(h5, H5Fclose(h5->file) >= 0, "close", "");
+    h5->file = -1;
+    return h5_status(h5);
+}
+
+hid_t h5_file_type(enum number number)
+{
+    const hid_t types[NUMBERS] = {
+        [NUMBER_U8] = H5T_STD_U8LE,   [NUMBER_I32] = H5T_STD_I32LE,  [NUMBER_U32] = H5T_STD_U32LE,
+        [NUMBER_U64] = H5T_STD_U64LE, [NUMBER_F32] = H5T_IEEE_F32LE, [NUMBER_F64] = H5T_IEEE_F64LE};
+    return types[number];
+}
+
+hid_t h5_memory_type(enum number number)
+{
+    const hid_t types[NUMBERS] = {
+        [NUMBER_U8] = H5T_NATIVE_UINT8,   [NUMBER_I32] = H5T_NATIVE_INT32, [NUMBER_U32] = H5T_NATIVE_UINT32,
+        [NUMBER_U64] = H5T_NATIVE_UINT64, [NUMBER_F32] = H5T_NATIVE_FLOAT, [NUMBER_F64] = H5T_NATIVE_DOUBLE};
+    return types[number];
+}
+
+size_t h5_number_bytes(enum number number)
+{
+    static const size_t bytes[NUMBERS] = {1, 4, 4, 8, 4, 8};
+    return bytes[number];
+}
+
+hid_t h5_text_type(void)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    return type;
+}
+
+static void attribute(struct h5 *h5, const char *object, const char *name, hid_t file_type, hid_t memory_type,
+                      const void *value)
+{
+    if (h5->broken) return;
+    if (H5Aexists_by_name(h5->file, object, name, H5P_DEFAULT) > 0)
+        h5_check(h5, H5Adelete_by_name(h5->file, object, name, H5P_DEFAULT) >= 0, "replace", name);
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t id = H5Acreate_by_name(h5->file, object, name, file_type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    if (h5_check(h5, id >= 0, "write attribute", name)) {
+        h5_check(h5, H5Awrite(id, memory_type, value) >= 0, "write attribute", name);
+        H5Aclose(id);
+    }
+    H5Sclose(space);
+}
+
+void h5_attribute(struct h5 *h5, const char *object, const char *name, enum number number, const void *value)
+{
+    attribute(h5, object, name, h5_file_type(number), h5_memory_type(number), value);
+}
+
+void h5_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t value)
+{
+    h5_attribute(h5, object, name, NUMBER_U64, &value);
+}
+
+void h5_attribute_f64(struct h5 *h5, const char *object, const char *name, double value)
+{
+    h5_attribute(h5, object, name, NUMBER_F64, &value);
+}
+
+void h5_attribute_text(struct h5 *h5, const char *object, const char *name, const char *value)
+{
+    const char *text = value ? value : "";
+    hid_t type = h5_text_type();
+    attribute(h5, object, name, type, type, &text);
+    H5Tclose(type);
+}
+
+void h5_group(struct h5 *h5, const char *path)
+{
+    if (h5->broken) return;
+    hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
+    H5Pset_obj_track_times(creation, false);
+    H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    hid_t id = H5Gcreate2(h5->file, path, H5P_DEFAULT, creation, H5P_DEFAULT);
+    if (h5_check(h5, id >= 0, "create", path)) H5Gclose(id);
+    H5Pclose(creation);
+}
+
+/* An array that is opened, or -1; creation is closed. A path may name groups that are not there yet. */
+static hid_t create(struct h5 *h5, const char *path, hid_t type, hid_t space, hid_t creation)
+{
+    hid_t links = H5Pcreate(H5P_LINK_CREATE);
+    H5Pset_create_intermediate_group(links, true);
+    H5Pset_obj_track_times(creation, false);
+    hid_t id = space < 0 ? -1 : H5Dcreate2(h5->file, path, type, space, links, creation, H5P_DEFAULT);
+    h5_check(h5, id >= 0, "create", path);
+    H5Pclose(links);
+    H5Pclose(creation);
+    return id;
+}
+
+static void write_texts(struct h5 *h5, const char *path, hid_t space, const char *const *values)
+{
+    hid_t type = h5_text_type();
+    hid_t id = create(h5, path, type, space, H5Pcreate(H5P_DATASET_CREATE));
+    if (id >= 0) {
+        h5_check(h5, H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0, "write", path);
+        H5Dclose(id);
+    }
+    H5Tclose(type);
+    H5Sclose(space);
+}
+
+void h5_text(struct h5 *h5, const char *path, const char *value)
+{
+    const char *text = value ? value : "";
+    if (!h5->broken) write_texts(h5, path, H5Screate(H5S_SCALAR), &text);
+}
+
+void h5_texts(struct h5 *h5, const char *path, size_t count, const char *const *values)
+{
+    const hsize_t extent = count;
+    if (!h5->broken) write_texts(h5, path, H5Screate_simple(1, &extent, NULL), values);
+}
+
+void h5_array(struct h5 *h5, const char *path, enum number number, int rank, const hsize_t *extent, const void *data)
+{
+    if (h5->broken) return;
+    hid_t space = H5Screate_simple(rank, extent, NULL), creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+    hid_t id = create(h5, path, h5_file_type(number), space, creation);
+    if (id >= 0) {
+        if (data)
+            h5_check(h5, H5Dwrite(id, h5_memory_type(number), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0, "write", path);
+        H5Dclose(id);
+    }
+    H5Sclose(space);
+}
+
+/* Chunks of whole rows, or of parts of a large one's first dimension, of some 64 KiB. */
+static void chunk_of(size_t bytes, int rank, const hsize_t *extent, hsize_t *chunk)
+{
+    hsize_t row = bytes;
+    for (int i = 0; i < rank; i++) row *= extent[i];
+    chunk[0] = row ? CHUNK_BYTES / row : ROWS_MAX;
+    if (chunk[0] < 1) chunk[0] = 1;
+    if (chunk[0] > ROWS_MAX) chunk[0] = ROWS_MAX;
+    for (int i = 0; i < rank; i++) chunk[i + 1] = extent[i];
+    if (rank > 0 && row > CHUNK_BYTES) {
+        hsize_t slice = row / extent[0];
+        chunk[1] = slice < CHUNK_BYTES ? CHUNK_BYTES / slice : 1;
+    }
+}
+
+void h5_series(struct h5 *h5, const char *path, enum number number, int rank, const hsize_t *extent)
+{
+    if (h5->broken) return;
+    hsize_t now[RANK_MAX] = {0}, most[RANK_MAX] = {H5S_UNLIMITED}, chunk[RANK_MAX];
+    for (int i = 0; i < rank; i++) now[i + 1] = most[i + 1] = extent[i];
+    chunk_of(h5_number_bytes(number), rank, extent, chunk);
+    hid_t space = H5Screate_simple(rank + 1, now, most), creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(creation, rank + 1, chunk);
+    hid_t id = create(h5, path, h5_file_type(number), space, creation);
+    if (id >= 0) H5Dclose(id);
+    H5Sclose(space);
+}
+
+hid_t h5_dataset(struct h5 *h5, const char *path)
+{
+    if (h5->broken) return -1;
+    hid_t id = H5Dopen2(h5->file, path, H5P_DEFAULT);
+    h5_check(h5, id >= 0, "open", path);
+    return id;
+}
+
+void h5_scale(struct h5 *h5, const char *path, const char *name)
+{
+    hid_t id = h5_dataset(h5, path);
+    if (id < 0) return;
+    h5_check(h5, H5DSset_scale(id, name) >= 0, "make a scale of", path);
+    H5Dclose(id);
+}
+
+void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *scale)
+{
+    hid_t id = h5_dataset(h5, path), to = h5_dataset(h5, scale);
+    if (id >= 0 && to >= 0) h5_check(h5, H5DSattach_scale(id, to, dimension) >= 0, "attach a scale to", path);
+    if (id >= 0) H5Dclose(id);
+    if (to >= 0) H5Dclose(to);
+}
+
+/* Selects rows [first, first + count); -1 where the array cannot be asked. */
+static hid_t select_rows(hid_t dataset, hsize_t first, hsize_t count, hsize_t extent[RANK_MAX], int *rank)
+{
+    hsize_t start[RANK_MAX] = {first};
+    hid_t space = H5Dget_space(dataset);
+    *rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    if (*rank < 1 || *rank > RANK_MAX || H5Sget_simple_extent_dims(space, extent, NULL) < 0) return -1;
+    extent[0] = count;
+    return H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) < 0 ? -1 : space;
+}
+
+void h5_write_rows(struct h5 *h5, hid_t dataset, enum number number, hsize_t first, hsize_t count, const void *data)
+{
+    if (h5->broken) return;
+    hsize_t extent[RANK_MAX];
+    int rank;
+    hid_t space = select_rows(dataset, first, count, extent, &rank);
+    hid_t memory = space < 0 ? -1 : H5Screate_simple(rank, extent, NULL);
+    h5_check(h5, memory >= 0 && H5Dwrite(dataset, h5_memory_type(number), memory, space, H5P_DEFAULT, data) >= 0,
+             "write", "rows");
+    H5Sclose(memory);
+    H5Sclose(space);
+}
+
+void h5_append(struct h5 *h5, hid_t dataset, enum number number, const void *row)
+{
+    if (h5->broken) return;
+    hsize_t extent[RANK_MAX];
+    hid_t space = H5Dget_space(dataset);
+    int rank = H5Sget_simple_extent_ndims(space);
+    bool known = rank >= 1 && rank <= RANK_MAX && H5Sget_simple_extent_dims(space, extent, NULL) >= 0;
+    H5Sclose(space);
+    if (known) extent[0]++;
+    h5_check(h5, known && H5Dset_extent(dataset, extent) >= 0, "extend", "an array");
+    if (known) h5_write_rows(h5, dataset, number, extent[0] - 1, 1, row);
+}

@@ -1,0 +1,218 @@
+/* Reading HDF5 files that may be anything: nothing is believed that the file has no room for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "h5.h"
+
+enum { RANK_MAX = 8 };
+
+static bool refuse(struct h5 *h5, const char *name, const char *why)
+{
+    if (!h5->broken) {
+        h5->broken = true;
+        snprintf(h5->message, sizeof h5->message, "%s: %s %s", h5->path, name, why);
+        fail(ST_FAILED, "%s", h5->message);
+    }
+    return false;
+}
+
+/* A path all of whose groups are there. */
+bool h5_exists(struct h5 *h5, const char *path)
+{
+    char prefix[512];
+    if (h5->broken || strlen(path) >= sizeof prefix) return false;
+    for (const char *end = path; *end;) {
+        end = strchr(end + 1, '/');
+        if (!end) end = path + strlen(path);
+        memcpy(prefix, path, (size_t)(end - path));
+        prefix[end - path] = 0;
+        if (H5Lexists(h5->file, prefix, H5P_DEFAULT) <= 0) return false;
+    }
+    return true;
+}
+
+/* An array's extent; the caller closes what is opened. Total is the number of elements, within the file's bytes. */
+struct array {
+    hid_t id, type, space;
+    int rank;
+    hsize_t extent[RANK_MAX];
+    uint64_t row; /* elements of a row */
+};
+
+static void array_close(struct array *array)
+{
+    if (array->type >= 0) H5Tclose(array->type);
+    if (array->space >= 0) H5Sclose(array->space);
+    if (array->id >= 0) H5Dclose(array->id);
+}
+
+static bool array_open(struct h5 *h5, const char *path, struct array *array)
+{
+    *array = (struct array){-1, -1, -1, 0, {0}, 1};
+    if (h5->broken) return false;
+    if (!h5_exists(h5, path)) return refuse(h5, path, "is missing");
+    array->id = H5Dopen2(h5->file, path, H5P_DEFAULT);
+    if (!h5_check(h5, array->id >= 0, "read", path)) return false;
+    array->type = H5Dget_type(array->id);
+    array->space = H5Dget_space(array->id);
+    if (!h5_check(h5, array->type >= 0 && array->space >= 0, "read", path)) return false;
+    array->rank = H5Sget_simple_extent_ndims(array->space);
+    if (array->rank < 0 || array->rank > RANK_MAX) return refuse(h5, path, "has an unexpected number of dimensions");
+    if (array->rank == 0)
+        array->extent[0] = 1;
+    else
+        H5Sget_simple_extent_dims(array->space, array->extent, NULL);
+    for (int i = 1; i < array->rank; i++) {
+        if (array->extent[i] && array->row > h5->bytes / array->extent[i])
+            return refuse(h5, path, "claims more elements than the file has bytes");
+        array->row *= array->extent[i];
+    }
+    if (array->extent[0] > h5->bytes) return refuse(h5, path, "claims more rows than the file has bytes");
+    return true;
+}
+
+uint64_t h5_rows(struct h5 *h5, const char *path)
+{
+    struct array array;
+    uint64_t rows = array_open(h5, path, &array) ? array.extent[0] : 0;
+    array_close(&array);
+    return rows;
+}
+
+static bool is_number(hid_t type)
+{
+    H5T_class_t kind = H5Tget_class(type);
+    return kind == H5T_INTEGER || kind == H5T_FLOAT;
+}
+
+static bool read_rows(struct h5 *h5, const char *path, const struct array *array, enum number number, uint64_t first,
+                      uint64_t count, void *data)
+{
+    hsize_t start[RANK_MAX] = {first}, extent[RANK_MAX];
+    memcpy(extent, array->extent, sizeof extent);
+    extent[0] = count;
+    if (count == 0 || array->row == 0) return true;
+    hid_t memory = H5Screate_simple(array->rank, extent, NULL);
+    bool ok = memory >= 0 && H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
+              H5Dread(array->id, h5_memory_type(number), memory, array->space, H5P_DEFAULT, data) >= 0;
+    h5_check(h5, ok, "read", path);
+    if (memory >= 0) H5Sclose(memory);
+    return ok;
+}
+
+void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,
+                  void *data)
+{
+    struct array array;
+    bool ok = array_open(h5, path, &array);
+    if (ok && (array.rank < 1 || !is_number(array.type))) ok = refuse(h5, path, "is not a column of numbers");
+    if (ok && array.row != width) ok = refuse(h5, path, "has rows of another width than expected");
+    if (ok && (first > array.extent[0] || count > array.extent[0] - first))
+        ok = refuse(h5, path, "is shorter than the committed steps");
+    ok = ok && read_rows(h5, path, &array, number, first, count, data);
+    if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
+    array_close(&array);
+}
+
+/* Variable-length strings of any character set, copied into region. */
+static bool copy_texts(struct h5 *h5, const char *path, const struct array *array, struct region *region,
+                       const char **texts)
+{
+    size_t count = array->extent[0];
+    char **raw = calloc(count + 1, sizeof *raw);
+    hid_t type = H5Tcopy(array->type);
+    bool ok = raw && H5Dread(array->id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw) >= 0;
+    h5_check(h5, ok, "read", path);
+    for (size_t i = 0; ok && i < count; i++) {
+        texts[i] = region_text(region, "%s", raw[i] ? raw[i] : "");
+        if (!texts[i]) ok = refuse(h5, path, "does not fit into memory");
+    }
+    if (raw) H5Dvlen_reclaim(type, array->space, H5P_DEFAULT, raw);
+    H5Tclose(type);
+    free(raw);
+    return ok;
+}
+
+const char **h5_read_texts(struct h5 *h5, const char *path, struct region *region, size_t *count)
+{
+    struct array array;
+    const char **texts = NULL;
+    *count = 0;
+    bool ok = array_open(h5, path, &array);
+    if (ok && (array.rank > 1 || H5Tis_variable_str(array.type) <= 0)) ok = refuse(h5, path, "is not a list of texts");
+    if (ok && NEW(region, texts, array.extent[0] + 1) != ST_OK) ok = refuse(h5, path, "does not fit into memory");
+    if (ok && copy_texts(h5, path, &array, region, texts))
+        *count = array.extent[0];
+    else
+        texts = NULL;
+    array_close(&array);
+    return texts;
+}
+
+const char *h5_read_text(struct h5 *h5, const char *path, struct region *region)
+{
+    size_t count;
+    const char **texts = h5_read_texts(h5, path, region, &count);
+    return count == 1 ? texts[0] : "";
+}
+
+/* The attribute, open, where it holds one value of the wanted kind; -1: it does not, or is optional and missing. */
+static hid_t attribute_open(struct h5 *h5, const char *object, const char *name, bool optional, bool text)
+{
+    if (h5->broken) return -1;
+    if (strcmp(object, "/") != 0 && !h5_exists(h5, object)) {
+        if (!optional) refuse(h5, object, "is missing");
+        return -1;
+    }
+    if (H5Aexists_by_name(h5->file, object, name, H5P_DEFAULT) <= 0) {
+        if (!optional) refuse(h5, name, "is missing");
+        return -1;
+    }
+    hid_t id = H5Aopen_by_name(h5->file, object, name, H5P_DEFAULT, H5P_DEFAULT);
+    if (!h5_check(h5, id >= 0, "read attribute", name)) return -1;
+    hid_t type = H5Aget_type(id), space = H5Aget_space(id);
+    bool ok = H5Sget_simple_extent_npoints(space) == 1 && (text ? H5Tis_variable_str(type) > 0 : is_number(type));
+    H5Tclose(type);
+    H5Sclose(space);
+    if (ok) return id;
+    H5Aclose(id);
+    refuse(h5, name, text ? "is not a text" : "is not a number");
+    return -1;
+}
+
+const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
+                                   struct region *region)
+{
+    hid_t id = attribute_open(h5, object, name, otherwise, true);
+    if (id < 0) return otherwise ? otherwise : "";
+    char *raw = NULL;
+    hid_t type = H5Aget_type(id);
+    h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
+    const char *text = region_text(region, "%s", raw ? raw : "");
+    if (!text) refuse(h5, name, "does not fit into memory");
+    H5free_memory(raw);
+    H5Tclose(type);
+    H5Aclose(id);
+    return text ? text : "";
+}
+
+static void attribute_number(struct h5 *h5, const char *object, const char *name, enum number number, bool optional,
+                             void *value)
+{
+    hid_t id = attribute_open(h5, object, name, optional, false);
+    if (id < 0) return;
+    h5_check(h5, H5Aread(id, h5_memory_type(number), value) >= 0, "read attribute", name);
+    H5Aclose(id);
+}
+
+uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t otherwise)
+{
+    attribute_number(h5, object, name, NUMBER_U64, true, &otherwise);
+    return otherwise;
+}
+
+double h5_read_attribute_f64(struct h5 *h5, const char *object, const char *name, double otherwise)
+{
+    attribute_number(h5, object, name, NUMBER_F64, true, &otherwise);
+    return otherwise;
+}

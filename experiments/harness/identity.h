@@ -1,0 +1,13 @@
+/* Which run this is: two runs of one id must give the same bits. */
+#ifndef REMATCH_IDENTITY_H
+#define REMATCH_IDENTITY_H
+
+#include "run.h"
+
+enum { RUN_ID_TEXT = 17 };
+
+/* 16 hexadecimal digits: the head of the XXH3-128 of the resolved spec (without what cannot change a bit: name, title,
+ * expect, sweep, results), this program's own bytes, the data's digest, the libraries' versions, ISA and threads. */
+enum status run_identity(const struct job *job, char id[RUN_ID_TEXT]);
+
+#endif

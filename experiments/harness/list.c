@@ -1,0 +1,123 @@
+#include "list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "result.h"
+#include "spec.h"
+
+struct row {
+    struct spec *spec;
+    const char *file; /* the newest result, NULL: none */
+    const char *status, *created;
+};
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
+static int is_spec(const struct dirent *entry) { return entry->d_name[0] != '.' && ends_with(entry->d_name, ".yaml"); }
+
+static int is_result(const struct dirent *entry)
+{
+    return ends_with(entry->d_name, ".h5") || ends_with(entry->d_name, ".h5.part");
+}
+
+/* The result file in folder that was changed last. */
+static const char *newest(const char *folder, struct region *region)
+{
+    struct dirent **entry;
+    struct stat file;
+    const char *found = NULL;
+    struct timespec at = {0};
+    int count = scandir(folder, &entry, is_result, alphasort);
+    for (int i = 0; i < count; i++) {
+        const char *path = region_text(region, "%s/%s", folder, entry[i]->d_name);
+        free(entry[i]);
+        if (!path || stat(path, &file) != 0) continue;
+        bool later =
+            file.st_mtim.tv_sec != at.tv_sec ? file.st_mtim.tv_sec > at.tv_sec : file.st_mtim.tv_nsec > at.tv_nsec;
+        if (found && !later) continue;
+        found = path;
+        at = file.st_mtim;
+    }
+    if (count >= 0) free(entry);
+    return found;
+}
+
+/* What is known of the last run; a file that cannot be read is told as such. */
+static void find_last(struct row *row, struct region *region)
+{
+    struct result *result;
+    char status[RESULT_STATUS];
+    const char *folder = region_text(region, "%s/%s", row->spec->results, row->spec->name);
+    row->file = folder ? newest(folder, region) : NULL;
+    if (!row->file) return;
+    row->status = "unreadable";
+    row->created = "";
+    if (result_open(row->file, &result) != ST_OK) return;
+    row->status = region_text(region, "%s", result_status(result, status));
+    row->created = region_text(region, "%s", result->created);
+    result_close(result);
+}
+
+static void print_row(const struct row *row, FILE *out)
+{
+    fprintf(out, "%-24s %-72s %s %s\n", row->spec->name, row->spec->title ? row->spec->title : "",
+            row->file ? row->status : "not run", row->file ? row->created : "");
+}
+
+static json_t *row_json(const struct row *row)
+{
+    json_t *one = json_object(), *last = row->file ? json_object() : json_null();
+    json_object_set_new(one, "name", json_string(row->spec->name));
+    json_object_set_new(one, "title", row->spec->title ? json_string(row->spec->title) : json_null());
+    json_object_set_new(one, "path", json_string(row->spec->path));
+    if (row->file) {
+        json_object_set_new(last, "file", json_string(row->file));
+        json_object_set_new(last, "status", json_string(row->status));
+        json_object_set_new(last, "created", json_string(row->created));
+    }
+    json_object_set_new(one, "last", last);
+    return one;
+}
+
+static enum status list_one(const char *path, json_t *all, FILE *out)
+{
+    struct row row = {0};
+    TRY(spec_load(path, 0, NULL, false, &row.spec));
+    find_last(&row, row.spec->region);
+    if (all)
+        json_array_append_new(all, row_json(&row));
+    else
+        print_row(&row, out);
+    spec_destroy(row.spec);
+    return ST_OK;
+}
+
+enum status list_experiments(const char *folder, bool json, FILE *out)
+{
+    struct dirent **entry;
+    int count = scandir(folder, &entry, is_spec, alphasort), wrong = 0;
+    if (count < 0) return fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
+    json_t *all = json ? json_array() : NULL;
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name);
+        free(entry[i]);
+        wrong += list_one(path, all, out) != ST_OK;
+    }
+    free(entry);
+    if (all) {
+        json_dumpf(all, out, JSON_INDENT(2));
+        fputc('\n', out);
+        json_decref(all);
+    }
+    return wrong ? fail(ST_SPEC, "%d of %d specs in %s are wrong", wrong, count, folder) : ST_OK;
+}

@@ -1,0 +1,146 @@
+/* The program: a table of sub-commands. Exit codes: 0 done or equal, 1 differs, 2 usage or spec, 3 a run failed, 77 a
+ * prerequisite is missing, 128 + n on signal n. */
+#include <stdio.h>
+#include <string.h>
+
+#include "arguments.h"
+#include "build.h"
+#include "compare.h"
+#include "list.h"
+#include "show.h"
+#include "sweep.h"
+#include "told.h"
+
+static int run_list(const struct arguments *a)
+{
+    return (int)told(list_experiments(a->operands ? a->operand[0] : "experiments", a->given[OPTION_JSON], stdout));
+}
+
+static enum status plan_spec(const struct arguments *a, struct spec *spec)
+{
+    struct job *job = NULL;
+    struct overview *overview = NULL;
+    TRY(job_create(spec, &job));
+    enum status status = overview_create(job, &overview);
+    if (status == ST_OK && a->given[OPTION_JSON]) {
+        overview_json(overview, a->given[OPTION_OPS], stdout);
+    } else if (status == ST_OK) {
+        overview_print(overview, stdout);
+        if (a->given[OPTION_OPS]) overview_print_ops(overview, stdout);
+    }
+    overview_destroy(overview);
+    job_destroy(job);
+    return status;
+}
+
+static int run_plan(const struct arguments *a)
+{
+    const char *path;
+    struct spec *spec = NULL;
+    enum status status = arguments_spec(a, &path);
+    if (status != ST_OK) return (int)told(status);
+    status = spec_load(path, a->overrides, a->override, false, &spec);
+    if (status != ST_OK) return (int)status; /* told, with every place that is wrong */
+    int code = (int)told(plan_spec(a, spec));
+    spec_destroy(spec);
+    return code;
+}
+
+static int run_run(const struct arguments *a)
+{
+    struct request request = {.overrides = a->overrides, .override = a->override, .quiet = a->given[OPTION_QUIET]};
+    enum status status = arguments_spec(a, &request.spec);
+    if (status != ST_OK) return (int)told(status);
+    for (int i = 0; i < SIDES; i++)
+        request.only[i] = a->given[OPTION_ONLY] && strcmp(a->value[OPTION_ONLY], side_names[i]) == 0;
+    bool swept;
+    child_name_invocation();
+    int code = sweep_run(&request, &swept);
+    return swept ? code : experiment_run(&request);
+}
+
+static int run_compare(const struct arguments *a)
+{
+    struct comparison comparison;
+    enum status status = compare_files(a->operand[0], a->operand[1], &comparison);
+    if (status != ST_OK) return (int)told(status);
+    (a->given[OPTION_JSON] ? comparison_json : comparison_print)(&comparison, stdout);
+    return comparison.equal ? ST_OK : ST_DIFFERS;
+}
+
+static int run_show(const struct arguments *a)
+{
+    return (int)told(show_file(a->operand[0], a->given[OPTION_PROVENANCE], stdout));
+}
+
+static const struct command commands[] = {
+    {"list", "list [FOLDER] [--json]", "The experiments in a folder, and what became of their last run.",
+     1u << OPTION_JSON, 0, 1, false, run_list},
+    {"plan", "plan SPEC [key=value...] [--ops] [--json]",
+     "What a training step would take, op by op, without running it.\nSPEC: a file, or a name in experiments/.",
+     1u << OPTION_JSON | 1u << OPTION_OPS, 1, 1, true, run_plan},
+    {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet]",
+     "Runs the spec storing everything, then as it is, each in a process of its own, and compares every bit.\n"
+     "SPEC: a file, or a name in experiments/.",
+     1u << OPTION_ONLY | 1u << OPTION_QUIET, 1, 1, true, run_run},
+    {"compare", "compare A B [--json]", "Two result files, bit by bit; exit code 1 where they differ.",
+     1u << OPTION_JSON, 2, 2, false, run_compare},
+    {"show", "show FILE [--provenance]", "What a result file holds.", 1u << OPTION_PROVENANCE, 1, 1, false, run_show},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_help(FILE *out)
+{
+    fprintf(out, "rematch plans, runs and compares training with recomputed activations\n\n");
+    for (int i = 0; i < COMMANDS; i++) fprintf(out, "  rematch %s\n", commands[i].usage);
+    fprintf(out, "  rematch COMMAND --help | --help | --version\n\n"
+                 "exit codes: 0 done or equal, 1 differs or an expectation failed, 2 usage or spec, 3 a run failed,\n"
+                 "77 a prerequisite is missing, 128+n on signal n\n");
+}
+
+static void print_version(FILE *out)
+{
+    fprintf(out, "rematch %.12s%s, %s build, backends: %s\n", BUILD_COMMIT, *BUILD_DIRTY ? " with changes" : "",
+            BUILD_VARIANT, BUILD_BACKENDS);
+}
+
+static int run_command(const struct command *command, int count, char **words)
+{
+    struct arguments arguments = {.region = region_create()};
+    enum status read =
+        arguments.region ? arguments_read(command, count, words, &arguments) : fail(ST_FAILED, "out of memory");
+    int code = (int)told(read);
+    if (code == ST_OK && arguments.given[OPTION_HELP])
+        arguments_help(command, stdout);
+    else if (code == ST_OK)
+        code = command->run(&arguments);
+    region_destroy(arguments.region);
+    return code;
+}
+
+/* What was printed must have arrived: a full disk is no success. */
+static int flushed(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    fprintf(stderr, "rematch: the output cannot be written\n");
+    return code == ST_OK ? ST_FAILED : code;
+}
+
+int main(int count, char **words)
+{
+    const char *name = count > 1 ? words[1] : "";
+    if (strcmp(name, child_command) == 0) return child_main(count - 2, (const char *const *)words + 2);
+    if (strcmp(name, "--help") == 0) {
+        print_help(stdout);
+        return flushed(ST_OK);
+    }
+    if (strcmp(name, "--version") == 0) {
+        print_version(stdout);
+        return flushed(ST_OK);
+    }
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0) return flushed(run_command(&commands[i], count - 2, words + 2));
+    fprintf(stderr, "rematch: %s%s%s; expected list, plan, run, compare or show; see rematch --help\n",
+            *name ? "unknown command '" : "no command given", name, *name ? "'" : "");
+    return ST_SPEC;
+}

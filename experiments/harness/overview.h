@@ -1,0 +1,58 @@
+/* What a person wants to know of a plan before anything runs: a row a stage, what the peak is made of, whether it fits,
+ * and why checkpointing does not help where it does not. Gathered once, printed as text or as JSON. */
+#ifndef REMATCH_OVERVIEW_H
+#define REMATCH_OVERVIEW_H
+
+#include <stdio.h>
+
+#include "machine.h"
+#include "run.h"
+
+struct stage_row {
+    struct range range;
+    const char *group;                               /* outermost group that holds the whole stage, NULL: none */
+    int output;                                      /* value that leaves the stage */
+    size_t output_bytes, saved_bytes, scratch_bytes; /* saved: as the plan saves; scratch: the most of any op */
+    double forward_flops, backward_flops;
+    int nodes, replayed, replays; /* nodes replayed at least once; replays in all */
+};
+
+/* A buffer alive at the op that sets the peak. */
+struct tensor_row {
+    int buffer;
+    size_t bytes;
+};
+
+enum { REASONS_MAX = 4 };
+
+struct overview {
+    struct region *region; /* owns everything */
+    const struct job *job;
+    int stages, tensors;
+    struct stage_row *stage;
+    struct tensor_row *tensor; /* the largest first */
+    size_t store_all_live;     /* live peak where everything is stored, same kernels, same relu_save */
+    int reasons;               /* why checkpointing does not help */
+    const char *reason[REASONS_MAX];
+    int slow; /* nodes on a library's reference implementation: slow */
+    const int *slow_node;
+    struct machine_memory machine;
+    size_t needed; /* bytes: static and arena */
+};
+
+enum status overview_create(const struct job *job, struct overview **overview);
+void overview_destroy(struct overview *overview);
+
+/* "kept", "replayed", "3 of 5 replayed", "replayed, 14 times in all"; returns text (at least 64 bytes). */
+char *stage_action(const struct stage_row *stage, char *text);
+
+/* plan_print.c: name, title and what was overridden; the whole table; the figures of one or two plans side by side; every op. */
+void spec_print_head(const struct spec *spec, FILE *out);
+void overview_print(const struct overview *overview, FILE *out);
+void overview_print_pair(const struct overview *baseline, const struct overview *variant, FILE *out);
+void overview_print_ops(const struct overview *overview, FILE *out);
+
+/* plan_json.c: one object. */
+void overview_json(const struct overview *overview, bool ops, FILE *out);
+
+#endif

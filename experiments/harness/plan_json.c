@@ -1,0 +1,134 @@
+/* A plan as one JSON object, for programs. Bytes and flops are numbers, never texts. */
+#include <jansson.h>
+
+#include "overview.h"
+
+static json_t *integer(size_t value) { return json_integer((json_int_t)value); }
+
+static json_t *stages_json(const struct overview *o)
+{
+    const struct graph *graph = o->job->graph;
+    json_t *stages = json_array();
+    for (int s = 0; s < o->stages; s++) {
+        const struct stage_row *row = &o->stage[s];
+        char shape[96], action[64];
+        json_t *one = json_object();
+        json_object_set_new(one, "first", json_string(graph->node[row->range.from].name));
+        json_object_set_new(one, "last", json_string(graph->node[row->range.to - 1].name));
+        json_object_set_new(one, "group", row->group ? json_string(row->group) : json_null());
+        json_object_set_new(one, "shape", json_string(shape_print(&graph->value[row->output].shape, shape)));
+        json_object_set_new(one, "output_bytes", integer(row->output_bytes));
+        json_object_set_new(one, "saved_bytes", integer(row->saved_bytes));
+        json_object_set_new(one, "scratch_bytes", integer(row->scratch_bytes));
+        json_object_set_new(one, "forward_flops", json_real(row->forward_flops));
+        json_object_set_new(one, "backward_flops", json_real(row->backward_flops));
+        json_object_set_new(one, "nodes", json_integer(row->nodes));
+        json_object_set_new(one, "replays", json_integer(row->replays));
+        json_object_set_new(one, "action", json_string(stage_action(row, action)));
+        json_array_append_new(stages, one);
+    }
+    return stages;
+}
+
+static json_t *peak_json(const struct overview *o)
+{
+    const struct plan *plan = o->job->plan;
+    char text[128];
+    json_t *peak = json_object(), *tensors = json_array();
+    for (int i = 0; i < o->tensors; i++) {
+        const struct buffer *b = &plan->lowered.buffer[o->tensor[i].buffer];
+        json_t *one = json_object();
+        json_object_set_new(one, "name", json_string(plan_buffer_text(plan, o->tensor[i].buffer, text)));
+        json_object_set_new(one, "category", json_string(category_names[b->category]));
+        json_object_set_new(one, "bytes", integer(b->bytes));
+        json_array_append_new(tensors, one);
+    }
+    json_object_set_new(peak, "op", json_string(plan_op_text(plan, plan->peak_op, text)));
+    json_object_set_new(peak, "number", json_integer(plan->peak_op));
+    json_object_set_new(peak, "tensors", tensors);
+    return peak;
+}
+
+static json_t *categories_json(const size_t *bytes, const char *const *names, int count)
+{
+    json_t *all = json_object();
+    for (int i = 0; i < count; i++) json_object_set_new(all, names[i], integer(bytes[i]));
+    return all;
+}
+
+static json_t *notes_json(const struct overview *o)
+{
+    json_t *notes = json_array();
+    for (int i = 0; i < o->reasons; i++) json_array_append_new(notes, json_string(o->reason[i]));
+    return notes;
+}
+
+static json_t *slow_json(const struct overview *o)
+{
+    json_t *nodes = json_array();
+    for (int i = 0; i < o->slow; i++)
+        json_array_append_new(nodes, json_string(o->job->graph->node[o->slow_node[i]].name));
+    return nodes;
+}
+
+static json_t *ops_json(const struct plan *plan)
+{
+    json_t *ops = json_array();
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        char text[128];
+        json_t *one = json_object();
+        json_object_set_new(one, "op", json_string(plan_op_text(plan, i, text)));
+        json_object_set_new(one, "live_bytes", integer(plan->live[i]));
+        json_array_append_new(ops, one);
+    }
+    return ops;
+}
+
+static void add_figures(json_t *all, const struct overview *o)
+{
+    const struct plan *plan = o->job->plan;
+    char hash[33];
+    json_object_set_new(all, "static_bytes", integer(plan_static(plan)));
+    json_object_set_new(all, "live_peak_bytes", integer(plan->live_peak));
+    json_object_set_new(all, "arena_bytes", integer(plan->arena_bytes));
+    json_object_set_new(all, "peak_bytes", integer(plan_peak(plan)));
+    json_object_set_new(all, "store_all_live_peak_bytes", integer(o->store_all_live));
+    json_object_set_new(all, "live_after_forward_bytes", integer(plan->live_forward));
+    json_object_set_new(all, "live_after_gradients_bytes", integer(plan->live_end));
+    json_object_set_new(all, "static", categories_json(plan->static_bytes, static_names, STATICS));
+    json_object_set_new(all, "live_peak", categories_json(plan->peak_by_category, category_names, CATEGORIES));
+    json_object_set_new(all, "forward_flops", json_real(plan->forward_flops));
+    json_object_set_new(all, "backward_flops", json_real(plan->backward_flops));
+    json_object_set_new(all, "replay_flops", json_real(plan->replay_flops));
+    json_object_set_new(all, "replays", json_integer(plan->replays));
+    json_object_set_new(all, "time_factor", json_real(plan->time_factor));
+    json_object_set_new(all, "nodes", json_integer(o->job->graph->nodes));
+    json_object_set_new(all, "stages", json_integer(o->stages));
+    json_object_set_new(all, "word", json_string(plan->word));
+    json_object_set_new(all, "hash", json_string(digest_print(plan->hash, hash)));
+    json_object_set_new(all, "planning_ms", json_real((double)o->job->planning_ns * 1e-6));
+    json_object_set_new(all, "preparing_ms", json_real((double)o->job->preparing_ns * 1e-6));
+}
+
+void overview_json(const struct overview *overview, bool ops, FILE *out)
+{
+    const struct spec *spec = overview->job->spec;
+    json_t *all = json_object();
+    json_object_set_new(all, "name", json_string(spec->name));
+    json_object_set_new(all, "policy", json_string(spec->policy->name));
+    json_object_set_new(all, "backend", json_string(spec->backend));
+    json_object_set_new(all, "batch", json_integer(spec->batch));
+    add_figures(all, overview);
+    json_object_set_new(all, "peak", peak_json(overview));
+    json_object_set_new(all, "table", stages_json(overview));
+    json_object_set_new(all, "machine_bytes",
+                        overview->machine.bytes > INT64_MAX ? json_null() : integer(overview->machine.bytes));
+    json_object_set_new(all, "machine_limit", json_string(overview->machine.limit));
+    json_object_set_new(all, "fits", json_boolean(overview->needed <= overview->machine.bytes));
+    json_object_set_new(all, "notes", notes_json(overview));
+    json_object_set_new(all, "slow_nodes", slow_json(overview));
+    if (ops) json_object_set_new(all, "ops", ops_json(overview->job->plan));
+    json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    fputc('\n', out);
+    json_decref(all);
+}

@@ -1,0 +1,173 @@
+/* A plan as text: tables for people, in the words of the README. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "overview.h"
+#include "units.h"
+
+enum { TENSORS_SHOWN = 8 };
+
+static const char *shape_of(const struct overview *o, int value, char *text)
+{
+    return shape_print(&o->job->graph->value[value].shape, text);
+}
+
+static void print_stages(const struct overview *o, FILE *out)
+{
+    const struct graph *graph = o->job->graph;
+    fprintf(out, "%-34s %-14s %10s %10s %10s %12s %12s  %s\n", "stage", "output shape", "output", "saved", "scratch",
+            "forward", "backward", "action");
+    for (int s = 0; s < o->stages; s++) {
+        const struct stage_row *row = &o->stage[s];
+        char name[128], shape[96], output[UNIT_TEXT], saved[UNIT_TEXT], scratch[UNIT_TEXT], forward[UNIT_TEXT],
+            backward[UNIT_TEXT], action[64];
+        const char *first = graph->node[row->range.from].name, *last = graph->node[row->range.to - 1].name;
+        snprintf(name, sizeof name, "%s%s%s%s%s", row->group ? row->group : "", row->group ? ": " : "", first,
+                 row->nodes > 1 ? " .. " : "", row->nodes > 1 ? last : "");
+        fprintf(out, "%-34s %-14s %10s %10s %10s %12s %12s  %s\n", name, shape_of(o, row->output, shape),
+                bytes_text((double)row->output_bytes, output), bytes_text((double)row->saved_bytes, saved),
+                bytes_text((double)row->scratch_bytes, scratch), flops_text(row->forward_flops, forward),
+                flops_text(row->backward_flops, backward), stage_action(row, action));
+    }
+}
+
+static void print_bytes(FILE *out, const char *name, double bytes, const char *note)
+{
+    char text[UNIT_TEXT];
+    fprintf(out, "  %-32s %12s%s%s\n", name, bytes_text(bytes, text), *note ? "  " : "", note);
+}
+
+static void print_totals(const struct overview *o, FILE *out)
+{
+    const struct plan *plan = o->job->plan;
+    char op[128], note[192];
+    fprintf(out, "\nmemory\n");
+    for (int i = 0; i < STATICS; i++)
+        if (plan->static_bytes[i]) print_bytes(out, static_names[i], (double)plan->static_bytes[i], "");
+    print_bytes(out, "static", (double)plan_static(plan), "live for the whole run");
+    snprintf(note, sizeof note, "at op %d, %s", plan->peak_op, plan_op_text(plan, plan->peak_op, op));
+    for (int i = 0; i < CATEGORIES; i++)
+        if (plan->peak_by_category[i])
+            print_bytes(out, category_names[i], (double)plan->peak_by_category[i], "at the peak");
+    print_bytes(out, "live peak", (double)plan->live_peak, note);
+    snprintf(note, sizeof note, "%.3f of the live peak",
+             (double)plan->arena_bytes / (double)(plan->live_peak + !plan->live_peak));
+    print_bytes(out, "arena", (double)plan->arena_bytes, note);
+    print_bytes(out, "peak = static + arena", (double)plan_peak(plan), "");
+    print_bytes(out, "live peak of store_all", (double)o->store_all_live, "the same kernels, everything stored");
+    fprintf(out, "  sampled as a line-by-line profiler does, which never sees the peak:\n");
+    print_bytes(out, "  live after the forward", (double)plan->live_forward, "");
+    print_bytes(out, "  live after the gradients", (double)plan->live_end, "");
+}
+
+static void print_peak(const struct overview *o, FILE *out)
+{
+    const struct plan *plan = o->job->plan;
+    char text[128];
+    fprintf(out, "\nthe peak is set by op %d, %s; alive there:\n", plan->peak_op,
+            plan_op_text(plan, plan->peak_op, text));
+    int shown = o->tensors < TENSORS_SHOWN ? o->tensors : TENSORS_SHOWN;
+    size_t rest = 0;
+    for (int i = 0; i < o->tensors; i++) {
+        if (i >= shown)
+            rest += o->tensor[i].bytes;
+        else
+            print_bytes(out, plan_buffer_text(plan, o->tensor[i].buffer, text), (double)o->tensor[i].bytes,
+                        category_names[plan->lowered.buffer[o->tensor[i].buffer].category]);
+    }
+    snprintf(text, sizeof text, "%d more", o->tensors - shown);
+    if (shown < o->tensors) print_bytes(out, text, (double)rest, "");
+}
+
+static void print_time(const struct overview *o, FILE *out)
+{
+    const struct plan *plan = o->job->plan;
+    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT];
+    fprintf(out, "\ntime\n  forward %s, backward %s, replay %s in %d replays (%d left out: nobody reads them)\n",
+            flops_text(plan->forward_flops, a), flops_text(plan->backward_flops, b), flops_text(plan->replay_flops, c),
+            plan->replays, plan->lowered.dropped);
+    fprintf(out, "  time factor %.3f by flops; kernels prepared in %s, planned in %s\n", plan->time_factor,
+            duration_text(o->job->preparing_ns, d), duration_text(o->job->planning_ns, e));
+}
+
+static void print_notes(const struct overview *o, FILE *out)
+{
+    char a[UNIT_TEXT], b[UNIT_TEXT];
+    bool fits = o->needed <= o->machine.bytes;
+    fprintf(out, "\n%s: needs %s of the %s that %s leaves\n", fits ? "fits this machine" : "does not fit this machine",
+            bytes_text((double)o->needed, a), bytes_text((double)o->machine.bytes, b), o->machine.limit);
+    for (int i = 0; i < o->reasons; i++) fprintf(out, "note: %s\n", o->reason[i]);
+    for (int i = 0; i < o->slow; i++)
+        fprintf(out, "warning: %s runs on a reference implementation, which is slow: %s\n",
+                o->job->graph->node[o->slow_node[i]].name,
+                o->job->network->binding[o->slow_node[i]].footprint.implementation);
+}
+
+void spec_print_head(const struct spec *spec, FILE *out)
+{
+    fprintf(out, "%s%s%s\n", spec->name, spec->title ? ": " : "", spec->title ? spec->title : "");
+    for (int i = 0; i < spec->overrides; i++) fprintf(out, "override %s\n", spec->override[i]);
+}
+
+static void print_head(const struct overview *o, FILE *out)
+{
+    const struct spec *spec = o->job->spec;
+    const struct backend *backend = o->job->backend;
+    char shape[96];
+    spec_print_head(spec, out);
+    fprintf(out, "policy %s on %d nodes in %d stages; batch %lld of %s; backend %s, %s, %s, %lld threads\n\n",
+            spec->policy->name, o->job->graph->nodes, o->stages, (long long)spec->batch, shape_of(o, 0, shape),
+            spec->backend, backend->libraries ? backend->libraries : "no library",
+            backend->isa ? backend->isa : "any isa", (long long)backend->options.threads);
+}
+
+void overview_print(const struct overview *overview, FILE *out)
+{
+    print_head(overview, out);
+    print_stages(overview, out);
+    print_totals(overview, out);
+    print_peak(overview, out);
+    print_time(overview, out);
+    fprintf(out, "\nword %s\n", overview->job->plan->word);
+    print_notes(overview, out);
+}
+
+void overview_print_ops(const struct overview *overview, FILE *out)
+{
+    const struct plan *plan = overview->job->plan;
+    fprintf(out, "\n%6s %12s  op\n", "number", "live");
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        char live[UNIT_TEXT], op[128];
+        fprintf(out, "%6d %12s  %s%s%s\n", i, bytes_text((double)plan->live[i], live), plan_op_text(plan, i, op),
+                plan->lowered.op[i].save ? ", saving" : "", i == plan->peak_op ? "  <- peak" : "");
+    }
+}
+
+static void pair_row(FILE *out, const char *name, const char *a, const char *b)
+{
+    fprintf(out, "  %-26s %-30s %s\n", name, a, b);
+}
+
+void overview_print_pair(const struct overview *baseline, const struct overview *variant, FILE *out)
+{
+    const struct overview *side[2] = {baseline, variant};
+    char fixed[2][UNIT_TEXT], live[2][UNIT_TEXT], arena[2][UNIT_TEXT], peak[2][UNIT_TEXT], op[2][128],
+        factor[2][UNIT_TEXT];
+    for (int i = 0; i < 2; i++) {
+        const struct plan *plan = side[i]->job->plan;
+        bytes_text((double)plan_static(plan), fixed[i]);
+        bytes_text((double)plan->live_peak, live[i]);
+        bytes_text((double)plan->arena_bytes, arena[i]);
+        bytes_text((double)plan_peak(plan), peak[i]);
+        plan_op_text(plan, plan->peak_op, op[i]);
+        snprintf(factor[i], sizeof factor[i], "%.3f", plan->time_factor);
+    }
+    pair_row(out, "planned", "baseline", "variant");
+    pair_row(out, "policy", baseline->job->spec->policy->name, variant->job->spec->policy->name);
+    pair_row(out, "static", fixed[0], fixed[1]);
+    pair_row(out, "live peak", live[0], live[1]);
+    pair_row(out, "  set by", op[0], op[1]);
+    pair_row(out, "arena", arena[0], arena[1]);
+    pair_row(out, "peak = static + arena", peak[0], peak[1]);
+    pair_row(out, "time factor", factor[0], factor[1]);
+}

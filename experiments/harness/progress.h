@@ -1,0 +1,29 @@
+/* What a person watching a run sees on stderr: step lines, and on a terminal a bar below them. */
+#ifndef REMATCH_PROGRESS_H
+#define REMATCH_PROGRESS_H
+
+#include <stdio.h>
+
+#include "record.h"
+
+struct progress {
+    FILE *out; /* NULL: say nothing */
+    bool terminal, colour;
+    int64_t steps, done;
+    uint64_t start, last_line; /* ns */
+    bool bar_shown;
+};
+
+/* True where out is a terminal and NO_COLOR is not set (no-color.org). */
+bool colour_wanted(FILE *out);
+
+struct progress progress_begin(FILE *out, int64_t steps);
+
+/* Lines come for the first steps and the last, else at most one a second. */
+void progress_step(struct progress *progress, const struct step_record *step);
+void progress_eval(struct progress *progress, const struct eval_record *eval, const char *split);
+
+/* Takes the bar away. */
+void progress_end(struct progress *progress);
+
+#endif

@@ -1,0 +1,161 @@
+/* What a figure depends on besides its spec. Never the whole environment: that is where secrets live. */
+#include "provenance.h"
+
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <jansson.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "build.h"
+#include "hash.h"
+#include "table.h"
+
+enum { DIFF_MAX = 1 << 20 };
+
+/* What git prints in the folder of this program, up to DIFF_MAX bytes, into text; -1 where there is no git, no
+ * repository, or more output. */
+static ssize_t git(const char *const *arguments, char *text)
+{
+    char program[4096], *folder_end;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1), total = 0, got = 0;
+    int ends[2], result = -1;
+    if (length < 0) return -1;
+    program[length] = 0;
+    if ((folder_end = strrchr(program, '/'))) *folder_end = 0;
+    const char *command[8] = {"git", "-C", program};
+    for (int i = 0; arguments[i] && i < 4; i++) command[i + 3] = arguments[i];
+    if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t child;
+    bool spawned = posix_spawnp(&child, "git", &actions, NULL, (char *const *)(uintptr_t)command, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    while (spawned && total < DIFF_MAX && (got = read(ends[0], text + total, (size_t)(DIFF_MAX - total))) > 0)
+        total += got;
+    close(ends[0]); /* more output than wanted: git ends by SIGPIPE */
+    if (spawned) waitpid(child, &result, 0);
+    text[total] = 0;
+    return result == 0 ? total : -1;
+}
+
+static void write_git(struct h5 *h5)
+{
+    static const char *const diff[] = {"diff", "HEAD", NULL}, *const head[] = {"rev-parse", "HEAD", NULL};
+    const char *const group = "/provenance/git";
+    char digest[33], *text = calloc(DIFF_MAX + 1, 1);
+    const uint8_t dirty = *BUILD_DIRTY != 0;
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "commit", BUILD_COMMIT);
+    h5_attribute(h5, group, "dirty", NUMBER_U8, &dirty);
+    h5_attribute_text(h5, group, "dirty_sha1", BUILD_DIRTY);
+    ssize_t length = text ? git(head, text) : -1;
+    if (length > 0) text[strcspn(text, "\n")] = 0;
+    h5_attribute_text(h5, group, "tree_commit", length > 0 ? text : "unknown");
+    length = text && length > 0 ? git(diff, text) : -1;
+    h5_attribute_text(h5, group, "tree_diff_xxh3",
+                      length < 0 ? "unknown" : digest_print(digest_bytes(text, (size_t)length), digest));
+    h5_text(h5, "/provenance/git/diff", length > 0 ? text : "");
+    free(text);
+}
+
+static void write_build(struct h5 *h5)
+{
+    const char *const group = "/provenance/build";
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "compiler", "gcc " __VERSION__);
+    h5_attribute_text(h5, group, "flags", BUILD_FLAGS);
+    h5_attribute_text(h5, group, "variant", BUILD_VARIANT);
+    h5_attribute_text(h5, group, "backends", BUILD_BACKENDS);
+}
+
+static void write_libraries(struct h5 *h5, const struct backend *backend)
+{
+    const char *const group = "/provenance/libs";
+    unsigned major = 0, minor = 0, release = 0;
+    char version[32];
+    H5get_libversion(&major, &minor, &release);
+    snprintf(version, sizeof version, "%u.%u.%u", major, minor, release);
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "kernels", backend->libraries);
+    h5_attribute_text(h5, group, "hdf5", version);
+    h5_attribute_text(h5, group, "libyaml", yaml_get_version_string());
+    h5_attribute_text(h5, group, "jansson", JANSSON_VERSION);
+    h5_attribute_text(h5, group, "libc", gnu_get_libc_version());
+}
+
+/* The value of the first line "KEY: value" of a /proc file, "unknown" where there is none. */
+static const char *proc_line(const char *file, const char *key, char text[256])
+{
+    char line[1024];
+    snprintf(text, 256, "unknown");
+    FILE *stream = fopen(file, "re");
+    while (stream && fgets(line, sizeof line, stream)) {
+        char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, key, strlen(key)) != 0) continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        snprintf(text, 256, "%.*s", (int)strcspn(colon, "\n"), colon);
+        break;
+    }
+    if (stream) fclose(stream);
+    return text;
+}
+
+static void write_host(struct h5 *h5, const struct backend *backend)
+{
+    const char *const group = "/provenance/host";
+    struct utsname system = {0};
+    char text[256];
+    uname(&system);
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "cpu", proc_line("/proc/cpuinfo", "model name", text));
+    h5_attribute_u64(h5, group, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    h5_attribute_u64(h5, group, "memory_bytes",
+                     strtoull(proc_line("/proc/meminfo", "MemTotal", text), NULL, 10) * 1024);
+    h5_attribute_text(h5, group, "kernel", system.release);
+    h5_attribute_text(h5, group, "machine", system.machine);
+    h5_attribute_text(h5, group, "isa", backend->isa);
+    h5_attribute_u64(h5, group, "threads", (uint64_t)backend->options.threads);
+}
+
+static void write_data(struct h5 *h5, const struct dataset *dataset)
+{
+    const char *const group = "/provenance/data";
+    static const struct column columns[] = {
+        {"bytes", NUMBER_U64, 1, offsetof(struct dataset_file, bytes), "byte", "size of the file"}, {0}};
+    size_t files = (size_t)dataset->files;
+    const uint8_t synthetic = dataset->synthetic;
+    char digest[33];
+    const char **texts = calloc(files + 1, sizeof *texts);
+    table_write(h5, group, "file", columns, files, dataset->file, sizeof *dataset->file);
+    h5_attribute_text(h5, group, "name", dataset->kind->name);
+    h5_attribute(h5, group, "synthetic", NUMBER_U8, &synthetic);
+    h5_attribute_text(h5, group, "digest_xxh3", digest_print(dataset->digest, digest));
+    h5_attribute_u64(h5, group, "training_samples", (uint64_t)dataset->count[SPLIT_TRAIN]);
+    h5_attribute_u64(h5, group, "test_samples", (uint64_t)dataset->count[SPLIT_TEST]);
+    if (!h5_check(h5, texts, "find memory for", group)) return;
+    for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].path;
+    h5_texts(h5, "/provenance/data/path", files, texts);
+    for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].sha256;
+    h5_texts(h5, "/provenance/data/sha256", files, texts);
+    free(texts);
+}
+
+void provenance_write(struct h5 *h5, const struct job *job)
+{
+    h5_group(h5, "/provenance");
+    write_git(h5);
+    write_build(h5);
+    write_libraries(h5, job->backend);
+    write_host(h5, job->backend);
+    write_data(h5, job->dataset);
+}

@@ -1,0 +1,29 @@
+/* From a tree to structs: maps are read by their field tables, and every error is collected with its place. */
+#ifndef REMATCH_READING_H
+#define REMATCH_READING_H
+
+#include "field.h"
+#include "tree.h"
+
+struct reading {
+    struct region *region;
+    struct errors *errors;
+};
+
+/* An error at tree about the key path.key; path, key: NULL or "" are left out. */
+void reading_error(struct reading *r, const struct tree *at, const char *path, const char *key, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* "it is not known; expected one of a|b (did you mean 'a'?)": what is wrong with a word that is not among words. */
+char *reading_unknown(struct reading *r, const char *word, const char *const *words);
+
+/* Reads one value into the member of object that field describes. */
+void reading_value(struct reading *r, const struct tree *value, const char *path, const struct field *field,
+                   void *object);
+
+/* Sets the defaults, then reads map's keys. also: further keys of the map, NULL-terminated, left to the caller.
+ * Unknown keys and missing ones are errors, as is anything that is not a map; of names what the keys belong to. */
+void reading_map(struct reading *r, const struct tree *map, const char *path, const char *of,
+                 const struct field *fields, const char *const *also, void *object);
+
+#endif

@@ -1,0 +1,252 @@
+/* The result file while a run goes on. Contract: a step is committed when every byte of it is with the kernel; a
+ * failure to write spoils nothing that was committed. */
+#include "record.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "identity.h"
+#include "record_file.h"
+#include "record_layout.h"
+#include "record_state.h"
+#include "timing.h"
+
+struct record {
+    struct h5 h5;
+    struct record_file file;
+    const struct job *job;
+    char id[RUN_ID_TEXT];
+    struct table steps, eval;
+    struct record_state state;
+    hid_t digest_step, digest[3], memory_step, memory_live;
+    struct digest zeros, first_zero; /* digests of gradients that are all zero, and of the first of them */
+    bool zeros_known;
+};
+
+static void open_columns(struct record *r)
+{
+    r->steps = table_open(&r->h5, "/steps", record_step_columns);
+    r->eval = table_open(&r->h5, "/eval", record_eval_columns);
+    r->memory_step = h5_dataset(&r->h5, "/memory/step");
+    r->memory_live = h5_dataset(&r->h5, "/memory/live");
+    if (r->job->spec->record_state) r->state = record_state_open(&r->h5);
+    if (!r->job->spec->record_digests) return;
+    r->digest_step = h5_dataset(&r->h5, "/digests/step");
+    for (int i = 0; i < record_digests_kept(r->job); i++) r->digest[i] = h5_dataset(&r->h5, record_digest_paths[i]);
+}
+
+/* The control runs what its baseline ran and must not take its place. */
+static bool is_baselines(const char *path)
+{
+    struct h5 h5;
+    struct region *region = region_create();
+    bool is = region && h5_open(&h5, path, H5_READ) == ST_OK;
+    if (is) {
+        is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), "baseline") == 0;
+        h5_close(&h5);
+    }
+    region_destroy(region);
+    return is;
+}
+
+static enum status begin_file(struct record *r, const char *variant)
+{
+    char name[RUN_ID_TEXT + 8];
+    const struct spec *spec = r->job->spec;
+    snprintf(name, sizeof name, "%s", r->id);
+    TRY(record_file_begin(&r->file, spec->results, spec->name, name));
+    if (strcmp(variant, "baseline") == 0 || !is_baselines(r->file.path)) return ST_OK;
+    record_file_drop(&r->file);
+    record_file_release(&r->file);
+    snprintf(name, sizeof name, "%s-repeat", r->id);
+    return record_file_begin(&r->file, spec->results, spec->name, name);
+}
+
+/* The layout is made under another name, so that a .part is readable from its first instant. */
+static enum status begin(struct record *r, const char *variant)
+{
+    TRY(run_identity(r->job, r->id));
+    TRY(begin_file(r, variant));
+    enum status status = h5_open(&r->h5, r->file.fresh, H5_CREATE);
+    if (status == ST_OK) {
+        record_layout(&r->h5, r->job, variant, r->id);
+        status = h5_status(&r->h5);
+    }
+    if (status == ST_OK) status = h5_close(&r->h5);
+    if (status == ST_OK) status = record_file_publish(&r->file, false);
+    if (status != ST_OK) {
+        record_file_drop(&r->file);
+        return status;
+    }
+    TRY(h5_open(&r->h5, r->file.part, H5_APPEND));
+    open_columns(r);
+    return h5_status(&r->h5);
+}
+
+enum status record_create(const struct job *job, const char *variant, struct record **record)
+{
+    *record = NULL;
+    signal(SIGXFSZ, SIG_IGN);
+    struct record *r = calloc(1, sizeof *r);
+    if (!r) return fail(ST_FAILED, "out of memory for a result file");
+    r->job = job;
+    r->file.lock = -1;
+    enum status status = begin(r, variant);
+    if (status != ST_OK) {
+        record_file_release(&r->file);
+        free(r);
+        return status;
+    }
+    *record = r;
+    return ST_OK;
+}
+
+const char *record_id(const struct record *record) { return record->id; }
+
+const char *record_path(const struct record *record) { return record->file.path; }
+
+enum status record_parameters(struct record *record, const char *what, struct exec *exec)
+{
+    if (record->job->spec->record_state) record_state_parameters(&record->h5, record->job, what, exec);
+    return h5_status(&record->h5);
+}
+
+enum status record_batch(struct record *record, uint32_t step, const float *x, const int32_t *labels)
+{
+    if (record->job->spec->record_state) record_state_batch(&record->h5, &record->state, step, x, labels);
+    return h5_status(&record->h5);
+}
+
+/* Digests of gradients that are all zero, computed on the one page of zeros that the system maps everywhere. */
+static void find_zeros(struct record *r)
+{
+    const struct graph *graph = r->job->graph;
+    size_t most = 0, count = (size_t)graph->parameters;
+    for (size_t i = 0; i < count; i++) {
+        const size_t bytes = (size_t)graph->parameter[i].elements * sizeof(float);
+        most = bytes > most ? bytes : most;
+    }
+    struct digest *digest = calloc(count, sizeof *digest);
+    void *zeros = mmap(NULL, most, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    r->zeros_known = digest && zeros != MAP_FAILED;
+    for (size_t i = 0; r->zeros_known && i < count; i++)
+        digest[i] = digest_tensor(zeros, (size_t)graph->parameter[i].elements * sizeof(float),
+                                  (int)r->job->backend->options.threads);
+    if (r->zeros_known) {
+        r->first_zero = digest[0];
+        r->zeros = digest_bytes(digest, count * sizeof *digest);
+    }
+    if (zeros != MAP_FAILED) munmap(zeros, most);
+    free(digest);
+}
+
+static void append_digests(struct record *r, const struct step_record *step)
+{
+    const struct digest *rows[] = {step->gradient, step->parameter, step->parameter_state};
+    if (!r->job->spec->record_digests || !step->gradient || !step->parameter) return;
+    for (int i = 0; i < record_digests_kept(r->job) && rows[i]; i++)
+        h5_append(&r->h5, r->digest[i], NUMBER_U64, rows[i]);
+    h5_append(&r->h5, r->digest_step, NUMBER_U32, &step->step);
+}
+
+static void append_memory(struct record *r, const struct step_record *step)
+{
+    if (!step->live) return;
+    h5_append(&r->h5, r->memory_live, NUMBER_U64, step->live);
+    h5_append(&r->h5, r->memory_step, NUMBER_U32, &step->step);
+}
+
+enum status record_step(struct record *record, const struct step_record *step)
+{
+    struct step_record row = *step;
+    if (!record->zeros_known) find_zeros(record);
+    row.gradients_zero |= record->zeros_known && digest_equal(step->gradients, record->zeros);
+    append_digests(record, step);
+    append_memory(record, step);
+    table_append(&record->h5, &record->steps, &row);
+    table_commit(&record->h5, &record->steps);
+    return h5_status(&record->h5);
+}
+
+enum status record_eval(struct record *record, const struct eval_record *eval)
+{
+    table_append(&record->h5, &record->eval, eval);
+    table_commit(&record->h5, &record->eval);
+    return h5_status(&record->h5);
+}
+
+/* What the step columns say of the whole run. */
+static void summarise_steps(struct h5 *h5, struct region *region)
+{
+    const uint64_t rows = h5_rows(h5, "/steps/committed");
+    uint64_t *numbers, most = 0;
+    float loss = 0;
+    if (NEW(region, numbers, rows) != ST_OK) {
+        h5_check(h5, false, "find memory for", "/summary");
+        return;
+    }
+    h5_read_rows(h5, "/steps/live_peak", NUMBER_U64, 1, 0, rows, numbers);
+    for (uint64_t i = 0; i < rows; i++) most = numbers[i] > most ? numbers[i] : most;
+    h5_read_rows(h5, "/steps/total_ns", NUMBER_U64, 1, 0, rows, numbers);
+    const struct timing timing = timing_of(numbers, rows);
+    if (rows) h5_read_rows(h5, "/steps/loss", NUMBER_F32, 1, rows - 1, 1, &loss);
+    h5_attribute_u64(h5, "/summary", "steps", rows);
+    h5_attribute(h5, "/summary", "final_loss", NUMBER_F32, &loss);
+    h5_attribute_u64(h5, "/summary", "live_peak_bytes", most);
+    h5_attribute_u64(h5, "/summary", "timed_steps", timing.steps);
+    h5_attribute_f64(h5, "/summary", "step_median_ns", timing.median_ns);
+    h5_attribute_f64(h5, "/summary", "step_least_ns", timing.least_ns);
+    h5_attribute_f64(h5, "/summary", "step_most_ns", timing.most_ns);
+}
+
+static void summarise(struct h5 *h5, const struct job *job, const char *status, const struct run_summary *summary)
+{
+    const struct plan *plan = job->plan;
+    const uint64_t ours =
+        plan_static(plan) + (job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes);
+    char name[64];
+    struct region *region = region_create();
+    if (h5_check(h5, region, "find memory for", "/summary")) summarise_steps(h5, region);
+    h5_attribute_u64(h5, "/summary", "peak_bytes", plan_peak(plan));
+    h5_attribute_u64(h5, "/summary", "high_water_bytes", summary->high_water);
+    h5_attribute_u64(h5, "/summary", "start_rss_bytes", summary->start_rss);
+    h5_attribute_u64(h5, "/summary", "overhead_bytes", summary->high_water > ours ? summary->high_water - ours : 0);
+    h5_attribute_u64(h5, "/summary", "wall_ns", summary->wall_ns);
+    h5_attribute_u64(h5, "/summary", "setup_ns", summary->setup_ns);
+    for (int i = 0; i < CLOCK_CLASSES; i++) {
+        snprintf(name, sizeof name, "clock_%s_ns", clock_names[i]);
+        h5_attribute_u64(h5, "/summary", name, summary->clock_ns[i]);
+    }
+    h5_attribute_text(h5, "/", "status", status);
+    region_destroy(region);
+}
+
+/* The end is written to a copy, which then takes the file's place: no instant leaves a file that cannot be read. */
+static enum status finish(struct record *r, const char *status, const struct run_summary *summary)
+{
+    TRY(h5_close(&r->h5));
+    TRY(record_file_copy(&r->file));
+    TRY(h5_open(&r->h5, r->file.fresh, H5_EDIT));
+    summarise(&r->h5, r->job, status, summary);
+    TRY(h5_status(&r->h5));
+    TRY(h5_close(&r->h5));
+    return record_file_publish(&r->file, strcmp(status, "completed") == 0);
+}
+
+enum status record_finish(struct record *record, const char *status, const struct run_summary *summary)
+{
+    h5_flush(&record->h5);
+    if (record->h5.broken) return h5_status(&record->h5); /* abandoned: closing would spoil what is in the file */
+    enum status done = finish(record, status, summary);
+    if (done != ST_OK) {
+        record_file_drop(&record->file);
+        return done;
+    }
+    record_file_release(&record->file);
+    free(record);
+    return ST_OK;
+}
+
+void record_abandon(struct record *record) { (void)record; }

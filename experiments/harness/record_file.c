@@ -1,0 +1,109 @@
+/* Contract: at every instant, part and path name files that can be read. The lock is of the open file description, so
+ * it goes with the process, however that ends. */
+#include "record_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The folder and those above it. */
+static enum status make_folder(const char *folder)
+{
+    char path[RECORD_PATH];
+    snprintf(path, sizeof path, "%s", folder);
+    for (char *end = path + 1;; end++) {
+        if (*end && *end != '/') continue;
+        const char kept = *end;
+        *end = 0;
+        struct stat there;
+        if (mkdir(path, 0777) < 0 && (errno != EEXIST || stat(path, &there) < 0 || !S_ISDIR(there.st_mode)))
+            return fail(ST_FAILED, "results folder %s: cannot create %s: %s", folder, path,
+                        errno == EEXIST ? "a file of that name is there" : strerror(errno));
+        if (!kept) return ST_OK;
+        *end = kept;
+    }
+}
+
+static struct flock whole_file(void) { return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET}; }
+
+bool record_file_is_written(const char *path)
+{
+    struct flock lock = whole_file();
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return false;
+    bool written = fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    close(descriptor);
+    return written;
+}
+
+enum status record_file_begin(struct record_file *file, const char *results, const char *experiment, const char *name)
+{
+    file->lock = -1;
+    if (snprintf(file->folder, RECORD_PATH, "%s/%s", results, experiment) >= RECORD_PATH - 64)
+        return fail(ST_FAILED, "results folder %.80s...: its name is too long", results);
+    TRY(make_folder(file->folder));
+    snprintf(file->path, RECORD_PATH, "%.960s/%.40s.h5", file->folder, name);
+    snprintf(file->part, RECORD_PATH, "%.1010s.part", file->path);
+    snprintf(file->fresh, RECORD_PATH, "%.1010s.new", file->path);
+    struct flock lock = whole_file();
+    file->lock = open(file->fresh, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file->lock < 0) return fail(ST_FAILED, "%s: cannot create: %s", file->fresh, strerror(errno));
+    bool busy = fcntl(file->lock, F_OFD_SETLK, &lock) < 0 && (errno == EAGAIN || errno == EACCES);
+    if (busy || record_file_is_written(file->part)) {
+        if (!busy) unlink(file->fresh);
+        record_file_release(file);
+        return fail(ST_FAILED, "%s: another process is writing it", file->part);
+    }
+    return ST_OK;
+}
+
+static enum status sync_path(const char *path, int flags)
+{
+    int descriptor = open(path, flags | O_CLOEXEC);
+    int error = descriptor < 0 || fsync(descriptor) < 0 ? errno : 0;
+    if (descriptor >= 0) close(descriptor);
+    return error && error != EINVAL ? fail(ST_FAILED, "%s: cannot write to the disk: %s", path, strerror(error))
+                                    : ST_OK;
+}
+
+enum status record_file_publish(struct record_file *file, bool whole)
+{
+    const char *name = whole ? file->path : file->part;
+    TRY(sync_path(file->fresh, O_RDONLY));
+    if (rename(file->fresh, name) < 0) return fail(ST_FAILED, "%s: cannot rename to it: %s", name, strerror(errno));
+    if (whole && unlink(file->part) < 0)
+        return fail(ST_FAILED, "%s: cannot remove it: %s", file->part, strerror(errno));
+    return sync_path(file->folder, O_RDONLY | O_DIRECTORY);
+}
+
+static int copy_bytes(int from, int to)
+{
+    char buffer[1 << 16];
+    for (;;) {
+        ssize_t got = read(from, buffer, sizeof buffer);
+        if (got <= 0) return got < 0 ? errno : 0;
+        for (ssize_t done = 0, put; done < got; done += put)
+            if ((put = write(to, buffer + done, (size_t)(got - done))) <= 0) return errno;
+    }
+}
+
+enum status record_file_copy(struct record_file *file)
+{
+    int from = open(file->part, O_RDONLY | O_CLOEXEC);
+    int to = open(file->fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int error = from < 0 || to < 0 ? errno : copy_bytes(from, to);
+    if (from >= 0) close(from);
+    if (to >= 0) close(to);
+    return error ? fail(ST_FAILED, "%s: cannot write: %s", file->fresh, strerror(error)) : ST_OK;
+}
+
+void record_file_drop(struct record_file *file) { unlink(file->fresh); }
+
+void record_file_release(struct record_file *file)
+{
+    if (file->lock >= 0) close(file->lock);
+    file->lock = -1;
+}

@@ -1,0 +1,197 @@
+/* Contract: a file that is not what it says is refused with what is wrong with it; nothing of it is guessed. */
+#include "result.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "record_file.h"
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static enum status check_file(const char *path)
+{
+    struct stat file;
+    if (stat(path, &file) < 0) return fail(ST_FAILED, "%s: cannot read: %s", path, strerror(errno));
+    if (!S_ISREG(file.st_mode)) return fail(ST_SPEC, "%s: not a file; expected a result file", path);
+    return ST_OK;
+}
+
+static enum status check_schema(struct result *r)
+{
+    const char *schema = h5_read_attribute_text(&r->h5, "/", "schema", "", r->region);
+    const char *version = h5_read_attribute_text(&r->h5, "/", "schema_version", "", r->region);
+    TRY(h5_status(&r->h5));
+    if (strcmp(schema, "rematch-run") != 0)
+        return fail(ST_SPEC, "%s: schema '%s'; expected 'rematch-run'", r->h5.path, schema);
+    if (strncmp(version, "1.", 2) != 0)
+        return fail(ST_SPEC, "%s: schema version '%s'; this program reads 1.x", r->h5.path, version);
+    return ST_OK;
+}
+
+static void read_root(struct result *r)
+{
+    const struct {
+        const char **to, *object, *name;
+    } texts[] = {
+        {&r->run_id, "/", "run_id"},         {&r->experiment, "/", "experiment"}, {&r->title, "/", "title"},
+        {&r->variant, "/", "variant"},       {&r->status, "/", "status"},         {&r->created, "/", "created"},
+        {&r->invocation, "/", "invocation"}, {&r->policy, "/plan", "policy"},     {&r->peak_op, "/plan", "peak_op"},
+        {&r->plan_hash, "/plan", "hash"},
+    };
+    const struct {
+        uint64_t *to;
+        const char *object, *name;
+    } numbers[] = {
+        {&r->static_bytes, "/plan", "static_bytes"},      {&r->arena_bytes, "/plan", "arena_bytes"},
+        {&r->peak_bytes, "/plan", "peak_bytes"},          {&r->live_peak_planned, "/plan", "live_peak_bytes"},
+        {&r->high_water, "/summary", "high_water_bytes"}, {&r->overhead, "/summary", "overhead_bytes"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i].to = h5_read_attribute_text(&r->h5, texts[i].object, texts[i].name, "", r->region);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        *numbers[i].to = h5_read_attribute_u64(&r->h5, numbers[i].object, numbers[i].name, 0);
+    r->time_factor = h5_read_attribute_f64(&r->h5, "/plan", "time_factor", 1);
+}
+
+static enum status read_parameters(struct result *r)
+{
+    r->parameter = h5_read_texts(&r->h5, "/plan/parameters/name", r->region, &r->parameters);
+    TRY(h5_status(&r->h5));
+    if (r->parameters == 0) return fail(ST_SPEC, "%s: has no parameters", r->h5.path);
+    TRY(NEW(r->region, r->elements, r->parameters));
+    h5_read_rows(&r->h5, "/plan/parameters/elements", NUMBER_U64, 1, 0, r->parameters, r->elements);
+    return h5_status(&r->h5);
+}
+
+/* loss is kept twice so that it can be believed; steps ascend. */
+static enum status check_steps(const struct result *r)
+{
+    for (size_t i = 0; i < r->steps; i++) {
+        uint32_t bits;
+        memcpy(&bits, &r->loss[i], sizeof bits);
+        if (bits != r->loss_bits[i])
+            return fail(ST_SPEC, "%s: step %u: loss and loss_bits disagree", r->h5.path, r->step[i]);
+        if (i && r->step[i] <= r->step[i - 1])
+            return fail(ST_SPEC, "%s: step %u comes after step %u", r->h5.path, r->step[i], r->step[i - 1]);
+    }
+    return ST_OK;
+}
+
+static enum status read_steps(struct result *r)
+{
+    r->steps = h5_rows(&r->h5, "/steps/committed");
+    TRY(h5_status(&r->h5));
+    uint64_t *ns;
+    TRY(NEW(r->region, ns, r->steps));
+    TRY(NEW(r->region, r->step, r->steps));
+    TRY(NEW(r->region, r->loss, r->steps));
+    TRY(NEW(r->region, r->loss_bits, r->steps));
+    TRY(NEW(r->region, r->total_ns, r->steps));
+    TRY(NEW(r->region, r->live, r->steps));
+    TRY(NEW(r->region, r->gradients, r->steps));
+    TRY(NEW(r->region, r->parameters_digest, r->steps));
+    TRY(NEW(r->region, r->state, r->steps));
+    TRY(NEW(r->region, r->gradients_zero, r->steps));
+    const struct {
+        const char *path;
+        enum number number;
+        size_t width;
+        void *to;
+    } columns[] = {
+        {"/steps/step", NUMBER_U32, 1, r->step},
+        {"/steps/loss", NUMBER_F32, 1, r->loss},
+        {"/steps/loss_bits", NUMBER_U32, 1, r->loss_bits},
+        {"/steps/total_ns", NUMBER_U64, 1, r->total_ns},
+        {"/steps/live_peak", NUMBER_U64, 1, r->live},
+        {"/steps/grad_digest", NUMBER_U64, 2, r->gradients},
+        {"/steps/param_digest", NUMBER_U64, 2, r->parameters_digest},
+        {"/steps/state_digest", NUMBER_U64, 2, r->state},
+        {"/steps/gradients_zero", NUMBER_U8, 1, r->gradients_zero},
+    };
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        h5_read_rows(&r->h5, columns[i].path, columns[i].number, columns[i].width, 0, r->steps, columns[i].to);
+    for (size_t i = 0; i < r->steps; i++) r->live_peak = r->live[i] > r->live_peak ? r->live[i] : r->live_peak;
+    if (r->steps) memcpy(ns, r->total_ns, r->steps * sizeof *ns);
+    r->timing = timing_of(ns, r->steps);
+    TRY(h5_status(&r->h5));
+    return check_steps(r);
+}
+
+static enum status read_all(struct result *r, const char *path)
+{
+    TRY(check_file(path));
+    r->whole = ends_with(path, ".h5");
+    r->written = record_file_is_written(path);
+    enum status opened = h5_open(&r->h5, path, H5_READ);
+    if (opened != ST_OK && H5Fis_hdf5(path) == 0)
+        return fail(ST_SPEC, "%s: not an HDF5 file; expected a result file", path);
+    TRY(opened);
+    TRY(check_schema(r));
+    read_root(r);
+    TRY(read_parameters(r));
+    return read_steps(r);
+}
+
+enum status result_open(const char *path, struct result **result)
+{
+    *result = NULL;
+    struct region *region = region_create();
+    struct result *r = region ? region_array(region, 1, sizeof *r) : NULL;
+    const char *kept = r ? region_text(region, "%s", path) : NULL;
+    if (!kept) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for %s", path);
+    }
+    r->region = region;
+    r->h5.file = -1;
+    enum status status = read_all(r, kept);
+    if (status != ST_OK) {
+        result_close(r);
+        return status;
+    }
+    *result = r;
+    return ST_OK;
+}
+
+void result_close(struct result *result)
+{
+    if (!result) return;
+    if (result->h5.file >= 0) H5Fclose(result->h5.file);
+    region_destroy(result->region);
+}
+
+struct digest *result_digests(struct result *result, const char *which, uint32_t step)
+{
+    char path[64];
+    uint32_t *steps;
+    struct digest *digests;
+    snprintf(path, sizeof path, "/digests/%s", which);
+    if (!h5_exists(&result->h5, path) || !h5_exists(&result->h5, "/digests/step")) return NULL;
+    const uint64_t rows = h5_rows(&result->h5, "/digests/step");
+    if (NEW(result->region, steps, rows) != ST_OK || NEW(result->region, digests, result->parameters) != ST_OK)
+        return NULL;
+    h5_read_rows(&result->h5, "/digests/step", NUMBER_U32, 1, 0, rows, steps);
+    for (uint64_t i = 0; i < rows; i++) {
+        if (steps[i] != step) continue;
+        h5_read_rows(&result->h5, path, NUMBER_U64, 2 * result->parameters, i, 1, digests);
+        return result->h5.broken ? NULL : digests;
+    }
+    return NULL;
+}
+
+char *result_status(const struct result *result, char text[RESULT_STATUS])
+{
+    const bool died = strcmp(result->status, "running") == 0 && !result->written;
+    if (died)
+        snprintf(text, RESULT_STATUS, "died after %zu steps", result->steps);
+    else
+        snprintf(text, RESULT_STATUS, "%.*s", RESULT_STATUS - 1, result->status);
+    return text;
+}

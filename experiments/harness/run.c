@@ -1,0 +1,147 @@
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy.h"
+
+static struct plan_options plan_options(const struct spec *spec)
+{
+    return (struct plan_options){
+        .lower = {.drop_dead = spec->drop_dead, .rng = (enum rng_mode)spec->rng},
+        .state_per_parameter = spec->optimizer->state(&spec->optim_settings),
+    };
+}
+
+enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
+                     struct plan **plan)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    struct word word = word_empty(region);
+    struct plan_options options = plan_options(job->spec);
+    enum status status = policy->emit(job->network, settings, region, &word);
+    if (status == ST_OK) status = plan_build(job->network, &word, &options, plan);
+    region_destroy(region);
+    return status;
+}
+
+/* A forward without backwards, run in the arena of the training plan; where fragmentation makes it the larger one, the
+ * arena grows to hold it. */
+static enum status plan_evaluation(struct job *job)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    struct word word = word_empty(region);
+    struct plan_options options = plan_options(job->spec);
+    options.forward_only = true;
+    enum status status = word_append(&word, STEP_FORWARD, 0, job->graph->nodes);
+    if (status == ST_OK) status = plan_build(job->network, &word, &options, &job->evaluation);
+    region_destroy(region);
+    if (status == ST_OK && job->evaluation->arena_bytes > job->plan->arena_bytes)
+        job->plan->arena_bytes = job->evaluation->arena_bytes;
+    return status;
+}
+
+int64_t job_epoch_steps(const struct job *job)
+{
+    return job->dataset->kind->sized ? job->dataset->count[SPLIT_TRAIN] / job->spec->batch : 0;
+}
+
+static enum status count_steps(struct job *job)
+{
+    const struct spec *spec = job->spec;
+    int64_t each = job_epoch_steps(job);
+    if (job->dataset->kind->sized && each < 1)
+        return fail(ST_SPEC, "batch: %lld is more than the %lld training samples of data set '%s'",
+                    (long long)spec->batch, (long long)job->dataset->count[SPLIT_TRAIN], job->dataset->kind->name);
+    if (spec->epochs > 0 && each < 1)
+        return fail(ST_SPEC, "epochs: data set '%s' has no end, so it has no epochs; give steps",
+                    job->dataset->kind->name);
+    job->steps = spec->epochs > 0 ? spec->epochs * each : spec->steps;
+    if (spec->epochs > 0 && job->steps / each != spec->epochs)
+        return fail(ST_SPEC, "epochs: %lld is too many", (long long)spec->epochs);
+    if (job->steps >= UINT32_MAX)
+        return fail(ST_SPEC, "steps: %lld is too many; expected at most 2^32 - 2", (long long)job->steps);
+    return ST_OK;
+}
+
+static enum status find_fault(struct job *job)
+{
+    const struct spec *spec = job->spec;
+    job->fault_node = -1;
+    if (spec->fault_kind == FAULT_NONE) return ST_OK;
+    job->fault_node = spec->fault_node ? graph_find_node(job->graph, spec->fault_node) : -1;
+    if (job->fault_node < 0)
+        return fail(ST_SPEC, "fault.node: the model has no node '%s'", spec->fault_node ? spec->fault_node : "");
+    if (spec->fault_step >= job->steps)
+        return fail(ST_SPEC, "fault.step: %lld; expected 0..%lld, a step of the run", (long long)spec->fault_step,
+                    (long long)job->steps - 1);
+    return ST_OK;
+}
+
+/* A mode that exists to be caught proves nothing where it cannot go wrong. */
+static enum status check_unsafe(const struct job *job)
+{
+    if (job->spec->rng != RNG_UNSAFE) return ST_OK;
+    for (int i = 0; i < job->plan->lowered.ops; i++) {
+        const struct op *op = &job->plan->lowered.op[i];
+        if (op->kind == OP_FORWARD && op->replay && job->graph->node[op->node].layer->random) return ST_OK;
+    }
+    return fail(ST_SPEC, "rng: unsafe, but the plan replays no random node, so nothing could differ");
+}
+
+static enum status check_evaluation(const struct job *job)
+{
+    const struct spec *spec = job->spec;
+    if (spec->eval_every > 0 && job->dataset->count[spec->eval_split] < 1)
+        return fail(ST_SPEC, "eval: data set '%s' has no %s samples", job->dataset->kind->name,
+                    spec->eval_split == SPLIT_TEST ? "test" : "training");
+    return ST_OK;
+}
+
+static enum status make_ready(struct job *job)
+{
+    struct spec *spec = job->spec;
+    TRY(dataset_open(spec->data->name, &spec->data_settings, (uint64_t)spec->seed, &job->dataset));
+    TRY(model_build(spec, &job->dataset->shape, job->dataset->classes, &job->graph));
+    TRY(backend_open(spec->backend, &spec->backend_options, &job->backend));
+    TRY(count_steps(job));
+    TRY(find_fault(job));
+    uint64_t start = clock_now_ns();
+    TRY(network_prepare(job->graph, job->backend, &job->network));
+    uint64_t prepared = clock_now_ns();
+    TRY(job_plan(job, spec->policy, &spec->policy_settings, &job->plan));
+    job->planning_ns = clock_now_ns() - prepared;
+    job->preparing_ns = prepared - start;
+    TRY(check_unsafe(job));
+    TRY(check_evaluation(job));
+    return spec->eval_every > 0 ? plan_evaluation(job) : ST_OK;
+}
+
+enum status job_create(struct spec *spec, struct job **job)
+{
+    *job = NULL;
+    struct job *j = calloc(1, sizeof *j);
+    if (!j) return fail(ST_FAILED, "out of memory for a run");
+    j->spec = spec;
+    enum status status = make_ready(j);
+    if (status != ST_OK) {
+        job_destroy(j);
+        return status;
+    }
+    *job = j;
+    return ST_OK;
+}
+
+void job_destroy(struct job *job)
+{
+    if (!job) return;
+    plan_destroy(job->evaluation);
+    plan_destroy(job->plan);
+    network_destroy(job->network);
+    backend_close(job->backend);
+    graph_destroy(job->graph);
+    dataset_close(job->dataset);
+    free(job);
+}

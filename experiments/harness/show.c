@@ -1,0 +1,124 @@
+#include "show.h"
+
+#include <string.h>
+
+#include "result.h"
+#include "units.h"
+
+enum { ROWS_SHOWN = 20 };
+
+/* ---- attributes, whatever they are ---- */
+
+/* An attribute that is no single text or number is left out. */
+static void print_value(hid_t attribute, FILE *out)
+{
+    hid_t type = H5Aget_type(attribute);
+    H5T_class_t kind = H5Tget_class(type);
+    if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
+        char *text = NULL;
+        if (H5Aread(attribute, type, &text) >= 0 && text) fputs(text, out);
+        H5free_memory(text);
+    } else if (kind == H5T_INTEGER) {
+        uint64_t number = 0;
+        if (H5Aread(attribute, H5T_NATIVE_UINT64, &number) >= 0) fprintf(out, "%llu", (unsigned long long)number);
+    } else if (kind == H5T_FLOAT) {
+        double number = 0;
+        if (H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0) fprintf(out, "%.9g", number);
+    }
+    H5Tclose(type);
+}
+
+static herr_t print_attribute(hid_t object, const char *name, const H5A_info_t *info, void *out)
+{
+    (void)info;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), space = attribute < 0 ? -1 : H5Aget_space(attribute);
+    if (space >= 0 && H5Sget_simple_extent_npoints(space) == 1) {
+        fprintf(out, "  %-26s ", name);
+        print_value(attribute, out);
+        fputc('\n', out);
+    }
+    if (space >= 0) H5Sclose(space);
+    if (attribute >= 0) H5Aclose(attribute);
+    return 0;
+}
+
+/* All attributes of the object at path, by name. */
+static void print_attributes(struct h5 *h5, const char *path, FILE *out)
+{
+    if (!h5_exists(h5, path) && strcmp(path, "/") != 0) return;
+    fprintf(out, "%s\n", path);
+    hsize_t at = 0;
+    H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, print_attribute, out, H5P_DEFAULT);
+}
+
+/* ---- the run ---- */
+
+static void print_list(struct h5 *h5, const char *path, const char *name, struct region *region, FILE *out)
+{
+    size_t count = 0;
+    const char **texts = h5_exists(h5, path) ? h5_read_texts(h5, path, region, &count) : NULL;
+    for (size_t i = 0; texts && i < count; i++) fprintf(out, "  %-26s %s\n", name, texts[i]);
+}
+
+/* The first steps and the last ones. */
+static void print_steps(const struct result *r, FILE *out)
+{
+    fprintf(out, "/steps: %zu committed\n%8s %16s %12s %12s\n", r->steps, "step", "loss", "time", "live peak");
+    for (size_t i = 0; i < r->steps; i++) {
+        char time[UNIT_TEXT], live[UNIT_TEXT];
+        if (r->steps > ROWS_SHOWN && i == ROWS_SHOWN / 2) {
+            fprintf(out, "%8s\n", "...");
+            i = r->steps - ROWS_SHOWN / 2;
+        }
+        fprintf(out, "%8u %16.9g %12s %12s\n", r->step[i], (double)r->loss[i], duration_text(r->total_ns[i], time),
+                bytes_text((double)r->live[i], live));
+    }
+}
+
+static void print_evaluations(struct h5 *h5, FILE *out)
+{
+    uint64_t rows = h5_exists(h5, "/eval/committed") ? h5_rows(h5, "/eval/committed") : 0;
+    if (rows) fprintf(out, "/eval\n%8s %16s %10s\n", "steps", "loss", "accuracy");
+    for (uint64_t i = 0; i < rows && !h5->broken; i++) {
+        uint32_t step;
+        float loss, accuracy;
+        h5_read_rows(h5, "/eval/step", NUMBER_U32, 1, i, 1, &step);
+        h5_read_rows(h5, "/eval/loss", NUMBER_F32, 1, i, 1, &loss);
+        h5_read_rows(h5, "/eval/accuracy", NUMBER_F32, 1, i, 1, &accuracy);
+        fprintf(out, "%8u %16.9g %9.2f%%\n", step, (double)loss, 100 * (double)accuracy);
+    }
+}
+
+static void print_provenance(struct h5 *h5, struct region *region, FILE *out)
+{
+    static const char *const groups[] = {"/provenance/git",  "/provenance/build", "/provenance/libs",
+                                         "/provenance/host", "/provenance/gpu",   "/provenance/data"};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) print_attributes(h5, groups[i], out);
+    print_list(h5, "/provenance/data/path", "file", region, out);
+    print_list(h5, "/provenance/data/sha256", "sha256", region, out);
+}
+
+static void print_result(struct result *r, bool provenance, FILE *out)
+{
+    char status[RESULT_STATUS];
+    fprintf(out, "%s\n  %-26s %s\n", r->h5.path, "now", result_status(r, status));
+    print_attributes(&r->h5, "/", out);
+    print_list(&r->h5, "/spec/overrides", "override", r->region, out);
+    print_attributes(&r->h5, "/plan", out);
+    print_list(&r->h5, "/plan/word", "word", r->region, out);
+    print_list(&r->h5, "/plan/peak_tensors", "alive at the peak", r->region, out);
+    print_steps(r, out);
+    print_evaluations(&r->h5, out);
+    print_attributes(&r->h5, "/summary", out);
+    if (provenance) print_provenance(&r->h5, r->region, out);
+}
+
+enum status show_file(const char *path, bool provenance, FILE *out)
+{
+    struct result *result = NULL;
+    TRY(result_open(path, &result));
+    print_result(result, provenance, out);
+    enum status status = h5_status(&result->h5);
+    result_close(result);
+    return status;
+}

@@ -1,0 +1,17 @@
+/* Being asked to stop: SIGINT and SIGTERM stay blocked in a run and are looked for between steps, so a step is always
+ * whole and no handler is needed. */
+#ifndef REMATCH_SIGNALS_H
+#define REMATCH_SIGNALS_H
+
+#include <signal.h>
+
+/* SIGINT and SIGTERM. */
+sigset_t signals_of_stop(void);
+
+/* Blocks them, for this thread and those it makes. */
+void signals_hold(void);
+
+/* One that arrived meanwhile, 0: none. */
+int signals_pending(void);
+
+#endif

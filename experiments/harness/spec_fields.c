@@ -1,0 +1,138 @@
+/* Words stand in the order of their enums. */
+#include "spec_fields.h"
+
+#include <string.h>
+
+#define MEMBER(name) offsetof(struct spec, name)
+enum { MOST = 1 << 30 };
+
+static const char *const relu_words[] = {"output", "bits", NULL};
+static const char *const mode_words[] = {"counter", "stash", "mask", "unsafe", NULL};
+static const char *const memory_words[] = {"planned", "dynamic", "poison", NULL};
+static const char *const check_words[] = {"none", "replay", NULL};
+static const char *const init_words[] = {"glorot_uniform", "he_normal", "zeros", NULL};
+static const char *const backend_words[] = {"ref", "cpu", "cuda", NULL};
+static const char *const layout_words[] = {"auto", "channels_last", "blocked", NULL};
+static const char *const algorithm_words[] = {"auto", "direct", "winograd", NULL};
+static const char *const fault_words[] = {"none", "mask_bit", "skip_replay", "stale_read", NULL};
+static const char *const split_words[] = {"train", "test", NULL};
+static const char *const what_words[] = {"peak_ratio", "live_ratio", "time_ratio", "accuracy", "loss", NULL};
+
+const struct field spec_fields[] = {
+    {"name", FIELD_TEXT, MEMBER(name), 0, 0, NULL, NULL, "of the experiment, and of its folder of results"},
+    {"title", FIELD_TEXT, MEMBER(title), 0, 0, "", NULL, "one line for people"},
+    {"batch", FIELD_INT, MEMBER(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
+    {"steps", FIELD_INT, MEMBER(steps), 1, MOST, "0", NULL, "steps of training; or epochs"},
+    {"epochs", FIELD_INT, MEMBER(epochs), 1, 1 << 20, "0", NULL, "passes over the training samples; or steps"},
+    {"seed", FIELD_INT, MEMBER(seed), 0, 0x1p53, "1", NULL, "of initial values, data, dropout and shuffling"},
+    {"relu_save", FIELD_CHOICE, MEMBER(relu_save), 0, 0, "output", relu_words, "what a relu keeps for its backward"},
+    {"rng", FIELD_CHOICE, MEMBER(rng), 0, 0, "counter", mode_words, "where dropout's numbers come from"},
+    {"memory", FIELD_CHOICE, MEMBER(memory), 0, 0, "planned", memory_words, "how buffers are had"},
+    {"drop_dead", FIELD_BOOL, MEMBER(drop_dead), 0, 0, "true", NULL, "leave out replays that nobody reads"},
+    {"check", FIELD_CHOICE, MEMBER(check), 0, 0, "none", check_words, "compare each replayed value with its first"},
+    {"results", FIELD_TEXT, MEMBER(results), 0, 0, "results", NULL, "folder of the result files"},
+    {.key = NULL}};
+
+static const struct field model_fields[] = {
+    {"file", FIELD_TEXT, MEMBER(model_path), 0, 0, "", NULL, "a list of layers; beside the spec or in experiments/"},
+    {"init", FIELD_CHOICE, MEMBER(init), 0, 0, "glorot_uniform", init_words, "of layers that do not say"},
+    {.key = NULL}};
+
+static const struct field backend_fields[] = {
+    {"name", FIELD_TEXT, MEMBER(backend), 0, 0, "cpu", backend_words, "where kernels run"},
+    {"threads", FIELD_INT, MEMBER(backend_options.threads), 0, 4096, "0", NULL, "0: one a core"},
+    {"layout", FIELD_CHOICE, MEMBER(backend_options.layout), 0, 0, "auto", layout_words, "of images"},
+    {.key = NULL}};
+
+static const struct field conv_fields[] = {{"algorithm", FIELD_CHOICE, MEMBER(backend_options.conv_algorithm), 0, 0,
+                                            "auto", algorithm_words,
+                                            "auto is a rule of shapes and limits, never a timing"},
+                                           {"scratch_limit", FIELD_BYTES, MEMBER(backend_options.scratch_limit), 0,
+                                            0x1p62, "128MiB", NULL, "memory a convolution may use within an op"},
+                                           {.key = NULL}};
+
+static const struct field fault_fields[] = {
+    {"kind", FIELD_CHOICE, MEMBER(fault_kind), 0, 0, "none", fault_words, "a deliberate error, to see it caught"},
+    {"step", FIELD_INT, MEMBER(fault_step), 0, MOST, "0", NULL, "the step it happens in, from 0"},
+    {"node", FIELD_TEXT, MEMBER(fault_node), 0, 0, "", NULL, "the node it happens at"},
+    {.key = NULL}};
+
+static const struct field record_fields[] = {
+    {"state", FIELD_BOOL, MEMBER(record_state), 0, 0, "false", NULL, "initial and final parameters, and the batches"},
+    {"digests", FIELD_BOOL, MEMBER(record_digests), 0, 0, "true", NULL, "of every tensor at every step"},
+    {"memory_steps", FIELD_INTS, MEMBER(record_memory_steps), 0, 1000, "[0, 1]", NULL,
+     "steps whose live bytes are stored op by op"},
+    {.key = NULL}};
+
+static const struct field eval_fields[] = {
+    {"split", FIELD_CHOICE, MEMBER(eval_split), 0, 0, "test", split_words, "samples to predict"},
+    {"every", FIELD_INT, MEMBER(eval_every), 1, MOST, "1", NULL, "epochs, or steps where steps are given"},
+    {.key = NULL}};
+
+const struct field expectation_fields[] = {
+    {"what", FIELD_CHOICE, offsetof(struct expectation, what), 0, 0, NULL, what_words, "the figure judged"},
+    {"below", FIELD_REAL, offsetof(struct expectation, below), 0, 1e15, "", NULL, "it must be less"},
+    {"above", FIELD_REAL, offsetof(struct expectation, above), 0, 1e15, "", NULL, "it must be more"},
+    {"source", FIELD_TEXT, offsetof(struct expectation, source), 0, 0, NULL, NULL, "whose figure it is"},
+    {.key = NULL}};
+
+/* ---- what is chosen by name ---- */
+
+#define REGISTRY(id, table, member)                                                                                    \
+    static const char *id##_name(int i) { return (table)[i] ? (table)[i]->name : NULL; }                               \
+    static const struct field *id##_fields(int i) { return (table)[i]->fields; }                                       \
+    static void id##_choose(struct spec *spec, int i) { spec->member = (table)[i]; }                                   \
+    static bool id##_chosen(const struct spec *spec, int i) { return spec->member == (table)[i]; }
+
+REGISTRY(data, dataset_table, data)
+REGISTRY(policy, policy_table, policy)
+REGISTRY(optimizer, optimizer_table, optimizer)
+
+/* The index-th loss of the table of layers; one that has none is out of the table. */
+static const struct layer *loss_at(int index)
+{
+    int i = 0;
+    for (; layer_table[i]; i++)
+        if (layer_table[i]->loss && index-- == 0) break;
+    return layer_table[i];
+}
+static const char *loss_name(int i) { return loss_at(i) ? loss_at(i)->name : NULL; }
+static void loss_choose(struct spec *spec, int i) { spec->loss = loss_at(i); }
+static bool loss_chosen(const struct spec *spec, int i) { return spec->loss == loss_at(i); }
+
+static const struct registry data_registry = {data_name, data_fields, data_choose, data_chosen, MEMBER(data_settings),
+                                              NULL,      "data set"};
+static const struct registry policy_registry = {
+    policy_name, policy_fields, policy_choose, policy_chosen, MEMBER(policy_settings), "store_all", "policy"};
+static const struct registry optimizer_registry = {
+    optimizer_name, optimizer_fields, optimizer_choose, optimizer_chosen, MEMBER(optim_settings), "sgd", "optimizer"};
+static const struct registry loss_registry = {loss_name, NULL, loss_choose, loss_chosen, 0, "cross_entropy", "loss"};
+
+static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAULT_NONE; }
+static bool has_evaluation(const struct spec *spec) { return spec->eval_every > 0; }
+
+const struct section spec_sections[] = {
+    {"model", "file", model_fields, NULL, "layers", true, NULL},
+    {"data", "name", NULL, &data_registry, "name", true, NULL},
+    {"loss", "name", NULL, &loss_registry, "name", false, NULL},
+    {"optimizer", "name", NULL, &optimizer_registry, "name", false, NULL},
+    {"backend", "name", backend_fields, NULL, NULL, false, NULL},
+    {"conv", NULL, conv_fields, NULL, NULL, false, NULL},
+    {"policy", "name", NULL, &policy_registry, "name", false, NULL},
+    {"fault", "kind", fault_fields, NULL, NULL, false, has_fault},
+    {"record", NULL, record_fields, NULL, NULL, false, NULL},
+    {"eval", "split", eval_fields, NULL, NULL, false, has_evaluation},
+    {.key = NULL},
+};
+
+const char *const spec_order[] = {"rematch", "name",     "title",     "model",     "data",    "batch", "steps",
+                                  "epochs",  "seed",     "loss",      "optimizer", "backend", "conv",  "relu_save",
+                                  "rng",     "memory",   "drop_dead", "policy",    "check",   "fault", "record",
+                                  "eval",    "baseline", "expect",    "sweep",     "results", NULL};
+
+const struct section *spec_section(const char *key)
+{
+    for (const struct section *s = spec_sections; s->key; s++)
+        if (!strcmp(s->key, key)) return s;
+    return NULL;
+}

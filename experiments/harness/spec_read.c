@@ -1,0 +1,200 @@
+/* Contract: see reading.h; every error is told, and what no key can mean together is an error too. */
+#include "spec_read.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+#include "spec_fields.h"
+
+enum { VERSION = 1, NAME_LENGTH = 100, POINTS_MAX = 1000 };
+
+/* ---- sections ---- */
+
+/* Index in registry of what map's name says, -1 where it is not there (which is told). */
+static int choose(struct reading *r, const struct section *section, const struct tree *map)
+{
+    const struct registry *registry = section->registry;
+    const struct tree *name = tree_get(map, "name");
+    const char **words;
+    int count = 0;
+    while (registry->name(count)) count++;
+    if (NEW(r->region, words, (size_t)count + 1) != ST_OK) return -1;
+    for (int i = 0; i < count; i++) words[i] = registry->name(i);
+    struct field any = {.key = "name", .type = FIELD_CHOICE, .preset = registry->preset, .values = words};
+    int index = -1;
+    if (name)
+        reading_value(r, name, section->key, &any, &index);
+    else if (!any.preset)
+        reading_error(r, map, section->key, "name", "missing; expected %s", field_expected(&any, r->region));
+    else if (field_defaults((struct field[]){any, {.key = NULL}}, &index, r->region) != ST_OK)
+        reading_error(r, map, section->key, "name", "%s", status_message());
+    return index;
+}
+
+/* The map that value stands for: itself, or {word: value}. */
+static const struct tree *as_map(struct reading *r, const struct section *section, struct tree *value)
+{
+    if (value->kind != TREE_TEXT || !section->word) return value;
+    struct tree *map = tree_make(TREE_MAP, NULL, value->mark, r->region);
+    struct tree *key = tree_make(TREE_TEXT, section->word, value->mark, r->region);
+    return map && key && tree_set(map, key, value, r->region) == ST_OK ? map : value;
+}
+
+static void read_section(struct reading *r, const struct section *section, const struct tree *root, struct spec *spec)
+{
+    const struct registry *registry = section->registry;
+    struct tree *value = tree_get(root, section->key);
+    if (!value && section->needed) {
+        reading_error(r, root, NULL, section->key, "missing");
+        return;
+    }
+    if (!value) value = tree_make(TREE_MAP, NULL, root->mark, r->region);
+    const struct tree *map = value ? as_map(r, section, value) : NULL;
+    if (!map) return;
+    const struct field *fields = section->fields;
+    const char *of = section->key, *const also[] = {section->also, NULL};
+    if (registry && map->kind == TREE_MAP) {
+        int index = choose(r, section, map);
+        if (index < 0) return;
+        registry->choose(spec, index);
+        fields = registry->fields ? registry->fields(index) : NULL;
+        of = region_text(r->region, "%s %s", registry->what, registry->name(index));
+    }
+    reading_map(r, map, section->key, of ? of : "it", fields, also,
+                registry ? (char *)spec + registry->settings : (char *)spec);
+}
+
+/* ---- the model ---- */
+
+static void read_model(struct spec_reader *reader, const struct tree *root, struct spec *spec)
+{
+    struct reading *r = &reader->reading;
+    struct tree *model = tree_get(root, "model");
+    const struct tree *list = tree_get(model, "layers"), *file = model && model->kind == TREE_TEXT ? model : NULL;
+    if (!file) file = tree_get(model, "file");
+    if (!model || (model->kind != TREE_MAP && !file)) return; /* told by its section */
+    if (list && file)
+        reading_error(r, file, "model", "file", "either a file or layers, not both");
+    else if (!list && !file)
+        reading_error(r, model, "model", NULL, "neither a file nor layers; expected one of them");
+    else if (!list && spec->model_path)
+        list = spec_model_file(reader, file, spec->model_path, &spec->model_path);
+    if (list) spec->layers = model_read(r, list, spec->init);
+}
+
+/* ---- lists of their own ---- */
+
+static void read_expectations(struct reading *r, const struct tree *list, struct spec *spec)
+{
+    if (!list) return;
+    if (list->kind != TREE_LIST) {
+        reading_error(r, list, NULL, "expect", "expected a list of {what, below or above, source}");
+        return;
+    }
+    if (NEW(r->region, spec->expectation, (size_t)list->count) != ST_OK) return;
+    spec->expectations = list->count;
+    for (int i = 0; i < list->count; i++) {
+        struct expectation *e = &spec->expectation[i];
+        const char *path = region_text(r->region, "expect[%d]", i);
+        reading_map(r, list->item[i], path, "an expectation", expectation_fields, NULL, e);
+        if (tree_find(list->item[i], "below") < 0 && tree_find(list->item[i], "above") < 0)
+            reading_error(r, list->item[i], path, NULL, "neither below nor above; expected a bound");
+    }
+}
+
+static void read_axis(struct reading *r, const struct tree *key, const struct tree *values, struct sweep_axis *axis)
+{
+    const char **texts;
+    int count = values->kind == TREE_LIST ? values->count : 0;
+    axis->key = key->text;
+    if (!count) reading_error(r, values, "sweep", key->text, "expected a list of the values it takes");
+    if (NEW(r->region, texts, (size_t)count) != ST_OK) return;
+    for (int i = 0; i < count; i++) texts[i] = tree_print(values->item[i], r->region);
+    axis->values.count = (size_t)count;
+    axis->values.texts = texts;
+}
+
+static void read_sweep(struct reading *r, const struct tree *sweep, struct spec *spec)
+{
+    double points = 1;
+    if (!sweep) return;
+    if (sweep->kind != TREE_MAP) {
+        reading_error(r, sweep, NULL, "sweep", "expected a map of keys to lists, as in {policy.segments: [1, 2]}");
+        return;
+    }
+    if (NEW(r->region, spec->axis, (size_t)sweep->count) != ST_OK) return;
+    spec->axes = sweep->count;
+    for (int i = 0; i < sweep->count; i++) {
+        read_axis(r, sweep->key[i], sweep->item[i], &spec->axis[i]);
+        points *= (double)spec->axis[i].values.count;
+    }
+    if (points > POINTS_MAX) reading_error(r, sweep, NULL, "sweep", "%.0f points; at most %d", points, POINTS_MAX);
+}
+
+/* ---- what the keys mean together ---- */
+
+static void check_name(struct reading *r, const struct tree *root, struct spec *spec)
+{
+    const struct tree *at = tree_get(root, "name");
+    if (!at || !spec->name) return;
+    size_t plain = strspn(spec->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+    if (spec->name[plain] || plain > NAME_LENGTH || *spec->name == '.')
+        reading_error(r, at, NULL, "name", "names a folder; expected up to %d letters, digits, _ - and .", NAME_LENGTH);
+    if (!spec->title) spec->title = spec->name;
+}
+
+static void check_length(struct reading *r, const struct tree *root, const struct spec *spec)
+{
+    const struct tree *steps = tree_get(root, "steps"), *epochs = tree_get(root, "epochs");
+    if (steps && epochs)
+        reading_error(r, steps->mark.line > epochs->mark.line ? steps : epochs, NULL,
+                      steps->mark.line > epochs->mark.line ? "steps" : "epochs",
+                      "both steps and epochs; expected one of them");
+    else if (!steps && !epochs)
+        reading_error(r, root, NULL, "steps", "missing; expected steps or epochs");
+    if (!steps && epochs && spec->data && !spec->data->sized)
+        reading_error(r, epochs, NULL, "epochs", "data set %s has no end; give steps", spec->data->name);
+}
+
+static void check_fault(struct reading *r, const struct tree *root, const struct spec *spec)
+{
+    const struct tree *fault = tree_get(root, "fault"), *step = tree_get(fault, "step"),
+                      *node = tree_get(fault, "node");
+    bool none = spec->fault_kind == FAULT_NONE;
+    if (!fault) return;
+    if (none && step) reading_error(r, step, "fault", "step", "means nothing without a kind of fault");
+    if (none && node) reading_error(r, node, "fault", "node", "means nothing without a kind of fault");
+    if (!none && !node) reading_error(r, fault, "fault", "node", "missing; expected the name of a node");
+    if (!none && step && spec->steps > 0 && spec->fault_step >= spec->steps)
+        reading_error(r, step, "fault", "step", "the run has %" PRId64 " steps; expected 0..%" PRId64, spec->steps,
+                      spec->steps - 1);
+}
+
+static void check_version(struct reading *r, const struct tree *root)
+{
+    static const struct field version = {"rematch", FIELD_INT, 0, VERSION, VERSION, NULL, NULL, "of the format"};
+    const struct tree *at = tree_get(root, "rematch");
+    int64_t value;
+    if (at)
+        reading_value(r, at, NULL, &version, &value);
+    else
+        reading_error(r, root, NULL, "rematch", "missing; a spec begins with rematch: %d", VERSION);
+}
+
+void spec_read(struct spec_reader *reader, const struct tree *root, struct spec *spec)
+{
+    struct reading *r = &reader->reading;
+    reading_map(r, root, NULL, "a spec", spec_fields, spec_order, spec);
+    if (root->kind != TREE_MAP) return;
+    check_version(r, root);
+    for (const struct section *s = spec_sections; s->key; s++) read_section(r, s, root, spec);
+    if (!tree_get(root, "eval")) spec->eval_every = 0;
+    read_model(reader, root, spec);
+    read_expectations(r, tree_get(root, "expect"), spec);
+    read_sweep(r, tree_get(root, "sweep"), spec);
+    check_name(r, root, spec);
+    check_length(r, root, spec);
+    check_fault(r, root, spec);
+}

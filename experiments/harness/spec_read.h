@@ -1,0 +1,30 @@
+/* From the tree of a spec to struct spec, and back to canonical YAML. */
+#ifndef REMATCH_SPEC_READ_H
+#define REMATCH_SPEC_READ_H
+
+#include "reading.h"
+#include "spec.h"
+
+/* Model files read so far: a sweep reads the same ones again and again. */
+struct model_file {
+    const char *path;
+    const struct tree *list; /* NULL: it could not be read, and the errors are told */
+    struct model_file *next;
+};
+
+struct spec_reader {
+    struct reading reading;
+    const char *folder; /* of the spec: where model files are searched first */
+    struct model_file *files;
+};
+
+/* Fills spec (zeroed; its region is set) from root; errors are collected. */
+void spec_read(struct spec_reader *r, const struct tree *root, struct spec *spec);
+
+/* The list of layers in the file that was called name at tree; *path: where it was found. NULL: errors were added. */
+const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *name, const char **path);
+
+/* Canonical YAML of everything in spec, with the baseline: block of root; NULL: no memory. */
+char *spec_print(const struct spec *spec, const struct tree *root, struct region *region);
+
+#endif

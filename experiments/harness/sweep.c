@@ -1,0 +1,268 @@
+#include "sweep.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "told.h"
+#include "units.h"
+
+enum { POINTS_MAX = 10000 };
+
+/* What a point came to. */
+struct point {
+    const char *const *value; /* one an axis */
+    const char *outcome;      /* "equal", "DIFFERS", "failed", "no memory" */
+    int code;
+    size_t static_bytes, live_peak, arena;
+    double time_factor;
+    struct comparison comparison; /* where both sides ran */
+    struct run_report baseline, variant;
+};
+
+/* A baseline that ran: points whose baselines are the same spec share it. */
+struct shared_baseline {
+    const char *resolved;
+    struct run_report report;
+};
+
+struct sweep {
+    struct region *region;
+    const struct request *request;
+    struct spec *spec;
+    int axes, points, baselines;
+    const struct sweep_axis **axis;
+    struct point *point;
+    struct shared_baseline *baseline;
+};
+
+static bool is_fixed(const struct request *request, const char *key)
+{
+    size_t length = strlen(key);
+    for (int i = 0; i < request->overrides; i++)
+        if (strncmp(request->override[i], key, length) == 0 && request->override[i][length] == '=') return true;
+    return false;
+}
+
+static enum status collect_axes(struct sweep *s)
+{
+    TRY(NEW(s->region, s->axis, (size_t)s->spec->axes));
+    s->points = 1;
+    for (int i = 0; i < s->spec->axes; i++) {
+        const struct sweep_axis *axis = &s->spec->axis[i];
+        if (is_fixed(s->request, axis->key) || axis->values.count == 0) continue;
+        s->axis[s->axes++] = axis;
+        if (axis->values.count > (size_t)(POINTS_MAX / s->points))
+            return fail(ST_SPEC, "sweep: more than %d points", POINTS_MAX);
+        s->points *= (int)axis->values.count;
+    }
+    return ST_OK;
+}
+
+/* The last axis changes fastest. */
+static enum status collect_points(struct sweep *s)
+{
+    TRY(NEW(s->region, s->point, (size_t)s->points));
+    TRY(NEW(s->region, s->baseline, (size_t)s->points));
+    for (int i = 0; i < s->points; i++) {
+        const char **value;
+        TRY(NEW(s->region, value, (size_t)s->axes));
+        for (int a = s->axes - 1, rest = i; a >= 0; a--) {
+            int count = (int)s->axis[a]->values.count;
+            value[a] = s->axis[a]->values.texts[rest % count];
+            rest /= count;
+        }
+        s->point[i].value = value;
+    }
+    return ST_OK;
+}
+
+/* The request of one point: the user's overrides, then the point's. */
+static enum status point_request(const struct sweep *s, const struct point *p, struct request *request)
+{
+    int count = s->request->overrides;
+    const char **override;
+    TRY(NEW(s->region, override, (size_t)(count + s->axes)));
+    for (int i = 0; i < count; i++) override[i] = s->request->override[i];
+    for (int a = 0; a < s->axes; a++)
+        if (!(override[count + a] = region_text(s->region, "%s=%s", s->axis[a]->key, p->value[a]))) return ST_FAILED;
+    *request = *s->request;
+    request->overrides = count + s->axes;
+    request->override = override;
+    return ST_OK;
+}
+
+/* Every point is loaded and planned before the first one runs, so that what is wrong with the last is told at once. */
+static enum status plan_points(struct sweep *s)
+{
+    for (int i = 0; i < s->points; i++) {
+        struct request request;
+        struct experiment *e = NULL;
+        TRY(point_request(s, &s->point[i], &request));
+        enum status status = experiment_load(&request, &e);
+        if (status != ST_OK) return fail(status, "sweep: point %d of %d cannot run", i + 1, s->points);
+        const struct plan *plan = e->side[SIDE_VARIANT].job->plan;
+        s->point[i].static_bytes = plan_static(plan);
+        s->point[i].live_peak = plan->live_peak;
+        s->point[i].arena = plan->arena_bytes;
+        s->point[i].time_factor = plan->time_factor;
+        s->point[i].outcome = "not run";
+        experiment_destroy(e);
+    }
+    return ST_OK;
+}
+
+static const struct run_report *find_baseline(const struct sweep *s, const char *resolved)
+{
+    for (int i = 0; i < s->baselines; i++)
+        if (strcmp(s->baseline[i].resolved, resolved) == 0) return &s->baseline[i].report;
+    return NULL;
+}
+
+static enum status run_baseline(struct sweep *s, struct experiment *e, const struct request *request, int *code)
+{
+    struct side *side = &e->side[SIDE_BASELINE];
+    const struct run_report *known = find_baseline(s, side->spec->resolved);
+    if (known) {
+        side->report = *known;
+        return ST_OK;
+    }
+    TRY(experiment_run_side(e, SIDE_BASELINE, request, code));
+    if (*code != 0) return ST_OK;
+    struct shared_baseline *b = &s->baseline[s->baselines];
+    if (!(b->resolved = region_text(s->region, "%s", side->spec->resolved))) return ST_FAILED;
+    b->report = side->report;
+    s->baselines++;
+    return ST_OK;
+}
+
+static enum status run_both(struct sweep *s, struct point *p, struct experiment *e, const struct request *request)
+{
+    TRY(experiment_fits(e, request));
+    TRY(run_baseline(s, e, request, &p->code));
+    if (p->code == 0) TRY(experiment_run_side(e, SIDE_VARIANT, request, &p->code));
+    p->baseline = e->side[SIDE_BASELINE].report;
+    p->variant = e->side[SIDE_VARIANT].report;
+    if (p->code != 0) return ST_OK;
+    TRY(experiment_compare(e));
+    p->comparison = e->comparison;
+    p->code = p->comparison.equal ? ST_OK : ST_DIFFERS;
+    p->outcome = p->comparison.equal ? "equal" : "DIFFERS";
+    return ST_OK;
+}
+
+static void run_point(struct sweep *s, int number)
+{
+    struct point *p = &s->point[number];
+    struct request request;
+    struct experiment *e = NULL;
+    fprintf(stderr, "point %d of %d:", number + 1, s->points);
+    for (int a = 0; a < s->axes; a++) fprintf(stderr, " %s=%s", s->axis[a]->key, p->value[a]);
+    fprintf(stderr, "\n");
+    p->outcome = "failed";
+    enum status status = point_request(s, p, &request);
+    if (status == ST_OK) status = experiment_load(&request, &e);
+    if (status == ST_OK) status = run_both(s, p, e, &request);
+    if (status != ST_OK) p->code = (int)status;
+    experiment_destroy(e);
+}
+
+static void print_table(const struct sweep *s, FILE *out)
+{
+    for (int a = 0; a < s->axes; a++) fprintf(out, "%-20s ", s->axis[a]->key);
+    fprintf(out, "%-8s %12s %12s %8s %8s %8s %8s %14s\n", "bits", "live peak", "arena", "peak", "live", "time",
+            "planned", "last loss");
+    for (int i = 0; i < s->points; i++) {
+        const struct point *p = &s->point[i];
+        char live[UNIT_TEXT], arena[UNIT_TEXT];
+        for (int a = 0; a < s->axes; a++) fprintf(out, "%-20s ", p->value[a]);
+        fprintf(out, "%-8s %12s %12s ", p->outcome, bytes_text((double)p->live_peak, live),
+                bytes_text((double)p->arena, arena));
+        fprintf(out, "%8.3f %8.3f %8.3f %8.3f %14.9g\n", p->comparison.peak_ratio, p->comparison.live_ratio,
+                p->comparison.time_ratio, p->time_factor, (double)p->variant.last_loss);
+    }
+}
+
+static void csv_text(const char *text, FILE *out)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', out);
+        fputc(*text, out);
+    }
+    fputs("\",", out);
+}
+
+static void write_rows(const struct sweep *s, FILE *out)
+{
+    for (int a = 0; a < s->axes; a++) csv_text(s->axis[a]->key, out);
+    fputs("outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,time_factor,"
+          "step_ns,first_loss,last_loss,accuracy,baseline,variant\n",
+          out);
+    for (int i = 0; i < s->points; i++) {
+        const struct point *p = &s->point[i];
+        for (int a = 0; a < s->axes; a++) csv_text(p->value[a], out);
+        fprintf(out, "%s,%d,%zu,%zu,%zu,%.9g,%.9g,%.9g,%.9g,%llu,%.9g,%.9g,%.9g,", p->outcome, p->code, p->static_bytes,
+                p->live_peak, p->arena, p->comparison.peak_ratio, p->comparison.live_ratio, p->comparison.time_ratio,
+                p->time_factor, (unsigned long long)p->variant.step_ns, (double)p->variant.loss[0],
+                (double)p->variant.last_loss, (double)p->variant.accuracy);
+        fprintf(out, "%s,%s\n", p->baseline.path, p->variant.path);
+    }
+}
+
+/* Written whole under another name first: a CSV that is there is complete. */
+static enum status write_csv(const struct sweep *s)
+{
+    const char *path = region_text(s->region, "%s/%s/sweep.csv", s->spec->results, s->spec->name);
+    const char *part = path ? region_text(s->region, "%s.part", path) : NULL;
+    if (!part) return ST_FAILED;
+    FILE *out = fopen(part, "we");
+    if (!out) return fail(ST_FAILED, "%s: cannot be written: %s", part, strerror(errno));
+    write_rows(s, out);
+    bool good = fflush(out) == 0 && fsync(fileno(out)) == 0 && !ferror(out);
+    int error = errno;
+    if (fclose(out) != 0 || !good) return fail(ST_FAILED, "%s: cannot be written: %s", part, strerror(error));
+    if (rename(part, path) != 0) return fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+    printf("table     %s\n", path);
+    return ST_OK;
+}
+
+static int run_points(struct sweep *s)
+{
+    int worst = 0, signal = 0;
+    for (int i = 0; i < s->points && !signal; i++) {
+        run_point(s, i);
+        if (s->point[i].code > 128) signal = s->point[i].code;
+        if (s->point[i].code > worst) worst = s->point[i].code;
+    }
+    spec_print_head(s->spec, stdout);
+    print_table(s, stdout);
+    enum status status = told(write_csv(s));
+    return worst > (int)status ? worst : (int)status;
+}
+
+static enum status prepare(struct sweep *s)
+{
+    TRY(collect_axes(s));
+    if (s->axes == 0) return ST_OK;
+    if (s->request->only[SIDE_BASELINE] || s->request->only[SIDE_VARIANT])
+        return fail(ST_SPEC, "--only is for one run, and this spec sweeps %s: set it with %s=value", s->axis[0]->key,
+                    s->axis[0]->key);
+    TRY(collect_points(s));
+    return plan_points(s);
+}
+
+int sweep_run(const struct request *request, bool *swept)
+{
+    struct sweep s = {.region = region_create(), .request = request};
+    enum status status = s.region ? ST_OK : told(fail(ST_FAILED, "out of memory for a sweep"));
+    if (status == ST_OK) status = spec_load(request->spec, request->overrides, request->override, false, &s.spec);
+    if (status == ST_OK) status = told(prepare(&s));
+    *swept = status != ST_OK || s.axes > 0;
+    int code = status == ST_OK && s.axes > 0 ? run_points(&s) : (int)status;
+    spec_destroy(s.spec);
+    region_destroy(s.region);
+    return code;
+}

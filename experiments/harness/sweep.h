@@ -1,0 +1,13 @@
+/* A plain grid: every combination of the values that the spec's `sweep:` gives its keys, one after the other, each run
+ * in a process of its own; one table and one CSV file at the end. */
+#ifndef REMATCH_SWEEP_H
+#define REMATCH_SWEEP_H
+
+#include "experiment.h"
+
+/* `rematch run` of a spec with a sweep; a key that an override sets stays at that value. *swept false: no key is left
+ * to sweep, nothing was done. Returns the exit code: that of the worst point; a point that fails does not stop the
+ * others, a signal does. */
+int sweep_run(const struct request *request, bool *swept);
+
+#endif

@@ -1,0 +1,99 @@
+/* Tables of columns. Contract: a row is committed only after every column has it in the file. */
+#include "table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH_MAX = 2 };
+
+static const char *join(char path[256], const char *group, const char *name)
+{
+    snprintf(path, 256, "%s/%s", group, name);
+    return path;
+}
+
+static void describe(struct h5 *h5, const char *path, const struct column *column)
+{
+    if (column->units) h5_attribute_text(h5, path, "units", column->units);
+    if (column->doc) h5_attribute_text(h5, path, "long_name", column->doc);
+}
+
+void table_layout(struct h5 *h5, const char *group, const struct column *columns)
+{
+    static const struct column committed = {.name = "committed",
+                                            .number = NUMBER_U8,
+                                            .doc = "1: this row is whole in every column; rows beyond do not count"};
+    const hsize_t digest = 2;
+    char path[256], scale[256];
+    h5_group(h5, group);
+    h5_series(h5, join(path, group, committed.name), committed.number, 0, NULL);
+    describe(h5, path, &committed);
+    join(scale, group, columns->name);
+    for (const struct column *c = columns; c->name; c++) {
+        h5_series(h5, join(path, group, c->name), c->number, c->width > 1, &digest);
+        describe(h5, path, c);
+        if (c == columns)
+            h5_scale(h5, path, c->name);
+        else
+            h5_attach(h5, path, 0, scale);
+    }
+    h5_attach(h5, join(path, group, committed.name), 0, scale);
+}
+
+struct table table_open(struct h5 *h5, const char *group, const struct column *columns)
+{
+    struct table table = {.column = columns};
+    char path[256];
+    for (int i = 0; columns[i].name && i < TABLE_COLUMNS_MAX; i++)
+        table.dataset[i] = h5_dataset(h5, join(path, group, columns[i].name));
+    table.committed = h5_dataset(h5, join(path, group, "committed"));
+    return table;
+}
+
+void table_append(struct h5 *h5, const struct table *table, const void *row)
+{
+    for (int i = 0; table->column[i].name; i++)
+        h5_append(h5, table->dataset[i], table->column[i].number, (const char *)row + table->column[i].offset);
+}
+
+void table_commit(struct h5 *h5, const struct table *table)
+{
+    const uint8_t one = 1;
+    h5_flush(h5);
+    h5_append(h5, table->committed, NUMBER_U8, &one);
+    h5_flush(h5);
+}
+
+void table_add(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
+               const void *rows, size_t stride)
+{
+    char *gathered = calloc(count + 1, WIDTH_MAX * sizeof(uint64_t)), path[256], scale_path[256];
+    if (!h5_check(h5, gathered, "find memory for", group)) return;
+    join(scale_path, group, scale);
+    for (const struct column *c = columns; c->name; c++) {
+        const size_t bytes = h5_number_bytes(c->number) * (size_t)c->width;
+        const hsize_t extent[2] = {count, (hsize_t)c->width};
+        for (size_t i = 0; i < count; i++)
+            memcpy(gathered + i * bytes, (const char *)rows + i * stride + c->offset, bytes);
+        h5_array(h5, join(path, group, c->name), c->number, c->width > 1 ? 2 : 1, extent, gathered);
+        describe(h5, path, c);
+        h5_attach(h5, path, 0, scale_path);
+    }
+    free(gathered);
+}
+
+void table_write(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
+                 const void *rows, size_t stride)
+{
+    uint32_t *numbers = calloc(count + 1, sizeof *numbers);
+    const hsize_t extent = count;
+    char path[256];
+    h5_group(h5, group);
+    if (!h5_check(h5, numbers, "find memory for", group)) return;
+    for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
+    h5_array(h5, join(path, group, scale), NUMBER_U32, 1, &extent, numbers);
+    h5_scale(h5, path, scale);
+    free(numbers);
+    table_add(h5, group, scale, columns, count, rows, stride);
+}

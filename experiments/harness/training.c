@@ -1,0 +1,190 @@
+#include "training.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "evaluate.h"
+#include "machine.h"
+#include "progress.h"
+#include "record.h"
+#include "signals.h"
+#include "timing.h"
+#include "train.h"
+
+static const char *const split_names[SPLITS] = {"training", "test"};
+
+struct training {
+    struct job *job;
+    struct exec *exec;
+    struct train *train;
+    struct batches *batches;
+    struct record *record;
+    struct progress progress;
+    struct run_report report;
+    struct run_summary summary;
+    uint64_t *step_ns;
+    uint64_t start;
+};
+
+static bool wants_memory(const struct spec *spec, int64_t step)
+{
+    for (size_t i = 0; i < spec->record_memory_steps.count; i++)
+        if (spec->record_memory_steps.ints[i] == step) return true;
+    return false;
+}
+
+static enum status record_training_step(struct training *t, uint32_t step, const struct train_result *r,
+                                        uint64_t data_ns, uint64_t total_ns)
+{
+    const struct spec *spec = t->job->spec;
+    struct step_record s = {.step = step,
+                            .loss = r->loss,
+                            .metric = r->correct / (float)spec->batch,
+                            .forward_ns = r->times.forward,
+                            .replay_ns = r->times.replay,
+                            .backward_ns = r->times.backward,
+                            .optimizer_ns = r->optimizer_ns,
+                            .digest_ns = r->digest_ns,
+                            .data_ns = data_ns,
+                            .total_ns = total_ns,
+                            .live_peak = exec_live_peak(t->exec),
+                            .rss = process_rss(),
+                            .gradients = r->gradients,
+                            .parameters = r->parameters,
+                            .state = r->state,
+                            .gradient = spec->record_digests ? r->gradient : NULL,
+                            .parameter = spec->record_digests ? r->parameter : NULL,
+                            .parameter_state = spec->record_digests ? r->parameter_state : NULL,
+                            .live = wants_memory(spec, step) ? exec_live(t->exec) : NULL};
+    TRY(record_step(t->record, &s));
+    if (s.live_peak > t->report.live_peak) t->report.live_peak = s.live_peak;
+    if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s.loss;
+    t->report.last_loss = s.loss;
+    t->step_ns[t->report.steps++] = total_ns;
+    progress_step(&t->progress, &s);
+    return ST_OK;
+}
+
+static enum status one_step(struct training *t, uint32_t step)
+{
+    uint64_t start = clock_now_ns();
+    TRY(batches_training(t->batches, step, exec_batch(t->exec), exec_labels(t->exec)));
+    uint64_t read = clock_now_ns();
+    if (t->job->spec->record_state) TRY(record_batch(t->record, step, exec_batch(t->exec), exec_labels(t->exec)));
+    struct train_result result;
+    uint64_t begin = clock_now_ns();
+    TRY(train_step(t->train, step, &result));
+    return record_training_step(t, step, &result, read - start, clock_now_ns() - begin + (read - start));
+}
+
+static bool evaluation_due(const struct job *job, int64_t done)
+{
+    int64_t each = job->spec->eval_every * (job->spec->epochs > 0 ? job_epoch_steps(job) : 1);
+    return each > 0 && (done % each == 0 || done == job->steps);
+}
+
+static enum status one_evaluation(struct training *t)
+{
+    struct eval_record eval;
+    TRY(evaluate(t->job, t->exec, t->batches, (uint32_t)t->report.steps, &eval, &t->report.stopped));
+    if (t->report.stopped) return ST_OK;
+    TRY(record_eval(t->record, &eval));
+    t->report.accuracy = eval.accuracy;
+    progress_eval(&t->progress, &eval, split_names[t->job->spec->eval_split]);
+    return ST_OK;
+}
+
+static enum status all_steps(struct training *t)
+{
+    if (t->job->spec->record_state) TRY(record_parameters(t->record, "initial", t->exec));
+    while (t->report.steps < t->job->steps) {
+        if ((t->report.stopped = signals_pending())) return ST_OK;
+        TRY(one_step(t, (uint32_t)t->report.steps));
+        if (evaluation_due(t->job, t->report.steps)) TRY(one_evaluation(t));
+        if (t->report.stopped) return ST_OK;
+    }
+    return t->job->spec->record_state ? record_parameters(t->record, "final", t->exec) : ST_OK;
+}
+
+/* The blocks are reserved before the file is made: a run that memory refuses leaves no file behind. */
+static enum status begin(struct training *t, const char *variant)
+{
+    const struct spec *spec = t->job->spec;
+    struct exec_options options = {
+        .memory = (enum memory_mode)spec->memory,
+        .rng = (enum rng_mode)spec->rng,
+        .seed = (uint64_t)spec->seed,
+        .check_replay = spec->check,
+        .fault = {(enum fault_kind)spec->fault_kind, spec->fault_step, t->job->fault_node},
+    };
+    struct train_options train = {spec->optimizer, spec->optim_settings, (uint64_t)spec->seed};
+    if (!(t->step_ns = calloc((size_t)t->job->steps + 1, sizeof *t->step_ns)))
+        return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->job->steps);
+    TRY(batches_create(t->job, &t->batches));
+    t->summary.start_rss = process_rss();
+    TRY(exec_create(t->job->plan, &options, &t->exec));
+    TRY(train_create(t->job->network, t->exec, &train, &t->train));
+    TRY(record_create(t->job, variant, &t->record));
+    memset(t->job->backend->clock_ns, 0, sizeof t->job->backend->clock_ns);
+    t->summary.setup_ns = clock_now_ns() - t->start;
+    snprintf(t->report.path, sizeof t->report.path, "%s", record_path(t->record));
+    return ST_OK;
+}
+
+/* The first step warms up; it counts only where it is the only one. */
+static uint64_t median_step(const struct training *t)
+{
+    struct timing timing = timing_of(t->step_ns, (size_t)t->report.steps);
+    return timing.steps ? (uint64_t)timing.median_ns : t->step_ns[0];
+}
+
+static void summarise(struct training *t)
+{
+    t->summary.high_water = process_high_water();
+    t->summary.wall_ns = clock_now_ns() - t->start;
+    memcpy(t->summary.clock_ns, t->job->backend->clock_ns, sizeof t->summary.clock_ns);
+    t->report.high_water = t->summary.high_water;
+    t->report.start_rss = t->summary.start_rss;
+    t->report.wall_ns = t->summary.wall_ns;
+    t->report.step_ns = median_step(t);
+}
+
+/* Closes the file with what became of the run. The first error is the one to tell. */
+static enum status finish(struct training *t, enum status status)
+{
+    char how[1024];
+    summarise(t);
+    if (status == ST_OK)
+        snprintf(how, sizeof how, "%s", t->report.stopped ? "interrupted" : "completed");
+    else
+        snprintf(how, sizeof how, "failed: %s", status_message());
+    char *message = status == ST_OK ? NULL : strdup(status_message());
+    enum status closed = record_finish(t->record, how, &t->summary);
+    if (status != ST_OK) return message ? fail(status, "%s", message) : status;
+    t->report.finished = closed == ST_OK && !t->report.stopped;
+    return closed;
+}
+
+static void end(struct training *t)
+{
+    train_destroy(t->train);
+    exec_destroy(t->exec);
+    batches_destroy(t->batches);
+    free(t->step_ns);
+}
+
+enum status training_run(struct job *job, const char *variant, bool quiet, const struct report_listener *listener)
+{
+    struct training t = {.job = job, .report.accuracy = NAN, .start = clock_now_ns()};
+    enum status status = begin(&t, variant);
+    if (status == ST_OK) {
+        listener->tell(listener->self, &t.report);
+        t.progress = progress_begin(quiet ? NULL : stderr, job->steps);
+        status = finish(&t, all_steps(&t));
+        progress_end(&t.progress);
+        listener->tell(listener->self, &t.report);
+    }
+    end(&t);
+    return status;
+}

@@ -1,0 +1,195 @@
+/* What two runs took beside what was planned, and whether the spec's expectations came true. */
+#include <math.h>
+#include <string.h>
+
+#include "experiment.h"
+#include "units.h"
+
+enum { CELL = 160 };
+
+struct row {
+    const char *name;
+    void (*cell)(const struct side *side, char text[CELL]);
+};
+
+static void cell_bytes(double bytes, char text[CELL])
+{
+    char number[UNIT_TEXT];
+    snprintf(text, CELL, "%s", bytes_text(bytes, number));
+}
+
+static void cell_static(const struct side *s, char text[CELL]) { cell_bytes((double)plan_static(s->job->plan), text); }
+
+static void cell_predicted(const struct side *s, char text[CELL]) { cell_bytes((double)s->job->plan->live_peak, text); }
+
+/* In dynamic memory the allocator counts; else the arena holds what was planned, and the high water is the witness. */
+static void cell_measured(const struct side *s, char text[CELL])
+{
+    char number[UNIT_TEXT];
+    bool same = s->report.live_peak == s->job->plan->live_peak;
+    snprintf(text, CELL, "%s%s%s", bytes_text((double)s->report.live_peak, number),
+             same ? ", as predicted" : " DIFFERS", s->spec->memory == MEMORY_DYNAMIC ? " (counted)" : "");
+}
+
+static void cell_categories(const struct side *s, char text[CELL])
+{
+    const struct plan *plan = s->job->plan;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < CATEGORIES; i++) {
+        char number[UNIT_TEXT];
+        if (!plan->peak_by_category[i] || used >= CELL) continue;
+        used += (size_t)snprintf(text + used, CELL - used, "%s%s %s", used ? ", " : "", category_names[i],
+                                 bytes_text((double)plan->peak_by_category[i], number));
+    }
+}
+
+static void cell_peak_op(const struct side *s, char text[CELL])
+{
+    char op[128];
+    snprintf(text, CELL, "%s", plan_op_text(s->job->plan, s->job->plan->peak_op, op));
+}
+
+/* The largest tensors alive at the peak. */
+static void cell_tensors(const struct side *s, char text[CELL])
+{
+    enum { SHOWN = 3 };
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < SHOWN && i < s->overview->tensors && used < CELL; i++) {
+        char name[128], number[UNIT_TEXT];
+        used += (size_t)snprintf(text + used, CELL - used, "%s%s %s", used ? ", " : "",
+                                 plan_buffer_text(s->job->plan, s->overview->tensor[i].buffer, name),
+                                 bytes_text((double)s->overview->tensor[i].bytes, number));
+    }
+}
+
+static void cell_sampled(const struct side *s, char text[CELL])
+{
+    char a[UNIT_TEXT], b[UNIT_TEXT];
+    snprintf(text, CELL, "%s after the forward, %s after the gradients",
+             bytes_text((double)s->job->plan->live_forward, a), bytes_text((double)s->job->plan->live_end, b));
+}
+
+/* What was allocated besides the libraries: static and arena; without an arena, what was live at most. */
+static double allocated(const struct side *s)
+{
+    const struct plan *plan = s->job->plan;
+    size_t arena = s->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes;
+    return (double)(plan_static(plan) + arena);
+}
+
+static void cell_arena(const struct side *s, char text[CELL])
+{
+    if (s->spec->memory == MEMORY_DYNAMIC)
+        snprintf(text, CELL, "none: memory: dynamic");
+    else
+        cell_bytes((double)s->job->plan->arena_bytes, text);
+}
+
+static void cell_high_water(const struct side *s, char text[CELL]) { cell_bytes((double)s->report.high_water, text); }
+
+/* Of the high water, what is neither static nor arena: at the start of the run, and come since. */
+static void cell_overhead(const struct side *s, char text[CELL])
+{
+    char all[UNIT_TEXT], start[UNIT_TEXT], since[UNIT_TEXT];
+    double over = (double)s->report.high_water - allocated(s), before = (double)s->report.start_rss;
+    snprintf(text, CELL, "%s: %s at the start, %s%s since", bytes_text(fmax(over, 0), all), bytes_text(before, start),
+             over < before ? "-" : "", bytes_text(fabs(over - before), since));
+}
+
+static void cell_step(const struct side *s, char text[CELL])
+{
+    char number[UNIT_TEXT];
+    snprintf(text, CELL, "%s%s", duration_text(s->report.step_ns, number),
+             s->report.steps > 1 ? ", median after the first" : ", the only one");
+}
+
+/* Of the first steps and of the last. */
+static void cell_losses(const struct side *s, char text[CELL])
+{
+    const struct run_report *r = &s->report;
+    int first = r->steps < REPORT_LOSSES ? (int)r->steps : REPORT_LOSSES, used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < first; i++)
+        used += snprintf(text + used, (size_t)(CELL - used), "%s%.9g", i ? " " : "", (double)r->loss[i]);
+    if (r->steps > REPORT_LOSSES)
+        used += snprintf(text + used, (size_t)(CELL - used), " ... %.9g", (double)r->last_loss);
+    if (!isnan(r->accuracy))
+        snprintf(text + used, (size_t)(CELL - used), "; accuracy %.2f %%", 100 * (double)r->accuracy);
+}
+
+static const struct row rows[] = {
+    {"static", cell_static},
+    {"live peak, predicted", cell_predicted},
+    {"live peak, measured", cell_measured},
+    {"  made of", cell_categories},
+    {"  set by", cell_peak_op},
+    {"  largest tensors", cell_tensors},
+    {"sampled as the source did", cell_sampled},
+    {"arena", cell_arena},
+    {"process high water", cell_high_water},
+    {"  neither static nor arena", cell_overhead},
+    {"step", cell_step},
+    {"loss", cell_losses},
+};
+
+void verdict_print_side(const struct side *side, const char *name, FILE *out)
+{
+    fprintf(out, "\n%s (policy %s)\n", name, side->spec->policy->name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[CELL];
+        rows[i].cell(side, text);
+        fprintf(out, "  %-28s %s\n", rows[i].name, text);
+    }
+}
+
+void verdict_print(const struct experiment *experiment, FILE *out)
+{
+    const struct comparison *c = &experiment->comparison;
+    const struct plan *base = experiment->side[SIDE_BASELINE].job->plan,
+                      *plan = experiment->side[SIDE_VARIANT].job->plan;
+    for (int i = 0; i < SIDES; i++) verdict_print_side(&experiment->side[i], side_names[i], out);
+    fprintf(out, "\ntime of a step, variant : baseline  %.3f%s; planned by flops %.3f\n", c->time_ratio,
+            c->side_by_side ? "" : " (not measured side by side)", plan->time_factor / base->time_factor);
+}
+
+/* ---- expectations ---- */
+
+static const char *const expectation_names[] = {"peak_ratio", "live_ratio", "time_ratio", "accuracy", "loss"};
+
+static double observed(const struct experiment *e, int what)
+{
+    const struct comparison *c = &e->comparison;
+    const struct run_report *r = &e->side[SIDE_VARIANT].report;
+    const double values[] = {c->peak_ratio, c->live_ratio, c->time_ratio, (double)r->accuracy, (double)r->last_loss};
+    return values[what];
+}
+
+static void print_bound(const struct expectation *x, FILE *out)
+{
+    if (!isnan(x->below)) fprintf(out, " below %g", x->below);
+    if (!isnan(x->above)) fprintf(out, " above %g", x->above);
+}
+
+bool verdict_expectations(const struct experiment *experiment, FILE *out)
+{
+    const struct spec *spec = experiment->side[SIDE_VARIANT].spec;
+    bool all = true;
+    if (spec->expectations) fprintf(out, "\nexpected\n");
+    for (int i = 0; i < spec->expectations; i++) {
+        const struct expectation *x = &spec->expectation[i];
+        double value = observed(experiment, x->what);
+        bool met = !isnan(value) && !(value >= x->below) && !(value <= x->above); /* a bound not given is NaN */
+        fprintf(out, "  %s", expectation_names[x->what]);
+        print_bound(x, out);
+        fprintf(out, ": %.6g, %s (%s)\n", value,
+                !spec->own_size ? "not judged: the spec was overridden"
+                : met           ? "met"
+                                : "FAILED",
+                x->source ? x->source : "");
+        if (spec->own_size) all &= met;
+    }
+    fprintf(out, "\n");
+    return all;
+}

@@ -1,0 +1,39 @@
+/* One training step over a plan: forward and backward, digests of every gradient, the optimiser, digests of every
+ * parameter and of the optimiser's state. Knows neither where batches come from nor where results go.
+ *
+ * Contract: parameters, gradients and state are in logical order, so their digests do not depend on backend or policy;
+ * the digest of a step is XXH3-128 of the tensor digests in parameter order. */
+#ifndef REMATCH_TRAIN_H
+#define REMATCH_TRAIN_H
+
+#include "exec.h"
+#include "optim.h"
+
+struct train_options {
+    const struct optimizer *optimizer;
+    struct optim_settings settings;
+    uint64_t seed;
+};
+
+struct train;
+
+struct train_result {
+    float loss;
+    float correct; /* predictions in the batch */
+    struct exec_times times;
+    uint64_t optimizer_ns, digest_ns;
+    struct digest gradients, parameters, state; /* state: zero where the optimiser has none */
+    /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none. */
+    const struct digest *gradient, *parameter, *parameter_state;
+};
+
+/* Fills exec's parameters with their initial values and clears gradients and state. exec must outlive it. */
+enum status train_create(const struct network *network, struct exec *exec, const struct train_options *options,
+                         struct train **train);
+void train_destroy(struct train *train);
+
+/* Step number step on the batch in place. ST_FAILED: exec failed, or the loss is not finite; the message names the step
+ * and the first node that made it so, and parameters are as they were before the step. */
+enum status train_step(struct train *train, uint32_t step, struct train_result *result);
+
+#endif

@@ -1,0 +1,194 @@
+/* The cpu backend: oneDNN kernels on the host's memory.
+ *
+ * Contract: layouts are a rule of shapes, options and instruction set, never a timing, so two runs agree. Memory is
+ * reserved with huge pages and touched by all threads before a run. */
+#include "cpu/cpu.h"
+
+#include <errno.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cpu/loops.h"
+
+static void cpu_close(struct backend *backend)
+{
+    struct cpu *cpu = backend->vendor;
+    if (cpu == NULL) return;
+    dnnl_close(cpu->engine, cpu->stream);
+    free(cpu);
+    backend->vendor = NULL;
+}
+
+static enum status cpu_open(struct backend *backend)
+{
+    struct cpu *cpu = calloc(1, sizeof *cpu);
+    if (cpu == NULL) return fail(ST_FAILED, "cpu backend: out of memory");
+    if (backend->options.threads <= 0) backend->options.threads = omp_get_num_procs();
+    omp_set_dynamic(0);
+    omp_set_num_threads((int)backend->options.threads);
+    backend->isa = dnnl_isa(&cpu->wide);
+    dnnl_library(cpu->libraries, sizeof cpu->libraries);
+    backend->libraries = cpu->libraries;
+    enum status status = dnnl_open(&cpu->engine, &cpu->stream);
+    if (status == ST_OK)
+        backend->vendor = cpu;
+    else
+        free(cpu);
+    return status;
+}
+
+/* Layers whose kernels here take blocked images, and from which kind of input: from a batch in logical order too, or
+ * only from images in the same order as their output. */
+static const struct row {
+    const char *layer;
+    const struct kernel *kernel;
+    bool any_input;
+} rows[] = {
+    {"conv", &cpu_conv, true},          {"max_pool", &cpu_max_pool, false},
+    {"avg_pool", &cpu_avg_pool, false}, {"global_avg_pool", &cpu_global_avg_pool, true},
+    {"flatten", &cpu_flatten, true},    {"relu", &cpu_relu, false},
+    {"dropout", &cpu_dropout, false},   {"add", &cpu_add, false},
+    {"linear", &cpu_linear, false},
+};
+
+static const struct row *row_find(const struct layer *layer)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].layer, layer->name) == 0) return &rows[i];
+    return NULL;
+}
+
+static const struct kernel *cpu_kernel(const struct layer *layer)
+{
+    const struct row *row = row_find(layer);
+    if (row != NULL) return row->kernel;
+    return layer->loss ? layer->reference : NULL;
+}
+
+static bool is_image(const struct graph *graph, int value) { return graph->value[value].shape.rank == 3; }
+
+static int64_t padded(int64_t channels) { return (channels + BLOCK - 1) / BLOCK * BLOCK; }
+
+/* The first node that cannot work on blocked images, -1: none. Such are losses and what mixes the batch, which stays
+ * in logical order, with an image in the same order. */
+static int unblockable(const struct graph *graph)
+{
+    for (int i = 0; i < graph->nodes; i++) {
+        const struct node *node = &graph->node[i];
+        const struct row *row = row_find(node->layer);
+        for (int k = 0; k < node->layer->inputs; k++) {
+            if (!is_image(graph, node->inputs[k])) continue;
+            if (row == NULL || strcmp(node->layer->name, "linear") == 0) return i;
+            if (node->inputs[k] == 0 && !row->any_input) return i;
+        }
+    }
+    return -1;
+}
+
+/* Whether blocking pads no image by more than a tenth. */
+static bool pads_little(const struct graph *graph)
+{
+    for (int v = 1; v < graph->values; v++) {
+        int64_t channels = is_image(graph, v) ? graph->value[v].shape.dim[2] : BLOCK;
+        if (padded(channels) * 10 > channels * 11) return false;
+    }
+    return true;
+}
+
+static enum status cpu_arrange(struct backend *backend, struct graph *graph)
+{
+    const int bad = unblockable(graph);
+    bool blocked = backend->options.layout == LAYOUT_BLOCKED;
+    if (blocked && bad >= 0)
+        return fail(ST_SPEC, "layout blocked: layer '%s' (%s) needs its input in logical order; use channels_last",
+                    graph->node[bad].name, graph->node[bad].layer->name);
+    if (backend->options.layout == LAYOUT_AUTO) blocked = cpu_of(backend)->wide && bad < 0 && pads_little(graph);
+    for (int v = 0; v < graph->values; v++) {
+        struct value *value = &graph->value[v];
+        struct shape shape = value->shape;
+        value->layout = blocked && v > 0 && is_image(graph, v) ? ORDER_BLOCKED : ORDER_LOGICAL;
+        if (value->layout == ORDER_BLOCKED) shape.dim[2] = padded(shape.dim[2]);
+        const int64_t elements = shape_elements(&shape);
+        if (elements < 0 || elements > INT64_MAX / 8 / graph->batch)
+            return fail(ST_SPEC, "value %d of %lld samples is too large", v, (long long)graph->batch);
+        value->bytes = (size_t)(elements * graph->batch) * sizeof(float);
+    }
+    return ST_OK;
+}
+
+enum { HUGE = 2 << 20 };
+
+static enum status cpu_reserve(struct backend *backend, size_t bytes, void **block)
+{
+    (void)backend;
+    /* One huge page more than asked, so that the block can start at one; the rest is given back. */
+    const size_t room = round_up(bytes) + HUGE;
+    *block = NULL;
+    char *map = bytes > SIZE_MAX / 2 ? MAP_FAILED
+                                     : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) return fail(ST_FAILED, "cannot reserve %zu bytes: %s", bytes, strerror(ENOMEM));
+    const size_t front = (HUGE - (uintptr_t)map % HUGE) % HUGE;
+    const size_t page = 4096, kept = (bytes + page - 1) / page * page;
+    if (front > 0) munmap(map, front);
+    const size_t end = front + (kept > 0 ? kept : page), mapped = (room + page - 1) / page * page;
+    if (mapped > end) munmap(map + end, mapped - end);
+    *block = map + front;
+    madvise(*block, end - front, MADV_HUGEPAGE); /* advice: without huge pages it is only slower */
+    touch_pages(*block, bytes);
+    return ST_OK;
+}
+
+static void cpu_unreserve(struct backend *backend, void *block, size_t bytes)
+{
+    (void)backend;
+    const size_t page = 4096, kept = (bytes + page - 1) / page * page;
+    if (block != NULL) munmap(block, kept > 0 ? kept : page);
+}
+
+static void cpu_copy(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    (void)backend;
+    copy_bytes(to, from, bytes);
+}
+
+static void cpu_fill(struct backend *backend, void *to, uint32_t pattern, size_t bytes)
+{
+    (void)backend;
+    fill_words(to, pattern, bytes / sizeof pattern);
+}
+
+static void cpu_sum(struct backend *backend, float *out, const float *a, const float *b, size_t count)
+{
+    (void)backend;
+    sum_into(out, a, b, (int64_t)count);
+}
+
+static bool cpu_finite(struct backend *backend, const float *x, size_t count)
+{
+    (void)backend;
+    return all_finite(x, (int64_t)count);
+}
+
+static struct digest cpu_digest(struct backend *backend, const void *data, size_t bytes)
+{
+    return digest_tensor(data, bytes, (int)backend->options.threads);
+}
+
+const struct backend_kind backend_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .kernel = cpu_kernel,
+    .arrange = cpu_arrange,
+    .reserve = cpu_reserve,
+    .unreserve = cpu_unreserve,
+    .upload = cpu_copy,
+    .download = cpu_copy,
+    .copy = cpu_copy,
+    .fill = cpu_fill,
+    .add = cpu_sum,
+    .finite = cpu_finite,
+    .digest = cpu_digest,
+};

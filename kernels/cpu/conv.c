@@ -1,0 +1,203 @@
+/* Convolution by oneDNN: y = activation(w * x + b), activation none or relu, w in O I H W order.
+ *
+ * Contract: the batch is walked in chunks of fixed size, so that Winograd's scratch keeps the limit; forward and input
+ * gradient are per sample, the parameters' gradients add up over chunks in ascending sample order. A replay runs the
+ * very calls of the first forward. PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cpu/conv.h"
+#include "cpu/cpu.h"
+#include "cpu/loops.h"
+
+struct conv {
+    struct backend *backend;
+    struct extent x, y;
+    int64_t outputs, weights; /* elements of bias and weights */
+    bool relu, bits, bias;
+    struct conv_plan pass[CONV_PASSES];
+    char implementation[192];
+};
+
+static enum status conv_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                struct footprint *footprint, void **state);
+
+/* Where a chunk of a value starts. */
+static const float *chunk_at(const void *value, const struct extent *extent, int64_t sample)
+{
+    return (const float *)value + sample * extent->elements;
+}
+
+/* x of the chunk as the primitive wants it: in place, or reordered into scratch. */
+static enum status chunk_x(const struct conv *conv, const struct conv_plan *plan, int which, const float **x,
+                           char *scratch, uint64_t *lap)
+{
+    const struct call *reorder = &plan->image[which];
+    if (reorder->primitive == NULL) return ST_OK;
+    TRY(call_run(reorder, (const void *[]){*x, scratch + plan->image_at}));
+    *x = (const float *)(const void *)(scratch + plan->image_at);
+    clock_lap(conv->backend, CLOCK_REORDER, lap);
+    return ST_OK;
+}
+
+/* The weights as the primitive wants them: the master copy, or reordered into scratch. */
+static enum status wanted_weights(const struct conv *conv, const struct conv_plan *plan, const float **w, char *scratch,
+                                  uint64_t *lap)
+{
+    if (plan->weights.primitive == NULL) return ST_OK;
+    TRY(call_run(&plan->weights, (const void *[]){*w, scratch + plan->weights_at}));
+    *w = (const float *)(const void *)(scratch + plan->weights_at);
+    clock_lap(conv->backend, CLOCK_REORDER, lap);
+    return ST_OK;
+}
+
+static enum status conv_forward(void *state, const struct kernel_args *args)
+{
+    struct conv *conv = state;
+    const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
+    const float *w = args->parameters[0];
+    char *scratch = args->scratch;
+    uint64_t lap = clock_now_ns();
+    TRY(wanted_weights(conv, plan, &w, scratch, &lap));
+    for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
+        const int which = n + plan->chunk > conv->x.batch;
+        const float *x = chunk_at(args->x[0], &conv->x, n), *y = chunk_at(args->y, &conv->y, n);
+        TRY(chunk_x(conv, plan, which, &x, scratch, &lap));
+        TRY(call_run(&plan->conv[which], (const void *[]){x, w, args->parameters[1], y, scratch}));
+        clock_lap(conv->backend, CLOCK_CONV, &lap);
+        if (!conv->bits || !args->save) continue;
+        sign_pack(y, which ? plan->rest : plan->chunk, conv->y.elements,
+                  (uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements));
+        clock_lap(conv->backend, CLOCK_ACTIVATION, &lap);
+    }
+    return ST_OK;
+}
+
+/* The relu's derivative in place on samples samples of dy from sample n on. */
+static void mask_chunk(const struct conv *conv, const struct kernel_args *args, int64_t n, int64_t samples)
+{
+    float *dy = (float *)args->dy + n * conv->y.elements;
+    if (conv->bits)
+        sign_mask(dy, dy, (const uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements), samples,
+                  conv->y.elements);
+    else
+        relu_mask(dy, dy, chunk_at(args->y, &conv->y, n), samples * conv->y.elements);
+}
+
+/* Adds what a chunk gave, or assigns it, to the master gradients. */
+static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, bool add)
+{
+    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
+    const float *b = (const float *)(const void *)(scratch + plan->bias_at);
+    const void *const dw[] = {scratch + plan->weights_at, args->gradients[0]};
+    TRY(call_run(add ? &plan->weights_add : &plan->weights, dw));
+    for (int64_t i = 0; conv->bias && i < conv->outputs; i++)
+        args->gradients[1][i] = add ? args->gradients[1][i] + b[i] : b[i];
+    return ST_OK;
+}
+
+static enum status backward_params(struct conv *conv, const struct kernel_args *args)
+{
+    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
+    char *scratch = args->scratch;
+    uint64_t lap = clock_now_ns();
+    for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
+        const int which = n + plan->chunk > conv->x.batch;
+        const float *x = chunk_at(args->x[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
+        if (conv->relu) mask_chunk(conv, args, n, which ? plan->rest : plan->chunk);
+        clock_lap(conv->backend, CLOCK_ACTIVATION, &lap);
+        TRY(chunk_x(conv, plan, which, &x, scratch, &lap));
+        TRY(call_run(&plan->conv[which],
+                     (const void *[]){x, scratch + plan->weights_at, scratch + plan->bias_at, dy, scratch}));
+        clock_lap(conv->backend, CLOCK_CONV, &lap);
+        TRY(collect(conv, args, scratch, args->accumulate || n > 0));
+        clock_lap(conv->backend, CLOCK_REORDER, &lap);
+    }
+    return ST_OK;
+}
+
+static enum status backward_input(struct conv *conv, const struct kernel_args *args)
+{
+    const struct conv_plan *plan = &conv->pass[CONV_INPUT];
+    const float *w = args->parameters[0];
+    char *scratch = args->scratch;
+    uint64_t lap = clock_now_ns();
+    TRY(wanted_weights(conv, plan, &w, scratch, &lap));
+    for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
+        const int which = n + plan->chunk > conv->x.batch;
+        const float *dx = chunk_at(args->dx[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
+        TRY(call_run(&plan->conv[which], (const void *[]){dx, w, NULL, dy, scratch}));
+        clock_lap(conv->backend, CLOCK_CONV, &lap);
+    }
+    return ST_OK;
+}
+
+static enum status conv_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    if (parts & PART_PARAMS) TRY(backward_params(state, args));
+    if (parts & PART_INPUT && args->dx[0] != NULL) TRY(backward_input(state, args));
+    return ST_OK;
+}
+
+static void conv_release(void *state)
+{
+    struct conv *conv = state;
+    if (conv == NULL) return;
+    for (int p = 0; p < CONV_PASSES; p++) conv_plan_release(&conv->pass[p]);
+    free(conv);
+}
+
+static void describe(struct conv *conv, const struct footprint *f)
+{
+    const struct conv_plan *p = conv->pass;
+    (void)f;
+    int length = snprintf(conv->implementation, sizeof conv->implementation, "%s", "");
+    for (int i = 0; i < CONV_PASSES && length < (int)sizeof conv->implementation; i++) {
+        if (p[i].conv[0].desc == NULL) continue;
+        length += snprintf(conv->implementation + length, sizeof conv->implementation - (size_t)length,
+                           "%s%s %s chunk %lld", i ? " | " : "", call_implementation(&p[i].conv[0]),
+                           p[i].winograd ? "winograd" : "direct", (long long)p[i].chunk);
+    }
+}
+
+static enum status conv_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                struct footprint *footprint, void **state)
+{
+    const struct settings *s = &node->settings;
+    const int passes = graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
+    const struct shape *weights = &graph->parameter[node->first_parameter].definition.shape;
+    struct conv *conv = calloc(1, sizeof *conv);
+    if (conv == NULL) return fail(ST_FAILED, "out of memory");
+    *state = conv;
+    conv->backend = backend;
+    conv->x = extent_of(graph, node->inputs[0]);
+    conv->y = extent_of(graph, node->output);
+    conv->outputs = s->channels;
+    conv->bias = s->bias;
+    conv->relu = s->activation == ACTIVATION_RELU;
+    conv->bits = conv->relu && node->relu_bits;
+    for (int p = 0; p < passes; p++) {
+        const struct conv_want want = {(enum conv_pass)p, &conv->x, &conv->y, weights, s, conv->relu};
+        enum status status = conv_plan_make(backend, &want, &conv->pass[p]);
+        if (status == ST_OK) continue;
+        conv_release(conv);
+        *state = NULL;
+        return status;
+    }
+    *footprint = (struct footprint){
+        .saved = conv->bits ? (size_t)conv->y.batch * sign_words(conv->y.elements) * sizeof(uint32_t) : 0,
+        .forward_scratch = conv->pass[CONV_FORWARD].scratch,
+        .backward_scratch = {conv->pass[CONV_PARAMS].scratch, conv->pass[CONV_INPUT].scratch},
+        .reads = {READS_X | (conv->bits   ? READS_SAVED
+                             : conv->relu ? READS_Y
+                                          : 0u),
+                  0},
+        .split = true,
+        .writes_dy = conv->relu,
+        .implementation = conv->implementation,
+    };
+    describe(conv, footprint);
+    return ST_OK;
+}
+
+const struct kernel cpu_conv = {true, conv_prepare, conv_forward, conv_backward, conv_release};

@@ -1,0 +1,161 @@
+/* Chooses algorithm and batch chunk of a convolution's pass: a rule of shapes, limit and instruction set, in which no
+ * timing takes part, so that two runs of one spec choose alike. */
+#include "cpu/conv.h"
+
+#include <stdlib.h>
+
+/* Arguments in the order x, w, b, y, scratch. */
+static const int arguments[CONV_PASSES][5] = {
+    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD},
+    {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD},
+    {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, 0, DNNL_ARG_DIFF_DST, DNNL_ARG_SCRATCHPAD},
+};
+enum { AT_X, AT_W, AT_B, AT_Y, AT_SCRATCH, ARGUMENTS };
+
+void conv_plan_release(struct conv_plan *plan)
+{
+    for (int i = 0; i < 2; i++) {
+        call_release(&plan->conv[i]);
+        call_release(&plan->image[i]);
+    }
+    call_release(&plan->weights);
+    call_release(&plan->weights_add);
+    *plan = (struct conv_plan){0};
+}
+
+/* Describes the call on samples samples, and the reorder of x where one is needed; weights as the chunk's call wants
+ * them, where there is one. False where the library has none. */
+static bool describe_samples(struct backend *backend, const struct conv_want *want, int64_t samples, int which,
+                             struct conv_plan *plan)
+{
+    dnnl_engine_t engine = cpu_of(backend)->engine;
+    const bool mixed = want->x->order != want->y->order;
+    struct conv_call conv = {.pass = want->pass,
+                             .winograd = plan->winograd,
+                             .bias = want->settings->bias && want->pass != CONV_INPUT,
+                             .relu = want->relu,
+                             .stride = want->settings->stride,
+                             .padding = want->settings->padding};
+    struct tensor x;
+    if (tensor_images(samples, &want->x->shape, want->x->order, &x) != ST_OK ||
+        tensor_images(samples, &want->x->shape, mixed ? ORDER_ANY : want->x->order, &conv.x) != ST_OK ||
+        tensor_images(samples, &want->y->shape, want->y->order, &conv.y) != ST_OK ||
+        tensor_weights(want->weights, ORDER_ANY, &conv.w) != ST_OK ||
+        tensor_vector(want->settings->channels, &conv.b) != ST_OK)
+        return false;
+    if (which > 0) conv.w = call_tensor(&plan->conv[0], arguments[want->pass][AT_W]);
+    if (!call_conv(engine, &conv, &plan->conv[which])) return false;
+    const struct tensor wanted = call_tensor(&plan->conv[which], arguments[want->pass][AT_X]);
+    return tensor_equal(&x, &wanted) || call_reorder(engine, &x, &wanted, false, &plan->image[which]);
+}
+
+/* The reorders between the master weights and what the primitive works with; PARAMS always collects from scratch. */
+static bool describe_weights(struct backend *backend, const struct conv_want *want, struct conv_plan *plan)
+{
+    dnnl_engine_t engine = cpu_of(backend)->engine;
+    const struct tensor wanted = call_tensor(&plan->conv[0], arguments[want->pass][AT_W]);
+    struct tensor master;
+    if (tensor_weights(want->weights, ORDER_LOGICAL, &master) != ST_OK) return false;
+    if (want->pass == CONV_PARAMS)
+        return call_reorder(engine, &wanted, &master, false, &plan->weights) &&
+               call_reorder(engine, &wanted, &master, true, &plan->weights_add);
+    return tensor_equal(&wanted, &master) || call_reorder(engine, &master, &wanted, false, &plan->weights);
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Bytes of a described call's argument; 0 where there is no call. */
+static size_t argument_bytes(const struct call *call, int argument)
+{
+    if (call->desc == NULL || argument == 0) return 0;
+    const struct tensor tensor = call_tensor(call, argument);
+    return round_up(tensor_bytes(&tensor));
+}
+
+/* Lays out scratch: the primitive's scratchpad, weights, x, bias; reorders run while no convolution does. */
+static void lay_out(const struct conv_want *want, struct conv_plan *plan)
+{
+    const int *argument = arguments[want->pass];
+    size_t pad = 0, image = 0;
+    for (int i = 0; i < 2; i++) {
+        if (plan->conv[i].desc != NULL) pad = larger(pad, call_scratch(&plan->conv[i]));
+        image = larger(image, argument_bytes(&plan->image[i], DNNL_ARG_TO));
+    }
+    plan->weights_at = round_up(pad);
+    const bool kept = plan->weights.desc != NULL;
+    plan->image_at = plan->weights_at + (kept ? argument_bytes(&plan->conv[0], argument[AT_W]) : 0);
+    plan->bias_at = plan->image_at + image;
+    plan->scratch = plan->bias_at;
+    if (want->pass == CONV_PARAMS && want->settings->bias)
+        plan->scratch += argument_bytes(&plan->conv[0], argument[AT_B]);
+}
+
+/* Fills plan for a chunk; false, and an empty plan, where the library cannot do it. */
+static bool describe(struct backend *backend, const struct conv_want *want, bool winograd, int64_t chunk,
+                     struct conv_plan *plan)
+{
+    *plan = (struct conv_plan){.winograd = winograd, .chunk = chunk, .rest = want->x->batch % chunk};
+    bool done = describe_samples(backend, want, chunk, 0, plan) &&
+                (plan->rest == 0 || describe_samples(backend, want, plan->rest, 1, plan)) &&
+                describe_weights(backend, want, plan);
+    if (done)
+        lay_out(want, plan);
+    else
+        conv_plan_release(plan);
+    return done;
+}
+
+/* The largest chunk that keeps the limit; false where there is none, and then plan holds the one that needs least, or
+ * nothing. */
+static bool search(struct backend *backend, const struct conv_want *want, bool winograd, struct conv_plan *plan)
+{
+    const int64_t batch = want->x->batch;
+    *plan = (struct conv_plan){0};
+    for (int64_t calls = 1, chunk = batch;; chunk = (batch + calls - 1) / calls) {
+        struct conv_plan next;
+        if (!describe(backend, want, winograd, chunk, &next)) return false;
+        if (plan->chunk == 0 || next.scratch < plan->scratch) {
+            conv_plan_release(plan);
+            *plan = next;
+        } else {
+            conv_plan_release(&next);
+        }
+        if (plan->scratch <= backend->options.scratch_limit) return true;
+        if (chunk == 1) return false;
+        while ((batch + calls - 1) / calls == chunk) calls++;
+    }
+}
+
+static bool winograd_wanted(const struct backend *backend, const struct conv_want *want)
+{
+    return backend->options.conv_algorithm != CONV_DIRECT && cpu_of(backend)->wide && want->settings->kernel == 3 &&
+           want->settings->stride == 1 && want->y->order == ORDER_BLOCKED && want->x->order == ORDER_BLOCKED;
+}
+
+/* Turns every described call of the plan into a primitive. */
+static enum status ready(const struct cpu *cpu, const struct conv_want *want, struct conv_plan *plan)
+{
+    static const int reorder[] = {DNNL_ARG_FROM, DNNL_ARG_TO, DNNL_ARG_SCRATCHPAD};
+    int argument[ARGUMENTS];
+    for (int i = 0; i < ARGUMENTS; i++) argument[i] = arguments[want->pass][i];
+    if (!want->settings->bias) argument[AT_B] = 0;
+    struct call *const reorders[] = {&plan->image[0], &plan->image[1], &plan->weights, &plan->weights_add};
+    for (int i = 0; i < 2; i++)
+        if (plan->conv[i].desc != NULL) TRY(call_ready(&plan->conv[i], cpu->engine, cpu->stream, ARGUMENTS, argument));
+    for (size_t i = 0; i < sizeof reorders / sizeof *reorders; i++)
+        if (reorders[i]->desc != NULL) TRY(call_ready(reorders[i], cpu->engine, cpu->stream, 2, reorder));
+    return ST_OK;
+}
+
+enum status conv_plan_make(struct backend *backend, const struct conv_want *want, struct conv_plan *plan)
+{
+    bool found = winograd_wanted(backend, want) && search(backend, want, true, plan);
+    if (!found) {
+        conv_plan_release(plan);
+        search(backend, want, false, plan);
+    }
+    if (plan->chunk == 0) return fail(ST_FAILED, "oneDNN has no such convolution");
+    enum status status = ready(cpu_of(backend), want, plan);
+    if (status != ST_OK) conv_plan_release(plan);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* What the kernels of the cpu backend share: the backend's own state, how values lie in memory, clocks. */
+#ifndef REMATCH_CPU_H
+#define REMATCH_CPU_H
+
+#include "backend.h"
+#include "dnnl.h"
+
+struct cpu {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    bool wide; /* 512-bit vectors */
+    char libraries[64];
+};
+
+extern const struct backend_kind backend_cpu;
+extern const struct kernel cpu_conv, cpu_linear, cpu_max_pool, cpu_avg_pool, cpu_global_avg_pool, cpu_flatten, cpu_relu,
+    cpu_dropout, cpu_add;
+
+enum { BLOCK = 16 }; /* channels in a block of ORDER_BLOCKED */
+
+static inline struct cpu *cpu_of(const struct backend *backend) { return backend->vendor; }
+
+/* A value of a whole batch: where its numbers are. */
+struct extent {
+    int64_t batch;
+    int64_t elements; /* of one sample, padding included */
+    struct shape shape;
+    enum order order;
+};
+
+static inline struct extent extent_of(const struct graph *graph, int value)
+{
+    const struct value *v = &graph->value[value];
+    int64_t elements = (int64_t)(v->bytes / sizeof(float)) / graph->batch;
+    return (struct extent){graph->batch, elements, v->shape, (enum order)v->layout};
+}
+
+/* Adds the time since *since to a class and sets *since to now. */
+static inline void clock_lap(struct backend *backend, enum clock_class class, uint64_t *since)
+{
+    uint64_t now = clock_now_ns();
+    backend->clock_ns[class] += now - *since;
+    *since = now;
+}
+
+#endif

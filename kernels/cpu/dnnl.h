@@ -1,0 +1,101 @@
+/* oneDNN behind the few words the kernels here need: tensors, calls, and how a convolution, a pooling and a reorder
+ * are described. Only dnnl.c speaks the library's 2.x dialect.
+ *
+ * Contract: everything a call needs is made by describe and ready; run binds pointers and executes. Scratchpads are
+ * always the caller's. */
+#ifndef REMATCH_CPU_DNNL_H
+#define REMATCH_CPU_DNNL_H
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "graph.h"
+
+enum { CALL_ARGUMENTS_MAX = 6 };
+
+/* How an image lies in memory: the batch is outermost in each. */
+enum order {
+    ORDER_LOGICAL, /* N H W C, the order of everything outside kernels */
+    ORDER_BLOCKED, /* N C/16 H W 16, channels padded with zeros */
+    ORDER_PLANAR,  /* N C H W */
+    ORDER_ANY,     /* as the primitive likes it */
+};
+
+/* Shape and physical order of one argument. */
+struct tensor {
+    dnnl_memory_desc_t desc;
+};
+
+/* A batch of images of shape {H, W, C}, or of vectors {C} as 1x1 images. */
+enum status tensor_images(int64_t batch, const struct shape *shape, enum order order, struct tensor *tensor);
+/* Weights of shape {O, I, H, W}, ORDER_LOGICAL: in that order; and a vector of n. */
+enum status tensor_weights(const struct shape *shape, enum order order, struct tensor *tensor);
+enum status tensor_vector(int64_t n, struct tensor *tensor);
+size_t tensor_bytes(const struct tensor *tensor);
+bool tensor_equal(const struct tensor *a, const struct tensor *b);
+
+/* One primitive with its arguments. All zero: none. */
+struct call {
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    dnnl_stream_t stream;
+    int arguments;
+    dnnl_exec_arg_t argument[CALL_ARGUMENTS_MAX];
+};
+
+/* The engine and the stream that calls run on. */
+enum status dnnl_open(dnnl_engine_t *engine, dnnl_stream_t *stream);
+void dnnl_close(dnnl_engine_t engine, dnnl_stream_t stream);
+/* "avx512_core", and whether it has 512-bit vectors; "oneDNN 2.6.3 (omp)" into text (at least 64 bytes). */
+const char *dnnl_isa(bool *wide);
+void dnnl_library(char *text, size_t room);
+
+enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
+
+/* A convolution; in the backward passes x, w, b and y stand for whichever of them or of their gradients is meant. */
+struct conv_call {
+    enum conv_pass pass;
+    bool winograd, bias, relu;
+    int64_t stride, padding;
+    struct tensor x, w, b, y;
+};
+
+/* A pooling; describing the backward needs the described forward. */
+struct pool_call {
+    bool max, save;                  /* save: writes the places of the largest as a workspace */
+    int64_t kernel, stride, padding; /* padding is left out of averages */
+    struct tensor x, y;
+};
+
+/* Describe returns false where the library has no such implementation. */
+bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *call);
+bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, struct call *call);
+bool call_unpool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call);
+/* add: to += from, else to = from. */
+bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add,
+                  struct call *call);
+
+/* What the described call wants as argument (DNNL_ARG_...), its scratchpad in bytes, and the implementation's name,
+ * which lives as long as the call. */
+struct tensor call_tensor(const struct call *call, int argument);
+size_t call_scratch(const struct call *call);
+const char *call_implementation(const struct call *call);
+
+/* Makes the primitive and a memory for each argument but 0, which is left out. */
+enum status call_ready(struct call *call, dnnl_engine_t engine, dnnl_stream_t stream, int arguments,
+                       const int *argument);
+/* Executes on pointers in the order given to call_ready; those of arguments left out are not looked at. */
+enum status call_run(const struct call *call, const void *const *pointer);
+/* Frees everything and makes the call none. */
+void call_release(struct call *call);
+
+/* A row-major matrix of a product: transposed, it is read as the transpose of what is stored. */
+struct matrix {
+    const float *data;
+    int64_t stride; /* of stored rows */
+    bool transposed;
+};
+
+/* c (m x n, rows n apart) = a b, or += where add; a is m x k, b is k x n. */
+enum status multiply(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, bool add, float *c);
+
+#endif

@@ -1,0 +1,97 @@
+/* Inverted dropout: y = x / (1 - rate) where an element survives, else 0. Nothing is saved: the backward draws again.
+ *
+ * Contract: what is drawn for an element depends on its place in logical order alone, so masks are equal in every
+ * layout and for any number of threads; padded channels become zero. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "cpu/loops.h"
+
+enum { PIECE = 4096 }; /* elements drawn at a time; whole blocks */
+
+struct dropout {
+    struct backend *backend;
+    struct extent x;
+    double rate;
+    int64_t elements; /* of a sample, padding left out */
+};
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    struct dropout *dropout = calloc(1, sizeof *dropout);
+    if (dropout == NULL) return fail(ST_FAILED, "out of memory");
+    *dropout = (struct dropout){backend, extent_of(graph, node->inputs[0]), node->settings.rate, 0};
+    dropout->elements = shape_elements(&dropout->x.shape);
+    *footprint = (struct footprint){.y_over_x = true, .dx_over_dy = true, .implementation = "loops"};
+    *state = dropout;
+    return ST_OK;
+}
+
+static void drop_row(const uint8_t *keep, float scale, const float *from, float *to, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) to[i] = keep[i] ? from[i] * scale : 0.0f;
+}
+
+static void drop_logical(const struct dropout *d, const struct draw *draw, const float *from, float *to)
+{
+    const float scale = (float)(1 / (1 - d->rate));
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t n = 0; n < d->x.batch; n++)
+        for (int64_t first = 0; first < d->elements; first += PIECE) {
+            uint8_t keep[PIECE];
+            const int64_t count = d->elements - first < PIECE ? d->elements - first : PIECE;
+            const int64_t at = n * d->elements + first;
+            rng_keep(draw, d->rate, d->elements, n, first, count, keep);
+            drop_row(keep, scale, from + at, to + at, count);
+        }
+}
+
+/* Pixel by pixel, since a pixel's channels follow each other in logical order; its blocks lie pixels * BLOCK apart. */
+static void drop_blocked(const struct dropout *d, const struct draw *draw, const float *from, float *to)
+{
+    const float scale = (float)(1 / (1 - d->rate));
+    const int64_t channels = d->x.shape.dim[2], pixels = d->x.shape.dim[0] * d->x.shape.dim[1];
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t n = 0; n < d->x.batch; n++)
+        for (int64_t p = 0; p < pixels; p++)
+            for (int64_t c = 0; c < channels; c += PIECE) {
+                uint8_t keep[PIECE + BLOCK];
+                const int64_t count = channels - c < PIECE ? channels - c : PIECE;
+                rng_keep(draw, d->rate, d->elements, n, p * channels + c, count, keep);
+                memset(keep + count, 0, BLOCK);
+                for (int64_t j = 0; j < count; j += BLOCK) {
+                    const int64_t at = n * d->x.elements + ((c + j) * pixels + p * BLOCK);
+                    drop_row(keep + j, scale, from + at, to + at, BLOCK);
+                }
+            }
+}
+
+static void drop(struct dropout *d, const struct draw *draw, const float *from, float *to)
+{
+    uint64_t lap = clock_now_ns();
+    if (d->x.order == ORDER_BLOCKED)
+        drop_blocked(d, draw, from, to);
+    else
+        drop_logical(d, draw, from, to);
+    clock_lap(d->backend, CLOCK_OTHER, &lap);
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    struct dropout *d = state;
+    if (!args->evaluate)
+        drop(d, &args->draw, args->x[0], args->y);
+    else if (args->y != args->x[0])
+        copy_bytes(args->y, args->x[0], (size_t)(d->x.batch * d->x.elements) * sizeof(float));
+    return ST_OK;
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    if (parts & PART_INPUT && args->dx[0] != NULL) drop(state, &args->draw, args->dy, args->dx[0]);
+    return ST_OK;
+}
+
+const struct kernel cpu_dropout = {true, prepare, forward, backward, free};

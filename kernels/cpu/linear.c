@@ -1,0 +1,118 @@
+/* y = activation(x W^T + b) for vectors, by oneDNN's sgemm on the master weights as they are: no copy, no scratch.
+ *
+ * Contract: sums over the batch, and the bias gradient's, are in a fixed order for a fixed number of threads. PARAMS
+ * applies the activation's derivative in place on dy; INPUT reads what it wrote. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cpu/cpu.h"
+#include "cpu/loops.h"
+
+struct linear {
+    struct backend *backend;
+    int64_t batch, inputs, units;
+    int activation;
+    bool bits, bias;
+};
+
+static enum status linear_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                  struct footprint *footprint, void **state)
+{
+    struct linear *linear = calloc(1, sizeof *linear);
+    if (linear == NULL) return fail(ST_FAILED, "out of memory");
+    *linear = (struct linear){
+        .backend = backend,
+        .batch = graph->batch,
+        .inputs = shape_elements(&graph->value[node->inputs[0]].shape),
+        .units = node->settings.units,
+        .activation = node->settings.activation,
+        .bias = node->settings.bias,
+        .bits = node->settings.activation == ACTIVATION_RELU && node->relu_bits,
+    };
+    const unsigned y = linear->activation == ACTIVATION_NONE ? 0 : linear->bits ? READS_SAVED : READS_Y;
+    *footprint = (struct footprint){
+        .saved = linear->bits ? (size_t)linear->batch * sign_words(linear->units) * sizeof(uint32_t) : 0,
+        .reads = {READS_X | y, 0},
+        .split = true,
+        .writes_dy = linear->activation != ACTIVATION_NONE,
+        .implementation = "sgemm",
+    };
+    *state = linear;
+    return ST_OK;
+}
+
+/* Bias and activation in place. */
+static void finish(const struct linear *linear, const float *bias, float *y)
+{
+#pragma omp parallel for schedule(static)
+    for (int64_t n = 0; n < linear->batch; n++) {
+        float *row = y + n * linear->units;
+        for (int64_t i = 0; linear->bias && i < linear->units; i++) row[i] += bias[i];
+        if (linear->activation == ACTIVATION_RELU)
+            for (int64_t i = 0; i < linear->units; i++) row[i] = row[i] <= 0.0f ? 0.0f : row[i];
+        if (linear->activation == ACTIVATION_TANH)
+            for (int64_t i = 0; i < linear->units; i++) row[i] = tanhf(row[i]);
+    }
+}
+
+static enum status linear_forward(void *state, const struct kernel_args *args)
+{
+    struct linear *linear = state;
+    const struct matrix x = {args->x[0], linear->inputs, false}, w = {args->parameters[0], linear->inputs, true};
+    uint64_t lap = clock_now_ns();
+    TRY(multiply(linear->batch, linear->units, linear->inputs, x, w, false, args->y));
+    clock_lap(linear->backend, CLOCK_LINEAR, &lap);
+    finish(linear, args->parameters[1], args->y);
+    if (linear->bits && args->save) sign_pack(args->y, linear->batch, linear->units, args->saved);
+    clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
+    return ST_OK;
+}
+
+/* dy *= the activation's derivative. */
+static void derive(const struct linear *linear, const struct kernel_args *args)
+{
+    const int64_t count = linear->batch * linear->units;
+    const float *y = args->y;
+    float *dy = args->dy;
+    if (linear->bits) {
+        sign_mask(dy, dy, args->saved, linear->batch, linear->units);
+    } else if (linear->activation == ACTIVATION_RELU) {
+        relu_mask(dy, dy, y, count);
+    } else if (linear->activation == ACTIVATION_TANH) {
+#pragma omp parallel for simd schedule(static)
+        for (int64_t i = 0; i < count; i++) dy[i] *= 1.0f - y[i] * y[i];
+    }
+}
+
+/* db (+)= the sum of dy over the batch, in ascending sample order. */
+static void bias_gradient(const struct linear *linear, const float *dy, bool add, float *db)
+{
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < linear->units; i++) {
+        float sum = 0.0f;
+        for (int64_t n = 0; n < linear->batch; n++) sum += dy[n * linear->units + i];
+        db[i] = add ? db[i] + sum : sum;
+    }
+}
+
+static enum status linear_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    struct linear *linear = state;
+    const int64_t batch = linear->batch, inputs = linear->inputs, units = linear->units;
+    uint64_t lap = clock_now_ns();
+    if (parts & PART_PARAMS) {
+        derive(linear, args);
+        clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
+        const struct matrix dy = {args->dy, units, true}, x = {args->x[0], inputs, false};
+        TRY(multiply(units, inputs, batch, dy, x, args->accumulate, args->gradients[0]));
+        if (linear->bias) bias_gradient(linear, args->dy, args->accumulate, args->gradients[1]);
+    }
+    if (parts & PART_INPUT && args->dx[0] != NULL) {
+        const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
+        TRY(multiply(batch, inputs, units, dy, w, false, args->dx[0]));
+    }
+    clock_lap(linear->backend, CLOCK_LINEAR, &lap);
+    return ST_OK;
+}
+
+const struct kernel cpu_linear = {true, linear_prepare, linear_forward, linear_backward, free};

@@ -1,0 +1,110 @@
+/* Element loops. Work is cut into pieces of fixed size that threads take in order; a piece fits the second-level
+ * cache. */
+#include "loops.h"
+
+#include <string.h>
+
+enum {
+    PIECE = 32 * 1024, /* floats a thread takes at a time */
+    LANES = 16,        /* bit words filled side by side: bit k of word j is element 16 k + j of its group */
+    GROUP = 32 * LANES,
+    PAGE = 4096,
+};
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static inline int64_t pieces_of(int64_t count) { return (count + PIECE - 1) / PIECE; }
+
+size_t sign_words(int64_t elements) { return (size_t)((elements + GROUP - 1) / GROUP) * LANES; }
+
+/* The bits of count <= GROUP elements. */
+static inline void pack_group(const float *y, int64_t count, uint32_t *restrict bits)
+{
+    uint32_t word[LANES] = {0};
+    int64_t rows = count / LANES;
+    for (int64_t k = 0; k < rows; k++)
+        for (int j = 0; j < LANES; j++) word[j] |= y[k * LANES + j] > 0.0f ? UINT32_C(1) << k : 0;
+    for (int64_t i = rows * LANES; i < count; i++) word[i % LANES] |= (y[i] > 0.0f ? UINT32_C(1) : 0) << rows;
+    memcpy(bits, word, sizeof word);
+}
+
+static inline void mask_group(float *dx, const float *dy, int64_t count, const uint32_t *restrict bits)
+{
+    int64_t rows = count / LANES;
+    for (int64_t k = 0; k < rows; k++)
+        for (int j = 0; j < LANES; j++) dx[k * LANES + j] = bits[j] & (UINT32_C(1) << k) ? dy[k * LANES + j] : 0.0f;
+    for (int64_t i = rows * LANES; i < count; i++) dx[i] = bits[i % LANES] >> rows & 1 ? dy[i] : 0.0f;
+}
+
+void sign_pack(const float *y, int64_t samples, int64_t elements, uint32_t *bits)
+{
+    const int64_t words = (int64_t)sign_words(elements), pieces = pieces_of(elements);
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t n = 0; n < samples; n++)
+        for (int64_t p = 0; p < pieces; p++)
+            for (int64_t i = p * PIECE; i < least((p + 1) * PIECE, elements); i += GROUP)
+                pack_group(y + n * elements + i, least(GROUP, elements - i), bits + n * words + i / GROUP * LANES);
+}
+
+void sign_mask(float *dx, const float *dy, const uint32_t *bits, int64_t samples, int64_t elements)
+{
+    const int64_t words = (int64_t)sign_words(elements), pieces = pieces_of(elements);
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t n = 0; n < samples; n++)
+        for (int64_t p = 0; p < pieces; p++)
+            for (int64_t i = p * PIECE; i < least((p + 1) * PIECE, elements); i += GROUP)
+                mask_group(dx + n * elements + i, dy + n * elements + i, least(GROUP, elements - i),
+                           bits + n * words + i / GROUP * LANES);
+}
+
+void relu_mask(float *dx, const float *dy, const float *y, int64_t count)
+{
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < count; i++) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+}
+
+void relu_apply(float *out, const float *x, int64_t count)
+{
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < count; i++) out[i] = x[i] <= 0.0f ? 0.0f : x[i];
+}
+
+void sum_into(float *out, const float *a, const float *b, int64_t count)
+{
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < count; i++) out[i] = a[i] + b[i];
+}
+
+bool all_finite(const float *x, int64_t count)
+{
+    uint32_t bad = 0;
+#pragma omp parallel for schedule(static) reduction(| : bad)
+    for (int64_t p = 0; p < pieces_of(count); p++)
+        for (int64_t i = p * PIECE; i < least((p + 1) * PIECE, count); i++) {
+            uint32_t bits;
+            memcpy(&bits, x + i, sizeof bits);
+            bad |= (bits & UINT32_C(0x7f800000)) == UINT32_C(0x7f800000) ? 1 : 0;
+        }
+    return bad == 0;
+}
+
+void copy_bytes(void *to, const void *from, size_t bytes)
+{
+    const int64_t piece = PIECE * sizeof(float), count = (int64_t)bytes;
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < count; i += piece)
+        memcpy((char *)to + i, (const char *)from + i, (size_t)least(piece, count - i));
+}
+
+void fill_words(uint32_t *to, uint32_t pattern, size_t words)
+{
+#pragma omp parallel for simd schedule(static)
+    for (size_t i = 0; i < words; i++) to[i] = pattern;
+}
+
+void touch_pages(void *block, size_t bytes)
+{
+    volatile char *page = block;
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < bytes; i += PAGE) page[i] = 0;
+}

@@ -1,0 +1,34 @@
+/* A run without training: a small network really planned, with step figures that are a pure function of the step. */
+#ifndef REMATCH_TEST_RUNS_H
+#define REMATCH_TEST_RUNS_H
+
+#include "record.h"
+
+struct fake {
+    struct spec spec;
+    struct dataset dataset;
+    struct job job;
+    struct digest *gradient, *parameter, *state; /* what fake_step() fills and its record points to */
+    size_t *live;
+    char results[256];
+};
+
+/* The first of nets[] under segments: 2, on `ref`; results go to the folder. */
+void fake_open(struct fake *fake, const char *results);
+void fake_close(struct fake *fake);
+
+/* Step number step: loss 2 / (step + 1), digests that depend on step and tensor, live bytes as planned. */
+struct step_record fake_step(struct fake *fake, uint32_t step);
+
+/* A whole file of steps steps; change, where given, alters a step before it is written. path: of the result. */
+void fake_write(struct fake *fake, const char *variant, uint32_t steps,
+                void (*change)(struct fake *, struct step_record *), char path[1024]);
+
+/* A new empty folder; and away with it. */
+void folder_make(char folder[256]);
+void folder_remove(const char *folder);
+
+/* How many files below folder end in tail. */
+int folder_count(const char *folder, const char *tail);
+
+#endif

@@ -1,0 +1,116 @@
+#include "single.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *memory(size_t bytes)
+{
+    void *p = NULL;
+    cr_assert(!bytes || posix_memalign(&p, ALIGNMENT, bytes) == 0);
+    return p;
+}
+
+void single_open(struct single *single, const char *backend, const char *layer, const struct settings *settings,
+                 const struct shape *input, int64_t batch, bool relu_bits)
+{
+    memset(single, 0, sizeof *single);
+    int output, inputs[NODE_INPUTS_MAX] = {0};
+    const struct layer *definition = layer_find(layer);
+    cr_assert(definition, "no layer %s", layer);
+    cr_assert(backend_open(backend, &(struct backend_options){0}, &single->backend) == ST_OK, "%s", status_message());
+    cr_assert(graph_create(input, batch, &single->graph) == ST_OK, "%s", status_message());
+    cr_assert(graph_add(single->graph, definition, settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    single->graph->node[0].relu_bits = relu_bits;
+    cr_assert(network_prepare(single->graph, single->backend, &single->network) == ST_OK, "%s", status_message());
+    single->node = &single->graph->node[0];
+    single->kernel = single->network->binding[0].kernel;
+    single->state = single->network->binding[0].state;
+    single->footprint = single->network->binding[0].footprint;
+    single->batch = batch;
+    single->x_bytes = single->graph->value[0].bytes;
+    single->y_bytes = single->graph->value[1].bytes;
+    for (int i = 0; i < definition->inputs; i++) {
+        single->x[i] = memory(single->x_bytes);
+        single->dx[i] = memory(single->x_bytes);
+    }
+    single->y = memory(single->y_bytes);
+    single->dy = memory(single->y_bytes);
+    single->saved = memory(single->footprint.saved);
+    size_t scratch = single->footprint.forward_scratch;
+    for (int i = 0; i < 2; i++)
+        if (scratch < single->footprint.backward_scratch[i]) scratch = single->footprint.backward_scratch[i];
+    single->scratch = memory(scratch);
+    single->parameters = single->node->parameters;
+    for (int i = 0; i < single->parameters; i++) {
+        single->parameter_bytes[i] = (size_t)single->graph->parameter[i].elements * sizeof(float);
+        single->parameter[i] = memory(single->parameter_bytes[i]);
+        single->gradient[i] = memory(single->parameter_bytes[i]);
+    }
+    single->labels = memory((size_t)batch * sizeof *single->labels);
+    single->draw = (struct draw){.mode = RNG_COUNTER, .seed = 7, .node = 3, .step = 5};
+    single_fill(single, 0);
+}
+
+void single_close(struct single *single)
+{
+    for (int i = 0; i < NODE_INPUTS_MAX; i++) free(single->x[i]), free(single->dx[i]);
+    for (int i = 0; i < NODE_PARAMETERS_MAX; i++) free(single->parameter[i]), free(single->gradient[i]);
+    free(single->y), free(single->dy), free(single->saved), free(single->scratch), free(single->labels);
+    network_destroy(single->network);
+    graph_destroy(single->graph);
+    backend_close(single->backend);
+}
+
+void single_random(float *x, size_t bytes, uint32_t seed, uint32_t which)
+{
+    for (size_t i = 0; i < bytes / sizeof *x; i++) {
+        struct philox words = rng_words(99, RNG_DATA, (uint32_t)(i / 4), seed, which, 0);
+        x[i] = 2 * rng_uniform(words.word[i % 4]) - 1;
+    }
+}
+
+void single_fill(struct single *single, uint32_t seed)
+{
+    for (int i = 0; i < single->node->layer->inputs; i++)
+        single_random(single->x[i], single->x_bytes, seed, (uint32_t)i);
+    for (int i = 0; i < single->parameters; i++)
+        single_random(single->parameter[i], single->parameter_bytes[i], seed, 2 + (uint32_t)i);
+    uint32_t classes = (uint32_t)shape_elements(&single->graph->value[0].shape);
+    for (uint32_t n = 0; n < single->batch; n++)
+        single->labels[n] = (int32_t)(rng_words(99, RNG_DATA, n, seed, 4, 0).word[0] % classes);
+}
+
+struct kernel_args single_args(const struct single *single)
+{
+    struct kernel_args args = {.y = single->y,
+                               .dy = single->dy,
+                               .saved = single->saved,
+                               .scratch = single->scratch,
+                               .labels = single->labels,
+                               .draw = single->draw,
+                               .save = true};
+    for (int i = 0; i < NODE_INPUTS_MAX; i++) args.x[i] = single->x[i], args.dx[i] = single->dx[i];
+    for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
+        args.parameters[i] = single->parameter[i];
+        args.gradients[i] = single->gradient[i];
+    }
+    return args;
+}
+
+void single_forward(struct single *single)
+{
+    struct kernel_args args = single_args(single);
+    cr_assert(single->kernel->forward(single->state, &args) == ST_OK, "%s", status_message());
+}
+
+void single_backward(struct single *single)
+{
+    struct kernel_args args = single_args(single);
+    if (single->footprint.passes_gradient) {
+        for (int i = 0; i < single->node->layer->inputs; i++) memcpy(single->dx[i], single->dy, single->x_bytes);
+        return;
+    }
+    unsigned parts = PART_INPUT | (single->parameters ? PART_PARAMS : 0);
+    cr_assert(single->kernel->backward(single->state, &args, parts) == ST_OK, "%s", status_message());
+}

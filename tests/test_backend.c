@@ -1,0 +1,82 @@
+/* What every backend must do besides layers, for each row of the table that can be opened here. */
+#include "backend.h"
+#include "bits.h"
+
+#include <criterion/criterion.h>
+#include <malloc.h>
+#include <math.h>
+#include <string.h>
+
+enum { COUNT = 1000 };
+
+static void check_memory(struct backend *b)
+{
+    const struct backend_kind *kind = b->kind;
+    void *block, *other;
+    float host[COUNT], back[COUNT];
+    cr_assert(kind->reserve(b, sizeof host, &block) == ST_OK && kind->reserve(b, sizeof host, &other) == ST_OK);
+    cr_assert((uintptr_t)block % ALIGNMENT == 0);
+    kind->download(b, back, block, sizeof back);
+    for (int i = 0; i < COUNT; i++) cr_assert(back[i] == 0);
+    for (int i = 0; i < COUNT; i++) host[i] = (float)i - 500;
+    kind->upload(b, block, host, sizeof host);
+    kind->copy(b, other, block, sizeof host);
+    kind->download(b, back, other, sizeof back);
+    cr_assert(same_bits(host, back, sizeof host));
+    cr_assert(digest_equal(kind->digest(b, block, sizeof host), digest_tensor(host, sizeof host, 1)));
+
+    kind->add(b, other, other, block, COUNT); /* onto one of its arguments */
+    kind->download(b, back, other, sizeof back);
+    for (int i = 0; i < COUNT; i++) cr_assert(back[i] == 2 * host[i]);
+    kind->fill(b, other, 0x3f800000, sizeof host);
+    kind->download(b, back, other, sizeof back);
+    for (int i = 0; i < COUNT; i++) cr_assert(back[i] == 1);
+
+    static const float not_finite[] = {NAN, INFINITY, -INFINITY};
+    cr_assert(kind->finite(b, block, COUNT));
+    for (int i = 0; i < 3; i++) {
+        host[COUNT - 1 - i] = not_finite[i];
+        kind->upload(b, block, host, sizeof host);
+        cr_assert(!kind->finite(b, block, COUNT) && kind->finite(b, block, (size_t)(COUNT - 1 - i)));
+        host[COUNT - 1 - i] = 0;
+    }
+    kind->unreserve(b, block, sizeof host), kind->unreserve(b, other, sizeof host);
+}
+
+Test(backend, memory_of_every_backend)
+{
+    mallopt(M_PERTURB, 0x5a); /* nothing is zero by chance */
+    for (const struct backend_kind *const *kind = backend_table; *kind; kind++) {
+        struct backend *backend;
+        enum status status = backend_open((*kind)->name, &(struct backend_options){0}, &backend);
+        if (status == ST_MISSING) continue; /* no device */
+        cr_assert(status == ST_OK && backend->options.threads >= 1 && backend->isa && backend->libraries);
+        check_memory(backend);
+        backend_close(backend);
+    }
+    backend_close(NULL);
+}
+
+Test(backend, names_that_are_not_there)
+{
+    struct backend *backend;
+    cr_assert(backend_open("abacus", &(struct backend_options){0}, &backend) == ST_SPEC && !backend);
+    cr_assert(strstr(status_message(), "abacus") && strstr(status_message(), "ref"), "%s", status_message());
+}
+
+Test(backend, more_memory_than_there_is)
+{
+    struct backend *backend;
+    void *block;
+    cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
+    cr_assert(backend->kind->reserve(backend, SIZE_MAX - 5, &block) == ST_FAILED && !block);
+    cr_assert(strstr(status_message(), "memory"));
+    backend_close(backend);
+}
+
+Test(backend, the_clock_goes_forward)
+{
+    uint64_t then = clock_now_ns();
+    cr_assert(clock_now_ns() >= then);
+    for (int c = 0; c < CLOCK_CLASSES; c++) cr_assert(clock_names[c]);
+}

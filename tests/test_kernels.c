@@ -1,0 +1,358 @@
+/* Kernels of the cpu backend against the reference kernels, in every layout, algorithm and chunk; and what the
+ * executor relies on: equal bits from equal arguments, in place as apart, saving or not, in one part or two. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend.h"
+#include "subject.h"
+
+enum { LAST = LAYOUT_CHANNELS_LAST, BLOCKED = LAYOUT_BLOCKED, RELU = ACTIVATION_RELU, TANH = ACTIVATION_TANH };
+#define KIB(n) ((uint64_t)(n) << 10)
+#define IMAGE(h, w, c)                                                                                                 \
+    {                                                                                                                  \
+        3, { h, w, c }                                                                                                 \
+    }
+#define CONV(c, k, s, p, a)                                                                                            \
+    {                                                                                                                  \
+        .channels = c, .kernel = k, .stride = s, .padding = p, .activation = a, .bias = true                           \
+    }
+#define WINDOW(k, s, p)                                                                                                \
+    {                                                                                                                  \
+        .kernel = k, .stride = s, .padding = p                                                                         \
+    }
+
+static const struct subject_case cases[] = {
+    /* convolutions: layer, x, settings, batch, bits, first, layout, algorithm, limit */
+    {"conv", IMAGE(9, 7, 5), CONV(6, 3, 1, 1, RELU), 3, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(9, 7, 5), CONV(6, 3, 1, 1, RELU), 3, true, false, BLOCKED, 0, KIB(65536)},
+    {"conv", IMAGE(12, 13, 20), CONV(10, 5, 1, 2, RELU), 2, true, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(12, 13, 10), CONV(40, 5, 1, 2, RELU), 2, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(11, 8, 16), CONV(32, 3, 2, 1, RELU), 4, true, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(11, 8, 16), CONV(32, 3, 2, 0, 0), 4, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(6, 6, 32), CONV(16, 1, 1, 0, RELU), 1, true, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(6, 6, 32), CONV(18, 1, 2, 0, RELU), 5, true, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(16, 15, 16), CONV(32, 3, 1, 1, RELU), 5, true, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(20, 16, 64), CONV(64, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(56, 56, 32), CONV(64, 3, 1, 1, RELU), 5, true, false, BLOCKED, CONV_WINOGRAD, KIB(10240)},
+    {"conv", IMAGE(56, 56, 32), CONV(64, 3, 1, 1, 0), 5, false, false, BLOCKED, CONV_DIRECT, KIB(1)},
+    {"conv", IMAGE(10, 10, 64), CONV(48, 3, 1, 1, RELU), 3, false, false, BLOCKED, 0, 0},
+    {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 1, RELU), 5, true, true, BLOCKED, 0, KIB(8)},
+    {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 1, RELU), 5, true, true, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(16, 16, 1), CONV(10, 5, 1, 2, RELU), 3, false, true, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(12, 12, 1), CONV(16, 5, 1, 2, RELU), 2, false, true, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(8, 8, 24), CONV(32, 3, 1, 1, RELU), 2, false, true, BLOCKED, 0, KIB(4096)},
+    {"conv",
+     IMAGE(8, 8, 16),
+     {.channels = 16, .kernel = 3, .stride = 1, .padding = 1},
+     3,
+     false,
+     false,
+     BLOCKED,
+     0,
+     KIB(65536)},
+    {"conv", IMAGE(4, 4, 3), CONV(7, 4, 1, 0, 0), 1, false, true, LAST, 0, KIB(4096)},
+    /* vectors */
+    {"linear", {1, {33}}, {.units = 17, .activation = RELU, .bias = true}, 5, true, false, 0, 0, 0},
+    {"linear", {1, {33}}, {.units = 600, .activation = RELU, .bias = true}, 5, false, false, 0, 0, 0},
+    {"linear", {1, {257}}, {.units = 10, .activation = TANH, .bias = true}, 1, false, false, 0, 0, 0},
+    {"linear", {1, {64}}, {.units = 32}, 64, false, true, 0, 0, 0},
+    {"relu", {1, {515}}, {0}, 3, true, false, 0, 0, 0},
+    {"dropout", {1, {4500}}, {.rate = 0.5}, 3, false, false, 0, 0, 0},
+    /* pools */
+    {"max_pool", IMAGE(8, 10, 16), WINDOW(2, 0, 0), 3, false, false, BLOCKED, 0, 0},
+    {"max_pool", IMAGE(9, 7, 20), WINDOW(2, 2, 0), 3, false, false, LAST, 0, 0},
+    {"max_pool", IMAGE(9, 7, 20), WINDOW(3, 2, 1), 2, false, false, BLOCKED, 0, 0},
+    {"max_pool", IMAGE(9, 7, 5), WINDOW(3, 1, 1), 2, false, false, LAST, 0, 0},
+    {"max_pool", IMAGE(9, 7, 5), WINDOW(1, 1, 0), 2, false, false, LAST, 0, 0},
+    {"max_pool", IMAGE(9, 7, 5), WINDOW(1, 2, 0), 2, false, false, LAST, 0, 0},
+    {"max_pool", IMAGE(20, 20, 3), WINDOW(17, 1, 0), 1, false, false, LAST, 0, 0},
+    {"max_pool", IMAGE(9, 7, 3), WINDOW(2, 2, 0), 2, false, true, LAST, 0, 0},
+    {"avg_pool", IMAGE(8, 10, 16), WINDOW(2, 0, 0), 3, false, false, BLOCKED, 0, 0},
+    {"avg_pool", IMAGE(9, 7, 20), WINDOW(3, 2, 1), 2, false, false, BLOCKED, 0, 0},
+    {"avg_pool", IMAGE(9, 7, 5), WINDOW(3, 2, 1), 2, false, false, LAST, 0, 0},
+    {"avg_pool", IMAGE(9, 7, 5), WINDOW(1, 1, 0), 2, false, false, LAST, 0, 0},
+    {"global_avg_pool", IMAGE(7, 6, 33), {0}, 3, false, false, LAST, 0, 0},
+    {"global_avg_pool", IMAGE(7, 6, 33), {0}, 3, false, false, BLOCKED, 0, 0},
+    /* elements */
+    {"flatten", IMAGE(5, 4, 20), {0}, 3, false, false, BLOCKED, 0, 0},
+    {"flatten", IMAGE(5, 4, 20), {0}, 3, false, false, LAST, 0, 0},
+    {"flatten", IMAGE(5, 4, 3), {0}, 2, false, true, BLOCKED, 0, 0},
+    {"relu", IMAGE(9, 8, 20), {0}, 3, true, false, BLOCKED, 0, 0},
+    {"relu", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED, 0, 0},
+    {"relu", IMAGE(200, 180, 3), {0}, 2, true, false, LAST, 0, 0},
+    {"dropout", IMAGE(9, 8, 20), {.rate = 0.25}, 3, false, false, BLOCKED, 0, 0},
+    {"dropout", IMAGE(2, 3, 5003), {.rate = 0.25}, 2, false, false, BLOCKED, 0, 0},
+    {"dropout", IMAGE(9, 8, 20), {.rate = 0.25}, 3, false, false, LAST, 0, 0},
+    {"add", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED, 0, 0},
+    {"add", IMAGE(9, 8, 20), {0}, 3, false, false, LAST, 0, 0},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static float *randoms(int64_t count, uint32_t which)
+{
+    float *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
+    return x;
+}
+
+/* Gives both subjects the same inputs and parameters. */
+static void fill(struct subject *s)
+{
+    const int x = s->node->inputs[0];
+    for (int i = 0; i < s->node->layer->inputs; i++) {
+        float *values = randoms(subject_elements(s, x), (uint32_t)i);
+        subject_put(s, x, values, s->x[i].data);
+        free(values);
+    }
+    for (int i = 0; i < s->node->parameters; i++) {
+        float *values = randoms((int64_t)(s->parameter[i].bytes / 4), 4 + (uint32_t)i);
+        memcpy(s->parameter[i].data, values, s->parameter[i].bytes);
+        free(values);
+    }
+}
+
+/* Largest difference as a share of the largest magnitude. */
+static double distance(const float *a, const float *b, int64_t count)
+{
+    double difference = 0, magnitude = 1e-30;
+    for (int64_t i = 0; i < count; i++) {
+        difference = fmax(difference, isnan(a[i]) || isnan(b[i]) ? INFINITY : fabs((double)a[i] - b[i]));
+        magnitude = fmax(magnitude, fabs((double)b[i]));
+    }
+    return difference / magnitude;
+}
+
+/* Fails unless a value of both subjects agrees. */
+static void agree(const struct subject *cpu, const struct subject *ref, int value, const void *a, const void *b,
+                  const char *what)
+{
+    const int64_t count = subject_elements(ref, value);
+    float *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
+    subject_get(cpu, value, a, one);
+    subject_get(ref, value, b, other);
+    double d = distance(one, other, count);
+    cr_assert(d < 2e-5, "case %d, %s, %s of %s is off by %g", (int)(cpu->c - cases), cpu->c->layer, what,
+              cpu->footprint.implementation, d);
+    free(one), free(other);
+}
+
+/* The same dy for both, 0 where rounding gave a relu's output different signs. */
+static void fill_dy(struct subject *cpu, struct subject *ref)
+{
+    const int y = ref->node->output;
+    const int64_t count = subject_elements(ref, y);
+    float *dy = randoms(count, 9), *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
+    subject_get(cpu, y, cpu->y.data, one);
+    subject_get(ref, y, ref->y.data, other);
+    int64_t torn = 0;
+    for (int64_t i = 0; i < count; i++)
+        if ((one[i] > 0) != (other[i] > 0) && ++torn) dy[i] = 0;
+    cr_assert(torn <= 2 + count / 1000);
+    subject_put(cpu, y, dy, cpu->dy.data);
+    subject_put(ref, y, dy, ref->dy.data);
+    free(dy), free(one), free(other);
+}
+
+static void forward(struct subject *s)
+{
+    struct kernel_args args = subject_args(s);
+    subject_forward(s, &args);
+}
+
+/* All parts, as one call or as the split allows; hidden: what the footprint says is not read is spoiled first. */
+static void backward(struct subject *s, bool split, bool accumulate)
+{
+    struct kernel_args args = subject_args(s);
+    args.accumulate = accumulate;
+    unsigned reads = s->footprint.reads[0] | s->footprint.reads[1];
+    if (!(reads & READS_Y)) spoil(s->y.data, s->y.bytes);
+    if (!(reads & READS_SAVED)) spoil(s->saved.data, s->saved.bytes);
+    if (s->footprint.passes_gradient || s->parts == 0) return;
+    if (!split || !s->footprint.split || s->parts != (PART_PARAMS | PART_INPUT)) {
+        subject_backward(s, &args, s->parts);
+        return;
+    }
+    subject_backward(s, &args, PART_PARAMS);
+    args.y = args.saved = NULL;
+    args.x[0] = NULL;
+    subject_backward(s, &args, PART_INPUT);
+}
+
+static void check_numbers(const struct subject *cpu, const struct subject *ref)
+{
+    if (!ref->footprint.passes_gradient && ref->parts & PART_INPUT)
+        agree(cpu, ref, ref->node->inputs[0], cpu->dx[0].data, ref->dx[0].data, "dx");
+    for (int i = 0; i < ref->node->parameters; i++) {
+        const float *a = (const void *)cpu->gradient[i].data, *b = (const void *)ref->gradient[i].data;
+        double d = distance(a, b, (int64_t)(ref->gradient[i].bytes / 4));
+        cr_assert(d < 2e-5, "case %d, %s, gradient %d of %s is off by %g", (int)(cpu->c - cases), cpu->c->layer, i,
+                  cpu->footprint.implementation, d);
+    }
+}
+
+Test(kernels, agree_with_the_reference, .timeout = 300)
+{
+    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
+        struct subject cpu, ref;
+        subject_open(&cpu, "cpu", c);
+        subject_open(&ref, "ref", c);
+        fill(&cpu), fill(&ref);
+        forward(&cpu), forward(&ref);
+        agree(&cpu, &ref, ref.node->output, cpu.y.data, ref.y.data, "y");
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            forward(&cpu), forward(&ref);
+            fill_dy(&cpu, &ref);
+            backward(&cpu, accumulate, accumulate), backward(&ref, false, accumulate);
+            check_numbers(&cpu, &ref);
+        }
+        subject_close(&cpu), subject_close(&ref);
+    }
+}
+
+/* All that a forward and a backward leave behind. */
+static size_t results(const struct subject *s, unsigned char *to)
+{
+    const struct block *const blocks[] = {&s->dx[0], &s->dx[1], &s->gradient[0], &s->gradient[1]};
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        if (to != NULL && blocks[i]->bytes > 0) memcpy(to + bytes, blocks[i]->data, blocks[i]->bytes);
+        bytes += blocks[i]->bytes;
+    }
+    return bytes;
+}
+
+/* A forward and a backward in a fresh kernel on the same numbers; y and the rest are copied out. */
+static void trial(const struct subject_case *c, bool split, unsigned char **y, unsigned char **rest, size_t bytes[2])
+{
+    struct subject s;
+    subject_open(&s, "cpu", c);
+    fill(&s);
+    forward(&s);
+    bytes[0] = s.y.bytes, bytes[1] = results(&s, NULL);
+    *y = malloc(bytes[0]), *rest = malloc(bytes[1] + 1);
+    memcpy(*y, s.y.data, s.y.bytes);
+    float *dy = randoms(subject_elements(&s, s.node->output), 9);
+    subject_put(&s, s.node->output, dy, s.dy.data);
+    backward(&s, split, false);
+    results(&s, *rest);
+    free(dy);
+    subject_close(&s);
+}
+
+Test(kernels, equal_arguments_give_equal_bits, .timeout = 300)
+{
+    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
+        unsigned char *y[2], *rest[2];
+        size_t bytes[2];
+        trial(c, false, &y[0], &rest[0], bytes);
+        trial(c, true, &y[1], &rest[1], bytes);
+        cr_assert(!memcmp(y[0], y[1], bytes[0]), "case %d, %s: y", (int)(c - cases), c->layer);
+        cr_assert(!memcmp(rest[0], rest[1], bytes[1]), "case %d, %s: gradients", (int)(c - cases), c->layer);
+        for (int i = 0; i < 2; i++) free(y[i]), free(rest[i]);
+    }
+}
+
+/* A replay without saving, and one in place, give the bits of the first forward; and not saving writes no byte. */
+Test(kernels, a_replay_gives_the_same_bits, .timeout = 300)
+{
+    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
+        struct subject s;
+        subject_open(&s, "cpu", c);
+        fill(&s);
+        forward(&s);
+        unsigned char *y = malloc(s.y.bytes), *saved = malloc(s.saved.bytes + 1);
+        memcpy(y, s.y.data, s.y.bytes);
+        memset(s.saved.data, 0x5a, s.saved.bytes), memset(saved, 0x5a, s.saved.bytes);
+        spoil(s.y.data, s.y.bytes);
+        struct kernel_args args = subject_args(&s);
+        args.save = false;
+        args.saved = NULL;
+        subject_forward(&s, &args);
+        cr_assert(!memcmp(s.y.data, y, s.y.bytes), "case %d, %s", (int)(c - cases), c->layer);
+        cr_assert(!memcmp(s.saved.data, saved, s.saved.bytes), "case %d, %s", (int)(c - cases), c->layer);
+        if (s.footprint.y_over_x) {
+            cr_assert(s.y.bytes == s.x[0].bytes);
+            args.y = s.x[0].data;
+            subject_forward(&s, &args);
+            cr_assert(!memcmp(s.x[0].data, y, s.y.bytes), "case %d, %s over x", (int)(c - cases), c->layer);
+        }
+        free(y), free(saved);
+        subject_close(&s);
+    }
+}
+
+Test(kernels, a_gradient_may_overlay_its_source, .timeout = 300)
+{
+    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
+        unsigned char *y, *rest;
+        size_t bytes[2];
+        struct subject s;
+        subject_open(&s, "cpu", c);
+        if (s.footprint.dx_over_dy && s.parts & PART_INPUT) {
+            trial(c, false, &y, &rest, bytes);
+            fill(&s);
+            forward(&s);
+            float *dy = randoms(subject_elements(&s, s.node->output), 9);
+            subject_put(&s, s.node->output, dy, s.dy.data);
+            struct kernel_args args = subject_args(&s);
+            args.dx[0] = s.dy.data;
+            subject_backward(&s, &args, s.parts);
+            cr_assert(!memcmp(s.dy.data, rest, s.dx[0].bytes), "case %d, %s", (int)(c - cases), c->layer);
+            free(y), free(rest), free(dy);
+        }
+        subject_close(&s);
+    }
+}
+
+/* The rules of choice, where the machine has 512-bit vectors. */
+Test(kernels, winograd_and_chunks_are_chosen_by_rule)
+{
+    static const struct subject_case fits = {
+        "conv", IMAGE(56, 56, 64), CONV(64, 3, 1, 1, RELU), 8, true, false, LAYOUT_AUTO, 0, KIB(65536)};
+    struct subject_case c = fits;
+    struct subject s;
+    subject_open(&s, "cpu", &c);
+    const bool wide = strstr(s.backend->isa, "avx512") != NULL;
+    cr_assert(s.graph->value[1].layout == (wide ? 1 : 0), "blocked for 64 channels on wide vectors alone");
+    cr_assert((strstr(s.footprint.implementation, "winograd") != NULL) == wide, "%s", s.footprint.implementation);
+    cr_assert(s.footprint.forward_scratch <= c.scratch_limit && s.footprint.backward_scratch[0] <= c.scratch_limit);
+    subject_close(&s);
+    c.algorithm = CONV_DIRECT;
+    subject_open(&s, "cpu", &c);
+    cr_assert(!strstr(s.footprint.implementation, "winograd"), "%s", s.footprint.implementation);
+    subject_close(&s);
+    c = fits;
+    c.scratch_limit = KIB(64);
+    subject_open(&s, "cpu", &c);
+    cr_assert(!strstr(s.footprint.implementation, "winograd"), "%s", s.footprint.implementation);
+    subject_close(&s);
+    c = fits;
+    c.x.dim[2] = 60; /* 64 is within a tenth of it */
+    subject_open(&s, "cpu", &c);
+    cr_assert(s.graph->value[1].layout == (wide ? 1 : 0));
+    subject_close(&s);
+    c.x.dim[2] = 40; /* 48 is not */
+    subject_open(&s, "cpu", &c);
+    cr_assert(s.graph->value[0].layout == 0 && s.graph->value[1].layout == 0 && s.graph->value[2].layout == 0);
+    subject_close(&s);
+}
+
+Test(kernels, what_cannot_be_blocked_is_refused)
+{
+    struct backend *backend;
+    struct graph *graph;
+    const int inputs[] = {0};
+    int output;
+    cr_assert(backend_open("cpu", &(struct backend_options){.layout = LAYOUT_BLOCKED}, &backend) == ST_OK);
+    cr_assert(graph_create(&(struct shape)IMAGE(4, 4, 16), 2, &graph) == ST_OK);
+    cr_assert(graph_add(graph, layer_find("relu"), &(struct settings){0}, "first", inputs, &output) == ST_OK);
+    cr_assert(backend->kind->arrange(backend, graph) == ST_SPEC);
+    cr_assert(strstr(status_message(), "first") && strstr(status_message(), "channels_last"), "%s", status_message());
+    backend->options.layout = LAYOUT_AUTO;
+    cr_assert(backend->kind->arrange(backend, graph) == ST_OK && graph->value[1].layout == 0);
+    graph_destroy(graph);
+    backend_close(backend);
+}

@@ -1,0 +1,221 @@
+/* Whatever happens to the writer, every step that it was told is committed can be read, by bare HDF5 calls too. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <hdf5.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "result.h"
+#include "runs.h"
+
+enum { STEPS = 24, KILLS = 30, LIMITS = 24 };
+
+/* What the writer says: step numbers that are committed, counted from 1 in each run, and at last why it gave up. */
+struct news {
+    uint32_t committed;
+    char message[512];
+};
+
+static enum status write_run(struct fake *fake, int pipe_end, const float *x, const int32_t *labels)
+{
+    struct record *record;
+    const struct run_summary summary = {.high_water = 1};
+    TRY(record_create(&fake->job, "variant", &record));
+    for (uint32_t i = 0; i < STEPS; i++) {
+        struct step_record step = fake_step(fake, i);
+        struct news news = {.committed = i + 1};
+        TRY(record_batch(record, i, x, labels));
+        TRY(record_step(record, &step));
+        if (write(pipe_end, &news, sizeof news) != sizeof news) _exit(9);
+    }
+    return record_finish(record, "completed", &summary);
+}
+
+/* The writer's process: runs after runs of one id. */
+static void write_runs(const char *folder, int pipe_end, int runs)
+{
+    struct fake fake;
+    fake_open(&fake, folder);
+    fake.spec.record_state = true;
+    float *x = calloc(fake.job.graph->value[0].bytes, 1);
+    int32_t *labels = calloc((size_t)fake.job.graph->batch, sizeof *labels);
+    enum status status = ST_OK;
+    for (int run = 0; status == ST_OK && run < runs; run++) status = write_run(&fake, pipe_end, x, labels);
+    struct news news = {0};
+    if (status != ST_OK) snprintf(news.message, sizeof news.message, "%.511s", status_message());
+    if (status != ST_OK && write(pipe_end, &news, sizeof news) != sizeof news) status = ST_DIFFERS;
+    _exit((int)status);
+}
+
+static pid_t start_writer(const char *folder, int runs, rlim_t limit, int *read_end)
+{
+    int ends[2];
+    cr_assert(pipe(ends) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, limit});
+        write_runs(folder, ends[1], runs);
+    }
+    close(ends[1]);
+    *read_end = ends[0];
+    return pid;
+}
+
+/* The last committed step of at most so many, and the message if there was one. */
+static uint32_t hear(int read_end, int most, char message[512])
+{
+    struct news news;
+    uint32_t last = 0;
+    message[0] = 0;
+    while (most-- > 0 && read(read_end, &news, sizeof news) == sizeof news) {
+        if (news.committed) last = news.committed;
+        snprintf(message, 512, "%.511s", news.message);
+    }
+    return last;
+}
+
+/* Every committed row holds what fake_step() wrote; returns their number. */
+static size_t check_rows(hid_t file, const char *path)
+{
+    static const char *const columns[] = {"/steps/committed", "/steps/loss_bits", "/steps/rss"};
+    hsize_t rows[3];
+    for (int i = 0; i < 3; i++) {
+        hid_t id = H5Dopen2(file, columns[i], H5P_DEFAULT), space = H5Dget_space(id);
+        cr_assert(H5Sget_simple_extent_dims(space, &rows[i], NULL) == 1);
+        cr_assert(rows[i] >= rows[0], "%s: %s has %llu rows of %llu", path, columns[i], (unsigned long long)rows[i],
+                  (unsigned long long)rows[0]);
+        H5Sclose(space);
+        H5Dclose(id);
+    }
+    uint32_t *bits = calloc(rows[1] + 1, sizeof *bits);
+    hid_t id = H5Dopen2(file, columns[1], H5P_DEFAULT);
+    cr_assert(H5Dread(id, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, bits) >= 0);
+    for (uint32_t i = 0; i < rows[0]; i++) {
+        const float loss = 2.0F / (float)(i + 1);
+        cr_assert(memcmp(&bits[i], &loss, 4) == 0, "%s: step %u is not what was written", path, i);
+    }
+    H5Dclose(id);
+    free(bits);
+    return rows[0];
+}
+
+/* Rows of the file by bare calls and by ours, -1: it is not there. */
+static long check_file(const char *path, bool whole)
+{
+    struct stat there;
+    struct result *result;
+    if (stat(path, &there) < 0) return -1;
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT);
+    cr_assert(file >= 0, "%s cannot be opened", path);
+    size_t rows = check_rows(file, path);
+    H5Fclose(file);
+    cr_assert(result_open(path, &result) == ST_OK, "%s", status_message());
+    cr_assert(result->steps == rows && result->whole == whole && !result->written);
+    cr_assert(!whole || (rows == STEPS && strcmp(result->status, "completed") == 0));
+    for (uint32_t i = 0; i < rows; i++) {
+        const struct digest *digests = result_digests(result, "state", i);
+        cr_assert(digests && digests[1].low == i * 1000 + 1 && digests[1].high == 3, "%s: step %u", path, i);
+        cr_assert(digest_equal(result->gradients[i], (struct digest){i, 1}));
+    }
+    result_close(result);
+    return (long)rows;
+}
+
+static void check_folder(const char *path, uint32_t committed)
+{
+    char part[1100];
+    snprintf(part, sizeof part, "%s.part", path);
+    long whole = check_file(path, true), rows = check_file(part, false);
+    cr_assert(committed == 0 || rows >= (long)committed || (committed == STEPS && whole == STEPS),
+              "%u steps committed, %ld in .part", committed, rows);
+}
+
+/* Where the writer's file will be; and how long a run takes, and how large it gets. */
+static void measure(const char *folder, char path[1024], uint64_t *ns, rlim_t *bytes)
+{
+    struct fake fake;
+    struct stat file;
+    char message[512];
+    int read_end;
+    uint64_t start = clock_now_ns();
+    fake_open(&fake, folder);
+    fake_write(&fake, "variant", 1, NULL, path);
+    fake_close(&fake);
+    pid_t pid = start_writer(folder, 1, RLIM_INFINITY, &read_end);
+    hear(read_end, INT_MAX, message);
+    close(read_end);
+    waitpid(pid, NULL, 0);
+    *ns = clock_now_ns() - start;
+    cr_assert(stat(path, &file) == 0 && check_file(path, true) == STEPS);
+    *bytes = (rlim_t)file.st_size;
+    unlink(path);
+}
+
+static void rest(double ns)
+{
+    nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)fmod(ns, 1e9)}, NULL);
+}
+
+/* Half of the kills come while a file is made or finished, half between the commits of two steps. */
+Test(record_crash, killed_at_any_instant, .timeout = 300)
+{
+    char folder[256], path[1024], message[512];
+    uint64_t ns;
+    rlim_t bytes;
+    int read_end, between = 0;
+    folder_make(folder);
+    measure(folder, path, &ns, &bytes);
+    srand(1);
+    for (int i = 0; i < KILLS; i++) {
+        pid_t pid = start_writer(folder, 3, RLIM_INFINITY, &read_end);
+        const double chance = (double)rand() / RAND_MAX;
+        uint32_t heard = i % 2 ? hear(read_end, 1 + rand() % (2 * STEPS), message) : 0;
+        rest(i % 2 ? chance * 1e6 : 2 * chance * (double)ns);
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        uint32_t committed = hear(read_end, INT_MAX, message);
+        close(read_end);
+        if (!committed) committed = heard;
+        cr_assert(!*message, "%s", message);
+        check_folder(path, committed);
+        between += committed > 0 && committed < STEPS;
+    }
+    cr_assert(between > KILLS / 4, "%d of %d kills fell between steps", between, KILLS);
+    folder_remove(folder);
+}
+
+Test(record_crash, disk_full_at_any_byte, .timeout = 300)
+{
+    char folder[256], path[1024], message[512];
+    uint64_t ns;
+    rlim_t bytes;
+    int read_end, state, full = 0, steps = 0;
+    folder_make(folder);
+    measure(folder, path, &ns, &bytes);
+    for (int i = 0; i <= LIMITS; i++) {
+        folder_remove(folder);
+        mkdir(folder, 0700);
+        pid_t pid = start_writer(folder, 1, bytes * (rlim_t)(i + 2) / LIMITS, &read_end);
+        uint32_t committed = hear(read_end, INT_MAX, message);
+        close(read_end);
+        waitpid(pid, &state, 0);
+        cr_assert(WIFEXITED(state) && WEXITSTATUS(state) == (*message ? ST_FAILED : ST_OK), "state %x",
+                  (unsigned)state);
+        cr_assert(!*message || (strstr(message, folder) && strstr(message, strerror(EFBIG))), "%s", message);
+        check_folder(path, committed);
+        full += *message != 0;
+        steps += committed > 0 && committed < STEPS;
+    }
+    cr_assert(full > LIMITS / 2 && full <= LIMITS && steps > 2, "%d full, %d of them between steps", full, steps);
+    folder_remove(folder);
+}
