@@ -18,11 +18,11 @@ static struct node made_up(const struct layer *layer, int index, bool backward)
                          .parameters = backward ? 1 : 0};
 }
 
-enum status excerpt_cut(const struct network *network, int from, int to, bool outlives, enum rng_mode rng,
+enum status excerpt_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
                         struct region *region, struct excerpt *excerpt)
 {
     const struct graph *whole = network->graph;
-    *excerpt = (struct excerpt){.nodes = to - from, .sink = to < whole->nodes, .rng = rng};
+    *excerpt = (struct excerpt){.nodes = to - from, .sink = sink, .rng = rng};
     struct graph *g;
     TRY(NEW(region, g, 1));
     g->batch = whole->batch;

@@ -11,15 +11,15 @@
 #include "lower.h"
 
 struct excerpt {
-    struct network network; /* node 0: the source; 1..nodes: the run; nodes + 1: the sink, unless the run ends it all */
+    struct network network; /* node 0: the source; 1..nodes: the run; nodes + 1: the sink, where there is one */
     int nodes;
     bool sink;
     enum rng_mode rng;
 };
 
-/* Nodes [from, to) of network, cuts of chain_stages. outlives: the source's own backward reads the cut value. All in
- * region. */
-enum status excerpt_cut(const struct network *network, int from, int to, bool outlives, enum rng_mode rng,
+/* Nodes [from, to) of network, cuts of chain_stages. sink: something comes after them. outlives: the source's own
+ * backward reads the cut value. All in region. */
+enum status excerpt_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
                         struct region *region, struct excerpt *excerpt);
 
 /* What a word over the excerpt's nodes costs. */

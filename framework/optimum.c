@@ -13,6 +13,7 @@ enum kind {
     RUN,   /* forward of stages [first, at] as the variant keeps them; the visit of the rest; their backward */
     LAST,  /* the same, and there is no rest */
     PASS,  /* forward of [first, at), what the last of them saves kept where tail; the visit of the rest; theirs */
+    TWICE, /* forward of all stages for what the last of them saves; then the visit again, that being there */
     EARLY, /* the last stage's backward, which needs nothing but its gradient; the visit of those before */
     READY  /* the last stage's backward, everything being there */
 };
@@ -45,7 +46,10 @@ static bool *needs_of(const struct optimum *o, int first, int last, bool tail)
     return &o->needs[((size_t)first * (size_t)o->stages.count + (size_t)last) * 2 + tail];
 }
 
-static bool is_first(const struct optimum *o, const struct visit *v) { return v->last + 1 == o->stages.count; }
+static bool is_first(const struct optimum *o, const struct visit *v)
+{
+    return v->last + 1 == o->stages.count && !v->tail;
+}
 
 /* Stashes and masks of stages [from, to). */
 static size_t once_of(const struct optimum *o, int from, int to) { return o->once[to] - o->once[from]; }
@@ -62,7 +66,9 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 static size_t beyond(const struct optimum *o, const struct visit *v)
 {
     const struct stage *last = &o->stages.stage[v->last];
-    return is_first(o, v) ? 0 : last->gradient + (v->tail ? last->tail_keep - last->once : 0);
+    size_t bytes = is_first(o, v) ? 0 : last->gradient;
+    if (v->tail) bytes += last->tail_keep - last->once + (last->tail_outlives ? last->output : 0);
+    return bytes;
 }
 
 static enum status try_last(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
@@ -168,13 +174,28 @@ static enum status try_passes(const struct optimum *o, const struct visit *v, st
     return ST_OK;
 }
 
+static enum status try_twice(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const struct stage *last = &o->stages.stage[v->last];
+    if (*stop || v->tail || v->first == v->last) return ST_OK;
+    if (!is_first(o, v) && last->tail_keep == last->once && !last->tail_outlives) return ST_OK; /* it would be dead */
+    struct option option = {.kind = TWICE, .at = v->last};
+    for (int at = v->first; at <= v->last; at++)
+        option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last));
+    option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
+    option.a = (struct visit){v->first, v->last, v->outlives, true};
+    option.cost.a = cell_of(o, &option.a);
+    return search->look(search, &option, stop);
+}
+
 static enum status try_all(const struct optimum *o, const struct visit *v, struct search *search)
 {
     bool stop = false;
     TRY(try_last(o, v, search, &stop));
     TRY(try_early(o, v, search, &stop));
     TRY(try_runs(o, v, search, &stop));
-    return try_passes(o, v, search, &stop);
+    TRY(try_passes(o, v, search, &stop));
+    return try_twice(o, v, search, &stop);
 }
 
 static enum status look_build(struct search *search, const struct option *option, bool *stop)
@@ -199,9 +220,9 @@ static enum status build(struct optimum *o)
     enum status status = ST_OK;
     for (int length = 1; length <= count; length++)
         for (int first = 0; first + length <= count; first++)
-            for (int flags = 0; flags < 4 && status == ST_OK; flags++) {
+            for (int flags = 3; flags >= 0 && status == ST_OK; flags--) { /* TWICE goes from one to the next */
                 struct visit v = {first, first + length - 1, flags >> 1, flags & 1};
-                if ((v.outlives && !o->stages.stage[first].outlives) || (v.tail && is_first(o, &v))) continue;
+                if (v.outlives && !o->stages.stage[first].outlives) continue;
                 status = try_all(o, &v, &search);
                 if (status == ST_OK) status = envelope_take(&search.envelope, o->region, cell_of(o, &v));
             }
@@ -322,6 +343,9 @@ static enum status emit(const struct optimum *o, const struct visit *v, size_t p
         TRY(word_append(word, STEP_FORWARD, node_from(o, v->first), node_to(o, f->at - 1)));
         TRY(emit(o, &f->a, peak - f->cost.shift, word));
         return emit(o, &f->b, peak, word);
+    case TWICE:
+        TRY(word_append(word, STEP_FORWARD, node_from(o, v->first), node_to(o, v->last)));
+        return emit(o, &f->a, peak, word);
     case EARLY:
         TRY(f->variant ? emit_last(o, v->last, v->last, f->variant, word)
                        : emit_backward(o, v->last, v->last, NULL, word));

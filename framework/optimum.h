@@ -7,7 +7,8 @@
  * - a run that keeps what one of its variants (variants.h) keeps; then the rest; then the variant's replays, as late as
  *   each is needed, and the run's backward; or
  * - a pass that saves nothing, or what the last of its stages saves, up to a cut value that is held; then the rest;
- *   then a visit of the stretch.
+ *   then a visit of the stretch; or
+ * - all of the visit, for what its last stage saves; then the visit once more.
  * Over this class the front is optimal. The recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova,
  * "Optimal checkpointing for heterogeneous chains" (2019), with saved sets and cut values told apart, and with the
  * memory axis as step functions; its bytes all come from lowering (excerpt.h), none from a formula. */

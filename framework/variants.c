@@ -39,12 +39,17 @@ enum status variants_last_nodes(const struct network *network, const struct rang
 {
     struct excerpt excerpt;
     struct profile profile;
-    TRY(excerpt_cut(network, nodes->from, nodes->to, false, rng, region, &excerpt));
+    TRY(excerpt_cut(network, nodes->from, nodes->to, true, false, rng, region, &excerpt));
     TRY(probe(&excerpt, PROBE_LAST, replay, region, &profile));
     TRY(NEW(region, *marks, (size_t)(nodes->to - nodes->from)));
     for (int i = profile.turn + 1; i < profile.lowered.ops; i++) {
         const struct op *op = &profile.lowered.op[i];
-        if (op->kind == OP_FORWARD && op->node > 0) (*marks)[op->node - 1] = true;
+        if (op->kind != OP_FORWARD || op->node < 1) continue;
+        if (op->node <= 64 && replay >> (op->node - 1) & 1) {
+            replay &= ~(UINT64_C(1) << (op->node - 1)); /* the variant's own replay; another one is the forward's */
+        } else {
+            (*marks)[op->node - 1] = true;
+        }
     }
     return ST_OK;
 }
@@ -159,7 +164,7 @@ static enum status list_run(const struct network *network, const struct stages *
     for (int outlives = 0; outlives <= (int)s->outlives; outlives++) {
         struct excerpt excerpt;
         int free_nodes[FREE_NODES_MAX];
-        TRY(excerpt_cut(network, from, to, outlives, stages->rng, region, &excerpt));
+        TRY(excerpt_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng, region, &excerpt));
         int frees = choose_free(&excerpt, forced, free_nodes);
         struct variant room[2][1 << FREE_NODES_MAX];
         struct variants through = {0, room[0]}, last = {0, room[1]};
@@ -184,8 +189,8 @@ static enum status measure_stage(const struct network *network, enum rng_mode rn
     struct profile p = {.forward_time = 0};
     enum status status = ST_OK;
     for (int outlives = 0; outlives < 2 && status == ST_OK; outlives++) {
-        status = excerpt_cut(network, stage->nodes.from, stage->nodes.to, outlives, rng, scratch, &excerpt);
-        if (status != ST_OK || !excerpt.sink) break;
+        status = excerpt_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &excerpt);
+        if (status != ST_OK) break;
         status = probe(&excerpt, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch, &p);
         *(outlives ? &stage->held : &stage->passed) = p.forward;
         *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
@@ -251,7 +256,7 @@ static enum status list_stages(const struct network *network, struct region *reg
                            *after = &network->graph->value[stage->nodes.to];
         stage->input = stage->nodes.from ? network_round(network, before->bytes) : 0;
         stage->output = network_round(network, after->bytes);
-        stage->gradient = network_round(network, after->gradient_bytes);
+        if (s + 1 < ranges.count) stage->gradient = network_round(network, after->gradient_bytes);
         stage->outlives = stage->nodes.from && network_reads(network, stage->nodes.from - 1) & READS_Y;
         for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network->graph->node[i].flops.forward;
         stage->class = s;

@@ -41,7 +41,7 @@ struct stage {
     struct range nodes;
     int class;                      /* equal for stages that cost the same in every way */
     size_t input, output;           /* bytes of the cut values before and after (0: the batch) */
-    size_t gradient;                /* of the cut value after */
+    size_t gradient;                /* of the cut value after; 0 for the last stage: its own backward makes it */
     size_t once;                    /* stashes and masks */
     double time;                    /* of its forward */
     bool outlives;                  /* the cut value before may have to outlive it: the backward of its node reads it */
