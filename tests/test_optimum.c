@@ -3,9 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "budget.h"
 #include "exhaustive.h"
-#include "optimum.h"
-#include "plan.h"
+#include "nets.h"
+#include "policy.h"
+#include "simulate.h"
 #include "sketch.h"
 
 enum { CHAINS = 200 };
@@ -81,4 +83,146 @@ Test(optimum, is_the_persistent_optimum_of_every_chain_at_every_budget)
         "%d chains, %d steps: a schedule that is not persistent is faster at %d, by at most %.2f %%; its least memory "
         "is lower by at most %.2f %%\n",
         CHAINS, budgets, slower, 100 * worst, 100 * worst_memory);
+}
+
+static struct plan *plan_of(const struct network *network, const struct word *word, const struct plan_options *options)
+{
+    struct plan *plan;
+    cr_assert(plan_build(network, word, options, &plan) == ST_OK, "%s", status_message());
+    return plan;
+}
+
+static double time_of(const struct plan *plan)
+{
+    return plan->forward_flops + plan->backward_flops + plan->replay_flops;
+}
+
+/* Every point of a front, up to about most of them: monotone, and what lowering says of its word. */
+static void check_front(const struct optimum *o, const struct plan_options *options, int most, const char *what)
+{
+    const struct point *p = o->front.point;
+    cr_assert(o->front.count > 0);
+    for (int i = 0; i < o->front.count; i++) {
+        cr_assert(!i || (p[i].peak > p[i - 1].peak && p[i].time < p[i - 1].time), "%s: point %d", what, i);
+        if (i % (1 + o->front.count / most) && i + 1 < o->front.count) continue;
+        struct region *region = region_create();
+        struct word word = word_empty(region);
+        cr_assert(optimum_word(o, i, &word) == ST_OK, "%s", status_message());
+        struct plan *plan = plan_of(o->network, &word, options);
+        cr_assert(plan->live_peak == p[i].peak, "%s, point %d: %zu predicted, %zu lowered: %s", what, i, p[i].peak,
+                  plan->live_peak, plan->word);
+        cr_assert(time_of(plan) == p[i].time, "%s, point %d: %g predicted, %g lowered: %s", what, i, p[i].time,
+                  time_of(plan), plan->word);
+        cr_assert(!plan->lowered.dropped, "%s, point %d: a dead replay: %s", what, i, plan->word);
+        if (o->network->granularity == ALIGNMENT) {
+            const char *wrong = simulate(plan, options);
+            cr_assert(!wrong, "%s, point %d: %s: %s", what, i, wrong, plan->word);
+        }
+        plan_destroy(plan);
+        region_destroy(region);
+    }
+}
+
+static const struct plan_options usual = {.lower = {.drop_dead = true}};
+
+Test(optimum, predicts_what_lowering_says_of_chains)
+{
+    struct source source = {.seed = 77};
+    for (int c = 0; c < 60; c++) {
+        struct abstract_stage stage[30];
+        int stages = 1 + c / 2;
+        random_chain(&source, stages, stage);
+        struct optimum *o = solve(stage, stages);
+        check_front(o, &usual, 40, "chain");
+        done(o);
+    }
+}
+
+struct planned {
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+};
+
+static struct planned set_up(const struct net *net, bool bits)
+{
+    struct planned p = {.graph = net_build(net, bits)};
+    struct backend_options options = {.threads = 1};
+    cr_assert(backend_open("ref", &options, &p.backend) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(p.graph, p.backend, &p.network) == ST_OK, "%s", status_message());
+    return p;
+}
+
+static void tear_down(struct planned *p)
+{
+    network_destroy(p->network);
+    graph_destroy(p->graph);
+    backend_close(p->backend);
+}
+
+Test(optimum, predicts_what_lowering_says_of_networks)
+{
+    for (const struct net *net = nets; net->name; net++)
+        for (int bits = 0; bits < 2; bits++)
+            for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
+                struct planned p = set_up(net, bits);
+                struct optimum *o;
+                struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
+                cr_assert(optimum_solve(p.network, rng, &o) == ST_OK, "%s", status_message());
+                check_front(o, &options, 25, net->name);
+                optimum_destroy(o);
+                tear_down(&p);
+            }
+}
+
+/* A plan of another policy is no better than the front: neither faster at its peak nor smaller in its time. */
+static void check_other(const struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
+                        const char *what)
+{
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    if (policy->emit(o->network, settings, region, &word) == ST_OK) {
+        struct plan *plan = plan_of(o->network, &word, &usual);
+        int at = front_at(&o->front, plan->live_peak);
+        cr_assert(at >= 0, "%s: %s needs %zu bytes, the front at least %zu", what, policy->name, plan->live_peak,
+                  o->front.point[0].peak);
+        cr_assert(o->front.point[at].time <= time_of(plan), "%s: %s takes %g with %zu bytes, the front %g: %s", what,
+                  policy->name, time_of(plan), plan->live_peak, o->front.point[at].time, plan->word);
+        plan_destroy(plan);
+    }
+    region_destroy(region);
+}
+
+static void check_others(const struct optimum *o, const char *what)
+{
+    for (const struct policy *const *policy = policy_table; *policy; policy++)
+        for (int segments = 0; segments <= 8; segments++)
+            for (int k = 0; k < 8; k++) {
+                struct policy_settings settings = {.segments = segments,
+                                                   .keep_last = k & 1,
+                                                   .keep_saved = k & 2,
+                                                   .unit = k & 4 ? UNIT_STAGE : UNIT_AUTO};
+                check_other(o, *policy, &settings, what);
+            }
+}
+
+Test(optimum, is_never_behind_another_policy)
+{
+    struct source source = {.seed = 4};
+    for (int c = 0; c < 20; c++) {
+        struct abstract_stage stage[16];
+        random_chain(&source, 1 + c % 16, stage);
+        struct optimum *o = solve(stage, 1 + c % 16);
+        check_others(o, "chain");
+        done(o);
+    }
+    for (const struct net *net = nets; net->name; net++)
+        for (int bits = 0; bits < 2; bits++) {
+            struct planned p = set_up(net, bits);
+            struct optimum *o;
+            cr_assert(optimum_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+            check_others(o, net->name);
+            optimum_destroy(o);
+            tear_down(&p);
+        }
 }
