@@ -226,3 +226,46 @@ Test(optimum, is_never_behind_another_policy)
             tear_down(&p);
         }
 }
+
+/* A chain of single nodes that read and keep whatever they like. */
+static void chain_sketch(struct sketch *sketch, struct source *source, int nodes)
+{
+    int value = 0;
+    sketch_begin(sketch, 1024);
+    for (int i = 0; i < nodes; i++) {
+        struct footprint f = {.saved = 4 * draw_below(source, 2) * draw_below(source, 300),
+                              .forward_scratch = draw_below(source, 2) * draw_below(source, 2000),
+                              .backward_scratch = {draw_below(source, 900), draw_below(source, 2000)},
+                              .reads = {draw_below(source, 8), draw_below(source, 8)},
+                              .split = draw_below(source, 2),
+                              .y_over_x = draw_below(source, 2),
+                              .dx_over_dy = draw_below(source, 2),
+                              .writes_dy = draw_below(source, 2)};
+        struct sketch_node node = {.x = {value, -1},
+                                   .bytes = (size_t)1024 << draw_below(source, 4),
+                                   .parameters = !i || draw_below(source, 2),
+                                   .random = !draw_below(source, 4),
+                                   .footprint = f};
+        value = sketch_add(sketch, &node);
+    }
+    sketch_finish(sketch, value);
+}
+
+/* Any footprints and any structure. */
+Test(optimum, predicts_what_lowering_says_of_any_network)
+{
+    struct source source = {.seed = 12};
+    for (int c = 0; c < 300; c++) {
+        struct sketch sketch;
+        struct optimum *o;
+        char what[32];
+        (c % 2 ? sketch_random : chain_sketch)(&sketch, &source, 2 + c % 13);
+        enum rng_mode rng = c % 3 ? RNG_COUNTER : RNG_MASK;
+        struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
+        cr_assert(optimum_solve(sketch.network, rng, &o) == ST_OK, "%s", status_message());
+        snprintf(what, sizeof what, "network %d", c);
+        check_front(o, &options, 30, what);
+        optimum_destroy(o);
+        sketch_end(&sketch);
+    }
+}
