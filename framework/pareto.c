@@ -40,8 +40,24 @@ static enum status reserve(struct point **array, int *room, int count)
     return ST_OK;
 }
 
-/* Writes an alternative's steps to candidate[]; returns how many, 0 where none of them is below the best so far. */
-static int list_steps(const struct envelope *envelope, const struct alternative *alternative, size_t start,
+/* The peak from which on the best so far takes no longer than time. */
+static size_t reached(const struct front *best, double time)
+{
+    int low = 0, high = best->count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (best->point[middle].time <= time) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low < best->count ? best->point[low].peak : SIZE_MAX;
+}
+
+/* Writes an alternative's steps with peaks in [start, end) to candidate[]; returns how many, 0 where none of them is
+ * below the best so far. */
+static int list_steps(const struct envelope *envelope, const struct alternative *alternative, size_t start, size_t end,
                       struct point *candidate)
 {
     static const struct front none = {0, NULL};
@@ -57,8 +73,8 @@ static int list_steps(const struct envelope *envelope, const struct alternative 
         candidate[count++] = (struct point){peak, time};
         size_t next_a = i + 1 < a->count ? a->point[i + 1].peak + alternative->shift : SIZE_MAX;
         size_t next_b = j + 1 < b->count ? b->point[j + 1].peak : SIZE_MAX;
-        if (next_a == SIZE_MAX && next_b == SIZE_MAX) break;
         peak = next_a < next_b ? next_a : next_b;
+        if (peak >= end) break;
         i += next_a == peak;
         j += next_b == peak;
     }
@@ -107,10 +123,10 @@ enum status envelope_add(struct envelope *envelope, const struct alternative *al
         least += b->point[b->count - 1].time;
         steps += b->count;
     }
-    int at = front_at(&envelope->best, start);
-    if (at >= 0 && envelope->best.point[at].time <= least) return ST_OK; /* nowhere better */
+    size_t end = reached(&envelope->best, least);
+    if (start >= end) return ST_OK; /* nowhere better */
     TRY(reserve(&envelope->candidate, &envelope->candidates_room, steps));
-    int count = list_steps(envelope, alternative, start, envelope->candidate);
+    int count = list_steps(envelope, alternative, start, end, envelope->candidate);
     return count ? merge(envelope, count) : ST_OK;
 }
 
