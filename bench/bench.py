@@ -2,9 +2,9 @@
 """Ours beside PyTorch's, and the figures this project promises for itself: `make bench [ARGS="--pairs 1"]`.
 
 The cells of a network (runs of ours, and the peer) are measured in turn, forwards and then backwards, so that both
-sides see the same machine; a ratio is taken within a turn, and its median and range over the turns are told. A cell's time is
-that of its fastest step after the first. PyTorch's matrix products run on whichever BLAS the system has chosen (the
-result names it): the reference BLAS where no other is installed. LD_LIBRARY_PATH may lead to another.
+sides see the same machine; a ratio is taken within a turn, and its median and range over the turns are told. A cell's
+time is that of its fastest step after the first. PyTorch's matrix products run on whichever BLAS the system has chosen
+(the result names it): the reference BLAS where no other is installed. LD_LIBRARY_PATH may lead to another.
 
 Ends with 1 where a figure misses its target. Targets are judged at the experiments' own sizes only.
 """

@@ -57,13 +57,13 @@ def read(file):
                   for group in ("git", "build", "libs", "host")}
     return {"step_seconds": min(seconds[1:] or seconds), "seconds": seconds, "all_seconds": sum(seconds),
             "before_mib": summary["start_rss_bytes"] / 1024 ** 2,
-            "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks, "overhead": int(summary["overhead_bytes"]), "losses": steps["loss"][:].tolist(),
-            "provenance": provenance}
+            "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks,
+            "overhead": int(summary["overhead_bytes"]), "losses": steps["loss"][:].tolist(), "provenance": provenance}
 
 
 def peer(network, batch, steps, threads):
     """The same training by PyTorch, on Debian's own Python where there is one."""
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
     script = os.path.join(ROOT, "bench", "torch_peer.py")
-    return json.loads(output([python, script, network, "--batch", str(batch), "--steps", str(steps), "--threads",
-                              str(threads)]))
+    command = [python, script, network, "--batch", batch, "--steps", steps, "--threads", threads]
+    return json.loads(output([str(word) for word in command]))

@@ -108,7 +108,7 @@ static int fault_op(const struct plan *plan, const struct fault *fault)
     return -1;
 }
 
-static enum status check_fault(const struct plan *plan, const struct exec_options *options)
+enum status exec_check(const struct plan *plan, const struct exec_options *options)
 {
     static const char *const wanted[] = {"", "a saved set read by its backward, or a replayed dropout", "a replay",
                                          "a replay that reads the arena"};
@@ -117,7 +117,7 @@ static enum status check_fault(const struct plan *plan, const struct exec_option
     if (fault->kind == FAULT_STALE_READ && options->memory == MEMORY_DYNAMIC)
         return fail(ST_SPEC, "fault.kind: stale_read needs an arena; expected memory: planned or poison");
     if (fault_op(plan, fault) < 0)
-        return fail(ST_SPEC, "fault: node '%s' has no %s in this plan", plan->network->graph->node[fault->node].name,
+        return fail(ST_SPEC, "fault: in this plan node '%s' lacks %s", plan->network->graph->node[fault->node].name,
                     wanted[fault->kind]);
     return ST_OK;
 }
@@ -127,7 +127,7 @@ static enum status create(struct exec *e)
     const struct plan *plan = e->plan;
     e->fixed_bytes = plan_static(plan);
     e->arena_bytes = e->options.memory == MEMORY_DYNAMIC ? 0 : plan->arena_bytes;
-    TRY(check_fault(plan, &e->options));
+    TRY(exec_check(plan, &e->options));
     TRY(bind_static(e));
     if (e->arena_bytes) TRY(e->backend->kind->reserve(e->backend, e->arena_bytes, (void **)&e->arena));
     if (e->options.memory == MEMORY_POISON)

@@ -34,6 +34,9 @@ struct exec_times {
 
 struct exec;
 
+/* ST_SPEC for a fault that the plan has no place for; exec_create asks the same. */
+enum status exec_check(const struct plan *plan, const struct exec_options *options);
+
 /* Reserves the static block and the arena (not in DYNAMIC), on the network's backend. ST_SPEC for a fault that the plan
  * has no place for; ST_FAILED when memory cannot be had. The plan must outlive it. */
 enum status exec_create(const struct plan *plan, const struct exec_options *options, struct exec **exec);

@@ -94,7 +94,6 @@ struct kernel_args {
     struct draw draw;
     bool save;       /* forward: write the saved set */
     bool accumulate; /* PARAMS: += instead of = */
-    bool evaluate;   /* forward of a plan without backward: dropout is the identity */
 };
 
 struct backend;

@@ -3,6 +3,7 @@
  * is simply first to last use. Forward again: outputs take over the buffers of inputs that die at the same op. */
 #include "lower.h"
 
+#include <assert.h>
 #include <string.h>
 
 const char *const category_names[CATEGORIES] = {"activations", "saved", "activation gradients", "scratch"};
@@ -209,6 +210,7 @@ static void emit_backward(struct builder *b, const struct event *e)
         b->roles[*dy]++;
     }
     int dx[NODE_INPUTS_MAX];
+    assert(node->layer->inputs <= NODE_INPUTS_MAX);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) dx[k] = f->passes_gradient ? *dy : BUFFER_NONE;
     if (e->parts) {
         struct op *op = begin(b, OP_BACKWARD, e->node);

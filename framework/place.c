@@ -115,7 +115,7 @@ enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
 {
     *arena_bytes = 0;
     if (buffers <= 0) return ST_OK;
-    int ops = 0;
+    int ops = 1;
     for (int i = 0; i < buffers; i++)
         if (buffer[i].death >= ops) ops = buffer[i].death + 1;
     size_t count = (size_t)buffers;

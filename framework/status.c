@@ -5,6 +5,7 @@
 
 static _Thread_local char message[2048];
 
+#undef fail /* the function itself */
 enum status fail(enum status status, const char *format, ...)
 {
     char text[sizeof message]; /* an argument may be the old message itself */

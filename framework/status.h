@@ -21,6 +21,9 @@ enum status {
 
 /* Records the message (printf format, one line, no newline) for this thread and returns status. */
 enum status fail(enum status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#ifdef __clang_analyzer__ /* which sees only this prototype: what fail() returns */
+#define fail(status, ...) (fail(status, __VA_ARGS__), (status))
+#endif
 
 /* The message of this thread's last fail(), "" before the first; valid until the next fail(). */
 const char *status_message(void);

@@ -17,7 +17,6 @@ build          pkg-config:zlib                          zlib1g-dev
 build          pkg-config:libmd                         libmd-dev
 build          header:dnnl.h                            libdnnl-dev
 test           pkg-config:criterion                     libcriterion-dev
-test           command:h5dump                           hdf5-tools
 check          command:clang-format                     clang-format
 check          command:clang-tidy                       clang-tidy
 check          command:cppcheck                         cppcheck

@@ -90,7 +90,7 @@ static void write_made(const char *name, uint8_t *(*make)(int, size_t *), int f,
 const char *hand_made_folder(void)
 {
     if (*folder) return folder;
-    strcpy(folder, "/tmp/rematch-test-XXXXXX");
+    strcpy(folder, P_tmpdir "/rematch-test-XXXXXX");
     cr_assert(mkdtemp(folder) != NULL);
     atexit(remove_folder);
     for (int f = 0; f < 6; f++) {

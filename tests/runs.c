@@ -27,7 +27,7 @@ static void plan(struct fake *f)
     check(plan_build(f->job.network, &word, &options, &f->job.plan));
 }
 
-static void describe(struct fake *f)
+static void describe(struct fake *f, const struct net *net)
 {
     static const char *const overrides[] = {"steps: 100 -> 3"};
     static struct dataset_file file = {"train.bin", 3073, "0123456789abcdef"};
@@ -38,7 +38,7 @@ static void describe(struct fake *f)
                             .override = overrides,
                             .name = "fake",
                             .title = "A run that never ran",
-                            .batch = nets[0].batch,
+                            .batch = net->batch,
                             .steps = 3,
                             .optimizer = optimizer_find("sgd"),
                             .optim_settings = {.lr = 0.1, .momentum = 0.9},
@@ -47,16 +47,16 @@ static void describe(struct fake *f)
                             .record_digests = true,
                             .results = f->results};
     f->dataset = (struct dataset){
-        .kind = &kind, .classes = nets[0].classes, .synthetic = true, .files = 1, .file = &file, .digest = {7, 9}};
+        .kind = &kind, .classes = net->classes, .synthetic = true, .files = 1, .file = &file, .digest = {7, 9}};
 }
 
-void fake_open(struct fake *fake, const char *results)
+void fake_open(struct fake *fake, const struct net *net, const char *results)
 {
     const struct backend_options options = {.threads = 1, .scratch_limit = 1 << 20};
     memset(fake, 0, sizeof *fake);
     snprintf(fake->results, sizeof fake->results, "%s", results);
-    describe(fake);
-    fake->job = (struct job){.spec = &fake->spec, .dataset = &fake->dataset, .graph = net_build(&nets[0], false)};
+    describe(fake, net);
+    fake->job = (struct job){.spec = &fake->spec, .dataset = &fake->dataset, .graph = net_build(net, false)};
     check(backend_open("ref", &options, &fake->job.backend));
     check(network_prepare(fake->job.graph, fake->job.backend, &fake->job.network));
     plan(fake);
@@ -117,9 +117,16 @@ void fake_write(struct fake *fake, const char *variant, uint32_t steps,
     check(record_finish(record, "completed", &summary));
 }
 
+uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 void folder_make(char folder[256])
 {
-    snprintf(folder, 256, "/tmp/rematch-test-XXXXXX");
+    snprintf(folder, 256, P_tmpdir "/rematch-test-XXXXXX");
     cr_assert(mkdtemp(folder) != NULL);
 }
 

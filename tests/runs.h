@@ -2,6 +2,7 @@
 #ifndef REMATCH_TEST_RUNS_H
 #define REMATCH_TEST_RUNS_H
 
+#include "nets.h"
 #include "record.h"
 
 struct fake {
@@ -13,8 +14,8 @@ struct fake {
     char results[256];
 };
 
-/* The first of nets[] under segments: 2, on `ref`; results go to the folder. */
-void fake_open(struct fake *fake, const char *results);
+/* The net under segments: 2, on `ref`; results go to the folder. */
+void fake_open(struct fake *fake, const struct net *net, const char *results);
 void fake_close(struct fake *fake);
 
 /* Step number step: loss 2 / (step + 1), digests that depend on step and tensor, live bytes as planned. */
@@ -23,6 +24,9 @@ struct step_record fake_step(struct fake *fake, uint32_t step);
 /* A whole file of steps steps; change, where given, alters a step before it is written. path: of the result. */
 void fake_write(struct fake *fake, const char *variant, uint32_t steps,
                 void (*change)(struct fake *, struct step_record *), char path[1024]);
+
+/* The IEEE-754 pattern. */
+uint32_t bits_of(float x);
 
 /* A new empty folder; and away with it. */
 void folder_make(char folder[256]);

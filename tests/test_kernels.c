@@ -35,8 +35,8 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(6, 6, 32), CONV(18, 1, 2, 0, RELU), 5, true, false, LAST, 0, KIB(4096)},
     {"conv", IMAGE(16, 15, 16), CONV(32, 3, 1, 1, RELU), 5, true, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
     {"conv", IMAGE(20, 16, 64), CONV(64, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
-    {"conv", IMAGE(56, 56, 32), CONV(64, 3, 1, 1, RELU), 5, true, false, BLOCKED, CONV_WINOGRAD, KIB(10240)},
-    {"conv", IMAGE(56, 56, 32), CONV(64, 3, 1, 1, 0), 5, false, false, BLOCKED, CONV_DIRECT, KIB(1)},
+    {"conv", IMAGE(28, 30, 16), CONV(48, 3, 1, 1, RELU), 5, true, false, BLOCKED, CONV_WINOGRAD, KIB(10240)},
+    {"conv", IMAGE(19, 18, 32), CONV(64, 3, 1, 1, 0), 5, false, false, BLOCKED, CONV_DIRECT, KIB(1)},
     {"conv", IMAGE(10, 10, 64), CONV(48, 3, 1, 1, RELU), 3, false, false, BLOCKED, 0, 0},
     {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 1, RELU), 5, true, true, BLOCKED, 0, KIB(8)},
     {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 1, RELU), 5, true, true, LAST, 0, KIB(4096)},
@@ -134,8 +134,8 @@ static void agree(const struct subject *cpu, const struct subject *ref, int valu
     subject_get(cpu, value, a, one);
     subject_get(ref, value, b, other);
     double d = distance(one, other, count);
-    cr_assert(d < 2e-5, "case %d, %s, %s of %s is off by %g", (int)(cpu->c - cases), cpu->c->layer, what,
-              cpu->footprint.implementation, d);
+    cr_assert(d < 2e-5, "%s, %s of %s, limit %llu, is off by %g", cpu->c->layer, what, cpu->footprint.implementation,
+              (unsigned long long)cpu->c->scratch_limit, d);
     free(one), free(other);
 }
 
@@ -188,27 +188,48 @@ static void check_numbers(const struct subject *cpu, const struct subject *ref)
     for (int i = 0; i < ref->node->parameters; i++) {
         const float *a = (const void *)cpu->gradient[i].data, *b = (const void *)ref->gradient[i].data;
         double d = distance(a, b, (int64_t)(ref->gradient[i].bytes / 4));
-        cr_assert(d < 2e-5, "case %d, %s, gradient %d of %s is off by %g", (int)(cpu->c - cases), cpu->c->layer, i,
-                  cpu->footprint.implementation, d);
+        cr_assert(d < 2e-5, "%s, gradient %d of %s is off by %g", cpu->c->layer, i, cpu->footprint.implementation, d);
     }
+}
+
+static void check_case(const struct subject_case *c)
+{
+    struct subject cpu, ref;
+    subject_open(&cpu, "cpu", c);
+    subject_open(&ref, "ref", c);
+    fill(&cpu), fill(&ref);
+    forward(&cpu), forward(&ref);
+    agree(&cpu, &ref, ref.node->output, cpu.y.data, ref.y.data, "y");
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        forward(&cpu), forward(&ref);
+        fill_dy(&cpu, &ref);
+        backward(&cpu, accumulate, accumulate), backward(&ref, false, accumulate);
+        check_numbers(&cpu, &ref);
+    }
+    subject_close(&cpu), subject_close(&ref);
 }
 
 Test(kernels, agree_with_the_reference, .timeout = 300)
 {
-    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
-        struct subject cpu, ref;
-        subject_open(&cpu, "cpu", c);
-        subject_open(&ref, "ref", c);
-        fill(&cpu), fill(&ref);
-        forward(&cpu), forward(&ref);
-        agree(&cpu, &ref, ref.node->output, cpu.y.data, ref.y.data, "y");
-        for (int accumulate = 0; accumulate < 2; accumulate++) {
-            forward(&cpu), forward(&ref);
-            fill_dy(&cpu, &ref);
-            backward(&cpu, accumulate, accumulate), backward(&ref, false, accumulate);
-            check_numbers(&cpu, &ref);
-        }
-        subject_close(&cpu), subject_close(&ref);
+    for (int i = 0; i < CASES; i++) check_case(&cases[i]);
+}
+
+/* From all the scratch it could use down to too little for Winograd: chunks, a rest, and groups of channels. */
+Test(kernels, agree_whatever_the_scratch_limit, .timeout = 300)
+{
+    struct subject_case c = {"conv", IMAGE(15, 16, 128), CONV(128, 3, 1, 1, RELU), 5, true, false, BLOCKED,
+                             0,      KIB(1 << 20)};
+    struct subject s;
+    subject_open(&s, "cpu", &c);
+    const size_t most = s.footprint.backward_scratch[0];
+    subject_close(&s);
+    for (uint64_t eighths = 8; eighths > 2; eighths -= eighths > 7 ? 1 : 2) {
+        c.scratch_limit = most * eighths / 8 - (eighths < 8);
+        check_case(&c);
+        subject_open(&s, "cpu", &c);
+        const bool winograd = strstr(s.footprint.implementation, "winograd") != NULL;
+        cr_assert(!winograd || s.footprint.backward_scratch[0] <= c.scratch_limit, "%s", s.footprint.implementation);
+        subject_close(&s);
     }
 }
 

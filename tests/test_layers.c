@@ -307,14 +307,14 @@ static void check_accumulate(struct single *single)
 {
     if (!single->parameters) return;
     struct results once = plain(single);
-    for (int i = 0; i < single->parameters; i++)
-        memcpy(single->gradient[i], once.gradient[i], single->parameter_bytes[i]);
+    for (int i = 0; i < NODE_PARAMETERS_MAX; i++)
+        if (single->gradient[i]) memcpy(single->gradient[i], once.gradient[i], single->parameter_bytes[i]);
     struct kernel_args args = single_args(single);
     args.accumulate = true;
     args.dx[0] = NULL; /* as where the input wants no gradient */
     single_random(single->dy, single->y_bytes, 1, 9);
     cr_assert(single->kernel->backward(single->state, &args, PART_PARAMS) == ST_OK);
-    for (int i = 0; i < single->parameters; i++) {
+    for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
         float *one = once.gradient[i];
         for (size_t j = 0; j < single->parameter_bytes[i] / sizeof *one; j++)
             cr_assert(single->gradient[i][j] == 2 * one[j], "%s: twice accumulated is not twice", single->node->name);

@@ -64,7 +64,7 @@ Test(record, what_goes_in_comes_out)
     struct fake fake;
     char folder[256], path[1024], text[256];
     folder_make(folder);
-    fake_open(&fake, folder);
+    fake_open(&fake, &nets[0], folder);
     fake_write(&fake, "variant", 3, NULL, path);
     cr_assert(folder_count(folder, ".h5") == 1 && folder_count(folder, "") == 1, "only the finished file is left");
     hid_t file = open_raw(path);
@@ -89,8 +89,8 @@ Test(record, what_goes_in_comes_out)
     uint64_t *each = calloc((size_t)(3 * parameters * 2), sizeof *each);
     read_raw(file, "/digests/parameter", H5T_NATIVE_UINT64, each);
     for (uint32_t i = 0; i < 3; i++) {
-        const float expected = 2.0F / (float)(i + 1);
-        cr_assert(memcmp(&loss[i], &expected, 4) == 0 && memcmp(&bits[i], &expected, 4) == 0);
+        const uint32_t expected = bits_of(2.0F / (float)(i + 1));
+        cr_assert(bits_of(loss[i]) == expected && bits[i] == expected);
         cr_assert(digest[i][0] == i && digest[i][1] == 1 && ns[i] == 1000 + 10 * i);
         for (long p = 0; p < parameters; p++)
             cr_assert(each[(i * parameters + p) * 2] == i * 1000 + (uint64_t)p &&
@@ -107,7 +107,7 @@ Test(record, holds_the_plan_and_the_memory_it_took)
     struct fake fake;
     char folder[256], path[1024], text[256];
     folder_make(folder);
-    fake_open(&fake, folder);
+    fake_open(&fake, &nets[0], folder);
     fake_write(&fake, "variant", 3, NULL, path);
     const struct plan *plan = fake.job.plan;
     const size_t ops = (size_t)plan->lowered.ops, buffers = (size_t)plan->lowered.buffers;
@@ -145,31 +145,33 @@ struct visit {
     int arrays, scaled, timed;
 };
 
-/* Every array but lone texts has a scale on each dimension, or is one; nothing carries a time. */
+/* Every dimension of numbers has a scale, nothing carries a time. */
 static herr_t visit(hid_t file, const char *name, const H5O_info_t *info, void *data)
 {
     struct visit *v = data;
     v->timed += info->atime != 0 || info->mtime != 0 || info->ctime != 0 || info->btime != 0;
     if (info->type != H5O_TYPE_DATASET) return 0;
     hid_t id = H5Dopen2(file, name, H5P_DEFAULT), type = H5Dget_type(id), space = H5Dget_space(id);
-    if (H5Tget_class(type) != H5T_STRING) {
-        v->arrays++;
-        v->scaled += H5DSis_scale(id) > 0 || H5DSget_num_scales(id, 0) == 1;
-        if (H5DSis_scale(id) <= 0 && H5DSget_num_scales(id, 0) != 1) cr_log_warn("%s has no scale", name);
-    }
+    const int rank = H5Sget_simple_extent_ndims(space);
+    bool scaled = H5Tget_class(type) == H5T_STRING || H5DSis_scale(id) > 0 || rank > 0;
+    for (int i = 0; i < rank && H5Tget_class(type) != H5T_STRING && H5DSis_scale(id) <= 0; i++)
+        scaled = scaled && H5DSget_num_scales(id, (unsigned)i) == 1;
+    if (!scaled) cr_log_warn("%s has a dimension without scale", name);
+    v->arrays++;
+    v->scaled += scaled;
     H5Sclose(space);
     H5Tclose(type);
     H5Dclose(id);
     return 0;
 }
 
-Test(record, arrays_have_scales_and_no_times)
+Test(record, dimensions_have_scales_and_nothing_a_time)
 {
     struct fake fake;
     char folder[256], path[1024];
     struct visit v = {0};
     folder_make(folder);
-    fake_open(&fake, folder);
+    fake_open(&fake, &nets[0], folder);
     fake_write(&fake, "variant", 2, NULL, path);
     hid_t file = open_raw(path);
     H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, visit, &v);
@@ -180,18 +182,30 @@ Test(record, arrays_have_scales_and_no_times)
     folder_remove(folder);
 }
 
+static int wide_net(struct graph *graph)
+{
+    const int x = 0;
+    int y = -1;
+    const struct settings settings = {.units = 700, .bias = true};
+    check(graph_add(graph, layer_find("linear"), &settings, NULL, &x, &y));
+    return y;
+}
+
+/* A parameter of 28 MB, which takes more than one write. */
+static const struct net wide = {"wide", wide_net, {1, {10000}}, 2, 700};
+
 Test(record, state_is_what_the_run_used)
 {
     struct fake fake;
     char folder[256], path[1024];
     folder_make(folder);
-    fake_open(&fake, folder);
+    fake_open(&fake, &wide, folder);
     fake.spec.record_state = true;
     struct exec *exec;
     struct record *record;
     const struct exec_options options = {.memory = MEMORY_PLANNED};
     const struct run_summary summary = {0};
-    const int64_t elements = nets[0].batch * shape_elements(&nets[0].input);
+    const int64_t elements = wide.batch * shape_elements(&wide.input);
     float *x = calloc((size_t)elements, sizeof *x), *back = calloc((size_t)(2 * elements), sizeof *back);
     int32_t labels[64] = {0};
     check(exec_create(fake.job.plan, &options, &exec));
@@ -228,7 +242,7 @@ Test(record, state_is_what_the_run_used)
     cr_assert(values[0] == -5 && values[1] == 1);
     cr_assert(rows_raw(file, "/state/x") == 2 && rows_raw(file, "/state/labels") == 2);
     read_raw(file, "/state/x", H5T_NATIVE_FLOAT, back);
-    for (int64_t i = 0; i < 2 * elements; i++) cr_assert(back[i] == (float)(i / elements * 7 + i % elements));
+    for (int64_t i = 0; i < 2 * elements; i++) cr_assert(back[i] == (float)((i >= elements ? 7 : 0) + i % elements));
     H5Fclose(file);
     free(values), free(x), free(back);
     exec_destroy(exec);
@@ -241,7 +255,7 @@ Test(record, id_is_of_what_changes_bits)
     struct fake fake;
     char folder[256], id[RUN_ID_TEXT], other[RUN_ID_TEXT];
     folder_make(folder);
-    fake_open(&fake, folder);
+    fake_open(&fake, &nets[0], folder);
     check(run_identity(&fake.job, id));
     cr_assert(strlen(id) == 16 && strspn(id, "0123456789abcdef") == 16);
     static const char *const same[] = {"rematch: 1\nname: other\nbatch: 4\n",
@@ -275,7 +289,7 @@ Test(record, a_control_leaves_its_baseline_alone)
     struct fake fake;
     char folder[256], baseline[1024], control[1024];
     folder_make(folder);
-    fake_open(&fake, folder);
+    fake_open(&fake, &nets[0], folder);
     fake_write(&fake, "baseline", 2, NULL, baseline);
     fake_write(&fake, "variant", 2, NULL, control);
     cr_assert(strcmp(baseline, control) != 0, "%s", control);
@@ -292,7 +306,7 @@ Test(record, one_writer_at_a_time)
     char folder[256];
     struct record *first, *second;
     folder_make(folder);
-    fake_open(&fake, folder);
+    fake_open(&fake, &nets[0], folder);
     check(record_create(&fake.job, "variant", &first));
     struct step_record step = fake_step(&fake, 0);
     check(record_step(first, &step));
@@ -318,7 +332,7 @@ Test(record, folder_that_cannot_be_written)
     snprintf(file, sizeof file, "%s/taken", folder);
     close(open(file, O_CREAT | O_WRONLY, 0600));
     for (size_t i = 0; i < 2; i++) {
-        fake_open(&fake, cases[i]);
+        fake_open(&fake, &nets[0], cases[i]);
         cr_assert(record_create(&fake.job, "variant", &record) == ST_FAILED && !record);
         cr_assert(strstr(status_message(), cases[i]) && strstr(status_message(), "results folder"), "%s",
                   status_message());

@@ -43,7 +43,7 @@ static enum status write_run(struct fake *fake, int pipe_end, const float *x, co
 static void write_runs(const char *folder, int pipe_end, int runs)
 {
     struct fake fake;
-    fake_open(&fake, folder);
+    fake_open(&fake, &nets[0], folder);
     fake.spec.record_state = true;
     float *x = calloc(fake.job.graph->value[0].bytes, 1);
     int32_t *labels = calloc((size_t)fake.job.graph->batch, sizeof *labels);
@@ -100,8 +100,7 @@ static size_t check_rows(hid_t file, const char *path)
     hid_t id = H5Dopen2(file, columns[1], H5P_DEFAULT);
     cr_assert(H5Dread(id, H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, bits) >= 0);
     for (uint32_t i = 0; i < rows[0]; i++) {
-        const float loss = 2.0F / (float)(i + 1);
-        cr_assert(memcmp(&bits[i], &loss, 4) == 0, "%s: step %u is not what was written", path, i);
+        cr_assert(bits[i] == bits_of(2.0F / (float)(i + 1)), "%s: step %u is not what was written", path, i);
     }
     H5Dclose(id);
     free(bits);
@@ -148,7 +147,7 @@ static void measure(const char *folder, char path[1024], uint64_t *ns, rlim_t *b
     char message[512];
     int read_end;
     uint64_t start = clock_now_ns();
-    fake_open(&fake, folder);
+    fake_open(&fake, &nets[0], folder);
     fake_write(&fake, "variant", 1, NULL, path);
     fake_close(&fake);
     pid_t pid = start_writer(folder, 1, RLIM_INFINITY, &read_end);

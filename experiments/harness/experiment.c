@@ -1,5 +1,6 @@
 #include "experiment.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +130,7 @@ int experiment_run(const struct request *request)
     struct experiment *e = NULL;
     enum status status = experiment_load(request, &e);
     if (status != ST_OK) return (int)status;
+    assert(e);
     if (!request->quiet) print_head(e);
     status = experiment_fits(e, request);
     int code = status == ST_OK ? run_sides(e, request) : (int)status;

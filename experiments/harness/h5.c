@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { RANK_MAX = 8, ROWS_MAX = 256, CHUNK_BYTES = 64 * 1024 };
+/* A reader tries again, waiting twice as long each time, where a writer may be in between: some 70 ms in all. */
+enum { RANK_MAX = 8, ROWS_MAX = 256, CHUNK_BYTES = 64 * 1024, READ_ATTEMPTS = 26 };
 
 /* The innermost complaint of the library, or the system's words where it quotes them. */
 static herr_t find_reason(unsigned n, const H5E_error2_t *error, void *text)
@@ -45,6 +46,7 @@ enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), creation = H5Pcreate(H5P_FILE_CREATE);
     H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
     H5Pset_fclose_degree(access, H5F_CLOSE_STRONG);
+    H5Pset_metadata_read_attempts(access, READ_ATTEMPTS);
     H5Pset_obj_track_times(creation, false);
     H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     const unsigned flags[] = {[H5_CREATE] = H5F_ACC_TRUNC,

@@ -54,7 +54,7 @@ static enum status program_digest(struct digest *digest)
 
 static enum status identify(const struct job *job, struct region *region, char id[RUN_ID_TEXT])
 {
-    struct digest program;
+    struct digest program = {0};
     char program_text[33], data_text[33], all_text[33];
     TRY(program_digest(&program));
     const char *numerics = numerics_of(job->spec->resolved, region);

@@ -115,7 +115,7 @@ static enum status add_reason(struct overview *o, const char *reason)
 /* The peak of a plan that replays lies before its first replay: in the part that it keeps. */
 static bool peak_is_kept(const struct plan *plan)
 {
-    for (int i = 0; i < plan->peak_op; i++)
+    for (int i = 0; i <= plan->peak_op; i++)
         if (plan->lowered.op[i].replay) return false;
     return plan->replays > 0;
 }
@@ -131,6 +131,9 @@ static enum status gather_reasons(struct overview *o)
                                       "parameters, gradients, optimizer and inputs are %s, %.0f %% of what storing "
                                       "everything needs; no checkpointing touches them",
                                       bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored)));
+    if (plan->replays == 0 && o->job->spec->policy != policy_find("store_all"))
+        TRY(add_reason(o, region_text(o->region, "policy %s replays nothing on this network: it stores everything",
+                                      o->job->spec->policy->name)));
     if (plan->replays == 0) return ST_OK;
     if (plan->live_peak >= o->store_all_live) {
         TRY(add_reason(o,

@@ -46,7 +46,8 @@ void overview_destroy(struct overview *overview);
 /* "kept", "replayed", "3 of 5 replayed", "replayed, 14 times in all"; returns text (at least 64 bytes). */
 char *stage_action(const struct stage_row *stage, char *text);
 
-/* plan_print.c: name, title and what was overridden; the whole table; the figures of one or two plans side by side; every op. */
+/* plan_print.c: name, title and what was overridden; the whole table; the figures of one or two plans side by side;
+ * every op. */
 void spec_print_head(const struct spec *spec, FILE *out);
 void overview_print(const struct overview *overview, FILE *out);
 void overview_print_pair(const struct overview *baseline, const struct overview *variant, FILE *out);

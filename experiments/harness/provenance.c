@@ -30,7 +30,7 @@ static ssize_t git(const char *const *arguments, char *text)
     program[length] = 0;
     if ((folder_end = strrchr(program, '/'))) *folder_end = 0;
     const char *command[8] = {"git", "-C", program};
-    for (int i = 0; arguments[i] && i < 4; i++) command[i + 3] = arguments[i];
+    for (int i = 0; i < 4 && arguments[i]; i++) command[i + 3] = arguments[i];
     if (pipe2(ends, O_CLOEXEC) < 0) return -1;
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
@@ -142,7 +142,10 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     h5_attribute_text(h5, group, "digest_xxh3", digest_print(dataset->digest, digest));
     h5_attribute_u64(h5, group, "training_samples", (uint64_t)dataset->count[SPLIT_TRAIN]);
     h5_attribute_u64(h5, group, "test_samples", (uint64_t)dataset->count[SPLIT_TEST]);
-    if (!h5_check(h5, texts, "find memory for", group)) return;
+    if (!h5_check(h5, texts, "find memory for", group)) {
+        free(texts);
+        return;
+    }
     for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].path;
     h5_texts(h5, "/provenance/data/path", files, texts);
     for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].sha256;

@@ -13,6 +13,8 @@
 #include "record_state.h"
 #include "timing.h"
 
+enum { DIGESTS = 3 }; /* gradients, parameters, state */
+
 struct record {
     struct h5 h5;
     struct record_file file;
@@ -20,8 +22,8 @@ struct record {
     char id[RUN_ID_TEXT];
     struct table steps, eval;
     struct record_state state;
-    hid_t digest_step, digest[3], memory_step, memory_live;
-    struct digest zeros, first_zero; /* digests of gradients that are all zero, and of the first of them */
+    hid_t digest_step, digest[DIGESTS], memory_step, memory_live;
+    struct digest zeros; /* of gradients that are all zero */
     bool zeros_known;
 };
 
@@ -119,7 +121,7 @@ enum status record_batch(struct record *record, uint32_t step, const float *x, c
     return h5_status(&record->h5);
 }
 
-/* Digests of gradients that are all zero, computed on the one page of zeros that the system maps everywhere. */
+/* The step's digest of gradients that are all zero, computed on the page of zeros that the system maps everywhere. */
 static void find_zeros(struct record *r)
 {
     const struct graph *graph = r->job->graph;
@@ -134,10 +136,7 @@ static void find_zeros(struct record *r)
     for (size_t i = 0; r->zeros_known && i < count; i++)
         digest[i] = digest_tensor(zeros, (size_t)graph->parameter[i].elements * sizeof(float),
                                   (int)r->job->backend->options.threads);
-    if (r->zeros_known) {
-        r->first_zero = digest[0];
-        r->zeros = digest_bytes(digest, count * sizeof *digest);
-    }
+    if (r->zeros_known) r->zeros = digest_bytes(digest, count * sizeof *digest);
     if (zeros != MAP_FAILED) munmap(zeros, most);
     free(digest);
 }
@@ -145,9 +144,11 @@ static void find_zeros(struct record *r)
 static void append_digests(struct record *r, const struct step_record *step)
 {
     const struct digest *rows[] = {step->gradient, step->parameter, step->parameter_state};
-    if (!r->job->spec->record_digests || !step->gradient || !step->parameter) return;
-    for (int i = 0; i < record_digests_kept(r->job) && rows[i]; i++)
-        h5_append(&r->h5, r->digest[i], NUMBER_U64, rows[i]);
+    const int kept = record_digests_kept(r->job);
+    if (!r->job->spec->record_digests) return;
+    for (int i = 0; i < kept && i < DIGESTS; i++)
+        if (!rows[i]) return; /* the rows of all three belong together */
+    for (int i = 0; i < kept && i < DIGESTS; i++) h5_append(&r->h5, r->digest[i], NUMBER_U64, rows[i]);
     h5_append(&r->h5, r->digest_step, NUMBER_U32, &step->step);
 }
 
@@ -238,15 +239,14 @@ static enum status finish(struct record *r, const char *status, const struct run
 enum status record_finish(struct record *record, const char *status, const struct run_summary *summary)
 {
     h5_flush(&record->h5);
-    if (record->h5.broken) return h5_status(&record->h5); /* abandoned: closing would spoil what is in the file */
-    enum status done = finish(record, status, summary);
-    if (done != ST_OK) {
-        record_file_drop(&record->file);
-        return done;
+    enum status done = h5_status(&record->h5);
+    if (done == ST_OK) {
+        done = finish(record, status, summary);
+        if (done != ST_OK) record_file_drop(&record->file);
+        record_file_release(&record->file);
     }
-    record_file_release(&record->file);
-    free(record);
-    return ST_OK;
+    record_abandon(record);
+    return done;
 }
 
-void record_abandon(struct record *record) { (void)record; }
+void record_abandon(struct record *record) { free(record); }

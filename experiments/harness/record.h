@@ -52,10 +52,10 @@ enum status record_step(struct record *record, const struct step_record *step);
 enum status record_eval(struct record *record, const struct eval_record *eval);
 
 /* Writes the summary and status ("completed", "failed: ...", "interrupted"); a completed file is renamed to ID.h5.
- * Frees record. */
+ * ST_FAILED: it could not, now or at an earlier step; the .part holds what was committed. Frees record. */
 enum status record_finish(struct record *record, const char *status, const struct run_summary *summary);
 
-/* After a write failed: leaves the .part as it is, readable, and frees nothing. */
+/* Frees record and leaves the .part as it is, readable; HDF5 keeps it open until the process ends. */
 void record_abandon(struct record *record);
 
 #endif

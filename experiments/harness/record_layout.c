@@ -28,7 +28,8 @@ const struct column record_step_columns[] = {
     {"backward_ns", NUMBER_U64, 1, STEP(backward_ns), "ns", "backwards"},
     {"optimizer_ns", NUMBER_U64, 1, STEP(optimizer_ns), "ns", "the update"},
     {"digest_ns", NUMBER_U64, 1, STEP(digest_ns), "ns", "digests of gradients, parameters and state"},
-    {"live_peak", NUMBER_U64, 1, STEP(live_peak), "byte", "most live bytes of the arena at any op, as counted"},
+    {"live_peak", NUMBER_U64, 1, STEP(live_peak), "byte",
+     "most live bytes of the arena at any op: counted in dynamic memory, else planned"},
     {"rss", NUMBER_U64, 1, STEP(rss), "byte", "resident set of the process after the step"},
     {"grad_digest", NUMBER_U64, 2, STEP(gradients), NULL, digest_doc},
     {"param_digest", NUMBER_U64, 2, STEP(parameters), NULL, digest_doc},
@@ -106,7 +107,10 @@ static void layout_digests(struct h5 *h5, const struct job *job)
     const hsize_t extent[2] = {(hsize_t)graph->parameters, 2};
     const char **names = calloc((size_t)graph->parameters + 1, sizeof *names);
     h5_group(h5, "/digests");
-    if (!h5_check(h5, names, "find memory for", "/digests")) return;
+    if (!h5_check(h5, names, "find memory for", "/digests")) {
+        free(names);
+        return;
+    }
     for (int i = 0; i < graph->parameters; i++) names[i] = graph->parameter[i].name;
     h5_texts(h5, "/digests/tensor", (size_t)graph->parameters, names);
     free(names);
@@ -117,20 +121,25 @@ static void layout_digests(struct h5 *h5, const struct job *job)
         h5_series(h5, record_digest_paths[i], NUMBER_U64, 2, extent);
         h5_attach(h5, record_digest_paths[i], 0, "/digests/step");
         h5_attach(h5, record_digest_paths[i], 1, "/digests/tensor");
+        h5_attach(h5, record_digest_paths[i], 2, "/steps/pair");
     }
 }
 
-static void layout_memory(struct h5 *h5, const struct plan *plan)
+static void layout_memory(struct h5 *h5, const struct job *job)
 {
-    const hsize_t ops = (hsize_t)plan->lowered.ops;
-    record_memory(h5, plan);
+    static const char *const modes[] = {
+        [MEMORY_PLANNED] = "planned", [MEMORY_DYNAMIC] = "dynamic", [MEMORY_POISON] = "poison"};
+    const hsize_t ops = (hsize_t)job->plan->lowered.ops;
+    record_memory(h5, job->plan);
+    h5_attribute_text(h5, "/memory", "mode", modes[job->spec->memory]);
     h5_series(h5, "/memory/step", NUMBER_U32, 0, NULL);
     h5_series(h5, "/memory/live", NUMBER_U64, 1, &ops);
     h5_scale(h5, "/memory/step", "step");
     h5_attach(h5, "/memory/live", 0, "/memory/step");
     h5_attach(h5, "/memory/live", 1, "/plan/ops/op");
     h5_attribute_text(h5, "/memory/live", "units", "byte");
-    h5_attribute_text(h5, "/memory/live", "long_name", "live bytes of the arena while the op ran, as counted");
+    h5_attribute_text(h5, "/memory/live", "long_name",
+                      "live bytes of the arena while the op ran: counted in dynamic memory, else planned");
 }
 
 void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id)
@@ -141,6 +150,6 @@ void record_layout(struct h5 *h5, const struct job *job, const char *variant, co
     record_plan(h5, job);
     layout_steps(h5);
     if (job->spec->record_digests) layout_digests(h5, job);
-    layout_memory(h5, job->plan);
+    layout_memory(h5, job);
     if (job->spec->record_state) record_state_layout(h5, job);
 }

@@ -65,7 +65,10 @@ static void write_parameter(struct h5 *h5, const struct job *job, hid_t dataset,
     const hsize_t rows = (hsize_t)p->definition.shape.dim[0], row = (hsize_t)p->elements / rows;
     const hsize_t most = row * sizeof(float) < SLICE_BYTES ? SLICE_BYTES / (row * sizeof(float)) : 1;
     float *slice = malloc((size_t)((most < rows ? most : rows) * row) * sizeof *slice);
-    if (!h5_check(h5, slice, "find memory for", p->name)) return;
+    if (!h5_check(h5, slice, "find memory for", p->name)) {
+        free(slice);
+        return;
+    }
     for (hsize_t first = 0; first < rows; first += most) {
         const hsize_t count = rows - first < most ? rows - first : most;
         job->backend->kind->download(job->backend, slice, values + first * row, (size_t)(count * row) * sizeof *slice);

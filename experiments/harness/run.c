@@ -102,6 +102,18 @@ static enum status check_evaluation(const struct job *job)
     return ST_OK;
 }
 
+struct exec_options job_exec_options(const struct job *job)
+{
+    const struct spec *spec = job->spec;
+    return (struct exec_options){
+        .memory = (enum memory_mode)spec->memory,
+        .rng = (enum rng_mode)spec->rng,
+        .seed = (uint64_t)spec->seed,
+        .check_replay = spec->check,
+        .fault = {(enum fault_kind)spec->fault_kind, spec->fault_step, job->fault_node},
+    };
+}
+
 static enum status make_ready(struct job *job)
 {
     struct spec *spec = job->spec;
@@ -116,6 +128,8 @@ static enum status make_ready(struct job *job)
     TRY(job_plan(job, spec->policy, &spec->policy_settings, &job->plan));
     job->planning_ns = clock_now_ns() - prepared;
     job->preparing_ns = prepared - start;
+    struct exec_options options = job_exec_options(job);
+    TRY(exec_check(job->plan, &options));
     TRY(check_unsafe(job));
     TRY(check_evaluation(job));
     return spec->eval_every > 0 ? plan_evaluation(job) : ST_OK;

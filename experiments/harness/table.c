@@ -5,12 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH_MAX = 2 };
+enum { WIDEST = 2 * sizeof(uint64_t) };
 
 static const char *join(char path[256], const char *group, const char *name)
 {
     snprintf(path, 256, "%s/%s", group, name);
     return path;
+}
+
+/* Two to a row: low and high word of a digest, first and second input. */
+static void attach_pair(struct h5 *h5, const char *group, const char *path)
+{
+    static const uint8_t numbers[] = {0, 1};
+    const hsize_t extent = 2;
+    char pair[256];
+    join(pair, group, "pair");
+    if (!h5_exists(h5, pair)) {
+        h5_array(h5, pair, NUMBER_U8, 1, &extent, numbers);
+        h5_scale(h5, pair, "pair");
+    }
+    h5_attach(h5, path, 1, pair);
 }
 
 static void describe(struct h5 *h5, const char *path, const struct column *column)
@@ -33,6 +47,7 @@ void table_layout(struct h5 *h5, const char *group, const struct column *columns
     for (const struct column *c = columns; c->name; c++) {
         h5_series(h5, join(path, group, c->name), c->number, c->width > 1, &digest);
         describe(h5, path, c);
+        if (c->width > 1) attach_pair(h5, group, path);
         if (c == columns)
             h5_scale(h5, path, c->name);
         else
@@ -45,7 +60,7 @@ struct table table_open(struct h5 *h5, const char *group, const struct column *c
 {
     struct table table = {.column = columns};
     char path[256];
-    for (int i = 0; columns[i].name && i < TABLE_COLUMNS_MAX; i++)
+    for (int i = 0; i < TABLE_COLUMNS_MAX && columns[i].name; i++)
         table.dataset[i] = h5_dataset(h5, join(path, group, columns[i].name));
     table.committed = h5_dataset(h5, join(path, group, "committed"));
     return table;
@@ -68,8 +83,11 @@ void table_commit(struct h5 *h5, const struct table *table)
 void table_add(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
                const void *rows, size_t stride)
 {
-    char *gathered = calloc(count + 1, WIDTH_MAX * sizeof(uint64_t)), path[256], scale_path[256];
-    if (!h5_check(h5, gathered, "find memory for", group)) return;
+    char *gathered = calloc(count + 1, WIDEST), path[256], scale_path[256];
+    if (!h5_check(h5, gathered, "find memory for", group)) {
+        free(gathered);
+        return;
+    }
     join(scale_path, group, scale);
     for (const struct column *c = columns; c->name; c++) {
         const size_t bytes = h5_number_bytes(c->number) * (size_t)c->width;
@@ -79,6 +97,7 @@ void table_add(struct h5 *h5, const char *group, const char *scale, const struct
         h5_array(h5, join(path, group, c->name), c->number, c->width > 1 ? 2 : 1, extent, gathered);
         describe(h5, path, c);
         h5_attach(h5, path, 0, scale_path);
+        if (c->width > 1) attach_pair(h5, group, path);
     }
     free(gathered);
 }
@@ -90,7 +109,10 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
     const hsize_t extent = count;
     char path[256];
     h5_group(h5, group);
-    if (!h5_check(h5, numbers, "find memory for", group)) return;
+    if (!h5_check(h5, numbers, "find memory for", group)) {
+        free(numbers);
+        return;
+    }
     for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
     h5_array(h5, join(path, group, scale), NUMBER_U32, 1, &extent, numbers);
     h5_scale(h5, path, scale);

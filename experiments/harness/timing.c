@@ -14,10 +14,11 @@ struct timing timing_of(uint64_t *ns, size_t count)
     if (count < 2) return (struct timing){0};
     const size_t steps = count - 1;
     ns++;
+    const size_t lower = (steps - 1) / 2, upper = steps / 2;
     qsort(ns, steps, sizeof *ns, ascending);
     return (struct timing){
         .steps = steps,
-        .median_ns = ((double)ns[(steps - 1) / 2] + (double)ns[steps / 2]) / 2,
+        .median_ns = ((double)ns[lower] + (double)ns[upper]) / 2,
         .least_ns = (double)ns[0],
         .most_ns = (double)ns[steps - 1],
     };

@@ -111,13 +111,7 @@ static enum status all_steps(struct training *t)
 static enum status begin(struct training *t, const char *variant)
 {
     const struct spec *spec = t->job->spec;
-    struct exec_options options = {
-        .memory = (enum memory_mode)spec->memory,
-        .rng = (enum rng_mode)spec->rng,
-        .seed = (uint64_t)spec->seed,
-        .check_replay = spec->check,
-        .fault = {(enum fault_kind)spec->fault_kind, spec->fault_step, t->job->fault_node},
-    };
+    struct exec_options options = job_exec_options(t->job);
     struct train_options train = {spec->optimizer, spec->optim_settings, (uint64_t)spec->seed};
     if (!(t->step_ns = calloc((size_t)t->job->steps + 1, sizeof *t->step_ns)))
         return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->job->steps);

@@ -16,11 +16,8 @@ struct conv {
     int64_t outputs, weights; /* elements of bias and weights */
     bool relu, bits, bias;
     struct conv_plan pass[CONV_PASSES];
-    char implementation[192];
+    char implementation[256];
 };
-
-static enum status conv_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                                struct footprint *footprint, void **state);
 
 /* Where a chunk of a value starts. */
 static const float *chunk_at(const void *value, const struct extent *extent, int64_t sample)
@@ -84,34 +81,61 @@ static void mask_chunk(const struct conv *conv, const struct kernel_args *args, 
         relu_mask(dy, dy, chunk_at(args->y, &conv->y, n), samples * conv->y.elements);
 }
 
-/* Adds what a chunk gave, or assigns it, to the master gradients. */
-static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, bool add)
+/* Adds what a chunk gave, or assigns it, to the master gradients of a group of output channels. */
+static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, int64_t group,
+                           bool add)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
+    const int64_t outputs = conv->outputs / plan->groups;
     const float *b = (const float *)(const void *)(scratch + plan->bias_at);
-    const void *const dw[] = {scratch + plan->weights_at, args->gradients[0]};
-    TRY(call_run(add ? &plan->weights_add : &plan->weights, dw));
-    for (int64_t i = 0; conv->bias && i < conv->outputs; i++)
-        args->gradients[1][i] = add ? args->gradients[1][i] + b[i] : b[i];
+    float *dw = args->gradients[0] + group * (conv->weights / plan->groups);
+    TRY(call_run(add ? &plan->weights_add : &plan->weights, (const void *[]){scratch + plan->weights_at, dw}));
+    if (!conv->bias) return ST_OK;
+    float *db = args->gradients[1] + group * outputs;
+    for (int64_t i = 0; i < outputs; i++) db[i] = add ? db[i] + b[i] : b[i];
+    return ST_OK;
+}
+
+/* A group's output channels of a chunk of dy as a tensor of their own: dy itself, or a copy in scratch. */
+static const float *group_dy(const struct conv *conv, const float *dy, int64_t samples, int64_t group, char *scratch)
+{
+    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
+    const int64_t elements = conv->y.elements / plan->groups;
+    float *slice = (float *)(void *)(scratch + plan->group_at);
+    if (plan->groups == 1) return dy;
+    copy_rows(slice, elements, dy + group * elements, conv->y.elements, samples);
+    return slice;
+}
+
+/* The gradients of the parameters from samples samples, x already as the primitive wants it. */
+static enum status chunk_params(const struct conv *conv, const struct kernel_args *args, int which, const float *x,
+                                const float *dy, bool add, uint64_t *lap)
+{
+    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
+    char *scratch = args->scratch;
+    for (int64_t group = 0; group < plan->groups; group++) {
+        const float *y = group_dy(conv, dy, which ? plan->rest : plan->chunk, group, scratch);
+        clock_lap(conv->backend, CLOCK_REORDER, lap);
+        TRY(call_run(&plan->conv[which],
+                     (const void *[]){x, scratch + plan->weights_at, scratch + plan->bias_at, y, scratch}));
+        clock_lap(conv->backend, CLOCK_CONV, lap);
+        TRY(collect(conv, args, scratch, group, add));
+        clock_lap(conv->backend, CLOCK_REORDER, lap);
+    }
     return ST_OK;
 }
 
 static enum status backward_params(struct conv *conv, const struct kernel_args *args)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    char *scratch = args->scratch;
     uint64_t lap = clock_now_ns();
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *x = chunk_at(args->x[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
         if (conv->relu) mask_chunk(conv, args, n, which ? plan->rest : plan->chunk);
         clock_lap(conv->backend, CLOCK_ACTIVATION, &lap);
-        TRY(chunk_x(conv, plan, which, &x, scratch, &lap));
-        TRY(call_run(&plan->conv[which],
-                     (const void *[]){x, scratch + plan->weights_at, scratch + plan->bias_at, dy, scratch}));
-        clock_lap(conv->backend, CLOCK_CONV, &lap);
-        TRY(collect(conv, args, scratch, args->accumulate || n > 0));
-        clock_lap(conv->backend, CLOCK_REORDER, &lap);
+        TRY(chunk_x(conv, plan, which, &x, args->scratch, &lap));
+        TRY(chunk_params(conv, args, which, x, dy, args->accumulate || n > 0, &lap));
     }
     return ST_OK;
 }
@@ -147,16 +171,19 @@ static void conv_release(void *state)
     free(conv);
 }
 
-static void describe(struct conv *conv, const struct footprint *f)
+/* "jit:avx512_core direct chunk 64 | ..." by pass. */
+static void describe(struct conv *conv)
 {
     const struct conv_plan *p = conv->pass;
-    (void)f;
-    int length = snprintf(conv->implementation, sizeof conv->implementation, "%s", "");
+    int length = 0;
     for (int i = 0; i < CONV_PASSES && length < (int)sizeof conv->implementation; i++) {
         if (p[i].conv[0].desc == NULL) continue;
         length += snprintf(conv->implementation + length, sizeof conv->implementation - (size_t)length,
-                           "%s%s %s chunk %lld", i ? " | " : "", call_implementation(&p[i].conv[0]),
-                           p[i].winograd ? "winograd" : "direct", (long long)p[i].chunk);
+                           "%s%s %s chunk %lld%s", i ? " | " : "", call_implementation(&p[i].conv[0]),
+                           p[i].winograd ? "winograd" : "direct", (long long)p[i].chunk,
+                           p[i].groups == 1   ? ""
+                           : p[i].groups == 2 ? " of 1/2 channels"
+                                              : " of 1/4 channels");
     }
 }
 
@@ -173,6 +200,7 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     conv->x = extent_of(graph, node->inputs[0]);
     conv->y = extent_of(graph, node->output);
     conv->outputs = s->channels;
+    conv->weights = graph->parameter[node->first_parameter].elements;
     conv->bias = s->bias;
     conv->relu = s->activation == ACTIVATION_RELU;
     conv->bits = conv->relu && node->relu_bits;
@@ -196,7 +224,7 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
         .writes_dy = conv->relu,
         .implementation = conv->implementation,
     };
-    describe(conv, footprint);
+    describe(conv);
     return ST_OK;
 }
 

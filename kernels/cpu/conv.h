@@ -16,17 +16,19 @@ struct conv_want {
 /* The calls of one pass. [0] works on a chunk, [1] on the rest of the batch. */
 struct conv_plan {
     bool winograd;
-    int64_t chunk, rest;                  /* samples; rest may be 0 */
-    struct call conv[2];                  /* arguments x, w, b, y, scratch, or their gradients */
-    struct call image[2];                 /* x into the primitive's order; none where it takes x as it is */
-    struct call weights;                  /* master order to the primitive's; PARAMS: back */
-    struct call weights_add;              /* PARAMS: back, adding */
-    size_t weights_at, image_at, bias_at; /* in scratch, after the primitive's scratchpad */
+    int64_t chunk, rest;     /* samples; rest may be 0 */
+    int64_t groups;          /* PARAMS: output channels are taken in that many turns, to need less scratch */
+    struct call conv[2];     /* arguments x, w, b, y, scratch, or their gradients, of one group */
+    struct call image[2];    /* x into the primitive's order; none where it takes x as it is */
+    struct call weights;     /* master order to the primitive's; PARAMS: back */
+    struct call weights_add; /* PARAMS: back, adding */
+    size_t weights_at, image_at, group_at, bias_at; /* in scratch, after the primitive's scratchpad */
     size_t scratch;
 };
 
 /* Chooses the largest chunk whose scratch keeps the limit, of Winograd where the backend's options and the library
- * have it, else of direct; where no chunk of direct keeps it, the one that needs least. */
+ * have it and the chunk is worth its transforms, else of direct; where no chunk of direct keeps it, the one that needs
+ * least. */
 enum status conv_plan_make(struct backend *backend, const struct conv_want *want, struct conv_plan *plan);
 void conv_plan_release(struct conv_plan *plan);
 

@@ -80,11 +80,7 @@ static void drop(struct dropout *d, const struct draw *draw, const float *from, 
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
-    struct dropout *d = state;
-    if (!args->evaluate)
-        drop(d, &args->draw, args->x[0], args->y);
-    else if (args->y != args->x[0])
-        copy_bytes(args->y, args->x[0], (size_t)(d->x.batch * d->x.elements) * sizeof(float));
+    drop(state, &args->draw, args->x[0], args->y);
     return ST_OK;
 }
 

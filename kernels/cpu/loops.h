@@ -24,6 +24,8 @@ void sum_into(float *out, const float *a, const float *b, int64_t count);
 
 bool all_finite(const float *x, int64_t count);
 void copy_bytes(void *to, const void *from, size_t bytes);
+/* rows rows of count floats, from rows that lie stride floats apart, to one after the other. */
+void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows);
 void fill_words(uint32_t *to, uint32_t pattern, size_t words);
 /* Writes to each page, from all threads. */
 void touch_pages(void *block, size_t bytes);

@@ -1,0 +1,113 @@
+#include "cli.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "runs.h"
+
+static const char small[] = "rematch: 1\n"
+                            "name: small\n"
+                            "title: a small MLP\n"
+                            "model:\n"
+                            "  layers:\n"
+                            "    - flatten\n"
+                            "    - group:\n"
+                            "        name: front\n"
+                            "        layers:\n"
+                            "          - linear: {name: one, units: 24, activation: relu}\n"
+                            "          - dropout: {name: drop, rate: 0.25}\n"
+                            "          - linear: {name: two, units: 16, activation: relu}\n"
+                            "    - linear: {name: three, units: classes}\n"
+                            "data: {name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}\n"
+                            "batch: 8\n"
+                            "steps: 4\n"
+                            "seed: 7\n"
+                            "backend: {name: ref, threads: 1}\n"
+                            "optimizer: {name: sgd, lr: 0.1, momentum: 0.9}\n"
+                            "policy: {name: manual, groups: [front]}\n";
+
+const char *cli_program(void)
+{
+    const char *program = getenv("REMATCH_BIN");
+    cr_assert(program != NULL, "REMATCH_BIN must name the program; make test sets it");
+    return program;
+}
+
+void cli_file(const struct cli *cli, const char *name, const char *text)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", cli->folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, "%s", path);
+}
+
+void cli_open(struct cli *cli)
+{
+    memset(cli, 0, sizeof *cli);
+    folder_make(cli->folder);
+    cli_file(cli, "small.yaml", small);
+}
+
+void cli_close(struct cli *cli)
+{
+    folder_remove(cli->folder);
+    free(cli->out);
+    free(cli->err);
+}
+
+/* All of a file, as text. */
+static char *read_file(const struct cli *cli, const char *name)
+{
+    char path[512], *text = NULL;
+    size_t room = 0;
+    snprintf(path, sizeof path, "%s/%s", cli->folder, name);
+    FILE *file = fopen(path, "r");
+    cr_assert(file != NULL, "%s", path);
+    if (getdelim(&text, &room, '\0', file) < 0) {
+        free(text);
+        text = calloc(1, 1);
+    }
+    fclose(file);
+    return text;
+}
+
+void cli_run(struct cli *cli, const char *before, const char *arguments)
+{
+    char command[4096];
+    free(cli->out);
+    free(cli->err);
+    int length = snprintf(command, sizeof command, "cd '%s' && { %s; }; '%s' %s >stdout 2>stderr", cli->folder,
+                          *before ? before : ":", cli_program(), arguments);
+    cr_assert(length > 0 && length < (int)sizeof command);
+    int state = system(command); /* the shell itself says 128 + n for a signal */
+    cli->code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    cli->out = read_file(cli, "stdout");
+    cli->err = read_file(cli, "stderr");
+}
+
+void cli_expect(struct cli *cli, int code, const char *arguments)
+{
+    cli_run(cli, "", arguments);
+    cr_assert(cli->code == code, "rematch %s: exit code %d, expected %d\n%s\n%s", arguments, cli->code, code, cli->out,
+              cli->err);
+}
+
+void cli_says(const struct cli *cli, const char *text)
+{
+    cr_assert(strstr(cli->out, text) != NULL, "'%s' is not in\n%s", text, cli->out);
+}
+
+void cli_complains(const struct cli *cli, const char *text)
+{
+    cr_assert(strstr(cli->err, text) != NULL, "'%s' is not in\n%s", text, cli->err);
+}
+
+int cli_complaints(const struct cli *cli)
+{
+    int lines = 0;
+    for (const char *c = cli->err; *c; c++) lines += *c == '\n';
+    return lines;
+}

@@ -1,0 +1,36 @@
+/* The built program as a user runs it, in a folder of its own. */
+#ifndef REMATCH_TEST_CLI_H
+#define REMATCH_TEST_CLI_H
+
+#include <stdbool.h>
+
+struct cli {
+    char folder[256];
+    int code;        /* exit code of the last call; 128 + n where a signal ended it */
+    char *out, *err; /* what it printed, to be freed by the next call */
+};
+
+/* A new empty folder that holds small.yaml: a small MLP with dropout on made-up data, policy segments. */
+void cli_open(struct cli *cli);
+void cli_close(struct cli *cli);
+
+/* Writes a file of the folder; text is printed as by printf. */
+void cli_file(const struct cli *cli, const char *name, const char *text);
+
+/* Runs "rematch ARGUMENTS" by the shell, in the folder; before: what the shell does first ("ulimit -f 10"). */
+void cli_run(struct cli *cli, const char *before, const char *arguments);
+
+/* Asserts the exit code of a run; the message shows what it printed. */
+void cli_expect(struct cli *cli, int code, const char *arguments);
+
+/* Asserts that stdout, or stderr, contains the text. */
+void cli_says(const struct cli *cli, const char *text);
+void cli_complains(const struct cli *cli, const char *text);
+
+/* Lines on stderr. */
+int cli_complaints(const struct cli *cli);
+
+/* The program's path. */
+const char *cli_program(void);
+
+#endif

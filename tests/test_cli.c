@@ -1,0 +1,166 @@
+/* The program's promises: exit codes, one clear error, what plan and list print for programs. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "cli.h"
+#include "runs.h"
+
+/* What is wrong with a command line, and a part of what says so: one line, but where the spec's own errors are told
+ * with their places. */
+static const struct {
+    const char *arguments, *says;
+} wrong[] = {
+    {"", "no command given"},
+    {"fly", "unknown command 'fly'"},
+    {"plan", "too few arguments"},
+    {"plan --fast small.yaml", "unknown option --fast"},
+    {"plan --json=yes small.yaml", "--json takes no value"},
+    {"run small.yaml other.yaml", "unexpected 'other.yaml'"},
+    {"run small.yaml --only both", "expected baseline|variant"},
+    {"run small.yaml --only", "expected baseline|variant"},
+    {"run nothing", "experiments/nothing.yaml"},
+    {"run folder/nothing.yaml", "folder/nothing.yaml"},
+    {"compare one.h5", "too few arguments"},
+    {"list nowhere", "nowhere"},
+    {"show small.yaml", "not an HDF5 file"},
+    {"child-run", "not by hand"},
+    {"run small.yaml batch=51", "51 is more than the 50 training samples"},
+    {"run small.yaml rng=unsafe policy=store_all", "replays no random node"},
+    {"run small.yaml fault.kind=skip_replay fault.node=three", "'three' lacks a replay"},
+    {"run small.yaml fault.kind=mask_bit fault.node=four", "no node 'four'"},
+    {"run small.yaml fault.kind=mask_bit fault.node=drop fault.step=4", "expected 0..3"},
+    {"run small.yaml steps=2 data=ones data.shape=[4] data.classes=4 epochs=2", "error"},
+};
+
+Test(cli, what_cannot_be_understood_exits_with_2)
+{
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cli_expect(&cli, 2, wrong[i].arguments);
+        cli_complains(&cli, wrong[i].says);
+        cr_assert(*cli.out == '\0', "rematch %s printed\n%s", wrong[i].arguments, cli.out);
+    }
+    cr_assert(folder_count(cli.folder, ".h5") + folder_count(cli.folder, ".part") == 0);
+    cli_close(&cli);
+}
+
+Test(cli, an_error_is_one_line)
+{
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cli_run(&cli, "", wrong[i].arguments);
+        if (strstr(cli.err, ": error: ")) continue; /* the spec's own errors, told with their places */
+        cr_assert(cli_complaints(&cli) == 1, "rematch %s:\n%s", wrong[i].arguments, cli.err);
+    }
+    cli_close(&cli);
+}
+
+Test(cli, help_and_version)
+{
+    static const char *const commands[] = {"list", "plan", "run", "compare", "show"};
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "--version");
+    cli_says(&cli, "rematch ");
+    cli_expect(&cli, 0, "--help");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char arguments[64];
+        snprintf(arguments, sizeof arguments, "%s --help", commands[i]);
+        cli_expect(&cli, 0, "--help");
+        cli_says(&cli, commands[i]);
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "--help");
+        cr_assert(*cli.err == '\0');
+    }
+    cli_close(&cli);
+}
+
+Test(cli, plan_tells_programs_everything)
+{
+    static const char *const numbers[] = {"static_bytes",  "live_peak_bytes", "arena_bytes",
+                                          "forward_flops", "replay_flops",    "time_factor",
+                                          "nodes",         "stages",          "planning_ms"};
+    struct cli cli;
+    json_error_t error;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml --json --ops");
+    json_t *plan = json_loads(cli.out, 0, &error);
+    cr_assert(plan != NULL, "%s\n%s", error.text, cli.out);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        cr_assert(json_is_number(json_object_get(plan, numbers[i])), "%s\n%s", numbers[i], cli.out);
+    const json_t *peak = json_object_get(plan, "peak"), *tensors = json_object_get(peak, "tensors");
+    cr_assert(json_is_string(json_object_get(plan, "word")));
+    cr_assert(json_is_string(json_object_get(peak, "op")));
+    cr_assert(json_array_size(tensors) > 0);
+
+    /* What is alive at the peak is the peak; no op has more; stages hold every node. */
+    json_int_t live = json_integer_value(json_object_get(plan, "live_peak_bytes")), sum = 0, most = 0, nodes = 0;
+    size_t i;
+    json_t *one;
+    json_array_foreach(tensors, i, one) sum += json_integer_value(json_object_get(one, "bytes"));
+    json_array_foreach(json_object_get(plan, "ops"), i, one)
+    {
+        json_int_t bytes = json_integer_value(json_object_get(one, "live_bytes"));
+        most = bytes > most ? bytes : most;
+    }
+    json_array_foreach(json_object_get(plan, "table"), i, one) nodes +=
+        json_integer_value(json_object_get(one, "nodes"));
+    cr_assert(sum == live && most == live, "%lld %lld %lld", sum, most, live);
+    cr_assert(nodes == json_integer_value(json_object_get(plan, "nodes")));
+    json_decref(plan);
+    cli_close(&cli);
+}
+
+Test(cli, plan_tells_people_what_it_tells_programs)
+{
+    static const char *const said[] = {
+        "one",         "kept",      "replayed",          "static",           "live peak", "arena", "set by op",
+        "time factor", "F[0,6) B[", "fits this machine", "after the forward"};
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml --ops");
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) cli_says(&cli, said[i]);
+    cr_assert(folder_count(cli.folder, ".h5") == 0);
+    cli_close(&cli);
+}
+
+Test(cli, plan_says_why_checkpointing_cannot_help)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml batch=1 policy=every");
+    cli_says(&cli, "no checkpointing touches them");
+    cli_expect(&cli, 0, "plan small.yaml batch=50 policy=segments policy.segments=1 policy.keep_last=false");
+    cli_says(&cli, "the replays cost time and save nothing");
+    cli_expect(&cli, 0, "plan small.yaml batch=50 policy=segments policy.segments=5 policy.unit=stage");
+    cli_says(&cli, "policy segments replays nothing on this network");
+    cli_expect(&cli, 0, "plan small.yaml batch=50");
+    cr_assert(strstr(cli.out, "note:") == NULL);
+    cli_close(&cli);
+}
+
+Test(cli, list_knows_what_became_of_the_last_run)
+{
+    struct cli cli;
+    json_error_t error;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "list .");
+    cli_says(&cli, "small");
+    cli_says(&cli, "a small MLP");
+    cli_says(&cli, "not run");
+    cli_expect(&cli, 0, "run small.yaml --only variant --quiet");
+    cli_expect(&cli, 0, "list . --json");
+    json_t *all = json_loads(cli.out, 0, &error);
+    cr_assert(all != NULL && json_array_size(all) == 1, "%s", cli.out);
+    const json_t *last = json_object_get(json_array_get(all, 0), "last");
+    cr_assert(strcmp(json_string_value(json_object_get(last, "status")), "completed") == 0);
+    json_decref(all);
+    cli_file(&cli, "bad.yaml", "rematch: 1\nname: bad\n");
+    cli_expect(&cli, 2, "list .");
+    cli_says(&cli, "small");
+    cli_complains(&cli, "bad.yaml");
+    cli_close(&cli);
+}

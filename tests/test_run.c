@@ -1,0 +1,328 @@
+/* Whole runs through the program: equality and its controls, and every way in which a run can go wrong. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "build.h"
+#include "cli.h"
+#include "runs.h"
+
+/* The word after "baseline  " or "variant  " at the start of a line of the output: where that file lies. */
+static void path_of(const struct cli *cli, const char *side, char path[256])
+{
+    char start[32];
+    snprintf(start, sizeof start, "\n%-9s results/", side);
+    const char *at = strstr(cli->out, start);
+    cr_assert(at != NULL, "no path of the %s in\n%s", side, cli->out);
+    cr_assert(sscanf(at + 11, "%255s", path) == 1);
+}
+
+/* Compares the two files that the last run named, as a program would. */
+static json_t *compare(struct cli *cli, int code)
+{
+    char a[256], b[256], arguments[600];
+    json_error_t error;
+    path_of(cli, "baseline", a);
+    path_of(cli, "variant", b);
+    snprintf(arguments, sizeof arguments, "compare %s %s --json", a, b);
+    cli_expect(cli, code, arguments);
+    json_t *json = json_loads(cli->out, 0, &error);
+    cr_assert(json != NULL, "%s\n%s", error.text, cli->out);
+    return json;
+}
+
+Test(run, is_equal_in_every_bit)
+{
+    static const char *const how[] = {"", "rng=stash memory=dynamic", "rng=mask memory=poison check=replay",
+                                      "policy=store_all", "policy=sqrt relu_save=bits"};
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        char arguments[256];
+        snprintf(arguments, sizeof arguments, "run small.yaml %s", how[i]);
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "EQUAL IN EVERY BIT");
+        cli_says(&cli, ", as predicted");
+        cli_says(&cli, "neither static nor arena");
+        cr_assert(strstr(cli.out, "DIFFERS") == NULL);
+        json_t *json = compare(&cli, 0);
+        cr_assert(json_is_true(json_object_get(json, "equal")));
+        cr_assert(json_is_true(json_object_get(json, "side_by_side")));
+        cr_assert(json_is_null(json_object_get(json, "first_difference")));
+        cr_assert(json_integer_value(json_object_get(json, "steps")) == 4);
+        json_decref(json);
+    }
+    cr_assert(folder_count(cli.folder, ".part") == 0);
+    cli_close(&cli);
+}
+
+/* Wrong on purpose, and the step at which that must show. */
+static const struct {
+    const char *arguments;
+    int step;
+} controls[] = {
+    {"rng=unsafe", 0},
+    {"fault.kind=skip_replay fault.node=one fault.step=1", 1},
+    {"fault.kind=stale_read fault.node=drop fault.step=2", 2},
+    {"fault.kind=mask_bit fault.node=drop fault.step=3", 3},
+    {"rng=mask fault.kind=mask_bit fault.node=drop fault.step=2", 2},
+};
+
+Test(run, what_is_wrong_on_purpose_is_caught)
+{
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof controls / sizeof *controls; i++) {
+        char arguments[256];
+        snprintf(arguments, sizeof arguments, "run small.yaml %s", controls[i].arguments);
+        cli_expect(&cli, 1, arguments);
+        cli_says(&cli, "DIFFERS at step");
+        json_t *json = compare(&cli, 1);
+        const json_t *first = json_object_get(json, "first_difference");
+        cr_assert(json_integer_value(json_object_get(first, "step")) == controls[i].step, "%s", cli.out);
+        cr_assert(json_is_string(json_object_get(first, "tensor")));
+        json_decref(json);
+    }
+    cli_close(&cli);
+}
+
+Test(run, a_checked_replay_names_step_and_node)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 1, "run small.yaml --quiet rng=unsafe check=replay");
+    cli_complains(&cli, "at step 0 the replay of node 'drop'");
+    cli_close(&cli);
+}
+
+Test(run, a_fault_is_refused_in_a_baseline)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 2, "run small.yaml --quiet baseline.fault.kind=mask_bit");
+    cr_assert(folder_count(cli.folder, ".h5") == 0);
+    cli_close(&cli);
+}
+
+Test(run, a_loss_that_is_no_number_stops_it)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 3, "run small.yaml --quiet steps=50 optimizer.lr=1e6");
+    cli_complains(&cli, "step ");
+    cli_complains(&cli, "the first node whose output is not finite is ");
+    cli_complains(&cli, ".h5.part");
+    cr_assert(cli_complaints(&cli) == 2, "%s", cli.err);
+    cr_assert(folder_count(cli.folder, ".h5") == 0 && folder_count(cli.folder, ".part") == 1);
+    cli_close(&cli);
+}
+
+Test(run, missing_data_is_a_missing_prerequisite)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 77, "run small.yaml data=cifar10 data.path=nowhere");
+    cli_complains(&cli, "nowhere");
+    cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
+    cli_close(&cli);
+}
+
+Test(run, what_does_not_fit_is_refused_before_it_is_allocated)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 3, "run small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
+    cli_complains(&cli, "memory: the baseline");
+    cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
+    if (strcmp(BUILD_VARIANT, "san") != 0) { /* a sanitizer takes terabytes of address space for itself */
+        cli_run(&cli, "ulimit -v 400000",
+                "run small.yaml --quiet batch=10000 data.samples=10000 data.shape=[64,64,16]");
+        cr_assert(cli.code == 3, "%d\n%s", cli.code, cli.err);
+        cli_complains(&cli, "RLIMIT_AS");
+    }
+    cr_assert(folder_count(cli.folder, ".h5") + folder_count(cli.folder, ".part") == 0);
+    cli_close(&cli);
+}
+
+Test(run, results_that_cannot_be_written_fail)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 3, "run small.yaml --quiet results=small.yaml");
+    cli_complains(&cli, "small.yaml");
+    cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
+    cli_run(&cli, "ulimit -f 200", "run small.yaml --quiet steps=2000"); /* as a full disk: a file may not grow on */
+    cr_assert(cli.code == 3, "%d\n%s", cli.code, cli.err);
+    cli_complains(&cli, "cannot write");
+    cr_assert(folder_count(cli.folder, ".h5") == 0);
+    cli_close(&cli);
+}
+
+/* The first file below results/small whose name ends in tail; false: none yet. */
+static bool find_result(const struct cli *cli, const char *tail, char path[512])
+{
+    char command[1024];
+    snprintf(command, sizeof command, "find '%s/results' -name '*%s' 2>/dev/null", cli->folder, tail);
+    FILE *find = popen(command, "r");
+    bool found = fgets(path, 512, find) != NULL;
+    pclose(find);
+    path[strcspn(path, "\n")] = '\0';
+    return found;
+}
+
+/* The program, long at work in the folder, its output thrown away; returns once a step is in its file. */
+static pid_t start_long_run(const struct cli *cli)
+{
+    char command[1024], path[512], arguments[600];
+    pid_t pid;
+    snprintf(command, sizeof command, "cd '%s' && exec '%s' run small.yaml steps=100000000 >/dev/null 2>stderr",
+             cli->folder, cli_program());
+    const char *const words[] = {"sh", "-c", command, NULL};
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    cr_assert(posix_spawn(&pid, "/bin/sh", NULL, &attributes, (char *const *)words, environ) == 0);
+    posix_spawnattr_destroy(&attributes);
+    for (int i = 0; i < 1000; i++) {
+        usleep(20000);
+        if (!find_result(cli, ".part", path)) continue;
+        snprintf(arguments, sizeof arguments, "'%s' show '%s' 2>/dev/null | grep -q '^/steps: [1-9]'", cli_program(),
+                 path);
+        if (system(arguments) == 0) return pid;
+    }
+    cr_assert_fail("no step within 20 s");
+    return -1;
+}
+
+Test(run, a_signal_stops_it_and_keeps_what_was_committed)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct cli cli;
+        char path[512], arguments[600], told[512];
+        int state;
+        cli_open(&cli);
+        pid_t pid = start_long_run(&cli);
+        kill(-pid, signals[i]); /* as a terminal does: to the whole group */
+        cr_assert(waitpid(pid, &state, 0) == pid);
+        cr_assert(WIFEXITED(state) && WEXITSTATUS(state) == 128 + signals[i], "%x", (unsigned)state);
+        snprintf(told, sizeof told, "grep -q 'the committed steps are in results/small/.*.part' '%s/stderr'",
+                 cli.folder);
+        cr_assert(system(told) == 0);
+        cr_assert(find_result(&cli, ".part", path) && folder_count(cli.folder, ".h5") == 0);
+        snprintf(arguments, sizeof arguments, "show %s", path);
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "interrupted");
+        cli_close(&cli);
+    }
+}
+
+Test(run, a_killed_run_leaves_its_steps)
+{
+    struct cli cli;
+    char path[512], arguments[600];
+    int state;
+    cli_open(&cli);
+    pid_t pid = start_long_run(&cli);
+    snprintf(arguments, sizeof arguments, "kill -9 $(ps -o pid= --ppid %ld)", (long)pid);
+    cr_assert(system(arguments) == 0);
+    cr_assert(waitpid(pid, &state, 0) == pid);
+    cr_assert(WIFEXITED(state) && WEXITSTATUS(state) == 128 + SIGKILL, "%x", (unsigned)state);
+    cr_assert(find_result(&cli, ".part", path));
+    snprintf(arguments, sizeof arguments, "show %s", path);
+    cli_expect(&cli, 0, arguments);
+    cli_says(&cli, "died after");
+    cli_close(&cli);
+}
+
+Test(run, alone_compares_nothing)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "run small.yaml --only variant");
+    cr_assert(strstr(cli.out, "verdict") == NULL);
+    cr_assert(folder_count(cli.folder, ".h5") == 1);
+    cli_expect(&cli, 0, "run small.yaml --only=baseline --quiet");
+    cr_assert(folder_count(cli.folder, ".h5") == 2);
+    cr_assert(*cli.err == '\0');
+    cli_close(&cli);
+}
+
+Test(run, expectations_are_judged_at_the_specs_own_size_only)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_run(&cli, "echo 'expect: [{what: live_ratio, below: 0.01, source: a dream}]' >>small.yaml", "run small.yaml");
+    cr_assert(cli.code == 1, "%s", cli.out);
+    cli_says(&cli, "EQUAL IN EVERY BIT");
+    cli_says(&cli, "FAILED (a dream)");
+    cli_expect(&cli, 0, "run small.yaml steps=3");
+    cli_says(&cli, "not judged");
+    cli_close(&cli);
+}
+
+/* The number after text in the output. */
+static double number_after(const struct cli *cli, const char *text)
+{
+    const char *at = strstr(cli->err, text);
+    cr_assert(at != NULL, "no '%s' in\n%s", text, cli->err);
+    return strtod(at + strlen(text), NULL);
+}
+
+Test(run, evaluation_counts_every_sample_once)
+{
+    struct cli cli;
+    double accuracy[3], loss[3];
+    static const char *const batches[] = {"10", "8", "49"}; /* of 50 samples: none left over, 2, 1 */
+    cli_open(&cli);
+    for (int i = 0; i < 3; i++) {
+        char arguments[256];
+        snprintf(arguments, sizeof arguments,
+                 "run small.yaml --only variant optimizer.lr=0 steps=1 eval.split=test batch=%s", batches[i]);
+        cli_expect(&cli, 0, arguments);
+        loss[i] = number_after(&cli, "test loss ");
+        accuracy[i] = number_after(&cli, "accuracy ");
+        cr_assert(accuracy[i] == accuracy[0] && loss[i] > loss[0] - 1e-4 && loss[i] < loss[0] + 1e-4, "%s: %g %g",
+                  batches[i], loss[i], accuracy[i]);
+    }
+    cli_close(&cli);
+}
+
+/* Lines of a file that contain text. */
+static int count_lines(const char *path, const char *text)
+{
+    char line[2048];
+    int lines = 0;
+    FILE *file = fopen(path, "r");
+    cr_assert(file != NULL, "%s", path);
+    while (fgets(line, sizeof line, file)) lines += strstr(line, text) != NULL;
+    fclose(file);
+    return lines;
+}
+
+Test(run, a_sweep_is_a_table_and_a_csv)
+{
+    struct cli cli;
+    char path[512];
+    cli_open(&cli);
+    cli_run(&cli, "echo 'sweep: {policy: [store_all, sqrt], rng: [counter, mask]}' >>small.yaml", "run small.yaml");
+    cr_assert(cli.code == 0, "%s\n%s", cli.out, cli.err);
+    cli_says(&cli, "policy");
+    cli_says(&cli, "sqrt");
+    cr_assert(find_result(&cli, "sweep.csv", path));
+    cr_assert(count_lines(path, "") == 5 && count_lines(path, "\",equal,0,") == 4, "%s", cli.out);
+    cr_assert(folder_count(cli.folder, ".h5") == 6, "two baselines, shared, and four variants");
+
+    cli_expect(&cli, 0, "run small.yaml rng=mask --quiet");
+    cr_assert(count_lines(path, "") == 3, "a key that is set is not swept:\n%s", cli.out);
+    cli_expect(&cli, 1, "run small.yaml --quiet rng=unsafe policy=every");
+    cli_close(&cli);
+}

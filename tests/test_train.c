@@ -1,0 +1,154 @@
+/* One training step: what its digests are of, what the update reads, what a loss that is no number leaves behind. */
+#include "train.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nets.h"
+#include "policy.h"
+
+/* The first net of the list under store_all on `ref`, ready to train. */
+struct bench {
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+    struct plan *plan;
+    struct exec *exec;
+    struct train *train;
+};
+
+static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
+
+static void open_bench(struct bench *b, double lr, double momentum)
+{
+    const struct backend_options options = {.threads = 1, .scratch_limit = 1 << 20};
+    const struct train_options train = {
+        .optimizer = optimizer_find("sgd"), .settings = {.lr = lr, .momentum = momentum}, .seed = 11};
+    const struct plan_options plan = {.lower = {.drop_dead = true}, .state_per_parameter = momentum > 0};
+    check(backend_open("ref", &options, &b->backend));
+    b->graph = net_build(&nets[0], false);
+    check(network_prepare(b->graph, b->backend, &b->network));
+    struct word word = word_empty(b->graph->region);
+    check(policy_find("store_all")->emit(b->network, &(struct policy_settings){0}, b->graph->region, &word));
+    check(plan_build(b->network, &word, &plan, &b->plan));
+    check(exec_create(b->plan, &(struct exec_options){.seed = 11}, &b->exec));
+    check(train_create(b->network, b->exec, &train, &b->train));
+    float *x = exec_batch(b->exec);
+    for (int64_t i = 0; i < b->graph->batch * shape_elements(&b->graph->value[0].shape); i++)
+        x[i] = (float)(i % 13) / 13 - 0.5f;
+    for (int64_t i = 0; i < b->graph->batch; i++) exec_labels(b->exec)[i] = (int32_t)(i % nets[0].classes);
+}
+
+static void close_bench(struct bench *b)
+{
+    train_destroy(b->train);
+    exec_destroy(b->exec);
+    plan_destroy(b->plan);
+    network_destroy(b->network);
+    graph_destroy(b->graph);
+    backend_close(b->backend);
+}
+
+/* A copy of one kind of tensor of every parameter, one after the other. */
+static float *copy_all(const struct bench *b, float *of(struct exec *, int), size_t *count)
+{
+    *count = 0;
+    for (int i = 0; i < b->graph->parameters; i++) *count += (size_t)b->graph->parameter[i].elements;
+    float *all = malloc(*count * sizeof *all), *to = all;
+    cr_assert(all != NULL);
+    for (int i = 0; i < b->graph->parameters; i++) {
+        memcpy(to, of(b->exec, i), (size_t)b->graph->parameter[i].elements * sizeof *to);
+        to += b->graph->parameter[i].elements;
+    }
+    return all;
+}
+
+Test(train, begins_at_the_initial_values)
+{
+    struct bench b;
+    open_bench(&b, 0.1, 0.9);
+    for (int i = 0; i < b.graph->parameters; i++) {
+        const struct parameter *p = &b.graph->parameter[i];
+        size_t bytes = (size_t)p->elements * sizeof(float);
+        float *wanted = malloc(bytes), *zero = calloc(1, bytes);
+        rng_init(p->definition.init, 11, (uint32_t)i, p->definition.fan_in, p->definition.fan_out, p->elements, wanted);
+        cr_assert(memcmp(exec_parameter(b.exec, i), wanted, bytes) == 0, "%s", p->name);
+        cr_assert(memcmp(exec_gradient(b.exec, i), zero, bytes) == 0 &&
+                  memcmp(exec_state(b.exec, i), zero, bytes) == 0);
+        free(wanted);
+        free(zero);
+    }
+    close_bench(&b);
+}
+
+Test(train, a_step_updates_by_the_gradient_and_digests_both)
+{
+    struct bench b;
+    struct train_result result;
+    size_t count;
+    open_bench(&b, 0.1, 0.9);
+    float *before = copy_all(&b, exec_parameter, &count);
+    check(train_step(b.train, 0, &result));
+    float *after = copy_all(&b, exec_parameter, &count), *gradient = copy_all(&b, exec_gradient, &count);
+    float *state = copy_all(&b, exec_state, &count);
+    bool moved = false;
+    for (size_t i = 0; i < count; i++) {
+        moved |= gradient[i] != 0;
+        cr_assert(state[i] == gradient[i], "the first momentum is the gradient");
+        cr_assert(fabsf(after[i] - (before[i] - 0.1f * gradient[i])) < 1e-6f);
+    }
+    cr_assert(moved && isfinite(result.loss) && result.correct >= 0 && result.correct <= (float)b.graph->batch);
+
+    struct digest digest[3][64];
+    for (int i = 0; i < b.graph->parameters; i++) {
+        size_t bytes = (size_t)b.graph->parameter[i].elements * sizeof(float);
+        digest[0][i] = digest_tensor(exec_gradient(b.exec, i), bytes, 1);
+        digest[1][i] = digest_tensor(exec_parameter(b.exec, i), bytes, 1);
+        digest[2][i] = digest_tensor(exec_state(b.exec, i), bytes, 1);
+        cr_assert(digest_equal(digest[0][i], result.gradient[i]) && digest_equal(digest[1][i], result.parameter[i]) &&
+                  digest_equal(digest[2][i], result.parameter_state[i]));
+    }
+    size_t bytes = (size_t)b.graph->parameters * sizeof digest[0][0];
+    cr_assert(digest_equal(digest_bytes(digest[0], bytes), result.gradients));
+    cr_assert(digest_equal(digest_bytes(digest[1], bytes), result.parameters));
+    cr_assert(digest_equal(digest_bytes(digest[2], bytes), result.state));
+    free(before);
+    free(after);
+    free(gradient);
+    free(state);
+    close_bench(&b);
+}
+
+Test(train, without_momentum_there_is_no_state)
+{
+    struct bench b;
+    struct train_result result;
+    open_bench(&b, 0.1, 0);
+    check(train_step(b.train, 0, &result));
+    cr_assert(result.parameter_state == NULL && result.state.low == 0 && result.state.high == 0);
+    close_bench(&b);
+}
+
+/* A parameter that is not finite is found by the first node that uses it, and nothing is learnt from it. */
+Test(train, a_loss_that_is_no_number_names_node_and_parameter)
+{
+    struct bench b;
+    struct train_result result;
+    size_t count;
+    open_bench(&b, 0.1, 0.9);
+    int spoilt = b.graph->parameters - 2;
+    const struct parameter *p = &b.graph->parameter[spoilt];
+    for (int64_t i = 0; i < p->elements; i++) exec_parameter(b.exec, spoilt)[i] = NAN;
+    float *before = copy_all(&b, exec_parameter, &count);
+    cr_assert(train_step(b.train, 5, &result) == ST_FAILED);
+    float *after = copy_all(&b, exec_parameter, &count);
+    cr_assert(memcmp(before, after, count * sizeof *before) == 0);
+    cr_assert(strstr(status_message(), "step 5") && strstr(status_message(), b.graph->node[p->node].name) &&
+                  strstr(status_message(), p->name),
+              "%s", status_message());
+    free(before);
+    free(after);
+    close_bench(&b);
+}
