@@ -1,5 +1,6 @@
 #include "budget.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ enum status budget_baseline(const struct network *network, const struct plan_opt
     struct plan *plan = NULL;
     enum status status = with_outputs(network, region, &copy);
     if (status == ST_OK) status = store_all(copy ? copy : network, options, &plan);
-    if (status == ST_OK) *bytes = plan->live_peak;
+    if (plan) *bytes = plan->live_peak;
     plan_destroy(plan);
     network_destroy(copy);
     region_destroy(region);
@@ -99,6 +100,7 @@ static enum status try_point(const struct optimum *optimum, int point, const str
 {
     struct plan *plan;
     TRY(place_point(optimum, point, options, &plan));
+    assert(plan);
     b->tries++;
     *arena = plan->arena_bytes;
     if (*arena <= b->limit) {
@@ -187,6 +189,7 @@ static enum status find_least(const struct optimum *optimum, const struct plan_o
             plan_destroy(*least);
             return status;
         }
+        assert(plan);
         bool better = !*least || plan->arena_bytes < (*least)->arena_bytes;
         plan_destroy(better ? *least : plan);
         if (better) *least = plan;
@@ -226,6 +229,7 @@ enum status budget_word(const struct optimum *optimum, const struct budget *budg
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
     enum status status = find_least(optimum, options, &least);
     if (status == ST_OK) {
+        assert(least); /* a front has a point */
         status = choose(optimum, budget, options, least, region, word, budgeted);
         plan_destroy(least);
     }

@@ -157,7 +157,8 @@ static enum status try_passes(const struct optimum *o, const struct visit *v, st
         size_t before = passed;
         passed = larger(passed, pass_peak(o, v, at - 1, false));
         if (!first && !*needs_of(o, at, v->last, v->tail)) continue; /* the pass would be dead */
-        for (int tail = 0; tail <= (at - 1 > v->first) && !*stop; tail++) {
+        for (int tail = 0; tail < 2 && !*stop; tail++) {
+            if (tail && at - 1 == v->first) break;                                           /* a run of that stage */
             if (v->first && !v->outlives && !*needs_of(o, v->first, at - 1, tail)) continue; /* a run does the same */
             struct option option = {.kind = PASS, .at = at, .tail = tail};
             option.a = (struct visit){at, v->last, tail && s->tail_outlives, v->tail};
