@@ -2,16 +2,12 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* due: stages that have not gone backward. values: bit i - 1 for a(i), i < due. sets: bit i - 1 for the saved set of
  * stage i <= due. head: persistent only; a(head) is there for the next op and no longer, 0: none. */
 struct state {
     int due, values, sets, head;
 };
-
-enum { VALUES = 1 << (EXHAUSTIVE_STAGES_MAX - 1), SETS = 1 << EXHAUSTIVE_STAGES_MAX, HEADS = EXHAUSTIVE_STAGES_MAX };
-enum { STATES = (EXHAUSTIVE_STAGES_MAX + 1) * VALUES * SETS * HEADS };
 
 struct entry {
     int64_t time;
@@ -23,23 +19,29 @@ struct search {
     int stages;
     int64_t budget;
     bool persistent;
-    int64_t *least;
+    int64_t *least; /* of each state, and 1; 0: not seen */
     struct entry *heap;
     int entries, room;
 };
 
-static int pack(const struct state *s) { return ((s->due * VALUES + s->values) * SETS + s->sets) * HEADS + s->head; }
-
-static struct state unpack(int n)
+/* Digits to the bases stages + 1, 2^(stages - 1), 2^stages and stages. */
+static int pack(const struct search *search, const struct state *s)
 {
-    return (struct state){n / HEADS / SETS / VALUES, n / HEADS / SETS % VALUES, n / HEADS % SETS, n % HEADS};
+    const int n = search->stages;
+    return ((((s->due << (n - 1)) | s->values) << n) | s->sets) * n + s->head;
+}
+
+static struct state unpack(const struct search *search, int code)
+{
+    const int n = search->stages, rest = code / n, mask = (1 << n) - 1;
+    return (struct state){rest >> (2 * n - 1), (rest >> n) & (mask >> 1), rest & mask, code % n};
 }
 
 static void push(struct search *search, int64_t time, const struct state *to)
 {
-    int state = pack(to);
-    if (search->least[state] >= 0 && search->least[state] <= time) return;
-    search->least[state] = time;
+    int state = pack(search, to);
+    if (search->least[state] && search->least[state] <= time + 1) return;
+    search->least[state] = time + 1;
     if (search->entries == search->room) {
         search->room = search->room ? search->room * 2 : 1024;
         search->heap = realloc(search->heap, (size_t)search->room * sizeof *search->heap);
@@ -151,15 +153,16 @@ static void drop(struct search *search, int64_t time, const struct state *s)
 int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t budget, bool persistent)
 {
     struct search search = {.stage = stage - 1, .stages = stages, .budget = budget, .persistent = persistent};
-    search.least = malloc(STATES * sizeof *search.least);
-    cr_assert(search.least != NULL && stages <= EXHAUSTIVE_STAGES_MAX);
-    memset(search.least, -1, (size_t)(stages + 1) * VALUES * SETS * HEADS * sizeof *search.least);
+    cr_assert(stages <= EXHAUSTIVE_STAGES_MAX);
+    const size_t states = ((size_t)(stages + 1) << (2 * stages - 1)) * (size_t)stages;
+    search.least = calloc(states, sizeof *search.least); /* most pages are never touched */
+    cr_assert(search.least != NULL);
     int64_t found = -1;
     push(&search, 0, &(struct state){.due = stages});
     while (search.entries && found < 0) {
         struct entry e = pop(&search);
-        if (e.time != search.least[e.state]) continue;
-        struct state s = unpack(e.state);
+        if (e.time + 1 != search.least[e.state]) continue;
+        struct state s = unpack(&search, e.state);
         if (!s.due) found = e.time;
         int newest = s.due;
         while (persistent && newest > 1 && !has_value(&s, newest - 1)) newest--;
