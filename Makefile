@@ -90,7 +90,8 @@ test: all $(BUILD)/suite
 	! cat $(BUILD)/san.log* 2>/dev/null && exit $$status
 
 # ---- Experiments and the benchmark.
-exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
+EXPERIMENTS := $(patsubst experiments/%.yaml,exp-%,$(wildcard experiments/*.yaml))
+$(EXPERIMENTS): exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 	$(BUILD)/rematch run $< $(ARGS)
 exp-%:
 	@echo "there is no experiments/$*.yaml; make exp-list says which there are" >&2; exit 2
@@ -135,5 +136,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test check check-format check-layering bench exp-list format clean ALWAYS
+.PHONY: all deps test check check-format check-layering bench exp-list format clean $(EXPERIMENTS) ALWAYS
 .SECONDARY:

@@ -20,7 +20,7 @@ import measure
 from report import Table, gib, mib, seconds, spread, write
 
 VGG16, VGG16_BLOCKS = "experiments/vgg16-recompute.yaml", "experiments/vgg16-blocks.yaml"
-SAMPLE_CNN, SAMPLE_CNN_BLOCKS = "experiments/sample-cnn-recompute.yaml", "experiments/sample-cnn-blocks.yaml"
+SAMPLE_CNN = "experiments/sample-cnn-recompute.yaml"
 OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
 STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
 GIB = 1024 ** 3
@@ -30,11 +30,9 @@ TURNS = {
     "vgg16": (64, {
         "store_all": (VGG16, STORE_ALL, OUTPUTS),
         "segments 5": (VGG16, *SEGMENTS, OUTPUTS),
-        "by block, bits": (VGG16_BLOCKS,),
         "PyTorch": None}),
     "sample-cnn": (16, {
         "store_all": (SAMPLE_CNN, STORE_ALL, OUTPUTS),
-        "by block, bits": (SAMPLE_CNN_BLOCKS,),
         "PyTorch": None}),
 }
 

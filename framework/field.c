@@ -150,7 +150,7 @@ static char *expect_bool(const struct field *field, struct region *region)
 
 static char *expect_bytes(const struct field *field, struct region *region)
 {
-    if (!bounded(field)) return region_text(region, "a size such as 64MiB, 1.5GiB or 4096");
+    if (!bounded(field) || field->max >= exact) return region_text(region, "a size such as 64MiB, 1.5GiB or 4096");
     return region_text(region, "a size of %.15g to %.15g bytes, such as 64MiB, 1.5GiB or 4096", field->min, field->max);
 }
 

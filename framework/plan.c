@@ -16,6 +16,13 @@ size_t plan_static(const struct plan *plan)
 
 size_t plan_peak(const struct plan *plan) { return plan_static(plan) + plan->arena_bytes; }
 
+size_t plan_sampled_forward(const struct plan *plan)
+{
+    return plan_static(plan) - plan->static_bytes[STATIC_GRADIENTS] + plan->live_forward;
+}
+
+size_t plan_sampled_gradients(const struct plan *plan) { return plan_static(plan); }
+
 char *plan_op_text(const struct plan *plan, int op, char *text)
 {
     static const char *const kinds[] = {"F", "B", "copy", "accumulate"};

@@ -17,9 +17,7 @@ struct plan {
     size_t *live;        /* live arena bytes while each op runs */
     int peak_op;         /* the first op at which live is largest */
     size_t live_peak;    /* live[peak_op] */
-    size_t live_forward; /* live bytes between the last first forward and the first backward: what a sampler that
-                            looks after the forward sees */
-    size_t live_end;     /* the same after the last op: what one that looks after the gradients sees */
+    size_t live_forward; /* live bytes between the last first forward and what follows it */
     size_t peak_by_category[CATEGORIES];
     size_t arena_bytes;
     size_t static_bytes[STATICS];
@@ -43,6 +41,12 @@ void plan_destroy(struct plan *plan);
 /* Sum of the static categories; and with the arena: the peak. */
 size_t plan_static(const struct plan *plan);
 size_t plan_peak(const struct plan *plan);
+
+/* What a profiler sees that looks at the process after a source line, as the published figures were taken: parameters,
+ * batch and what the forward kept, once the forward is done; the same with gradients for activations, once they are
+ * computed. The peak, inside the gradient call, it never sees. */
+size_t plan_sampled_forward(const struct plan *plan);
+size_t plan_sampled_gradients(const struct plan *plan);
 
 /* "B conv1_2 params" into text (at least 128 bytes): an op as people read it; returns text. */
 char *plan_op_text(const struct plan *plan, int op, char *text);

@@ -93,6 +93,17 @@ static enum status refuse_not_finite(struct train *train, uint32_t step, float v
                 n->name, n->layer->name);
 }
 
+/* Kernels may hide a NaN on its way to the loss (oneDNN's relu and max pool do), not on its way to every gradient. */
+static enum status check_gradients(const struct train *train, uint32_t step)
+{
+    for (int i = train->graph->parameters - 1; i >= 0; i--) {
+        const struct parameter *p = &train->graph->parameter[i];
+        if (!train->backend->kind->finite(train->backend, exec_gradient(train->exec, i), (size_t)p->elements))
+            return fail(ST_FAILED, "step %u: the loss is finite, but the gradient of %s is not", step, p->name);
+    }
+    return ST_OK;
+}
+
 static struct digest digest_of(const struct digest *digest, int count)
 {
     return digest_bytes(digest, (size_t)count * sizeof *digest);
@@ -131,6 +142,7 @@ enum status train_step(struct train *train, uint32_t step, struct train_result *
     float loss[2] = {0};
     TRY(exec_step(train->exec, step, loss));
     if (!isfinite(loss[0])) return refuse_not_finite(train, step, loss[0]);
+    TRY(check_gradients(train, step));
     uint64_t start = clock_now_ns();
     digest_gradients(train);
     uint64_t digested = clock_now_ns();

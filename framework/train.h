@@ -32,8 +32,8 @@ enum status train_create(const struct network *network, struct exec *exec, const
                          struct train **train);
 void train_destroy(struct train *train);
 
-/* Step number step on the batch in place. ST_FAILED: exec failed, or the loss is not finite; the message names the step
- * and the first node that made it so, and parameters are as they were before the step. */
+/* Step number step on the batch in place. ST_FAILED: exec failed, or the loss or a gradient is not finite; the message
+ * names the step and the first node that made it so, or the parameter; parameters are as they were before the step. */
 enum status train_step(struct train *train, uint32_t step, struct train_result *result);
 
 #endif

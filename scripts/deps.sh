@@ -17,6 +17,7 @@ build          pkg-config:zlib                          zlib1g-dev
 build          pkg-config:libmd                         libmd-dev
 build          header:dnnl.h                            libdnnl-dev
 test           pkg-config:criterion                     libcriterion-dev
+test           command:ps                               procps
 check          command:clang-format                     clang-format
 check          command:clang-tidy                       clang-tidy
 check          command:cppcheck                         cppcheck

@@ -96,11 +96,18 @@ Test(cli, plan_tells_programs_everything)
     cr_assert(json_is_string(json_object_get(peak, "op")));
     cr_assert(json_array_size(tensors) > 0);
 
-    /* What is alive at the peak is the peak; no op has more; stages hold every node. */
+    json_decref(plan);
+    cli_close(&cli);
+}
+
+/* What is alive at the peak is the peak; no op has more; stages hold every node. */
+static void check_sums(const json_t *plan)
+{
     json_int_t live = json_integer_value(json_object_get(plan, "live_peak_bytes")), sum = 0, most = 0, nodes = 0;
     size_t i;
     json_t *one;
-    json_array_foreach(tensors, i, one) sum += json_integer_value(json_object_get(one, "bytes"));
+    json_array_foreach(json_object_get(json_object_get(plan, "peak"), "tensors"), i, one) sum +=
+        json_integer_value(json_object_get(one, "bytes"));
     json_array_foreach(json_object_get(plan, "ops"), i, one)
     {
         json_int_t bytes = json_integer_value(json_object_get(one, "live_bytes"));
@@ -110,7 +117,24 @@ Test(cli, plan_tells_programs_everything)
         json_integer_value(json_object_get(one, "nodes"));
     cr_assert(sum == live && most == live, "%lld %lld %lld", sum, most, live);
     cr_assert(nodes == json_integer_value(json_object_get(plan, "nodes")));
-    json_decref(plan);
+}
+
+Test(cli, plans_add_up)
+{
+    static const char *const how[] = {"", "policy=store_all", "policy=every", "policy=sqrt batch=50",
+                                      "policy=segments policy.segments=3 policy.unit=stage rng=mask"};
+    struct cli cli;
+    json_error_t error;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        char arguments[256];
+        snprintf(arguments, sizeof arguments, "plan small.yaml --json --ops %s", how[i]);
+        cli_expect(&cli, 0, arguments);
+        json_t *plan = json_loads(cli.out, 0, &error);
+        cr_assert(plan != NULL, "%s\n%s", error.text, cli.out);
+        check_sums(plan);
+        json_decref(plan);
+    }
     cli_close(&cli);
 }
 
@@ -124,6 +148,31 @@ Test(cli, plan_tells_people_what_it_tells_programs)
     cli_expect(&cli, 0, "plan small.yaml --ops");
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) cli_says(&cli, said[i]);
     cr_assert(folder_count(cli.folder, ".h5") == 0);
+    cli_close(&cli);
+}
+
+Test(cli, plan_knows_which_policies_fit)
+{
+    struct cli cli;
+    json_error_t error;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml --json batch=50 policy=sqrt");
+    json_t *plan = json_loads(cli.out, 0, &error), *choices = json_object_get(plan, "choices"), *one;
+    bool store_all = false, own = false;
+    size_t i;
+    json_array_foreach(choices, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "policy"));
+        const json_t *live = json_object_get(one, "live_peak_bytes");
+        if (!strcmp(name, "store_all"))
+            store_all = json_equal(live, json_object_get(plan, "store_all_live_peak_bytes"));
+        if (!strcmp(name, "sqrt")) own = json_equal(live, json_object_get(plan, "live_peak_bytes"));
+        cr_assert(json_is_true(json_object_get(one, "fits")));
+    }
+    cr_assert(store_all && own, "%s", cli.out);
+    json_decref(plan);
+    cli_expect(&cli, 0, "plan small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
+    cli_says(&cli, "  does not fit this machine\n");
     cli_close(&cli);
 }
 

@@ -54,7 +54,7 @@ static const struct machine machines[] = {
       {"proc/self/cgroup", "5:cpu,cpuacct:/x\n4:blkio,memory:/docker/abc\n0::/docker/abc\n"},
       {"sys/fs/cgroup/memory/memory.limit_in_bytes", "5368709120\n"},
       {"sys/fs/cgroup/memory/memory.usage_in_bytes", "1073741824\n"},
-      {"sys/fs/cgroup/memory/memory.stat", "inactive_file 99999999999\ntotal_inactive_file 0\n"}},
+      {"sys/fs/cgroup/memory/memory.stat", "inactive_file 536870912\ntotal_inactive_file 0\n"}},
      4,
      "the control group's limit"},
     {"a v1 group without a limit says a huge number",

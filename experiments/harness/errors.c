@@ -10,7 +10,7 @@ enum { KEPT = 100, LINE_SHOWN = 160, BEFORE_CARET = 60 };
 
 struct error {
     struct mark mark;
-    int order; /* of the source, by first error */
+    int order; /* of the file, by first error */
     const char *key, *message;
 };
 
@@ -122,6 +122,8 @@ static void print_error(FILE *out, const struct error *e)
 static int by_place(const void *left, const void *right)
 {
     const struct error *a = *(const struct error *const *)left, *b = *(const struct error *const *)right;
+    int from = a->mark.source->argument, other = b->mark.source->argument;
+    if (from != other) return from < other ? -1 : 1;
     if (a->order != b->order) return a->order < b->order ? -1 : 1;
     if (a->mark.line != b->mark.line) return a->mark.line < b->mark.line ? -1 : 1;
     if (a->mark.column != b->mark.column) return a->mark.column < b->mark.column ? -1 : 1;

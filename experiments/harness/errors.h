@@ -13,7 +13,7 @@
 struct source {
     const char *name; /* path, or the argument itself */
     const char *text; /* UTF-8, lines ended by \n; NULL: there is none to show */
-    bool argument;
+    int argument;     /* its number on the command line, from 1; 0: a file */
 };
 
 struct mark {

@@ -85,14 +85,14 @@ static void unsweep(struct reading *r, struct tree *root, const char *key)
     if (word) (void)tree_set(root, word, kept->count ? kept : NULL, r->region);
 }
 
-/* The key of argument as a TEXT node, and its value (*value NULL: to be removed); NULL: told. */
-static struct tree *parse(struct reading *r, const char *argument, struct tree **value)
+/* The key of the number-th argument as a TEXT node, and its value (*value NULL: to be removed); NULL: told. */
+static struct tree *parse(struct reading *r, const char *argument, int number, struct tree **value)
 {
     struct source *source = region_array(r->region, 1, sizeof *source);
     const char *equals = strchr(argument, '=');
     *value = NULL;
     if (!source) return NULL;
-    *source = (struct source){argument, argument, true};
+    *source = (struct source){argument, argument, number};
     size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
     struct mark mark = {source, 1, 1, (int)length};
     bool plain = strspn(argument, "abcdefghijklmnopqrstuvwxyz_.") == length;
@@ -110,7 +110,7 @@ void overrides_apply(struct reading *r, struct tree *root, int count, const char
     struct tree **key, **value;
     if (NEW(r->region, key, (size_t)count) != ST_OK || NEW(r->region, value, (size_t)count) != ST_OK) return;
     for (int i = 0; i < count; i++) {
-        key[i] = parse(r, arguments[i], &value[i]);
+        key[i] = parse(r, arguments[i], i + 1, &value[i]);
         keys[i] = key[i] ? key[i]->text : "";
         for (int j = 0; key[i] && j < i; j++)
             if (key[j] && !strcmp(keys[i], keys[j])) errors_add(r->errors, key[i]->mark, keys[i], "given twice");

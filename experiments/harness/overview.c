@@ -150,12 +150,29 @@ static enum status gather_reasons(struct overview *o)
     return ST_OK;
 }
 
-static enum status measure_store_all(struct overview *o)
+/* A policy that must be told something, or does not fit the network, is left out. */
+static enum status gather_choice(struct overview *o, const struct policy *policy)
 {
+    struct policy_settings settings = {0};
     struct plan *plan;
-    TRY(job_plan(o->job, policy_find("store_all"), &(struct policy_settings){0}, &plan));
-    o->store_all_live = plan->live_peak;
+    for (const struct field *f = policy->fields; f && f->key; f++)
+        if (!f->preset) return ST_OK;
+    TRY(field_defaults(policy->fields, &settings, o->region));
+    enum status status = job_plan(o->job, policy, &settings, &plan);
+    if (status == ST_SPEC) return ST_OK;
+    TRY(status);
+    o->choice[o->choices++] = (struct choice_row){policy, plan->live_peak, plan_peak(plan), plan->time_factor};
+    if (policy == policy_find("store_all")) o->store_all_live = plan->live_peak;
     plan_destroy(plan);
+    return ST_OK;
+}
+
+static enum status gather_choices(struct overview *o)
+{
+    size_t policies = 0;
+    while (policy_table[policies]) policies++;
+    TRY(NEW(o->region, o->choice, policies));
+    for (size_t i = 0; i < policies; i++) TRY(gather_choice(o, policy_table[i]));
     return ST_OK;
 }
 
@@ -164,7 +181,7 @@ static enum status gather(struct overview *o)
     TRY(gather_stages(o));
     TRY(gather_tensors(o));
     TRY(gather_slow(o));
-    TRY(measure_store_all(o));
+    TRY(gather_choices(o));
     TRY(gather_reasons(o));
     o->machine = machine_memory("");
     o->needed = plan_peak(o->job->plan);

@@ -23,6 +23,13 @@ struct tensor_row {
     size_t bytes;
 };
 
+/* What a policy with nothing set but its presets would make of the same network. */
+struct choice_row {
+    const struct policy *policy;
+    size_t live_peak, peak; /* peak: static and arena */
+    double time_factor;
+};
+
 enum { REASONS_MAX = 4 };
 
 struct overview {
@@ -31,6 +38,8 @@ struct overview {
     int stages, tensors;
     struct stage_row *stage;
     struct tensor_row *tensor; /* the largest first */
+    int choices;
+    struct choice_row *choice; /* policies that need nothing set, in the order of their table */
     size_t store_all_live;     /* live peak where everything is stored, same kernels, same relu_save */
     int reasons;               /* why checkpointing does not help */
     const char *reason[REASONS_MAX];

@@ -56,6 +56,22 @@ static json_t *categories_json(const size_t *bytes, const char *const *names, in
     return all;
 }
 
+static json_t *choices_json(const struct overview *o)
+{
+    json_t *choices = json_array();
+    for (int i = 0; i < o->choices; i++) {
+        const struct choice_row *c = &o->choice[i];
+        json_t *one = json_object();
+        json_object_set_new(one, "policy", json_string(c->policy->name));
+        json_object_set_new(one, "live_peak_bytes", integer(c->live_peak));
+        json_object_set_new(one, "peak_bytes", integer(c->peak));
+        json_object_set_new(one, "time_factor", json_real(c->time_factor));
+        json_object_set_new(one, "fits", json_boolean(c->peak <= o->machine.bytes));
+        json_array_append_new(choices, one);
+    }
+    return choices;
+}
+
 static json_t *notes_json(const struct overview *o)
 {
     json_t *notes = json_array();
@@ -93,8 +109,8 @@ static void add_figures(json_t *all, const struct overview *o)
     json_object_set_new(all, "arena_bytes", integer(plan->arena_bytes));
     json_object_set_new(all, "peak_bytes", integer(plan_peak(plan)));
     json_object_set_new(all, "store_all_live_peak_bytes", integer(o->store_all_live));
-    json_object_set_new(all, "live_after_forward_bytes", integer(plan->live_forward));
-    json_object_set_new(all, "live_after_gradients_bytes", integer(plan->live_end));
+    json_object_set_new(all, "sampled_after_forward_bytes", integer(plan_sampled_forward(plan)));
+    json_object_set_new(all, "sampled_after_gradients_bytes", integer(plan_sampled_gradients(plan)));
     json_object_set_new(all, "static", categories_json(plan->static_bytes, static_names, STATICS));
     json_object_set_new(all, "live_peak", categories_json(plan->peak_by_category, category_names, CATEGORIES));
     json_object_set_new(all, "forward_flops", json_real(plan->forward_flops));
@@ -125,6 +141,7 @@ void overview_json(const struct overview *overview, bool ops, FILE *out)
                         overview->machine.bytes > INT64_MAX ? json_null() : integer(overview->machine.bytes));
     json_object_set_new(all, "machine_limit", json_string(overview->machine.limit));
     json_object_set_new(all, "fits", json_boolean(overview->needed <= overview->machine.bytes));
+    json_object_set_new(all, "choices", choices_json(overview));
     json_object_set_new(all, "notes", notes_json(overview));
     json_object_set_new(all, "slow_nodes", slow_json(overview));
     if (ops) json_object_set_new(all, "ops", ops_json(overview->job->plan));

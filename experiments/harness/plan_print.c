@@ -56,8 +56,8 @@ static void print_totals(const struct overview *o, FILE *out)
     print_bytes(out, "peak = static + arena", (double)plan_peak(plan), "");
     print_bytes(out, "live peak of store_all", (double)o->store_all_live, "the same kernels, everything stored");
     fprintf(out, "  sampled as a line-by-line profiler does, which never sees the peak:\n");
-    print_bytes(out, "  live after the forward", (double)plan->live_forward, "");
-    print_bytes(out, "  live after the gradients", (double)plan->live_end, "");
+    print_bytes(out, "  after the forward", (double)plan_sampled_forward(plan), "");
+    print_bytes(out, "  after the gradients", (double)plan_sampled_gradients(plan), "");
 }
 
 static void print_peak(const struct overview *o, FILE *out)
@@ -88,6 +88,19 @@ static void print_time(const struct overview *o, FILE *out)
             plan->replays, plan->lowered.dropped);
     fprintf(out, "  time factor %.3f by flops; kernels prepared in %s, planned in %s\n", plan->time_factor,
             duration_text(o->job->preparing_ns, d), duration_text(o->job->planning_ns, e));
+}
+
+/* What else could be done, and what of it this machine holds. */
+static void print_choices(const struct overview *o, FILE *out)
+{
+    fprintf(out, "\n%-34s %12s %12s %12s\n", "policies that need nothing set", "live peak", "peak", "time factor");
+    for (int i = 0; i < o->choices; i++) {
+        const struct choice_row *c = &o->choice[i];
+        char live[UNIT_TEXT], peak[UNIT_TEXT];
+        fprintf(out, "%-34s %12s %12s %12.3f%s\n", c->policy->name, bytes_text((double)c->live_peak, live),
+                bytes_text((double)c->peak, peak), c->time_factor,
+                c->peak <= o->machine.bytes ? "" : "  does not fit this machine");
+    }
 }
 
 static void print_notes(const struct overview *o, FILE *out)
@@ -129,6 +142,7 @@ void overview_print(const struct overview *overview, FILE *out)
     print_peak(overview, out);
     print_time(overview, out);
     fprintf(out, "\nword %s\n", overview->job->plan->word);
+    print_choices(overview, out);
     print_notes(overview, out);
 }
 

@@ -7,8 +7,11 @@
 #include "text.h"
 
 enum { SHOWN = 60 };
-static const char *const kinds[] = {
-    [TREE_NULL] = "nothing", [TREE_TEXT] = "a word", [TREE_LIST] = "a list", [TREE_MAP] = "a map of keys"};
+static const char *const kinds[] = {[TREE_BROKEN] = "nothing that can be read",
+                                    [TREE_NULL] = "nothing",
+                                    [TREE_TEXT] = "a word",
+                                    [TREE_LIST] = "a list",
+                                    [TREE_MAP] = "a map of keys"};
 
 void reading_error(struct reading *r, const struct tree *at, const char *path, const char *key, const char *format, ...)
 {
@@ -17,6 +20,7 @@ void reading_error(struct reading *r, const struct tree *at, const char *path, c
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    if (at->kind == TREE_BROKEN) return; /* told */
     bool both = path && *path && key && *key;
     const char *full = region_text(r->region, "%s%s%s", path ? path : "", both ? "." : "", key ? key : "");
     errors_add(r->errors, at->mark, full, "%s", message);

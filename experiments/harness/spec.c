@@ -172,7 +172,7 @@ static struct tree *resolve_file(struct loader *l)
     if (!root) return NULL;
     spec_read(&bare.reader, root, spec);
     if (errors_count(bare.reader.reading.errors)) return NULL;
-    *source = (struct source){"resolved", spec_print(spec, root, l->region), false};
+    *source = (struct source){"resolved", spec_print(spec, root, l->region), 0};
     return source->text ? tree_parse(source, 0, l->region, bare.reader.reading.errors) : NULL;
 }
 
@@ -187,7 +187,7 @@ static enum status note_overrides(struct loader *l, int count, const char *const
     spec->overrides = count;
     spec->own_size = true;
     if (!count) return ST_OK;
-    *source = (struct source){"resolved", spec->resolved, false};
+    *source = (struct source){"resolved", spec->resolved, 0};
     const struct tree *before = resolve_file(l);
     const struct tree *after = tree_parse(source, 0, l->region, l->reader.reading.errors);
     if (!after) return fail(ST_FAILED, "the resolved spec cannot be read back");

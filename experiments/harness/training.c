@@ -147,15 +147,15 @@ static void summarise(struct training *t)
 /* Closes the file with what became of the run. The first error is the one to tell. */
 static enum status finish(struct training *t, enum status status)
 {
-    char how[1024];
+    char how[2048 + 16], message[2048];
+    snprintf(message, sizeof message, "%s", status_message()); /* which finishing may replace */
     summarise(t);
     if (status == ST_OK)
         snprintf(how, sizeof how, "%s", t->report.stopped ? "interrupted" : "completed");
     else
-        snprintf(how, sizeof how, "failed: %s", status_message());
-    char *message = status == ST_OK ? NULL : strdup(status_message());
+        snprintf(how, sizeof how, "failed: %s", message);
     enum status closed = record_finish(t->record, how, &t->summary);
-    if (status != ST_OK) return message ? fail(status, "%s", message) : status;
+    if (status != ST_OK) return fail(status, "%s", message);
     t->report.finished = closed == ST_OK && !t->report.stopped;
     return closed;
 }

@@ -1,6 +1,7 @@
 /* libyaml's events give marks, anchors and tags; its document API would follow aliases on its own. */
 #include "tree.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -95,8 +96,11 @@ static bool next(struct reader *r)
     struct mark mark = mark_of(r, p->problem_mark, p->problem_mark);
     if (p->error == YAML_MEMORY_ERROR) return stop(r, mark, "out of memory"), false;
     char message[256];
-    snprintf(message, sizeof message, "not YAML: %s%s%s", p->problem ? p->problem : "cannot be read",
-             p->context ? ", " : "", p->context ? p->context : "");
+    struct mark began = mark_of(r, p->context_mark, p->context_mark);
+    int used = snprintf(message, sizeof message, "not YAML: %s", p->problem ? p->problem : "cannot be read");
+    if (p->context && used > 0 && (size_t)used < sizeof message)
+        snprintf(message + used, sizeof message - (size_t)used, ", %s that began at %d:%d", p->context, began.line,
+                 began.column);
     return stop(r, mark, message), false;
 }
 
@@ -138,17 +142,17 @@ static struct tree *read_scalar(struct reader *r, struct mark mark)
     const char *value = (const char *)r->event.data.scalar.value;
     size_t length = r->event.data.scalar.length;
     bool plain = r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    bool null = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null"));
+    enum tree_kind kind = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null")) ? TREE_NULL : TREE_TEXT;
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)value[i] < ' ' || value[i] == 0x7F) {
             errors_add(r->errors, mark, NULL, "a text with a line break or control character; expected one line");
-            null = true;
+            kind = TREE_BROKEN;
             break;
         }
     refuse_extras(r, mark, r->event.data.scalar.anchor, r->event.data.scalar.tag);
-    const char *text = null ? NULL : region_text(r->region, "%s", value);
-    if (!null && !text) return stop(r, mark, "out of memory"), NULL;
-    struct tree *tree = tree_make(null ? TREE_NULL : TREE_TEXT, text, mark, r->region);
+    const char *text = kind == TREE_TEXT ? region_text(r->region, "%s", value) : NULL;
+    if (kind == TREE_TEXT && !text) return stop(r, mark, "out of memory"), NULL;
+    struct tree *tree = tree_make(kind, text, mark, r->region);
     if (tree) tree->quoted = !plain;
     return tree;
 }
@@ -160,6 +164,7 @@ static void check_key(struct reader *r, const struct tree *map, const struct tre
     if (map->count >= KEYS_MAX) stop(r, key->mark, "too many keys");
     if (key->kind != TREE_TEXT) stop(r, key->mark, "a key must be a word");
     int first = r->stopped ? -1 : tree_find(map, key->text);
+    assert(first < 0 || map->key);
     if (first >= 0)
         errors_add(r->errors, key->mark, NULL, "duplicate key '%.*s'; first at line %d", text_shown(key->text, 60),
                    key->text, map->key[first]->mark.line);
@@ -192,7 +197,7 @@ static struct tree *read_node(struct reader *r, int depth)
     switch (e->type) {
     case YAML_ALIAS_EVENT:
         errors_add(r->errors, mark, NULL, "aliases (*name) are not allowed; write the value out");
-        return tree_make(TREE_NULL, NULL, mark, r->region);
+        return tree_make(TREE_BROKEN, NULL, mark, r->region);
     case YAML_SCALAR_EVENT:
         return read_scalar(r, mark);
     case YAML_SEQUENCE_START_EVENT:
@@ -215,7 +220,8 @@ static struct tree *read_document(struct reader *r)
     if (r->event.type != YAML_DOCUMENT_START_EVENT) return stop(r, start, "nothing in it"), NULL;
     if (r->event.data.document_start.version_directive ||
         r->event.data.document_start.tag_directives.start != r->event.data.document_start.tag_directives.end)
-        errors_add(r->errors, start, NULL, "directives (%%YAML, %%TAG) are not allowed");
+        errors_add(r->errors, mark_of(r, r->event.start_mark, r->event.start_mark), NULL,
+                   "directives (%%YAML, %%TAG) are not allowed");
     if (!next(r)) return NULL;
     struct tree *tree = read_node(r, 0);
     if (!tree || !next(r) || !next(r)) return NULL; /* the document's end, then the stream's */
@@ -288,7 +294,7 @@ static bool print_text(FILE *out, const struct tree *tree, struct region *region
 static bool print(FILE *out, const struct tree *tree, struct region *region)
 {
     bool map = tree->kind == TREE_MAP, ok = true;
-    if (tree->kind == TREE_NULL) return fputs("null", out) >= 0;
+    if (tree->kind == TREE_NULL || tree->kind == TREE_BROKEN) return fputs("null", out) >= 0;
     if (tree->kind == TREE_TEXT) return print_text(out, tree, region);
     fputc(map ? '{' : '[', out);
     for (int i = 0; ok && i < tree->count; i++) {

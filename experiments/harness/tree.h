@@ -8,7 +8,8 @@
 
 #include "errors.h"
 
-enum tree_kind { TREE_NULL, TREE_TEXT, TREE_LIST, TREE_MAP };
+/* BROKEN: it was refused and told; readers pass over it. */
+enum tree_kind { TREE_BROKEN, TREE_NULL, TREE_TEXT, TREE_LIST, TREE_MAP };
 
 struct tree {
     enum tree_kind kind;

@@ -64,19 +64,21 @@ static void cell_tensors(const struct side *s, char text[CELL])
     }
 }
 
-static void cell_sampled(const struct side *s, char text[CELL])
-{
-    char a[UNIT_TEXT], b[UNIT_TEXT];
-    snprintf(text, CELL, "%s after the forward, %s after the gradients",
-             bytes_text((double)s->job->plan->live_forward, a), bytes_text((double)s->job->plan->live_end, b));
-}
-
 /* What was allocated besides the libraries: static and arena; without an arena, what was live at most. */
 static double allocated(const struct side *s)
 {
     const struct plan *plan = s->job->plan;
     size_t arena = s->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes;
     return (double)(plan_static(plan) + arena);
+}
+
+static void cell_sampled(const struct side *s, char text[CELL])
+{
+    const struct plan *plan = s->job->plan;
+    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT];
+    snprintf(text, CELL, "%s after the forward, %s after the gradients; the true peak is %s",
+             bytes_text((double)plan_sampled_forward(plan), a), bytes_text((double)plan_sampled_gradients(plan), b),
+             bytes_text(allocated(s), c));
 }
 
 static void cell_arena(const struct side *s, char text[CELL])

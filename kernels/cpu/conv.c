@@ -2,7 +2,8 @@
  *
  * Contract: the batch is walked in chunks of fixed size, so that Winograd's scratch keeps the limit; forward and input
  * gradient are per sample, the parameters' gradients add up over chunks in ascending sample order. A replay runs the
- * very calls of the first forward. PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. */
+ * very calls of the first forward. PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. The
+ * library's fused relu makes 0 of a NaN, where the reference keeps it. */
 #include <stdio.h>
 #include <stdlib.h>
 

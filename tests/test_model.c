@@ -1,0 +1,141 @@
+/* Models: what a list of layers becomes. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "spec_text.h"
+
+TestSuite(model, .init = spec_text_begin, .fini = spec_text_end);
+
+static struct graph *build(const char *layers, const char *more, int64_t side, int64_t channels)
+{
+    char text[4096];
+    snprintf(text, sizeof text,
+             "rematch: 1\nname: x\nmodel:\n  layers:\n%s\ndata: {name: ones, shape: 1, classes: 7}\nbatch: 2\n"
+             "steps: 1\noptimizer: {lr: 0.1}\n%s\n",
+             layers, more);
+    struct spec *spec = load_well(text, "", false);
+    struct graph *graph;
+    struct shape input = {3, {side, side, channels}};
+    cr_assert(model_build(spec, &input, 7, &graph) == ST_OK, "%s", messages());
+    spec_destroy(spec);
+    return graph;
+}
+
+static void check_names(const struct graph *graph, const char *const *names)
+{
+    int i = 0;
+    for (; names[i]; i++)
+        cr_assert(i < graph->nodes && !strcmp(graph->node[i].name, names[i]), "node %d is %s, not %s", i,
+                  i < graph->nodes ? graph->node[i].name : "none", names[i]);
+    cr_expect(graph->nodes == i, "%d nodes", graph->nodes);
+}
+
+Test(model, names_of_nodes_and_groups_say_where_they_are)
+{
+    struct graph *graph =
+        build("    - conv: {name: first, channels: 2, kernel: 1}\n"
+              "    - repeat:\n        name: part\n        times: 2\n        layers:\n"
+              "          - relu\n"
+              "          - repeat: {name: block, times: 2, layers: [{conv: {channels: 2, kernel: 1}}]}\n"
+              "          - group: {name: end, layers: [relu, {dropout: {rate: 0.5, name: drop}}]}\n"
+              "    - conv: {channels: 2, kernel: 1}\n"
+              "    - group: {name: tail, layers: [relu, flatten]}\n"
+              "    - linear: {units: classes}",
+              "", 4, 1);
+    static const char *const nodes[] = {"first",
+                                        "part[0].relu1",
+                                        "part[0].block[0].conv1",
+                                        "part[0].block[1].conv1",
+                                        "part[0].relu2",
+                                        "part[0].drop",
+                                        "part[1].relu1",
+                                        "part[1].block[0].conv1",
+                                        "part[1].block[1].conv1",
+                                        "part[1].relu2",
+                                        "part[1].drop",
+                                        "conv1",
+                                        "relu1",
+                                        "flatten1",
+                                        "linear1",
+                                        "cross_entropy",
+                                        NULL};
+    check_names(graph, nodes);
+    static const struct group groups[] = {
+        {"part[0]", 1, 6, -1},         {"part[0].block[0]", 2, 3, 0}, {"part[0].block[1]", 3, 4, 0},
+        {"part[0].end", 4, 6, 0},      {"part[1]", 6, 11, -1},        {"part[1].block[0]", 7, 8, 4},
+        {"part[1].block[1]", 8, 9, 4}, {"part[1].end", 9, 11, 4},     {"tail", 12, 14, -1}};
+    cr_assert(graph->groups == 9);
+    for (int i = 0; i < 9; i++) {
+        const struct group *got = &graph->group[i];
+        cr_expect(!strcmp(got->name, groups[i].name) && got->from == groups[i].from && got->to == groups[i].to &&
+                      got->parent == groups[i].parent,
+                  "group %s [%d,%d) in %d", got->name, got->from, got->to, got->parent);
+    }
+    cr_expect(graph->value[graph->nodes - 1].shape.dim[0] == 7);
+    graph_destroy(graph);
+}
+
+Test(model, a_residual_adds_its_arms)
+{
+    struct graph *graph =
+        build("    - conv: {channels: 4, kernel: 1}\n"
+              "    - residual: {name: a, layers: [{conv: {channels: 4, kernel: 3, padding: 1}}, relu]}\n"
+              "    - residual:\n        layers: [{conv: {channels: 8, kernel: 1, stride: 2}}]\n"
+              "        shortcut: [{max_pool: {kernel: 2}}, {conv: {channels: 8, kernel: 1}}]\n"
+              "    - flatten\n    - linear: {units: 7}",
+              "relu_save: bits", 4, 1);
+    static const char *const nodes[] = {"conv1", "conv2", "relu1",    "add1",    "conv3",         "max_pool1",
+                                        "conv4", "add2",  "flatten1", "linear1", "cross_entropy", NULL};
+    check_names(graph, nodes);
+    cr_expect(graph->node[3].inputs[0] == 3 && graph->node[3].inputs[1] == 1); /* the body first, then the input */
+    cr_expect(graph->node[7].inputs[0] == 5 && graph->node[7].inputs[1] == 7);
+    cr_expect(graph->value[1].consumers == 2 && graph->value[4].consumers == 2);
+    cr_expect(graph->groups == 1 && graph->group[0].from == 1 && graph->group[0].to == 4);
+    cr_expect(graph->node[2].relu_bits && !graph->node[0].relu_bits);
+    graph_destroy(graph);
+}
+
+Test(model, init_and_relu_reach_their_layers)
+{
+    struct graph *graph = build("    - conv: {channels: 4, kernel: 1, activation: relu}\n"
+                                "    - conv: {channels: 4, kernel: 1, init: zeros}\n"
+                                "    - flatten\n    - linear: {units: 7}\n  init: he_normal",
+                                "", 4, 1);
+    cr_expect(graph->node[0].settings.init == INIT_HE_NORMAL && graph->node[1].settings.init == INIT_ZEROS);
+    cr_expect(graph->node[3].settings.init == INIT_HE_NORMAL && !graph->node[0].relu_bits);
+    graph_destroy(graph);
+}
+
+/* Parameters of published nets, counted by their authors or by hand. */
+Test(model, models_have_the_parameters_of_what_they_are_named_after)
+{
+    static const struct {
+        const char *file;
+        int64_t height, width, channels, classes, parameters;
+    } cases[] = {
+        {"experiments/vgg16-recompute.yaml", 224, 224, 3, 1000, 138357544}, /* Keras' VGG16 */
+        {"experiments/vgg16-cifar10.yaml", 224, 224, 3, 1000, 138357544},
+        /* 3x3x3x32+32 + 3x3x32x64+64 + 2(3x3x64x64+64) + 4096x512+512 + 512x10+10 */
+        {"experiments/cifar10-spell.yaml", 32, 32, 3, 10, 896 + 18496 + 2 * 36928 + 2097664 + 5130},
+        /* five blocks, the first on 1 channel, the others on 20, and 256x256x20x32+32 + 32x10+10 */
+        {"experiments/sample-cnn-recompute.yaml", 256, 256, 1, 10,
+         (250 + 10) + 4 * (5000 + 10) + 5 * (10000 + 40 + 20000 + 20) + 41943040 + 32 + 330},
+        {"experiments/big-cnn-recompute.yaml", 256, 256, 1, 10,
+         (250 + 10) + 20 * (5000 + 10) + 21 * (10000 + 40 + 20000 + 20) + 41943040 + 32 + 330},
+        {"experiments/mlp-sequential.yaml", 0, 0, 100, 5, 100 * 50 + 50 + 50 * 20 + 20 + 20 * 5 + 5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct spec *spec;
+        struct graph *graph;
+        int64_t total = 0;
+        struct shape input = {3, {cases[i].height, cases[i].width, cases[i].channels}};
+        if (!cases[i].height) input = (struct shape){1, {cases[i].channels}};
+        cr_assert(spec_load(cases[i].file, 0, NULL, false, &spec) == ST_OK, "%s", messages());
+        cr_assert(model_build(spec, &input, cases[i].classes, &graph) == ST_OK, "%s", messages());
+        for (int p = 0; p < graph->parameters; p++) total += graph->parameter[p].elements;
+        cr_expect(total == cases[i].parameters, "%s: %lld", cases[i].file, (long long)total);
+        graph_destroy(graph);
+        spec_destroy(spec);
+    }
+}
