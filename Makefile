@@ -55,9 +55,11 @@ $(BUILD)/rematch: $(OBJECTS) $(BUILD)/sources
 	@echo "link $@"
 	@$(CC) $(flags) -o $@ $(OBJECTS) $(LDLIBS)
 
+# Our objects' allocations are counted: there must be none within a step.
+COUNTED := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 $(BUILD)/suite: $(TESTS:%.c=$(BUILD)/%.o) $(OBJECTS) $(BUILD)/sources
 	@echo "link $@"
-	@$(CC) $(flags) -o $@ $(filter-out %/main.o,$(filter %.o,$^)) $(LDLIBS) -lcriterion
+	@$(CC) $(flags) $(COUNTED) -o $@ $(filter-out %/main.o,$(filter %.o,$^)) $(LDLIBS) -lcriterion
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
 	@mkdir -p $(@D); echo "cc $<"

@@ -328,10 +328,16 @@ Test(run, a_sweep_is_a_table_and_a_csv)
     cli_says(&cli, "sqrt");
     cr_assert(find_result(&cli, "sweep.csv", path));
     cr_assert(count_lines(path, "") == 5 && count_lines(path, "\",equal,0,") == 4, "%s", cli.out);
-    cr_assert(folder_count(cli.folder, ".h5") == 6, "two baselines, shared, and four variants");
+    cr_assert(folder_count(cli.folder, ".h5") == 6, "two baselines and four variants");
+    int baselines = 0;
+    for (const char *at = cli.err; (at = strstr(at, "baseline: ")); at++) baselines++;
+    cr_assert(baselines == 2, "points of one baseline share it:\n%s", cli.err);
 
     cli_expect(&cli, 0, "run small.yaml rng=mask --quiet");
     cr_assert(count_lines(path, "") == 3, "a key that is set is not swept:\n%s", cli.out);
-    cli_expect(&cli, 1, "run small.yaml --quiet rng=unsafe policy=every");
+    cli_run(&cli, "sed -i 's/^sweep.*/sweep: {policy: [every, sqrt]}/' small.yaml",
+            "run small.yaml --quiet rng=unsafe");
+    cr_assert(cli.code == 1 && count_lines(path, "\",DIFFERS,1,") == 2, "%d\n%s", cli.code, cli.out);
+    cli_expect(&cli, 2, "run small.yaml --only variant");
     cli_close(&cli);
 }

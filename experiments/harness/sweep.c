@@ -9,8 +9,6 @@
 #include "told.h"
 #include "units.h"
 
-enum { POINTS_MAX = 10000 };
-
 /* What a point came to. */
 struct point {
     const char *const *value; /* one an axis */
@@ -33,45 +31,24 @@ struct sweep {
     const struct request *request;
     struct spec *spec;
     int axes, points, baselines;
-    const struct sweep_axis **axis;
+    const struct sweep_axis *axis; /* those of the spec; it leaves out what an override sets, and bounds the points */
     struct point *point;
     struct shared_baseline *baseline;
 };
 
-static bool is_fixed(const struct request *request, const char *key)
-{
-    size_t length = strlen(key);
-    for (int i = 0; i < request->overrides; i++)
-        if (strncmp(request->override[i], key, length) == 0 && request->override[i][length] == '=') return true;
-    return false;
-}
-
-static enum status collect_axes(struct sweep *s)
-{
-    TRY(NEW(s->region, s->axis, (size_t)s->spec->axes));
-    s->points = 1;
-    for (int i = 0; i < s->spec->axes; i++) {
-        const struct sweep_axis *axis = &s->spec->axis[i];
-        if (is_fixed(s->request, axis->key) || axis->values.count == 0) continue;
-        s->axis[s->axes++] = axis;
-        if (axis->values.count > (size_t)(POINTS_MAX / s->points))
-            return fail(ST_SPEC, "sweep: more than %d points", POINTS_MAX);
-        s->points *= (int)axis->values.count;
-    }
-    return ST_OK;
-}
-
 /* The last axis changes fastest. */
 static enum status collect_points(struct sweep *s)
 {
+    s->points = 1;
+    for (int a = 0; a < s->axes; a++) s->points *= (int)s->axis[a].values.count;
     TRY(NEW(s->region, s->point, (size_t)s->points));
     TRY(NEW(s->region, s->baseline, (size_t)s->points));
     for (int i = 0; i < s->points; i++) {
         const char **value;
         TRY(NEW(s->region, value, (size_t)s->axes));
         for (int a = s->axes - 1, rest = i; a >= 0; a--) {
-            int count = (int)s->axis[a]->values.count;
-            value[a] = s->axis[a]->values.texts[rest % count];
+            int count = (int)s->axis[a].values.count;
+            value[a] = s->axis[a].values.texts[rest % count];
             rest /= count;
         }
         s->point[i].value = value;
@@ -87,7 +64,7 @@ static enum status point_request(const struct sweep *s, const struct point *p, s
     TRY(NEW(s->region, override, (size_t)(count + s->axes)));
     for (int i = 0; i < count; i++) override[i] = s->request->override[i];
     for (int a = 0; a < s->axes; a++)
-        if (!(override[count + a] = region_text(s->region, "%s=%s", s->axis[a]->key, p->value[a]))) return ST_FAILED;
+        if (!(override[count + a] = region_text(s->region, "%s=%s", s->axis[a].key, p->value[a]))) return ST_FAILED;
     *request = *s->request;
     request->overrides = count + s->axes;
     request->override = override;
@@ -159,7 +136,7 @@ static void run_point(struct sweep *s, int number)
     struct request request;
     struct experiment *e = NULL;
     fprintf(stderr, "point %d of %d:", number + 1, s->points);
-    for (int a = 0; a < s->axes; a++) fprintf(stderr, " %s=%s", s->axis[a]->key, p->value[a]);
+    for (int a = 0; a < s->axes; a++) fprintf(stderr, " %s=%s", s->axis[a].key, p->value[a]);
     fprintf(stderr, "\n");
     p->outcome = "failed";
     enum status status = point_request(s, p, &request);
@@ -171,7 +148,7 @@ static void run_point(struct sweep *s, int number)
 
 static void print_table(const struct sweep *s, FILE *out)
 {
-    for (int a = 0; a < s->axes; a++) fprintf(out, "%-20s ", s->axis[a]->key);
+    for (int a = 0; a < s->axes; a++) fprintf(out, "%-20s ", s->axis[a].key);
     fprintf(out, "%-8s %12s %12s %8s %8s %8s %8s %14s\n", "bits", "live peak", "arena", "peak", "live", "time",
             "planned", "last loss");
     for (int i = 0; i < s->points; i++) {
@@ -197,7 +174,7 @@ static void csv_text(const char *text, FILE *out)
 
 static void write_rows(const struct sweep *s, FILE *out)
 {
-    for (int a = 0; a < s->axes; a++) csv_text(s->axis[a]->key, out);
+    for (int a = 0; a < s->axes; a++) csv_text(s->axis[a].key, out);
     fputs("outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,time_factor,"
           "step_ns,first_loss,last_loss,accuracy,baseline,variant\n",
           out);
@@ -245,11 +222,12 @@ static int run_points(struct sweep *s)
 
 static enum status prepare(struct sweep *s)
 {
-    TRY(collect_axes(s));
+    s->axes = s->spec->axes;
+    s->axis = s->spec->axis;
     if (s->axes == 0) return ST_OK;
     if (s->request->only[SIDE_BASELINE] || s->request->only[SIDE_VARIANT])
-        return fail(ST_SPEC, "--only is for one run, and this spec sweeps %s: set it with %s=value", s->axis[0]->key,
-                    s->axis[0]->key);
+        return fail(ST_SPEC, "--only is for one run, and this spec sweeps %s: set it with %s=value", s->axis[0].key,
+                    s->axis[0].key);
     TRY(collect_points(s));
     return plan_points(s);
 }

@@ -1,0 +1,10 @@
+/* How often our own code has asked for memory: the suite is linked so that malloc and its kin, called from our objects,
+ * come by here first. Libraries are not counted. */
+#ifndef REMATCH_TEST_ALLOCATIONS_H
+#define REMATCH_TEST_ALLOCATIONS_H
+
+#include <stddef.h>
+
+size_t allocations(void);
+
+#endif
