@@ -10,8 +10,9 @@ struct value {
     struct shape shape; /* of one sample, logical */
     int consumers;      /* nodes that read it, counted with multiplicity */
     bool wants_gradient;
-    int layout;   /* set by the backend's arrange(); 0 is the logical order */
-    size_t bytes; /* of the batch in that layout, padding included, not yet rounded; set by arrange() */
+    int layout;            /* set by the backend's arrange(); 0 is the logical order */
+    size_t bytes;          /* of the batch in that layout, padding included, not yet rounded; set by arrange() */
+    size_t gradient_bytes; /* of its gradient, not yet rounded, 0: it has none; set by network_prepare() */
 };
 
 struct parameter {

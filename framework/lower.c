@@ -113,8 +113,11 @@ static int make(struct builder *b, enum category category, int node, size_t byte
 {
     if (!bytes) return BUFFER_NONE;
     int id = b->out->buffers++;
-    b->out->buffer[id] = (struct buffer){
-        .category = category, .node = node, .bytes = round_up(bytes), .birth = b->out->ops, .death = b->out->ops};
+    b->out->buffer[id] = (struct buffer){.category = category,
+                                         .node = node,
+                                         .bytes = network_round(b->network, bytes),
+                                         .birth = b->out->ops,
+                                         .death = b->out->ops};
     b->over[id] = -1;
     return id;
 }
@@ -172,7 +175,7 @@ static void emit_forward(struct builder *b, const struct event *e)
 static int emit_gradient(struct builder *b, enum op_kind kind, int node, int x0, int x1, int value)
 {
     struct op *op = begin(b, kind, node);
-    op->bytes = b->graph->value[value].bytes;
+    op->bytes = b->graph->value[value].gradient_bytes;
     op->x[0] = use(b, x0);
     op->x[1] = kind == OP_ACCUMULATE ? use(b, x1) : BUFFER_NONE;
     op->y = make(b, CATEGORY_GRADIENT, node, op->bytes);
@@ -197,6 +200,10 @@ static void emit_backward(struct builder *b, const struct event *e)
     const struct node *node = &b->graph->node[e->node];
     const struct footprint *f = footprint_of(b, e->node);
     int *dy = &b->gradient[node->output];
+    if (e->first && e->node + 1 == b->graph->nodes) { /* nobody made it: it appears here, where it has bytes at all */
+        *dy = make(b, CATEGORY_GRADIENT, e->node, b->graph->value[node->output].gradient_bytes);
+        if (*dy >= 0) b->roles[*dy]++;
+    }
     if (e->first && e->parts && f->writes_dy && *dy >= 0 && b->roles[*dy] > 1) { /* somebody else reads it later */
         b->roles[*dy]--;
         *dy = emit_gradient(b, OP_COPY, e->node, *dy, BUFFER_NONE, node->output);
@@ -214,7 +221,7 @@ static void emit_backward(struct builder *b, const struct event *e)
             const struct value *x = &b->graph->value[node->inputs[k]];
             if (reads & READS_X) op->x[k] = use(b, b->current[node->inputs[k]]);
             if (e->parts & PART_INPUT && x->wants_gradient)
-                op->dx[k] = dx[k] = make(b, CATEGORY_GRADIENT, e->node, x->bytes);
+                op->dx[k] = dx[k] = make(b, CATEGORY_GRADIENT, e->node, x->gradient_bytes);
         }
         if (reads & READS_Y) op->y = use(b, b->current[node->output]);
         if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[e->node]);

@@ -15,7 +15,7 @@ extern const char *const category_names[CATEGORIES];
 struct buffer {
     enum category category; /* of what it was made for */
     int node;               /* whose op made it */
-    size_t bytes;           /* a multiple of ALIGNMENT */
+    size_t bytes;           /* a multiple of the network's granularity */
     int birth, death;       /* first and last op that uses it, both inclusive */
     size_t offset;          /* in the arena; set by placing */
 };

@@ -24,6 +24,9 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
     if (!n) return ST_FAILED;
     n->graph = graph;
     n->backend = backend;
+    n->granularity = ALIGNMENT;
+    for (int v = 0; v + 1 < graph->values; v++) /* the loss's own gradient is the constant 1 */
+        graph->value[v].gradient_bytes = graph->value[v].wants_gradient ? graph->value[v].bytes : 0;
     TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
     for (int i = 0; i < graph->nodes; i++) {
         enum status status = prepare_node(n, &graph->node[i]);

@@ -15,7 +15,14 @@ struct network {
     struct graph *graph;
     struct backend *backend;
     struct binding *binding; /* one a node */
+    size_t granularity;      /* a buffer's bytes are a multiple of it: ALIGNMENT; 1 in an abstract chain */
 };
+
+/* bytes as a buffer of this network occupies them. */
+static inline size_t network_round(const struct network *network, size_t bytes)
+{
+    return (bytes + network->granularity - 1) / network->granularity * network->granularity;
+}
 
 /* Arranges layouts and prepares every node; graph and backend stay the caller's. Errors: ST_SPEC naming layer and
  * backend for a missing row, and whatever prepare() says. */

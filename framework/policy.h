@@ -4,13 +4,17 @@
 
 #include "chain.h"
 
+struct plan_options; /* plan.h */
+
 /* Everything any policy lets YAML set; a policy's fields say which members are its own. */
 struct policy_settings {
     int64_t segments;
     int unit; /* enum unit */
     bool keep_last, keep_saved;
-    struct field_list groups; /* manual: names of the groups to replay */
-    const char *word;         /* manual: path of a word file */
+    struct field_list groups;        /* manual: names of the groups to replay */
+    const char *word;                /* manual: path of a word file */
+    const char *budget;              /* optimal: bytes, a percentage or "least" */
+    const struct plan_options *plan; /* not a field: what the plan will be built with, NULL: the usual */
 };
 
 struct policy {

@@ -20,7 +20,9 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
     struct word word = word_empty(region);
     struct plan_options options = plan_options(job->spec);
-    enum status status = policy->emit(job->network, settings, region, &word);
+    struct policy_settings told = *settings;
+    told.plan = &options;
+    enum status status = policy->emit(job->network, &told, region, &word);
     if (status == ST_OK) status = plan_build(job->network, &word, &options, plan);
     region_destroy(region);
     return status;

@@ -1,0 +1,238 @@
+#include "budget.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+enum { REFINED_MAX = 16, LEAST_POINTS = 8, TENSORS_NAMED = 4 };
+
+enum status budget_parse(const char *text, struct budget *budget)
+{
+    *budget = (struct budget){.kind = BUDGET_LEAST};
+    if (!strcmp(text, "least")) return ST_OK;
+    size_t length = strlen(text);
+    const char *wrong;
+    if (length && length < 32 && text[length - 1] == '%') {
+        char number[32];
+        memcpy(number, text, length);
+        number[length - 1] = '\0';
+        budget->kind = BUDGET_PERCENT;
+        wrong = text_to_real(number, &budget->percent);
+        if (!wrong && !(budget->percent > 0)) wrong = "is nothing";
+    } else {
+        budget->kind = BUDGET_BYTES;
+        wrong = text_to_bytes(text, &budget->bytes);
+        if (!wrong && !budget->bytes) wrong = "is nothing";
+    }
+    if (!wrong) return ST_OK;
+    return fail(ST_SPEC,
+                "policy.budget: '%.*s' %s; expected bytes such as 6GB, a share of store_all such as 64%%, or "
+                "least",
+                text_shown(text, 40), text, wrong);
+}
+
+static enum status store_all(const struct network *network, const struct plan_options *options, struct plan **plan)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    struct word word = word_empty(region);
+    enum status status = word_append(&word, STEP_FORWARD, 0, network->graph->nodes);
+    if (status == ST_OK) status = word_append(&word, STEP_BACKWARD, 0, network->graph->nodes);
+    if (status == ST_OK) status = plan_build(network, &word, options, plan);
+    region_destroy(region);
+    return status;
+}
+
+/* The same network with every relu keeping its output; NULL where it is so already. */
+static enum status with_outputs(const struct network *network, struct region *region, struct network **copy)
+{
+    const struct graph *graph = network->graph;
+    bool bits = false;
+    for (int i = 0; i < graph->nodes; i++) bits |= graph->node[i].relu_bits;
+    *copy = NULL;
+    if (!bits || !network->backend) return ST_OK;
+    struct graph *g;
+    TRY(NEW(region, g, 1));
+    *g = *graph;
+    g->region = region;
+    TRY(NEW(region, g->node, (size_t)graph->nodes));
+    TRY(NEW(region, g->value, (size_t)graph->values));
+    memcpy(g->node, graph->node, (size_t)graph->nodes * sizeof *g->node);
+    memcpy(g->value, graph->value, (size_t)graph->values * sizeof *g->value);
+    for (int i = 0; i < graph->nodes; i++) g->node[i].relu_bits = false;
+    return network_prepare(g, network->backend, copy);
+}
+
+enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    struct network *copy = NULL;
+    struct plan *plan = NULL;
+    enum status status = with_outputs(network, region, &copy);
+    if (status == ST_OK) status = store_all(copy ? copy : network, options, &plan);
+    if (plan) *bytes = plan->live_peak;
+    plan_destroy(plan);
+    network_destroy(copy);
+    region_destroy(region);
+    return status;
+}
+
+static enum status place_point(const struct optimum *optimum, int point, const struct plan_options *options,
+                               struct plan **plan)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    struct word word = word_empty(region);
+    enum status status = optimum_word(optimum, point, &word);
+    if (status == ST_OK) status = plan_build(optimum->network, &word, options, plan);
+    region_destroy(region);
+    return status;
+}
+
+/* Places a point's schedule; takes it where it fits. */
+static enum status try_point(const struct optimum *optimum, int point, const struct plan_options *options,
+                             struct budgeted *b, size_t *arena)
+{
+    struct plan *plan;
+    TRY(place_point(optimum, point, options, &plan));
+    assert(plan);
+    b->tries++;
+    *arena = plan->arena_bytes;
+    if (*arena <= b->limit) {
+        b->point = point;
+        b->live_peak = plan->live_peak;
+        b->arena = *arena;
+    }
+    plan_destroy(plan);
+    return ST_OK;
+}
+
+/* From the fastest point that may fit downwards, each time by the excess; then back up through those left out; at last
+ * those of least memory, one of which sets the smallest budget. */
+static enum status find_point(const struct optimum *optimum, const struct plan_options *options, struct budgeted *b)
+{
+    const struct front *front = &optimum->front;
+    size_t arena, limit = b->limit;
+    int at = front_at(front, limit), failed = at + 1;
+    b->point = -1;
+    while (at >= 0 && b->point < 0) {
+        TRY(try_point(optimum, at, options, b, &arena));
+        if (b->point >= 0) break;
+        failed = at;
+        limit = arena - b->limit < limit ? limit - (arena - b->limit) : 0;
+        at = front_at(front, limit) < at ? front_at(front, limit) : at - 1;
+    }
+    for (int i = failed - 1, first = b->point; i > first && failed - i <= REFINED_MAX; i--) {
+        if (b->point > first) break;
+        TRY(try_point(optimum, i, options, b, &arena));
+    }
+    for (int i = front->count < LEAST_POINTS ? front->count - 1 : LEAST_POINTS - 1; i >= 0 && b->point < 0; i--)
+        if (front->point[i].peak <= b->limit) TRY(try_point(optimum, i, options, b, &arena));
+    return ST_OK;
+}
+
+/* The largest buffers alive at the peak: "conv1_2.y (784MiB), ...". */
+static const char *name_tensors(const struct plan *plan, struct region *region)
+{
+    const char *text = "";
+    bool named[4096] = {false};
+    for (int n = 0; n < TENSORS_NAMED && text; n++) {
+        int largest = -1;
+        for (int i = 0; i < plan->lowered.buffers && i < (int)(sizeof named / sizeof *named); i++) {
+            const struct buffer *b = &plan->lowered.buffer[i];
+            if (named[i] || b->birth > plan->peak_op || b->death < plan->peak_op) continue;
+            if (largest < 0 || b->bytes > plan->lowered.buffer[largest].bytes) largest = i;
+        }
+        if (largest < 0) break;
+        named[largest] = true;
+        char name[128];
+        const char *bytes = text_from_bytes(plan->lowered.buffer[largest].bytes, region);
+        if (!bytes) return NULL;
+        text = region_text(region, "%s%s%s (%s)", text, n ? ", " : "", plan_buffer_text(plan, largest, name), bytes);
+    }
+    return text;
+}
+
+static enum status refuse(const struct plan *plan, const struct budget *budget, size_t baseline, struct region *region)
+{
+    char op[128], share[32];
+    const char *least = text_from_bytes(plan_peak(plan), region), *fixed = text_from_bytes(plan_static(plan), region);
+    const char *tensors = name_tensors(plan, region);
+    if (!least || !fixed || !tensors) return ST_FAILED;
+    if (budget->kind == BUDGET_PERCENT) {
+        double percent = ceil(1e4 * (double)plan->arena_bytes / (double)baseline) / 100;
+        while ((double)baseline * percent / 100 < (double)plan->arena_bytes) percent += 0.01;
+        snprintf(share, sizeof share, "%.2f%%", percent);
+        least = share;
+    }
+    return fail(
+        ST_SPEC,
+        "policy.budget: no schedule keeps it; the smallest that can be kept is %s, of which %s do not depend on "
+        "the schedule%s; it is set by %s with %s",
+        least, fixed, budget->kind == BUDGET_PERCENT ? " and come on top" : "", plan_op_text(plan, plan->peak_op, op),
+        tensors);
+}
+
+/* The plan of least arena among the points of least memory. */
+static enum status find_least(const struct optimum *optimum, const struct plan_options *options, struct plan **least)
+{
+    *least = NULL;
+    for (int i = 0; i < LEAST_POINTS && i < optimum->front.count; i++) {
+        struct plan *plan;
+        enum status status = place_point(optimum, i, options, &plan);
+        if (status != ST_OK) {
+            plan_destroy(*least);
+            return status;
+        }
+        assert(plan);
+        bool better = !*least || plan->arena_bytes < (*least)->arena_bytes;
+        plan_destroy(better ? *least : plan);
+        if (better) *least = plan;
+    }
+    return ST_OK;
+}
+
+static enum status choose(const struct optimum *optimum, const struct budget *budget,
+                          const struct plan_options *options, struct plan *least, struct region *region,
+                          struct word *word, struct budgeted *b)
+{
+    size_t baseline = 0, fixed = plan_static(least);
+    switch (budget->kind) {
+    case BUDGET_LEAST:
+        b->limit = least->arena_bytes;
+        break;
+    case BUDGET_BYTES:
+        b->limit = budget->bytes > fixed ? (size_t)(budget->bytes - fixed) : 0;
+        break;
+    case BUDGET_PERCENT:
+        TRY(budget_baseline(optimum->network, options, &baseline));
+        double share = (double)baseline * budget->percent / 100;
+        b->limit = share < (double)(SIZE_MAX / 2) ? (size_t)share : SIZE_MAX / 2;
+    }
+    TRY(find_point(optimum, options, b));
+    if (b->point < 0) return refuse(least, budget, baseline, region);
+    b->lost = optimum->front.point[b->point].time - optimum->front.point[front_at(&optimum->front, b->limit)].time;
+    return optimum_word(optimum, b->point, word);
+}
+
+enum status budget_word(const struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+                        struct word *word, struct budgeted *budgeted)
+{
+    *budgeted = (struct budgeted){.point = -1};
+    struct plan *least;
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    enum status status = find_least(optimum, options, &least);
+    if (status == ST_OK) {
+        assert(least); /* a front has a point */
+        status = choose(optimum, budget, options, least, region, word, budgeted);
+        plan_destroy(least);
+    }
+    region_destroy(region);
+    return status;
+}

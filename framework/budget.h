@@ -1,0 +1,40 @@
+/* A budget of memory, and the fastest schedule whose placed plan keeps it.
+ *
+ * In bytes a budget bounds the peak: static bytes and arena. As a percentage it is a share of what store_all has live
+ * at its peak, activation outputs kept, and bounds the arena. It is never exceeded: where placing a schedule takes more
+ * than its live peak, a schedule for less is taken. */
+#ifndef REMATCH_BUDGET_H
+#define REMATCH_BUDGET_H
+
+#include "optimum.h"
+#include "plan.h"
+
+enum budget_kind { BUDGET_LEAST, BUDGET_BYTES, BUDGET_PERCENT };
+
+struct budget {
+    enum budget_kind kind;
+    uint64_t bytes;
+    double percent;
+};
+
+/* "6GB", "64%", or "least": as little as any schedule can do with. ST_SPEC says what was expected. */
+enum status budget_parse(const char *text, struct budget *budget);
+
+/* What store_all has live at its peak where relus keep their outputs: 100 %. */
+enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes);
+
+struct budgeted {
+    int point;        /* of the front */
+    int tries;        /* schedules placed until one fitted */
+    size_t limit;     /* of the arena */
+    size_t live_peak; /* of the lowered plan; the front predicts the same to the byte */
+    size_t arena;
+    double lost; /* time above that of the fastest schedule whose live peak keeps the budget */
+};
+
+/* Appends to an empty word. Errors: ST_SPEC for a budget that no schedule keeps, with the smallest one that can be kept
+ * and the op and the tensors that set it. */
+enum status budget_word(const struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+                        struct word *word, struct budgeted *budgeted);
+
+#endif

@@ -1,0 +1,363 @@
+#include "optimum.h"
+
+#include <stdlib.h>
+
+/* A visit: stages [first, last] are differentiated, the cut value before first being there. */
+struct visit {
+    int first, last;
+    bool outlives; /* that cut value must still be there afterwards */
+    bool tail;     /* what the last stage's backward reads, but for the cut value before it, is there already */
+};
+
+enum kind {
+    RUN,   /* forward of stages [first, at] as the variant keeps them; the visit of the rest; their backward */
+    LAST,  /* the same, and there is no rest */
+    PASS,  /* forward of [first, at), what the last of them saves kept where tail; the visit of the rest; theirs */
+    TWICE, /* forward of all stages for what the last of them saves; then the visit again, that being there */
+    EARLY, /* the last stage's backward, which needs nothing but its gradient; the visit of those before */
+    READY  /* the last stage's backward, everything being there */
+};
+
+struct option {
+    enum kind kind;
+    int at;
+    bool tail;
+    const struct variant *variant;
+    struct visit a, b;
+    struct alternative cost;
+};
+
+/* What is asked of each option in turn; *stop ends the search. */
+struct search {
+    enum status (*look)(struct search *search, const struct option *option, bool *stop);
+    struct envelope envelope; /* building: the least of all */
+    size_t peak;              /* taking: the first that does it in time with peak bytes */
+    double time;
+    struct option found;
+};
+
+static struct front *cell_of(const struct optimum *o, const struct visit *v)
+{
+    return &o->cell[(((size_t)v->first * (size_t)o->stages.count + (size_t)v->last) * 2 + v->outlives) * 2 + v->tail];
+}
+
+static bool *needs_of(const struct optimum *o, int first, int last, bool tail)
+{
+    return &o->needs[((size_t)first * (size_t)o->stages.count + (size_t)last) * 2 + tail];
+}
+
+static bool is_first(const struct optimum *o, const struct visit *v)
+{
+    return v->last + 1 == o->stages.count && !v->tail;
+}
+
+/* Stashes and masks of stages [from, to). */
+static size_t once_of(const struct optimum *o, int from, int to) { return o->once[to] - o->once[from]; }
+
+static const struct run *run_of(const struct optimum *o, int first, int last)
+{
+    if (last - first >= o->stages.reach) return NULL;
+    return o->stages.run[first * o->stages.reach + last - first];
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* What is there of the last stage while the visit has not come to it: its gradient, and its saved set where tail. */
+static size_t beyond(const struct optimum *o, const struct visit *v)
+{
+    const struct stage *last = &o->stages.stage[v->last];
+    size_t bytes = is_first(o, v) ? 0 : last->gradient;
+    if (v->tail) bytes += last->tail_keep - last->once + (last->tail_outlives ? last->output : 0);
+    return bytes;
+}
+
+static enum status try_last(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const struct stage *last = &o->stages.stage[v->last];
+    const struct run *run = run_of(o, v->first, v->last);
+    struct option option = {.kind = LAST, .at = v->last};
+    if (v->tail && v->first == v->last && last->tail_reads) {
+        option.kind = READY;
+        option.cost.floor = last->tail_backward[v->outlives];
+        return search->look(search, &option, stop);
+    }
+    for (int i = 0; run && !v->tail && i < run->last[v->outlives].count && !*stop; i++) {
+        option.variant = &run->last[v->outlives].variant[i];
+        option.cost = (struct alternative){.floor = option.variant->backward, .time = option.variant->time};
+        TRY(search->look(search, &option, stop));
+    }
+    return ST_OK;
+}
+
+static enum status try_early(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const struct stage *last = &o->stages.stage[v->last];
+    if (*stop || is_first(o, v) || *needs_of(o, v->last, v->last, v->tail)) return ST_OK;
+    struct option option = {.kind = EARLY, .at = v->last};
+    option.cost.floor = last->tail_backward[0];
+    if (!v->tail) {
+        option.variant = &run_of(o, v->last, v->last)->last[0].variant[0];
+        option.cost.floor = option.variant->backward;
+        option.cost.time = option.variant->time;
+    }
+    bool held = v->outlives || (v->first < v->last && *needs_of(o, v->first, v->last - 1, false));
+    if (held) option.cost.floor += o->stages.stage[v->first].input;
+    if (v->first < v->last) {
+        option.cost.floor += once_of(o, v->first, v->last);
+        option.a = (struct visit){v->first, v->last - 1, v->outlives, false};
+        option.cost.a = cell_of(o, &option.a);
+    }
+    return search->look(search, &option, stop);
+}
+
+static enum status try_runs(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const bool first = is_first(o, v);
+    for (int at = v->first; at < v->last && !*stop; at++) {
+        const struct run *run = run_of(o, v->first, at);
+        if (!run) break;
+        const size_t others = beyond(o, v) + (first ? 0 : once_of(o, at + 1, v->last + 1));
+        for (int i = 0; i < run->through[v->outlives].count && !*stop; i++) {
+            const struct variant *variant = &run->through[v->outlives].variant[i];
+            if (!first && !variant->outlives && !*needs_of(o, at + 1, v->last, v->tail))
+                continue; /* it would be dead */
+            struct option option = {.kind = RUN, .at = at, .variant = variant};
+            option.a = (struct visit){at + 1, v->last, variant->outlives, v->tail};
+            option.cost = (struct alternative){
+                .floor = larger((first ? variant->forward : variant->again) + others, variant->backward),
+                .shift = variant->keep,
+                .time = o->forward[at + 1] - o->forward[v->first] + variant->time,
+                .a = cell_of(o, &option.a)};
+            TRY(search->look(search, &option, stop));
+        }
+    }
+    return ST_OK;
+}
+
+/* Live bytes while the visit passes stage at; saving: what that stage saves is kept. */
+static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, bool saving)
+{
+    const struct stage *s = &o->stages.stage[at];
+    const bool first = is_first(o, v);
+    size_t peak = first ? s->held : s->held_again;
+    if (at > v->first) {
+        peak = saving ? (first ? s->tail : s->tail_again) : (first ? s->passed : s->passed_again);
+        peak += o->stages.stage[v->first].input;
+    }
+    peak += first ? once_of(o, v->first, at) : once_of(o, v->first, v->last + 1) - s->once;
+    return peak + beyond(o, v);
+}
+
+static enum status try_passes(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const bool first = is_first(o, v);
+    size_t passed = 0;
+    for (int at = v->first + 1; at <= v->last && !*stop; at++) {
+        const struct stage *s = &o->stages.stage[at - 1];
+        size_t before = passed;
+        passed = larger(passed, pass_peak(o, v, at - 1, false));
+        if (!first && !*needs_of(o, at, v->last, v->tail)) continue; /* the pass would be dead */
+        for (int tail = 0; tail < 2 && !*stop; tail++) {
+            if (tail && at - 1 == v->first) break;                                           /* a run of that stage */
+            if (v->first && !v->outlives && !*needs_of(o, v->first, at - 1, tail)) continue; /* a run does the same */
+            struct option option = {.kind = PASS, .at = at, .tail = tail};
+            option.a = (struct visit){at, v->last, tail && s->tail_outlives, v->tail};
+            option.b = (struct visit){v->first, at - 1, v->outlives, tail};
+            option.cost = (struct alternative){.floor = tail ? larger(before, pass_peak(o, v, at - 1, true)) : passed,
+                                               .shift = o->stages.stage[v->first].input + once_of(o, v->first, at - 1) +
+                                                        (tail ? s->tail_keep : s->once),
+                                               .time = o->forward[at] - o->forward[v->first],
+                                               .a = cell_of(o, &option.a),
+                                               .b = cell_of(o, &option.b)};
+            TRY(search->look(search, &option, stop));
+        }
+    }
+    return ST_OK;
+}
+
+static enum status try_twice(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const struct stage *last = &o->stages.stage[v->last];
+    if (*stop || v->tail || v->first == v->last) return ST_OK;
+    if (!is_first(o, v) && last->tail_keep == last->once && !last->tail_outlives) return ST_OK; /* it would be dead */
+    struct option option = {.kind = TWICE, .at = v->last};
+    for (int at = v->first; at <= v->last; at++)
+        option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last));
+    option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
+    option.a = (struct visit){v->first, v->last, v->outlives, true};
+    option.cost.a = cell_of(o, &option.a);
+    return search->look(search, &option, stop);
+}
+
+static enum status try_all(const struct optimum *o, const struct visit *v, struct search *search)
+{
+    bool stop = false;
+    TRY(try_last(o, v, search, &stop));
+    TRY(try_early(o, v, search, &stop));
+    TRY(try_runs(o, v, search, &stop));
+    TRY(try_passes(o, v, search, &stop));
+    return try_twice(o, v, search, &stop);
+}
+
+static enum status look_build(struct search *search, const struct option *option, bool *stop)
+{
+    (void)stop;
+    return envelope_add(&search->envelope, &option->cost);
+}
+
+static enum status look_take(struct search *search, const struct option *option, bool *stop)
+{
+    double time;
+    if (!alternative_at(&option->cost, search->peak, &time) || time != search->time) return ST_OK;
+    search->found = *option;
+    *stop = true;
+    return ST_OK;
+}
+
+static enum status build(struct optimum *o)
+{
+    const int count = o->stages.count;
+    struct search search = {.look = look_build};
+    enum status status = ST_OK;
+    for (int length = 1; length <= count; length++)
+        for (int first = 0; first + length <= count; first++)
+            for (int flags = 3; flags >= 0 && status == ST_OK; flags--) { /* TWICE goes from one to the next */
+                struct visit v = {first, first + length - 1, flags >> 1, flags & 1};
+                if (v.outlives && !o->stages.stage[first].outlives) continue;
+                status = try_all(o, &v, &search);
+                if (status == ST_OK) status = envelope_take(&search.envelope, o->region, cell_of(o, &v));
+            }
+    envelope_free(&search.envelope);
+    return status;
+}
+
+static enum status prepare(struct optimum *o, enum rng_mode rng)
+{
+    TRY(variants_list(o->network, rng, o->region, &o->stages));
+    const size_t count = (size_t)o->stages.count;
+    TRY(NEW(o->region, o->cell, count * count * 4));
+    TRY(NEW(o->region, o->needs, count * count * 2));
+    TRY(NEW(o->region, o->once, count + 1));
+    TRY(NEW(o->region, o->forward, count + 1));
+    for (int s = 0; s < o->stages.count; s++) {
+        const struct stage *stage = &o->stages.stage[s];
+        o->once[s + 1] = o->once[s] + stage->once;
+        o->forward[s + 1] = o->forward[s] + stage->time;
+    }
+    for (int last = 0; last < o->stages.count; last++)
+        for (int tail = 0; tail < 2; tail++) {
+            const struct variants *alone = &run_of(o, last, last)->last[0];
+            bool reads = tail ? o->stages.stage[last].tail_reads : alone->count && alone->variant[0].reads_input;
+            for (int first = last; first >= 0; first--)
+                *needs_of(o, first, last, tail) = reads || (first < last && *needs_of(o, first, last - 1, false));
+        }
+    return ST_OK;
+}
+
+static enum status publish(struct optimum *o)
+{
+    const struct front *all = cell_of(o, &(struct visit){.last = o->stages.count - 1});
+    double backward = 0;
+    for (int i = 0; i < o->network->graph->nodes; i++) {
+        unsigned parts = network_parts(o->network, i);
+        if (parts & PART_PARAMS) backward += o->network->graph->node[i].flops.backward_params;
+        if (parts & PART_INPUT) backward += o->network->graph->node[i].flops.backward_input;
+    }
+    o->front.count = all->count;
+    TRY(NEW(o->region, o->front.point, (size_t)all->count));
+    for (int i = 0; i < all->count; i++)
+        o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
+    return ST_OK;
+}
+
+enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
+{
+    *optimum = NULL;
+    struct region *region = region_create();
+    struct optimum *o = region ? region_array(region, 1, sizeof *o) : NULL;
+    if (!o) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for planning");
+    }
+    o->region = region;
+    o->network = network;
+    enum status status = prepare(o, rng);
+    if (status == ST_OK) status = build(o);
+    if (status == ST_OK) status = publish(o);
+    if (status == ST_OK) {
+        *optimum = o;
+    } else {
+        region_destroy(region);
+    }
+    return status;
+}
+
+void optimum_destroy(struct optimum *optimum)
+{
+    if (optimum) region_destroy(optimum->region);
+}
+
+static int node_from(const struct optimum *o, int stage) { return o->stages.stage[stage].nodes.from; }
+static int node_to(const struct optimum *o, int stage) { return o->stages.stage[stage].nodes.to; }
+
+/* The backward of stages [first, last] with a variant's replays before it; NULL: none. */
+static enum status emit_backward(const struct optimum *o, int first, int last, const struct variant *variant,
+                                 struct word *word)
+{
+    bool *marks;
+    int from = node_from(o, first), to = node_to(o, last);
+    TRY(variants_unpack(variant ? variant->replay : 0, to - from, word->region, &marks));
+    return excerpt_backward(o->network, from, to, marks, word);
+}
+
+/* A run that ends a visit; of a replay only the nodes that somebody needs. */
+static enum status emit_last(const struct optimum *o, int first, int last, const struct variant *variant,
+                             struct word *word)
+{
+    struct range nodes = {node_from(o, first), node_to(o, last)};
+    if (last + 1 == o->stages.count) {
+        TRY(word_append(word, STEP_FORWARD, nodes.from, nodes.to));
+    } else {
+        bool *marks;
+        TRY(variants_last_nodes(o->network, &nodes, variant->replay, o->stages.rng, word->region, &marks));
+        for (int i = nodes.from; i < nodes.to; i++)
+            if (marks[i - nodes.from]) TRY(word_append(word, STEP_FORWARD, i, i + 1));
+    }
+    return emit_backward(o, first, last, variant, word);
+}
+
+static enum status emit(const struct optimum *o, const struct visit *v, size_t peak, struct word *word)
+{
+    const struct front *cell = cell_of(o, v);
+    struct search search = {.look = look_take, .peak = peak, .time = cell->point[front_at(cell, peak)].time};
+    search.found.kind = READY;
+    TRY(try_all(o, v, &search));
+    const struct option *f = &search.found;
+    switch (f->kind) {
+    case RUN:
+        TRY(word_append(word, STEP_FORWARD, node_from(o, v->first), node_to(o, f->at)));
+        TRY(emit(o, &f->a, peak - f->cost.shift, word));
+        return emit_backward(o, v->first, f->at, f->variant, word);
+    case LAST:
+        return emit_last(o, v->first, v->last, f->variant, word);
+    case PASS:
+        TRY(word_append(word, STEP_FORWARD, node_from(o, v->first), node_to(o, f->at - 1)));
+        TRY(emit(o, &f->a, peak - f->cost.shift, word));
+        return emit(o, &f->b, peak, word);
+    case TWICE:
+        TRY(word_append(word, STEP_FORWARD, node_from(o, v->first), node_to(o, v->last)));
+        return emit(o, &f->a, peak, word);
+    case EARLY:
+        TRY(f->variant ? emit_last(o, v->last, v->last, f->variant, word)
+                       : emit_backward(o, v->last, v->last, NULL, word));
+        return f->cost.a ? emit(o, &f->a, peak, word) : ST_OK;
+    case READY:
+        break;
+    }
+    return emit_backward(o, v->last, v->last, NULL, word);
+}
+
+enum status optimum_word(const struct optimum *o, int point, struct word *word)
+{
+    return emit(o, &(struct visit){.last = o->stages.count - 1}, o->front.point[point].peak, word);
+}

@@ -1,0 +1,39 @@
+/* The fastest schedule for every amount of memory: the whole front of time against live peak from one solve, exact in
+ * bytes, and a word for each of its points.
+ *
+ * Class. A visit differentiates stages [s, t] with the cut value before s at hand; the first visit is the whole
+ * network, every other one a replay. In a visit each cut value either lives on to the backward that reads it, or dies
+ * as soon as the next stage has read it (persistence); so does each saved set. A stretch of the visit is
+ * - a run that keeps what one of its variants (variants.h) keeps; then the rest; then the variant's replays, as late as
+ *   each is needed, and the run's backward; or
+ * - a pass that saves nothing, or what the last of its stages saves, up to a cut value that is held; then the rest;
+ *   then a visit of the stretch; or
+ * - all of the visit, for what its last stage saves; then the visit once more.
+ * Over this class the front is optimal. The recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova,
+ * "Optimal checkpointing for heterogeneous chains" (2019), with saved sets and cut values told apart, and with the
+ * memory axis as step functions; its bytes all come from lowering (excerpt.h), none from a formula. */
+#ifndef REMATCH_OPTIMUM_H
+#define REMATCH_OPTIMUM_H
+
+#include "pareto.h"
+#include "variants.h"
+
+struct optimum {
+    struct region *region;
+    const struct network *network;
+    struct stages stages;
+    struct front *cell; /* by first stage, last stage, two flags */
+    bool *needs;        /* by first stage, last stage, flag: does that visit read the cut value before it? */
+    size_t *once;       /* sums of the stages' stashes and masks: [0, s) */
+    double *forward;    /* sums of the stages' forward times: [0, s) */
+    struct front front; /* live peak, and time of all ops: forward, backward and replays */
+};
+
+/* rng as it will be in the plan. */
+enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum);
+void optimum_destroy(struct optimum *optimum);
+
+/* Appends the schedule of a point of the front to an empty word. */
+enum status optimum_word(const struct optimum *optimum, int point, struct word *word);
+
+#endif

@@ -1,0 +1,31 @@
+/* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
+ * backward that reads it, a backward runs as soon as all it reads is there, and each stretch of stages keeps what one
+ * of its variants keeps or is replayed by a visit of its own. The recurrence, with time as a step function of bytes
+ * where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
+ * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
+#include "budget.h"
+#include "policy.h"
+
+static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
+                        struct word *word)
+{
+    (void)region;
+    static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
+    const struct plan_options *options = settings->plan ? settings->plan : &usual;
+    struct budget budget;
+    struct budgeted budgeted;
+    struct optimum *optimum;
+    TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
+    TRY(optimum_solve(network, options->lower.rng, &optimum));
+    enum status status = budget_word(optimum, &budget, options, word, &budgeted);
+    optimum_destroy(optimum);
+    return status;
+}
+
+static const struct field fields[] = {{"budget", FIELD_TEXT, offsetof(struct policy_settings, budget), 0, 0, "least",
+                                       NULL,
+                                       "bytes for everything (6GB), a share of store_all's live peak for the "
+                                       "arena (64%), or least"},
+                                      {.key = NULL}};
+
+const struct policy policy_optimal = {.name = "optimal", .fields = fields, .emit = emit};

@@ -1,0 +1,164 @@
+/* Budgets: kept by every plan that is handed out, or refused with the smallest that can be kept. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "abstract.h"
+#include "budget.h"
+#include "nets.h"
+#include "policy.h"
+#include "sketch.h"
+#include "text.h"
+
+static const struct plan_options usual = {.lower = {.drop_dead = true}};
+
+static void random_chain(struct source *source, int stages, struct abstract_stage *stage)
+{
+    for (int i = 0; i < stages; i++)
+        stage[i] = (struct abstract_stage){.forward = 1 + draw_below(source, 50),
+                                           .backward = draw_below(source, 90),
+                                           .output = draw_below(source, 100000),
+                                           .saved = draw_below(source, 2) ? draw_below(source, 200000) : 0,
+                                           .gradient = draw_below(source, 100000),
+                                           .forward_scratch = draw_below(source, 5000),
+                                           .backward_scratch = draw_below(source, 5000),
+                                           .split = draw_below(source, 2)};
+}
+
+/* The plan that policy `optimal` makes of a budget, NULL where it refuses. */
+static struct plan *plan_of(const struct network *network, const char *budget, const struct plan_options *options)
+{
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    struct plan *plan = NULL;
+    struct policy_settings settings = {.budget = budget, .plan = options};
+    enum status status = policy_find("optimal")->emit(network, &settings, region, &word);
+    cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
+    if (status == ST_OK) cr_assert(plan_build(network, &word, options, &plan) == ST_OK, "%s", status_message());
+    region_destroy(region);
+    return plan;
+}
+
+/* The smallest budget that the last refusal named. */
+static const char *smallest(void)
+{
+    static char text[64];
+    const char *at = strstr(status_message(), "can be kept is ");
+    cr_assert(at != NULL, "%s", status_message());
+    cr_assert(sscanf(at, "can be kept is %63[^, ]", text) == 1);
+    return text;
+}
+
+Test(budget, kept_by_a_thousand_random_chains)
+{
+    struct source source = {.seed = 9};
+    int kept = 0, refused = 0;
+    for (int c = 0; c < 100; c++) {
+        struct abstract_stage stage[20];
+        int stages = 1 + c % 20;
+        struct network *network;
+        struct optimum *o;
+        random_chain(&source, stages, stage);
+        cr_assert(abstract_create(stage, stages, &network) == ST_OK, "%s", status_message());
+        cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+        size_t least_live = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
+        for (int k = 0; k < 10; k++) {
+            struct budget budget = {.kind = BUDGET_BYTES,
+                                    .bytes = least_live - least_live / 50 +
+                                             draw_below(&source, (uint32_t)(most - least_live) + 1000)};
+            struct budgeted b;
+            struct word word = word_empty(network->graph->region);
+            enum status status = budget_word(o, &budget, &usual, &word, &b);
+            if (status != ST_OK) {
+                uint64_t least;
+                cr_assert(status == ST_SPEC && !text_to_bytes(smallest(), &least) && least > budget.bytes, "%s",
+                          status_message());
+                refused++;
+                continue;
+            }
+            struct plan *plan;
+            cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+            cr_assert(plan_peak(plan) <= budget.bytes, "%zu with a budget of %llu", plan_peak(plan),
+                      (unsigned long long)budget.bytes);
+            cr_assert(plan->live_peak == b.live_peak && plan->live_peak == o->front.point[b.point].peak);
+            plan_destroy(plan);
+            kept++;
+        }
+        optimum_destroy(o);
+        abstract_destroy(network);
+    }
+    printf("budgets: %d kept, %d refused\n", kept, refused);
+}
+
+/* Bytes bound everything, static bytes too; percentages the arena; and what a refusal names can be kept. */
+Test(budget, kept_by_networks)
+{
+    for (const struct net *net = nets; net->name; net++)
+        for (int bits = 0; bits < 2; bits++) {
+            struct graph *graph = net_build(net, bits);
+            struct backend *backend;
+            struct network *network;
+            struct backend_options options = {.threads = 1};
+            struct plan_options plan_options = {.lower = {.drop_dead = true}, .state_per_parameter = 2};
+            size_t baseline;
+            cr_assert(backend_open("ref", &options, &backend) == ST_OK, "%s", status_message());
+            cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+            cr_assert(budget_baseline(network, &plan_options, &baseline) == ST_OK, "%s", status_message());
+            struct plan *least = plan_of(network, "least", &plan_options), *plan;
+            cr_assert(least != NULL);
+            cr_assert(!plan_of(network, "1", &plan_options));
+            char named[64], text[64];
+            strcpy(named, smallest());
+            uint64_t bytes;
+            cr_assert(!text_to_bytes(named, &bytes) && bytes == plan_peak(least), "%s", named);
+            snprintf(text, sizeof text, "%llu", (unsigned long long)bytes - 1);
+            cr_assert(!plan_of(network, text, &plan_options));
+            cr_assert((plan = plan_of(network, named, &plan_options)) != NULL, "%s", status_message());
+            cr_assert(plan_peak(plan) <= bytes);
+            plan_destroy(plan);
+            cr_assert(!plan_of(network, "0.5%", &plan_options));
+            strcpy(named, smallest());
+            cr_assert((plan = plan_of(network, named, &plan_options)) != NULL, "%s: %s", named, status_message());
+            cr_assert((double)plan->arena_bytes <= atof(named) / 100 * (double)baseline);
+            plan_destroy(plan);
+            cr_assert((plan = plan_of(network, "100%", &plan_options)) != NULL, "%s", status_message());
+            cr_assert(!plan->replays && plan->arena_bytes <= baseline);
+            plan_destroy(plan);
+            plan_destroy(least);
+            network_destroy(network);
+            graph_destroy(graph);
+            backend_close(backend);
+        }
+}
+
+/* A percentage is of what store_all has live with outputs kept, whatever the relus of this network keep. */
+Test(budget, is_a_share_of_outputs_kept)
+{
+    size_t baseline[2];
+    for (int bits = 0; bits < 2; bits++) {
+        struct graph *graph = net_build(&nets[0], bits);
+        struct backend *backend;
+        struct network *network;
+        cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
+        cr_assert(network_prepare(graph, backend, &network) == ST_OK);
+        cr_assert(budget_baseline(network, &usual, &baseline[bits]) == ST_OK);
+        network_destroy(network);
+        graph_destroy(graph);
+        backend_close(backend);
+    }
+    cr_assert(baseline[0] == baseline[1]);
+}
+
+Test(budget, texts)
+{
+    static const char *const bad[] = {"0", "lots", "", "%", "0%", "-5%", "64x", "nan%", "1e400%", "-1", "5 %", "LEAST"};
+    struct budget budget;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert(budget_parse(bad[i], &budget) == ST_SPEC, "%s", bad[i]);
+        cr_assert(strstr(status_message(), "policy.budget") && strstr(status_message(), "expected"));
+    }
+    cr_assert(budget_parse("6GB", &budget) == ST_OK && budget.kind == BUDGET_BYTES && budget.bytes == 6000000000);
+    cr_assert(budget_parse("64.5%", &budget) == ST_OK && budget.kind == BUDGET_PERCENT && budget.percent == 64.5);
+    cr_assert(budget_parse("least", &budget) == ST_OK && budget.kind == BUDGET_LEAST);
+}

@@ -1,0 +1,271 @@
+/* The front of time against memory: against exhaustive search, against lowering, against every other policy. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "budget.h"
+#include "exhaustive.h"
+#include "nets.h"
+#include "policy.h"
+#include "simulate.h"
+#include "sketch.h"
+
+enum { CHAINS = 200 };
+
+static int64_t size(struct source *source, uint32_t below)
+{
+    return draw_below(source, 4) ? (int64_t)draw_below(source, below) : 0;
+}
+
+/* Sizes and times in a narrow range, so that ties and near misses are common. */
+static void random_chain(struct source *source, int stages, struct abstract_stage *stage)
+{
+    for (int i = 0; i < stages; i++)
+        stage[i] = (struct abstract_stage){.forward = draw_below(source, 12),
+                                           .backward = draw_below(source, 20),
+                                           .output = draw_below(source, 40),
+                                           .saved = size(source, 60),
+                                           .gradient = draw_below(source, 40),
+                                           .forward_scratch = size(source, 15),
+                                           .backward_scratch = size(source, 15),
+                                           .split = draw_below(source, 2)};
+}
+
+static struct optimum *solve(const struct abstract_stage *stage, int stages)
+{
+    struct network *network;
+    struct optimum *optimum;
+    cr_assert(abstract_create(stage, stages, &network) == ST_OK, "%s", status_message());
+    cr_assert(optimum_solve(network, RNG_COUNTER, &optimum) == ST_OK, "%s", status_message());
+    return optimum;
+}
+
+static void done(struct optimum *optimum)
+{
+    struct network *network = (struct network *)optimum->network;
+    optimum_destroy(optimum);
+    abstract_destroy(network);
+}
+
+/* Times are constant between two steps of the front, so its steps and the bytes before them are all budgets. */
+Test(optimum, is_the_persistent_optimum_of_every_chain_at_every_budget)
+{
+    struct source source = {.seed = 31};
+    int budgets = 0, slower = 0;
+    double worst = 0, worst_memory = 0;
+    for (int c = 0; c < CHAINS; c++) {
+        struct abstract_stage stage[EXHAUSTIVE_STAGES_MAX];
+        int stages = 1 + c % EXHAUSTIVE_STAGES_MAX;
+        random_chain(&source, stages, stage);
+        struct optimum *o = solve(stage, stages);
+        for (int i = 0; i < o->front.count; i++) {
+            const struct point *p = &o->front.point[i];
+            int64_t at = exhaustive_time(stage, stages, (int64_t)p->peak, true);
+            cr_assert((double)at == p->time, "chain %d: %lld with %zu bytes, found %g", c, (long long)at, p->peak,
+                      p->time);
+            int64_t less = exhaustive_time(stage, stages, (int64_t)p->peak - 1, true);
+            double before = i ? o->front.point[i - 1].time : -1;
+            cr_assert((double)less == before, "chain %d: %lld with %zu bytes less 1, found %g", c, (long long)less,
+                      p->peak, before);
+            int64_t free_time = exhaustive_time(stage, stages, (int64_t)p->peak, false);
+            cr_assert(free_time >= 0 && free_time <= at);
+            budgets++;
+            slower += free_time < at;
+            if (free_time > 0) worst = fmax(worst, (double)(at - free_time) / (double)free_time);
+        }
+        size_t least = o->front.point[0].peak, peak = least;
+        for (size_t step = (size_t)1 << 8; step; step /= 2)
+            while (peak > step && exhaustive_time(stage, stages, (int64_t)(peak - step), false) >= 0) peak -= step;
+        if (peak) worst_memory = fmax(worst_memory, (double)(least - peak) / (double)peak);
+        done(o);
+    }
+    printf(
+        "%d chains, %d steps: a schedule that is not persistent is faster at %d, by at most %.2f %%; its least memory "
+        "is lower by at most %.2f %%\n",
+        CHAINS, budgets, slower, 100 * worst, 100 * worst_memory);
+}
+
+static struct plan *plan_of(const struct network *network, const struct word *word, const struct plan_options *options)
+{
+    struct plan *plan;
+    cr_assert(plan_build(network, word, options, &plan) == ST_OK, "%s", status_message());
+    return plan;
+}
+
+static double time_of(const struct plan *plan)
+{
+    return plan->forward_flops + plan->backward_flops + plan->replay_flops;
+}
+
+/* Every point of a front, up to about most of them: monotone, and what lowering says of its word. */
+static void check_front(const struct optimum *o, const struct plan_options *options, int most, const char *what)
+{
+    const struct point *p = o->front.point;
+    cr_assert(o->front.count > 0);
+    for (int i = 0; i < o->front.count; i++) {
+        cr_assert(!i || (p[i].peak > p[i - 1].peak && p[i].time < p[i - 1].time), "%s: point %d", what, i);
+        if (i % (1 + o->front.count / most) && i + 1 < o->front.count) continue;
+        struct region *region = region_create();
+        struct word word = word_empty(region);
+        cr_assert(optimum_word(o, i, &word) == ST_OK, "%s", status_message());
+        struct plan *plan = plan_of(o->network, &word, options);
+        cr_assert(plan->live_peak == p[i].peak, "%s, point %d: %zu predicted, %zu lowered: %s", what, i, p[i].peak,
+                  plan->live_peak, plan->word);
+        cr_assert(time_of(plan) == p[i].time, "%s, point %d: %g predicted, %g lowered: %s", what, i, p[i].time,
+                  time_of(plan), plan->word);
+        cr_assert(!plan->lowered.dropped, "%s, point %d: a dead replay: %s", what, i, plan->word);
+        if (o->network->granularity == ALIGNMENT) {
+            const char *wrong = simulate(plan, options);
+            cr_assert(!wrong, "%s, point %d: %s: %s", what, i, wrong, plan->word);
+        }
+        plan_destroy(plan);
+        region_destroy(region);
+    }
+}
+
+static const struct plan_options usual = {.lower = {.drop_dead = true}};
+
+Test(optimum, predicts_what_lowering_says_of_chains)
+{
+    struct source source = {.seed = 77};
+    for (int c = 0; c < 60; c++) {
+        struct abstract_stage stage[30];
+        int stages = 1 + c / 2;
+        random_chain(&source, stages, stage);
+        struct optimum *o = solve(stage, stages);
+        check_front(o, &usual, 40, "chain");
+        done(o);
+    }
+}
+
+struct planned {
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+};
+
+static struct planned set_up(const struct net *net, bool bits)
+{
+    struct planned p = {.graph = net_build(net, bits)};
+    struct backend_options options = {.threads = 1};
+    cr_assert(backend_open("ref", &options, &p.backend) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(p.graph, p.backend, &p.network) == ST_OK, "%s", status_message());
+    return p;
+}
+
+static void tear_down(struct planned *p)
+{
+    network_destroy(p->network);
+    graph_destroy(p->graph);
+    backend_close(p->backend);
+}
+
+Test(optimum, predicts_what_lowering_says_of_networks)
+{
+    for (const struct net *net = nets; net->name; net++)
+        for (int bits = 0; bits < 2; bits++)
+            for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
+                struct planned p = set_up(net, bits);
+                struct optimum *o;
+                struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
+                cr_assert(optimum_solve(p.network, rng, &o) == ST_OK, "%s", status_message());
+                check_front(o, &options, 25, net->name);
+                optimum_destroy(o);
+                tear_down(&p);
+            }
+}
+
+/* A plan of another policy is no better than the front: neither faster at its peak nor smaller in its time. */
+static void check_other(const struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
+                        const char *what)
+{
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    if (policy->emit(o->network, settings, region, &word) == ST_OK) {
+        struct plan *plan = plan_of(o->network, &word, &usual);
+        int at = front_at(&o->front, plan->live_peak);
+        cr_assert(at >= 0, "%s: %s needs %zu bytes, the front at least %zu", what, policy->name, plan->live_peak,
+                  o->front.point[0].peak);
+        cr_assert(o->front.point[at].time <= time_of(plan), "%s: %s takes %g with %zu bytes, the front %g: %s", what,
+                  policy->name, time_of(plan), plan->live_peak, o->front.point[at].time, plan->word);
+        plan_destroy(plan);
+    }
+    region_destroy(region);
+}
+
+static void check_others(const struct optimum *o, const char *what)
+{
+    for (const struct policy *const *policy = policy_table; *policy; policy++)
+        for (int segments = 0; segments <= 8; segments++)
+            for (int k = 0; k < 8; k++) {
+                struct policy_settings settings = {.segments = segments,
+                                                   .keep_last = k & 1,
+                                                   .keep_saved = k & 2,
+                                                   .unit = k & 4 ? UNIT_STAGE : UNIT_AUTO};
+                check_other(o, *policy, &settings, what);
+            }
+}
+
+Test(optimum, is_never_behind_another_policy)
+{
+    struct source source = {.seed = 4};
+    for (int c = 0; c < 20; c++) {
+        struct abstract_stage stage[16];
+        random_chain(&source, 1 + c % 16, stage);
+        struct optimum *o = solve(stage, 1 + c % 16);
+        check_others(o, "chain");
+        done(o);
+    }
+    for (const struct net *net = nets; net->name; net++)
+        for (int bits = 0; bits < 2; bits++) {
+            struct planned p = set_up(net, bits);
+            struct optimum *o;
+            cr_assert(optimum_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+            check_others(o, net->name);
+            optimum_destroy(o);
+            tear_down(&p);
+        }
+}
+
+/* A chain of single nodes that read and keep whatever they like. */
+static void chain_sketch(struct sketch *sketch, struct source *source, int nodes)
+{
+    int value = 0;
+    sketch_begin(sketch, 1024);
+    for (int i = 0; i < nodes; i++) {
+        struct footprint f = {.saved = 4 * draw_below(source, 2) * draw_below(source, 300),
+                              .forward_scratch = draw_below(source, 2) * draw_below(source, 2000),
+                              .backward_scratch = {draw_below(source, 900), draw_below(source, 2000)},
+                              .reads = {draw_below(source, 8), draw_below(source, 8)},
+                              .split = draw_below(source, 2),
+                              .y_over_x = draw_below(source, 2),
+                              .dx_over_dy = draw_below(source, 2),
+                              .writes_dy = draw_below(source, 2)};
+        struct sketch_node node = {.x = {value, -1},
+                                   .bytes = (size_t)1024 << draw_below(source, 4),
+                                   .parameters = !i || draw_below(source, 2),
+                                   .random = !draw_below(source, 4),
+                                   .footprint = f};
+        value = sketch_add(sketch, &node);
+    }
+    sketch_finish(sketch, value);
+}
+
+/* Any footprints and any structure. */
+Test(optimum, predicts_what_lowering_says_of_any_network)
+{
+    struct source source = {.seed = 12};
+    for (int c = 0; c < 300; c++) {
+        struct sketch sketch;
+        struct optimum *o;
+        char what[32];
+        (c % 2 ? sketch_random : chain_sketch)(&sketch, &source, 2 + c % 13);
+        enum rng_mode rng = c % 3 ? RNG_COUNTER : RNG_MASK;
+        struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
+        cr_assert(optimum_solve(sketch.network, rng, &o) == ST_OK, "%s", status_message());
+        snprintf(what, sizeof what, "network %d", c);
+        check_front(o, &options, 30, what);
+        optimum_destroy(o);
+        sketch_end(&sketch);
+    }
+}
