@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/rematch-spec-XXXXXX"; /* of the spec that a test writes; each test is a process */
-static FILE *told;                               /* takes the place of stderr */
+static char path[] = P_tmpdir "/rematch-spec-XXXXXX"; /* of the spec that a test writes; each test is a process */
+static FILE *told;                                    /* takes the place of stderr */
 
 void spec_text_begin(void)
 {

@@ -88,7 +88,7 @@ Test(overrides, own_size_is_what_changes_no_figure)
     static const struct {
         const char *arguments;
         bool own;
-    } cases[] = {{"results=/tmp/x", true},
+    } cases[] = {{"results=elsewhere", true},
                  {"name=other title=other", true},
                  {"backend.threads=1", true},
                  {"check=replay", true},

@@ -151,7 +151,7 @@ Test(spec, all_keys_arrive)
         "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: replay\n"
         "fault: {kind: stale_read, step: 4, node: linear1}\nrecord: {state: true, digests: false, memory_steps: [3]}\n"
         "eval: {split: train, every: 2}\nexpect:\n  - {what: time_ratio, below: 1.5, source: us}\n"
-        "  - {what: accuracy, above: 0.25, source: us}\nresults: /tmp/elsewhere\n",
+        "  - {what: accuracy, above: 0.25, source: us}\nresults: elsewhere/results\n",
         "", false);
     cr_expect(!strcmp(spec->title, "All: keys") && spec->init == INIT_HE_NORMAL && spec->seed == 9);
     cr_expect(spec->data_settings.shape.count == 1 && spec->data_settings.shape.ints[0] == 16);
@@ -165,7 +165,7 @@ Test(spec, all_keys_arrive)
     cr_expect(!spec->policy_settings.keep_last && !spec->policy_settings.keep_saved);
     cr_expect(spec->fault_kind == FAULT_STALE_READ && spec->fault_step == 4 && !strcmp(spec->fault_node, "linear1"));
     cr_expect(spec->record_state && !spec->record_digests && spec->record_memory_steps.ints[0] == 3);
-    cr_expect(spec->eval_split == SPLIT_TRAIN && spec->eval_every == 2 && !strcmp(spec->results, "/tmp/elsewhere"));
+    cr_expect(spec->eval_split == SPLIT_TRAIN && spec->eval_every == 2 && !strcmp(spec->results, "elsewhere/results"));
     cr_expect(spec->expectations == 2 && spec->expectation[0].below == 1.5 && spec->expectation[1].above == 0.25);
     cr_expect(spec->expectation[0].above != spec->expectation[0].above); /* not given: NaN */
     spec_destroy(spec);
