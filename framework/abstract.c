@@ -80,7 +80,6 @@ static enum status add_stages(struct graph *graph, const struct abstract_stage *
         const char *name = stage[i].name ? stage[i].name : region_text(graph->region, "stage%d", i + 1);
         if (!name) return ST_FAILED;
         TRY(graph_add(graph, layer, &none, name, &x, &x));
-        graph->node[i].flops = (struct flops){stage[i].forward, stage[i].backward, 0};
     }
     TRY(graph_finish(graph));
     for (int p = 0; p < graph->parameters; p++) graph->parameter[p].elements = 0;
@@ -93,6 +92,7 @@ static enum status bind(struct graph *graph, const struct abstract_stage *stage,
     struct network *n;
     TRY(NEW(graph->region, n, 1));
     TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
+    TRY(NEW(graph->region, n->cost, (size_t)graph->nodes));
     n->graph = graph;
     n->granularity = 1;
     for (int i = 0; i < graph->nodes; i++) {
@@ -107,6 +107,7 @@ static enum status bind(struct graph *graph, const struct abstract_stage *stage,
                                                      .reads = {READS_X | READS_SAVED, READS_SAVED},
                                                      .split = s->split,
                                                      .implementation = "abstract"};
+        n->cost[i] = (struct cost){s->forward, {s->backward, 0}};
     }
     *network = n;
     return ST_OK;

@@ -18,7 +18,7 @@ struct abstract_stage {
     bool split; /* the backward is two ops (parameters, then input) between which a(i-1) may die */
 };
 
-/* The network of a chain. Its time is in its nodes' flops. Freed by abstract_destroy. Errors: ST_SPEC naming stage and
+/* The network of a chain. Freed by abstract_destroy. Errors: ST_SPEC naming stage and
  * key for what is negative or not finite, and for sums of more than 2^62 bytes or 2^53 units of time. */
 enum status abstract_create(const struct abstract_stage *stage, int stages, struct network **network);
 void abstract_destroy(struct network *network);

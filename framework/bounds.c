@@ -167,7 +167,6 @@ static bool op_reads(const struct network *network, int i, unsigned parts, int v
 /* Time of replays that must come after an op of node's backward. */
 static double replays_after(const struct network *network, int node, unsigned parts, size_t budget, struct item *item)
 {
-    const struct graph *graph = network->graph;
     size_t reads, others;
     struct knapsack k = {.item = item};
     double all = 0;
@@ -176,7 +175,7 @@ static double replays_after(const struct network *network, int node, unsigned pa
     for (int i = 0; i <= node; i++) {
         bool needed = read_before(network, i + 1, node) && !op_reads(network, node, parts, i + 1);
         struct item made = {(needed ? value_bytes(network, i + 1) : 0) + (i < node ? saved_bytes(network, i) : 0),
-                            graph->node[i].flops.forward};
+                            network->cost[i].forward};
         if (!made.bytes) continue;
         item[k.items++] = made;
         all += made.time;
@@ -210,7 +209,7 @@ static double binomial(const struct network *network, size_t budget)
     for (int i = 0; i < graph->nodes; i++) {
         const struct node *node = &graph->node[i];
         if (node->layer->inputs != 1 || node->inputs[0] != i || !(network_reads(network, i) & READS_X)) return 0;
-        if (!i || node->flops.forward < time) time = node->flops.forward;
+        if (!i || network->cost[i].forward < time) time = network->cost[i].forward;
         if (i + 1 < graph->nodes && value_bytes(network, i + 1) < value) value = value_bytes(network, i + 1);
         if (gradient_bytes(network, i + 1) < gradient) gradient = gradient_bytes(network, i + 1);
     }
@@ -229,10 +228,8 @@ enum status bounds_find(const struct network *network, size_t budget, struct bou
     *bounds = (struct bounds){.memory = memory_floor(network)};
     double replays = 0;
     for (int i = 0; i < graph->nodes; i++) {
-        unsigned parts = network_parts(network, i);
-        bounds->floor += graph->node[i].flops.forward;
-        if (parts & PART_PARAMS) bounds->floor += graph->node[i].flops.backward_params;
-        if (parts & PART_INPUT) bounds->floor += graph->node[i].flops.backward_input;
+        bounds->floor += network->cost[i].forward + network_backward_time(network, i);
+        unsigned parts;
         for (int op = 0; op < 2 && (parts = op_parts(network, i, op)); op++) {
             double time = replays_after(network, i, parts, budget, item);
             if (time > replays) replays = time;

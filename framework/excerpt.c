@@ -29,9 +29,11 @@ enum status excerpt_cut(const struct network *network, int from, int to, bool si
     g->nodes = to - from + 1 + excerpt->sink;
     g->values = g->nodes + 1;
     struct binding *binding;
+    struct cost *cost;
     TRY(NEW(region, g->node, (size_t)g->nodes));
     TRY(NEW(region, g->value, (size_t)g->values));
     TRY(NEW(region, binding, (size_t)g->nodes));
+    TRY(NEW(region, cost, (size_t)g->nodes));
     g->value[0] = whole->value[0];
     if (from) g->value[1] = whole->value[from];
     g->node[0] = made_up(&source_layer, 0, g->value[1].wants_gradient);
@@ -44,13 +46,15 @@ enum status excerpt_cut(const struct network *network, int from, int to, bool si
         for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] = map(from, node->inputs[k]);
         g->value[node->output] = whole->value[i + 1];
         binding[node->index].footprint = network->binding[i].footprint;
+        cost[node->index] = network->cost[i];
     }
     if (excerpt->sink) {
         struct node *node = &g->node[g->nodes - 1];
         *node = made_up(&sink_layer, g->nodes - 1, true);
         node->inputs[0] = node->index;
     }
-    excerpt->network = (struct network){.graph = g, .binding = binding, .granularity = network->granularity};
+    excerpt->network =
+        (struct network){.graph = g, .binding = binding, .cost = cost, .granularity = network->granularity};
     return ST_OK;
 }
 
@@ -87,7 +91,7 @@ static void count(const struct excerpt *excerpt, struct profile *p)
     p->sink = p->turn = -1;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
-        double time = excerpt->network.graph->node[op->node].flops.forward;
+        double time = excerpt->network.cost[op->node].forward;
         if (op->kind == OP_FORWARD && op->replay) p->replay_time += time;
         if (op->kind == OP_FORWARD && !op->replay) p->forward_time += time;
         if (op->kind == OP_FORWARD && !op->replay && op->once >= 0) p->once += l->buffer[op->once].bytes;

@@ -28,7 +28,10 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
     for (int v = 0; v + 1 < graph->values; v++) /* the loss's own gradient is the constant 1 */
         graph->value[v].gradient_bytes = graph->value[v].wants_gradient ? graph->value[v].bytes : 0;
     TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
+    TRY(NEW(graph->region, n->cost, (size_t)graph->nodes));
     for (int i = 0; i < graph->nodes; i++) {
+        const struct flops *flops = &graph->node[i].flops;
+        n->cost[i] = (struct cost){flops->forward, {flops->backward_params, flops->backward_input}};
         enum status status = prepare_node(n, &graph->node[i]);
         if (status == ST_OK) continue;
         network_destroy(n);
@@ -66,4 +69,11 @@ unsigned network_reads(const struct network *network, int node)
     if (parts & PART_PARAMS) reads |= f->reads[PART_INDEX_PARAMS];
     if (parts & PART_INPUT) reads |= f->reads[PART_INDEX_INPUT];
     return reads;
+}
+
+double network_backward_time(const struct network *network, int node)
+{
+    const unsigned parts = network_parts(network, node);
+    const double *time = network->cost[node].backward;
+    return (parts & PART_PARAMS ? time[PART_INDEX_PARAMS] : 0) + (parts & PART_INPUT ? time[PART_INDEX_INPUT] : 0);
 }

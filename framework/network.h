@@ -11,10 +11,17 @@ struct binding {
     struct footprint footprint;
 };
 
+/* Time of a node's passes, in any unit that all nodes of a network share: flops, or what was measured. What planning
+ * calls time; an unsplit backward takes the sum of its parts. */
+struct cost {
+    double forward, backward[2]; /* by part index */
+};
+
 struct network {
     struct graph *graph;
     struct backend *backend;
     struct binding *binding; /* one a node */
+    struct cost *cost;       /* one a node; network_prepare() sets flops */
     size_t granularity;      /* a buffer's bytes are a multiple of it: ALIGNMENT; 1 in an abstract chain */
 };
 
@@ -32,5 +39,8 @@ void network_destroy(struct network *network);
 /* What node's backward reads (enum reads), over the parts it will run; and those parts (enum part, 0: no backward). */
 unsigned network_reads(const struct network *network, int node);
 unsigned network_parts(const struct network *network, int node);
+
+/* Time of node's backward, over the parts it will run. */
+double network_backward_time(const struct network *network, int node);
 
 #endif

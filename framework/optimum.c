@@ -258,11 +258,7 @@ static enum status publish(struct optimum *o)
 {
     const struct front *all = cell_of(o, &(struct visit){.last = o->stages.count - 1});
     double backward = 0;
-    for (int i = 0; i < o->network->graph->nodes; i++) {
-        unsigned parts = network_parts(o->network, i);
-        if (parts & PART_PARAMS) backward += o->network->graph->node[i].flops.backward_params;
-        if (parts & PART_INPUT) backward += o->network->graph->node[i].flops.backward_input;
-    }
+    for (int i = 0; i < o->network->graph->nodes; i++) backward += network_backward_time(o->network, i);
     o->front.count = all->count;
     TRY(NEW(o->region, o->front.point, (size_t)all->count));
     for (int i = 0; i < all->count; i++)

@@ -54,11 +54,13 @@ static void count_static(struct plan *plan, const struct plan_options *options)
         round_up(graph->value[0].bytes) + round_up((size_t)graph->batch * sizeof(int32_t));
 }
 
-static void count_flops(struct plan *plan)
+static void count_time(struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
+    double least = 0;
     for (int i = 0; i < graph->nodes; i++) {
         unsigned parts = network_parts(plan->network, i);
+        least += plan->network->cost[i].forward + network_backward_time(plan->network, i);
         plan->forward_flops += graph->node[i].flops.forward;
         plan->backward_flops += (parts & PART_PARAMS ? graph->node[i].flops.backward_params : 0) +
                                 (parts & PART_INPUT ? graph->node[i].flops.backward_input : 0);
@@ -67,10 +69,11 @@ static void count_flops(struct plan *plan)
         const struct op *op = &plan->lowered.op[i];
         if (op->kind != OP_FORWARD || !op->replay) continue;
         plan->replay_flops += graph->node[op->node].flops.forward;
+        plan->time += plan->network->cost[op->node].forward;
         plan->replays++;
     }
-    double step = plan->forward_flops + plan->backward_flops;
-    plan->time_factor = step > 0 ? (step + plan->replay_flops) / step : 1;
+    plan->time += least;
+    plan->time_factor = least > 0 ? plan->time / least : 1;
 }
 
 /* Live bytes at every op, the peak and what it is made of; and what samplers at two points of a step would see. */
@@ -129,7 +132,7 @@ static enum status build(struct plan *plan, const struct word *word, const struc
     TRY(place(plan->lowered.buffer, plan->lowered.buffers, &plan->arena_bytes));
     TRY(count_live(plan));
     count_static(plan, options);
-    count_flops(plan);
+    count_time(plan);
     return hash_plan(plan);
 }
 

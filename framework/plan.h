@@ -22,7 +22,8 @@ struct plan {
     size_t arena_bytes;
     size_t static_bytes[STATICS];
     double forward_flops, backward_flops, replay_flops;
-    double time_factor; /* (forward + backward + replay) / (forward + backward) */
+    double time;        /* of all ops, in the network's costs */
+    double time_factor; /* time / that of every forward and backward once */
     int replays;
     struct digest hash; /* of ops, buffers and offsets */
 };

@@ -144,7 +144,7 @@ static int choose_free(const struct excerpt *excerpt, uint64_t forced, int *free
         for (int i = 0; i < excerpt->nodes && i < 64; i++) {
             if (chosen >> i & 1) continue;
             double bytes = (double)(graph->value[i + 2].bytes + excerpt->network.binding[i + 1].footprint.saved);
-            double worth = bytes / (graph->node[i + 1].flops.forward + 1);
+            double worth = bytes / (excerpt->network.cost[i + 1].forward + 1);
             if (worth > best_worth) best = i, best_worth = worth;
         }
         if (best < 0) break;
@@ -234,7 +234,8 @@ static bool same_stage(const struct network *network, const struct stage *a, con
     for (int i = a->nodes.from; i < a->nodes.to; i++) {
         const struct node *x = &g->node[i], *y = &g->node[i + shift];
         if (x->layer->inputs != y->layer->inputs || x->layer->random != y->layer->random) return false;
-        if (!x->parameters != !y->parameters || x->flops.forward != y->flops.forward) return false;
+        if (!x->parameters != !y->parameters || network->cost[i].forward != network->cost[i + shift].forward)
+            return false;
         for (int k = 0; k < x->layer->inputs; k++)
             if (y->inputs[k] != (x->inputs[k] ? x->inputs[k] + shift : 0)) return false;
         if (!same_footprint(&network->binding[i].footprint, &network->binding[i + shift].footprint)) return false;
@@ -258,7 +259,7 @@ static enum status list_stages(const struct network *network, struct region *reg
         stage->output = network_round(network, after->bytes);
         if (s + 1 < ranges.count) stage->gradient = network_round(network, after->gradient_bytes);
         stage->outlives = stage->nodes.from && network_reads(network, stage->nodes.from - 1) & READS_Y;
-        for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network->graph->node[i].flops.forward;
+        for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network->cost[i].forward;
         stage->class = s;
         for (int other = 0; other < s && stage->class == s; other++)
             if (same_stage(network, &stages->stage[other], stage)) stage->class = stages->stage[other].class;

@@ -94,7 +94,7 @@ static struct plan *plan_of(const struct network *network, const struct word *wo
 
 static double time_of(const struct plan *plan)
 {
-    return plan->forward_flops + plan->backward_flops + plan->replay_flops;
+    return plan->time;
 }
 
 /* Every point of a front, up to about most of them: monotone, and what lowering says of its word. */
