@@ -159,11 +159,14 @@ int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t 
     cr_assert(search.least != NULL);
     int64_t found = -1;
     push(&search, 0, &(struct state){.due = stages});
-    while (search.entries && found < 0) {
+    while (search.entries) {
         struct entry e = pop(&search);
         if (e.time + 1 != search.least[e.state]) continue;
         struct state s = unpack(&search, e.state);
-        if (!s.due) found = e.time;
+        if (!s.due) {
+            found = e.time;
+            break;
+        }
         int newest = s.due;
         while (persistent && newest > 1 && !has_value(&s, newest - 1)) newest--;
         for (int i = persistent ? newest : 1; i <= newest; i++) {
@@ -171,7 +174,7 @@ int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t 
             forward(&search, e.time, &s, i, false);
             forward(&search, e.time, &s, i, true);
         }
-        if (s.due) backward(&search, e.time, &s);
+        backward(&search, e.time, &s);
         if (!persistent) drop(&search, e.time, &s);
     }
     free(search.least);
