@@ -137,7 +137,7 @@ static enum status find_point(const struct optimum *optimum, const struct plan_o
 }
 
 /* The largest buffers alive at the peak: "conv1_2.y (784MiB), ...". */
-static const char *name_tensors(const struct plan *plan, struct region *region)
+static const char *name_tensors(const struct plan *plan)
 {
     const char *text = "";
     bool named[4096] = {false};
@@ -151,31 +151,50 @@ static const char *name_tensors(const struct plan *plan, struct region *region)
         if (largest < 0) break;
         named[largest] = true;
         char name[128];
-        const char *bytes = text_from_bytes(plan->lowered.buffer[largest].bytes, region);
+        const char *bytes = text_from_bytes(plan->lowered.buffer[largest].bytes, plan->region);
         if (!bytes) return NULL;
-        text = region_text(region, "%s%s%s (%s)", text, n ? ", " : "", plan_buffer_text(plan, largest, name), bytes);
+        text =
+            region_text(plan->region, "%s%s%s (%s)", text, n ? ", " : "", plan_buffer_text(plan, largest, name), bytes);
     }
     return text;
 }
 
-static enum status refuse(const struct plan *plan, const struct budget *budget, size_t baseline, struct region *region)
+enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *verdict)
 {
     char op[128], share[32];
-    const char *least = text_from_bytes(plan_peak(plan), region), *fixed = text_from_bytes(plan_static(plan), region);
-    const char *tensors = name_tensors(plan, region);
-    if (!least || !fixed || !tensors) return ST_FAILED;
+    const char *bytes = text_from_bytes(plan_peak(least), least->region);
+    const char *fixed = text_from_bytes(plan_static(least), least->region), *tensors = name_tensors(least);
+    if (!bytes || !fixed || !tensors) return ST_FAILED;
     if (budget->kind == BUDGET_PERCENT) {
-        double percent = ceil(1e4 * (double)plan->arena_bytes / (double)baseline) / 100;
-        while ((double)baseline * percent / 100 < (double)plan->arena_bytes) percent += 0.01;
+        double percent = ceil(1e4 * (double)least->arena_bytes / (double)baseline) / 100;
+        while ((double)baseline * percent / 100 < (double)least->arena_bytes) percent += 0.01;
         snprintf(share, sizeof share, "%.2f%%", percent);
-        least = share;
+        bytes = share;
     }
-    return fail(
-        ST_SPEC,
-        "policy.budget: no schedule keeps it; the smallest that can be kept is %s, of which %s do not depend on "
-        "the schedule%s; it is set by %s with %s",
-        least, fixed, budget->kind == BUDGET_PERCENT ? " and come on top" : "", plan_op_text(plan, plan->peak_op, op),
-        tensors);
+    return fail(ST_SPEC,
+                "policy.budget: %s is %s, of which %s do not depend on the schedule%s; it is set by %s with %s",
+                verdict, bytes, fixed, budget->kind == BUDGET_PERCENT ? " and come on top" : "",
+                plan_op_text(least, least->peak_op, op), tensors);
+}
+
+enum status budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
+                         const struct plan *least, size_t *limit, size_t *baseline)
+{
+    *baseline = 0;
+    size_t fixed = plan_static(least);
+    switch (budget->kind) {
+    case BUDGET_LEAST:
+        *limit = least->arena_bytes;
+        break;
+    case BUDGET_BYTES:
+        *limit = budget->bytes > fixed ? (size_t)(budget->bytes - fixed) : 0;
+        break;
+    case BUDGET_PERCENT:
+        TRY(budget_baseline(network, options, baseline));
+        double share = (double)*baseline * budget->percent / 100;
+        *limit = share < (double)(SIZE_MAX / 2) ? (size_t)share : SIZE_MAX / 2;
+    }
+    return ST_OK;
 }
 
 /* The plan of least arena among the points of least memory. */
@@ -198,24 +217,14 @@ static enum status find_least(const struct optimum *optimum, const struct plan_o
 }
 
 static enum status choose(const struct optimum *optimum, const struct budget *budget,
-                          const struct plan_options *options, struct plan *least, struct region *region,
-                          struct word *word, struct budgeted *b)
+                          const struct plan_options *options, const struct plan *least, struct word *word,
+                          struct budgeted *b)
 {
-    size_t baseline = 0, fixed = plan_static(least);
-    switch (budget->kind) {
-    case BUDGET_LEAST:
-        b->limit = least->arena_bytes;
-        break;
-    case BUDGET_BYTES:
-        b->limit = budget->bytes > fixed ? (size_t)(budget->bytes - fixed) : 0;
-        break;
-    case BUDGET_PERCENT:
-        TRY(budget_baseline(optimum->network, options, &baseline));
-        double share = (double)baseline * budget->percent / 100;
-        b->limit = share < (double)(SIZE_MAX / 2) ? (size_t)share : SIZE_MAX / 2;
-    }
+    size_t baseline;
+    TRY(budget_limit(optimum->network, budget, options, least, &b->limit, &baseline));
     TRY(find_point(optimum, options, b));
-    if (b->point < 0) return refuse(least, budget, baseline, region);
+    if (b->point < 0)
+        return budget_refuse(budget, least, baseline, "no schedule keeps it; the smallest that can be kept");
     b->lost = optimum->front.point[b->point].time - optimum->front.point[front_at(&optimum->front, b->limit)].time;
     return optimum_word(optimum, b->point, word);
 }
@@ -225,14 +234,9 @@ enum status budget_word(const struct optimum *optimum, const struct budget *budg
 {
     *budgeted = (struct budgeted){.point = -1};
     struct plan *least;
-    struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    enum status status = find_least(optimum, options, &least);
-    if (status == ST_OK) {
-        assert(least); /* a front has a point */
-        status = choose(optimum, budget, options, least, region, word, budgeted);
-        plan_destroy(least);
-    }
-    region_destroy(region);
+    TRY(find_least(optimum, options, &least));
+    assert(least); /* a front has a point */
+    enum status status = choose(optimum, budget, options, least, word, budgeted);
+    plan_destroy(least);
     return status;
 }

@@ -23,6 +23,15 @@ enum status budget_parse(const char *text, struct budget *budget);
 /* What store_all has live at its peak where relus keep their outputs: 100 %. */
 enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes);
 
+/* Bytes that a budget leaves for the arena; least: a plan of least memory, for its static bytes and for BUDGET_LEAST.
+ * *baseline: what is 100 %, where the budget is a percentage. */
+enum status budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
+                         const struct plan *least, size_t *limit, size_t *baseline);
+
+/* ST_SPEC with a message: verdict ("no schedule keeps it; the smallest that can be kept"), and what least needs and the
+ * op and the tensors that set it. */
+enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *verdict);
+
 struct budgeted {
     int point;        /* of the front */
     int tries;        /* schedules placed until one fitted */

@@ -53,6 +53,11 @@ extern const char *const policy_unit_names[];
         "keep_last", FIELD_BOOL, offsetof(struct policy_settings, keep_last), 0, 0, "true", NULL,                      \
             "the last segment is stored, not replayed, as torch does"                                                  \
     }
+#define POLICY_FIELD_BUDGET                                                                                            \
+    {                                                                                                                  \
+        "budget", FIELD_TEXT, offsetof(struct policy_settings, budget), 0, 0, "least", NULL,                           \
+            "bytes for everything (6GB), a share of store_all's live peak for the arena (64%), or least"               \
+    }
 
 /* The policy called name, or NULL; and the table, ended by NULL, in the order of policies.def. */
 const struct policy *policy_find(const char *name);

@@ -22,10 +22,6 @@ static enum status emit(const struct network *network, const struct policy_setti
     return status;
 }
 
-static const struct field fields[] = {{"budget", FIELD_TEXT, offsetof(struct policy_settings, budget), 0, 0, "least",
-                                       NULL,
-                                       "bytes for everything (6GB), a share of store_all's live peak for the "
-                                       "arena (64%), or least"},
-                                      {.key = NULL}};
+static const struct field fields[] = {POLICY_FIELD_BUDGET, {.key = NULL}};
 
 const struct policy policy_optimal = {.name = "optimal", .fields = fields, .emit = emit};
