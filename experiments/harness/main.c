@@ -21,7 +21,7 @@ static enum status plan_spec(const struct arguments *a, struct spec *spec)
     struct job *job = NULL;
     struct overview *overview = NULL;
     TRY(job_create(spec, &job));
-    enum status status = overview_create(job, &overview);
+    enum status status = overview_create(job, true, &overview);
     if (status == ST_OK && a->given[OPTION_JSON]) {
         overview_json(overview, a->given[OPTION_OPS], stdout);
     } else if (status == ST_OK) {

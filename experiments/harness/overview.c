@@ -167,28 +167,30 @@ static enum status gather_choice(struct overview *o, const struct policy *policy
     return ST_OK;
 }
 
-static enum status gather_choices(struct overview *o)
+/* all: else only store_all, which every report measures itself by. */
+static enum status gather_choices(struct overview *o, bool all)
 {
     size_t policies = 0;
     while (policy_table[policies]) policies++;
     TRY(NEW(o->region, o->choice, policies));
+    if (!all) return gather_choice(o, policy_find("store_all"));
     for (size_t i = 0; i < policies; i++) TRY(gather_choice(o, policy_table[i]));
     return ST_OK;
 }
 
-static enum status gather(struct overview *o)
+static enum status gather(struct overview *o, bool choices)
 {
     TRY(gather_stages(o));
     TRY(gather_tensors(o));
     TRY(gather_slow(o));
-    TRY(gather_choices(o));
+    TRY(gather_choices(o, choices));
     TRY(gather_reasons(o));
     o->machine = machine_memory("");
     o->needed = plan_peak(o->job->plan);
     return ST_OK;
 }
 
-enum status overview_create(const struct job *job, struct overview **overview)
+enum status overview_create(const struct job *job, bool choices, struct overview **overview)
 {
     *overview = NULL;
     struct region *region = region_create();
@@ -199,7 +201,7 @@ enum status overview_create(const struct job *job, struct overview **overview)
     }
     o->region = region;
     o->job = job;
-    enum status status = gather(o);
+    enum status status = gather(o, choices);
     if (status != ST_OK) {
         region_destroy(region);
         return status;

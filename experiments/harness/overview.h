@@ -49,7 +49,8 @@ struct overview {
     size_t needed; /* bytes: static and arena */
 };
 
-enum status overview_create(const struct job *job, struct overview **overview);
+/* choices: plan what other policies would make of the network, too; else only store_all. */
+enum status overview_create(const struct job *job, bool choices, struct overview **overview);
 void overview_destroy(struct overview *overview);
 
 /* "kept", "replayed", "3 of 5 replayed", "replayed, 14 times in all"; returns text (at least 64 bytes). */
