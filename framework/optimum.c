@@ -36,9 +36,17 @@ struct search {
     struct option found;
 };
 
+/* Stages by which the first subchain of equal stages stands before [first, last]: what holds for one holds for all. */
+static int *shift_of(const struct optimum *o, int first, int last)
+{
+    return &o->shift[(size_t)first * (size_t)o->stages.count + (size_t)last];
+}
+
 static struct front *cell_of(const struct optimum *o, const struct visit *v)
 {
-    return &o->cell[(((size_t)v->first * (size_t)o->stages.count + (size_t)v->last) * 2 + v->outlives) * 2 + v->tail];
+    const int shift = *shift_of(o, v->first, v->last);
+    const size_t place = (size_t)(v->first - shift) * (size_t)o->stages.count + (size_t)(v->last - shift);
+    return &o->cell[(place * 2 + v->outlives) * 2 + v->tail];
 }
 
 static bool *needs_of(const struct optimum *o, int first, int last, bool tail)
@@ -220,21 +228,39 @@ static enum status build(struct optimum *o)
     struct search search = {.look = look_build};
     enum status status = ST_OK;
     for (int length = 1; length <= count; length++)
-        for (int first = 0; first + length <= count; first++)
+        for (int first = 0; first + length <= count; first++) {
+            if (*shift_of(o, first, first + length - 1)) continue;
             for (int flags = 3; flags >= 0 && status == ST_OK; flags--) { /* TWICE goes from one to the next */
                 struct visit v = {first, first + length - 1, flags >> 1, flags & 1};
                 if (v.outlives && !o->stages.stage[first].outlives) continue;
                 status = try_all(o, &v, &search);
                 if (status == ST_OK) status = envelope_take(&search.envelope, o->region, cell_of(o, &v));
             }
+        }
     envelope_free(&search.envelope);
     return status;
+}
+
+/* Of each stage the longest stretches that stand somewhere before; those shorter are found there too. */
+static void find_equal(const struct optimum *o)
+{
+    const struct stage *stage = o->stages.stage;
+    for (int first = 1; first < o->stages.count; first++)
+        for (int before = 0, at = first; before < first && at < o->stages.count; before++) {
+            const int shift = first - before;
+            bool same = true;
+            for (int i = first; same && i < at; i++) same = stage[i - shift].class == stage[i].class;
+            while (same && at < o->stages.count && stage[at - shift].class == stage[at].class)
+                *shift_of(o, first, at++) = shift;
+        }
 }
 
 static enum status prepare(struct optimum *o, enum rng_mode rng)
 {
     TRY(variants_list(o->network, rng, o->region, &o->stages));
     const size_t count = (size_t)o->stages.count;
+    TRY(NEW(o->region, o->shift, count * count));
+    find_equal(o);
     TRY(NEW(o->region, o->cell, count * count * 4));
     TRY(NEW(o->region, o->needs, count * count * 2));
     TRY(NEW(o->region, o->once, count + 1));
@@ -322,38 +348,42 @@ static enum status emit_last(const struct optimum *o, int first, int last, const
     return emit_backward(o, first, last, variant, word);
 }
 
-static enum status emit(const struct optimum *o, const struct visit *v, size_t peak, struct word *word)
+/* The schedule of a visit that stands by stages behind v; of what is equal the first was solved. */
+static enum status emit(const struct optimum *o, const struct visit *v, int by, size_t peak, struct word *word)
 {
     const struct front *cell = cell_of(o, v);
+    const int shift = *shift_of(o, v->first, v->last);
+    const struct visit solved = {v->first - shift, v->last - shift, v->outlives, v->tail};
     struct search search = {.look = look_take, .peak = peak, .time = cell->point[front_at(cell, peak)].time};
     search.found.kind = READY;
-    TRY(try_all(o, v, &search));
+    TRY(try_all(o, &solved, &search));
     const struct option *f = &search.found;
+    by += shift;
+    const int first = solved.first + by, last = solved.last + by, at = f->at + by;
     switch (f->kind) {
     case RUN:
-        TRY(word_append(word, STEP_FORWARD, node_from(o, v->first), node_to(o, f->at)));
-        TRY(emit(o, &f->a, peak - f->cost.shift, word));
-        return emit_backward(o, v->first, f->at, f->variant, word);
+        TRY(word_append(word, STEP_FORWARD, node_from(o, first), node_to(o, at)));
+        TRY(emit(o, &f->a, by, peak - f->cost.shift, word));
+        return emit_backward(o, first, at, f->variant, word);
     case LAST:
-        return emit_last(o, v->first, v->last, f->variant, word);
+        return emit_last(o, first, last, f->variant, word);
     case PASS:
-        TRY(word_append(word, STEP_FORWARD, node_from(o, v->first), node_to(o, f->at - 1)));
-        TRY(emit(o, &f->a, peak - f->cost.shift, word));
-        return emit(o, &f->b, peak, word);
+        TRY(word_append(word, STEP_FORWARD, node_from(o, first), node_to(o, at - 1)));
+        TRY(emit(o, &f->a, by, peak - f->cost.shift, word));
+        return emit(o, &f->b, by, peak, word);
     case TWICE:
-        TRY(word_append(word, STEP_FORWARD, node_from(o, v->first), node_to(o, v->last)));
-        return emit(o, &f->a, peak, word);
+        TRY(word_append(word, STEP_FORWARD, node_from(o, first), node_to(o, last)));
+        return emit(o, &f->a, by, peak, word);
     case EARLY:
-        TRY(f->variant ? emit_last(o, v->last, v->last, f->variant, word)
-                       : emit_backward(o, v->last, v->last, NULL, word));
-        return f->cost.a ? emit(o, &f->a, peak, word) : ST_OK;
+        TRY(f->variant ? emit_last(o, last, last, f->variant, word) : emit_backward(o, last, last, NULL, word));
+        return f->cost.a ? emit(o, &f->a, by, peak, word) : ST_OK;
     case READY:
         break;
     }
-    return emit_backward(o, v->last, v->last, NULL, word);
+    return emit_backward(o, last, last, NULL, word);
 }
 
 enum status optimum_word(const struct optimum *o, int point, struct word *word)
 {
-    return emit(o, &(struct visit){.last = o->stages.count - 1}, o->front.point[point].peak, word);
+    return emit(o, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak, word);
 }

@@ -22,7 +22,8 @@ struct optimum {
     struct region *region;
     const struct network *network;
     struct stages stages;
-    struct front *cell; /* by first stage, last stage, two flags */
+    int *shift;         /* by first stage, last stage: so many stages before, the first stretch equal to this stands */
+    struct front *cell; /* by first stage, last stage, two flags; of equal stretches the first has it */
     bool *needs;        /* by first stage, last stage, flag: does that visit read the cut value before it? */
     size_t *once;       /* sums of the stages' stashes and masks: [0, s) */
     double *forward;    /* sums of the stages' forward times: [0, s) */

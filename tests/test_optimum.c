@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "bounds.h"
 #include "budget.h"
 #include "exhaustive.h"
 #include "nets.h"
@@ -47,42 +48,95 @@ static void done(struct optimum *optimum)
     abstract_destroy(network);
 }
 
+/* How a chain's front compares with all schedules there are. */
+struct against {
+    int budgets, slower;
+    double worst, worst_memory;
+};
+
 /* Times are constant between two steps of the front, so its steps and the bytes before them are all budgets. */
+static void check_exhaustively(const struct abstract_stage *stage, int stages, int chain, struct against *against)
+{
+    struct optimum *o = solve(stage, stages);
+    for (int i = 0; i < o->front.count; i++) {
+        const struct point *p = &o->front.point[i];
+        int64_t at = exhaustive_time(stage, stages, (int64_t)p->peak, true);
+        cr_assert((double)at == p->time, "chain %d: %lld with %zu bytes, found %g", chain, (long long)at, p->peak,
+                  p->time);
+        int64_t less = exhaustive_time(stage, stages, (int64_t)p->peak - 1, true);
+        double before = i ? o->front.point[i - 1].time : -1;
+        cr_assert((double)less == before, "chain %d: %lld with %zu bytes less 1, found %g", chain, (long long)less,
+                  p->peak, before);
+        int64_t free_time = exhaustive_time(stage, stages, (int64_t)p->peak, false);
+        cr_assert(free_time >= 0 && free_time <= at);
+        against->budgets++;
+        against->slower += free_time < at;
+        if (free_time > 0) against->worst = fmax(against->worst, (double)(at - free_time) / (double)free_time);
+    }
+    size_t least = o->front.point[0].peak, peak = least;
+    for (size_t step = (size_t)1 << 8; step; step /= 2)
+        while (peak > step && exhaustive_time(stage, stages, (int64_t)(peak - step), false) >= 0) peak -= step;
+    if (peak) against->worst_memory = fmax(against->worst_memory, (double)(least - peak) / (double)peak);
+    done(o);
+}
+
 Test(optimum, is_the_persistent_optimum_of_every_chain_at_every_budget)
 {
     struct source source = {.seed = 31};
-    int budgets = 0, slower = 0;
-    double worst = 0, worst_memory = 0;
+    struct against a = {.budgets = 0};
     for (int c = 0; c < CHAINS; c++) {
         struct abstract_stage stage[EXHAUSTIVE_STAGES_MAX];
         int stages = 1 + c % EXHAUSTIVE_STAGES_MAX;
         random_chain(&source, stages, stage);
-        struct optimum *o = solve(stage, stages);
-        for (int i = 0; i < o->front.count; i++) {
-            const struct point *p = &o->front.point[i];
-            int64_t at = exhaustive_time(stage, stages, (int64_t)p->peak, true);
-            cr_assert((double)at == p->time, "chain %d: %lld with %zu bytes, found %g", c, (long long)at, p->peak,
-                      p->time);
-            int64_t less = exhaustive_time(stage, stages, (int64_t)p->peak - 1, true);
-            double before = i ? o->front.point[i - 1].time : -1;
-            cr_assert((double)less == before, "chain %d: %lld with %zu bytes less 1, found %g", c, (long long)less,
-                      p->peak, before);
-            int64_t free_time = exhaustive_time(stage, stages, (int64_t)p->peak, false);
-            cr_assert(free_time >= 0 && free_time <= at);
-            budgets++;
-            slower += free_time < at;
-            if (free_time > 0) worst = fmax(worst, (double)(at - free_time) / (double)free_time);
-        }
-        size_t least = o->front.point[0].peak, peak = least;
-        for (size_t step = (size_t)1 << 8; step; step /= 2)
-            while (peak > step && exhaustive_time(stage, stages, (int64_t)(peak - step), false) >= 0) peak -= step;
-        if (peak) worst_memory = fmax(worst_memory, (double)(least - peak) / (double)peak);
-        done(o);
+        check_exhaustively(stage, stages, c, &a);
     }
     printf(
         "%d chains, %d steps: a schedule that is not persistent is faster at %d, by at most %.2f %%; its least memory "
         "is lower by at most %.2f %%\n",
-        CHAINS, budgets, slower, 100 * worst, 100 * worst_memory);
+        CHAINS, a.budgets, a.slower, 100 * a.worst, 100 * a.worst_memory);
+}
+
+/* Stages drawn from a few kinds: stretches of them come again, in some order. */
+static void repetitive_chain(struct source *source, int stages, struct abstract_stage *stage)
+{
+    struct abstract_stage kind[2];
+    random_chain(source, 2, kind);
+    for (int i = 0; i < stages; i++) stage[i] = kind[draw_below(source, 3) == 0];
+}
+
+Test(optimum, solves_equal_stretches_once_and_right)
+{
+    struct source source = {.seed = 5};
+    struct against a = {.budgets = 0};
+    for (int c = 0; c < 40; c++) {
+        struct abstract_stage stage[EXHAUSTIVE_STAGES_MAX];
+        int stages = EXHAUSTIVE_STAGES_MAX - c % 3;
+        repetitive_chain(&source, stages, stage);
+        check_exhaustively(stage, stages, c, &a);
+    }
+}
+
+/* One state in and out of each step, and a tape so large that two never fit: Griewank and Walther, "Algorithm 799:
+ * revolve", 2000, whose slots hold the first state too. */
+Test(optimum, reaches_the_binomial_number_of_advances_on_uniform_chains)
+{
+    enum { STEPS = 200, TAPE = 1000 };
+    static const struct {
+        int steps, slots, advances;
+    } known[] = {{10, 3, 15},   {64, 2, 420},  {64, 3, 258},   {64, 4, 200},   {64, 8, 137},
+                 {64, 16, 110}, {100, 3, 490}, {100, 10, 222}, {100, 20, 178}, {200, 10, 522}};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        struct abstract_stage stage[STEPS];
+        for (int i = 0; i < STEPS; i++) stage[i] = (struct abstract_stage){.forward = 1, .output = 1, .saved = TAPE};
+        struct optimum *o = solve(stage, known[k].steps);
+        int at = front_at(&o->front, (size_t)TAPE + (size_t)known[k].slots + 1);
+        cr_assert(at >= 0);
+        double replays = o->front.point[at].time - known[k].steps; /* as many as advances: each step is taped besides */
+        cr_expect(replays == known[k].advances, "%d steps, %d slots: %g advances, expected %d", known[k].steps,
+                  known[k].slots, replays, known[k].advances);
+        cr_expect(bounds_advances(known[k].steps, known[k].slots) == known[k].advances);
+        done(o);
+    }
 }
 
 static struct plan *plan_of(const struct network *network, const struct word *word, const struct plan_options *options)
@@ -92,10 +146,7 @@ static struct plan *plan_of(const struct network *network, const struct word *wo
     return plan;
 }
 
-static double time_of(const struct plan *plan)
-{
-    return plan->time;
-}
+static double time_of(const struct plan *plan) { return plan->time; }
 
 /* Every point of a front, up to about most of them: monotone, and what lowering says of its word. */
 static void check_front(const struct optimum *o, const struct plan_options *options, int most, const char *what)
@@ -131,7 +182,7 @@ Test(optimum, predicts_what_lowering_says_of_chains)
     for (int c = 0; c < 60; c++) {
         struct abstract_stage stage[30];
         int stages = 1 + c / 2;
-        random_chain(&source, stages, stage);
+        (c % 2 ? repetitive_chain : random_chain)(&source, stages, stage);
         struct optimum *o = solve(stage, stages);
         check_front(o, &usual, 40, "chain");
         done(o);
