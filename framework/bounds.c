@@ -75,26 +75,30 @@ static void backward_bytes(const struct network *network, int i, unsigned parts,
     *others = dy + dx + network_round(network, scratch);
 }
 
-static size_t memory_floor(const struct network *network)
+static void memory_floor(const struct network *network, struct bounds *bounds)
 {
-    size_t floor = 0;
     for (int i = 0; i < network->graph->nodes; i++) {
-        size_t bytes = forward_bytes(network, i), reads, others;
-        if (bytes > floor) floor = bytes;
+        size_t most = forward_bytes(network, i), reads, others;
         for (int op = 0; op < 2; op++) {
             unsigned parts = op_parts(network, i, op);
             if (!parts) break;
             backward_bytes(network, i, parts, &reads, &others);
-            if (reads + others > floor) floor = reads + others;
+            if (reads + others > most) most = reads + others;
         }
+        if (most <= bounds->memory) continue;
+        bounds->memory = most;
+        bounds->memory_node = i;
     }
-    return floor;
 }
 
-/* What one forward makes that later backwards read. */
+/* What one forward makes that later backwards read: its value, its saved set, or both. */
+enum holds { HOLDS_VALUE = 1, HOLDS_SAVED = 2, HOLDS_MAX = 4 };
+
 struct item {
     size_t bytes;
     double time;
+    int node;
+    unsigned holds; /* enum holds, or'ed */
 };
 
 static int by_worth(const void *x, const void *y)
@@ -104,87 +108,160 @@ static int by_worth(const void *x, const void *y)
     return one != two ? (one < two) - (one > two) : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-struct knapsack {
-    const struct item *item; /* by worth */
-    int items, branches;
+/* What is the same for every op, and the items of one op. Sorting is done once: what a node may hold is one of three
+ * things, and an op picks those that apply to it. */
+struct search {
+    const struct network *network;
+    size_t budget;
+    struct item *all; /* by worth */
+    int alls;
+    int *first_reader; /* by value: the first node whose backward reads it; nodes: none */
+    /* of one op */
+    unsigned *held;    /* by node: enum holds */
+    struct item *item; /* by worth */
+    size_t *bytes;     /* of items [0, i) */
+    double *time;      /* of items [i, items) */
+    int items;
+    size_t room;
+    /* of the op that forces most */
+    int branches;
     double least; /* time of what is left out, best so far */
 };
 
 /* Time that must be left out of items [from, items) with room bytes, parts of items allowed. */
-static double relaxed(const struct knapsack *k, int from, size_t room)
+static double relaxed(const struct search *s, int from, size_t room)
 {
+    int low = from, high = s->items; /* items [from, low) fit */
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (s->bytes[middle] - s->bytes[from] <= room)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    if (low == s->items) return 0;
+    size_t left = room - (s->bytes[low] - s->bytes[from]);
+    return s->time[low + 1] + s->item[low].time * (1 - (double)left / (double)s->item[low].bytes);
+}
+
+static void branch(struct search *s, int from, size_t room, double out)
+{
+    while (from < s->items && ++s->branches < BRANCHES_MAX) {
+        if (out + relaxed(s, from, room) >= s->least) return;
+        if (s->item[from].bytes <= room) branch(s, from + 1, room - s->item[from].bytes, out);
+        out += s->item[from++].time;
+    }
+    if (from == s->items && out < s->least) s->least = out;
+}
+
+/* Time left out where each item that still fits is kept, the worthiest first. */
+static double greedy(const struct search *s)
+{
+    size_t room = s->room;
     double out = 0;
-    bool full = false;
-    for (int i = from; i < k->items; i++) {
-        const struct item *item = &k->item[i];
-        if (full) {
-            out += item->time;
-        } else if (item->bytes <= room) {
-            room -= item->bytes;
-        } else {
-            out += item->time * (1 - (double)room / (double)item->bytes);
-            full = true;
-        }
+    for (int i = 0; i < s->items; i++) {
+        if (s->item[i].bytes <= room)
+            room -= s->item[i].bytes;
+        else
+            out += s->item[i].time;
     }
     return out;
 }
 
-static void branch(struct knapsack *k, int from, size_t room, double out)
+/* Values whose bytes an op of node's backward counts already. */
+static void hold_no_operand(const struct search *s, int node, unsigned parts)
 {
-    while (from < k->items && ++k->branches < BRANCHES_MAX) {
-        if (out + relaxed(k, from, room) >= k->least) return;
-        if (k->item[from].bytes <= room) branch(k, from + 1, room - k->item[from].bytes, out);
-        out += k->item[from++].time;
-    }
-    if (from == k->items && out < k->least) k->least = out;
-}
-
-/* A value read by the backward of a node below node. */
-static bool read_before(const struct network *network, int value, int node)
-{
-    const struct graph *graph = network->graph;
-    for (int i = value - 1; i < node; i++) {
-        unsigned reads = network_reads(network, i);
-        if (i == value - 1 && reads & READS_Y) return true;
-        for (int k = 0; i >= value && reads & READS_X && k < graph->node[i].layer->inputs; k++)
-            if (graph->node[i].inputs[k] == value) return true;
-    }
-    return false;
-}
-
-static bool op_reads(const struct network *network, int i, unsigned parts, int value)
-{
-    const struct node *node = &network->graph->node[i];
+    const struct node *n = &s->network->graph->node[node];
     unsigned read = 0;
     for (int part = 0; part < 2; part++)
-        if (parts >> part & 1) read |= network->binding[i].footprint.reads[part];
-    if (read & READS_Y && node->output == value) return true;
-    for (int k = 0; read & READS_X && k < node->layer->inputs; k++)
-        if (node->inputs[k] == value) return true;
-    return false;
+        if (parts >> part & 1) read |= s->network->binding[node].footprint.reads[part];
+    if (read & READS_Y) s->held[node] &= ~(unsigned)HOLDS_VALUE;
+    for (int k = 0; read & READS_X && k < n->layer->inputs; k++)
+        if (n->inputs[k] > 0) s->held[n->inputs[k] - 1] &= ~(unsigned)HOLDS_VALUE;
 }
 
-/* Time of replays that must come after an op of node's backward. */
-static double replays_after(const struct network *network, int node, unsigned parts, size_t budget, struct item *item)
+/* Gathers what backwards after an op of node's read and the op itself does not; false: the op alone exceeds the budget,
+ * which the memory floor says. */
+static bool gather(struct search *s, int node, unsigned parts)
 {
     size_t reads, others;
-    struct knapsack k = {.item = item};
-    double all = 0;
-    backward_bytes(network, node, parts, &reads, &others);
-    if (reads + others > budget) return 0; /* not to be done at all: the memory floor says so */
-    for (int i = 0; i <= node; i++) {
-        bool needed = read_before(network, i + 1, node) && !op_reads(network, node, parts, i + 1);
-        struct item made = {(needed ? value_bytes(network, i + 1) : 0) + (i < node ? saved_bytes(network, i) : 0),
-                            network->cost[i].forward};
-        if (!made.bytes) continue;
-        item[k.items++] = made;
-        all += made.time;
+    backward_bytes(s->network, node, parts, &reads, &others);
+    if (reads + others > s->budget) return false;
+    s->room = s->budget - reads - others;
+    for (int i = 0; i <= node; i++)
+        s->held[i] = (s->first_reader[i + 1] < node ? HOLDS_VALUE : 0u) | (i < node ? HOLDS_SAVED : 0u);
+    hold_no_operand(s, node, parts);
+    s->items = 0;
+    for (int i = 0; i < s->alls; i++)
+        if (s->all[i].node <= node && s->all[i].holds == s->held[s->all[i].node]) s->item[s->items++] = s->all[i];
+    s->bytes[0] = 0;
+    for (int i = 0; i < s->items; i++) s->bytes[i + 1] = s->bytes[i] + s->item[i].bytes;
+    s->time[s->items] = 0;
+    for (int i = s->items; i-- > 0;) s->time[i] = s->time[i + 1] + s->item[i].time;
+    return true;
+}
+
+static void find_readers(struct search *s)
+{
+    const struct graph *graph = s->network->graph;
+    for (int v = 0; v < graph->values; v++) s->first_reader[v] = graph->nodes;
+    for (int i = graph->nodes - 1; i >= 0; i--) {
+        const struct node *node = &graph->node[i];
+        unsigned reads = network_reads(s->network, i);
+        if (reads & READS_Y) s->first_reader[node->output] = i;
+        for (int k = 0; reads & READS_X && k < node->layer->inputs; k++) s->first_reader[node->inputs[k]] = i;
     }
-    qsort(item, (size_t)k.items, sizeof *item, by_worth);
-    double bound = relaxed(&k, 0, budget - reads - others);
-    k.least = all;
-    branch(&k, 0, budget - reads - others, 0);
-    return k.branches < BRANCHES_MAX ? k.least : bound;
+}
+
+static void find_items(struct search *s)
+{
+    for (int i = 0; i < s->network->graph->nodes; i++)
+        for (unsigned holds = 1; holds < HOLDS_MAX; holds++) {
+            struct item made = {.time = s->network->cost[i].forward, .node = i, .holds = holds};
+            if (holds & HOLDS_VALUE) made.bytes += value_bytes(s->network, i + 1);
+            if (holds & HOLDS_SAVED) made.bytes += saved_bytes(s->network, i);
+            if (made.bytes) s->all[s->alls++] = made;
+        }
+    qsort(s->all, (size_t)s->alls, sizeof *s->all, by_worth);
+}
+
+/* Time of replays that must come after some op: the most that any op forces. Ops are relaxed first; those that could
+ * force more are searched. */
+static double forced_replays(struct search *s)
+{
+    double most = 0;
+    for (int exact = 0; exact < 2; exact++)
+        for (int i = 0; i < s->network->graph->nodes; i++) {
+            unsigned parts;
+            for (int op = 0; op < 2 && (parts = op_parts(s->network, i, op)); op++) {
+                if (!gather(s, i, parts)) continue;
+                double time = relaxed(s, 0, s->room);
+                if (exact && (s->least = greedy(s)) > most && s->branches < BRANCHES_MAX) {
+                    branch(s, 0, s->room, 0);
+                    if (s->branches < BRANCHES_MAX) time = s->least;
+                }
+                if (time > most) most = time;
+            }
+        }
+    return most;
+}
+
+static enum status knapsack(const struct network *network, size_t budget, double *replays)
+{
+    struct region *region = region_create();
+    size_t nodes = (size_t)network->graph->nodes;
+    struct search s = {.network = network, .budget = budget};
+    bool ok = region && NEW(region, s.all, nodes * (HOLDS_MAX - 1)) == ST_OK && NEW(region, s.item, nodes) == ST_OK &&
+              NEW(region, s.first_reader, (size_t)network->graph->values) == ST_OK &&
+              NEW(region, s.held, nodes) == ST_OK && NEW(region, s.bytes, nodes + 1) == ST_OK &&
+              NEW(region, s.time, nodes + 1) == ST_OK;
+    if (ok) {
+        find_readers(&s);
+        find_items(&s);
+        *replays = forced_replays(&s);
+    }
+    region_destroy(region);
+    return ok ? ST_OK : fail(ST_FAILED, "out of memory for lower bounds");
 }
 
 double bounds_advances(int64_t steps, int64_t slots)
@@ -222,20 +299,12 @@ static double binomial(const struct network *network, size_t budget)
 
 enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds)
 {
-    const struct graph *graph = network->graph;
-    struct item *item = calloc((size_t)graph->nodes, sizeof *item);
-    if (!item) return fail(ST_FAILED, "out of memory for lower bounds");
-    *bounds = (struct bounds){.memory = memory_floor(network)};
     double replays = 0;
-    for (int i = 0; i < graph->nodes; i++) {
+    *bounds = (struct bounds){.budget = budget};
+    TRY(knapsack(network, budget, &replays));
+    memory_floor(network, bounds);
+    for (int i = 0; i < network->graph->nodes; i++)
         bounds->floor += network->cost[i].forward + network_backward_time(network, i);
-        unsigned parts;
-        for (int op = 0; op < 2 && (parts = op_parts(network, i, op)); op++) {
-            double time = replays_after(network, i, parts, budget, item);
-            if (time > replays) replays = time;
-        }
-    }
-    free(item);
     bounds->knapsack = bounds->floor + replays;
     bounds->binomial = bounds->floor + binomial(network, budget);
     bounds->best = bounds->knapsack > bounds->binomial ? bounds->knapsack : bounds->binomial;
@@ -244,5 +313,7 @@ enum status bounds_find(const struct network *network, size_t budget, struct bou
 
 double bounds_gap(const struct bounds *bounds, double time)
 {
-    return bounds->best > 0 ? 100 * (time - bounds->best) / bounds->best : 0;
+    const double noise = 1e-12; /* sums of the same times in another order */
+    double above = time - bounds->best;
+    return above > noise * bounds->best ? 100 * above / bounds->best : 0;
 }

@@ -6,8 +6,10 @@
 #include "chain.h"
 
 struct bounds {
-    size_t memory; /* live bytes: the largest op, with what it must read and write */
-    double floor;  /* time: every forward and backward once */
+    size_t budget;   /* live bytes that the times below are for */
+    size_t memory;   /* live bytes: the largest op, with what it must read and write */
+    int memory_node; /* whose op that is */
+    double floor;    /* time: every forward and backward once */
     double
         knapsack; /* time: while a node's backward runs, what later backwards read and is not live must be made again;
                      what is live fits the budget. The best choice of what to keep is a knapsack, one a node */
@@ -16,7 +18,7 @@ struct bounds {
     double best;     /* the largest of the three */
 };
 
-/* With at most budget live bytes. */
+/* With at most budget live bytes. Takes time proportional to the square of the nodes. */
 enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds);
 
 /* How much slower a time is than the bound, in percent: 0 is proven optimal. */
