@@ -311,6 +311,8 @@ enum status bounds_find(const struct network *network, size_t budget, struct bou
     return ST_OK;
 }
 
+double bounds_factor(const struct bounds *bounds, double time) { return bounds->floor > 0 ? time / bounds->floor : 1; }
+
 double bounds_gap(const struct bounds *bounds, double time)
 {
     const double noise = 1e-12; /* sums of the same times in another order */

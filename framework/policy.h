@@ -6,6 +6,13 @@
 
 struct plan_options; /* plan.h */
 
+/* What a policy may say of its word besides. Zeroed: nothing. */
+struct policy_notes {
+    size_t live_peak; /* that its own accounts promise; the plan says what it is */
+    int tries;        /* schedules placed until one kept the budget */
+    double lost;      /* time above that of the fastest schedule whose live peak keeps the budget */
+};
+
 /* Everything any policy lets YAML set; a policy's fields say which members are its own. */
 struct policy_settings {
     int64_t segments;
@@ -15,6 +22,7 @@ struct policy_settings {
     const char *word;                /* manual: path of a word file */
     const char *budget;              /* optimal: bytes, a percentage or "least" */
     const struct plan_options *plan; /* not a field: what the plan will be built with, NULL: the usual */
+    struct policy_notes *notes;      /* not a field: zeroed by who wants to know, NULL: nobody */
 };
 
 struct policy {

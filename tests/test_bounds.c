@@ -1,9 +1,13 @@
 /* Lower bounds: never above what exhaustive search finds, and met where theory says so. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "bounds.h"
 #include "exhaustive.h"
+#include "nets.h"
+#include "plan.h"
+#include "policy.h"
 #include "sketch.h"
 
 static struct bounds find(const struct abstract_stage *stage, int stages, size_t budget)
@@ -51,6 +55,54 @@ Test(bounds, below_every_schedule_of_random_chains)
         }
     }
     printf("lower bounds: met at %d of %d budgets\n", tight, budgets);
+}
+
+/* How far above the bounds at its own live peak a policy's plan is, in percent: never below; INFINITY: it refuses. */
+static double gap_of(const struct network *network, const char *policy, const char *budget)
+{
+    static const struct plan_options options = {.lower = {.drop_dead = true}};
+    struct policy_settings settings = {.budget = budget, .keep_last = true, .keep_saved = true, .plan = &options};
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    struct plan *plan;
+    struct bounds bounds;
+    enum status status = policy_find(policy)->emit(network, &settings, region, &word);
+    if (status == ST_SPEC) {
+        region_destroy(region);
+        return INFINITY;
+    }
+    cr_assert(status == ST_OK, "%s", status_message());
+    cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(bounds_find(network, plan->live_peak, &bounds) == ST_OK);
+    cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12), "%s %s: %g, bound %g",
+              policy, budget, plan->time, bounds.best);
+    double gap = bounds_gap(&bounds, plan->time);
+    plan_destroy(plan);
+    region_destroy(region);
+    return gap;
+}
+
+Test(bounds, below_every_plan_of_networks)
+{
+    static const char *const budgets[] = {"least", "75%", "80%", "85%", "90%", "95%", "100%"};
+    double least = INFINITY;
+    for (const struct net *net = nets; net->name; net++)
+        for (int bits = 0; bits < 2; bits++) {
+            struct graph *graph = net_build(net, bits);
+            struct backend *backend;
+            struct network *network;
+            cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
+            cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+            cr_assert(gap_of(network, "store_all", NULL) == 0);
+            (void)gap_of(network, "every", NULL);
+            (void)gap_of(network, "sqrt", NULL);
+            for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++)
+                least = fmin(least, gap_of(network, "optimal", budgets[i]));
+            network_destroy(network);
+            graph_destroy(graph);
+            backend_close(backend);
+        }
+    cr_assert(least == 0);
 }
 
 /* Stages that save nothing: all that costs is to make values again. A forward needs two values at once where the bound

@@ -91,6 +91,39 @@ Test(budget, kept_by_a_thousand_random_chains)
     printf("budgets: %d kept, %d refused\n", kept, refused);
 }
 
+/* What the policy says besides is what the front and the plan say. */
+Test(budget, told_with_the_plan)
+{
+    struct source source = {.seed = 21};
+    int tries = 0;
+    for (int c = 0; c < 60; c++) {
+        struct abstract_stage stage[20];
+        struct network *network;
+        struct optimum *o;
+        random_chain(&source, 20, stage);
+        cr_assert(abstract_create(stage, 20, &network) == ST_OK && optimum_solve(network, RNG_COUNTER, &o) == ST_OK);
+        size_t least = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
+        size_t bytes = least + draw_below(&source, (uint32_t)(most - least + 1));
+        char text[32];
+        struct policy_notes notes = {0};
+        struct policy_settings settings = {.budget = text, .plan = &usual, .notes = &notes};
+        struct word word = word_empty(network->graph->region);
+        struct plan *plan;
+        snprintf(text, sizeof text, "%zu", bytes);
+        if (policy_find("optimal")->emit(network, &settings, network->graph->region, &word) == ST_OK) {
+            cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+            double fastest = o->front.point[front_at(&o->front, bytes)].time;
+            cr_assert(notes.tries >= 1 && notes.live_peak == plan->live_peak && notes.lost == plan->time - fastest);
+            cr_assert(notes.tries > 1 || notes.lost == 0, "%d tries, %g lost", notes.tries, notes.lost);
+            tries += notes.tries > 1;
+            plan_destroy(plan);
+        }
+        optimum_destroy(o);
+        abstract_destroy(network);
+    }
+    cr_assert(tries > 0, "no plan was placed twice");
+}
+
 /* Bytes bound everything, static bytes too; percentages the arena; and what a refusal names can be kept. */
 Test(budget, kept_by_networks)
 {

@@ -1,6 +1,7 @@
 /* The program's promises: exit codes, one clear error, what plan and list print for programs. */
 #include <criterion/criterion.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "cli.h"
@@ -97,6 +98,43 @@ Test(cli, plan_tells_programs_everything)
     cr_assert(json_array_size(tensors) > 0);
 
     json_decref(plan);
+    cli_close(&cli);
+}
+
+/* The bounds of a plan are told to people, to programs, and to the file of its run. */
+Test(cli, plans_have_lower_bounds)
+{
+    struct cli cli;
+    json_error_t error;
+    char said[64];
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml --json policy=optimal policy.budget=95%");
+    json_t *plan = json_loads(cli.out, 0, &error);
+    cr_assert(plan != NULL, "%s\n%s", error.text, cli.out);
+    const json_t *own = json_object_get(plan, "bounds"), *budget = json_object_get(plan, "budget_bounds");
+    cr_assert(json_equal(json_object_get(own, "live_bytes"), json_object_get(plan, "live_peak_bytes")));
+    cr_assert(json_integer_value(json_object_get(own, "memory_floor_bytes")) > 0);
+    for (int i = 0; i < 2; i++) {
+        const json_t *bounds = i ? budget : own;
+        double time = json_real_value(json_object_get(plan, "time_factor"));
+        double best = json_real_value(json_object_get(bounds, "best_factor"));
+        double gap = json_real_value(json_object_get(bounds, "gap_percent"));
+        cr_assert(best >= 1 && best <= time && fabs(gap - 100 * (time / best - 1)) < 1e-9, "%g %g %g", time, best, gap);
+    }
+    cr_assert(json_integer_value(json_object_get(budget, "live_bytes")) >=
+              json_integer_value(json_object_get(own, "live_bytes")));
+    cr_assert(json_integer_value(json_object_get(json_object_get(plan, "placing"), "tries")) >= 1);
+    json_decref(plan);
+    cli_expect(&cli, 0, "plan small.yaml policy=every");
+    cli_says(&cli, "lower bounds on every schedule");
+    cli_expect(&cli, 0, "plan small.yaml policy=every --json");
+    plan = json_loads(cli.out, 0, &error);
+    double gap = json_real_value(json_object_get(json_object_get(plan, "bounds"), "gap_percent"));
+    snprintf(said, sizeof said, "gap_percent                %.9g\n", gap);
+    json_decref(plan);
+    cli_expect(&cli, 0, "run small.yaml --only variant --quiet policy=every");
+    cli_run(&cli, "file=$(ls results/small/*.h5)", "show \"$file\"");
+    cr_assert(cli.code == 0 && strstr(cli.out, said), "%s\nin\n%s", said, cli.out);
     cli_close(&cli);
 }
 

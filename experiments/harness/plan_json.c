@@ -72,6 +72,28 @@ static json_t *choices_json(const struct overview *o)
     return choices;
 }
 
+static json_t *bounds_json(const struct bounds *bounds, const struct plan *plan)
+{
+    json_t *all = json_object();
+    json_object_set_new(all, "live_bytes", integer(bounds->budget));
+    json_object_set_new(all, "memory_floor_bytes", integer(bounds->memory));
+    json_object_set_new(all, "memory_floor_node", json_string(plan->network->graph->node[bounds->memory_node].name));
+    json_object_set_new(all, "knapsack_factor", json_real(bounds_factor(bounds, bounds->knapsack)));
+    json_object_set_new(all, "binomial_factor", json_real(bounds_factor(bounds, bounds->binomial)));
+    json_object_set_new(all, "best_factor", json_real(bounds_factor(bounds, bounds->best)));
+    json_object_set_new(all, "gap_percent", json_real(bounds_gap(bounds, plan->time)));
+    return all;
+}
+
+static json_t *placing_json(const struct job *job)
+{
+    json_t *all = json_object();
+    json_object_set_new(all, "tries", json_integer(job->notes.tries));
+    json_object_set_new(all, "loss_factor", json_real(bounds_factor(&job->bounds, job->notes.lost)));
+    json_object_set_new(all, "promised_live_peak_bytes", integer(job->notes.live_peak));
+    return all;
+}
+
 static json_t *notes_json(const struct overview *o)
 {
     json_t *notes = json_array();
@@ -128,7 +150,8 @@ static void add_figures(json_t *all, const struct overview *o)
 
 void overview_json(const struct overview *overview, bool ops, FILE *out)
 {
-    const struct spec *spec = overview->job->spec;
+    const struct job *job = overview->job;
+    const struct spec *spec = job->spec;
     json_t *all = json_object();
     json_object_set_new(all, "name", json_string(spec->name));
     json_object_set_new(all, "policy", json_string(spec->policy->name));
@@ -136,6 +159,10 @@ void overview_json(const struct overview *overview, bool ops, FILE *out)
     json_object_set_new(all, "batch", json_integer(spec->batch));
     add_figures(all, overview);
     json_object_set_new(all, "peak", peak_json(overview));
+    json_object_set_new(all, "bounds", bounds_json(&job->bounds, job->plan));
+    json_object_set_new(all, "budget_bounds",
+                        job->budget_bounds.budget ? bounds_json(&job->budget_bounds, job->plan) : json_null());
+    json_object_set_new(all, "placing", job->notes.tries ? placing_json(job) : json_null());
     json_object_set_new(all, "table", stages_json(overview));
     json_object_set_new(all, "machine_bytes",
                         overview->machine.bytes > INT64_MAX ? json_null() : integer(overview->machine.bytes));

@@ -90,6 +90,52 @@ static void print_time(const struct overview *o, FILE *out)
             duration_text(o->job->preparing_ns, d), duration_text(o->job->planning_ns, e));
 }
 
+/* Which of the bounds is the best one. */
+static const char *bound_name(const struct bounds *bounds)
+{
+    if (bounds->best <= bounds->floor) return "every pass once";
+    return bounds->knapsack >= bounds->binomial ? "knapsack" : "binomial";
+}
+
+static void print_bound(FILE *out, const char *name, const struct bounds *bounds, double time)
+{
+    char above[64];
+    double gap = bounds_gap(bounds, time);
+    snprintf(above, sizeof above, "this plan is %.1f %% above", gap);
+    fprintf(out, "  %-32s %12.3f  %s; %s\n", name, bounds_factor(bounds, bounds->best), bound_name(bounds),
+            gap > 0 ? above : "this plan meets it");
+}
+
+static void print_placing(const struct overview *o, FILE *out)
+{
+    const struct policy_notes *notes = &o->job->notes;
+    char a[UNIT_TEXT], b[UNIT_TEXT];
+    if (notes->tries > 1)
+        fprintf(out, "  %d schedules were placed until an arena kept the budget, which adds %.4f to the time factor\n",
+                notes->tries, bounds_factor(&o->job->bounds, notes->lost));
+    if (notes->tries && notes->live_peak != o->job->plan->live_peak)
+        fprintf(out, "  the policy promised a live peak of %s; it is %s\n", bytes_text((double)notes->live_peak, a),
+                bytes_text((double)o->job->plan->live_peak, b));
+}
+
+/* What no schedule can beat, how far above it this plan is, and what placing it cost. */
+static void print_bounds(const struct overview *o, FILE *out)
+{
+    const struct job *job = o->job;
+    const struct bounds *own = &job->bounds, *budget = &job->budget_bounds;
+    char name[64], bytes[UNIT_TEXT], note[192], above[64] = "this plan meets it";
+    if (job->plan->live_peak > own->memory)
+        snprintf(above, sizeof above, "this plan takes %.2f times that",
+                 (double)job->plan->live_peak / (double)own->memory);
+    fprintf(out, "\nlower bounds on every schedule\n");
+    snprintf(note, sizeof note, "%s alone; %s", job->graph->node[own->memory_node].name, above);
+    print_bytes(out, "live peak", (double)own->memory, note);
+    print_bound(out, "time factor at this live peak", own, job->plan->time);
+    snprintf(name, sizeof name, "time factor, %s arena", bytes_text((double)budget->budget, bytes));
+    if (budget->budget) print_bound(out, name, budget, job->plan->time);
+    print_placing(o, out);
+}
+
 /* What else could be done, and what of it this machine holds. */
 static void print_choices(const struct overview *o, FILE *out)
 {
@@ -141,6 +187,7 @@ void overview_print(const struct overview *overview, FILE *out)
     print_totals(overview, out);
     print_peak(overview, out);
     print_time(overview, out);
+    print_bounds(overview, out);
     fprintf(out, "\nword %s\n", overview->job->plan->word);
     print_choices(overview, out);
     print_notes(overview, out);
@@ -166,7 +213,7 @@ void overview_print_pair(const struct overview *baseline, const struct overview 
 {
     const struct overview *side[2] = {baseline, variant};
     char fixed[2][UNIT_TEXT], live[2][UNIT_TEXT], arena[2][UNIT_TEXT], peak[2][UNIT_TEXT], op[2][128],
-        factor[2][UNIT_TEXT];
+        factor[2][UNIT_TEXT], gap[2][UNIT_TEXT];
     for (int i = 0; i < 2; i++) {
         const struct plan *plan = side[i]->job->plan;
         bytes_text((double)plan_static(plan), fixed[i]);
@@ -175,6 +222,7 @@ void overview_print_pair(const struct overview *baseline, const struct overview 
         bytes_text((double)plan_peak(plan), peak[i]);
         plan_op_text(plan, plan->peak_op, op[i]);
         snprintf(factor[i], sizeof factor[i], "%.3f", plan->time_factor);
+        snprintf(gap[i], sizeof gap[i], "%.1f %%", bounds_gap(&side[i]->job->bounds, plan->time));
     }
     pair_row(out, "planned", "baseline", "variant");
     pair_row(out, "policy", baseline->job->spec->policy->name, variant->job->spec->policy->name);
@@ -184,4 +232,5 @@ void overview_print_pair(const struct overview *baseline, const struct overview 
     pair_row(out, "arena", arena[0], arena[1]);
     pair_row(out, "peak = static + arena", peak[0], peak[1]);
     pair_row(out, "time factor", factor[0], factor[1]);
+    pair_row(out, "  above the lower bound", gap[0], gap[1]);
 }

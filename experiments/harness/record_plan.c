@@ -174,6 +174,26 @@ static void write_figures(struct h5 *h5, const struct job *job)
     h5_attribute_text(h5, "/plan", "hash", digest_print(plan->hash, hash));
 }
 
+/* Lower bounds, with times as factors of the floor, as time_factor is; and what the policy says of its plan. */
+static void write_bounds(struct h5 *h5, const struct job *job)
+{
+    const struct bounds *own = &job->bounds, *budget = &job->budget_bounds;
+    h5_attribute_u64(h5, "/plan", "memory_floor_bytes", own->memory);
+    h5_attribute_f64(h5, "/plan", "knapsack_factor", bounds_factor(own, own->knapsack));
+    h5_attribute_f64(h5, "/plan", "binomial_factor", bounds_factor(own, own->binomial));
+    h5_attribute_f64(h5, "/plan", "gap_percent", bounds_gap(own, job->plan->time));
+    if (budget->budget) {
+        h5_attribute_u64(h5, "/plan", "budget_arena_bytes", budget->budget);
+        h5_attribute_f64(h5, "/plan", "budget_bound_factor", bounds_factor(budget, budget->best));
+        h5_attribute_f64(h5, "/plan", "budget_gap_percent", bounds_gap(budget, job->plan->time));
+    }
+    if (job->notes.tries) {
+        h5_attribute_u64(h5, "/plan", "promised_live_peak_bytes", job->notes.live_peak);
+        h5_attribute_u64(h5, "/plan", "placing_tries", (uint64_t)job->notes.tries);
+        h5_attribute_f64(h5, "/plan", "placing_loss_factor", bounds_factor(own, job->notes.lost));
+    }
+}
+
 void record_plan(struct h5 *h5, const struct job *job)
 {
     const struct plan *plan = job->plan;
@@ -182,6 +202,7 @@ void record_plan(struct h5 *h5, const struct job *job)
     h5_group(h5, "/plan");
     if (!h5_check(h5, region, "find memory for", "/plan")) return;
     write_figures(h5, job);
+    write_bounds(h5, job);
     h5_text(h5, "/plan/word", plan->word);
     write_nodes(h5, plan->network, region);
     write_parameters(h5, plan->network->graph, region);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "budget.h"
 #include "policy.h"
 
 static struct plan_options plan_options(const struct spec *spec)
@@ -26,6 +27,29 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
     if (status == ST_OK) status = plan_build(job->network, &word, &options, plan);
     region_destroy(region);
     return status;
+}
+
+static enum status find_bounds(struct job *job)
+{
+    const struct spec *spec = job->spec;
+    const struct plan_options options = plan_options(spec);
+    const char *text = field_find(spec->policy->fields, "budget") ? spec->policy_settings.budget : NULL;
+    struct budget budget;
+    size_t limit, baseline;
+    TRY(bounds_find(job->network, job->plan->live_peak, &job->bounds));
+    if (!text) return ST_OK;
+    TRY(budget_parse(text, &budget));
+    if (budget.kind == BUDGET_LEAST) return ST_OK;
+    TRY(budget_limit(job->network, &budget, &options, job->plan, &limit, &baseline));
+    return bounds_find(job->network, limit, &job->budget_bounds);
+}
+
+static enum status plan_training(struct job *job)
+{
+    struct policy_settings settings = job->spec->policy_settings;
+    settings.notes = &job->notes;
+    TRY(job_plan(job, job->spec->policy, &settings, &job->plan));
+    return find_bounds(job);
 }
 
 /* A forward without backwards, run in the arena of the training plan; where fragmentation makes it the larger one, the
@@ -125,7 +149,7 @@ static enum status make_ready(struct job *job)
     uint64_t start = clock_now_ns();
     TRY(network_prepare(job->graph, job->backend, &job->network));
     uint64_t prepared = clock_now_ns();
-    TRY(job_plan(job, spec->policy, &spec->policy_settings, &job->plan));
+    TRY(plan_training(job));
     job->planning_ns = clock_now_ns() - prepared;
     job->preparing_ns = prepared - start;
     struct exec_options options = job_exec_options(job);

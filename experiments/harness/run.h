@@ -2,6 +2,7 @@
 #ifndef REMATCH_RUN_H
 #define REMATCH_RUN_H
 
+#include "bounds.h"
 #include "spec.h"
 
 /* A spec made ready: data opened, graph built, backend opened, plan made. */
@@ -12,11 +13,14 @@ struct job {
     struct graph *graph;
     struct network *network;
     struct plan *plan;
-    struct plan *evaluation; /* forward only; NULL: none is asked for */
-    int64_t steps;           /* of training; from epochs where those are given */
-    int fault_node;          /* -1: none */
-    uint64_t planning_ns;    /* word, lowering and placement, kernels prepared */
-    uint64_t preparing_ns;   /* what precedes planning: layouts and kernels */
+    struct policy_notes notes;   /* what the policy says of the plan besides */
+    struct bounds bounds;        /* of any schedule with the plan's live peak */
+    struct bounds budget_bounds; /* of any schedule within the budget that the spec sets; budget 0: it sets none */
+    struct plan *evaluation;     /* forward only; NULL: none is asked for */
+    int64_t steps;               /* of training; from epochs where those are given */
+    int fault_node;              /* -1: none */
+    uint64_t planning_ns;        /* word, lowering, placement and bounds, kernels prepared */
+    uint64_t preparing_ns;       /* what precedes planning: layouts and kernels */
 };
 
 /* ST_SPEC, ST_MISSING or ST_FAILED with the message set. */

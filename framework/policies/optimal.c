@@ -18,6 +18,9 @@ static enum status emit(const struct network *network, const struct policy_setti
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
     TRY(optimum_solve(network, options->lower.rng, &optimum));
     enum status status = budget_word(optimum, &budget, options, word, &budgeted);
+    if (status == ST_OK && settings->notes)
+        *settings->notes =
+            (struct policy_notes){optimum->front.point[budgeted.point].peak, budgeted.tries, budgeted.lost};
     optimum_destroy(optimum);
     return status;
 }
