@@ -1,0 +1,368 @@
+#include "measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { PATTERN_BYTES = 1 << 20 };
+
+/* ---- what a time hangs on ---- */
+
+static char *add_value(char *key, const struct network *network, const char *before, int value, struct region *region)
+{
+    const struct value *v = &network->graph->value[value];
+    char shape[96];
+    return key ? region_text(region, "%s%s%s layout %d, %zu bytes", key, before, shape_print(&v->shape, shape),
+                             v->layout, v->bytes)
+               : NULL;
+}
+
+static char *add_settings(char *key, const struct node *node, struct region *region)
+{
+    int printed = 0;
+    for (const struct field *f = node->layer->fields; key && f->key; f++) {
+        if (f->offset == offsetof(struct settings, init)) continue; /* no time hangs on initial values */
+        const char *value = field_print(f, &node->settings, region);
+        key = value ? region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value) : NULL;
+    }
+    return key && node->relu_bits ? region_text(region, "%s, sign bits", key) : key;
+}
+
+char *measure_key(const struct network *network, int node, struct region *region)
+{
+    const struct node *n = &network->graph->node[node];
+    const struct footprint *f = &network->binding[node].footprint;
+    char *key = region_text(region, "%s", n->layer->name);
+    if (key) key = add_settings(key, n, region);
+    for (int k = 0; k < n->layer->inputs; k++) key = add_value(key, network, k ? " + " : "; ", n->inputs[k], region);
+    key = add_value(key, network, " -> ", n->output, region);
+    if (!key) return NULL;
+    return region_text(region, "%s; batch %lld; parts %u; saved %zu; scratch %zu, %zu, %zu; %s", key,
+                       (long long)network->graph->batch, network_parts(network, node), f->saved, f->forward_scratch,
+                       f->backward_scratch[0], f->backward_scratch[1], f->implementation);
+}
+
+/* ---- memory ---- */
+
+struct bench {
+    const struct network *network;
+    struct backend *backend;
+    char *block, *distance; /* cut by each node anew; bytes that are read and written elsewhere in a step */
+    size_t block_bytes, distance_bytes;
+    float *pattern;
+    int32_t *labels;
+};
+
+/* A node's operands in the block. */
+struct cut {
+    struct kernel_args args;
+    size_t bytes; /* of all of them */
+    size_t x_bytes[NODE_INPUTS_MAX], dy_bytes, saved_bytes, parameter_bytes[NODE_PARAMETERS_MAX];
+};
+
+static void *take(char *block, size_t *used, size_t bytes)
+{
+    char *at = block ? block + *used : NULL; /* no block: only the bytes are asked */
+    *used += round_up(bytes);
+    return bytes ? at : NULL;
+}
+
+static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Gradients of inputs, over what they may take the place of. */
+static void cut_gradients(const struct bench *b, const struct node *node, struct cut *cut)
+{
+    const struct footprint *f = &b->network->binding[node->index].footprint;
+    const unsigned parts = network_parts(b->network, node->index);
+    const bool split = f->split || !(parts & PART_PARAMS);
+    if (!(parts & PART_INPUT)) return;
+    for (int k = 0; k < node->layer->inputs; k++) {
+        const struct value *x = &b->network->graph->value[node->inputs[k]];
+        if (!x->wants_gradient) continue;
+        if (f->dx_over_dy && k == 0 && x->gradient_bytes == cut->dy_bytes)
+            cut->args.dx[k] = cut->args.dy;
+        else if (split && !(f->reads[PART_INDEX_INPUT] & READS_X)) /* x is dead by then */
+            cut->args.dx[k] = (void *)(uintptr_t)cut->args.x[k];
+        else
+            cut->args.dx[k] = take(b->block, &cut->bytes, x->gradient_bytes);
+    }
+}
+
+/* block NULL: only cut.bytes means something. */
+static struct cut cut_node(const struct bench *b, int index)
+{
+    const struct graph *graph = b->network->graph;
+    const struct node *node = &graph->node[index];
+    const struct footprint *f = &b->network->binding[index].footprint;
+    const struct value *y = &graph->value[node->output];
+    struct cut cut = {.args = {.labels = b->labels, .draw = {.mode = RNG_COUNTER, .node = (uint32_t)index}},
+                      .dy_bytes = y->gradient_bytes,
+                      .saved_bytes = f->saved};
+    for (int k = 0; k < node->parameters; k++) {
+        cut.parameter_bytes[k] = (size_t)graph->parameter[node->first_parameter + k].elements * sizeof(float);
+        cut.args.parameters[k] = take(b->block, &cut.bytes, cut.parameter_bytes[k]);
+        cut.args.gradients[k] = take(b->block, &cut.bytes, cut.parameter_bytes[k]);
+    }
+    for (int k = 0; k < node->layer->inputs; k++) {
+        cut.x_bytes[k] = graph->value[node->inputs[k]].bytes;
+        cut.args.x[k] = take(b->block, &cut.bytes, cut.x_bytes[k]);
+    }
+    bool over = f->y_over_x && cut.x_bytes[0] == y->bytes && !(network_reads(b->network, index) & READS_X);
+    cut.args.y = over ? (void *)(uintptr_t)cut.args.x[0] : take(b->block, &cut.bytes, y->bytes);
+    cut.args.dy = take(b->block, &cut.bytes, cut.dy_bytes);
+    cut.args.saved = take(b->block, &cut.bytes, f->saved);
+    cut.args.scratch =
+        take(b->block, &cut.bytes, most(f->forward_scratch, most(f->backward_scratch[0], f->backward_scratch[1])));
+    cut_gradients(b, node, &cut);
+    return cut;
+}
+
+/* Bytes of values and parameters: what a step goes through at least. */
+static size_t step_bytes(const struct graph *graph)
+{
+    size_t bytes = 0;
+    for (int v = 0; v < graph->values && bytes < DISTANCE_MAX; v++) bytes += graph->value[v].bytes;
+    for (int p = 0; p < graph->parameters && bytes < DISTANCE_MAX; p++)
+        bytes += (size_t)graph->parameter[p].elements * sizeof(float);
+    return bytes < DISTANCE_MAX ? round_up(bytes) : DISTANCE_MAX;
+}
+
+static void close_bench(struct bench *b)
+{
+    const struct backend_kind *kind = b->backend->kind;
+    if (b->block) kind->unreserve(b->backend, b->block, b->block_bytes);
+    if (b->distance) kind->unreserve(b->backend, b->distance, b->distance_bytes);
+    if (b->labels) kind->unreserve(b->backend, b->labels, (size_t)b->network->graph->batch * sizeof *b->labels);
+    free(b->pattern);
+}
+
+/* A bench over network with a block of bytes bytes; closed by close_bench also where this fails. */
+static enum status open_bench(const struct network *network, size_t bytes, struct bench *b)
+{
+    struct backend *backend = network->backend;
+    *b = (struct bench){.network = network,
+                        .backend = backend,
+                        .block_bytes = bytes,
+                        .distance_bytes = step_bytes(network->graph),
+                        .pattern = malloc(PATTERN_BYTES)};
+    if (!b->pattern) return fail(ST_FAILED, "out of memory for measuring");
+    /* fans of 3 and 3: uniform in [-1, 1) */
+    rng_init(INIT_GLOROT_UNIFORM, 1, 0, 3, 3, PATTERN_BYTES / (int64_t)sizeof(float), b->pattern);
+    TRY(backend->kind->reserve(backend, (size_t)network->graph->batch * sizeof *b->labels, (void **)&b->labels));
+    TRY(backend->kind->reserve(backend, b->distance_bytes, (void **)&b->distance));
+    return backend->kind->reserve(backend, bytes, (void **)&b->block);
+}
+
+/* The pattern again and again. */
+static void write_operand(const struct bench *b, const void *operand, size_t bytes)
+{
+    char *to = (char *)(uintptr_t)operand;
+    for (size_t at = 0; at < bytes; at += PATTERN_BYTES)
+        b->backend->kind->upload(b->backend, to + at, b->pattern,
+                                 bytes - at < PATTERN_BYTES ? bytes - at : PATTERN_BYTES);
+}
+
+static void pass_time_elsewhere(const struct bench *b)
+{
+    b->backend->kind->fill(b->backend, b->distance, 0, b->distance_bytes);
+}
+
+static void keep_least(double *time, uint64_t start)
+{
+    double took = (double)(clock_now_ns() - start);
+    if (took < *time) *time = took;
+}
+
+/* ---- nodes ---- */
+
+static enum status time_forward(const struct bench *b, int node, struct cut *cut, bool save, double *time)
+{
+    const struct binding *binding = &b->network->binding[node];
+    cut->args.save = save;
+    pass_time_elsewhere(b);
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
+    uint64_t start = clock_now_ns();
+    TRY(binding->kernel->forward(binding->state, &cut->args));
+    keep_least(time, start);
+    return ST_OK;
+}
+
+static enum status time_backward(const struct bench *b, int node, const struct cut *cut, unsigned parts, double *time)
+{
+    const struct binding *binding = &b->network->binding[node];
+    uint64_t start = clock_now_ns();
+    TRY(binding->kernel->backward(binding->state, &cut->args, parts));
+    keep_least(time, start);
+    return ST_OK;
+}
+
+/* The passes of a node once; the backward reads what the forward before it wrote. */
+static enum status time_node(const struct bench *b, int node, struct measured *times)
+{
+    const struct footprint *f = &b->network->binding[node].footprint;
+    const unsigned parts = network_parts(b->network, node);
+    struct cut cut = cut_node(b, node);
+    for (int k = 0; k < NODE_PARAMETERS_MAX; k++) write_operand(b, cut.args.parameters[k], cut.parameter_bytes[k]);
+    TRY(time_forward(b, node, &cut, false, &times->forward));
+    if (f->saved) TRY(time_forward(b, node, &cut, true, &times->saving));
+    if (!parts) return ST_OK;
+    pass_time_elsewhere(b);
+    write_operand(b, cut.args.dy, cut.dy_bytes);
+    if (!f->split) return time_backward(b, node, &cut, parts, &times->backward[parts == PART_INPUT]);
+    if (parts & PART_PARAMS) TRY(time_backward(b, node, &cut, PART_PARAMS, &times->backward[PART_INDEX_PARAMS]));
+    return parts & PART_INPUT ? time_backward(b, node, &cut, PART_INPUT, &times->backward[PART_INDEX_INPUT]) : ST_OK;
+}
+
+/* What was never timed takes no time; a saved set costs nothing to leave out. */
+static void settle(struct measured *times)
+{
+    double *all[] = {&times->forward, &times->saving, &times->backward[0], &times->backward[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (isinf(*all[i])) *all[i] = i == 1 ? times->forward : 0;
+    if (times->saving < times->forward) times->saving = times->forward;
+}
+
+static const struct measured never = {INFINITY, INFINITY, {INFINITY, INFINITY}};
+
+size_t measure_bytes(const struct network *network, const int *nodes, int count)
+{
+    const struct bench b = {.network = network, .backend = network->backend};
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) bytes = most(bytes, cut_node(&b, nodes[i]).bytes);
+    return bytes + step_bytes(network->graph);
+}
+
+enum status measure_nodes(const struct network *network, const int *nodes, int count,
+                          const struct measure_options *options, struct measured *times, int *rounds)
+{
+    struct bench b;
+    for (int i = 0; i < count; i++) times[i] = never;
+    enum status status = open_bench(network, measure_bytes(network, nodes, count) - step_bytes(network->graph), &b);
+    uint64_t end = clock_now_ns() + options->budget_ns;
+    for (*rounds = 0; status == ST_OK && *rounds < ROUNDS_MOST; ++*rounds) {
+        if (*rounds >= options->rounds_least && clock_now_ns() >= end) break;
+        for (int i = 0; i < count && status == ST_OK; i++) status = time_node(&b, nodes[i], &times[i]);
+    }
+    close_bench(&b);
+    for (int i = 0; i < count; i++) settle(&times[i]);
+    return status;
+}
+
+/* ---- the rest of a step ---- */
+
+/* The largest gradient that several readers' gradients are added to. */
+static size_t shared_gradient(const struct graph *graph)
+{
+    size_t bytes = 0;
+    for (int v = 0; v < graph->values; v++)
+        if (graph->value[v].consumers > 1) bytes = most(bytes, graph->value[v].gradient_bytes);
+    return bytes;
+}
+
+/* One addition and one copy of bytes bytes; *add, *copy: their least times so far. */
+static void time_shared(const struct bench *b, size_t bytes, double *add, double *copy)
+{
+    float *from = (float *)(void *)b->block, *to = (float *)(void *)(b->block + round_up(bytes));
+    pass_time_elsewhere(b);
+    write_operand(b, from, bytes);
+    uint64_t start = clock_now_ns();
+    b->backend->kind->add(b->backend, to, to, from, bytes / sizeof(float));
+    keep_least(add, start);
+    pass_time_elsewhere(b);
+    write_operand(b, from, bytes);
+    start = clock_now_ns();
+    b->backend->kind->copy(b->backend, to, from, bytes);
+    keep_least(copy, start);
+}
+
+struct update {
+    const struct optimizer *optimizer;
+    const struct optim_settings *settings;
+    size_t states; /* copies of the parameters that the optimiser keeps */
+    size_t bytes;  /* of all parameters */
+};
+
+/* A parameter and what belongs to it: parameters, gradients and state lie in the block one after the other. */
+struct tensor {
+    size_t elements;
+    float *parameter, *gradient, *state;
+};
+
+static struct tensor tensor_at(const struct bench *b, const struct update *u, int parameter, size_t offset)
+{
+    return (struct tensor){(size_t)b->network->graph->parameter[parameter].elements,
+                           (float *)(void *)(b->block + offset), (float *)(void *)(b->block + u->bytes + offset),
+                           (float *)(void *)(b->block + 2 * u->bytes + u->states * offset)};
+}
+
+static void check(const struct bench *b, const struct update *u, const struct tensor *t)
+{
+    (void)u;
+    (void)b->backend->kind->finite(b->backend, t->gradient, t->elements);
+}
+
+static void digest_gradient(const struct bench *b, const struct update *u, const struct tensor *t)
+{
+    (void)u;
+    (void)b->backend->kind->digest(b->backend, t->gradient, t->elements * sizeof(float));
+}
+
+static void update(const struct bench *b, const struct update *u, const struct tensor *t)
+{
+    u->optimizer->update(u->settings, (int64_t)t->elements, t->parameter, t->gradient, u->states ? t->state : NULL,
+                         (int)b->backend->options.threads);
+}
+
+static void digest_parameter(const struct bench *b, const struct update *u, const struct tensor *t)
+{
+    (void)b->backend->kind->digest(b->backend, t->parameter, t->elements * sizeof(float));
+    if (u->states) (void)b->backend->kind->digest(b->backend, t->state, u->states * t->elements * sizeof(float));
+}
+
+/* What train_step() does to all parameters, one after the other. */
+enum { CHECK, DIGEST_GRADIENT, UPDATE, DIGEST_PARAMETER, WORKS };
+static void (*const works[WORKS])(const struct bench *, const struct update *, const struct tensor *) = {
+    [CHECK] = check, [DIGEST_GRADIENT] = digest_gradient, [UPDATE] = update, [DIGEST_PARAMETER] = digest_parameter};
+
+static void time_update(const struct bench *b, const struct update *u, double least[WORKS])
+{
+    const struct graph *graph = b->network->graph;
+    for (int w = 0; w < WORKS; w++) {
+        size_t offset = 0;
+        uint64_t start = clock_now_ns();
+        for (int i = 0; i < graph->parameters; i++) {
+            const struct tensor tensor = tensor_at(b, u, i, offset);
+            works[w](b, u, &tensor);
+            offset += round_up(tensor.elements * sizeof(float));
+        }
+        keep_least(&least[w], start);
+    }
+}
+
+enum status measure_rest(const struct network *network, const struct optimizer *optimizer,
+                         const struct optim_settings *settings, const struct measure_options *options,
+                         struct measured_rest *rest)
+{
+    const struct graph *graph = network->graph;
+    const size_t shared = shared_gradient(graph);
+    const double mib = (double)shared / (1 << 20);
+    struct update u = {.optimizer = optimizer, .settings = settings, .states = (size_t)optimizer->state(settings)};
+    double least[WORKS], add = INFINITY, copy = INFINITY;
+    struct bench b;
+    for (int i = 0; i < graph->parameters; i++)
+        u.bytes += round_up((size_t)graph->parameter[i].elements * sizeof(float));
+    for (int w = 0; w < WORKS; w++) least[w] = INFINITY;
+    const size_t bytes = most((2 + u.states) * u.bytes, 2 * round_up(shared));
+    enum status status = open_bench(network, bytes, &b);
+    if (status == ST_OK) write_operand(&b, b.block, bytes);
+    for (int i = 0; status == ST_OK && i < options->rounds_least; i++) {
+        time_update(&b, &u, least);
+        if (shared) time_shared(&b, shared, &add, &copy);
+    }
+    close_bench(&b);
+    *rest = (struct measured_rest){.check = least[CHECK],
+                                   .digest = least[DIGEST_GRADIENT] + least[DIGEST_PARAMETER],
+                                   .optimizer = least[UPDATE],
+                                   .add = shared ? add / mib : 0,
+                                   .copy = shared ? copy / mib : 0};
+    return status;
+}

@@ -1,0 +1,144 @@
+/* Times: every pass of every net on every backend has one, in memory that holds an op and no training step. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "bounds.h"
+#include "measure.h"
+#include "nets.h"
+#include "plan.h"
+#include "policy.h"
+
+static const struct measure_options once = {1, 0};
+
+struct planned {
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+    int nodes[64];
+};
+
+static struct planned set_up(const struct net *net, const char *backend, bool bits)
+{
+    struct planned p = {.graph = net_build(net, bits)};
+    const struct backend_options options = {.threads = 2, .scratch_limit = 1 << 20};
+    cr_assert(backend_open(backend, &options, &p.backend) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(p.graph, p.backend, &p.network) == ST_OK, "%s", status_message());
+    cr_assert(p.graph->nodes <= 64);
+    for (int i = 0; i < p.graph->nodes; i++) p.nodes[i] = i;
+    return p;
+}
+
+static void tear_down(struct planned *p)
+{
+    network_destroy(p->network);
+    graph_destroy(p->graph);
+    backend_close(p->backend);
+}
+
+static void check_times(const struct planned *p, const char *what)
+{
+    struct measured times[64];
+    int rounds;
+    cr_assert(measure_nodes(p->network, p->nodes, p->graph->nodes, &once, times, &rounds) == ST_OK, "%s",
+              status_message());
+    cr_assert(rounds == 1);
+    for (int i = 0; i < p->graph->nodes; i++) {
+        const struct node *node = &p->graph->node[i];
+        const struct footprint *f = &p->network->binding[i].footprint;
+        const unsigned parts = network_parts(p->network, i);
+        const struct measured *t = &times[i];
+        const double *params = &t->backward[PART_INDEX_PARAMS], *input = &t->backward[PART_INDEX_INPUT];
+        bool both = parts == (PART_PARAMS | PART_INPUT);
+        cr_assert(t->forward >= 0 && t->forward < 1e10 && (!node->parameters || t->forward > 0), "%s %s", what,
+                  node->name);
+        cr_assert(f->saved ? t->saving >= t->forward : t->saving == t->forward, "%s %s", what, node->name);
+        cr_assert((*params > 0) == !!(parts & PART_PARAMS), "%s %s: %g", what, node->name, *params);
+        cr_assert((*input > 0) == (parts & PART_INPUT && (!both || f->split)), "%s %s: %g", what, node->name, *input);
+    }
+}
+
+Test(measure, every_pass_has_a_time)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    for (int b = 0; b < 2; b++)
+        for (const struct net *net = nets; net->name; net++)
+            for (int bits = 0; bits < 2; bits++) {
+                struct planned p = set_up(net, backends[b], bits);
+                check_times(&p, net->name);
+                tear_down(&p);
+            }
+}
+
+/* Of a network whose values outweigh its parameters; nothing is reserved. */
+Test(measure, takes_less_memory_than_a_step)
+{
+    const struct net wide = {"wide", nets[0].build, {3, {64, 64, 3}}, 4096, 5};
+    struct planned p = set_up(&wide, "ref", false);
+    struct bounds bounds;
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    struct plan *plan;
+    const struct plan_options options = {.lower = {.drop_dead = true}};
+    cr_assert(bounds_find(p.network, SIZE_MAX / 2, &bounds) == ST_OK);
+    cr_assert(policy_find("store_all")->emit(p.network, &(struct policy_settings){0}, region, &word) == ST_OK);
+    cr_assert(plan_build(p.network, &word, &options, &plan) == ST_OK);
+    size_t bytes = measure_bytes(p.network, p.nodes, p.graph->nodes);
+    cr_assert(bytes >= bounds.memory && bytes < plan->live_peak, "%zu, of at least %zu, a step has %zu", bytes,
+              bounds.memory, plan->live_peak);
+    plan_destroy(plan);
+    region_destroy(region);
+    tear_down(&p);
+}
+
+/* The block of vgg's fourth and fifth: three convolutions of which the last two are alike, then three alike on
+ * quarter-size images. */
+Test(measure, nodes_that_are_alike_have_one_key)
+{
+    static const char *const alike[][2] = {{"conv6", "conv7"}, {"conv9", "conv10"}, {"conv11", "conv13"}},
+                             *const unlike[][2] = {{"conv1", "conv2"},
+                                                   {"conv5", "conv6"},
+                                                   {"conv10", "conv11"},
+                                                   {"max_pool4", "max_pool5"},
+                                                   {"linear1", "linear2"}};
+    struct planned p = set_up(&nets[2], "cpu", false), q = set_up(&nets[2], "ref", false),
+                   bits = set_up(&nets[2], "cpu", true);
+    struct region *r = region_create();
+    for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
+        const char *a = measure_key(p.network, graph_find_node(p.graph, alike[i][0]), r);
+        const char *b = measure_key(p.network, graph_find_node(p.graph, alike[i][1]), r);
+        cr_assert(!strcmp(a, b), "%s\n%s", a, b);
+        a = measure_key(q.network, graph_find_node(q.graph, alike[i][0]), r);
+        cr_assert(strcmp(a, b), "another implementation: %s", a);
+        a = measure_key(bits.network, graph_find_node(bits.graph, alike[i][0]), r);
+        cr_assert(strcmp(a, b), "sign bits: %s", a);
+    }
+    for (size_t i = 0; i < sizeof unlike / sizeof *unlike; i++) {
+        const char *a = measure_key(p.network, graph_find_node(p.graph, unlike[i][0]), r);
+        const char *b = measure_key(p.network, graph_find_node(p.graph, unlike[i][1]), r);
+        cr_assert(strcmp(a, b), "%s and %s: %s", unlike[i][0], unlike[i][1], a);
+    }
+    const int node = graph_find_node(p.graph, "conv6");
+    const char *before = measure_key(p.network, node, r);
+    p.network->binding[node].footprint.implementation = "another";
+    cr_assert(strcmp(before, measure_key(p.network, node, r)), "%s", before);
+    region_destroy(r);
+    tear_down(&p);
+    tear_down(&q);
+    tear_down(&bits);
+}
+
+/* Gradients are added where a value has two readers. */
+Test(measure, the_rest_of_a_step_has_its_times)
+{
+    static const struct optim_settings settings = {.lr = 0.1, .momentum = 0.9};
+    for (const struct net *net = nets; net->name; net++) {
+        struct planned p = set_up(net, "cpu", false);
+        struct measured_rest rest;
+        bool residual = !strcmp(net->name, "residual");
+        cr_assert(measure_rest(p.network, optimizer_find("sgd"), &settings, &once, &rest) == ST_OK);
+        cr_assert(rest.check > 0 && rest.digest > 0 && rest.optimizer > 0 && isfinite(rest.digest));
+        cr_assert((rest.add > 0) == residual && (rest.copy > 0) == residual && isfinite(rest.add), "%s", net->name);
+        tear_down(&p);
+    }
+}
