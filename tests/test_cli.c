@@ -22,6 +22,13 @@ static const struct {
     {"run small.yaml --only", "expected baseline|variant"},
     {"run nothing", "experiments/nothing.yaml"},
     {"run folder/nothing.yaml", "folder/nothing.yaml"},
+    {"bench small.yaml", "expected --costs"},
+    {"bench --costs", "too few arguments"},
+    {"bench --costs small.yaml --out", "expected FILE"},
+    {"plan small.yaml --out=x", "unknown option --out=x"},
+    {"plan small.yaml costs.name=measured costs.file=none.yaml", "none.yaml: No such file or directory; make the file"},
+    {"plan small.yaml costs=measured", "costs.file: missing"},
+    {"run small.yaml costs=measured costs.file=small.yaml", "rematch_costs: missing"},
     {"compare one.h5", "too few arguments"},
     {"list nowhere", "nowhere"},
     {"show small.yaml", "not an HDF5 file"},
@@ -61,7 +68,7 @@ Test(cli, an_error_is_one_line)
 
 Test(cli, help_and_version)
 {
-    static const char *const commands[] = {"list", "plan", "run", "compare", "show"};
+    static const char *const commands[] = {"list", "plan", "run", "bench", "compare", "show"};
     struct cli cli;
     cli_open(&cli);
     cli_expect(&cli, 0, "--version");

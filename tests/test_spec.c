@@ -130,7 +130,8 @@ Test(spec, what_is_left_out_is_filled_in)
         "batch: 8\nsteps: 2\nseed: 1\nloss: {name: cross_entropy}\n"
         "optimizer: {name: sgd, lr: 0.1, momentum: 0, weight_decay: 0}\n"
         "backend: {name: cpu, threads: 0, layout: auto}\nconv: {algorithm: auto, scratch_limit: 128MiB}\n"
-        "relu_save: output\nrng: counter\nmemory: planned\ndrop_dead: true\npolicy: {name: store_all}\ncheck: none\n"
+        "relu_save: output\nrng: counter\nmemory: planned\ndrop_dead: true\npolicy: {name: store_all}\ncosts: {name: "
+        "flops}\ncheck: none\n"
         "record: {state: false, digests: true, memory_steps: [0, 1]}\nresults: results\n";
     cr_expect(!strcmp(spec->resolved, expected), "%s", spec->resolved);
     cr_expect(spec->steps == 2 && spec->epochs == 0 && spec->eval_every == 0 && spec->fault_kind == FAULT_NONE);
@@ -150,6 +151,7 @@ Test(spec, all_keys_arrive)
         "relu_save: bits\nrng: mask\nmemory: poison\ndrop_dead: false\n"
         "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: replay\n"
         "fault: {kind: stale_read, step: 4, node: linear1}\nrecord: {state: true, digests: false, memory_steps: [3]}\n"
+        "costs: {name: measured, file: a/costs.yaml}\n"
         "eval: {split: train, every: 2}\nexpect:\n  - {what: time_ratio, below: 1.5, source: us}\n"
         "  - {what: accuracy, above: 0.25, source: us}\nresults: elsewhere/results\n",
         "", false);
@@ -165,6 +167,7 @@ Test(spec, all_keys_arrive)
     cr_expect(!spec->policy_settings.keep_last && !spec->policy_settings.keep_saved);
     cr_expect(spec->fault_kind == FAULT_STALE_READ && spec->fault_step == 4 && !strcmp(spec->fault_node, "linear1"));
     cr_expect(spec->record_state && !spec->record_digests && spec->record_memory_steps.ints[0] == 3);
+    cr_expect(spec->costs == COSTS_MEASURED && !strcmp(spec->costs_file, "a/costs.yaml"));
     cr_expect(spec->eval_split == SPLIT_TRAIN && spec->eval_every == 2 && !strcmp(spec->results, "elsewhere/results"));
     cr_expect(spec->expectations == 2 && spec->expectation[0].below == 1.5 && spec->expectation[1].above == 0.25);
     cr_expect(spec->expectation[0].above != spec->expectation[0].above); /* not given: NaN */

@@ -1,11 +1,13 @@
 #include "arguments.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
 /* One row an option, in the order of enum option. */
 static const struct {
-    const char *name, *value, *doc; /* value: the words it takes, separated by |; NULL: it takes none */
+    const char *name, *value,
+        *doc; /* value: the words it takes, separated by |; in capitals: any; NULL: it takes none */
 } options[OPTIONS] = {
     [OPTION_HELP] = {"--help", NULL, "this text"},
     [OPTION_JSON] = {"--json", NULL, "for programs: one JSON value on stdout"},
@@ -13,6 +15,8 @@ static const struct {
     [OPTION_QUIET] = {"--quiet", NULL, "no plan and no step lines; the verdict and errors only"},
     [OPTION_PROVENANCE] = {"--provenance", NULL, "also source, build, libraries, machine and data"},
     [OPTION_ONLY] = {"--only", "baseline|variant", "run that one alone; nothing is compared"},
+    [OPTION_COSTS] = {"--costs", NULL, "times every node's passes and writes them as a file that plans read"},
+    [OPTION_OUT] = {"--out", "FILE", "write to this file instead of stdout"},
 };
 
 static int find_option(const struct command *command, const char *word, size_t length)
@@ -26,6 +30,7 @@ static int find_option(const struct command *command, const char *word, size_t l
 static bool word_among(const char *words, const char *word)
 {
     size_t length = strlen(word);
+    if (isupper((unsigned char)*words)) return length > 0;
     for (const char *w = words; w; w = (w = strchr(w, '|')) ? w + 1 : NULL)
         if (strncmp(w, word, length) == 0 && (w[length] == '|' || w[length] == '\0')) return length > 0;
     return false;

@@ -7,7 +7,17 @@
 
 #include "region.h"
 
-enum option { OPTION_HELP, OPTION_JSON, OPTION_OPS, OPTION_QUIET, OPTION_PROVENANCE, OPTION_ONLY, OPTIONS };
+enum option {
+    OPTION_HELP,
+    OPTION_JSON,
+    OPTION_OPS,
+    OPTION_QUIET,
+    OPTION_PROVENANCE,
+    OPTION_ONLY,
+    OPTION_COSTS,
+    OPTION_OUT,
+    OPTIONS
+};
 
 struct arguments {
     struct region *region;

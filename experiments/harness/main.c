@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "arguments.h"
+#include "bench.h"
 #include "build.h"
 #include "compare.h"
 #include "list.h"
@@ -73,6 +74,17 @@ static int run_show(const struct arguments *a)
     return (int)told(show_file(a->operand[0], a->given[OPTION_PROVENANCE], stdout));
 }
 
+static int run_bench(const struct arguments *a)
+{
+    /* each pass at least 3 times, and again and again for 5 seconds where all of them take less */
+    static const struct measure_options options = {ROUNDS_LEAST, 5000000000};
+    const char *path;
+    if (!a->given[OPTION_COSTS]) return (int)told(fail(ST_SPEC, "bench: expected --costs; make bench compares speeds"));
+    enum status status = arguments_spec(a, &path);
+    if (status != ST_OK) return (int)told(status);
+    return (int)bench_costs(path, a->overrides, a->override, &options, a->value[OPTION_OUT]);
+}
+
 static const struct command commands[] = {
     {"list", "list [FOLDER] [--json]", "The experiments in a folder, and what became of their last run.",
      1u << OPTION_JSON, 0, 1, false, run_list},
@@ -83,6 +95,10 @@ static const struct command commands[] = {
      "Runs the spec storing everything, then as it is, each in a process of its own, and compares every bit.\n"
      "SPEC: a file, or a name in experiments/.",
      1u << OPTION_ONLY | 1u << OPTION_QUIET, 1, 1, true, run_run},
+    {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
+     "Times every pass of every node of the spec and its baseline alone, and what a step does besides, for plans by "
+     "measured costs.\nSPEC: a file, or a name in experiments/.",
+     1u << OPTION_COSTS | 1u << OPTION_OUT, 1, 1, true, run_bench},
     {"compare", "compare A B [--json]", "Two result files, bit by bit; exit code 1 where they differ.",
      1u << OPTION_JSON, 2, 2, false, run_compare},
     {"show", "show FILE [--provenance]", "What a result file holds.", 1u << OPTION_PROVENANCE, 1, 1, false, run_show},
@@ -140,7 +156,7 @@ int main(int count, char **words)
     }
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0) return flushed(run_command(&commands[i], count - 2, words + 2));
-    fprintf(stderr, "rematch: %s%s%s; expected list, plan, run, compare or show; see rematch --help\n",
+    fprintf(stderr, "rematch: %s%s%s; expected list, plan, run, bench, compare or show; see rematch --help\n",
             *name ? "unknown command '" : "no command given", name, *name ? "'" : "");
     return ST_SPEC;
 }

@@ -139,7 +139,10 @@ static void add_figures(json_t *all, const struct overview *o)
     json_object_set_new(all, "backward_flops", json_real(plan->backward_flops));
     json_object_set_new(all, "replay_flops", json_real(plan->replay_flops));
     json_object_set_new(all, "replays", json_integer(plan->replays));
+    json_object_set_new(all, "time", json_real(plan->time));
     json_object_set_new(all, "time_factor", json_real(plan->time_factor));
+    json_object_set_new(all, "costs", json_string(costs_names[o->job->spec->costs]));
+    if (o->job->costs) json_object_set_new(all, "predicted_step_ns", json_real(costs_predict(o->job->costs, plan)));
     json_object_set_new(all, "nodes", json_integer(o->job->graph->nodes));
     json_object_set_new(all, "stages", json_integer(o->stages));
     json_object_set_new(all, "word", json_string(plan->word));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "overview.h"
+#include "provenance.h"
 #include "units.h"
 
 enum { TENSORS_SHOWN = 8 };
@@ -79,6 +80,24 @@ static void print_peak(const struct overview *o, FILE *out)
     if (shown < o->tensors) print_bytes(out, text, (double)rest, "");
 }
 
+/* Only where costs were measured; and where that was. */
+static void print_prediction(const struct overview *o, FILE *out)
+{
+    const struct costs *c = o->job->costs;
+    const struct backend *b = o->job->backend;
+    char all[UNIT_TEXT], nodes[UNIT_TEXT], cpu[256], digest[33];
+    if (!c) return;
+    const bool here = !strcmp(c->machine, provenance_cpu(cpu)) && !strcmp(c->isa, b->isa ? b->isa : "any") &&
+                      c->threads == b->options.threads && !strcmp(c->backend, b->kind->name) &&
+                      !strcmp(c->libraries, b->libraries ? b->libraries : "none");
+    fprintf(out, "  a step is predicted to take %s, its nodes %s of it\n",
+            duration_text((uint64_t)costs_predict(c, o->job->plan), all),
+            duration_text((uint64_t)o->job->plan->time, nodes));
+    fprintf(out, "  costs of %s (%.16s): %s, %s, %s, %lld threads, %s%s\n", c->path, digest_print(c->digest, digest),
+            c->machine, c->isa, c->backend, (long long)c->threads, c->libraries,
+            here ? "" : "; not as here: the prediction is theirs");
+}
+
 static void print_time(const struct overview *o, FILE *out)
 {
     const struct plan *plan = o->job->plan;
@@ -86,8 +105,10 @@ static void print_time(const struct overview *o, FILE *out)
     fprintf(out, "\ntime\n  forward %s, backward %s, replay %s in %d replays (%d left out: nobody reads them)\n",
             flops_text(plan->forward_flops, a), flops_text(plan->backward_flops, b), flops_text(plan->replay_flops, c),
             plan->replays, plan->lowered.dropped);
-    fprintf(out, "  time factor %.3f by flops; kernels prepared in %s, planned in %s\n", plan->time_factor,
-            duration_text(o->job->preparing_ns, d), duration_text(o->job->planning_ns, e));
+    fprintf(out, "  time factor %.3f by %s; kernels prepared in %s, planned in %s\n", plan->time_factor,
+            o->job->costs ? "measured costs" : "flops", duration_text(o->job->preparing_ns, d),
+            duration_text(o->job->planning_ns, e));
+    print_prediction(o, out);
 }
 
 /* Which of the bounds is the best one. */

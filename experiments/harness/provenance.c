@@ -110,6 +110,8 @@ static const char *proc_line(const char *file, const char *key, char text[256])
     return text;
 }
 
+const char *provenance_cpu(char text[256]) { return proc_line("/proc/cpuinfo", "model name", text); }
+
 static void write_host(struct h5 *h5, const struct backend *backend)
 {
     const char *const group = "/provenance/host";
@@ -117,7 +119,7 @@ static void write_host(struct h5 *h5, const struct backend *backend)
     char text[256];
     uname(&system);
     h5_group(h5, group);
-    h5_attribute_text(h5, group, "cpu", proc_line("/proc/cpuinfo", "model name", text));
+    h5_attribute_text(h5, group, "cpu", provenance_cpu(text));
     h5_attribute_u64(h5, group, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
     h5_attribute_u64(h5, group, "memory_bytes",
                      strtoull(proc_line("/proc/meminfo", "MemTotal", text), NULL, 10) * 1024);

@@ -6,6 +6,9 @@
 #include "h5.h"
 #include "run.h"
 
+/* The processor's name, "unknown" where the system does not tell; returns text. */
+const char *provenance_cpu(char text[256]);
+
 void provenance_write(struct h5 *h5, const struct job *job);
 
 #endif

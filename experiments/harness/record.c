@@ -178,8 +178,18 @@ enum status record_eval(struct record *record, const struct eval_record *eval)
     return h5_status(&record->h5);
 }
 
+/* Beside the median, once there is one. */
+static void summarise_prediction(struct h5 *h5, const struct job *job, const struct timing *timing)
+{
+    if (!job->costs) return;
+    const double predicted = costs_predict(job->costs, job->plan);
+    h5_attribute_f64(h5, "/summary", "predicted_step_ns", predicted);
+    if (timing->steps)
+        h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / timing->median_ns - 1));
+}
+
 /* What the step columns say of the whole run. */
-static void summarise_steps(struct h5 *h5, struct region *region)
+static void summarise_steps(struct h5 *h5, const struct job *job, struct region *region)
 {
     const uint64_t rows = h5_rows(h5, "/steps/committed");
     uint64_t *numbers, most = 0;
@@ -200,6 +210,7 @@ static void summarise_steps(struct h5 *h5, struct region *region)
     h5_attribute_f64(h5, "/summary", "step_median_ns", timing.median_ns);
     h5_attribute_f64(h5, "/summary", "step_least_ns", timing.least_ns);
     h5_attribute_f64(h5, "/summary", "step_most_ns", timing.most_ns);
+    summarise_prediction(h5, job, &timing);
 }
 
 static void summarise(struct h5 *h5, const struct job *job, const char *status, const struct run_summary *summary)
@@ -209,7 +220,7 @@ static void summarise(struct h5 *h5, const struct job *job, const char *status, 
         plan_static(plan) + (job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes);
     char name[64];
     struct region *region = region_create();
-    if (h5_check(h5, region, "find memory for", "/summary")) summarise_steps(h5, region);
+    if (h5_check(h5, region, "find memory for", "/summary")) summarise_steps(h5, job, region);
     h5_attribute_u64(h5, "/summary", "peak_bytes", plan_peak(plan));
     h5_attribute_u64(h5, "/summary", "high_water_bytes", summary->high_water);
     h5_attribute_u64(h5, "/summary", "start_rss_bytes", summary->start_rss);

@@ -45,6 +45,7 @@ static const struct column buffer_columns[] = {
 struct node_row {
     uint64_t output, saved, forward_scratch, backward_scratch[2];
     double forward, backward_params, backward_input;
+    struct cost cost;
 };
 
 static const struct column node_columns[] = {
@@ -55,6 +56,9 @@ static const struct column node_columns[] = {
     {"forward_flops", NUMBER_F64, 1, NODE(forward), "flop", "of the batch; a multiply-add counts as two"},
     {"backward_params_flops", NUMBER_F64, 1, NODE(backward_params), "flop", NULL},
     {"backward_input_flops", NUMBER_F64, 1, NODE(backward_input), "flop", NULL},
+    {"forward_cost", NUMBER_F64, 1, NODE(cost.forward), NULL,
+     "time in planning: flop, or ns where /plan@costs is measured"},
+    {"backward_cost", NUMBER_F64, 2, NODE(cost.backward), NULL, "for parameters, for the input; likewise"},
     {0},
 };
 
@@ -84,7 +88,8 @@ static void write_nodes(struct h5 *h5, const struct network *network, struct reg
                                     {needs->backward_scratch[0], needs->backward_scratch[1]},
                                     node->flops.forward,
                                     node->flops.backward_params,
-                                    node->flops.backward_input};
+                                    node->flops.backward_input,
+                                    network->cost[i]};
         name[i] = node->name;
         layer[i] = node->layer->name;
         group[i] = node->group >= 0 ? graph->group[node->group].name : "";
@@ -145,6 +150,18 @@ static void write_peak(struct h5 *h5, const struct plan *plan, struct region *re
     h5_attribute_text(h5, "/plan", "peak_op", lowered->ops ? plan_op_text(plan, plan->peak_op, text) : "");
 }
 
+static void write_costs(struct h5 *h5, const struct job *job)
+{
+    const struct costs *costs = job->costs;
+    char digest[33];
+    h5_attribute_text(h5, "/plan", "costs", costs_names[job->spec->costs]);
+    if (!costs) return;
+    h5_attribute_text(h5, "/plan", "costs_file", costs->path);
+    h5_attribute_text(h5, "/plan", "costs_digest_xxh3", digest_print(costs->digest, digest));
+    h5_attribute_f64(h5, "/plan", "predicted_step_ns", costs_predict(costs, job->plan));
+    h5_text(h5, "/plan/costs", costs->text);
+}
+
 static void write_figures(struct h5 *h5, const struct job *job)
 {
     const struct plan *plan = job->plan;
@@ -169,7 +186,9 @@ static void write_figures(struct h5 *h5, const struct job *job)
     h5_attribute_f64(h5, "/plan", "forward_flops", plan->forward_flops);
     h5_attribute_f64(h5, "/plan", "backward_flops", plan->backward_flops);
     h5_attribute_f64(h5, "/plan", "replay_flops", plan->replay_flops);
+    h5_attribute_f64(h5, "/plan", "time", plan->time);
     h5_attribute_f64(h5, "/plan", "time_factor", plan->time_factor);
+    write_costs(h5, job);
     h5_attribute_text(h5, "/plan", "policy", job->spec->policy->name);
     h5_attribute_text(h5, "/plan", "hash", digest_print(plan->hash, hash));
 }

@@ -138,7 +138,7 @@ struct exec_options job_exec_options(const struct job *job)
     };
 }
 
-static enum status make_ready(struct job *job)
+static enum status prepare(struct job *job)
 {
     struct spec *spec = job->spec;
     TRY(dataset_open(spec->data->name, &spec->data_settings, (uint64_t)spec->seed, &job->dataset));
@@ -148,10 +148,17 @@ static enum status make_ready(struct job *job)
     TRY(find_fault(job));
     uint64_t start = clock_now_ns();
     TRY(network_prepare(job->graph, job->backend, &job->network));
-    uint64_t prepared = clock_now_ns();
+    job->preparing_ns = clock_now_ns() - start;
+    return ST_OK;
+}
+
+static enum status make_plans(struct job *job)
+{
+    const struct spec *spec = job->spec;
+    uint64_t start = clock_now_ns();
+    if (spec->costs == COSTS_MEASURED) TRY(costs_read(spec, job->network, job->graph->region, &job->costs));
     TRY(plan_training(job));
-    job->planning_ns = clock_now_ns() - prepared;
-    job->preparing_ns = prepared - start;
+    job->planning_ns = clock_now_ns() - start;
     struct exec_options options = job_exec_options(job);
     TRY(exec_check(job->plan, &options));
     TRY(check_unsafe(job));
@@ -159,19 +166,29 @@ static enum status make_ready(struct job *job)
     return spec->eval_every > 0 ? plan_evaluation(job) : ST_OK;
 }
 
-enum status job_create(struct spec *spec, struct job **job)
+enum status job_prepare(struct spec *spec, struct job **job)
 {
     *job = NULL;
     struct job *j = calloc(1, sizeof *j);
     if (!j) return fail(ST_FAILED, "out of memory for a run");
     j->spec = spec;
-    enum status status = make_ready(j);
+    enum status status = prepare(j);
     if (status != ST_OK) {
         job_destroy(j);
         return status;
     }
     *job = j;
     return ST_OK;
+}
+
+enum status job_create(struct spec *spec, struct job **job)
+{
+    TRY(job_prepare(spec, job));
+    enum status status = make_plans(*job);
+    if (status == ST_OK) return ST_OK;
+    job_destroy(*job);
+    *job = NULL;
+    return status;
 }
 
 void job_destroy(struct job *job)

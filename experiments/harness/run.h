@@ -3,7 +3,7 @@
 #define REMATCH_RUN_H
 
 #include "bounds.h"
-#include "spec.h"
+#include "costs.h"
 
 /* A spec made ready: data opened, graph built, backend opened, plan made. */
 struct job {
@@ -12,6 +12,7 @@ struct job {
     struct backend *backend;
     struct graph *graph;
     struct network *network;
+    struct costs *costs; /* NULL: flops */
     struct plan *plan;
     struct policy_notes notes;   /* what the policy says of the plan besides */
     struct bounds bounds;        /* of any schedule with the plan's live peak */
@@ -22,6 +23,9 @@ struct job {
     uint64_t planning_ns;        /* word, lowering, placement and bounds, kernels prepared */
     uint64_t preparing_ns;       /* what precedes planning: layouts and kernels */
 };
+
+/* All but costs and plans: what needs no policy. */
+enum status job_prepare(struct spec *spec, struct job **job);
 
 /* ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
 enum status job_create(struct spec *spec, struct job **job);

@@ -17,6 +17,10 @@ struct expectation {
     const char *source;
 };
 
+/* Where planning's times come from. */
+enum costs_kind { COSTS_FLOPS, COSTS_MEASURED };
+extern const char *const costs_names[];
+
 /* One axis of a sweep: a key and the values it takes, as text. */
 struct sweep_axis {
     const char *key;
@@ -47,9 +51,11 @@ struct spec {
     bool drop_dead;
     const struct policy *policy;
     struct policy_settings policy_settings;
-    int init;       /* enum init: default of every layer that does not say */
-    int check;      /* 0 none, 1 replay */
-    int fault_kind; /* enum fault_kind */
+    int costs;              /* enum costs_kind */
+    const char *costs_file; /* of measured ones */
+    int init;               /* enum init: default of every layer that does not say */
+    int check;              /* 0 none, 1 replay */
+    int fault_kind;         /* enum fault_kind */
     int64_t fault_step;
     const char *fault_node;
     bool record_state, record_digests;

@@ -14,6 +14,7 @@ static const char *const init_words[] = {"glorot_uniform", "he_normal", "zeros",
 static const char *const backend_words[] = {"ref", "cpu", "cuda", NULL};
 static const char *const layout_words[] = {"auto", "channels_last", "blocked", NULL};
 static const char *const algorithm_words[] = {"auto", "direct", "winograd", NULL};
+const char *const costs_names[] = {"flops", "measured", NULL};
 static const char *const fault_words[] = {"none", "mask_bit", "skip_replay", "stale_read", NULL};
 static const char *const split_words[] = {"train", "test", NULL};
 static const char *const what_words[] = {"peak_ratio", "live_ratio", "time_ratio", "accuracy", "loss", NULL};
@@ -50,6 +51,11 @@ static const struct field conv_fields[] = {{"algorithm", FIELD_CHOICE, MEMBER(ba
                                            {"scratch_limit", FIELD_BYTES, MEMBER(backend_options.scratch_limit), 0,
                                             0x1p62, "128MiB", NULL, "memory a convolution may use within an op"},
                                            {.key = NULL}};
+
+static const struct field costs_fields[] = {
+    {"name", FIELD_CHOICE, MEMBER(costs), 0, 0, "flops", costs_names, "where planning's times come from"},
+    {"file", FIELD_TEXT, MEMBER(costs_file), 0, 0, "", NULL, "of measured times, written by rematch bench --costs"},
+    {.key = NULL}};
 
 static const struct field fault_fields[] = {
     {"kind", FIELD_CHOICE, MEMBER(fault_kind), 0, 0, "none", fault_words, "a deliberate error, to see it caught"},
@@ -119,16 +125,17 @@ const struct section spec_sections[] = {
     {"backend", "name", backend_fields, NULL, NULL, false, NULL},
     {"conv", NULL, conv_fields, NULL, NULL, false, NULL},
     {"policy", "name", NULL, &policy_registry, "name", false, NULL},
+    {"costs", "name", costs_fields, NULL, NULL, false, NULL},
     {"fault", "kind", fault_fields, NULL, NULL, false, has_fault},
     {"record", NULL, record_fields, NULL, NULL, false, NULL},
     {"eval", "split", eval_fields, NULL, NULL, false, has_evaluation},
     {.key = NULL},
 };
 
-const char *const spec_order[] = {"rematch", "name",     "title",     "model",     "data",    "batch", "steps",
-                                  "epochs",  "seed",     "loss",      "optimizer", "backend", "conv",  "relu_save",
-                                  "rng",     "memory",   "drop_dead", "policy",    "check",   "fault", "record",
-                                  "eval",    "baseline", "expect",    "sweep",     "results", NULL};
+const char *const spec_order[] = {"rematch", "name",   "title",     "model",     "data",    "batch",   "steps",
+                                  "epochs",  "seed",   "loss",      "optimizer", "backend", "conv",    "relu_save",
+                                  "rng",     "memory", "drop_dead", "policy",    "costs",   "check",   "fault",
+                                  "record",  "eval",   "baseline",  "expect",    "sweep",   "results", NULL};
 
 const struct section *spec_section(const char *key)
 {

@@ -172,6 +172,15 @@ static void check_fault(struct reading *r, const struct tree *root, const struct
                       spec->steps - 1);
 }
 
+static void check_costs(struct reading *r, const struct tree *root, const struct spec *spec)
+{
+    const struct tree *costs = tree_get(root, "costs"), *file = tree_get(costs, "file");
+    if (file && spec->costs != COSTS_MEASURED)
+        reading_error(r, file, "costs", "file", "means nothing but for measured costs");
+    if (costs && !file && spec->costs == COSTS_MEASURED)
+        reading_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
+}
+
 static void check_version(struct reading *r, const struct tree *root)
 {
     static const struct field version = {"rematch", FIELD_INT, 0, VERSION, VERSION, NULL, NULL, "of the format"};
@@ -197,4 +206,5 @@ void spec_read(struct spec_reader *reader, const struct tree *root, struct spec 
     check_name(r, root, spec);
     check_length(r, root, spec);
     check_fault(r, root, spec);
+    check_costs(r, root, spec);
 }

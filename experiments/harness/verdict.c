@@ -107,6 +107,19 @@ static void cell_step(const struct side *s, char text[CELL])
              s->report.steps > 1 ? ", median after the first" : ", the only one");
 }
 
+static void cell_prediction(const struct side *s, char text[CELL])
+{
+    const struct job *job = s->job;
+    char number[UNIT_TEXT], miss[64];
+    if (!job->costs) {
+        snprintf(text, CELL, "x%.3f of every pass once, by flops", job->plan->time_factor);
+        return;
+    }
+    const double predicted = costs_predict(job->costs, job->plan);
+    snprintf(text, CELL, "%s by measured costs, %s", duration_text((uint64_t)predicted, number),
+             costs_miss(predicted, (double)s->report.step_ns, miss));
+}
+
 /* Of the first steps and of the last. */
 static void cell_losses(const struct side *s, char text[CELL])
 {
@@ -133,6 +146,7 @@ static const struct row rows[] = {
     {"process high water", cell_high_water},
     {"  neither static nor arena", cell_overhead},
     {"step", cell_step},
+    {"  predicted", cell_prediction},
     {"loss", cell_losses},
 };
 
@@ -151,9 +165,15 @@ void verdict_print(const struct experiment *experiment, FILE *out)
     const struct comparison *c = &experiment->comparison;
     const struct plan *base = experiment->side[SIDE_BASELINE].job->plan,
                       *plan = experiment->side[SIDE_VARIANT].job->plan;
+    const struct costs *measured = experiment->side[SIDE_VARIANT].job->costs;
+    const double ratio =
+        measured ? costs_predict(measured, plan) / costs_predict(experiment->side[SIDE_BASELINE].job->costs, base)
+                 : plan->time / base->time;
+    char miss[64];
     for (int i = 0; i < SIDES; i++) verdict_print_side(&experiment->side[i], side_names[i], out);
-    fprintf(out, "\ntime of a step, variant : baseline  %.3f%s; planned by flops %.3f\n", c->time_ratio,
-            c->side_by_side ? "" : " (not measured side by side)", plan->time_factor / base->time_factor);
+    fprintf(out, "\ntime of a step, variant : baseline  %.3f%s; predicted by %s %.3f, %s\n", c->time_ratio,
+            c->side_by_side ? "" : " (not measured side by side)", measured ? "measured costs" : "flops", ratio,
+            costs_miss(ratio, c->time_ratio, miss));
 }
 
 /* ---- expectations ---- */

@@ -1,0 +1,194 @@
+/* Contract: nodes of one key are timed once and share one row, so that stages that are equal stay equal. */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "batches.h"
+#include "machine.h"
+#include "provenance.h"
+#include "told.h"
+#include "units.h"
+
+struct bench {
+    struct region *region; /* owns costs and names, not the specs */
+    const struct measure_options *options;
+    struct costs costs;
+    const char **names; /* of each row's nodes, for people */
+};
+
+/* ---- nodes ---- */
+
+static int find_key(const struct bench *b, const char *key)
+{
+    for (int i = 0; i < b->costs.rows; i++)
+        if (!strcmp(b->costs.row[i].key, key)) return i;
+    return -1;
+}
+
+/* Gives every kind of node that has none a row; nodes[i]: one of the kind of row first + i. */
+static enum status add_rows(struct bench *b, const struct network *network, int *nodes, int *count)
+{
+    const struct graph *graph = network->graph;
+    struct costs_row *rows;
+    const char **names;
+    const size_t had = (size_t)b->costs.rows, room = had + (size_t)graph->nodes;
+    TRY(NEW(b->region, rows, room));
+    TRY(NEW(b->region, names, room));
+    if (had) memcpy(rows, b->costs.row, had * sizeof *rows), memcpy(names, b->names, had * sizeof *names);
+    b->costs.row = rows;
+    b->names = names;
+    for (int i = 0; i < graph->nodes; i++) {
+        const char *key = measure_key(network, i, b->region);
+        int row = key ? find_key(b, key) : -1;
+        if (key && row < 0) {
+            nodes[(*count)++] = i;
+            row = b->costs.rows++;
+            rows[row].key = key;
+        }
+        if (key && row < (int)had) continue; /* named by the side that it was timed for */
+        if (!key || !(names[row] = region_text(b->region, "%s%s%s", names[row] ? names[row] : "", names[row] ? " " : "",
+                                               graph->node[i].name)))
+            return ST_FAILED;
+    }
+    return ST_OK;
+}
+
+static int64_t whole(double ns) { return (int64_t)(ns + 0.5); }
+
+static enum status refuse_too_large(const struct network *network, size_t bytes)
+{
+    const struct machine_memory machine = machine_memory("");
+    char need[UNIT_TEXT], have[UNIT_TEXT];
+    if (bytes <= machine.bytes) return ST_OK;
+    return fail(ST_FAILED, "memory: measuring needs %s for batch %lld, of the %s that %s leaves; nothing was run",
+                bytes_text((double)bytes, need), (long long)network->graph->batch,
+                bytes_text((double)machine.bytes, have), machine.limit);
+}
+
+static enum status time_nodes(struct bench *b, const struct network *network)
+{
+    const int first = b->costs.rows;
+    int *nodes, count = 0, rounds;
+    struct measured *times;
+    TRY(NEW(b->region, nodes, (size_t)network->graph->nodes));
+    TRY(NEW(b->region, times, (size_t)network->graph->nodes));
+    TRY(add_rows(b, network, nodes, &count));
+    if (!count) return ST_OK; /* the baseline has no kind of its own */
+    TRY(refuse_too_large(network, measure_bytes(network, nodes, count)));
+    uint64_t start = clock_now_ns();
+    TRY(measure_nodes(network, nodes, count, b->options, times, &rounds));
+    for (int i = 0; i < count; i++) {
+        struct costs_row *row = &b->costs.row[first + i];
+        *row =
+            (struct costs_row){row->key, whole(times[i].forward), whole(times[i].saving),
+                               whole(times[i].backward[PART_INDEX_PARAMS]), whole(times[i].backward[PART_INDEX_INPUT])};
+    }
+    char took[UNIT_TEXT];
+    fprintf(stderr, "%d kinds of nodes, %d rounds, in %s\n", count, rounds,
+            duration_text(clock_now_ns() - start, took));
+    if (!b->costs.rounds || rounds < b->costs.rounds) b->costs.rounds = rounds;
+    return ST_OK;
+}
+
+/* ---- the rest of a step ---- */
+
+static enum status time_data(const struct bench *b, const struct job *job, int64_t *least)
+{
+    const size_t bytes = job->graph->value[0].bytes, labels = (size_t)job->graph->batch * sizeof(int32_t);
+    struct backend *backend = job->backend;
+    struct batches *batches;
+    void *block;
+    TRY(batches_create(job, &batches));
+    enum status status = backend->kind->reserve(backend, round_up(bytes) + labels, &block);
+    for (int i = 0; status == ST_OK && i < b->options->rounds_least; i++) {
+        uint64_t start = clock_now_ns();
+        status = batches_training(batches, i, block, (int32_t *)(void *)((char *)block + round_up(bytes)));
+        int64_t took = (int64_t)(clock_now_ns() - start);
+        *least = i && *least < took ? *least : took;
+    }
+    if (block) backend->kind->unreserve(backend, block, round_up(bytes) + labels);
+    batches_destroy(batches);
+    return status;
+}
+
+static enum status time_rest(struct bench *b, const struct job *job)
+{
+    const struct spec *spec = job->spec;
+    struct costs_step *step = &b->costs.step;
+    struct measured_rest rest;
+    TRY(measure_rest(job->network, spec->optimizer, &spec->optim_settings, b->options, &rest));
+    *step = (struct costs_step){.key = costs_step_key(spec, job->network, b->region),
+                                .check = whole(rest.check),
+                                .digest = whole(rest.digest),
+                                .optimizer = whole(rest.optimizer),
+                                .add = whole(rest.add),
+                                .copy = whole(rest.copy)};
+    return step->key ? time_data(b, job, &step->data) : ST_FAILED;
+}
+
+static enum status describe(struct bench *b, const struct job *job)
+{
+    const struct backend *backend = job->backend;
+    char cpu[256];
+    struct costs *c = &b->costs;
+    c->machine = region_text(b->region, "%s", provenance_cpu(cpu));
+    c->isa = region_text(b->region, "%s", backend->isa ? backend->isa : "any");
+    c->backend = region_text(b->region, "%s", backend->kind->name);
+    c->libraries = region_text(b->region, "%s", backend->libraries ? backend->libraries : "none");
+    c->threads = backend->options.threads;
+    c->batch = job->spec->batch;
+    return c->machine && c->isa && c->backend && c->libraries ? ST_OK : ST_FAILED;
+}
+
+/* ---- both sides ---- */
+
+static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
+{
+    struct job *job = NULL;
+    TRY(job_prepare(spec, &job));
+    enum status status = time_nodes(b, job->network);
+    if (status == ST_OK && !baseline) status = describe(b, job);
+    if (status == ST_OK && !baseline) status = time_rest(b, job);
+    job_destroy(job);
+    return status;
+}
+
+/* Under another name first: a file that is there is whole. */
+static enum status write_file(const struct bench *b, const char *path)
+{
+    const char *part = region_text(b->region, "%s.part", path);
+    if (!part) return ST_FAILED;
+    FILE *out = fopen(part, "we");
+    if (!out) return fail(ST_FAILED, "%s: cannot be written: %s", part, strerror(errno));
+    bool good = costs_write(&b->costs, b->names, out) && fsync(fileno(out)) == 0;
+    int error = errno;
+    if (fclose(out) != 0 || !good || rename(part, path) != 0) {
+        if (good) error = errno;
+        unlink(part);
+        return fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(error));
+    }
+    fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
+            b->costs.rows, path, path);
+    return ST_OK;
+}
+
+enum status bench_costs(const char *spec, int overrides, const char *const *override,
+                        const struct measure_options *options, const char *out)
+{
+    struct bench b = {.region = region_create(), .options = options};
+    enum status status = b.region ? ST_OK : told(fail(ST_FAILED, "out of memory for measuring"));
+    for (int baseline = 0; status == ST_OK && baseline < 2; baseline++) {
+        struct spec *one = NULL;
+        status = spec_load(spec, overrides, override, baseline, &one);
+        if (status == ST_OK) status = told(time_side(&b, one, baseline));
+        spec_destroy(one);
+    }
+    if (status == ST_OK && out) status = told(write_file(&b, out));
+    if (status == ST_OK && !out && !costs_write(&b.costs, b.names, stdout))
+        status = told(fail(ST_FAILED, "the output cannot be written"));
+    region_destroy(b.region);
+    return status;
+}

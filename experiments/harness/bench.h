@@ -1,0 +1,13 @@
+/* `rematch bench --costs`: what planning can read instead of flops, measured on the spec's own nodes. */
+#ifndef REMATCH_BENCH_H
+#define REMATCH_BENCH_H
+
+#include "measure.h"
+
+/* Prepares the spec and its baseline, times every kind of node of both and what a step does besides, and writes the
+ * file of costs (costs.h) to out, whole or not at all; NULL: to stdout. The spec's own costs are not read. Errors are
+ * already told on stderr. */
+enum status bench_costs(const char *spec, int overrides, const char *const *override,
+                        const struct measure_options *options, const char *out);
+
+#endif

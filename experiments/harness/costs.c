@@ -1,0 +1,222 @@
+/* Contract: the file is distrusted; what is wrong with it is told with its place, and nothing of it is guessed. */
+#include "costs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reading.h"
+#include "text.h"
+
+enum { VERSION = 1, MIB = 1 << 20 };
+static const double longest = 1e15; /* ns: eleven days; sums of such times stay exact */
+
+#define HEAD(member) offsetof(struct costs, member)
+#define STEP(member) offsetof(struct costs_step, member)
+#define ROW(member)  offsetof(struct costs_row, member)
+
+static const struct field head_fields[] = {
+    {"machine", FIELD_TEXT, HEAD(machine), 0, 0, NULL, NULL, "the processor"},
+    {"isa", FIELD_TEXT, HEAD(isa), 0, 0, NULL, NULL, "instruction set of the kernels"},
+    {"threads", FIELD_INT, HEAD(threads), 1, 4096, NULL, NULL, "that worked"},
+    {"backend", FIELD_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels they are"},
+    {"libraries", FIELD_TEXT, HEAD(libraries), 0, 0, NULL, NULL, "of the backend, with their versions"},
+    {"batch", FIELD_INT, HEAD(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
+    {"rounds", FIELD_INT, HEAD(rounds), 1, 1 << 20, NULL, NULL, "how often each pass was timed"},
+    {.key = NULL}};
+
+#define NS(key, offset, doc)                                                                                           \
+    {                                                                                                                  \
+        key, FIELD_INT, offset, 0, longest, NULL, NULL, doc                                                            \
+    }
+
+static const struct field step_fields[] = {
+    {"key", FIELD_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times hang on"},
+    NS("data", STEP(data), "ns: reading the batch"),
+    NS("check", STEP(check), "ns: looking at every gradient for what is not finite"),
+    NS("digest", STEP(digest), "ns: digests of gradients, parameters and state"),
+    NS("optimizer", STEP(optimizer), "ns: the update"),
+    NS("add", STEP(add), "ns a MiB: adding two gradients"),
+    NS("copy", STEP(copy), "ns a MiB: copying a gradient"),
+    {.key = NULL}};
+
+static const struct field row_fields[] = {
+    {"key", FIELD_TEXT, ROW(key), 0, 0, NULL, NULL, "what these times hang on"},
+    NS("forward", ROW(forward), "ns: writes no saved set"),
+    NS("saving", ROW(saving), "ns: a forward that writes its saved set"),
+    NS("backward_params", ROW(backward_params), "ns: of the parameters, or of both where they are one"),
+    NS("backward_input", ROW(backward_input), "ns: of the input"),
+    {.key = NULL}};
+
+/* ---- reading ---- */
+
+static const struct costs_row *find_row(const struct costs *c, int rows, const char *key)
+{
+    for (int i = 0; i < rows; i++)
+        if (c->row[i].key && !strcmp(c->row[i].key, key)) return &c->row[i];
+    return NULL;
+}
+
+static void read_rows(struct reading *r, const struct tree *root, struct costs *c)
+{
+    const struct tree *list = tree_get(root, "nodes");
+    if (!list || list->kind != TREE_LIST || !list->count) {
+        reading_error(r, list ? list : root, NULL, "nodes", "expected a list of the nodes' times");
+        return;
+    }
+    if (NEW(r->region, c->row, (size_t)list->count) != ST_OK) return;
+    c->rows = list->count;
+    for (int i = 0; i < list->count; i++) {
+        const char *path = region_text(r->region, "nodes[%d]", i);
+        reading_map(r, list->item[i], path, "a node's times", row_fields, NULL, &c->row[i]);
+        if (c->row[i].key && find_row(c, i, c->row[i].key))
+            reading_error(r, list->item[i], path, "key", "this key was there before");
+    }
+}
+
+static void read_root(struct reading *r, const struct tree *root, struct costs *c)
+{
+    static const char *const also[] = {"rematch_costs", "step", "nodes", NULL};
+    static const struct field version = {"rematch_costs", FIELD_INT, 0, VERSION, VERSION, NULL, NULL, "of the format"};
+    const struct tree *at = tree_get(root, version.key), *step = tree_get(root, "step");
+    int64_t number;
+    reading_map(r, root, NULL, "a file of costs", head_fields, also, c);
+    if (root->kind != TREE_MAP) return;
+    if (at)
+        reading_value(r, at, NULL, &version, &number);
+    else
+        reading_error(r, root, NULL, version.key, "missing; a file of costs begins with %s: %d", version.key, VERSION);
+    if (step)
+        reading_map(r, step, "step", "a step", step_fields, NULL, &c->step);
+    else
+        reading_error(r, root, NULL, "step", "missing; expected a map of keys");
+    read_rows(r, root, c);
+}
+
+/* ---- is it of this network? ---- */
+
+static const char remedy[] = "make the file with rematch bench --costs SPEC --out FILE";
+
+static enum status find_nodes(const struct costs *c, const struct network *network, struct region *region)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        const char *key = measure_key(network, i, region);
+        if (!key) return ST_FAILED;
+        if (!(c->node[i] = find_row(c, c->rows, key)))
+            return fail(ST_SPEC, "%s: has no times of node '%s' (%s); %s", c->path, network->graph->node[i].name, key,
+                        remedy);
+    }
+    return ST_OK;
+}
+
+static enum status check_owner(const struct costs *c, const struct spec *spec, const struct network *network,
+                               struct region *region)
+{
+    if (c->batch != spec->batch)
+        return fail(ST_SPEC, "%s: batch: measured with %" PRId64 " samples, the spec has %" PRId64 "; %s", c->path,
+                    c->batch, spec->batch, remedy);
+    TRY(find_nodes(c, network, region));
+    const char *key = costs_step_key(spec, network, region);
+    if (!key) return ST_FAILED;
+    if (strcmp(key, c->step.key) != 0)
+        return fail(ST_SPEC, "%s: step: measured with %s, the spec has %s; %s", c->path, c->step.key, key, remedy);
+    return ST_OK;
+}
+
+static void set_costs(const struct costs *c, struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        const struct costs_row *row = c->node[i];
+        network->cost[i] =
+            (struct cost){(double)row->forward, {(double)row->backward_params, (double)row->backward_input}};
+    }
+}
+
+enum status costs_read(const struct spec *spec, struct network *network, struct region *region, struct costs **costs)
+{
+    struct reading r = {region, errors_create(region)};
+    struct source *source;
+    struct costs *c;
+    if (!r.errors) return ST_FAILED;
+    TRY(NEW(region, c, 1));
+    TRY(NEW(region, c->node, (size_t)network->graph->nodes));
+    if (source_read(spec->costs_file, region, &source) != ST_OK)
+        return fail(ST_SPEC, "costs: %s; %s", status_message(), remedy);
+    const struct tree *root = tree_parse(source, 0, region, r.errors);
+    if (root) read_root(&r, root, c);
+    TRY(errors_report(r.errors, stderr));
+    c->path = spec->costs_file;
+    c->text = source->text;
+    c->digest = digest_bytes(source->text, strlen(source->text));
+    TRY(check_owner(c, spec, network, region));
+    set_costs(c, network);
+    *costs = c;
+    return ST_OK;
+}
+
+char *costs_step_key(const struct spec *spec, const struct network *network, struct region *region)
+{
+    const struct graph *graph = network->graph;
+    int64_t elements = 0;
+    char shape[96];
+    for (int i = 0; i < graph->parameters; i++) elements += graph->parameter[i].elements;
+    return region_text(region, "%s %s; %d parameters of %" PRId64 " elements; %s, state %d", spec->data->name,
+                       shape_print(&graph->value[0].shape, shape), graph->parameters, elements, spec->optimizer->name,
+                       spec->optimizer->state(&spec->optim_settings));
+}
+
+/* ---- writing ---- */
+
+static void write_fields(const struct field *fields, const void *object, const char *between, struct region *region,
+                         FILE *out)
+{
+    for (const struct field *f = fields; f->key; f++) {
+        const char *value = field_print(f, object, region);
+        fprintf(out, "%s: %s%s", f->key, value ? value : "", f[1].key ? between : "");
+    }
+}
+
+bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
+{
+    struct region *region = region_create();
+    if (!region) return false;
+    fprintf(out, "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: %d\n", VERSION);
+    write_fields(head_fields, costs, "\n", region, out);
+    fprintf(out, "\nstep: {");
+    write_fields(step_fields, &costs->step, ", ", region, out);
+    fprintf(out, "}\nnodes:\n");
+    for (int i = 0; i < costs->rows; i++) {
+        fprintf(out, "  # %s\n  - {", names[i]);
+        write_fields(row_fields, &costs->row[i], ", ", region, out);
+        fprintf(out, "}\n");
+    }
+    region_destroy(region);
+    return fflush(out) == 0 && !ferror(out);
+}
+
+/* ---- predicting ---- */
+
+double costs_predict(const struct costs *costs, const struct plan *plan)
+{
+    const struct costs_step *step = &costs->step;
+    double time = plan->time + (double)(step->data + step->check + step->digest + step->optimizer);
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        const struct op *op = &plan->lowered.op[i];
+        const struct costs_row *row = costs->node[op->node];
+        if (op->kind == OP_FORWARD && op->save) time += (double)(row->saving - row->forward);
+        if (op->kind == OP_COPY) time += (double)step->copy * ((double)op->bytes / MIB);
+        if (op->kind == OP_ACCUMULATE) time += (double)step->add * ((double)op->bytes / MIB);
+    }
+    return time;
+}
+
+char *costs_miss(double predicted, double measured, char *text)
+{
+    const double percent = 100 * (predicted / measured - 1);
+    if (!isfinite(percent))
+        strcpy(text, "nothing was measured beside it");
+    else
+        snprintf(text, 64, "%.1f %% %s than measured", fabs(percent), percent < 0 ? "less" : "more");
+    return text;
+}

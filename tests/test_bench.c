@@ -1,0 +1,151 @@
+/* From `bench --costs` to the prediction beside what was measured, through the program. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "result.h"
+#include "runs.h"
+
+static json_t *plan(struct cli *cli, const char *more)
+{
+    char arguments[512];
+    json_error_t error;
+    snprintf(arguments, sizeof arguments, "plan small.yaml --json %s", more);
+    cli_expect(cli, 0, arguments);
+    json_t *json = json_loads(cli->out, 0, &error);
+    cr_assert(json != NULL, "%s\n%s", error.text, cli->out);
+    return json;
+}
+
+static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
+
+/* What the file of a side says is what the plan said, and its percentage that of its own figures. */
+static void check_file(const struct cli *cli, const char *side, double predicted, double time)
+{
+    char start[32], path[600], name[256];
+    struct result *r;
+    snprintf(start, sizeof start, "\n%-9s results/", side);
+    const char *at = strstr(cli->out, start);
+    cr_assert(at && sscanf(at + 11, "%255s", name) == 1, "%s", cli->out);
+    snprintf(path, sizeof path, "%s/%s", cli->folder, name);
+    cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
+    struct h5 *h5 = &r->h5;
+    const double median = h5_read_attribute_f64(h5, "/summary", "step_median_ns", NAN);
+    const char *text = h5_read_text(h5, "/plan/costs", r->region);
+    char digest[33];
+    cr_expect(h5_read_attribute_f64(h5, "/plan", "predicted_step_ns", NAN) == predicted, "%s", side);
+    cr_expect(h5_read_attribute_f64(h5, "/plan", "time", NAN) == time);
+    cr_expect(h5_read_attribute_f64(h5, "/summary", "predicted_step_ns", NAN) == predicted);
+    cr_expect(fabs(h5_read_attribute_f64(h5, "/summary", "prediction_percent", NAN) -
+                   (predicted - median) / median * 100) < 1e-6);
+    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs", "", r->region), "measured"));
+    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_file", "", r->region), "costs.yaml"));
+    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
+                      digest_print(digest_bytes(text, strlen(text)), digest)));
+    double sum = 0, costs[3] = {0};
+    uint64_t nodes = h5_rows(h5, "/plan/nodes/forward_cost");
+    for (uint64_t i = 0; i < nodes; i++) {
+        h5_read_rows(h5, "/plan/nodes/forward_cost", NUMBER_F64, 1, i, 1, costs);
+        h5_read_rows(h5, "/plan/nodes/backward_cost", NUMBER_F64, 2, i, 1, costs + 1);
+        sum += costs[0] + costs[1] + costs[2];
+    }
+    cr_expect(nodes == 6 && fabs(sum * r->time_factor - time) < 1, "%g %g %g", sum, r->time_factor, time);
+    cr_expect(h5_status(h5) == ST_OK, "%s", status_message());
+    result_close(r);
+}
+
+Test(bench, costs_are_measured_planned_with_and_judged)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    for (int b = 0; b < 2; b++) {
+        struct cli cli;
+        char bench[256], how[256], arguments[512];
+        cli_open(&cli);
+        snprintf(bench, sizeof bench, "bench --costs small.yaml backend=%s baseline.relu_save=bits --out costs.yaml",
+                 backends[b]);
+        cli_expect(&cli, 0, bench);
+        cr_assert(*cli.out == '\0' && folder_count(cli.folder, ".part") == 0);
+        cli_complains(&cli, "kinds of nodes in costs.yaml");
+        snprintf(how, sizeof how, "backend=%s baseline.relu_save=bits costs=measured costs.file=costs.yaml",
+                 backends[b]);
+        json_t *variant = plan(&cli, how);
+        cr_expect(!strcmp(json_string_value(json_object_get(variant, "costs")), "measured"));
+        cr_expect(number(variant, "predicted_step_ns") > number(variant, "time") && number(variant, "time") > 0);
+        snprintf(arguments, sizeof arguments, "%s policy=store_all relu_save=bits", how);
+        json_t *baseline = plan(&cli, arguments);
+        cr_expect(number(baseline, "time_factor") == 1 && number(variant, "time_factor") > 1);
+        snprintf(arguments, sizeof arguments, "run small.yaml %s", how);
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "by measured costs, ");
+        cli_says(&cli, " than measured");
+        check_file(&cli, "baseline", number(baseline, "predicted_step_ns"), number(baseline, "time"));
+        check_file(&cli, "variant", number(variant, "predicted_step_ns"), number(variant, "time"));
+        json_decref(variant);
+        json_decref(baseline);
+        cli_close(&cli);
+    }
+}
+
+Test(bench, without_a_file_costs_go_to_stdout)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "bench --costs small.yaml");
+    cli_says(&cli, "rematch_costs: 1\n");
+    cli_says(&cli, "  # one\n");
+    char *text = strdup(cli.out);
+    cli_file(&cli, "costs.yaml", text);
+    cli_expect(&cli, 0, "plan small.yaml costs=measured costs.file=costs.yaml");
+    cli_says(&cli, "a step is predicted to take ");
+    cli_says(&cli, "by measured costs");
+    cr_assert(strstr(cli.out, "not as here") == NULL, "%s", cli.out);
+    char *threads = strstr(text, "threads: 1");
+    cr_assert(threads != NULL);
+    threads[9] = '4';
+    cli_file(&cli, "costs.yaml", text);
+    cli_expect(&cli, 0, "plan small.yaml costs=measured costs.file=costs.yaml");
+    cli_says(&cli, "4 threads");
+    cli_says(&cli, "not as here: the prediction is theirs");
+    free(text);
+    cli_expect(&cli, 2, "plan small.yaml batch=4 costs=measured costs.file=costs.yaml");
+    cli_complains(&cli, "costs.yaml: batch: measured with 8 samples, the spec has 4; make the file with rematch bench");
+    cr_expect(cli_complaints(&cli) == 1, "%s", cli.err);
+    cli_expect(&cli, 2, "run small.yaml optimizer.momentum=0 costs=measured costs.file=costs.yaml");
+    cli_complains(&cli, "costs.yaml: step: measured with");
+    cli_close(&cli);
+}
+
+/* The name of the file is not what makes a run what it is; its content is. */
+Test(bench, a_run_is_known_by_the_content_of_its_costs)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "bench --costs small.yaml --out costs.yaml");
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant costs=measured costs.file=costs.yaml");
+    cr_expect(folder_count(cli.folder, ".h5") == 1);
+    cli_run(&cli, "cp costs.yaml other.yaml",
+            "run small.yaml --quiet --only variant costs=measured costs.file=other.yaml");
+    cr_expect(cli.code == 0 && folder_count(cli.folder, ".h5") == 1, "%s", cli.err);
+    cli_run(&cli, "sed -i 's/check: /check: 1/' other.yaml",
+            "run small.yaml --quiet --only variant costs=measured costs.file=other.yaml");
+    cr_expect(cli.code == 0 && folder_count(cli.folder, ".h5") == 2, "%s", cli.err);
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant");
+    cr_expect(folder_count(cli.folder, ".h5") == 3);
+    cli_says(&cli, "of every pass once, by flops");
+    cli_close(&cli);
+}
+
+Test(bench, a_file_is_whole_or_not_there)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 3, "bench --costs small.yaml --out nowhere/costs.yaml");
+    cli_complains(&cli, "nowhere/costs.yaml.part: cannot be written");
+    cli_expect(&cli, 3, "bench --costs small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
+    cli_complains(&cli, "memory: measuring needs");
+    cr_expect(*cli.out == '\0');
+    cli_close(&cli);
+}
