@@ -6,8 +6,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { RANK_MAX = 8, ROWS_MAX = 256, CHUNK_BYTES = 64 * 1024, CHUNK_MOST = 1 << 30 };
+
 /* A reader tries again, waiting twice as long each time, where a writer may be in between: some 70 ms in all. */
-enum { RANK_MAX = 8, ROWS_MAX = 256, CHUNK_BYTES = 64 * 1024, READ_ATTEMPTS = 26 };
+enum { READ_ATTEMPTS = 26 };
+
+/* SIGKILL may end a write between any two of the kernel's pages. What describes the data must be written as a whole, so
+ * the library keeps all of it that fits (an array's index does up to some 8000 chunks) from crossing a page. */
+enum { PAGE_BYTES = 4096 };
 
 /* The innermost complaint of the library, or the system's words where it quotes them. */
 static herr_t find_reason(unsigned n, const H5E_error2_t *error, void *text)
@@ -49,6 +55,8 @@ enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
     H5Pset_metadata_read_attempts(access, READ_ATTEMPTS);
     H5Pset_obj_track_times(creation, false);
     H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+    H5Pset_file_space_strategy(creation, H5F_FSPACE_STRATEGY_PAGE, false, 1);
+    H5Pset_file_space_page_size(creation, PAGE_BYTES);
     const unsigned flags[] = {[H5_CREATE] = H5F_ACC_TRUNC,
                               [H5_APPEND] = H5F_ACC_RDWR | H5F_ACC_SWMR_WRITE,
                               [H5_EDIT] = H5F_ACC_RDWR,
@@ -203,7 +211,7 @@ void h5_array(struct h5 *h5, const char *path, enum number number, int rank, con
     H5Sclose(space);
 }
 
-/* Chunks of whole rows, or of parts of a large one's first dimension, of some 64 KiB. */
+/* Chunks of whole rows of some 64 KiB, or of one large row; of a part of its first dimension where it is huge. */
 static void chunk_of(size_t bytes, int rank, const hsize_t *extent, hsize_t *chunk)
 {
     hsize_t row = bytes;
@@ -212,9 +220,9 @@ static void chunk_of(size_t bytes, int rank, const hsize_t *extent, hsize_t *chu
     if (chunk[0] < 1) chunk[0] = 1;
     if (chunk[0] > ROWS_MAX) chunk[0] = ROWS_MAX;
     for (int i = 0; i < rank; i++) chunk[i + 1] = extent[i];
-    if (rank > 0 && row > CHUNK_BYTES) {
+    if (rank > 0 && row > CHUNK_MOST) {
         hsize_t slice = row / extent[0];
-        chunk[1] = slice < CHUNK_BYTES ? CHUNK_BYTES / slice : 1;
+        chunk[1] = slice < CHUNK_MOST ? CHUNK_MOST / slice : 1;
     }
 }
 
