@@ -1,6 +1,7 @@
 /* Times: every pass of every net on every backend has one, in memory that holds an op and no training step. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bounds.h"
@@ -68,6 +69,69 @@ Test(measure, every_pass_has_a_time)
                 check_times(&p, net->name);
                 tear_down(&p);
             }
+}
+
+/* ---- memory ---- */
+
+enum { GUARD = 1 << 12, BLOCKS = 8 };
+static struct {
+    unsigned char *at;
+    size_t bytes;
+} reserved[BLOCKS];
+static size_t reserved_bytes;
+
+/* As the backend's own, but in memory that says whether somebody wrote behind its end. */
+static enum status guarded_reserve(struct backend *backend, size_t bytes, void **block)
+{
+    (void)backend;
+    int i = 0;
+    while (reserved[i].at) cr_assert(++i < BLOCKS);
+    reserved[i].at = aligned_alloc(GUARD, (bytes + 2 * GUARD - 1) / GUARD * GUARD);
+    reserved[i].bytes = bytes;
+    cr_assert(reserved[i].at);
+    memset(reserved[i].at, 0, bytes);
+    memset(reserved[i].at + bytes, 0x5A, GUARD / 2);
+    reserved_bytes += bytes;
+    *block = reserved[i].at;
+    return ST_OK;
+}
+
+static void guarded_unreserve(struct backend *backend, void *block, size_t bytes)
+{
+    (void)backend;
+    int i = 0;
+    while (reserved[i].at != block) cr_assert(++i < BLOCKS, "what was not reserved");
+    cr_assert(reserved[i].bytes == bytes);
+    for (int g = 0; g < GUARD / 2; g++) cr_assert(reserved[i].at[bytes + (size_t)g] == 0x5A, "byte %d behind", g);
+    free(block);
+    reserved[i].at = NULL;
+}
+
+/* Node by node, so that each has a block of its own bytes. */
+Test(measure, stays_in_its_memory)
+{
+    for (const struct net *net = nets; net->name; net++)
+        for (int bits = 0; bits < 2; bits++) {
+            struct planned p = set_up(net, "ref", bits);
+            struct backend_kind guarded = *p.backend->kind;
+            const struct backend_kind *own = p.backend->kind;
+            guarded.reserve = guarded_reserve;
+            guarded.unreserve = guarded_unreserve;
+            p.backend->kind = &guarded;
+            for (int i = 0; i < p.graph->nodes; i++) {
+                struct measured times;
+                int rounds;
+                reserved_bytes = 0;
+                cr_assert(measure_nodes(p.network, &i, 1, &once, &times, &rounds) == ST_OK, "%s", status_message());
+                cr_assert(reserved_bytes == measure_bytes(p.network, &i, 1) + (size_t)net->batch * sizeof(int32_t));
+            }
+            struct measured_rest rest;
+            const struct optim_settings settings = {.lr = 0.1, .momentum = bits ? 0.9 : 0};
+            cr_assert(measure_rest(p.network, optimizer_find("sgd"), &settings, &once, &rest) == ST_OK);
+            for (int i = 0; i < BLOCKS; i++) cr_assert(!reserved[i].at, "not given back");
+            p.backend->kind = own;
+            tear_down(&p);
+        }
 }
 
 /* Of a network whose values outweigh its parameters; nothing is reserved. */

@@ -234,7 +234,7 @@ void overview_print_pair(const struct overview *baseline, const struct overview 
 {
     const struct overview *side[2] = {baseline, variant};
     char fixed[2][UNIT_TEXT], live[2][UNIT_TEXT], arena[2][UNIT_TEXT], peak[2][UNIT_TEXT], op[2][128],
-        factor[2][UNIT_TEXT], gap[2][UNIT_TEXT];
+        step[2][UNIT_TEXT], factor[2][UNIT_TEXT], gap[2][UNIT_TEXT];
     for (int i = 0; i < 2; i++) {
         const struct plan *plan = side[i]->job->plan;
         bytes_text((double)plan_static(plan), fixed[i]);
@@ -243,6 +243,7 @@ void overview_print_pair(const struct overview *baseline, const struct overview 
         bytes_text((double)plan_peak(plan), peak[i]);
         plan_op_text(plan, plan->peak_op, op[i]);
         snprintf(factor[i], sizeof factor[i], "%.3f", plan->time_factor);
+        if (side[i]->job->costs) duration_text((uint64_t)costs_predict(side[i]->job->costs, plan), step[i]);
         snprintf(gap[i], sizeof gap[i], "%.1f %%", bounds_gap(&side[i]->job->bounds, plan->time));
     }
     pair_row(out, "planned", "baseline", "variant");
@@ -253,5 +254,6 @@ void overview_print_pair(const struct overview *baseline, const struct overview 
     pair_row(out, "arena", arena[0], arena[1]);
     pair_row(out, "peak = static + arena", peak[0], peak[1]);
     pair_row(out, "time factor", factor[0], factor[1]);
+    if (baseline->job->costs) pair_row(out, "  a step, predicted", step[0], step[1]);
     pair_row(out, "  above the lower bound", gap[0], gap[1]);
 }
