@@ -20,7 +20,8 @@ struct policy_settings {
     bool keep_last, keep_saved;
     struct field_list groups;        /* manual: names of the groups to replay */
     const char *word;                /* manual: path of a word file */
-    const char *budget;              /* optimal: bytes, a percentage or "least" */
+    int heuristic;                   /* dtr: index of heuristic_names, residence.h */
+    const char *budget;              /* bytes, a percentage or "least" */
     const struct plan_options *plan; /* not a field: what the plan will be built with, NULL: the usual */
     struct policy_notes *notes;      /* not a field: zeroed by who wants to know, NULL: nobody */
 };

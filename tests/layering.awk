@@ -8,7 +8,8 @@
 
 BEGIN {
     order = "status region hash philox text field shape rng optim layer graph backend network reference layers " \
-        "abstract schedule chain lower place plan excerpt variants pareto optimum budget bounds policy policies measure exec train"
+        "abstract schedule chain lower place plan excerpt variants pareto optimum budget bounds residence evict " \
+        "policy policies measure exec train"
     split(order, name, " ")
     for (i in name) rank[name[i]] = i + 0
     # folder -> the last of framework/ it sees, and the other folders

@@ -57,6 +57,12 @@ static const struct {
     {"manual", {.unit = 0}, "takes either groups or word"},
     {"manual", {.word = "/nowhere", GROUPS(c)}, "takes either groups or word"},
     {"manual", {.word = "/nowhere"}, "cannot open '/nowhere'"},
+    /* 100 % is 9728 bytes at the loss's backward: y of 0 to 2 and 4 to 8, the saved set of 4 and a gradient; 90 % is
+     * one y too few, and of equal ones the oldest is the cheapest */
+    {"dtr", {.budget = "100%"}, "F[0,10) B[0,10)"},
+    {"dtr", {.budget = "90%"}, "F[0,10) B[2,10) F[0,1) B[0,2)"},
+    {"dtr", {.budget = "1"}, "dtr found no schedule that keeps it"},
+    {"dtr", {.budget = "1%"}, "dtr found no schedule that keeps it"},
 };
 
 Test(policies, words_by_hand)

@@ -1,0 +1,149 @@
+/* What an online runtime would do that gives up a tensor whenever memory is short and computes it again when it is
+ * asked for: Kirisame et al., "Dynamic Tensor Rematerialization", 2021, run at plan time on the step's known ops. Eager
+ * eviction as in the paper: what the step reads no more is let go at once.
+ *
+ * Unlike the paper's runtime it never runs over its budget, which counts gradients, scratch, masks and the placement;
+ * where a schedule turns out to need more than the simulation's limit, the limit is lowered. Unlike the paper's
+ * prototype it looks at every tensor each time, small or large. Unlike `optimal` it keeps to no class of schedules:
+ * what is kept may be given up at any time; and it promises nothing about their time. */
+#include <assert.h>
+
+#include "budget.h"
+#include "evict.h"
+#include "policy.h"
+
+enum { LOWERED = 12, RAISED = 8, RESOLUTION = 200 };
+
+struct search {
+    const struct network *network;
+    const struct plan_options *options;
+    struct region *region;
+    struct eviction eviction;
+    int heuristic;
+    size_t all;  /* bytes with which nothing is given up */
+    double time; /* of the step then */
+};
+
+/* A schedule and its plan; NULL: there is none. */
+struct found {
+    struct word word;
+    struct plan *plan;
+};
+
+/* Simulates with a limit of at bytes. */
+static enum status try_at(const struct search *s, size_t at, struct found *found)
+{
+    size_t peak;
+    *found = (struct found){.word = word_empty(s->region)};
+    enum status status = eviction_word(&s->eviction, s->heuristic, at, &found->word, &peak);
+    if (status == ST_SPEC) return ST_OK;
+    return status == ST_OK ? plan_build(s->network, &found->word, s->options, &found->plan) : status;
+}
+
+/* Halves the limits between one with which there is no schedule and one with which there is. They need not all lie on
+ * one side of the least; the one found will do. */
+static enum status find_least(const struct search *s, struct found *least)
+{
+    size_t no = 0, yes = s->all, peak;
+    while (yes - no > yes / RESOLUTION + 1) {
+        size_t at = no + (yes - no) / 2;
+        struct word word = word_empty(s->region);
+        enum status status = eviction_word(&s->eviction, s->heuristic, at, &word, &peak);
+        if (status != ST_OK && status != ST_SPEC) return status;
+        if (status == ST_OK) {
+            yes = at;
+        } else {
+            no = at;
+        }
+    }
+    return try_at(s, yes, least);
+}
+
+/* Simulates with a limit of at bytes; what is found is best where its arena keeps limit and it is faster. *over: bytes
+ * of the arena above limit. */
+static enum status improve(const struct search *s, size_t at, size_t limit, struct found *best, size_t *over)
+{
+    struct found found;
+    *over = 0;
+    TRY(try_at(s, at, &found));
+    if (!found.plan) return ST_OK;
+    if (found.plan->arena_bytes > limit) *over = found.plan->arena_bytes - limit;
+    bool better = !*over && (!best->plan || found.plan->time < best->plan->time);
+    plan_destroy(better ? best->plan : found.plan);
+    if (better) *best = found;
+    return ST_OK;
+}
+
+/* The arena may take more than the simulation had, for gaps between buffers: then with less. And it may take less, for
+ * what is evicted is dead since its last read and not since its eviction: then also with more. */
+static enum status find_within(const struct search *s, size_t limit, struct found *best)
+{
+    size_t over = 0, at = limit, step = limit < s->all ? (s->all - limit) / (RAISED + 1) : 0;
+    for (int i = 0; i < LOWERED && over <= at; i++) {
+        at -= over;
+        TRY(improve(s, at, limit, best, &over));
+        if (!over) break;
+    }
+    for (int i = 1; step && i <= RAISED && !(best->plan && best->plan->time <= s->time); i++)
+        TRY(improve(s, limit + step * (size_t)i, limit, best, &over));
+    return ST_OK;
+}
+
+static enum status append(struct word *word, const struct word *found)
+{
+    for (size_t i = 0; i < found->steps; i++)
+        TRY(word_append(word, found->step[i].kind, found->step[i].from, found->step[i].to));
+    return ST_OK;
+}
+
+/* all: a plan that gives nothing up. */
+static enum status choose(struct search *s, const struct budget *budget, const struct plan *all, struct word *word)
+{
+    struct found found = {.plan = NULL}, least = {.plan = NULL};
+    size_t limit, baseline;
+    TRY(budget_limit(s->network, budget, s->options, all, &limit, &baseline));
+    enum status status = budget->kind == BUDGET_LEAST ? ST_OK : find_within(s, limit, &found);
+    if (status == ST_OK && !found.plan) status = find_least(s, &least);
+    if (status == ST_OK && found.plan) status = append(word, &found.word);
+    if (status == ST_OK && least.plan) {
+        bool kept = budget->kind == BUDGET_LEAST || least.plan->arena_bytes <= limit;
+        status = kept ? append(word, &least.word)
+                      : budget_refuse(budget, least.plan, baseline,
+                                      "dtr found no schedule that keeps it; the smallest that it saw can be kept");
+    }
+    plan_destroy(found.plan);
+    plan_destroy(least.plan);
+    return status;
+}
+
+static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
+                        struct word *word)
+{
+    static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
+    struct search s = {.network = network,
+                       .options = settings->plan ? settings->plan : &usual,
+                       .region = region,
+                       .heuristic = settings->heuristic};
+    struct budget budget;
+    struct found all;
+    TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
+    TRY(eviction_create(network, &s.options->lower, region, &s.eviction));
+    all = (struct found){.word = word_empty(region)};
+    TRY(eviction_word(&s.eviction, s.heuristic, SIZE_MAX, &all.word, &s.all));
+    TRY(plan_build(network, &all.word, s.options, &all.plan));
+    assert(all.plan);
+    s.time = all.plan->time;
+    enum status status = choose(&s, &budget, all.plan, word);
+    plan_destroy(all.plan);
+    return status;
+}
+
+static const struct field fields[] = {
+    POLICY_FIELD_BUDGET,
+    {"heuristic", FIELD_CHOICE, offsetof(struct policy_settings, heuristic), 0, 0, "dtr", heuristic_names,
+     "what to give up first: least cost per byte and staleness, counting what would have to be run with it (dtr), the "
+     "same by union-find (dtr_eq), or not (dtr_local); least recently used (lru); largest (size); least cost per byte "
+     "with what would have to be run before it (msps)"},
+    {.key = NULL}};
+
+const struct policy policy_dtr = {.name = "dtr", .fields = fields, .emit = emit};
