@@ -32,13 +32,15 @@ static const struct layer last_layer = {
 static const double TIME_MAX = 9007199254740992.0; /* 2^53 */
 static const int64_t BYTES_MAX = INT64_C(1) << 62; /* no schedule holds a thing twice, so no sum can overflow */
 
-static enum status check(const struct abstract_stage *stage, int stages)
+enum status abstract_check(const struct abstract_stage *stage, int stages, int *at)
 {
     double time = 0;
     int64_t bytes = 0;
+    *at = 0;
     if (stages < 1) return fail(ST_SPEC, "chain: no stage; expected at least one");
     for (int i = 0; i < stages; i++) {
         const struct abstract_stage *s = &stage[i];
+        *at = i;
         const struct {
             const char *key;
             double value;
@@ -117,7 +119,8 @@ enum status abstract_create(const struct abstract_stage *stage, int stages, stru
 {
     *network = NULL;
     struct graph *graph;
-    TRY(check(stage, stages));
+    int at;
+    TRY(abstract_check(stage, stages, &at));
     TRY(graph_create(&(struct shape){1, {1}}, 1, &graph));
     enum status status = add_stages(graph, stage, stages);
     if (status == ST_OK) status = bind(graph, stage, network);

@@ -129,8 +129,9 @@ static enum status build(struct plan *plan, const struct word *word, const struc
     TRY(word_check(word, plan->network->graph->nodes, options->forward_only));
     if (!(plan->word = word_print(word, plan->region))) return ST_FAILED;
     TRY(lower(plan->network, word, &options->lower, plan->region, &plan->lowered));
-    TRY(place(plan->lowered.buffer, plan->lowered.buffers, &plan->arena_bytes));
     TRY(count_live(plan));
+    plan->arena_bytes = plan->live_peak;
+    if (!options->unplaced) TRY(place(plan->lowered.buffer, plan->lowered.buffers, &plan->arena_bytes));
     count_static(plan, options);
     count_time(plan);
     return hash_plan(plan);

@@ -32,6 +32,7 @@ struct plan_options {
     struct lower_options lower;
     int state_per_parameter; /* optimiser state, in copies of the parameters */
     bool forward_only;       /* an evaluation: the word has no B */
+    bool unplaced;           /* never run, so it has no offsets: the arena is the live peak */
 };
 
 /* Checks the word, lowers, places. Errors: those of word_check, and ST_FAILED for memory. */

@@ -1,6 +1,7 @@
 #include "spec_text.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,59 @@ const char *messages(void)
     rewind(told);
     cr_assert(ftruncate(fileno(told), 0) == 0);
     return text;
+}
+
+/* Errors in all that was told. */
+static int count_errors(const char *text)
+{
+    int count = 0;
+    for (; (text = strstr(text, " error: ")); text++) count++;
+    return count;
+}
+
+/* The message of the error at place "FILE:12:3: error: " is in text and contains fragment. */
+static bool is_told(const char *text, const char *place, const char *fragment)
+{
+    for (const char *at = text; (at = strstr(at, place)); at++) {
+        const char *message = at + strlen(place), *found = strstr(message, fragment);
+        if (found && found < message + strcspn(message, "\n")) return true;
+    }
+    return false;
+}
+
+static void check_announced(const char *file)
+{
+    char line[1024], place[600], number[64];
+    const char *text = messages();
+    int announced = 0;
+    FILE *in = fopen(file, "rb");
+    cr_assert(in != NULL);
+    while (fgets(line, sizeof line, in) && sscanf(line, "# %63[0-9:]", number) == 1) {
+        const char *fragment = line + 2 + strlen(number) + 1;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(place, sizeof place, "%s:%s: error: ", file, number);
+        cr_expect(is_told(text, place, fragment), "%s%s\nis not in\n%s", place, fragment, text);
+        announced++;
+    }
+    fclose(in);
+    cr_expect(announced > 0 && count_errors(text) == announced, "%s: %d announced; told\n%s", file, announced, text);
+}
+
+int each_bad_file(const char *folder, void (*refuse)(const char *file))
+{
+    DIR *entries = opendir(folder);
+    int files = 0;
+    cr_assert(entries, "tests run in the project's root");
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        char file[512];
+        if (!strstr(entry->d_name, ".yaml")) continue;
+        snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
+        refuse(file);
+        check_announced(file);
+        files++;
+    }
+    closedir(entries);
+    return files;
 }
 
 const char *write_bytes(const char *bytes, size_t length)

@@ -16,6 +16,10 @@ void spec_text_end(void);
 /* What was written to stderr since the last call. */
 const char *messages(void);
 
+/* Calls refuse, which asserts that it is refused, with every .yaml file of the folder; what is told must be what the
+ * file's first lines announce ("# 12:3 key: message begins so") and no more. Returns how many files there are. */
+int each_bad_file(const char *folder, void (*refuse)(const char *file));
+
 /* The file, after bytes were written to it. */
 const char *write_bytes(const char *bytes, size_t length);
 

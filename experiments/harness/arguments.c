@@ -17,6 +17,7 @@ static const struct {
     [OPTION_ONLY] = {"--only", "baseline|variant", "run that one alone; nothing is compared"},
     [OPTION_COSTS] = {"--costs", NULL, "times every node's passes and writes them as a file that plans read"},
     [OPTION_OUT] = {"--out", "FILE", "write to this file instead of stdout"},
+    [OPTION_CHAIN] = {"--chain", NULL, "the file is an abstract chain: stages of times and bytes"},
 };
 
 static int find_option(const struct command *command, const char *word, size_t length)

@@ -16,6 +16,7 @@ enum option {
     OPTION_ONLY,
     OPTION_COSTS,
     OPTION_OUT,
+    OPTION_CHAIN,
     OPTIONS
 };
 

@@ -6,6 +6,7 @@
 #include "arguments.h"
 #include "bench.h"
 #include "build.h"
+#include "chain_plan.h"
 #include "compare.h"
 #include "list.h"
 #include "show.h"
@@ -27,15 +28,30 @@ static enum status plan_spec(const struct arguments *a, struct spec *spec)
         overview_json(overview, a->given[OPTION_OPS], stdout);
     } else if (status == ST_OK) {
         overview_print(overview, stdout);
-        if (a->given[OPTION_OPS]) overview_print_ops(overview, stdout);
+        if (a->given[OPTION_OPS]) plan_print_ops(overview->job->plan, stdout);
     }
     overview_destroy(overview);
     job_destroy(job);
     return status;
 }
 
+static int plan_chain(const struct arguments *a)
+{
+    struct chain_file *file;
+    struct chain_plan *plan;
+    enum status status = chain_file_load(a->operand[0], a->overrides, a->override, &file);
+    if (status != ST_OK) return (int)told(status);
+    status = chain_plan_create(file, &plan);
+    if (status == ST_OK)
+        (a->given[OPTION_JSON] ? chain_plan_json : chain_plan_print)(plan, a->given[OPTION_OPS], stdout);
+    chain_plan_destroy(plan);
+    chain_file_destroy(file);
+    return (int)told(status);
+}
+
 static int run_plan(const struct arguments *a)
 {
+    if (a->given[OPTION_CHAIN]) return plan_chain(a);
     const char *path;
     struct spec *spec = NULL;
     enum status status = arguments_spec(a, &path);
@@ -88,9 +104,10 @@ static int run_bench(const struct arguments *a)
 static const struct command commands[] = {
     {"list", "list [FOLDER] [--json]", "The experiments in a folder, and what became of their last run.",
      1u << OPTION_JSON, 0, 1, false, run_list},
-    {"plan", "plan SPEC [key=value...] [--ops] [--json]",
-     "What a training step would take, op by op, without running it.\nSPEC: a file, or a name in experiments/.",
-     1u << OPTION_JSON | 1u << OPTION_OPS, 1, 1, true, run_plan},
+    {"plan", "plan SPEC | --chain FILE [key=value...] [--ops] [--json]",
+     "What a training step would take, op by op, without running it.\nSPEC: a file, or a name in experiments/. FILE: a "
+     "chain file, planned with every policy, or with that of policy.name=...",
+     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_CHAIN, 1, 1, true, run_plan},
     {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet]",
      "Runs the spec storing everything, then as it is, each in a process of its own, and compares every bit.\n"
      "SPEC: a file, or a name in experiments/.",

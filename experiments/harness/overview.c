@@ -74,16 +74,16 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : x->buffer - y->buffer;
 }
 
-static enum status gather_tensors(struct overview *o)
+enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors)
 {
-    const struct plan *plan = o->job->plan;
-    TRY(NEW(o->region, o->tensor, (size_t)plan->lowered.buffers));
+    TRY(NEW(region, *tensor, (size_t)plan->lowered.buffers));
+    *tensors = 0;
     for (int i = 0; i < plan->lowered.buffers; i++) {
         const struct buffer *b = &plan->lowered.buffer[i];
         if (b->birth <= plan->peak_op && plan->peak_op <= b->death)
-            o->tensor[o->tensors++] = (struct tensor_row){i, b->bytes};
+            (*tensor)[(*tensors)++] = (struct tensor_row){i, b->bytes};
     }
-    qsort(o->tensor, (size_t)o->tensors, sizeof *o->tensor, by_bytes);
+    qsort(*tensor, (size_t)*tensors, sizeof **tensor, by_bytes);
     return ST_OK;
 }
 
@@ -181,7 +181,7 @@ static enum status gather_choices(struct overview *o, bool all)
 static enum status gather(struct overview *o, bool choices)
 {
     TRY(gather_stages(o));
-    TRY(gather_tensors(o));
+    TRY(plan_tensors(o->job->plan, o->region, &o->tensor, &o->tensors));
     TRY(gather_slow(o));
     TRY(gather_choices(o, choices));
     TRY(gather_reasons(o));

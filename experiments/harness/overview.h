@@ -50,6 +50,9 @@ struct overview {
 };
 
 /* choices: plan what other policies would make of the network, too; else only store_all. */
+/* Buffers alive at the plan's peak, the largest first. */
+enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors);
+
 enum status overview_create(const struct job *job, bool choices, struct overview **overview);
 void overview_destroy(struct overview *overview);
 
@@ -61,7 +64,10 @@ char *stage_action(const struct stage_row *stage, char *text);
 void spec_print_head(const struct spec *spec, FILE *out);
 void overview_print(const struct overview *overview, FILE *out);
 void overview_print_pair(const struct overview *baseline, const struct overview *variant, FILE *out);
-void overview_print_ops(const struct overview *overview, FILE *out);
+
+/* Parts of it that any plan has: what is alive at the peak; every op. */
+void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, int tensors, FILE *out);
+void plan_print_ops(const struct plan *plan, FILE *out);
 
 /* plan_json.c: one object. */
 void overview_json(const struct overview *overview, bool ops, FILE *out);

@@ -1,7 +1,5 @@
 /* A plan as one JSON object, for programs. Bytes and flops are numbers, never texts. */
-#include <jansson.h>
-
-#include "overview.h"
+#include "plan_json.h"
 
 static json_t *integer(size_t value) { return json_integer((json_int_t)value); }
 
@@ -30,15 +28,14 @@ static json_t *stages_json(const struct overview *o)
     return stages;
 }
 
-static json_t *peak_json(const struct overview *o)
+json_t *plan_peak_json(const struct plan *plan, const struct tensor_row *tensor, int count)
 {
-    const struct plan *plan = o->job->plan;
     char text[128];
     json_t *peak = json_object(), *tensors = json_array();
-    for (int i = 0; i < o->tensors; i++) {
-        const struct buffer *b = &plan->lowered.buffer[o->tensor[i].buffer];
+    for (int i = 0; i < count; i++) {
+        const struct buffer *b = &plan->lowered.buffer[tensor[i].buffer];
         json_t *one = json_object();
-        json_object_set_new(one, "name", json_string(plan_buffer_text(plan, o->tensor[i].buffer, text)));
+        json_object_set_new(one, "name", json_string(plan_buffer_text(plan, tensor[i].buffer, text)));
         json_object_set_new(one, "category", json_string(category_names[b->category]));
         json_object_set_new(one, "bytes", integer(b->bytes));
         json_array_append_new(tensors, one);
@@ -72,7 +69,7 @@ static json_t *choices_json(const struct overview *o)
     return choices;
 }
 
-static json_t *bounds_json(const struct bounds *bounds, const struct plan *plan)
+json_t *plan_bounds_json(const struct bounds *bounds, const struct plan *plan)
 {
     json_t *all = json_object();
     json_object_set_new(all, "live_bytes", integer(bounds->budget));
@@ -109,7 +106,7 @@ static json_t *slow_json(const struct overview *o)
     return nodes;
 }
 
-static json_t *ops_json(const struct plan *plan)
+json_t *plan_ops_json(const struct plan *plan)
 {
     json_t *ops = json_array();
     for (int i = 0; i < plan->lowered.ops; i++) {
@@ -122,31 +119,36 @@ static json_t *ops_json(const struct plan *plan)
     return ops;
 }
 
-static void add_figures(json_t *all, const struct overview *o)
+void plan_figures_json(const struct plan *plan, json_t *all)
 {
-    const struct plan *plan = o->job->plan;
     char hash[33];
     json_object_set_new(all, "static_bytes", integer(plan_static(plan)));
     json_object_set_new(all, "live_peak_bytes", integer(plan->live_peak));
     json_object_set_new(all, "arena_bytes", integer(plan->arena_bytes));
     json_object_set_new(all, "peak_bytes", integer(plan_peak(plan)));
-    json_object_set_new(all, "store_all_live_peak_bytes", integer(o->store_all_live));
-    json_object_set_new(all, "sampled_after_forward_bytes", integer(plan_sampled_forward(plan)));
-    json_object_set_new(all, "sampled_after_gradients_bytes", integer(plan_sampled_gradients(plan)));
     json_object_set_new(all, "static", categories_json(plan->static_bytes, static_names, STATICS));
     json_object_set_new(all, "live_peak", categories_json(plan->peak_by_category, category_names, CATEGORIES));
-    json_object_set_new(all, "forward_flops", json_real(plan->forward_flops));
-    json_object_set_new(all, "backward_flops", json_real(plan->backward_flops));
-    json_object_set_new(all, "replay_flops", json_real(plan->replay_flops));
     json_object_set_new(all, "replays", json_integer(plan->replays));
     json_object_set_new(all, "time", json_real(plan->time));
     json_object_set_new(all, "time_factor", json_real(plan->time_factor));
-    json_object_set_new(all, "costs", json_string(costs_names[o->job->spec->costs]));
-    if (o->job->costs) json_object_set_new(all, "predicted_step_ns", json_real(costs_predict(o->job->costs, plan)));
-    json_object_set_new(all, "nodes", json_integer(o->job->graph->nodes));
-    json_object_set_new(all, "stages", json_integer(o->stages));
+    json_object_set_new(all, "nodes", json_integer(plan->network->graph->nodes));
     json_object_set_new(all, "word", json_string(plan->word));
     json_object_set_new(all, "hash", json_string(digest_print(plan->hash, hash)));
+}
+
+static void add_figures(json_t *all, const struct overview *o)
+{
+    const struct plan *plan = o->job->plan;
+    plan_figures_json(plan, all);
+    json_object_set_new(all, "store_all_live_peak_bytes", integer(o->store_all_live));
+    json_object_set_new(all, "sampled_after_forward_bytes", integer(plan_sampled_forward(plan)));
+    json_object_set_new(all, "sampled_after_gradients_bytes", integer(plan_sampled_gradients(plan)));
+    json_object_set_new(all, "forward_flops", json_real(plan->forward_flops));
+    json_object_set_new(all, "backward_flops", json_real(plan->backward_flops));
+    json_object_set_new(all, "replay_flops", json_real(plan->replay_flops));
+    json_object_set_new(all, "costs", json_string(costs_names[o->job->spec->costs]));
+    if (o->job->costs) json_object_set_new(all, "predicted_step_ns", json_real(costs_predict(o->job->costs, plan)));
+    json_object_set_new(all, "stages", json_integer(o->stages));
     json_object_set_new(all, "planning_ms", json_real((double)o->job->planning_ns * 1e-6));
     json_object_set_new(all, "preparing_ms", json_real((double)o->job->preparing_ns * 1e-6));
 }
@@ -161,10 +163,10 @@ void overview_json(const struct overview *overview, bool ops, FILE *out)
     json_object_set_new(all, "backend", json_string(spec->backend));
     json_object_set_new(all, "batch", json_integer(spec->batch));
     add_figures(all, overview);
-    json_object_set_new(all, "peak", peak_json(overview));
-    json_object_set_new(all, "bounds", bounds_json(&job->bounds, job->plan));
+    json_object_set_new(all, "peak", plan_peak_json(overview->job->plan, overview->tensor, overview->tensors));
+    json_object_set_new(all, "bounds", plan_bounds_json(&job->bounds, job->plan));
     json_object_set_new(all, "budget_bounds",
-                        job->budget_bounds.budget ? bounds_json(&job->budget_bounds, job->plan) : json_null());
+                        job->budget_bounds.budget ? plan_bounds_json(&job->budget_bounds, job->plan) : json_null());
     json_object_set_new(all, "placing", job->notes.tries ? placing_json(job) : json_null());
     json_object_set_new(all, "table", stages_json(overview));
     json_object_set_new(all, "machine_bytes",
@@ -174,7 +176,7 @@ void overview_json(const struct overview *overview, bool ops, FILE *out)
     json_object_set_new(all, "choices", choices_json(overview));
     json_object_set_new(all, "notes", notes_json(overview));
     json_object_set_new(all, "slow_nodes", slow_json(overview));
-    if (ops) json_object_set_new(all, "ops", ops_json(overview->job->plan));
+    if (ops) json_object_set_new(all, "ops", plan_ops_json(overview->job->plan));
     json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     fputc('\n', out);
     json_decref(all);

@@ -61,23 +61,22 @@ static void print_totals(const struct overview *o, FILE *out)
     print_bytes(out, "  after the gradients", (double)plan_sampled_gradients(plan), "");
 }
 
-static void print_peak(const struct overview *o, FILE *out)
+void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, int tensors, FILE *out)
 {
-    const struct plan *plan = o->job->plan;
     char text[128];
     fprintf(out, "\nthe peak is set by op %d, %s; alive there:\n", plan->peak_op,
             plan_op_text(plan, plan->peak_op, text));
-    int shown = o->tensors < TENSORS_SHOWN ? o->tensors : TENSORS_SHOWN;
+    int shown = tensors < TENSORS_SHOWN ? tensors : TENSORS_SHOWN;
     size_t rest = 0;
-    for (int i = 0; i < o->tensors; i++) {
+    for (int i = 0; i < tensors; i++) {
         if (i >= shown)
-            rest += o->tensor[i].bytes;
+            rest += tensor[i].bytes;
         else
-            print_bytes(out, plan_buffer_text(plan, o->tensor[i].buffer, text), (double)o->tensor[i].bytes,
-                        category_names[plan->lowered.buffer[o->tensor[i].buffer].category]);
+            print_bytes(out, plan_buffer_text(plan, tensor[i].buffer, text), (double)tensor[i].bytes,
+                        category_names[plan->lowered.buffer[tensor[i].buffer].category]);
     }
-    snprintf(text, sizeof text, "%d more", o->tensors - shown);
-    if (shown < o->tensors) print_bytes(out, text, (double)rest, "");
+    snprintf(text, sizeof text, "%d more", tensors - shown);
+    if (shown < tensors) print_bytes(out, text, (double)rest, "");
 }
 
 /* Only where costs were measured; and where that was. */
@@ -206,7 +205,7 @@ void overview_print(const struct overview *overview, FILE *out)
     print_head(overview, out);
     print_stages(overview, out);
     print_totals(overview, out);
-    print_peak(overview, out);
+    plan_print_peak(overview->job->plan, overview->tensor, overview->tensors, out);
     print_time(overview, out);
     print_bounds(overview, out);
     fprintf(out, "\nword %s\n", overview->job->plan->word);
@@ -214,9 +213,8 @@ void overview_print(const struct overview *overview, FILE *out)
     print_notes(overview, out);
 }
 
-void overview_print_ops(const struct overview *overview, FILE *out)
+void plan_print_ops(const struct plan *plan, FILE *out)
 {
-    const struct plan *plan = overview->job->plan;
     fprintf(out, "\n%6s %12s  op\n", "number", "live");
     for (int i = 0; i < plan->lowered.ops; i++) {
         char live[UNIT_TEXT], op[128];

@@ -29,27 +29,28 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
     return status;
 }
 
-static enum status find_bounds(struct job *job)
+enum status plan_bounds(const struct plan *plan, const struct policy *policy, const struct policy_settings *settings,
+                        const struct plan_options *options, struct bounds *own, struct bounds *within)
 {
-    const struct spec *spec = job->spec;
-    const struct plan_options options = plan_options(spec);
-    const char *text = field_find(spec->policy->fields, "budget") ? spec->policy_settings.budget : NULL;
+    const char *text = field_find(policy->fields, "budget") ? settings->budget : NULL;
     struct budget budget;
     size_t limit, baseline;
-    TRY(bounds_find(job->network, job->plan->live_peak, &job->bounds));
+    *within = (struct bounds){.budget = 0};
+    TRY(bounds_find(plan->network, plan->live_peak, own));
     if (!text) return ST_OK;
     TRY(budget_parse(text, &budget));
     if (budget.kind == BUDGET_LEAST) return ST_OK;
-    TRY(budget_limit(job->network, &budget, &options, job->plan, &limit, &baseline));
-    return bounds_find(job->network, limit, &job->budget_bounds);
+    TRY(budget_limit(plan->network, &budget, options, plan, &limit, &baseline));
+    return bounds_find(plan->network, limit, within);
 }
 
 static enum status plan_training(struct job *job)
 {
+    const struct plan_options options = plan_options(job->spec);
     struct policy_settings settings = job->spec->policy_settings;
     settings.notes = &job->notes;
     TRY(job_plan(job, job->spec->policy, &settings, &job->plan));
-    return find_bounds(job);
+    return plan_bounds(job->plan, job->spec->policy, &settings, &options, &job->bounds, &job->budget_bounds);
 }
 
 /* A forward without backwards, run in the arena of the training plan; where fragmentation makes it the larger one, the

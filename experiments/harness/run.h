@@ -38,6 +38,11 @@ struct exec_options job_exec_options(const struct job *job);
 enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
                      struct plan **plan);
 
+/* Of any schedule with the live peak of a policy's plan; and within the budget that its settings set (budget 0: they
+ * set none). */
+enum status plan_bounds(const struct plan *plan, const struct policy *policy, const struct policy_settings *settings,
+                        const struct plan_options *options, struct bounds *own, struct bounds *within);
+
 /* Steps in an epoch: whole batches of the training split; 0 where the data set has no end. */
 int64_t job_epoch_steps(const struct job *job);
 

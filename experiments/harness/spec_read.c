@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "model.h"
-#include "spec_fields.h"
 
 enum { VERSION = 1, NAME_LENGTH = 100, POINTS_MAX = 1000 };
 
@@ -42,7 +41,7 @@ static const struct tree *as_map(struct reading *r, const struct section *sectio
     return map && key && tree_set(map, key, value, r->region) == ST_OK ? map : value;
 }
 
-static void read_section(struct reading *r, const struct section *section, const struct tree *root, struct spec *spec)
+void spec_read_section(struct reading *r, const struct section *section, const struct tree *root, struct spec *spec)
 {
     const struct registry *registry = section->registry;
     struct tree *value = tree_get(root, section->key);
@@ -181,7 +180,7 @@ static void check_costs(struct reading *r, const struct tree *root, const struct
         reading_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
 }
 
-static void check_version(struct reading *r, const struct tree *root)
+void spec_read_version(struct reading *r, const struct tree *root)
 {
     static const struct field version = {"rematch", FIELD_INT, 0, VERSION, VERSION, NULL, NULL, "of the format"};
     const struct tree *at = tree_get(root, "rematch");
@@ -197,8 +196,8 @@ void spec_read(struct spec_reader *reader, const struct tree *root, struct spec 
     struct reading *r = &reader->reading;
     reading_map(r, root, NULL, "a spec", spec_fields, spec_order, spec);
     if (root->kind != TREE_MAP) return;
-    check_version(r, root);
-    for (const struct section *s = spec_sections; s->key; s++) read_section(r, s, root, spec);
+    spec_read_version(r, root);
+    for (const struct section *s = spec_sections; s->key; s++) spec_read_section(r, s, root, spec);
     if (!tree_get(root, "eval")) spec->eval_every = 0;
     read_model(reader, root, spec);
     read_expectations(r, tree_get(root, "expect"), spec);

@@ -3,7 +3,7 @@
 #define REMATCH_SPEC_READ_H
 
 #include "reading.h"
-#include "spec.h"
+#include "spec_fields.h"
 
 /* Model files read so far: a sweep reads the same ones again and again. */
 struct model_file {
@@ -20,6 +20,10 @@ struct spec_reader {
 
 /* Fills spec (zeroed; its region is set) from root; errors are collected. */
 void spec_read(struct spec_reader *r, const struct tree *root, struct spec *spec);
+
+/* Reads the section of root into spec; a version of the format that is not this one's is an error. */
+void spec_read_section(struct reading *r, const struct section *section, const struct tree *root, struct spec *spec);
+void spec_read_version(struct reading *r, const struct tree *root);
 
 /* The list of layers in the file that was called name at tree; *path: where it was found. NULL: errors were added. */
 const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *name, const char **path);
