@@ -76,7 +76,7 @@ text_flags = echo '$(CFLAGS)'
 text_sources = echo '$(OBJECTS) $(TESTS)'
 text_backends.def = printf 'BACKEND(%s)\n' $(BACKENDS)
 text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(flags)' BACKENDS '$(strip $(BACKENDS))' \
-    COMMIT "$$(git rev-parse HEAD 2>/dev/null || echo unknown)" DIRTY "$$(git diff HEAD 2>/dev/null | sha1sum | sed \
+    COMMIT "$$(git rev-parse --verify -q HEAD 2>/dev/null || echo unknown)" DIRTY "$$(git diff HEAD 2>/dev/null | sha1sum | sed \
     's/^da39a3ee5e6b4b0d3255bfef95601890afd80709//; s/ .*//')"
 
 # ---- Tests: one binary; every test is a process of its own, as many at once as there are cores.
