@@ -46,8 +46,9 @@ struct flops {
 struct layer {
     const char *name; /* as in YAML */
     int inputs;
-    bool loss;   /* ends the graph: reads labels, writes {loss, correct predictions} */
-    bool random; /* draws numbers in forward */
+    bool loss;     /* ends the graph: reads labels, writes {loss, correct predictions} */
+    bool predicts; /* a loss: the mean over the batch, and predictions that can be counted */
+    bool random;   /* draws numbers in forward */
     const struct field *fields;
     /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
      * expected, without naming the node. */

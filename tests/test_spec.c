@@ -104,7 +104,7 @@ Test(spec, all_keys_arrive)
     struct spec *spec = load_well(
         "rematch: 1\nname: full\ntitle: 'All: keys'\nmodel: {init: he_normal, layers: [flatten, {linear: {units: "
         "3}}]}\n"
-        "data: {name: ones, shape: 16, classes: 3}\nbatch: 8\nsteps: 5\nseed: 9\nloss: sum\n"
+        "data: {name: ones, shape: 16, classes: 3}\nbatch: 8\nsteps: 5\nseed: 9\nloss: cross_entropy\n"
         "optimizer: {name: sgd, lr: 0.5, momentum: 0.9, weight_decay: 1e-4}\n"
         "backend: {name: ref, threads: 2, layout: blocked}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
         "relu_save: bits\nrng: mask\nmemory: poison\ndrop_dead: false\n"
@@ -116,7 +116,7 @@ Test(spec, all_keys_arrive)
         "", false);
     cr_expect(!strcmp(spec->title, "All: keys") && spec->init == INIT_HE_NORMAL && spec->seed == 9);
     cr_expect(spec->data_settings.shape.count == 1 && spec->data_settings.shape.ints[0] == 16);
-    cr_expect(!strcmp(spec->loss->name, "sum") && !strcmp(spec->policy->name, "segments"));
+    cr_expect(!strcmp(spec->loss->name, "cross_entropy") && !strcmp(spec->policy->name, "segments"));
     cr_expect(spec->optim_settings.momentum == 0.9 && spec->optim_settings.weight_decay == 1e-4);
     cr_expect(!strcmp(spec->backend, "ref") && spec->backend_options.threads == 2);
     cr_expect(spec->backend_options.layout == LAYOUT_BLOCKED && spec->backend_options.conv_algorithm == CONV_WINOGRAD);

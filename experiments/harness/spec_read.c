@@ -180,6 +180,13 @@ static void check_costs(struct reading *r, const struct tree *root, const struct
         reading_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
 }
 
+static void check_evaluation(struct reading *r, const struct tree *root, const struct spec *spec)
+{
+    const struct tree *eval = tree_get(root, "eval");
+    if (eval && spec->loss && !spec->loss->predicts)
+        reading_error(r, eval, NULL, "eval", "loss %s predicts nothing that could be evaluated", spec->loss->name);
+}
+
 void spec_read_version(struct reading *r, const struct tree *root)
 {
     static const struct field version = {"rematch", FIELD_INT, 0, VERSION, VERSION, NULL, NULL, "of the format"};
@@ -206,4 +213,5 @@ void spec_read(struct spec_reader *reader, const struct tree *root, struct spec 
     check_length(r, root, spec);
     check_fault(r, root, spec);
     check_costs(r, root, spec);
+    check_evaluation(r, root, spec);
 }

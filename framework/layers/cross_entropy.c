@@ -89,6 +89,7 @@ static const struct kernel reference = {
 const struct layer layer_cross_entropy = {.name = "cross_entropy",
                                           .inputs = 1,
                                           .loss = true,
+                                          .predicts = true,
                                           .fields = no_fields,
                                           .infer = infer,
                                           .flops = flops,
