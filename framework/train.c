@@ -142,8 +142,8 @@ enum status train_step(struct train *train, uint32_t step, struct train_result *
     float loss[2] = {0};
     TRY(exec_step(train->exec, step, loss));
     if (!isfinite(loss[0])) return refuse_not_finite(train, step, loss[0]);
-    TRY(check_gradients(train, step));
     uint64_t start = clock_now_ns();
+    TRY(check_gradients(train, step));
     digest_gradients(train);
     uint64_t digested = clock_now_ns();
     update(train);

@@ -21,7 +21,7 @@ struct train_result {
     float loss;
     float correct; /* predictions in the batch */
     struct exec_times times;
-    uint64_t optimizer_ns, digest_ns;
+    uint64_t optimizer_ns, digest_ns;           /* digest: and looking whether every gradient is finite */
     struct digest gradients, parameters, state; /* state: zero where the optimiser has none */
     /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none. */
     const struct digest *gradient, *parameter, *parameter_state;

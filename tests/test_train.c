@@ -9,7 +9,7 @@
 #include "nets.h"
 #include "policy.h"
 
-/* The first net of the list under store_all on `ref`, ready to train. */
+/* A net under store_all on `ref`, ready to train. */
 struct bench {
     struct backend *backend;
     struct graph *graph;
@@ -21,14 +21,14 @@ struct bench {
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
 
-static void open_bench(struct bench *b, double lr, double momentum)
+static void open_bench(struct bench *b, const struct net *net, double lr, double momentum)
 {
     const struct backend_options options = {.threads = 1, .scratch_limit = 1 << 20};
     const struct train_options train = {
         .optimizer = optimizer_find("sgd"), .settings = {.lr = lr, .momentum = momentum}, .seed = 11};
     const struct plan_options plan = {.lower = {.drop_dead = true}, .state_per_parameter = momentum > 0};
     check(backend_open("ref", &options, &b->backend));
-    b->graph = net_build(&nets[0], false);
+    b->graph = net_build(net, false);
     check(network_prepare(b->graph, b->backend, &b->network));
     struct word word = word_empty(b->graph->region);
     check(policy_find("store_all")->emit(b->network, &(struct policy_settings){0}, b->graph->region, &word));
@@ -38,7 +38,7 @@ static void open_bench(struct bench *b, double lr, double momentum)
     float *x = exec_batch(b->exec);
     for (int64_t i = 0; i < b->graph->batch * shape_elements(&b->graph->value[0].shape); i++)
         x[i] = (float)(i % 13) / 13 - 0.5f;
-    for (int64_t i = 0; i < b->graph->batch; i++) exec_labels(b->exec)[i] = (int32_t)(i % nets[0].classes);
+    for (int64_t i = 0; i < b->graph->batch; i++) exec_labels(b->exec)[i] = (int32_t)(i % net->classes);
 }
 
 static void close_bench(struct bench *b)
@@ -68,7 +68,7 @@ static float *copy_all(const struct bench *b, float *of(struct exec *, int), siz
 Test(train, begins_at_the_initial_values)
 {
     struct bench b;
-    open_bench(&b, 0.1, 0.9);
+    open_bench(&b, &nets[0], 0.1, 0.9);
     for (int i = 0; i < b.graph->parameters; i++) {
         const struct parameter *p = &b.graph->parameter[i];
         size_t bytes = (size_t)p->elements * sizeof(float);
@@ -88,7 +88,7 @@ Test(train, a_step_updates_by_the_gradient_and_digests_both)
     struct bench b;
     struct train_result result;
     size_t count;
-    open_bench(&b, 0.1, 0.9);
+    open_bench(&b, &nets[0], 0.1, 0.9);
     float *before = copy_all(&b, exec_parameter, &count);
     check(train_step(b.train, 0, &result));
     float *after = copy_all(&b, exec_parameter, &count), *gradient = copy_all(&b, exec_gradient, &count);
@@ -125,9 +125,38 @@ Test(train, without_momentum_there_is_no_state)
 {
     struct bench b;
     struct train_result result;
-    open_bench(&b, 0.1, 0);
+    open_bench(&b, &nets[0], 0.1, 0);
     check(train_step(b.train, 0, &result));
     cr_assert(result.parameter_state == NULL && result.state.low == 0 && result.state.high == 0);
+    close_bench(&b);
+}
+
+static int one_linear(struct graph *graph)
+{
+    const struct settings settings = {.units = 2000, .bias = true};
+    int inputs[] = {0, -1}, y = -1;
+    check(graph_add(graph, layer_find("linear"), &settings, NULL, inputs, &y));
+    return y;
+}
+
+/* On a net of parameters alone, so that whatever looks at all of them shows; the best step of some, since a busy
+ * machine may take one away between two columns. */
+Test(train, its_times_add_up)
+{
+    static const struct net wide = {"wide", one_linear, {1, {2000}}, 1, 2000};
+    struct bench b;
+    struct train_result r;
+    double most = 0;
+    open_bench(&b, &wide, 0.1, 0.9);
+    for (uint32_t i = 0; i < 20; i++) {
+        const uint64_t start = clock_now_ns();
+        check(train_step(b.train, i, &r));
+        const uint64_t total = clock_now_ns() - start;
+        const uint64_t parts = r.times.forward + r.times.replay + r.times.backward + r.optimizer_ns + r.digest_ns;
+        cr_assert(parts <= total);
+        most = fmax(most, (double)parts / (double)total);
+    }
+    cr_assert(most > 0.995, "%g of a step's time has a name", most);
     close_bench(&b);
 }
 
@@ -137,7 +166,7 @@ Test(train, a_loss_that_is_no_number_names_node_and_parameter)
     struct bench b;
     struct train_result result;
     size_t count;
-    open_bench(&b, 0.1, 0.9);
+    open_bench(&b, &nets[0], 0.1, 0.9);
     int spoilt = b.graph->parameters - 2;
     const struct parameter *p = &b.graph->parameter[spoilt];
     for (int64_t i = 0; i < p->elements; i++) exec_parameter(b.exec, spoilt)[i] = NAN;
