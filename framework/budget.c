@@ -35,49 +35,17 @@ enum status budget_parse(const char *text, struct budget *budget)
                 text_shown(text, 40), text, wrong);
 }
 
-static enum status store_all(const struct network *network, const struct plan_options *options, struct plan **plan)
-{
-    struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
-    enum status status = word_append(&word, STEP_FORWARD, 0, network->graph->nodes);
-    if (status == ST_OK) status = word_append(&word, STEP_BACKWARD, 0, network->graph->nodes);
-    if (status == ST_OK) status = plan_build(network, &word, options, plan);
-    region_destroy(region);
-    return status;
-}
-
-/* The same network with every relu keeping its output; NULL where it is so already. */
-static enum status with_outputs(const struct network *network, struct region *region, struct network **copy)
-{
-    const struct graph *graph = network->graph;
-    bool bits = false;
-    for (int i = 0; i < graph->nodes; i++) bits |= graph->node[i].relu_bits;
-    *copy = NULL;
-    if (!bits || !network->backend) return ST_OK;
-    struct graph *g;
-    TRY(NEW(region, g, 1));
-    *g = *graph;
-    g->region = region;
-    TRY(NEW(region, g->node, (size_t)graph->nodes));
-    TRY(NEW(region, g->value, (size_t)graph->values));
-    memcpy(g->node, graph->node, (size_t)graph->nodes * sizeof *g->node);
-    memcpy(g->value, graph->value, (size_t)graph->values * sizeof *g->value);
-    for (int i = 0; i < graph->nodes; i++) g->node[i].relu_bits = false;
-    return network_prepare(g, network->backend, copy);
-}
-
 enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes)
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct network *copy = NULL;
+    struct word word = word_empty(region);
     struct plan *plan = NULL;
-    enum status status = with_outputs(network, region, &copy);
-    if (status == ST_OK) status = store_all(copy ? copy : network, options, &plan);
+    enum status status = word_append(&word, STEP_FORWARD, 0, network->graph->nodes);
+    if (status == ST_OK) status = word_append_backward(&word, 0, network->graph->nodes, RELU_OUTPUT);
+    if (status == ST_OK) status = plan_build(network, &word, options, &plan);
     if (plan) *bytes = plan->live_peak;
     plan_destroy(plan);
-    network_destroy(copy);
     region_destroy(region);
     return status;
 }

@@ -6,6 +6,10 @@
 #include "layer.h"
 #include "region.h"
 
+/* What a relu keeps for its backward: its output, or one sign bit an element, so that the output may die. AUTO: the
+ * plan says; where it does not, bits, but the output where somebody else's backward reads it anyway. */
+enum relu_save { RELU_OUTPUT, RELU_BITS, RELU_AUTO };
+
 struct value {
     struct shape shape; /* of one sample, logical */
     int consumers;      /* nodes that read it, counted with multiplicity */
@@ -30,7 +34,7 @@ struct node {
     int inputs[NODE_INPUTS_MAX]; /* values */
     int output;                  /* value: index + 1 */
     int group;                   /* innermost group it is in, -1: none */
-    bool relu_bits;              /* a fused relu, or a relu layer, saves sign bits and lets y die */
+    enum relu_save relu_save;    /* of a fused relu, or a relu layer */
     int first_parameter, parameters;
     struct flops flops; /* of the whole batch */
 };

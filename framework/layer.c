@@ -19,3 +19,14 @@ const struct layer *layer_find(const char *name)
         if (!strcmp((*l)->name, name)) return *l;
     return NULL;
 }
+
+void footprint_keep_signs(struct footprint *footprint, bool signs)
+{
+    if (!footprint->signs) return;
+    footprint->saved = signs ? footprint->signs : 0;
+    for (int part = 0; part < 2; part++) {
+        unsigned *reads = &footprint->reads[part];
+        if (*reads & (READS_Y | READS_SAVED))
+            *reads = (*reads & ~(unsigned)(READS_Y | READS_SAVED)) | (signs ? READS_SAVED : READS_Y);
+    }
+}

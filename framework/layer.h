@@ -70,6 +70,7 @@ enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4 };
 /* What a prepared kernel needs and allows: all that planning knows of it. */
 struct footprint {
     size_t saved;               /* bytes of the saved set, 0: none */
+    size_t signs;               /* bytes of a relu's signs, 0: it has none: see footprint_keep_signs() */
     size_t forward_scratch;     /* bytes needed within a forward */
     size_t backward_scratch[2]; /* by part index; an unsplit kernel uses the larger */
     unsigned reads[2];          /* enum reads, by part index; an unsplit kernel reads the union */
@@ -82,12 +83,17 @@ struct footprint {
     const char *implementation; /* for plans and result files, e.g. "jit:avx512_core winograd, chunk 8" */
 };
 
+/* A relu's derivative comes from its output's signs. A kernel with one says that its backward reads y and how many
+ * bytes the signs take; it can do with either: signs: they become the saved set, which is read in place of y. No bit of
+ * any result depends on it. No notice is taken of a footprint without a relu. */
+void footprint_keep_signs(struct footprint *footprint, bool signs);
+
 struct kernel_args {
     const void *x[NODE_INPUTS_MAX]; /* forward; backward where READS_X */
     void *y;                        /* forward: written; backward: read where READS_Y */
     void *dx[NODE_INPUTS_MAX];      /* INPUT: written; NULL where no gradient is wanted */
     void *dy;
-    void *saved;   /* forward: written where save; backward: read where READS_SAVED */
+    void *saved;   /* forward: written where save; backward: read where READS_SAVED, else NULL */
     void *scratch; /* as many bytes as the footprint says, undefined before and after */
     const float *parameters[NODE_PARAMETERS_MAX];
     float *gradients[NODE_PARAMETERS_MAX];

@@ -24,7 +24,7 @@ static char *add_settings(char *key, const struct node *node, struct region *reg
         const char *value = field_print(f, &node->settings, region);
         key = value ? region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value) : NULL;
     }
-    return key && node->relu_bits ? region_text(region, "%s, sign bits", key) : key;
+    return key;
 }
 
 char *measure_key(const struct network *network, int node, struct region *region)

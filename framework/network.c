@@ -16,6 +16,25 @@ static enum status prepare_node(struct network *network, struct node *node)
     return ST_OK;
 }
 
+static bool read_by_another(const struct network *network, int node)
+{
+    const struct graph *graph = network->graph;
+    for (int i = node + 1; i < graph->nodes; i++)
+        for (int k = 0; k < graph->node[i].layer->inputs; k++)
+            if (graph->node[i].inputs[k] == graph->node[node].output && network_reads(network, i) & READS_X)
+                return true;
+    return false;
+}
+
+static void settle_relus(struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        enum relu_save save = network->graph->node[i].relu_save;
+        footprint_keep_signs(&network->binding[i].footprint,
+                             save == RELU_AUTO ? !read_by_another(network, i) : save == RELU_BITS);
+    }
+}
+
 enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network)
 {
     *network = NULL;
@@ -37,6 +56,7 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
         network_destroy(n);
         return status;
     }
+    settle_relus(n);
     *network = n;
     return ST_OK;
 }

@@ -124,9 +124,26 @@ static enum status hash_plan(struct plan *plan)
     return ST_OK;
 }
 
+/* The network with what the word says of relus. */
+static enum status view(const struct network *network, const struct word *word, struct region *region,
+                        const struct network **seen)
+{
+    struct network *copy;
+    TRY(NEW(region, copy, 1));
+    *copy = *network;
+    TRY(NEW(region, copy->binding, (size_t)network->graph->nodes));
+    memcpy(copy->binding, network->binding, (size_t)network->graph->nodes * sizeof *copy->binding);
+    for (size_t i = 0; i < word->steps; i++)
+        for (int n = word->step[i].from; n < word->step[i].to && word->step[i].relu != RELU_AUTO; n++)
+            footprint_keep_signs(&copy->binding[n].footprint, word->step[i].relu == RELU_BITS);
+    *seen = copy;
+    return ST_OK;
+}
+
 static enum status build(struct plan *plan, const struct word *word, const struct plan_options *options)
 {
     TRY(word_check(word, plan->network->graph->nodes, options->forward_only));
+    TRY(view(plan->network, word, plan->region, &plan->network));
     if (!(plan->word = word_print(word, plan->region))) return ST_FAILED;
     TRY(lower(plan->network, word, &options->lower, plan->region, &plan->lowered));
     TRY(count_live(plan));

@@ -10,8 +10,8 @@ enum static_category { STATIC_PARAMETERS, STATIC_GRADIENTS, STATIC_OPTIMIZER, ST
 extern const char *const static_names[STATICS];
 
 struct plan {
-    struct region *region; /* owns everything below */
-    const struct network *network;
+    struct region *region;         /* owns everything below */
+    const struct network *network; /* with every footprint as the word has it */
     struct lowered lowered;
     char *word;
     size_t *live;        /* live arena bytes while each op runs */

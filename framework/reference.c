@@ -26,7 +26,6 @@ enum status reference_state(const struct graph *graph, const struct node *node, 
     r->batch = graph->batch;
     r->x_elements = shape_elements(&r->x);
     r->y_elements = shape_elements(&r->y);
-    r->relu_bits = node->relu_bits;
     *state = r;
     return ST_OK;
 }
@@ -55,7 +54,7 @@ void activation_derivative(const struct reference *r, const float *y, const uint
         for (int64_t i = 0; i < count; i++) dy[i] = (float)(dy[i] * (1 - (double)y[i] * y[i]));
     if (r->settings.activation != ACTIVATION_RELU) return;
     for (int64_t i = 0; i < count; i++) {
-        bool positive = r->relu_bits ? bits[i / 8] >> i % 8 & 1 : y[i] > 0;
+        bool positive = bits ? bits[i / 8] >> i % 8 & 1 : y[i] > 0;
         dy[i] = positive ? dy[i] : 0;
     }
 }
@@ -63,9 +62,8 @@ void activation_derivative(const struct reference *r, const float *y, const uint
 void activation_footprint(const struct reference *r, int part_index, struct footprint *footprint)
 {
     if (r->settings.activation == ACTIVATION_NONE) return;
-    bool bits = r->settings.activation == ACTIVATION_RELU && r->relu_bits;
-    footprint->reads[part_index] |= bits ? READS_SAVED : READS_Y;
-    if (bits) footprint->saved = bits_bytes(r);
+    footprint->reads[part_index] |= READS_Y;
+    if (r->settings.activation == ACTIVATION_RELU) footprint->signs = bits_bytes(r);
 }
 
 static enum status image_expected(const struct shape *x)

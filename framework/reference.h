@@ -27,7 +27,6 @@ struct reference {
     struct shape x, y; /* of one sample */
     int64_t batch;
     int64_t x_elements, y_elements; /* of one sample */
-    bool relu_bits;                 /* a relu saves sign bits instead of reading y */
 };
 
 enum status reference_state(const struct graph *graph, const struct node *node, void **state);
@@ -38,8 +37,8 @@ size_t bits_bytes(const struct reference *r);
 /* Applies settings.activation to y in place; writes a relu's sign bits (y > 0) to bits, unless NULL. */
 void activate(const struct reference *r, float *y, uint8_t *bits);
 
-/* dy *= the activation's derivative, from y (or from bits where relu_bits): for a relu 1 where y > 0, else 0; for tanh
- * 1 - y * y. */
+/* dy *= the activation's derivative, from bits, or from y where they are NULL: for a relu 1 where y > 0, else 0; for
+ * tanh 1 - y * y. */
 void activation_derivative(const struct reference *r, const float *y, const uint8_t *bits, float *dy);
 
 /* Adds to a footprint what a fused activation saves or reads: its derivative is applied by the part of that index. */

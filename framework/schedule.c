@@ -7,13 +7,17 @@
 
 struct word word_empty(struct region *region) { return (struct word){.region = region}; }
 
-enum status word_append(struct word *word, enum step_kind kind, int from, int to)
+/* As printed behind a backward, by enum relu_save. */
+static const char *const relu_text[] = {":output", ":bits", ""};
+
+static enum status append(struct word *word, struct step step)
 {
-    if (from >= to) return ST_OK;
+    if (step.from >= step.to) return ST_OK;
     if (word->steps) {
         struct step *last = &word->step[word->steps - 1];
-        if (last->kind == kind && kind == STEP_FORWARD && last->to == from) return last->to = to, ST_OK;
-        if (last->kind == kind && kind == STEP_BACKWARD && last->from == to) return last->from = from, ST_OK;
+        bool same = last->kind == step.kind && last->relu == step.relu;
+        if (same && step.kind == STEP_FORWARD && last->to == step.from) return last->to = step.to, ST_OK;
+        if (same && step.kind == STEP_BACKWARD && last->from == step.to) return last->from = step.from, ST_OK;
     }
     if (word->steps == word->room) {
         size_t room = word->room ? word->room * 2 : 16;
@@ -23,8 +27,18 @@ enum status word_append(struct word *word, enum step_kind kind, int from, int to
         word->step = more;
         word->room = room;
     }
-    word->step[word->steps++] = (struct step){kind, from, to};
+    word->step[word->steps++] = step;
     return ST_OK;
+}
+
+enum status word_append(struct word *word, enum step_kind kind, int from, int to)
+{
+    return append(word, (struct step){kind, from, to, RELU_AUTO});
+}
+
+enum status word_append_backward(struct word *word, int from, int to, enum relu_save relu)
+{
+    return append(word, (struct step){STEP_BACKWARD, from, to, relu});
 }
 
 enum status word_check(const struct word *word, int nodes, bool forward_only)
@@ -58,12 +72,12 @@ enum status word_check(const struct word *word, int nodes, bool forward_only)
 
 char *word_print(const struct word *word, struct region *region)
 {
-    enum { STEP_TEXT = 32 };
+    enum { STEP_TEXT = 40 };
     char *text = region_array(region, word->steps * STEP_TEXT + 1, 1), *end = text;
     if (!text) return NULL;
     for (size_t i = 0; i < word->steps; i++)
-        end += snprintf(end, STEP_TEXT, "%s%c[%d,%d)", i ? " " : "", word->step[i].kind == STEP_FORWARD ? 'F' : 'B',
-                        word->step[i].from, word->step[i].to);
+        end += snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", word->step[i].kind == STEP_FORWARD ? 'F' : 'B',
+                        word->step[i].from, word->step[i].to, relu_text[word->step[i].relu]);
     return text;
 }
 
@@ -79,6 +93,15 @@ static int number(const char **text)
     return (int)value;
 }
 
+/* What a backward says of relus, past which *text moves. */
+static enum relu_save relu_at(const char **text)
+{
+    enum relu_save relu = RELU_OUTPUT;
+    while (relu < RELU_AUTO && strncmp(*text, relu_text[relu], strlen(relu_text[relu])) != 0) relu++;
+    *text += strlen(relu_text[relu]);
+    return relu;
+}
+
 enum status word_parse(const char *text, struct region *region, struct word *word)
 {
     *word = word_empty(region);
@@ -87,14 +110,16 @@ enum status word_parse(const char *text, struct region *region, struct word *wor
             text = *text == '#' ? text + strcspn(text, "\n") : text + 1;
         if (!*text) return ST_OK;
         const char *start = text;
-        enum step_kind kind = *text == 'B' ? STEP_BACKWARD : STEP_FORWARD;
-        int from = -1, to = -1;
-        bool read = (*text == 'F' || *text == 'B') && *++text == '[' && (++text, from = number(&text)) >= 0 &&
-                    *text == ',' && (++text, to = number(&text)) >= 0 && *text == ')';
-        if (!read || from >= to)
-            return fail(ST_SPEC, "step %zu of the word, '%.*s': expected F[from,to) or B[from,to) with from < to",
+        struct step step = {*text == 'B' ? STEP_BACKWARD : STEP_FORWARD, -1, -1, RELU_AUTO};
+        bool read = (*text == 'F' || *text == 'B') && *++text == '[' && (++text, step.from = number(&text)) >= 0 &&
+                    *text == ',' && (++text, step.to = number(&text)) >= 0 && *text == ')';
+        if (read) text++;
+        if (read && step.kind == STEP_BACKWARD) step.relu = relu_at(&text);
+        if (!read || step.from >= step.to || *text == ':')
+            return fail(ST_SPEC,
+                        "step %zu of the word, '%.*s': expected F[from,to), B[from,to), B[from,to):output or "
+                        "B[from,to):bits with from < to",
                         count, (int)strcspn(start, " \t\r\n"), start);
-        text++;
-        TRY(word_append(word, kind, from, to));
+        TRY(append(word, step));
     }
 }

@@ -1,16 +1,18 @@
-/* The word: what a policy decides, and nothing else. Steps F[from,to) and B[from,to) over nodes. */
+/* The word: what a policy decides, and nothing else. Steps F[from,to) and B[from,to) over nodes; a B may say what the
+ * backwards of relus among them read, which is then what was kept: B[from,to):bits, B[from,to):output. */
 #ifndef REMATCH_SCHEDULE_H
 #define REMATCH_SCHEDULE_H
 
 #include <stdbool.h>
 
-#include "region.h"
+#include "graph.h"
 
 enum step_kind { STEP_FORWARD, STEP_BACKWARD };
 
 struct step {
     enum step_kind kind;
-    int from, to; /* nodes [from, to); a backward runs them from to - 1 down to from */
+    int from, to;        /* nodes [from, to); a backward runs them from to - 1 down to from */
+    enum relu_save relu; /* of a backward; AUTO: as the network has it */
 };
 
 struct word {
@@ -25,11 +27,14 @@ struct word word_empty(struct region *region);
 /* Appends a step; an empty range is left out, a range that continues the last step extends it. */
 enum status word_append(struct word *word, enum step_kind kind, int from, int to);
 
+/* The same for a backward that says what relus keep. */
+enum status word_append_backward(struct word *word, int from, int to, enum relu_save relu);
+
 /* Valid: every node's first F comes in topological order and every node's B exactly once, in reverse, after its first
  * F. forward_only: no B at all. Else ST_SPEC naming step and node. */
 enum status word_check(const struct word *word, int nodes, bool forward_only);
 
-/* "F[0,9) B[6,9) F[3,6)"; the text lives in region. */
+/* "F[0,9) B[6,9):bits F[3,6)"; the text lives in region. */
 char *word_print(const struct word *word, struct region *region);
 
 /* The inverse; spaces and newlines separate steps, '#' starts a comment. ST_SPEC names the step that cannot be read. */

@@ -104,13 +104,13 @@ const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"vgg", vgg, {3, {32, 32, 3}}, 2, 10},
                            {NULL, NULL, {0}, 0, 0}};
 
-struct graph *net_build(const struct net *net, bool relu_bits)
+struct graph *net_build(const struct net *net, enum relu_save relu_save)
 {
     struct graph *graph;
     cr_assert(graph_create(&net->input, net->batch, &graph) == ST_OK, "%s", status_message());
     int y = net->build(graph);
     add(graph, "cross_entropy", (struct settings){.rate = 0}, y, -1);
-    for (int i = 0; i < graph->nodes; i++) graph->node[i].relu_bits = relu_bits;
+    for (int i = 0; i < graph->nodes; i++) graph->node[i].relu_save = relu_save;
     cr_assert(graph_finish(graph) == ST_OK, "%s", status_message());
     return graph;
 }

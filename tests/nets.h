@@ -16,7 +16,7 @@ struct net {
  * sixteenth of its width on 32x32 images. */
 extern const struct net nets[];
 
-/* The whole graph with its cross entropy; relu_bits as the spec's relu_save. Fails the test on any error. */
-struct graph *net_build(const struct net *net, bool relu_bits);
+/* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
+struct graph *net_build(const struct net *net, enum relu_save relu_save);
 
 #endif

@@ -12,7 +12,7 @@ static void *memory(size_t bytes)
 }
 
 void single_open(struct single *single, const char *backend, const char *layer, const struct settings *settings,
-                 const struct shape *input, int64_t batch, bool relu_bits)
+                 const struct shape *input, int64_t batch, enum relu_save relu_save)
 {
     memset(single, 0, sizeof *single);
     int output, inputs[NODE_INPUTS_MAX] = {0};
@@ -21,7 +21,7 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     cr_assert(backend_open(backend, &(struct backend_options){0}, &single->backend) == ST_OK, "%s", status_message());
     cr_assert(graph_create(input, batch, &single->graph) == ST_OK, "%s", status_message());
     cr_assert(graph_add(single->graph, definition, settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
-    single->graph->node[0].relu_bits = relu_bits;
+    single->graph->node[0].relu_save = relu_save;
     cr_assert(network_prepare(single->graph, single->backend, &single->network) == ST_OK, "%s", status_message());
     single->node = &single->graph->node[0];
     single->kernel = single->network->binding[0].kernel;
@@ -89,7 +89,7 @@ struct kernel_args single_args(const struct single *single)
                                .scratch = single->scratch,
                                .labels = single->labels,
                                .draw = single->draw,
-                               .save = true};
+                               .save = single->footprint.saved > 0};
     for (int i = 0; i < NODE_INPUTS_MAX; i++) args.x[i] = single->x[i], args.dx[i] = single->dx[i];
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
         args.parameters[i] = single->parameter[i];

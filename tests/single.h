@@ -26,7 +26,7 @@ struct single {
 
 /* Builds it; the test fails where that fails. */
 void single_open(struct single *single, const char *backend, const char *layer, const struct settings *settings,
-                 const struct shape *input, int64_t batch, bool relu_bits);
+                 const struct shape *input, int64_t batch, enum relu_save relu_save);
 void single_close(struct single *single);
 
 /* Inputs and parameters uniform in [-1, 1), labels uniform; another seed, other numbers. */

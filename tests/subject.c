@@ -59,13 +59,13 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     cr_assert(graph_add(s->graph, layer, &c->settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
     for (int v = 1; v < s->graph->values; v++) s->graph->value[v].wants_gradient = true;
     struct node *node = &s->graph->node[s->graph->nodes - 1];
-    node->relu_bits = c->relu_bits;
     s->node = node;
     cr_assert(s->backend->kind->arrange(s->backend, s->graph) == ST_OK, "%s", status_message());
     s->kernel = s->backend->kind->kernel(layer);
     cr_assert(s->kernel != NULL);
     cr_assert(s->kernel->prepare(s->backend, s->graph, node, &s->footprint, &s->state) == ST_OK, "%s",
               status_message());
+    footprint_keep_signs(&s->footprint, c->relu_bits);
     s->parts = (node->parameters ? PART_PARAMS : 0u) | (c->first ? 0u : PART_INPUT);
     for (int i = 0; i < layer->inputs; i++) {
         s->x[i] = block_make(s->graph->value[x].bytes);
@@ -141,7 +141,7 @@ void subject_get(const struct subject *s, int value, const void *data, float *lo
 
 struct kernel_args subject_args(const struct subject *s)
 {
-    struct kernel_args args = {.y = s->y.data, .dy = s->dy.data, .save = true};
+    struct kernel_args args = {.y = s->y.data, .dy = s->dy.data, .save = s->saved.bytes > 0};
     args.saved = s->saved.bytes > 0 ? s->saved.data : NULL;
     args.draw = (struct draw){.mode = RNG_COUNTER, .seed = 11, .node = 2, .step = 3};
     for (int i = 0; i < NODE_INPUTS_MAX; i++) {

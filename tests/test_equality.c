@@ -48,10 +48,10 @@ static void make_batch(const struct net *net, uint32_t step, float *x, int32_t *
     }
 }
 
-static struct bench set_up(const struct net *net, const char *backend, bool relu_bits)
+static struct bench set_up(const struct net *net, const char *backend, enum relu_save relu)
 {
     struct backend_options options = {.threads = 2, .scratch_limit = 1 << 20};
-    struct bench b = {.net = net, .graph = net_build(net, relu_bits)};
+    struct bench b = {.net = net, .graph = net_build(net, relu)};
     cr_assert(backend_open(backend, &options, &b.backend) == ST_OK, "%s", status_message());
     cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
     return b;
@@ -132,18 +132,20 @@ static struct field_list all_groups(const struct graph *graph)
 
 /* Every policy, memory mode and rng mode on one net: steps steps in PLANNED under each policy's first settings, two
  * elsewhere. */
+/* Every policy against store_all with outputs kept. */
 static void compare_all(const struct net *net, const char *backend, int steps)
 {
     int compared = 0, replaying = 0;
-    for (int bits = 0; bits < 2; bits++) {
-        struct bench bench = set_up(net, backend, bits);
+    static struct trace baseline[RNG_MASK + 1], variant;
+    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+        struct bench bench = set_up(net, backend, relu);
         struct field_list groups = all_groups(bench.graph);
         for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
             struct trial t = {
                 .bench = &bench, .policy = policy_find("store_all"), .drop_dead = true, .rng = rng, .steps = steps};
-            static struct trace baseline, variant;
-            run(&t, &baseline);
-            cr_assert(baseline.loss[0] > 0 && baseline.loss[0] != baseline.loss[1], "a loss that moves");
+            const float *loss = baseline[rng].loss;
+            if (relu == RELU_OUTPUT) run(&t, &baseline[rng]);
+            cr_assert(loss[0] > 0 && loss[0] != loss[1], "a loss that moves");
             for (const struct policy *const *p = policy_table; *p; p++)
                 for (size_t s = 0; s < sizeof tried / sizeof *tried; s++)
                     for (enum memory_mode memory = MEMORY_PLANNED; memory <= MEMORY_POISON; memory++) {
@@ -155,9 +157,9 @@ static void compare_all(const struct net *net, const char *backend, int steps)
                         t.drop_dead = s != 2;
                         t.steps = memory == MEMORY_PLANNED && s == 0 ? steps : 2;
                         run(&t, &variant);
-                        int step = first_difference(&baseline, &variant, t.steps);
-                        cr_assert(step < 0, "%s, %s, settings %zu, relu bits %d, rng %d, memory %d: differs at step %d",
-                                  net->name, (*p)->name, s, bits, rng, memory, step);
+                        int step = first_difference(&baseline[rng], &variant, t.steps);
+                        cr_assert(step < 0, "%s, %s, settings %zu, relu %d, rng %d, memory %d: differs at step %d",
+                                  net->name, (*p)->name, s, relu, rng, memory, step);
                         compared++;
                         replaying += variant.replays > 0;
                     }
@@ -175,9 +177,9 @@ Test(equality, residual_cpu) { compare_all(&nets[1], "cpu", STEPS_MAX); }
 Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MAX); }
 
 /* What must not be equal: the proof is only worth something if it catches these. */
-static int step_of_difference(enum rng_mode rng, enum rng_mode baseline_rng, struct fault fault, bool relu_bits)
+static int step_of_difference(enum rng_mode rng, enum rng_mode baseline_rng, struct fault fault, enum relu_save relu)
 {
-    struct bench bench = set_up(&nets[0], "ref", relu_bits);
+    struct bench bench = set_up(&nets[0], "ref", relu);
     static struct trace baseline, variant;
     struct trial t = {
         .bench = &bench, .policy = policy_find("store_all"), .drop_dead = true, .rng = baseline_rng, .steps = 4};
@@ -193,13 +195,13 @@ static int step_of_difference(enum rng_mode rng, enum rng_mode baseline_rng, str
 
 Test(equality, unsafe_randomness_is_caught)
 {
-    cr_assert(step_of_difference(RNG_UNSAFE, RNG_STASH, (struct fault){0}, false) == 0);
+    cr_assert(step_of_difference(RNG_UNSAFE, RNG_STASH, (struct fault){0}, RELU_OUTPUT) == 0);
 }
 
 Test(equality, faults_are_caught_at_their_step)
 {
     for (int step = 0; step < 3; step++) {
-        struct graph *graph = net_build(&nets[0], true);
+        struct graph *graph = net_build(&nets[0], RELU_BITS);
         int dropped = graph_find_node(graph, "dropout2"), convolved = graph_find_node(graph, "conv1");
         graph_destroy(graph);
         struct fault faults[] = {{FAULT_MASK_BIT, step, convolved},
@@ -207,7 +209,7 @@ Test(equality, faults_are_caught_at_their_step)
                                  {FAULT_SKIP_REPLAY, step, convolved},
                                  {FAULT_STALE_READ, step, convolved + 1}};
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-            int found = step_of_difference(RNG_COUNTER, RNG_COUNTER, faults[i], true);
+            int found = step_of_difference(RNG_COUNTER, RNG_COUNTER, faults[i], RELU_BITS);
             cr_assert(found == step, "fault %zu at step %d was found at %d", i, step, found);
         }
     }

@@ -143,7 +143,7 @@ static bool check_target(struct single *single, const float *weight, struct targ
     cr_assert(s.typical == 0 || tolerance < 0.05 * s.typical, "%s: a tolerance of %g proves nothing about %g",
               single->node->name, tolerance, s.typical);
     cr_assert(fabs(s.difference - s.exact) <= tolerance, "%s, batch %d, bits %d: f moves by %g, its gradient says %g",
-              single->node->name, (int)single->batch, single->node->relu_bits, s.difference, s.exact);
+              single->node->name, (int)single->batch, single->node->relu_save, s.difference, s.exact);
     return true;
 }
 

@@ -92,7 +92,7 @@ Test(model, a_residual_adds_its_arms)
     cr_expect(graph->node[7].inputs[0] == 5 && graph->node[7].inputs[1] == 7);
     cr_expect(graph->value[1].consumers == 2 && graph->value[4].consumers == 2);
     cr_expect(graph->groups == 1 && graph->group[0].from == 1 && graph->group[0].to == 4);
-    cr_expect(graph->node[2].relu_bits && !graph->node[0].relu_bits);
+    cr_expect(graph->node[2].relu_save == RELU_BITS);
     graph_destroy(graph);
 }
 
@@ -103,7 +103,7 @@ Test(model, init_and_relu_reach_their_layers)
                                 "    - flatten\n    - linear: {units: 7}\n  init: he_normal",
                                 "", 4, 1);
     cr_expect(graph->node[0].settings.init == INIT_HE_NORMAL && graph->node[1].settings.init == INIT_ZEROS);
-    cr_expect(graph->node[3].settings.init == INIT_HE_NORMAL && !graph->node[0].relu_bits);
+    cr_expect(graph->node[3].settings.init == INIT_HE_NORMAL && graph->node[0].relu_save == RELU_OUTPUT);
     graph_destroy(graph);
 }
 

@@ -23,6 +23,8 @@ Test(schedule, prints_what_it_reads)
         {"F[0,2)F[2,4)B[2,4)B[0,2)", "F[0,4) B[0,4)"},                  /* continues the last step */
         {"F[0,2) F[0,2) F[3,4) F[2,3)", "F[0,2) F[0,2) F[3,4) F[2,3)"}, /* does not */
         {"B[0,2) B[2,4)", "B[0,2) B[2,4)"},
+        {"B[2,4):bits B[1,2):bits B[0,1)", "B[1,4):bits B[0,1)"}, /* what relus keep is of a step */
+        {"B[2,4):outputB[0,2):bits", "B[2,4):output B[0,2):bits"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct word word;
@@ -56,7 +58,9 @@ Test(schedule, what_cannot_be_read_names_the_step)
         {"F[-1,2)", "step 1"},
         {"F[0;2)", "step 1"},
         {"F[2,2)", "step 1"},
-        {"F[3,2)", "expected F[from,to) or B[from,to)"},
+        {"F[3,2)", "expected F[from,to), B[from,to), B[from,to):output or B[from,to):bits"},
+        {"F[0,2) B[0,2):bit", "step 2 of the word, 'B[0,2):bit'"},
+        {"F[0,2):bits", "step 1 of the word, 'F[0,2):bits'"},
         {"F[0,16777217)", "step 1"},
         {"F[0,99999999999999999999)", "step 1"},
         {"F[0,2)x", "step 2 of the word, 'x'"},

@@ -38,19 +38,13 @@ static const char *node_name(struct building *b, const struct scope *scope, cons
     return region_text(b->region, "%s%s%d", scope->nodes, layer->name, ++scope->number[layer_index(layer)]);
 }
 
-static bool is_relu(const struct node *node)
-{
-    return !strcmp(node->layer->name, "relu") || node->settings.activation == ACTIVATION_RELU;
-}
-
 static enum status add(struct building *b, const struct scope *scope, const struct layer *layer,
                        const struct settings *settings, const char *name, const int *inputs, int *value)
 {
     const char *full = node_name(b, scope, layer, name);
     if (!full) return ST_FAILED;
     TRY(graph_add(b->graph, layer, settings, full, inputs, value));
-    struct node *node = &b->graph->node[b->graph->nodes - 1];
-    node->relu_bits = b->spec->relu_save && is_relu(node);
+    b->graph->node[b->graph->nodes - 1].relu_save = (enum relu_save)b->spec->relu_save;
     return ST_OK;
 }
 

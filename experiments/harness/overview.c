@@ -40,7 +40,7 @@ static const char *group_of(const struct graph *graph, struct range range)
 
 static enum status gather_stages(struct overview *o)
 {
-    const struct network *network = o->job->network;
+    const struct network *network = o->job->plan->network;
     const struct graph *graph = network->graph;
     struct ranges stages;
     bool *saves;
@@ -95,7 +95,7 @@ static bool is_slow(const char *implementation)
 
 static enum status gather_slow(struct overview *o)
 {
-    const struct network *network = o->job->network;
+    const struct network *network = o->job->plan->network;
     int *node;
     TRY(NEW(o->region, node, (size_t)network->graph->nodes));
     o->slow_node = node;

@@ -45,7 +45,7 @@ struct spec {
     struct optim_settings optim_settings;
     const char *backend;
     struct backend_options backend_options;
-    int relu_save; /* 0 output, 1 bits */
+    int relu_save; /* enum relu_save */
     int rng;       /* enum rng_mode */
     int memory;    /* enum memory_mode */
     bool drop_dead;

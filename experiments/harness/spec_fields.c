@@ -6,7 +6,7 @@
 #define MEMBER(name) offsetof(struct spec, name)
 enum { MOST = 1 << 30 };
 
-static const char *const relu_words[] = {"output", "bits", NULL};
+static const char *const relu_words[] = {"output", "bits", "auto", NULL};
 static const char *const mode_words[] = {"counter", "stash", "mask", "unsafe", NULL};
 static const char *const memory_words[] = {"planned", "dynamic", "poison", NULL};
 static const char *const check_words[] = {"none", "replay", NULL};

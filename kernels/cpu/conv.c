@@ -15,7 +15,7 @@ struct conv {
     struct backend *backend;
     struct extent x, y;
     int64_t outputs, weights; /* elements of bias and weights */
-    bool relu, bits, bias;
+    bool relu, bias;
     struct conv_plan pass[CONV_PASSES];
     char implementation[256];
 };
@@ -63,7 +63,7 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
         TRY(chunk_x(conv, plan, which, &x, scratch, &lap));
         TRY(call_run(&plan->conv[which], (const void *[]){x, w, args->parameters[1], y, scratch}));
         clock_lap(conv->backend, CLOCK_CONV, &lap);
-        if (!conv->bits || !args->save) continue;
+        if (!args->save) continue;
         sign_pack(y, which ? plan->rest : plan->chunk, conv->y.elements,
                   (uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements));
         clock_lap(conv->backend, CLOCK_ACTIVATION, &lap);
@@ -75,7 +75,7 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
 static void mask_chunk(const struct conv *conv, const struct kernel_args *args, int64_t n, int64_t samples)
 {
     float *dy = (float *)args->dy + n * conv->y.elements;
-    if (conv->bits)
+    if (args->saved)
         sign_mask(dy, dy, (const uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements), samples,
                   conv->y.elements);
     else
@@ -204,7 +204,6 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     conv->weights = graph->parameter[node->first_parameter].elements;
     conv->bias = s->bias;
     conv->relu = s->activation == ACTIVATION_RELU;
-    conv->bits = conv->relu && node->relu_bits;
     for (int p = 0; p < passes; p++) {
         const struct conv_want want = {(enum conv_pass)p, &conv->x, &conv->y, weights, s, conv->relu};
         enum status status = conv_plan_make(backend, &want, &conv->pass[p]);
@@ -214,13 +213,10 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
         return status;
     }
     *footprint = (struct footprint){
-        .saved = conv->bits ? (size_t)conv->y.batch * sign_words(conv->y.elements) * sizeof(uint32_t) : 0,
+        .signs = conv->relu ? (size_t)conv->y.batch * sign_words(conv->y.elements) * sizeof(uint32_t) : 0,
         .forward_scratch = conv->pass[CONV_FORWARD].scratch,
         .backward_scratch = {conv->pass[CONV_PARAMS].scratch, conv->pass[CONV_INPUT].scratch},
-        .reads = {READS_X | (conv->bits   ? READS_SAVED
-                             : conv->relu ? READS_Y
-                                          : 0u),
-                  0},
+        .reads = {READS_X | (conv->relu ? READS_Y : 0u), 0},
         .split = true,
         .writes_dy = conv->relu,
         .implementation = conv->implementation,

@@ -13,7 +13,7 @@ struct linear {
     struct backend *backend;
     int64_t batch, inputs, units;
     int activation;
-    bool bits, bias;
+    bool bias;
 };
 
 static enum status linear_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
@@ -28,13 +28,12 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .units = node->settings.units,
         .activation = node->settings.activation,
         .bias = node->settings.bias,
-        .bits = node->settings.activation == ACTIVATION_RELU && node->relu_bits,
     };
-    const unsigned y = linear->activation == ACTIVATION_NONE ? 0 : linear->bits ? READS_SAVED : READS_Y;
+    const bool relu = linear->activation == ACTIVATION_RELU;
     *footprint = (struct footprint){
-        .saved = linear->bits ? (size_t)linear->batch * sign_words(linear->units) * sizeof(uint32_t) : 0,
+        .signs = relu ? (size_t)linear->batch * sign_words(linear->units) * sizeof(uint32_t) : 0,
         .forward_scratch = (size_t)(linear->batch * linear->units) * sizeof(float),
-        .reads = {READS_X | y, 0},
+        .reads = {READS_X | (linear->activation != ACTIVATION_NONE ? READS_Y : 0u), 0},
         .split = true,
         .writes_dy = linear->activation != ACTIVATION_NONE,
         .implementation = "sgemm",
@@ -68,7 +67,7 @@ static enum status linear_forward(void *state, const struct kernel_args *args)
     TRY(multiply(linear->units, linear->batch, linear->inputs, w, x, false, args->scratch));
     clock_lap(linear->backend, CLOCK_LINEAR, &lap);
     finish(linear, args->scratch, args->parameters[1], args->y);
-    if (linear->bits && args->save) sign_pack(args->y, linear->batch, linear->units, args->saved);
+    if (args->save) sign_pack(args->y, linear->batch, linear->units, args->saved);
     clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;
 }
@@ -79,7 +78,7 @@ static void derive(const struct linear *linear, const struct kernel_args *args)
     const int64_t count = linear->batch * linear->units;
     const float *y = args->y;
     float *dy = args->dy;
-    if (linear->bits) {
+    if (args->saved) {
         sign_mask(dy, dy, args->saved, linear->batch, linear->units);
     } else if (linear->activation == ACTIVATION_RELU) {
         relu_mask(dy, dy, y, count);

@@ -10,8 +10,7 @@
 struct pointwise {
     struct backend *backend;
     struct extent x;
-    int64_t count; /* elements of the batch */
-    bool bits;
+    int64_t count;              /* elements of the batch */
     struct call unblock, block; /* flatten: there and back; none where the order is logical already */
 };
 
@@ -40,10 +39,9 @@ static enum status relu_prepare(struct backend *backend, const struct graph *gra
 {
     struct pointwise *p;
     TRY(prepare(backend, graph, node, &p));
-    p->bits = node->relu_bits;
     *footprint = (struct footprint){
-        .saved = p->bits ? (size_t)p->x.batch * sign_words(p->x.elements) * sizeof(uint32_t) : 0,
-        .reads = {0, p->bits ? READS_SAVED : READS_Y},
+        .signs = (size_t)p->x.batch * sign_words(p->x.elements) * sizeof(uint32_t),
+        .reads = {0, READS_Y},
         .y_over_x = true,
         .dx_over_dy = true,
         .implementation = "loops",
@@ -57,7 +55,7 @@ static enum status relu_forward(void *state, const struct kernel_args *args)
     struct pointwise *p = state;
     uint64_t lap = clock_now_ns();
     relu_apply(args->y, args->x[0], p->count);
-    if (p->bits && args->save) sign_pack(args->y, p->x.batch, p->x.elements, args->saved);
+    if (args->save) sign_pack(args->y, p->x.batch, p->x.elements, args->saved);
     clock_lap(p->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;
 }
@@ -67,7 +65,7 @@ static enum status relu_backward(void *state, const struct kernel_args *args, un
     struct pointwise *p = state;
     uint64_t lap = clock_now_ns();
     if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
-    if (p->bits)
+    if (args->saved)
         sign_mask(args->dx[0], args->dy, args->saved, p->x.batch, p->x.elements);
     else
         relu_mask(args->dx[0], args->dy, args->y, p->count);
