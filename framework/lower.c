@@ -6,8 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-const char *const category_names[CATEGORIES] = {"activations", "saved", "activation gradients", "scratch"};
-
 /* A step of the word at one node, a split backward being two. */
 struct event {
     enum step_kind kind;

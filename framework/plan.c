@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const static_names[STATICS] = {"parameters", "gradients", "optimizer", "state", "inputs"};
-
 size_t plan_static(const struct plan *plan)
 {
     size_t sum = 0;
@@ -25,23 +23,17 @@ size_t plan_sampled_gradients(const struct plan *plan) { return plan_static(plan
 
 char *plan_op_text(const struct plan *plan, int op, char *text)
 {
-    static const char *const kinds[] = {"F", "B", "copy", "accumulate"};
-    static const char *const parts[] = {"", " params", " input", ""};
     const struct op *o = &plan->lowered.op[op];
-    snprintf(text, 128, "%s %s%s%s", kinds[o->kind], plan->network->graph->node[o->node].name,
-             o->kind == OP_BACKWARD ? parts[o->parts & 3] : "", o->replay ? " replay" : "");
-    return text;
+    return op_text(o, plan->network->graph->node[o->node].name, text);
 }
 
 char *plan_buffer_text(const struct plan *plan, int buffer, char *text)
 {
-    static const char *const suffix[CATEGORIES] = {"y", "saved", "gradient", "scratch"};
     const struct buffer *b = &plan->lowered.buffer[buffer];
-    snprintf(text, 128, "%s.%s", plan->network->graph->node[b->node].name, suffix[b->category]);
-    return text;
+    return buffer_text(b, plan->network->graph->node[b->node].name, text);
 }
 
-static void count_static(struct plan *plan, const struct plan_options *options)
+static void count_static(struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
     size_t parameters = 0;
@@ -49,7 +41,7 @@ static void count_static(struct plan *plan, const struct plan_options *options)
         parameters += round_up((size_t)graph->parameter[i].elements * sizeof(float));
     plan->static_bytes[STATIC_PARAMETERS] = parameters;
     plan->static_bytes[STATIC_GRADIENTS] = parameters;
-    plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)options->state_per_parameter;
+    plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;
     plan->static_bytes[STATIC_INPUTS] =
         round_up(graph->value[0].bytes) + round_up((size_t)graph->batch * sizeof(int32_t));
 }
@@ -59,8 +51,8 @@ static void count_time(struct plan *plan)
     const struct graph *graph = plan->network->graph;
     double least = 0;
     for (int i = 0; i < graph->nodes; i++) {
-        unsigned parts = network_parts(plan->network, i);
-        least += plan->network->cost[i].forward + network_backward_time(plan->network, i);
+        unsigned parts = plan->options.forward_only ? 0 : network_parts(plan->network, i);
+        least += plan->network->cost[i].forward + (parts ? network_backward_time(plan->network, i) : 0);
         plan->forward_flops += graph->node[i].flops.forward;
         plan->backward_flops += (parts & PART_PARAMS ? graph->node[i].flops.backward_params : 0) +
                                 (parts & PART_INPUT ? graph->node[i].flops.backward_input : 0);
@@ -97,31 +89,21 @@ static enum status count_live(struct plan *plan)
     return ST_OK;
 }
 
-/* The members are hashed one by one: padding between them has no value. */
 static enum status hash_plan(struct plan *plan)
 {
-    enum { OP_WORDS = 6 + 2 * NODE_INPUTS_MAX + 4, BUFFER_WORDS = 6 };
     const struct lowered *l = &plan->lowered;
-    int64_t *words, *w;
-    size_t count = (size_t)l->ops * OP_WORDS + (size_t)l->buffers * BUFFER_WORDS;
-    TRY(NEW(plan->region, words, count + 1));
-    w = words;
-    for (int i = 0; i < l->ops; i++) {
-        const struct op *o = &l->op[i];
-        const int64_t row[] = {o->kind, o->node,  o->parts, o->replay, o->save,  o->y,    o->x[0],
-                               o->x[1], o->dx[0], o->dx[1], o->dy,     o->saved, o->once, o->scratch};
-        _Static_assert(sizeof row / sizeof *row == OP_WORDS, "a row an op");
-        memcpy(w, row, sizeof row);
-        w += OP_WORDS;
+    return ops_digest(l->op, l->ops, l->buffer, l->buffers, &plan->hash);
+}
+
+enum status plan_move(struct plan *plan, const struct buffer *placed)
+{
+    plan->arena_bytes = 0;
+    for (int i = 0; i < plan->lowered.buffers; i++) {
+        struct buffer *b = &plan->lowered.buffer[i];
+        b->offset = placed[i].offset;
+        if (b->offset + b->bytes > plan->arena_bytes) plan->arena_bytes = b->offset + b->bytes;
     }
-    for (int i = 0; i < l->buffers; i++) {
-        const struct buffer *b = &l->buffer[i];
-        const int64_t row[] = {b->category, b->node, (int64_t)b->bytes, b->birth, b->death, (int64_t)b->offset};
-        memcpy(w, row, sizeof row);
-        w += BUFFER_WORDS;
-    }
-    plan->hash = digest_bytes(words, (size_t)(w - words) * sizeof *words);
-    return ST_OK;
+    return hash_plan(plan);
 }
 
 /* The network with what the word says of relus. */
@@ -149,7 +131,7 @@ static enum status build(struct plan *plan, const struct word *word, const struc
     TRY(count_live(plan));
     plan->arena_bytes = plan->live_peak;
     if (!options->unplaced) TRY(place(plan->lowered.buffer, plan->lowered.buffers, &plan->arena_bytes));
-    count_static(plan, options);
+    count_static(plan);
     count_time(plan);
     return hash_plan(plan);
 }
@@ -166,6 +148,7 @@ enum status plan_build(const struct network *network, const struct word *word, c
     }
     p->region = region;
     p->network = network;
+    p->options = *options;
     enum status status = build(p, word, options);
     if (status != ST_OK) {
         region_destroy(region);

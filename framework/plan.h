@@ -2,16 +2,20 @@
 #ifndef REMATCH_PLAN_H
 #define REMATCH_PLAN_H
 
-#include "hash.h"
+#include "account.h"
 #include "lower.h"
 
-/* Static memory by category: parameters, their gradients, optimiser state, running state, the batch. */
-enum static_category { STATIC_PARAMETERS, STATIC_GRADIENTS, STATIC_OPTIMIZER, STATIC_STATE, STATIC_INPUTS, STATICS };
-extern const char *const static_names[STATICS];
+struct plan_options {
+    struct lower_options lower;
+    int state_per_parameter; /* optimiser state, in copies of the parameters */
+    bool forward_only;       /* an evaluation: the word has no B */
+    bool unplaced;           /* never run, so it has no offsets: the arena is the live peak */
+};
 
 struct plan {
     struct region *region;         /* owns everything below */
     const struct network *network; /* with every footprint as the word has it */
+    struct plan_options options;
     struct lowered lowered;
     char *word;
     size_t *live;        /* live arena bytes while each op runs */
@@ -28,17 +32,17 @@ struct plan {
     struct digest hash; /* of ops, buffers and offsets */
 };
 
-struct plan_options {
-    struct lower_options lower;
-    int state_per_parameter; /* optimiser state, in copies of the parameters */
-    bool forward_only;       /* an evaluation: the word has no B */
-    bool unplaced;           /* never run, so it has no offsets: the arena is the live peak */
-};
-
 /* Checks the word, lowers, places. Errors: those of word_check, and ST_FAILED for memory. */
 enum status plan_build(const struct network *network, const struct word *word, const struct plan_options *options,
                        struct plan **plan);
 void plan_destroy(struct plan *plan);
+
+/* Other offsets than those that placing found, one a buffer; what depends on them follows. They must be right: see
+ * simulate.h. */
+enum status plan_move(struct plan *plan, const struct buffer *placed);
+
+/* The plan as data, which is taken from region; the plan's own must outlive it. */
+enum status plan_account(const struct plan *plan, struct region *region, struct account *account);
 
 /* Sum of the static categories; and with the arena: the peak. */
 size_t plan_static(const struct plan *plan);

@@ -6,7 +6,7 @@
 
 #include "nets.h"
 #include "policy.h"
-#include "simulate.h"
+#include "simulated.h"
 #include "sketch.h"
 
 /* Footprints as real layers have them. */
@@ -130,8 +130,7 @@ Test(lower, lifetimes_written_by_hand)
         }
         expect("ops", t->word, ops, t->ops);
         expect("buffers", t->word, buffers, t->buffers);
-        const char *wrong = simulate(plan, &options);
-        cr_expect(!wrong, "%s: %s", t->word, wrong);
+        cr_expect(simulate_plan(plan) == ST_OK, "%s: %s", t->word, status_message());
         plan_destroy(plan);
         sketch_end(&sketch);
     }
@@ -213,9 +212,8 @@ static void check(const struct network *network, const struct word *word, const 
 {
     struct plan *plan;
     cr_assert(plan_build(network, word, options, &plan) == ST_OK, "%s: %s", what, status_message());
-    const char *wrong = simulate(plan, options);
-    cr_assert(!wrong, "%s, drop_dead %d, rng %d, word %s\n  %s", what, options->lower.drop_dead,
-              (int)options->lower.rng, plan->word, wrong);
+    cr_assert(simulate_plan(plan) == ST_OK, "%s, drop_dead %d, rng %d, word %s\n  %s", what, options->lower.drop_dead,
+              (int)options->lower.rng, plan->word, status_message());
     cr_assert(same_forwards(plan, word, options->lower.drop_dead), "%s, drop_dead %d: other forwards than %s", what,
               options->lower.drop_dead, plan->word);
     plan_destroy(plan);

@@ -8,7 +8,7 @@
 #include "exhaustive.h"
 #include "nets.h"
 #include "policy.h"
-#include "simulate.h"
+#include "simulated.h"
 #include "sketch.h"
 
 enum { CHAINS = 200 };
@@ -165,10 +165,7 @@ static void check_front(const struct optimum *o, const struct plan_options *opti
         cr_assert(time_of(plan) == p[i].time, "%s, point %d: %g predicted, %g lowered: %s", what, i, p[i].time,
                   time_of(plan), plan->word);
         cr_assert(!plan->lowered.dropped, "%s, point %d: a dead replay: %s", what, i, plan->word);
-        if (o->network->granularity == ALIGNMENT) {
-            const char *wrong = simulate(plan, options);
-            cr_assert(!wrong, "%s, point %d: %s: %s", what, i, wrong, plan->word);
-        }
+        cr_assert(simulate_plan(plan) == ST_OK, "%s, point %d: %s: %s", what, i, status_message(), plan->word);
         plan_destroy(plan);
         region_destroy(region);
     }

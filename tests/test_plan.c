@@ -137,6 +137,52 @@ Test(plan, vgg16_says_of_itself)
     release(&s);
 }
 
+#define MEMBER(type, name)                                                                                             \
+    {                                                                                                                  \
+#name, offsetof(struct type, name), sizeof(((struct type *)0)->name)                                           \
+    }
+
+/* Everything that an op and a buffer consist of. */
+static const struct member {
+    const char *name;
+    size_t offset, bytes;
+} op_members[] = {MEMBER(op, kind), MEMBER(op, node),  MEMBER(op, parts),   MEMBER(op, replay), MEMBER(op, save),
+                  MEMBER(op, x[0]), MEMBER(op, x[1]),  MEMBER(op, y),       MEMBER(op, dx[0]),  MEMBER(op, dx[1]),
+                  MEMBER(op, dy),   MEMBER(op, saved), MEMBER(op, scratch), MEMBER(op, once),   MEMBER(op, bytes)},
+  buffer_members[] = {MEMBER(buffer, category), MEMBER(buffer, node),  MEMBER(buffer, bytes),
+                      MEMBER(buffer, birth),    MEMBER(buffer, death), MEMBER(buffer, offset)};
+
+/* One bit of each member of the row changes the hash, and back again. */
+static void check_members(const struct plan *plan, const struct member *member, size_t members, void *row)
+{
+    const struct lowered *l = &plan->lowered;
+    for (size_t i = 0; i < members; i++) {
+        unsigned char *first = (unsigned char *)row + member[i].offset;
+        struct digest digest;
+        for (int turn = 0; turn < 2; turn++) {
+            *first ^= 1;
+            cr_assert(ops_digest(l->op, l->ops, l->buffer, l->buffers, &digest) == ST_OK);
+            cr_expect(digest_equal(digest, plan->hash) == (turn == 1), "%s, changed %d times", member[i].name,
+                      turn + 1);
+        }
+    }
+}
+
+Test(plan, the_hash_sees_every_member_of_every_op_and_buffer)
+{
+    struct subject s = subject(true);
+    struct plan *plan = plan_of(&s, "manual", true);
+    struct lowered *l = &plan->lowered;
+    size_t covered = 0;
+    for (size_t i = 0; i < sizeof op_members / sizeof *op_members; i++) covered += op_members[i].bytes;
+    cr_assert(sizeof(struct op) - covered < _Alignof(struct op), "a member of struct op is not in the list");
+    for (int i = 0; i < l->ops; i++) check_members(plan, op_members, sizeof op_members / sizeof *op_members, &l->op[i]);
+    for (int i = 0; i < l->buffers; i++)
+        check_members(plan, buffer_members, sizeof buffer_members / sizeof *buffer_members, &l->buffer[i]);
+    plan_destroy(plan);
+    release(&s);
+}
+
 Test(plan, the_hash_tells_plans_apart)
 {
     struct subject s = subject(true);

@@ -69,6 +69,9 @@ hid_t h5_dataset(struct h5 *h5, const char *path);
 void h5_write_rows(struct h5 *h5, hid_t dataset, enum number number, hsize_t first, hsize_t count, const void *data);
 void h5_append(struct h5 *h5, hid_t dataset, enum number number, const void *row);
 
+/* Remembers that name is not what it should be; false. */
+bool h5_refuse(struct h5 *h5, const char *name, const char *why);
+
 /* Reading distrusts: the object must be there, of the right kind and width, and within the file's bytes. */
 bool h5_exists(struct h5 *h5, const char *path);
 uint64_t h5_rows(struct h5 *h5, const char *path);
@@ -77,9 +80,10 @@ void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t wi
 const char **h5_read_texts(struct h5 *h5, const char *path, struct region *region, size_t *count);
 const char *h5_read_text(struct h5 *h5, const char *path, struct region *region);
 
-/* A missing attribute reads as otherwise; otherwise NULL: it must be there. */
+/* A missing attribute reads as otherwise; otherwise NULL, or none: it must be there. */
 const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
                                    struct region *region);
+void h5_read_attribute(struct h5 *h5, const char *object, const char *name, enum number number, void *value);
 uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t otherwise);
 double h5_read_attribute_f64(struct h5 *h5, const char *object, const char *name, double otherwise);
 

@@ -6,7 +6,7 @@
 
 enum { RANK_MAX = 8 };
 
-static bool refuse(struct h5 *h5, const char *name, const char *why)
+bool h5_refuse(struct h5 *h5, const char *name, const char *why)
 {
     if (!h5->broken) {
         h5->broken = true;
@@ -50,24 +50,24 @@ static bool array_open(struct h5 *h5, const char *path, struct array *array)
 {
     *array = (struct array){-1, -1, -1, 0, {0}, 1};
     if (h5->broken) return false;
-    if (!h5_exists(h5, path)) return refuse(h5, path, "is missing");
+    if (!h5_exists(h5, path)) return h5_refuse(h5, path, "is missing");
     array->id = H5Dopen2(h5->file, path, H5P_DEFAULT);
     if (!h5_check(h5, array->id >= 0, "read", path)) return false;
     array->type = H5Dget_type(array->id);
     array->space = H5Dget_space(array->id);
     if (!h5_check(h5, array->type >= 0 && array->space >= 0, "read", path)) return false;
     array->rank = H5Sget_simple_extent_ndims(array->space);
-    if (array->rank < 0 || array->rank > RANK_MAX) return refuse(h5, path, "has an unexpected number of dimensions");
+    if (array->rank < 0 || array->rank > RANK_MAX) return h5_refuse(h5, path, "has an unexpected number of dimensions");
     if (array->rank == 0)
         array->extent[0] = 1;
     else
         H5Sget_simple_extent_dims(array->space, array->extent, NULL);
     for (int i = 1; i < array->rank; i++) {
         if (array->extent[i] && array->row > h5->bytes / array->extent[i])
-            return refuse(h5, path, "claims more elements than the file has bytes");
+            return h5_refuse(h5, path, "claims more elements than the file has bytes");
         array->row *= array->extent[i];
     }
-    if (array->extent[0] > h5->bytes) return refuse(h5, path, "claims more rows than the file has bytes");
+    if (array->extent[0] > h5->bytes) return h5_refuse(h5, path, "claims more rows than the file has bytes");
     return true;
 }
 
@@ -105,10 +105,10 @@ void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t wi
 {
     struct array array;
     bool ok = array_open(h5, path, &array);
-    if (ok && (array.rank < 1 || !is_number(array.type))) ok = refuse(h5, path, "is not a column of numbers");
-    if (ok && array.row != width) ok = refuse(h5, path, "has rows of another width than expected");
+    if (ok && (array.rank < 1 || !is_number(array.type))) ok = h5_refuse(h5, path, "is not a column of numbers");
+    if (ok && array.row != width) ok = h5_refuse(h5, path, "has rows of another width than expected");
     if (ok && (first > array.extent[0] || count > array.extent[0] - first))
-        ok = refuse(h5, path, "is shorter than the committed steps");
+        ok = h5_refuse(h5, path, "is shorter than the committed steps");
     ok = ok && read_rows(h5, path, &array, number, first, count, data);
     if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
     array_close(&array);
@@ -125,7 +125,7 @@ static bool copy_texts(struct h5 *h5, const char *path, const struct array *arra
     h5_check(h5, ok, "read", path);
     for (size_t i = 0; ok && i < count; i++) {
         texts[i] = region_text(region, "%s", raw[i] ? raw[i] : "");
-        if (!texts[i]) ok = refuse(h5, path, "does not fit into memory");
+        if (!texts[i]) ok = h5_refuse(h5, path, "does not fit into memory");
     }
     if (raw) H5Dvlen_reclaim(type, array->space, H5P_DEFAULT, raw);
     H5Tclose(type);
@@ -139,8 +139,9 @@ const char **h5_read_texts(struct h5 *h5, const char *path, struct region *regio
     const char **texts = NULL;
     *count = 0;
     bool ok = array_open(h5, path, &array);
-    if (ok && (array.rank > 1 || H5Tis_variable_str(array.type) <= 0)) ok = refuse(h5, path, "is not a list of texts");
-    if (ok && NEW(region, texts, array.extent[0] + 1) != ST_OK) ok = refuse(h5, path, "does not fit into memory");
+    if (ok && (array.rank > 1 || H5Tis_variable_str(array.type) <= 0))
+        ok = h5_refuse(h5, path, "is not a list of texts");
+    if (ok && NEW(region, texts, array.extent[0] + 1) != ST_OK) ok = h5_refuse(h5, path, "does not fit into memory");
     if (ok && copy_texts(h5, path, &array, region, texts))
         *count = array.extent[0];
     else
@@ -161,11 +162,11 @@ static hid_t attribute_open(struct h5 *h5, const char *object, const char *name,
 {
     if (h5->broken) return -1;
     if (strcmp(object, "/") != 0 && !h5_exists(h5, object)) {
-        if (!optional) refuse(h5, object, "is missing");
+        if (!optional) h5_refuse(h5, object, "is missing");
         return -1;
     }
     if (H5Aexists_by_name(h5->file, object, name, H5P_DEFAULT) <= 0) {
-        if (!optional) refuse(h5, name, "is missing");
+        if (!optional) h5_refuse(h5, name, "is missing");
         return -1;
     }
     hid_t id = H5Aopen_by_name(h5->file, object, name, H5P_DEFAULT, H5P_DEFAULT);
@@ -176,7 +177,7 @@ static hid_t attribute_open(struct h5 *h5, const char *object, const char *name,
     H5Sclose(space);
     if (ok) return id;
     H5Aclose(id);
-    refuse(h5, name, text ? "is not a text" : "is not a number");
+    h5_refuse(h5, name, text ? "is not a text" : "is not a number");
     return -1;
 }
 
@@ -189,7 +190,7 @@ const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char
     hid_t type = H5Aget_type(id);
     h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
     const char *text = region_text(region, "%s", raw ? raw : "");
-    if (!text) refuse(h5, name, "does not fit into memory");
+    if (!text) h5_refuse(h5, name, "does not fit into memory");
     H5free_memory(raw);
     H5Tclose(type);
     H5Aclose(id);
@@ -203,6 +204,11 @@ static void attribute_number(struct h5 *h5, const char *object, const char *name
     if (id < 0) return;
     h5_check(h5, H5Aread(id, h5_memory_type(number), value) >= 0, "read attribute", name);
     H5Aclose(id);
+}
+
+void h5_read_attribute(struct h5 *h5, const char *object, const char *name, enum number number, void *value)
+{
+    attribute_number(h5, object, name, number, false, value);
 }
 
 uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t otherwise)

@@ -1,17 +1,16 @@
 /* The plan as columns: one table each for nodes, parameters, ops and buffers. Contract: every number as the plan has
- * it; bytes are bytes. */
+ * it; what is read is what was written, or the file is refused. */
 #include "record_plan.h"
 
-#include <stdlib.h>
-
-#include "table.h"
+#include <string.h>
 
 #define OP(member)        offsetof(struct op, member)
 #define BUFFER(member)    offsetof(struct buffer, member)
-#define NODE(member)      offsetof(struct node_row, member)
-#define PARAMETER(member) offsetof(struct parameter, member)
+#define NODE(member)      offsetof(struct account_node, member)
+#define PARAMETER(member) offsetof(struct account_parameter, member)
+#define ACCOUNT(member)   offsetof(struct account, member)
 
-static const struct column op_columns[] = {
+const struct column record_op_columns[] = {
     {"kind", NUMBER_U32, 1, OP(kind), NULL, "0 forward, 1 backward, 2 copy, 3 accumulate"},
     {"node", NUMBER_I32, 1, OP(node), NULL, "row of /plan/nodes"},
     {"parts", NUMBER_U32, 1, OP(parts), NULL, "of a backward: 1 parameters, 2 input, 3 both"},
@@ -31,7 +30,7 @@ static const struct column op_columns[] = {
 static const struct column live_columns[] = {
     {"live", NUMBER_U64, 1, 0, "byte", "predicted live bytes of the arena while the op runs"}, {0}};
 
-static const struct column buffer_columns[] = {
+const struct column record_buffer_columns[] = {
     {"category", NUMBER_U32, 1, BUFFER(category), NULL, "0 activation, 1 saved, 2 gradient, 3 scratch"},
     {"node", NUMBER_I32, 1, BUFFER(node), NULL, "row of /plan/nodes whose op made it"},
     {"bytes", NUMBER_U64, 1, BUFFER(bytes), "byte", "rounded up to 256"},
@@ -41,26 +40,43 @@ static const struct column buffer_columns[] = {
     {0},
 };
 
-/* What is told of a node, gathered from graph and binding. */
-struct node_row {
-    uint64_t output, saved, forward_scratch, backward_scratch[2];
-    double forward, backward_params, backward_input;
-    struct cost cost;
-};
-
-static const struct column node_columns[] = {
-    {"output_bytes", NUMBER_U64, 1, NODE(output), "byte", "of the value it writes, in its layout"},
+const struct column record_node_columns[] = {
+    {"inputs", NUMBER_I32, NODE_INPUTS_MAX, NODE(inputs), NULL,
+     "values: 0 the batch, i + 1 what node i writes; -1 none"},
+    {"elements", NUMBER_U64, 1, NODE(elements), NULL, "of the value it writes, a sample"},
+    {"output_bytes", NUMBER_U64, 1, NODE(output_bytes), "byte", "of the value it writes, in its layout"},
+    {"gradient_bytes", NUMBER_U64, 1, NODE(gradient_bytes), "byte", "of that value's gradient; 0: it has none"},
     {"saved_bytes", NUMBER_U64, 1, NODE(saved), "byte", "of its saved set"},
     {"forward_scratch_bytes", NUMBER_U64, 1, NODE(forward_scratch), "byte", NULL},
     {"backward_scratch_bytes", NUMBER_U64, 2, NODE(backward_scratch), "byte", "for parameters, for the input"},
-    {"forward_flops", NUMBER_F64, 1, NODE(forward), "flop", "of the batch; a multiply-add counts as two"},
-    {"backward_params_flops", NUMBER_F64, 1, NODE(backward_params), "flop", NULL},
-    {"backward_input_flops", NUMBER_F64, 1, NODE(backward_input), "flop", NULL},
-    {"forward_cost", NUMBER_F64, 1, NODE(cost.forward), NULL,
-     "time in planning: flop, or ns where /plan@costs is measured"},
-    {"backward_cost", NUMBER_F64, 2, NODE(cost.backward), NULL, "for parameters, for the input; likewise"},
+    {"reads", NUMBER_U32, 2, NODE(reads), NULL, "by its backward for parameters, for the input: 1 x, 2 y, 4 saved set"},
+    {"random", NUMBER_U8, 1, NODE(random), NULL, "1: its forward draws numbers"},
+    {"wants_gradient", NUMBER_U8, 1, NODE(wants_gradient), NULL, "1: the value it writes"},
+    {"split", NUMBER_U8, 1, NODE(split), NULL, "1: its backward may be two ops, parameters first"},
+    {"y_over_x", NUMBER_U8, 1, NODE(y_over_x), NULL, "1: y may be written over x"},
+    {"dx_over_dy", NUMBER_U8, 1, NODE(dx_over_dy), NULL, "1: dx may be written over dy"},
+    {"writes_dy", NUMBER_U8, 1, NODE(writes_dy), NULL, "1: the first part of its backward writes in place on dy"},
+    {"passes_gradient", NUMBER_U8, 1, NODE(passes_gradient), NULL, "1: dx is dy, there is no op for the input"},
     {0},
 };
+
+/* Apart from what makes two networks the same: times may be measured. */
+static const struct column cost_columns[] = {
+    {"forward_flops", NUMBER_F64, 1, NODE(forward_flops), "flop", "of the batch; a multiply-add counts as two"},
+    {"backward_params_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_PARAMS]), "flop", NULL},
+    {"backward_input_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_INPUT]), "flop", NULL},
+    {"forward_cost", NUMBER_F64, 1, NODE(forward_time), NULL,
+     "time in planning: flop, or ns where /plan@costs is measured"},
+    {"backward_cost", NUMBER_F64, 2, NODE(backward_time), NULL, "for parameters, for the input; likewise"},
+    {0},
+};
+
+const struct text_column record_node_texts[] = {{"name", NODE(name)},
+                                                {"layer", NODE(layer)},
+                                                {"group", NODE(group)},
+                                                {"shape", NODE(shape)},
+                                                {"implementation", NODE(implementation)},
+                                                {.name = NULL}};
 
 static const struct column parameter_columns[] = {
     {"node", NUMBER_I32, 1, PARAMETER(node), NULL, "row of /plan/nodes"},
@@ -68,71 +84,38 @@ static const struct column parameter_columns[] = {
     {0},
 };
 
-static void write_nodes(struct h5 *h5, const struct network *network, struct region *region)
-{
-    const struct graph *graph = network->graph;
-    size_t count = (size_t)graph->nodes;
-    struct node_row *rows;
-    const char **name, **layer, **group, **implementation;
-    if (NEW(region, rows, count) != ST_OK || NEW(region, name, count) != ST_OK || NEW(region, layer, count) != ST_OK ||
-        NEW(region, group, count) != ST_OK || NEW(region, implementation, count) != ST_OK) {
-        h5_check(h5, false, "find memory for", "/plan/nodes");
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const struct node *node = &graph->node[i];
-        const struct footprint *needs = &network->binding[i].footprint;
-        rows[i] = (struct node_row){graph->value[node->output].bytes,
-                                    needs->saved,
-                                    needs->forward_scratch,
-                                    {needs->backward_scratch[0], needs->backward_scratch[1]},
-                                    node->flops.forward,
-                                    node->flops.backward_params,
-                                    node->flops.backward_input,
-                                    network->cost[i]};
-        name[i] = node->name;
-        layer[i] = node->layer->name;
-        group[i] = node->group >= 0 ? graph->group[node->group].name : "";
-        implementation[i] = needs->implementation ? needs->implementation : "";
-    }
-    table_write(h5, "/plan/nodes", "node", node_columns, count, rows, sizeof *rows);
-    h5_texts(h5, "/plan/nodes/name", count, name);
-    h5_texts(h5, "/plan/nodes/layer", count, layer);
-    h5_texts(h5, "/plan/nodes/group", count, group);
-    h5_texts(h5, "/plan/nodes/implementation", count, implementation);
-}
+static const struct text_column parameter_texts[] = {
+    {"name", PARAMETER(name)}, {"shape", PARAMETER(shape)}, {.name = NULL}};
 
-static void write_parameters(struct h5 *h5, const struct graph *graph, struct region *region)
-{
-    size_t count = (size_t)graph->parameters;
-    const char **name, **shape;
-    char text[96];
-    if (NEW(region, name, count) != ST_OK || NEW(region, shape, count) != ST_OK) {
-        h5_check(h5, false, "find memory for", "/plan/parameters");
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        name[i] = graph->parameter[i].name;
-        shape[i] = region_text(region, "%s", shape_print(&graph->parameter[i].definition.shape, text));
-    }
-    table_write(h5, "/plan/parameters", "parameter", parameter_columns, count, graph->parameter,
-                sizeof *graph->parameter);
-    h5_texts(h5, "/plan/parameters/name", count, name);
-    h5_texts(h5, "/plan/parameters/shape", count, shape);
-}
+const struct column record_given[] = {
+    {"batch", NUMBER_U64, 1, ACCOUNT(batch), NULL, NULL},
+    {"batch_bytes", NUMBER_U64, 1, ACCOUNT(batch_bytes), NULL, NULL},
+    {"optimizer_copies", NUMBER_U64, 1, ACCOUNT(optimizer_copies), NULL, NULL},
+    {"granularity", NUMBER_U64, 1, ACCOUNT(granularity), NULL, NULL},
+    {"rng", NUMBER_U64, 1, ACCOUNT(rng), NULL, NULL},
+    {"drop_dead", NUMBER_U64, 1, ACCOUNT(drop_dead), NULL, NULL},
+    {"evaluation_arena_bytes", NUMBER_U64, 1, ACCOUNT(evaluation_arena), NULL, NULL},
+    {0},
+};
 
-/* What plan_op_text() or plan_buffer_text() says of every row. */
-static void write_plan_texts(struct h5 *h5, const char *path, const struct plan *plan, int count,
-                             char *print(const struct plan *, int, char *), struct region *region)
+/* ---- writing ---- */
+
+/* What people call every op, or every buffer. */
+static void write_names(struct h5 *h5, const struct account *a, bool ops, struct region *region)
 {
-    const char **texts;
+    const char *path = ops ? "/plan/ops/text" : "/plan/buffers/text", **texts;
+    const int count = ops ? a->ops : a->buffers;
     char text[128];
     bool ok = NEW(region, texts, (size_t)count) == ST_OK;
-    for (int i = 0; ok && i < count; i++) ok = (texts[i] = region_text(region, "%s", print(plan, i, text)));
+    for (int i = 0; ok && i < count; i++) {
+        const char *node = a->node[ops ? a->op[i].node : a->buffer[i].node].name;
+        ok = (texts[i] = region_text(region, "%s",
+                                     ops ? op_text(&a->op[i], node, text) : buffer_text(&a->buffer[i], node, text)));
+    }
     if (h5_check(h5, ok, "find memory for", path)) h5_texts(h5, path, (size_t)count, texts);
 }
 
-/* The buffers that are live at the op that sets the peak, largest first as the plan lists them. */
+/* The buffers that are live at the op that sets the peak. */
 static void write_peak(struct h5 *h5, const struct plan *plan, struct region *region)
 {
     const struct lowered *lowered = &plan->lowered;
@@ -145,9 +128,7 @@ static void write_peak(struct h5 *h5, const struct plan *plan, struct region *re
         if (b->birth > plan->peak_op || plan->peak_op > b->death) continue;
         ok = (texts[count++] = region_text(region, "%s", plan_buffer_text(plan, i, text)));
     }
-    if (!h5_check(h5, ok, "find memory for", "/plan/peak_tensors")) return;
-    h5_texts(h5, "/plan/peak_tensors", count, texts);
-    h5_attribute_text(h5, "/plan", "peak_op", lowered->ops ? plan_op_text(plan, plan->peak_op, text) : "");
+    if (h5_check(h5, ok, "find memory for", "/plan/peak_tensors")) h5_texts(h5, "/plan/peak_tensors", count, texts);
 }
 
 static void write_costs(struct h5 *h5, const struct job *job)
@@ -162,35 +143,34 @@ static void write_costs(struct h5 *h5, const struct job *job)
     h5_text(h5, "/plan/costs", costs->text);
 }
 
-static void write_figures(struct h5 *h5, const struct job *job)
+static void write_figures(struct h5 *h5, const struct job *job, const struct account *a)
 {
-    const struct plan *plan = job->plan;
-    const struct {
-        const char *name;
-        uint64_t value;
-    } counts[] = {
-        {"static_bytes", plan_static(plan)},
-        {"arena_bytes", plan->arena_bytes},
-        {"peak_bytes", plan_peak(plan)},
-        {"live_peak_bytes", plan->live_peak},
-        {"sampled_forward_bytes", plan_sampled_forward(plan)},
-        {"sampled_gradients_bytes", plan_sampled_gradients(plan)},
-        {"replays", (uint64_t)plan->replays},
-        {"dropped_replays", (uint64_t)plan->lowered.dropped},
-        {"preparing_ns", job->preparing_ns},
-        {"planning_ns", job->planning_ns},
-    };
-    char hash[33];
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        h5_attribute_u64(h5, "/plan", counts[i].name, counts[i].value);
-    h5_attribute_f64(h5, "/plan", "forward_flops", plan->forward_flops);
-    h5_attribute_f64(h5, "/plan", "backward_flops", plan->backward_flops);
-    h5_attribute_f64(h5, "/plan", "replay_flops", plan->replay_flops);
-    h5_attribute_f64(h5, "/plan", "time", plan->time);
-    h5_attribute_f64(h5, "/plan", "time_factor", plan->time_factor);
+    for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", account_count_names[i], a->count[i]);
+    for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", account_real_names[i], a->real[i]);
+    for (const struct column *c = record_given; c->name; c++)
+        h5_attribute(h5, "/plan", c->name, c->number, (const char *)a + c->offset);
     write_costs(h5, job);
+    h5_attribute_u64(h5, "/plan", "preparing_ns", job->preparing_ns);
+    h5_attribute_u64(h5, "/plan", "planning_ns", job->planning_ns);
     h5_attribute_text(h5, "/plan", "policy", job->spec->policy->name);
-    h5_attribute_text(h5, "/plan", "hash", digest_print(plan->hash, hash));
+    h5_attribute_text(h5, "/plan", "source", job->spec->plan);
+    h5_attribute_text(h5, "/plan", "peak_op", a->peak_op);
+    h5_attribute_text(h5, "/plan", "hash", a->hash);
+}
+
+static void write_tables(struct h5 *h5, const struct account *a, struct region *region)
+{
+    const size_t nodes = (size_t)a->nodes, parameters = (size_t)a->parameters, ops = (size_t)a->ops;
+    table_write(h5, "/plan/nodes", "node", record_node_columns, nodes, a->node, sizeof *a->node);
+    table_add(h5, "/plan/nodes", "node", cost_columns, nodes, a->node, sizeof *a->node);
+    table_write_texts(h5, "/plan/nodes", record_node_texts, nodes, a->node, sizeof *a->node);
+    table_write(h5, "/plan/parameters", "parameter", parameter_columns, parameters, a->parameter, sizeof *a->parameter);
+    table_write_texts(h5, "/plan/parameters", parameter_texts, parameters, a->parameter, sizeof *a->parameter);
+    table_write(h5, "/plan/ops", "op", record_op_columns, ops, a->op, sizeof *a->op);
+    table_add(h5, "/plan/ops", "op", live_columns, ops, a->live, sizeof *a->live);
+    write_names(h5, a, true, region);
+    table_write(h5, "/plan/buffers", "buffer", record_buffer_columns, (size_t)a->buffers, a->buffer, sizeof *a->buffer);
+    write_names(h5, a, false, region);
 }
 
 /* Lower bounds, with times as factors of the floor, as time_factor is; and what the policy says of its plan. */
@@ -215,23 +195,18 @@ static void write_bounds(struct h5 *h5, const struct job *job)
 
 void record_plan(struct h5 *h5, const struct job *job)
 {
-    const struct plan *plan = job->plan;
-    const struct lowered *lowered = &plan->lowered;
+    struct account account;
     struct region *region = region_create();
     h5_group(h5, "/plan");
-    if (!h5_check(h5, region, "find memory for", "/plan")) return;
-    write_figures(h5, job);
-    write_bounds(h5, job);
-    h5_text(h5, "/plan/word", plan->word);
-    write_nodes(h5, plan->network, region);
-    write_parameters(h5, plan->network->graph, region);
-    table_write(h5, "/plan/ops", "op", op_columns, (size_t)lowered->ops, lowered->op, sizeof *lowered->op);
-    table_add(h5, "/plan/ops", "op", live_columns, (size_t)lowered->ops, plan->live, sizeof *plan->live);
-    write_plan_texts(h5, "/plan/ops/text", plan, lowered->ops, plan_op_text, region);
-    table_write(h5, "/plan/buffers", "buffer", buffer_columns, (size_t)lowered->buffers, lowered->buffer,
-                sizeof *lowered->buffer);
-    write_plan_texts(h5, "/plan/buffers/text", plan, lowered->buffers, plan_buffer_text, region);
-    write_peak(h5, plan, region);
+    bool ok = region && plan_account(job->plan, region, &account) == ST_OK;
+    if (h5_check(h5, ok, "find memory for", "/plan")) {
+        account.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
+        write_figures(h5, job, &account);
+        write_bounds(h5, job);
+        h5_text(h5, "/plan/word", account.word);
+        write_tables(h5, &account, region);
+        write_peak(h5, job->plan, region);
+    }
     region_destroy(region);
 }
 
@@ -255,4 +230,59 @@ void record_memory(struct h5 *h5, const struct plan *plan)
     h5_attribute_text(h5, "/memory/predicted", "units", "byte");
     h5_attribute_text(h5, "/memory/predicted", "long_name", "live while the op runs that sets the peak");
     h5_attach(h5, "/memory/predicted", 0, "/memory/category");
+}
+
+/* ---- reading ---- */
+
+static int rows_of(struct h5 *h5, const char *path)
+{
+    enum { ROWS_MAX = 1 << 26 };
+    uint64_t rows = h5_rows(h5, path);
+    if (rows > ROWS_MAX) h5_refuse(h5, path, "has more rows than a plan can have");
+    return h5->broken ? 0 : (int)rows;
+}
+
+static void read_figures(struct h5 *h5, struct account *a, struct region *region)
+{
+    for (int i = 0; i < COUNTS; i++) h5_read_attribute(h5, "/plan", account_count_names[i], NUMBER_U64, &a->count[i]);
+    for (int i = 0; i < REALS; i++) h5_read_attribute(h5, "/plan", account_real_names[i], NUMBER_F64, &a->real[i]);
+    for (const struct column *c = record_given; c->name; c++)
+        h5_read_attribute(h5, "/plan", c->name, c->number, (char *)a + c->offset);
+    a->peak_op = h5_read_attribute_text(h5, "/plan", "peak_op", NULL, region);
+    a->hash = h5_read_attribute_text(h5, "/plan", "hash", NULL, region);
+    a->word = h5_read_text(h5, "/plan/word", region);
+    if (!h5->broken && h5_rows(h5, "/memory/predicted") != MEMORY_CATEGORIES)
+        h5_refuse(h5, "/memory/predicted", "has another number of rows than there are categories");
+    h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, MEMORY_CATEGORIES, a->memory);
+}
+
+static void read_tables(struct h5 *h5, struct account *a, struct region *region)
+{
+    const size_t nodes = (size_t)a->nodes, parameters = (size_t)a->parameters, ops = (size_t)a->ops;
+    table_read(h5, "/plan/nodes", record_node_columns, nodes, a->node, sizeof *a->node);
+    table_read(h5, "/plan/nodes", cost_columns, nodes, a->node, sizeof *a->node);
+    table_read_texts(h5, "/plan/nodes", record_node_texts, nodes, a->node, sizeof *a->node, region);
+    table_read(h5, "/plan/parameters", parameter_columns, parameters, a->parameter, sizeof *a->parameter);
+    table_read_texts(h5, "/plan/parameters", parameter_texts, parameters, a->parameter, sizeof *a->parameter, region);
+    table_read(h5, "/plan/ops", record_op_columns, ops, a->op, sizeof *a->op);
+    table_read(h5, "/plan/ops", live_columns, ops, a->live, sizeof *a->live);
+    table_read(h5, "/plan/buffers", record_buffer_columns, (size_t)a->buffers, a->buffer, sizeof *a->buffer);
+}
+
+enum status record_plan_read(struct h5 *h5, struct region *region, struct account *account)
+{
+    struct account *a = account;
+    *a = (struct account){.nodes = rows_of(h5, "/plan/nodes/node"),
+                          .parameters = rows_of(h5, "/plan/parameters/parameter"),
+                          .ops = rows_of(h5, "/plan/ops/op"),
+                          .buffers = rows_of(h5, "/plan/buffers/buffer")};
+    TRY(h5_status(h5));
+    TRY(NEW(region, a->node, (size_t)a->nodes));
+    TRY(NEW(region, a->parameter, (size_t)a->parameters));
+    TRY(NEW(region, a->op, (size_t)a->ops));
+    TRY(NEW(region, a->live, (size_t)a->ops));
+    TRY(NEW(region, a->buffer, (size_t)a->buffers));
+    read_figures(h5, a, region);
+    read_tables(h5, a, region);
+    return h5_status(h5);
 }

@@ -2,13 +2,22 @@
 #ifndef REMATCH_RECORD_PLAN_H
 #define REMATCH_RECORD_PLAN_H
 
-#include "h5.h"
 #include "run.h"
+#include "table.h"
+
+/* Columns of /plan/nodes (what makes two networks the same), /plan/ops and /plan/buffers; attributes of /plan besides
+ * figures, as columns of struct account. */
+extern const struct column record_node_columns[], record_op_columns[], record_buffer_columns[], record_given[];
+extern const struct text_column record_node_texts[];
 
 void record_plan(struct h5 *h5, const struct job *job);
 
 /* The categories of memory, static ones first, and what the plan predicts for each at its peak. */
-enum { MEMORY_CATEGORIES = (int)STATICS + (int)CATEGORIES };
+enum { MEMORY_CATEGORIES = ACCOUNT_CATEGORIES };
 void record_memory(struct h5 *h5, const struct plan *plan);
+
+/* What both wrote; region holds it. ST_FAILED: something is missing or of another kind. Nothing is checked but that:
+ * see simulate(). */
+enum status record_plan_read(struct h5 *h5, struct region *region, struct account *account);
 
 #endif

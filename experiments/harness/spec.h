@@ -49,6 +49,7 @@ struct spec {
     int rng;       /* enum rng_mode */
     int memory;    /* enum memory_mode */
     bool drop_dead;
+    const char *plan; /* result file whose plan is taken instead of asking the policy, NULL: none */
     const struct policy *policy;
     struct policy_settings policy_settings;
     int costs;              /* enum costs_kind */

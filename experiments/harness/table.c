@@ -119,3 +119,82 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
     free(numbers);
     table_add(h5, group, scale, columns, count, rows, stride);
 }
+
+static bool are_flags(const uint8_t *column, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (column[i] > 1) return false;
+    return true;
+}
+
+void table_read(struct h5 *h5, const char *group, const struct column *columns, size_t count, void *rows, size_t stride)
+{
+    char *gathered = calloc(count + 1, WIDEST), path[256];
+    h5_check(h5, gathered, "find memory for", group);
+    for (const struct column *c = columns; gathered && c->name; c++) {
+        const size_t bytes = h5_number_bytes(c->number) * (size_t)c->width;
+        join(path, group, c->name);
+        h5_read_rows(h5, path, c->number, (size_t)c->width, 0, count, gathered);
+        if (!h5->broken && h5_rows(h5, path) != count) h5_refuse(h5, path, "has another number of rows than its table");
+        if (c->number == NUMBER_U8 && !are_flags((const uint8_t *)gathered, count))
+            h5_refuse(h5, path, "holds what is no flag");
+        if (h5->broken) break;
+        for (size_t i = 0; i < count; i++) memcpy((char *)rows + i * stride + c->offset, gathered + i * bytes, bytes);
+    }
+    free(gathered);
+}
+
+void table_write_texts(struct h5 *h5, const char *group, const struct text_column *columns, size_t count,
+                       const void *rows, size_t stride)
+{
+    const char **gathered = calloc(count + 1, sizeof *gathered);
+    char path[256];
+    h5_check(h5, gathered, "find memory for", group);
+    for (const struct text_column *c = columns; gathered && c->name; c++) {
+        for (size_t i = 0; i < count; i++)
+            memcpy(&gathered[i], (const char *)rows + i * stride + c->offset, sizeof *gathered);
+        h5_texts(h5, join(path, group, c->name), count, gathered);
+    }
+    free(gathered);
+}
+
+void table_read_texts(struct h5 *h5, const char *group, const struct text_column *columns, size_t count, void *rows,
+                      size_t stride, struct region *region)
+{
+    char path[256];
+    for (const struct text_column *c = columns; c->name; c++) {
+        size_t found;
+        const char **texts = h5_read_texts(h5, join(path, group, c->name), region, &found);
+        if (!h5->broken && found != count) h5_refuse(h5, path, "has another number of rows than its table");
+        if (h5->broken) return;
+        for (size_t i = 0; i < count; i++) memcpy((char *)rows + i * stride + c->offset, &texts[i], sizeof texts[i]);
+    }
+}
+
+const struct column *table_difference(const struct column *columns, size_t count, const void *a, const void *b,
+                                      size_t stride, size_t *row)
+{
+    for (*row = 0; *row < count; ++*row)
+        for (const struct column *c = columns; c->name; c++) {
+            const size_t at = *row * stride + c->offset, bytes = h5_number_bytes(c->number) * (size_t)c->width;
+            if (memcmp((const char *)a + at, (const char *)b + at, bytes) != 0) return c;
+        }
+    return NULL;
+}
+
+char *column_text(const struct column *column, const void *row, char *text)
+{
+    const char *member = (const char *)row + column->offset, *gap = "";
+    size_t bytes = h5_number_bytes(column->number), used = 0;
+    for (int i = 0; i < column->width; i++, member += bytes, gap = ", ") {
+        double real = 0;
+        int64_t whole = 0;
+        bool is_real = column->number == NUMBER_F64;
+        memcpy(is_real ? (void *)&real : &whole, member, bytes);
+        if (column->number == NUMBER_I32) whole = (int32_t)whole;
+        int length = is_real ? snprintf(text + used, 32, "%s%.9g", gap, real)
+                             : snprintf(text + used, 32, "%s%lld", gap, (long long)whole);
+        used += (size_t)length;
+    }
+    return text;
+}

@@ -39,4 +39,28 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
 void table_add(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
                const void *rows, size_t stride);
 
+/* The inverse: the rows of a table into count structs of stride bytes. Every column must be there with count rows; an
+ * 8-bit column holds flags. */
+void table_read(struct h5 *h5, const char *group, const struct column *columns, size_t count, void *rows,
+                size_t stride);
+
+/* A member that is a const char *, as a column of texts. */
+struct text_column {
+    const char *name; /* NULL ends a list */
+    size_t offset;
+};
+
+/* The same for texts; what is read lives in region. */
+void table_write_texts(struct h5 *h5, const char *group, const struct text_column *columns, size_t count,
+                       const void *rows, size_t stride);
+void table_read_texts(struct h5 *h5, const char *group, const struct text_column *columns, size_t count, void *rows,
+                      size_t stride, struct region *region);
+
+/* The first member, row by row, that differs between two arrays of count structs; NULL: there is none. */
+const struct column *table_difference(const struct column *columns, size_t count, const void *a, const void *b,
+                                      size_t stride, size_t *row);
+
+/* The member as text (at least 96 bytes); returns text. */
+char *column_text(const struct column *column, const void *row, char *text);
+
 #endif
