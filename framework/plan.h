@@ -41,7 +41,11 @@ void plan_destroy(struct plan *plan);
  * simulate.h. */
 enum status plan_move(struct plan *plan, const struct buffer *placed);
 
-/* The plan as data, which is taken from region; the plan's own must outlive it. */
+/* What a plan is made from, as data; the network must outlive it. */
+enum status plan_account_network(const struct network *network, const struct plan_options *options,
+                                 struct region *region, struct account *account);
+
+/* The plan as data, which is taken from region; the plan must outlive it. */
 enum status plan_account(const struct plan *plan, struct region *region, struct account *account);
 
 /* Sum of the static categories; and with the arena: the peak. */

@@ -71,36 +71,43 @@ static void claim(const struct plan *plan, struct account *a)
     memcpy(a->memory + STATICS, plan->peak_by_category, sizeof plan->peak_by_category);
 }
 
-enum status plan_account(const struct plan *plan, struct region *region, struct account *account)
+enum status plan_account_network(const struct network *network, const struct plan_options *options,
+                                 struct region *region, struct account *account)
 {
-    const struct graph *graph = plan->network->graph;
-    const struct lowered *l = &plan->lowered;
-    char hash[33], peak[128];
+    const struct graph *graph = network->graph;
     *account = (struct account){
         .nodes = graph->nodes,
         .parameters = graph->parameters,
-        .ops = l->ops,
-        .buffers = l->buffers,
-        .op = l->op,
-        .buffer = l->buffer,
-        .word = plan->word,
         .batch = (size_t)graph->batch,
         .batch_bytes = graph->value[0].bytes,
-        .optimizer_copies = (size_t)plan->options.state_per_parameter,
-        .granularity = plan->network->granularity,
-        .rng = plan->options.lower.rng,
-        .drop_dead = plan->options.lower.drop_dead,
-        .forward_only = plan->options.forward_only,
-        .live = plan->live,
-        .peak_op = region_text(region, "%s", plan_op_text(plan, plan->peak_op, peak)),
-        .hash = region_text(region, "%s", digest_print(plan->hash, hash)),
+        .optimizer_copies = (size_t)options->state_per_parameter,
+        .granularity = network->granularity,
+        .rng = options->lower.rng,
+        .drop_dead = options->lower.drop_dead,
+        .forward_only = options->forward_only,
     };
-    if (!account->peak_op || !account->hash) return ST_FAILED;
     TRY(NEW(region, account->node, (size_t)graph->nodes));
     TRY(NEW(region, account->parameter, (size_t)graph->parameters));
-    for (int i = 0; i < graph->nodes; i++) TRY(describe_node(plan->network, i, region, &account->node[i]));
+    for (int i = 0; i < graph->nodes; i++) TRY(describe_node(network, i, region, &account->node[i]));
     for (int i = 0; i < graph->parameters; i++)
         TRY(describe_parameter(&graph->parameter[i], region, &account->parameter[i]));
+    return ST_OK;
+}
+
+enum status plan_account(const struct plan *plan, struct region *region, struct account *account)
+{
+    const struct lowered *l = &plan->lowered;
+    char hash[33], peak[128];
+    TRY(plan_account_network(plan->network, &plan->options, region, account));
+    account->ops = l->ops;
+    account->buffers = l->buffers;
+    account->op = l->op;
+    account->buffer = l->buffer;
+    account->word = plan->word;
+    account->live = plan->live;
+    account->peak_op = region_text(region, "%s", plan_op_text(plan, plan->peak_op, peak));
+    account->hash = region_text(region, "%s", digest_print(plan->hash, hash));
+    if (!account->peak_op || !account->hash) return ST_FAILED;
     claim(plan, account);
     return ST_OK;
 }

@@ -14,9 +14,11 @@ static const struct {
     [OPTION_OPS] = {"--ops", NULL, "every op with the bytes alive while it runs"},
     [OPTION_QUIET] = {"--quiet", NULL, "no plan and no step lines; the verdict and errors only"},
     [OPTION_PROVENANCE] = {"--provenance", NULL, "also source, build, libraries, machine and data"},
+    [OPTION_PLAN_ONLY] = {"--plan-only", NULL, "judge the plan alone; nothing is run again"},
     [OPTION_ONLY] = {"--only", "baseline|variant", "run that one alone; nothing is compared"},
     [OPTION_COSTS] = {"--costs", NULL, "times every node's passes and writes them as a file that plans read"},
-    [OPTION_OUT] = {"--out", "FILE", "write to this file instead of stdout"},
+    [OPTION_OUT] = {"--out", "FILE",
+                    "write to this file: costs, instead of to stdout; a plan, as the key plan: takes it"},
     [OPTION_CHAIN] = {"--chain", NULL, "the file is an abstract chain: stages of times and bytes"},
 };
 

@@ -17,6 +17,7 @@ enum option {
     OPTION_COSTS,
     OPTION_OUT,
     OPTION_CHAIN,
+    OPTION_PLAN_ONLY,
     OPTIONS
 };
 

@@ -13,7 +13,7 @@
 /* The line starts a top-level block of the canonical YAML whose key says nothing about the numbers. */
 static bool is_left_out(const char *line)
 {
-    static const char *const keys[] = {"name:", "title:", "expect:", "sweep:", "results:", "costs:"};
+    static const char *const keys[] = {"name:", "title:", "expect:", "sweep:", "results:", "costs:", "plan:"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strncmp(line, keys[i], strlen(keys[i])) == 0) return true;
     return false;
@@ -55,15 +55,16 @@ static enum status program_digest(struct digest *digest)
 static enum status identify(const struct job *job, struct region *region, char id[RUN_ID_TEXT])
 {
     struct digest program = {0};
-    char program_text[33], data_text[33], all_text[33];
+    char program_text[33], data_text[33], plan_text[33], all_text[33];
     TRY(program_digest(&program));
     const char *numerics = numerics_of(job->spec->resolved, region), *costs = "";
     char costs_text[33];
     if (job->costs) costs = region_text(region, "costs %s\n", digest_print(job->costs->digest, costs_text));
     const char *all = region_text(
-        region, "%s\nprogram %s\ndata %s\nlibraries %s, libc %s\nisa %s\nthreads %lld\n%s", numerics ? numerics : "",
-        digest_print(program, program_text), digest_print(job->dataset->digest, data_text), job->backend->libraries,
-        gnu_get_libc_version(), job->backend->isa, (long long)job->backend->options.threads, costs ? costs : "");
+        region, "%s\nprogram %s\ndata %s\nlibraries %s, libc %s\nisa %s\nthreads %lld\nplan %s\n%s",
+        numerics ? numerics : "", digest_print(program, program_text), digest_print(job->dataset->digest, data_text),
+        job->backend->libraries, gnu_get_libc_version(), job->backend->isa, (long long)job->backend->options.threads,
+        digest_print(job->plan->hash, plan_text), costs ? costs : "");
     if (!numerics || !costs || !all) return ST_FAILED;
     digest_print(digest_bytes(all, strlen(all)), all_text);
     snprintf(id, RUN_ID_TEXT, "%.16s", all_text);

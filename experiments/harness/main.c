@@ -9,6 +9,7 @@
 #include "chain_plan.h"
 #include "compare.h"
 #include "list.h"
+#include "plan_file.h"
 #include "show.h"
 #include "sweep.h"
 #include "told.h"
@@ -23,7 +24,8 @@ static enum status plan_spec(const struct arguments *a, struct spec *spec)
     struct job *job = NULL;
     struct overview *overview = NULL;
     TRY(job_create(spec, &job));
-    enum status status = overview_create(job, true, &overview);
+    enum status status = a->given[OPTION_OUT] ? plan_file_write(job, a->value[OPTION_OUT]) : ST_OK;
+    if (status == ST_OK) status = overview_create(job, true, &overview);
     if (status == ST_OK && a->given[OPTION_JSON]) {
         overview_json(overview, a->given[OPTION_OPS], stdout);
     } else if (status == ST_OK) {
@@ -39,6 +41,7 @@ static int plan_chain(const struct arguments *a)
 {
     struct chain_file *file;
     struct chain_plan *plan;
+    if (a->given[OPTION_OUT]) return (int)told(fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's"));
     enum status status = chain_file_load(a->operand[0], a->overrides, a->override, &file);
     if (status != ST_OK) return (int)told(status);
     status = chain_plan_create(file, &plan);
@@ -104,10 +107,10 @@ static int run_bench(const struct arguments *a)
 static const struct command commands[] = {
     {"list", "list [FOLDER] [--json]", "The experiments in a folder, and what became of their last run.",
      1u << OPTION_JSON, 0, 1, false, run_list},
-    {"plan", "plan SPEC | --chain FILE [key=value...] [--ops] [--json]",
+    {"plan", "plan SPEC | --chain FILE [key=value...] [--ops] [--json] [--out FILE]",
      "What a training step would take, op by op, without running it.\nSPEC: a file, or a name in experiments/. FILE: a "
      "chain file, planned with every policy, or with that of policy.name=...",
-     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_CHAIN, 1, 1, true, run_plan},
+     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_CHAIN | 1u << OPTION_OUT, 1, 1, true, run_plan},
     {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet]",
      "Runs the spec storing everything, then as it is, each in a process of its own, and compares every bit.\n"
      "SPEC: a file, or a name in experiments/.",

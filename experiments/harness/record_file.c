@@ -39,13 +39,9 @@ bool record_file_is_written(const char *path)
     return written;
 }
 
-enum status record_file_begin(struct record_file *file, const char *results, const char *experiment, const char *name)
+/* An empty locked fresh file beside path. */
+static enum status begin(struct record_file *file)
 {
-    file->lock = -1;
-    if (snprintf(file->folder, RECORD_PATH, "%s/%s", results, experiment) >= RECORD_PATH - 64)
-        return fail(ST_FAILED, "results folder %.80s...: its name is too long", results);
-    TRY(make_folder(file->folder));
-    snprintf(file->path, RECORD_PATH, "%.960s/%.40s.h5", file->folder, name);
     snprintf(file->part, RECORD_PATH, "%.1010s.part", file->path);
     snprintf(file->fresh, RECORD_PATH, "%.1010s.new", file->path);
     struct flock lock = whole_file();
@@ -58,6 +54,26 @@ enum status record_file_begin(struct record_file *file, const char *results, con
         return fail(ST_FAILED, "%s: another process is writing it", file->part);
     }
     return ST_OK;
+}
+
+enum status record_file_begin(struct record_file *file, const char *results, const char *experiment, const char *name)
+{
+    file->lock = -1;
+    if (snprintf(file->folder, RECORD_PATH, "%s/%s", results, experiment) >= RECORD_PATH - 64)
+        return fail(ST_FAILED, "results folder %.80s...: its name is too long", results);
+    TRY(make_folder(file->folder));
+    snprintf(file->path, RECORD_PATH, "%.960s/%.40s.h5", file->folder, name);
+    return begin(file);
+}
+
+enum status record_file_begin_at(struct record_file *file, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    file->lock = -1;
+    if (strlen(path) >= RECORD_PATH - 64) return fail(ST_FAILED, "%.80s...: its name is too long", path);
+    snprintf(file->path, RECORD_PATH, "%s", path);
+    snprintf(file->folder, RECORD_PATH, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    return begin(file);
 }
 
 static enum status sync_path(const char *path, int flags)
@@ -74,7 +90,7 @@ enum status record_file_publish(struct record_file *file, bool whole)
     const char *name = whole ? file->path : file->part;
     TRY(sync_path(file->fresh, O_RDONLY));
     if (rename(file->fresh, name) < 0) return fail(ST_FAILED, "%s: cannot rename to it: %s", name, strerror(errno));
-    if (whole && unlink(file->part) < 0)
+    if (whole && unlink(file->part) < 0 && errno != ENOENT)
         return fail(ST_FAILED, "%s: cannot remove it: %s", file->part, strerror(errno));
     return sync_path(file->folder, O_RDONLY | O_DIRECTORY);
 }

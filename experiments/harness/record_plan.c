@@ -87,16 +87,23 @@ static const struct column parameter_columns[] = {
 static const struct text_column parameter_texts[] = {
     {"name", PARAMETER(name)}, {"shape", PARAMETER(shape)}, {.name = NULL}};
 
-const struct column record_given[] = {
+const struct column record_settings[] = {
     {"batch", NUMBER_U64, 1, ACCOUNT(batch), NULL, NULL},
-    {"batch_bytes", NUMBER_U64, 1, ACCOUNT(batch_bytes), NULL, NULL},
-    {"optimizer_copies", NUMBER_U64, 1, ACCOUNT(optimizer_copies), NULL, NULL},
     {"granularity", NUMBER_U64, 1, ACCOUNT(granularity), NULL, NULL},
     {"rng", NUMBER_U64, 1, ACCOUNT(rng), NULL, NULL},
     {"drop_dead", NUMBER_U64, 1, ACCOUNT(drop_dead), NULL, NULL},
+    {0},
+};
+
+/* What else of an account is an attribute of /plan, besides the figures it claims. */
+static const struct column other_settings[] = {
+    {"batch_bytes", NUMBER_U64, 1, ACCOUNT(batch_bytes), NULL, NULL},
+    {"optimizer_copies", NUMBER_U64, 1, ACCOUNT(optimizer_copies), NULL, NULL},
     {"evaluation_arena_bytes", NUMBER_U64, 1, ACCOUNT(evaluation_arena), NULL, NULL},
     {0},
 };
+
+static const struct column *const settings[] = {record_settings, other_settings};
 
 /* ---- writing ---- */
 
@@ -147,8 +154,9 @@ static void write_figures(struct h5 *h5, const struct job *job, const struct acc
 {
     for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", account_count_names[i], a->count[i]);
     for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", account_real_names[i], a->real[i]);
-    for (const struct column *c = record_given; c->name; c++)
-        h5_attribute(h5, "/plan", c->name, c->number, (const char *)a + c->offset);
+    for (int i = 0; i < 2; i++)
+        for (const struct column *c = settings[i]; c->name; c++)
+            h5_attribute(h5, "/plan", c->name, c->number, (const char *)a + c->offset);
     write_costs(h5, job);
     h5_attribute_u64(h5, "/plan", "preparing_ns", job->preparing_ns);
     h5_attribute_u64(h5, "/plan", "planning_ns", job->planning_ns);
@@ -246,8 +254,9 @@ static void read_figures(struct h5 *h5, struct account *a, struct region *region
 {
     for (int i = 0; i < COUNTS; i++) h5_read_attribute(h5, "/plan", account_count_names[i], NUMBER_U64, &a->count[i]);
     for (int i = 0; i < REALS; i++) h5_read_attribute(h5, "/plan", account_real_names[i], NUMBER_F64, &a->real[i]);
-    for (const struct column *c = record_given; c->name; c++)
-        h5_read_attribute(h5, "/plan", c->name, c->number, (char *)a + c->offset);
+    for (int i = 0; i < 2; i++)
+        for (const struct column *c = settings[i]; c->name; c++)
+            h5_read_attribute(h5, "/plan", c->name, c->number, (char *)a + c->offset);
     a->peak_op = h5_read_attribute_text(h5, "/plan", "peak_op", NULL, region);
     a->hash = h5_read_attribute_text(h5, "/plan", "hash", NULL, region);
     a->word = h5_read_text(h5, "/plan/word", region);

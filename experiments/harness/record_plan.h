@@ -5,9 +5,9 @@
 #include "run.h"
 #include "table.h"
 
-/* Columns of /plan/nodes (what makes two networks the same), /plan/ops and /plan/buffers; attributes of /plan besides
- * figures, as columns of struct account. */
-extern const struct column record_node_columns[], record_op_columns[], record_buffer_columns[], record_given[];
+/* Columns of /plan/nodes (what makes two networks the same), /plan/ops and /plan/buffers; attributes of
+ * /plan that decide which plan a word gives, as columns of struct account. */
+extern const struct column record_node_columns[], record_op_columns[], record_buffer_columns[], record_settings[];
 extern const struct text_column record_node_texts[];
 
 void record_plan(struct h5 *h5, const struct job *job);

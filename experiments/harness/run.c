@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "budget.h"
+#include "plan_file.h"
 #include "policy.h"
 
-static struct plan_options plan_options(const struct spec *spec)
+struct plan_options job_plan_options(const struct job *job)
 {
+    const struct spec *spec = job->spec;
     return (struct plan_options){
         .lower = {.drop_dead = spec->drop_dead, .rng = (enum rng_mode)spec->rng},
         .state_per_parameter = spec->optimizer->state(&spec->optim_settings),
@@ -20,7 +22,7 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
     struct word word = word_empty(region);
-    struct plan_options options = plan_options(job->spec);
+    struct plan_options options = job_plan_options(job);
     struct policy_settings told = *settings;
     told.plan = &options;
     enum status status = policy->emit(job->network, &told, region, &word);
@@ -46,10 +48,13 @@ enum status plan_bounds(const struct plan *plan, const struct policy *policy, co
 
 static enum status plan_training(struct job *job)
 {
-    const struct plan_options options = plan_options(job->spec);
+    const struct plan_options options = job_plan_options(job);
     struct policy_settings settings = job->spec->policy_settings;
     settings.notes = &job->notes;
-    TRY(job_plan(job, job->spec->policy, &settings, &job->plan));
+    if (job->spec->plan)
+        TRY(plan_file_take(job, job->spec->plan, &job->plan));
+    else
+        TRY(job_plan(job, job->spec->policy, &settings, &job->plan));
     return plan_bounds(job->plan, job->spec->policy, &settings, &options, &job->bounds, &job->budget_bounds);
 }
 
@@ -60,7 +65,7 @@ static enum status plan_evaluation(struct job *job)
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
     struct word word = word_empty(region);
-    struct plan_options options = plan_options(job->spec);
+    struct plan_options options = job_plan_options(job);
     options.forward_only = true;
     enum status status = word_append(&word, STEP_FORWARD, 0, job->graph->nodes);
     if (status == ST_OK) status = plan_build(job->network, &word, &options, &job->evaluation);

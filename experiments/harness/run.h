@@ -34,6 +34,9 @@ void job_destroy(struct job *job);
 /* How the spec wants its plan to be executed. */
 struct exec_options job_exec_options(const struct job *job);
 
+/* What the spec says of how a plan is made from a word. */
+struct plan_options job_plan_options(const struct job *job);
+
 /* The plan that a policy makes for the job's network, whatever its spec says; region takes the word. */
 enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
                      struct plan **plan);

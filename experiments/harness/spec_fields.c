@@ -30,6 +30,7 @@ const struct field spec_fields[] = {
     {"rng", FIELD_CHOICE, MEMBER(rng), 0, 0, "counter", mode_words, "where dropout's numbers come from"},
     {"memory", FIELD_CHOICE, MEMBER(memory), 0, 0, "planned", memory_words, "how buffers are had"},
     {"drop_dead", FIELD_BOOL, MEMBER(drop_dead), 0, 0, "true", NULL, "leave out replays that nobody reads"},
+    {"plan", FIELD_TEXT, MEMBER(plan), 0, 0, "", NULL, "a plan or result file whose plan is taken, not made anew"},
     {"check", FIELD_CHOICE, MEMBER(check), 0, 0, "none", check_words, "compare each replayed value with its first"},
     {"results", FIELD_TEXT, MEMBER(results), 0, 0, "results", NULL, "folder of the result files"},
     {.key = NULL}};
@@ -132,10 +133,10 @@ const struct section spec_sections[] = {
     {.key = NULL},
 };
 
-const char *const spec_order[] = {"rematch", "name",   "title",     "model",     "data",    "batch",   "steps",
-                                  "epochs",  "seed",   "loss",      "optimizer", "backend", "conv",    "relu_save",
-                                  "rng",     "memory", "drop_dead", "policy",    "costs",   "check",   "fault",
-                                  "record",  "eval",   "baseline",  "expect",    "sweep",   "results", NULL};
+const char *const spec_order[] = {
+    "rematch",   "name",    "title",  "model",     "data",     "batch",  "steps",     "epochs",  "seed", "loss",
+    "optimizer", "backend", "conv",   "relu_save", "rng",      "memory", "drop_dead", "policy",  "plan", "costs",
+    "check",     "fault",   "record", "eval",      "baseline", "expect", "sweep",     "results", NULL};
 
 const struct section *spec_section(const char *key)
 {

@@ -1,0 +1,187 @@
+#include "plan_file.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "identity.h"
+#include "record_file.h"
+#include "record_layout.h"
+#include "record_plan.h"
+#include "result.h"
+#include "simulate.h"
+
+static const char planned[] = "planned"; /* the status of a file that no run wrote to */
+
+/* ---- writing ---- */
+
+static enum status check_place(const char *path)
+{
+    struct result *there = NULL;
+    if (access(path, F_OK) != 0) return ST_OK;
+    bool is_plan = result_open(path, &there) == ST_OK && !there->steps && strcmp(there->status, planned) == 0;
+    result_close(there);
+    return is_plan ? ST_OK : fail(ST_SPEC, "%s: it is there and no plan file; nothing was written", path);
+}
+
+static enum status write_fresh(const struct job *job, struct record_file *file)
+{
+    struct h5 h5;
+    char id[RUN_ID_TEXT];
+    TRY(run_identity(job, id));
+    TRY(h5_open(&h5, file->fresh, H5_CREATE));
+    record_layout(&h5, job, "plan", id);
+    h5_attribute_text(&h5, "/", "status", planned);
+    TRY(h5_status(&h5));
+    TRY(h5_close(&h5));
+    return record_file_publish(file, true);
+}
+
+enum status plan_file_write(const struct job *job, const char *path)
+{
+    struct record_file file;
+    signal(SIGXFSZ, SIG_IGN);
+    TRY(check_place(path));
+    TRY(record_file_begin_at(&file, path));
+    enum status status = write_fresh(job, &file);
+    if (status != ST_OK) record_file_drop(&file);
+    record_file_release(&file);
+    return status;
+}
+
+/* ---- taking ---- */
+
+struct taking {
+    const char *path;
+    struct region *region;
+    const struct job *job;
+    struct account theirs, ours;
+};
+
+static const char *text_of(const void *row, size_t offset)
+{
+    const char *text;
+    memcpy(&text, (const char *)row + offset, sizeof text);
+    return text;
+}
+
+/* The line of a resolved spec that begins with key. */
+static const char *line_of(const char *resolved, const char *key, struct region *region)
+{
+    for (const char *line = resolved; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strncmp(line, key, strlen(key)) == 0) return region_text(region, "%.*s", (int)strcspn(line, "\n"), line);
+    return "";
+}
+
+static enum status check_policy(struct taking *t, const char *resolved)
+{
+    const char *theirs = line_of(resolved, "policy:", t->region);
+    const char *ours = line_of(t->job->spec->resolved, "policy:", t->region);
+    if (!theirs || !ours) return ST_FAILED;
+    if (strcmp(theirs, ours) == 0) return ST_OK;
+    return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec says '%s'", t->path, theirs, ours);
+}
+
+/* Node by node: what it is, then what it needs. */
+static enum status check_node(const struct taking *t, int i)
+{
+    const struct account_node *theirs = &t->theirs.node[i], *ours = &t->ours.node[i];
+    char a[96], b[96];
+    size_t row;
+    for (const struct text_column *c = record_node_texts; c->name; c++) {
+        const char *x = text_of(theirs, c->offset), *y = text_of(ours, c->offset);
+        bool names_only = c->offset == offsetof(struct account_node, group) ||
+                          c->offset == offsetof(struct account_node, implementation);
+        if (!names_only && strcmp(x, y) != 0)
+            return fail(ST_SPEC, "plan: %s is of another model: node %d (%s): %s is %s in it and %s here", t->path, i,
+                        ours->name, c->name, x, y);
+    }
+    const struct column *c = table_difference(record_node_columns, 1, theirs, ours, sizeof *ours, &row);
+    if (!c) return ST_OK;
+    return fail(ST_SPEC, "plan: %s is of another network: node %d (%s): %s is %s in it (%s) and %s here (%s)", t->path,
+                i, ours->name, c->name, column_text(c, theirs, a), theirs->implementation, column_text(c, ours, b),
+                ours->implementation);
+}
+
+/* What the plans were made from. */
+static enum status check_network(const struct taking *t)
+{
+    char a[96], b[96];
+    size_t row;
+    const struct column *c = table_difference(record_settings, 1, &t->theirs, &t->ours, sizeof t->ours, &row);
+    if (c)
+        return fail(ST_SPEC, "plan: %s: %s is %s in it and %s here", t->path, c->name, column_text(c, &t->theirs, a),
+                    column_text(c, &t->ours, b));
+    for (int i = 0; i < t->theirs.nodes && i < t->ours.nodes; i++) TRY(check_node(t, i));
+    if (t->theirs.nodes != t->ours.nodes)
+        return fail(ST_SPEC, "plan: %s is of another model: it has %d nodes, this one %d", t->path, t->theirs.nodes,
+                    t->ours.nodes);
+    return ST_OK;
+}
+
+static enum status check_table(const struct taking *t, const char *what, const struct column *columns,
+                               const void *theirs, int their_rows, const void *ours, int our_rows, size_t stride)
+{
+    char a[96], b[96];
+    size_t row, rows = (size_t)(their_rows < our_rows ? their_rows : our_rows);
+    const struct column *c = table_difference(columns, rows, theirs, ours, stride, &row);
+    if (c)
+        return fail(ST_SPEC, "plan: %s: %s %zu: %s is %s in it and %s here", t->path, what, row, c->name,
+                    column_text(c, (const char *)theirs + row * stride, a),
+                    column_text(c, (const char *)ours + row * stride, b));
+    if (their_rows == our_rows) return ST_OK;
+    return fail(ST_SPEC, "plan: %s has %d %ss; its word gives %d here", t->path, their_rows, what, our_rows);
+}
+
+/* The same ops and buffers, but for offsets, which are taken over. */
+static enum status check_plan(struct taking *t, struct plan *plan)
+{
+    const struct account *a = &t->theirs, *b = &t->ours;
+    TRY(check_table(t, "op", record_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
+    if (a->buffers == b->buffers) TRY(plan_move(plan, a->buffer));
+    return check_table(t, "buffer", record_buffer_columns, a->buffer, a->buffers, b->buffer, b->buffers,
+                       sizeof *a->buffer);
+}
+
+static enum status build(struct taking *t, struct plan **plan)
+{
+    struct word word;
+    const struct plan_options options = job_plan_options(t->job);
+    TRY(plan_account_network(t->job->network, &options, t->region, &t->ours));
+    TRY(check_network(t));
+    TRY(word_parse(t->theirs.word, t->region, &word));
+    return plan_build(t->job->network, &word, &options, plan);
+}
+
+static enum status take(struct taking *t, struct result *r, struct plan **plan)
+{
+    char hash[33];
+    if (record_plan_read(&r->h5, t->region, &t->theirs) != ST_OK) return fail(ST_SPEC, "plan: %s", status_message());
+    TRY(check_policy(t, h5_read_text(&r->h5, "/spec/resolved", t->region)));
+    enum status right = simulate(&t->theirs);
+    if (right != ST_OK)
+        return fail(right == ST_DIFFERS ? ST_SPEC : right, "plan: %s holds no right plan: %s", t->path,
+                    status_message());
+    TRY(build(t, plan));
+    TRY(plan_account(*plan, t->region, &t->ours));
+    TRY(check_plan(t, *plan));
+    if (strcmp(digest_print((*plan)->hash, hash), t->theirs.hash) == 0) return ST_OK;
+    return fail(ST_SPEC, "plan: %s has the hash %s; its word and offsets give %s here", t->path, t->theirs.hash, hash);
+}
+
+enum status plan_file_take(const struct job *job, const char *path, struct plan **plan)
+{
+    struct taking t = {.path = path, .job = job, .region = region_create()};
+    struct result *result = NULL;
+    *plan = NULL;
+    enum status status = t.region ? ST_OK : fail(ST_FAILED, "out of memory for a plan");
+    if (status == ST_OK && result_open(path, &result) != ST_OK) status = fail(ST_SPEC, "plan: %s", status_message());
+    if (status == ST_OK) status = take(&t, result, plan);
+    if (status != ST_OK) {
+        plan_destroy(*plan);
+        *plan = NULL;
+    }
+    result_close(result);
+    region_destroy(t.region);
+    return status;
+}

@@ -1,0 +1,61 @@
+#include "altered.h"
+
+#include <criterion/criterion.h>
+#include <hdf5.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static hid_t open_file(const char *path)
+{
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    cr_assert(file >= 0, "%s", path);
+    return file;
+}
+
+void alter_element(const char *path, const char *array, int64_t element, int64_t add)
+{
+    hid_t file = open_file(path), id = H5Dopen2(file, array, H5P_DEFAULT), space = H5Dget_space(id);
+    hssize_t count = H5Sget_simple_extent_npoints(space);
+    cr_assert(element < count, "%s has %lld elements", array, (long long)count);
+    int64_t *all = calloc((size_t)count, sizeof *all);
+    cr_assert(H5Dread(id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
+    all[element] += add;
+    cr_assert(H5Dwrite(id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
+    free(all);
+    H5Sclose(space);
+    H5Dclose(id);
+    cr_assert(H5Fclose(file) >= 0);
+}
+
+void alter_text(const char *path, const char *object, const char *attribute, const char *text)
+{
+    hid_t file = open_file(path), id = H5Aopen_by_name(file, object, attribute, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t type = H5Aget_type(id);
+    cr_assert(H5Awrite(id, type, &text) >= 0);
+    H5Tclose(type);
+    H5Aclose(id);
+    cr_assert(H5Fclose(file) >= 0);
+}
+
+void alter_away(const char *path, const char *object)
+{
+    hid_t file = open_file(path);
+    cr_assert(H5Ldelete(file, object, H5P_DEFAULT) >= 0);
+    cr_assert(H5Fclose(file) >= 0);
+}
+
+void alter_length(const char *path, double share)
+{
+    struct stat file;
+    cr_assert(stat(path, &file) == 0 && truncate(path, (off_t)((double)file.st_size * share)) == 0);
+}
+
+void alter_copy(const char *from, const char *to)
+{
+    char command[2048];
+    snprintf(command, sizeof command, "cp '%s' '%s'", from, to);
+    cr_assert(system(command) == 0);
+}

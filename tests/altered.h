@@ -1,0 +1,18 @@
+/* Result files, altered by bare HDF5 calls. */
+#ifndef REMATCH_TEST_ALTERED_H
+#define REMATCH_TEST_ALTERED_H
+
+#include <stdint.h>
+
+/* Adds to one element of an array of integers, counted through all dimensions. */
+void alter_element(const char *path, const char *array, int64_t element, int64_t add);
+
+/* Replaces an attribute by a text; takes an object away. */
+void alter_text(const char *path, const char *object, const char *attribute, const char *text);
+void alter_away(const char *path, const char *object);
+
+/* Cuts the file, or copies it. */
+void alter_length(const char *path, double share);
+void alter_copy(const char *from, const char *to);
+
+#endif
