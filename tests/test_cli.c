@@ -28,7 +28,7 @@ static const struct {
     {"bench small.yaml", "expected --costs"},
     {"bench --costs", "too few arguments"},
     {"bench --costs small.yaml --out", "expected FILE"},
-    {"plan small.yaml --out=x", "unknown option --out=x"},
+    {"show small.yaml --out=x", "unknown option --out=x"},
     {"plan small.yaml costs.name=measured costs.file=none.yaml", "none.yaml: No such file or directory; make the file"},
     {"plan small.yaml costs=measured", "costs.file: missing"},
     {"run small.yaml costs=measured costs.file=small.yaml", "rematch_costs: missing"},

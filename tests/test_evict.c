@@ -11,7 +11,7 @@
 #include "exhaustive.h"
 #include "nets.h"
 #include "policy.h"
-#include "simulate.h"
+#include "simulated.h"
 #include "sketch.h"
 #include "text.h"
 
@@ -126,8 +126,7 @@ static int check_limits(const struct network *network, int heuristic, enum rng_m
         cr_assert(peak <= limit && plan->live_peak <= peak, "%s, %s: limit %zu, simulated %zu, live %zu: %s", what,
                   heuristic_names[heuristic], limit, peak, plan->live_peak, plan->word);
         cr_assert(!plan->lowered.dropped, "%s: a dead replay: %s", what, plan->word);
-        const char *wrong = network->granularity == ALIGNMENT ? simulate(plan, &options) : NULL;
-        cr_assert(!wrong, "%s: %s: %s", what, wrong, plan->word);
+        cr_assert(simulate_plan(plan) == ST_OK, "%s: %s: %s", what, status_message(), plan->word);
         plan_destroy(plan);
         count++;
     }

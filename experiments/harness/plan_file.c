@@ -82,12 +82,10 @@ static enum status check_policy(struct taking *t, const char *resolved)
     return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec says '%s'", t->path, theirs, ours);
 }
 
-/* Node by node: what it is, then what it needs. */
+/* What a node is. */
 static enum status check_node(const struct taking *t, int i)
 {
     const struct account_node *theirs = &t->theirs.node[i], *ours = &t->ours.node[i];
-    char a[96], b[96];
-    size_t row;
     for (const struct text_column *c = record_node_texts; c->name; c++) {
         const char *x = text_of(theirs, c->offset), *y = text_of(ours, c->offset);
         bool names_only = c->offset == offsetof(struct account_node, group) ||
@@ -96,14 +94,24 @@ static enum status check_node(const struct taking *t, int i)
             return fail(ST_SPEC, "plan: %s is of another model: node %d (%s): %s is %s in it and %s here", t->path, i,
                         ours->name, c->name, x, y);
     }
-    const struct column *c = table_difference(record_node_columns, 1, theirs, ours, sizeof *ours, &row);
+    return ST_OK;
+}
+
+/* What the nodes need, as the word has it. */
+static enum status check_needs(const struct taking *t)
+{
+    char a[96], b[96];
+    size_t row;
+    const struct column *c = table_difference(record_node_columns, (size_t)t->ours.nodes, t->theirs.node, t->ours.node,
+                                              sizeof *t->ours.node, &row);
     if (!c) return ST_OK;
-    return fail(ST_SPEC, "plan: %s is of another network: node %d (%s): %s is %s in it (%s) and %s here (%s)", t->path,
-                i, ours->name, c->name, column_text(c, theirs, a), theirs->implementation, column_text(c, ours, b),
+    const struct account_node *theirs = &t->theirs.node[row], *ours = &t->ours.node[row];
+    return fail(ST_SPEC, "plan: %s is of another network: node %zu (%s): %s is %s in it (%s) and %s here (%s)", t->path,
+                row, ours->name, c->name, column_text(c, theirs, a), theirs->implementation, column_text(c, ours, b),
                 ours->implementation);
 }
 
-/* What the plans were made from. */
+/* What the plans were made from, as far as no word decides it. */
 static enum status check_network(const struct taking *t)
 {
     char a[96], b[96];
@@ -164,6 +172,7 @@ static enum status take(struct taking *t, struct result *r, struct plan **plan)
                     status_message());
     TRY(build(t, plan));
     TRY(plan_account(*plan, t->region, &t->ours));
+    TRY(check_needs(t));
     TRY(check_plan(t, *plan));
     if (strcmp(digest_print((*plan)->hash, hash), t->theirs.hash) == 0) return ST_OK;
     return fail(ST_SPEC, "plan: %s has the hash %s; its word and offsets give %s here", t->path, t->theirs.hash, hash);

@@ -203,7 +203,7 @@ static void write_bounds(struct h5 *h5, const struct job *job)
 
 void record_plan(struct h5 *h5, const struct job *job)
 {
-    struct account account;
+    struct account account = {0};
     struct region *region = region_create();
     h5_group(h5, "/plan");
     bool ok = region && plan_account(job->plan, region, &account) == ST_OK;

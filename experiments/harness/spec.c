@@ -75,8 +75,8 @@ static void set_key(struct loader *l, struct tree *root, const char *key, const 
     if (name && (value || !word)) (void)tree_set(root, name, value, l->region);
 }
 
-/* root as the baseline: nothing replayed, no stored plan, no fault, and then what the baseline: block says. rng: unsafe exists to be
- * caught by the baseline, which draws from the same stream as it should be drawn: stash. */
+/* root as the baseline: nothing replayed, no stored plan, no fault, and then what the baseline: block says. rng: unsafe
+ * exists to be caught by the baseline, which draws from the same stream as it should be drawn: stash. */
 static struct tree *make_baseline(struct loader *l, const struct tree *root)
 {
     struct reading *r = &l->reader.reading;
@@ -85,8 +85,8 @@ static struct tree *make_baseline(struct loader *l, const struct tree *root)
     if (!own || root->kind != TREE_MAP) return own;
     set_key(l, own, "policy", "store_all");
     if (rng && rng->kind == TREE_TEXT && !strcmp(rng->text, "unsafe")) set_key(l, own, "rng", "stash");
-    for (const char *const *key = (const char *const[]){"plan", "fault", "check", "baseline", "expect", "sweep", NULL}; *key;
-         key++)
+    for (const char *const *key = (const char *const[]){"plan", "fault", "check", "baseline", "expect", "sweep", NULL};
+         *key; key++)
         set_key(l, own, *key, NULL);
     if (block && block->kind != TREE_MAP) reading_error(r, block, NULL, "baseline", "expected a map of keys");
     for (int i = 0; block && block->kind == TREE_MAP && i < block->count; i++) {
