@@ -1,0 +1,42 @@
+#!/usr/bin/python3
+"""binomial: fewest advances that reverse a uniform chain with so many checkpoints
+
+Griewank and Walther, "Algorithm 799: revolve", 2000: l steps, one state between two of them, s slots for states of which the
+first state takes one, one step taped at a time. A stage's saved set is the tape; it is so large that two never fit. The
+interpreter then holds at its peak one tape, the state read, the state written and s - 1 stored ones. Each step runs once
+to be taped, so its advances are its replays. Ends with 1 where a figure is not the published one.
+"""
+import math
+import sys
+
+from chain import plan
+
+STATE, TAPE = 1 << 20, 1 << 34
+STAGE = {"forward": 1, "backward": 2, "output": STATE, "saved": TAPE, "gradient": 0}
+PUBLISHED = [(10, 3, 15), (64, 4, 200), (100, 3, 490), (100, 10, 222), (1000, 10, 3636)]
+
+
+def formula(steps, slots):
+    """r l - C(s + r, r - 1), r the least with C(s + r, s) >= l."""
+    r = 0
+    while math.comb(slots + r, slots) < steps:
+        r += 1
+    return r * steps - math.comb(slots + r, r - 1)
+
+
+def main():
+    print(f"{'steps':>6} {'slots':>6} {'formula':>8} {'revolve':>8} {'peak, B':>12} {'optimal':>8} {'peak, B':>12} {'solved in':>10}")
+    right = True
+    for steps, slots, advances in PUBLISHED:
+        revolve = plan(steps, STAGE, "policy.name=revolve", f"policy.slots={slots}", "policy.keep_saved=false")
+        budget = TAPE + (slots + 1) * STATE
+        optimal = plan(steps, STAGE, "policy.name=optimal", f"policy.budget={budget}")
+        print(f"{steps:6} {slots:6} {formula(steps, slots):8} {revolve['replays']:8} {revolve['peak_bytes']:12} "
+              f"{optimal['replays']:8} {optimal['peak_bytes']:12} {optimal['planning_ms'] / 1000:8.1f} s", flush=True)
+        right &= formula(steps, slots) == advances == revolve["replays"] == optimal["replays"]
+        right &= revolve["peak_bytes"] <= budget and optimal["peak_bytes"] <= budget
+    print("as published" if right else "NOT as published")
+    return 0 if right else 1
+
+
+sys.exit(main())
