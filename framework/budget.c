@@ -50,8 +50,8 @@ enum status budget_baseline(const struct network *network, const struct plan_opt
     return status;
 }
 
-static enum status place_point(const struct optimum *optimum, int point, const struct plan_options *options,
-                               struct plan **plan)
+enum status budget_place(const struct optimum *optimum, int point, const struct plan_options *options,
+                         struct plan **plan)
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
@@ -67,7 +67,7 @@ static enum status try_point(const struct optimum *optimum, int point, const str
                              struct budgeted *b, size_t *arena)
 {
     struct plan *plan;
-    TRY(place_point(optimum, point, options, &plan));
+    TRY(budget_place(optimum, point, options, &plan));
     assert(plan);
     b->tries++;
     *arena = plan->arena_bytes;
@@ -82,12 +82,14 @@ static enum status try_point(const struct optimum *optimum, int point, const str
 
 /* From the fastest point that may fit downwards, each time by the excess; then back up through those left out; at last
  * those of least memory, one of which sets the smallest budget. */
-static enum status find_point(const struct optimum *optimum, const struct plan_options *options, struct budgeted *b)
+enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
+                        struct budgeted *b)
 {
     const struct front *front = &optimum->front;
-    size_t arena, limit = b->limit;
-    int at = front_at(front, limit), failed = at + 1;
-    b->point = -1;
+    size_t arena;
+    const int within = front_at(front, limit);
+    int at = within, failed = at + 1;
+    *b = (struct budgeted){.point = -1, .limit = limit};
     while (at >= 0 && b->point < 0) {
         TRY(try_point(optimum, at, options, b, &arena));
         if (b->point >= 0) break;
@@ -101,6 +103,7 @@ static enum status find_point(const struct optimum *optimum, const struct plan_o
     }
     for (int i = front->count < LEAST_POINTS ? front->count - 1 : LEAST_POINTS - 1; i >= 0 && b->point < 0; i--)
         if (front->point[i].peak <= b->limit) TRY(try_point(optimum, i, options, b, &arena));
+    if (b->point >= 0) b->lost = front->point[b->point].time - front->point[within].time;
     return ST_OK;
 }
 
@@ -171,7 +174,7 @@ static enum status find_least(const struct optimum *optimum, const struct plan_o
     *least = NULL;
     for (int i = 0; i < LEAST_POINTS && i < optimum->front.count; i++) {
         struct plan *plan;
-        enum status status = place_point(optimum, i, options, &plan);
+        enum status status = budget_place(optimum, i, options, &plan);
         if (status != ST_OK) {
             plan_destroy(*least);
             return status;
@@ -189,11 +192,11 @@ static enum status choose(const struct optimum *optimum, const struct budget *bu
                           struct budgeted *b)
 {
     size_t baseline;
-    TRY(budget_limit(optimum->network, budget, options, least, &b->limit, &baseline));
-    TRY(find_point(optimum, options, b));
+    size_t limit = 0;
+    TRY(budget_limit(optimum->network, budget, options, least, &limit, &baseline));
+    TRY(budget_find(optimum, limit, options, b));
     if (b->point < 0)
         return budget_refuse(budget, least, baseline, "no schedule keeps it; the smallest that can be kept");
-    b->lost = optimum->front.point[b->point].time - optimum->front.point[front_at(&optimum->front, b->limit)].time;
     return optimum_word(optimum, b->point, word);
 }
 

@@ -41,6 +41,14 @@ struct budgeted {
     double lost; /* time above that of the fastest schedule whose live peak keeps the budget */
 };
 
+/* The plan of a point of the front. */
+enum status budget_place(const struct optimum *optimum, int point, const struct plan_options *options,
+                         struct plan **plan);
+
+/* The fastest point whose placed arena takes at most limit bytes; point -1: there is none. */
+enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
+                        struct budgeted *budgeted);
+
 /* Appends to an empty word. Errors: ST_SPEC for a budget that no schedule keeps, with the smallest one that can be kept
  * and the op and the tensors that set it. */
 enum status budget_word(const struct optimum *optimum, const struct budget *budget, const struct plan_options *options,

@@ -20,6 +20,14 @@ static const struct {
     [OPTION_OUT] = {"--out", "FILE",
                     "write to this file: costs, instead of to stdout; a plan, as the key plan: takes it"},
     [OPTION_CHAIN] = {"--chain", NULL, "the file is an abstract chain: stages of times and bytes"},
+    [OPTION_PARETO] = {"--pareto", NULL,
+                       "peak and time of every policy with every setting, and how far from the bound"},
+    [OPTION_CSV] = {"--csv", NULL, "with --pareto: as comma-separated values"},
+    [OPTION_MAX_BATCH] = {"--max-batch", NULL, "the largest batch that --memory holds, by policy"},
+    [OPTION_MIN_MEMORY] = {"--min-memory", NULL, "the least memory that --slowdown allows, by policy"},
+    [OPTION_EXPLAIN] = {"--explain", NULL, "what sets the peak, and what each policy would change"},
+    [OPTION_MEMORY] = {"--memory", "BYTES", "for static bytes and arena: 16GB, 900MiB"},
+    [OPTION_SLOWDOWN] = {"--slowdown", "FACTOR", "of time, 1 being every pass once: 1.1"},
 };
 
 static int find_option(const struct command *command, const char *word, size_t length)

@@ -9,7 +9,9 @@
 #include "chain_plan.h"
 #include "compare.h"
 #include "list.h"
+#include "overview.h"
 #include "plan_file.h"
+#include "query.h"
 #include "show.h"
 #include "sweep.h"
 #include "told.h"
@@ -19,11 +21,9 @@ static int run_list(const struct arguments *a)
     return (int)told(list_experiments(a->operands ? a->operand[0] : "experiments", a->given[OPTION_JSON], stdout));
 }
 
-static enum status plan_spec(const struct arguments *a, struct spec *spec)
+static enum status plan_one(const struct arguments *a, const struct job *job)
 {
-    struct job *job = NULL;
     struct overview *overview = NULL;
-    TRY(job_create(spec, &job));
     enum status status = a->given[OPTION_OUT] ? plan_file_write(job, a->value[OPTION_OUT]) : ST_OK;
     if (status == ST_OK) status = overview_create(job, true, &overview);
     if (status == ST_OK && a->given[OPTION_JSON]) {
@@ -33,6 +33,14 @@ static enum status plan_spec(const struct arguments *a, struct spec *spec)
         if (a->given[OPTION_OPS]) plan_print_ops(overview->job->plan, stdout);
     }
     overview_destroy(overview);
+    return status;
+}
+
+static enum status plan_spec(const struct arguments *a, const struct query *query, struct spec *spec)
+{
+    struct job *job = NULL;
+    TRY(job_create(spec, &job));
+    enum status status = query->question ? query_answer(query, job, stdout) : plan_one(a, job);
     job_destroy(job);
     return status;
 }
@@ -54,14 +62,16 @@ static int plan_chain(const struct arguments *a)
 
 static int run_plan(const struct arguments *a)
 {
-    if (a->given[OPTION_CHAIN]) return plan_chain(a);
     const char *path;
     struct spec *spec = NULL;
-    enum status status = arguments_spec(a, &path);
+    struct query query;
+    enum status status = query_read(a, &query);
+    if (status == ST_OK && a->given[OPTION_CHAIN]) return plan_chain(a);
+    if (status == ST_OK) status = arguments_spec(a, &path);
     if (status != ST_OK) return (int)told(status);
     status = spec_load(path, a->overrides, a->override, false, &spec);
     if (status != ST_OK) return (int)status; /* told, with every place that is wrong */
-    int code = (int)told(plan_spec(a, spec));
+    int code = (int)told(plan_spec(a, &query, spec));
     spec_destroy(spec);
     return code;
 }
@@ -107,10 +117,14 @@ static int run_bench(const struct arguments *a)
 static const struct command commands[] = {
     {"list", "list [FOLDER] [--json]", "The experiments in a folder, and what became of their last run.",
      1u << OPTION_JSON, 0, 1, false, run_list},
-    {"plan", "plan SPEC | --chain FILE [key=value...] [--ops] [--json] [--out FILE]",
-     "What a training step would take, op by op, without running it.\nSPEC: a file, or a name in experiments/. FILE: a "
-     "chain file, planned with every policy, or with that of policy.name=...",
-     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_CHAIN | 1u << OPTION_OUT, 1, 1, true, run_plan},
+    {"plan",
+     "plan SPEC | --chain FILE [key=value...] [--ops | --pareto | --max-batch | --min-memory | --explain] "
+     "[--json | --csv] [--out FILE]",
+     "What a training step would take, op by op, without running it; or what other plans would take.\n"
+     "SPEC: a file, or a name in experiments/. FILE: a chain file, planned with every policy, or with that of "
+     "policy.name=...",
+     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_CHAIN | 1u << OPTION_OUT | QUERY_OPTIONS, 1, 1, true,
+     run_plan},
     {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet]",
      "Runs the spec storing everything, then as it is, each in a process of its own, and compares every bit.\n"
      "SPEC: a file, or a name in experiments/.",

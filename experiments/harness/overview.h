@@ -49,10 +49,10 @@ struct overview {
     size_t needed; /* bytes: static and arena */
 };
 
-/* choices: plan what other policies would make of the network, too; else only store_all. */
 /* Buffers alive at the plan's peak, the largest first. */
 enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors);
 
+/* choices: plan what other policies would make of the network, too; else only store_all. */
 enum status overview_create(const struct job *job, bool choices, struct overview **overview);
 void overview_destroy(struct overview *overview);
 
