@@ -35,23 +35,39 @@ enum status policy_segments_emit(const struct network *network, const struct ran
     return ST_OK;
 }
 
+enum status policy_cuts_emit(const struct network *network, const struct ranges *units, const bool *cut,
+                             const struct policy_settings *settings, struct region *region, struct word *word)
+{
+    struct range *segment;
+    bool *replay;
+    int segments = 0;
+    TRY(NEW(region, segment, (size_t)units->count));
+    TRY(NEW(region, replay, (size_t)units->count));
+    for (int u = 0; u < units->count; u++) {
+        if (!u || cut[u]) segment[segments++].from = units->range[u].from;
+        segment[segments - 1].to = units->range[u].to;
+    }
+    for (int s = 0; s < segments; s++) replay[s] = s + 1 < segments || !settings->keep_last;
+    return policy_segments_emit(network, segment, replay, segments, settings->keep_saved, word);
+}
+
 enum status policy_uniform_emit(const struct network *network, int64_t segments, const struct policy_settings *settings,
                                 struct region *region, struct word *word)
 {
     struct ranges units;
+    bool *cut;
     TRY(chain_units(network->graph, (enum unit)settings->unit, region, &units));
     if (segments < 0 || segments > units.count)
         return fail(ST_SPEC, "policy.segments: %lld segments of %d units; expected 0..%d", (long long)segments,
                     units.count, units.count);
-    int count = segments ? (int)segments : 1, each = units.count / count;
-    struct range *segment;
-    bool *replay;
-    TRY(NEW(region, segment, (size_t)count));
-    TRY(NEW(region, replay, (size_t)count));
-    for (int s = 0; s < count; s++) {
-        int last = s + 1 < count ? (s + 1) * each - 1 : units.count - 1;
-        segment[s] = (struct range){units.range[s * each].from, units.range[last].to};
-        replay[s] = segments && (s + 1 < count || !settings->keep_last);
-    }
-    return policy_segments_emit(network, segment, replay, count, settings->keep_saved, word);
+    if (!segments) return policy_find("store_all")->emit(network, settings, region, word);
+    TRY(NEW(region, cut, (size_t)units.count));
+    for (int s = 1; s < segments; s++) cut[s * (units.count / (int)segments)] = true;
+    return policy_cuts_emit(network, &units, cut, settings, region, word);
+}
+
+const struct plan_options *policy_plan_options(const struct policy_settings *settings)
+{
+    static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
+    return settings->plan ? settings->plan : &usual;
 }

@@ -3,8 +3,7 @@
 #define REMATCH_POLICY_H
 
 #include "chain.h"
-
-struct plan_options; /* plan.h */
+#include "plan.h"
 
 /* What a policy may say of its word besides. Zeroed: nothing. */
 struct policy_notes {
@@ -18,6 +17,10 @@ struct policy_settings {
     int64_t segments;
     int unit; /* enum unit */
     bool keep_last, keep_saved;
+    int by;                          /* sqrt: enum sqrt_by, what the segments are made equal in */
+    const char *segment_budget;      /* chen: bytes or "search" */
+    int64_t slots;                   /* revolve: checkpoints, 0: by the length */
+    struct field_list kinds;         /* selective: kinds of layers whose outputs are replayed */
     struct field_list groups;        /* manual: names of the groups to replay */
     const char *word;                /* manual: path of a word file */
     int heuristic;                   /* dtr: index of heuristic_names, residence.h */
@@ -39,10 +42,18 @@ struct policy {
 enum status policy_segments_emit(const struct network *network, const struct range *segment, const bool *replay,
                                  int segments, bool keep_saved, struct word *word);
 
+/* The same for units cut before every unit u > 0 with cut[u]; all segments are replayed but the last where
+ * settings->keep_last. */
+enum status policy_cuts_emit(const struct network *network, const struct ranges *units, const bool *cut,
+                             const struct policy_settings *settings, struct region *region, struct word *word);
+
 /* The units divided into segments of floor(units / segments) each, the rest to the last, which is kept where
  * settings->keep_last; 0 segments keep everything. ST_SPEC: more segments than units. */
 enum status policy_uniform_emit(const struct network *network, int64_t segments, const struct policy_settings *settings,
                                 struct region *region, struct word *word);
+
+/* settings->plan, or the usual options where it is NULL: what a policy plans with that compares plans. */
+const struct plan_options *policy_plan_options(const struct policy_settings *settings);
 
 /* Rows that those policies let YAML set. */
 extern const char *const policy_unit_names[];

@@ -58,6 +58,11 @@ static const struct {
     {"show small.yaml", "not an HDF5 file"},
     {"child-run", "not by hand"},
     {"run small.yaml batch=51", "51 is more than the 50 training samples"},
+    {"plan small.yaml policy=selective policy.kinds=[gelu]",
+     "policy.kinds: 'gelu' is not known; expected some of conv|"},
+    {"plan small.yaml policy=selective policy.kinds=[conv]",
+     "the model has no layer of kind 'conv', but flatten|linear"},
+    {"plan small.yaml policy=chen policy.segment_budget=lots", "policy.segment_budget: 'lots' is not a size"},
     {"run small.yaml rng=unsafe policy=store_all", "replays no random node"},
     {"run small.yaml fault.kind=skip_replay fault.node=three", "'three' lacks a replay"},
     {"run small.yaml fault.kind=mask_bit fault.node=four", "no node 'four'"},
@@ -190,8 +195,15 @@ static void check_sums(const json_t *plan)
 
 Test(cli, plans_add_up)
 {
-    static const char *const how[] = {"", "policy=store_all", "policy=every", "policy=sqrt batch=50",
-                                      "policy=segments policy.segments=3 policy.unit=stage rng=mask"};
+    static const char *const how[] = {"",
+                                      "policy=store_all",
+                                      "policy=every",
+                                      "policy=sqrt batch=50",
+                                      "policy=segments policy.segments=3 policy.unit=stage rng=mask",
+                                      "policy=sqrt policy.by=bytes policy.unit=stage",
+                                      "policy=chen",
+                                      "policy=revolve policy.slots=2 policy.unit=stage",
+                                      "policy=selective"};
     struct cli cli;
     json_error_t error;
     cli_open(&cli);

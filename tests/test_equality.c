@@ -116,10 +116,28 @@ static int first_difference(const struct trace *a, const struct trace *b, int st
 }
 
 /* Settings under which a policy is tried; what a policy does not read is ignored by it. */
+static const char *const light[] = {"weightless"}, *const heavy[] = {"conv", "linear"},
+                         *const both[] = {"pool", "conv"};
+#define KINDS(list) .kinds = {sizeof(list) / sizeof *(list), {.texts = (list)}}
 static const struct policy_settings tried[] = {
-    {.segments = 1, .keep_last = false, .keep_saved = true},
-    {.segments = 2, .keep_last = true, .keep_saved = true, .budget = "92%", .heuristic = 3},
-    {.segments = 3, .keep_last = false, .keep_saved = false, .unit = UNIT_STAGE, .heuristic = 1},
+    {.segments = 1, .keep_last = false, .keep_saved = true, KINDS(light)},
+    {.segments = 2,
+     .keep_last = true,
+     .keep_saved = true,
+     .slots = 2,
+     .by = 1,
+     KINDS(heavy),
+     .budget = "92%",
+     .heuristic = 3},
+    {.segments = 3,
+     .keep_last = false,
+     .keep_saved = false,
+     .unit = UNIT_STAGE,
+     .slots = 3,
+     .by = 1,
+     .segment_budget = "8KiB",
+     .heuristic = 1,
+     KINDS(both)},
 };
 
 /* Names of all the net's groups, for manual. */

@@ -230,11 +230,16 @@ static void check_all_options(const struct network *network, const struct word *
 static bool settings_at(int k, const struct graph *graph, struct policy_settings *settings, const char **group)
 {
     static const int64_t segments[] = {0, 1, 2, 3, 5};
-    enum { SEGMENTS = sizeof segments / sizeof *segments };
+    static const char *const budgets[] = {"search", "0", "2KiB", "20KiB", "1GiB"};
+    static const char *const kinds[] = {"weightless", "conv", "max_pool", "linear", "dropout", "add", "pool", "relu"};
+    enum { SEGMENTS = sizeof segments / sizeof *segments, KINDS = sizeof kinds / sizeof *kinds };
     if (k >= 2 * 2 * 2 * SEGMENTS * graph->groups) return false;
     *settings = (struct policy_settings){.keep_saved = k % 2, .keep_last = k / 2 % 2};
     settings->unit = k / 4 % 2 ? UNIT_STAGE : UNIT_AUTO;
-    settings->segments = segments[k / 8 % SEGMENTS];
+    settings->segments = settings->slots = segments[k / 8 % SEGMENTS];
+    settings->by = k / 8 % 2;
+    settings->segment_budget = k / 8 % SEGMENTS ? budgets[k / 8 % SEGMENTS] : NULL;
+    settings->kinds = (struct field_list){.count = 1, .texts = &kinds[k % KINDS]};
     *group = graph->group[k / 8 / SEGMENTS].name;
     settings->groups = (struct field_list){.count = 1, .texts = group};
     return true;

@@ -243,10 +243,15 @@ static void check_other(const struct optimum *o, const struct policy *policy, co
 
 static void check_others(const struct optimum *o, const char *what)
 {
+    static const char *const kinds[] = {"weightless", "conv",    "max_pool", "linear", "dropout",
+                                        "add",        "flatten", "pool",     "relu"};
     for (const struct policy *const *policy = policy_table; *policy; policy++)
         for (int segments = 0; segments <= 8 && *policy != policy_find("dtr"); segments++) /* dtr: tests/test_evict.c */
             for (int k = 0; k < 8; k++) {
                 struct policy_settings settings = {.segments = segments,
+                                                   .slots = segments,
+                                                   .by = segments & 1,
+                                                   .kinds = {1, {.texts = &kinds[segments]}},
                                                    .keep_last = k & 1,
                                                    .keep_saved = k & 2,
                                                    .unit = k & 4 ? UNIT_STAGE : UNIT_AUTO};

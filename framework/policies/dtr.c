@@ -119,9 +119,8 @@ static enum status choose(struct search *s, const struct budget *budget, const s
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
                         struct word *word)
 {
-    static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
     struct search s = {.network = network,
-                       .options = settings->plan ? settings->plan : &usual,
+                       .options = policy_plan_options(settings),
                        .region = region,
                        .heuristic = settings->heuristic};
     struct budget budget;

@@ -10,8 +10,7 @@ static enum status emit(const struct network *network, const struct policy_setti
                         struct word *word)
 {
     (void)region;
-    static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
-    const struct plan_options *options = settings->plan ? settings->plan : &usual;
+    const struct plan_options *options = policy_plan_options(settings);
     struct budget budget;
     struct budgeted budgeted;
     struct optimum *optimum;

@@ -1,0 +1,84 @@
+/* Multi-level replay of a chain with a fixed number of checkpoints: the binomial schedule of Griewank and Walther,
+ * "Algorithm 799: revolve", ACM TOMS 26(1), 2000, which needs the fewest advances there are where all units cost the
+ * same and all checkpoints have the same size. It assumes just that, and looks at neither bytes nor time.
+ *
+ * slots counts as the paper does: the first state, here the batch, takes one of them. An advance is one unit's forward
+ * that is not the one its backward follows at once. */
+#include "policy.h"
+
+struct reversal {
+    const struct network *network;
+    const struct range *unit;
+    bool keep_saved;
+    int forwarded; /* units below have had their first forward */
+    struct word *word;
+};
+
+/* How far to advance from the first of units states, kept in a slot, to the state that takes the next slot. With r
+ * repetitions, the fewest for which C(slots + r, slots) >= units, an advance is cheapest wherever neither part needs
+ * more repetitions than are left to it; the longest such is taken. */
+static int to_advance(int64_t units, int64_t slots)
+{
+    int64_t r = 1, before = 1, reach = slots + 1; /* C(slots + r - 1, slots), C(slots + r, slots) */
+    for (; reach < units; r++) {
+        before = reach;
+        reach = reach * (slots + r + 1) / (r + 1);
+    }
+    int64_t rest = before * slots / (slots + r - 1); /* C(slots + r - 2, slots - 1) */
+    return (int)(before < units - rest ? before : units - rest);
+}
+
+static enum status advance(struct reversal *r, int from, int to)
+{
+    if (to > r->forwarded) r->forwarded = to;
+    return word_append(r->word, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
+}
+
+static enum status differentiate(struct reversal *r, int u)
+{
+    if (u < r->forwarded) return chain_replay(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->word);
+    TRY(advance(r, u, u + 1));
+    return word_append(r->word, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
+}
+
+/* Units [from, to), the state before the first of them in one of the slots. */
+static enum status reverse(struct reversal *r, int from, int to, int64_t slots)
+{
+    while (to - from > 1) {
+        int middle = from + to_advance(to - from, slots);
+        TRY(advance(r, from, middle));
+        TRY(reverse(r, middle, to, slots - 1));
+        to = middle;
+    }
+    return differentiate(r, from);
+}
+
+/* The fewest slots that need no more repetitions than slots: both grow with the logarithm of the length (Griewank,
+ * "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation", 1992). */
+static int64_t logarithmic(int units)
+{
+    int64_t slots = 1;
+    for (int64_t reach = 2; reach < units; slots++) reach = reach * 2 * (2 * slots + 1) / (slots + 1); /* C(2s, s) */
+    return slots;
+}
+
+static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
+                        struct word *word)
+{
+    struct ranges units;
+    TRY(chain_units(network->graph, (enum unit)settings->unit, region, &units));
+    if (settings->slots < 0)
+        return fail(ST_SPEC, "policy.slots: %lld; expected at least 1, or 0", (long long)settings->slots);
+    struct reversal r = {.network = network, .unit = units.range, .keep_saved = settings->keep_saved, .word = word};
+    int64_t slots = settings->slots ? settings->slots : logarithmic(units.count);
+    return reverse(&r, 0, units.count, slots < units.count ? slots : units.count);
+}
+
+static const struct field fields[] = {{"slots", FIELD_INT, offsetof(struct policy_settings, slots), 0, 1e6, "0", NULL,
+                                       "checkpoints, the first state among them; 0: the fewest that need no more "
+                                       "repetitions than checkpoints"},
+                                      POLICY_FIELD_UNIT,
+                                      POLICY_FIELD_KEEP_SAVED,
+                                      {.key = NULL}};
+
+const struct policy policy_revolve = {.name = "revolve", .fields = fields, .emit = emit};

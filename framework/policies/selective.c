@@ -1,0 +1,117 @@
+/* Stores everything but the outputs of the named kinds of layers, which are made again one by one just before the
+ * first backward that reads them: selective recomputation (Korthikanti et al., "Reducing Activation Recomputation in
+ * Large Transformer Models", 2022, section 5, of attention; before it Chen et al., "Training Deep Nets with Sublinear
+ * Memory Cost", 2016, section 3, of what is cheap: batch norm, activations, pools).
+ *
+ * It assumes that the kinds are cheap to replay and their outputs large, and looks at neither. Each node is replayed
+ * once at most; an output that no backward reads is not made again, and a saved set that is read without its output
+ * (pool indices) stays from the first forward. */
+#include <string.h>
+
+#include "policy.h"
+
+static const char weightless[] = "weightless";
+
+/* "pool" of "max_pool", NULL: a name of one word. */
+static const char *family(const struct layer *layer)
+{
+    const char *last = strrchr(layer->name, '_');
+    return last ? last + 1 : NULL;
+}
+
+static bool is_kind(const struct layer *layer, const char *kind)
+{
+    if (layer->loss) return false; /* its output is read at its first forward alone */
+    if (!strcmp(kind, weightless)) return !layer->parameters;
+    return !strcmp(layer->name, kind) || (family(layer) && !strcmp(family(layer), kind));
+}
+
+static bool is_known(const char *kind)
+{
+    for (const struct layer *const *l = layer_table; *l; l++)
+        if (is_kind(*l, kind)) return true;
+    return false;
+}
+
+static const char *add_word(const char *list, const char *word, struct region *region)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; at && *at; at += strcspn(at, "|"), at += *at == '|')
+        if (strcspn(at, "|") == length && !strncmp(at, word, length)) return list;
+    return list ? region_text(region, "%s%s%s", list, *list ? "|" : "", word) : NULL;
+}
+
+static enum status refuse_unknown(const char *kind, struct region *region)
+{
+    const char *list = "";
+    for (const struct layer *const *l = layer_table; *l; l++)
+        if (!(*l)->loss) list = add_word(list, (*l)->name, region);
+    for (const struct layer *const *l = layer_table; *l; l++)
+        if (!(*l)->loss && family(*l)) list = add_word(list, family(*l), region);
+    if (!(list = add_word(list, weightless, region))) return ST_FAILED;
+    return fail(ST_SPEC, "policy.kinds: '%s' is not known; expected some of %s", kind, list);
+}
+
+static enum status refuse_absent(const struct graph *graph, const char *kind, struct region *region)
+{
+    const char *list = "";
+    for (int i = 0; i < graph->nodes; i++)
+        if (!graph->node[i].layer->loss) list = add_word(list, graph->node[i].layer->name, region);
+    if (!list) return ST_FAILED;
+    return fail(ST_SPEC,
+                "policy.kinds: the model has no layer of kind '%s', but %s (an activation that is set on a layer is "
+                "part of it)",
+                kind, *list ? list : "none");
+}
+
+static enum status choose(const struct graph *graph, const struct field_list *kinds, struct region *region,
+                          bool *dropped)
+{
+    if (!kinds->count) return fail(ST_SPEC, "policy.kinds: names no kind of layer");
+    for (size_t k = 0; k < kinds->count; k++) {
+        if (!is_known(kinds->texts[k])) return refuse_unknown(kinds->texts[k], region);
+        bool found = false;
+        for (int i = 0; i < graph->nodes; i++)
+            if (is_kind(graph->node[i].layer, kinds->texts[k])) dropped[i] = found = true;
+        if (!found) return refuse_absent(graph, kinds->texts[k], region);
+    }
+    return ST_OK;
+}
+
+/* Makes a value again where it was dropped, and first what it is made from. dropped: not yet made again. */
+static enum status remake(const struct graph *graph, int value, bool *dropped, struct word *word)
+{
+    const int node = value - 1;
+    if (node < 0 || !dropped[node]) return ST_OK;
+    dropped[node] = false;
+    for (int k = 0; k < graph->node[node].layer->inputs; k++)
+        TRY(remake(graph, graph->node[node].inputs[k], dropped, word));
+    return word_append(word, STEP_FORWARD, node, node + 1);
+}
+
+static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
+                        struct word *word)
+{
+    const struct graph *graph = network->graph;
+    bool *dropped;
+    TRY(NEW(region, dropped, (size_t)graph->nodes));
+    TRY(choose(graph, &settings->kinds, region, dropped));
+    TRY(word_append(word, STEP_FORWARD, 0, graph->nodes));
+    for (int i = graph->nodes - 1; i >= 0; i--) {
+        const struct node *node = &graph->node[i];
+        unsigned reads = network_reads(network, i);
+        for (int k = 0; reads & READS_X && k < node->layer->inputs; k++)
+            TRY(remake(graph, node->inputs[k], dropped, word));
+        if (reads & READS_Y) TRY(remake(graph, node->output, dropped, word));
+        TRY(word_append(word, STEP_BACKWARD, i, i + 1));
+    }
+    return ST_OK;
+}
+
+static const struct field fields[] = {
+    {"kinds", FIELD_TEXTS, offsetof(struct policy_settings, kinds), 1, 1e3, "[weightless]", NULL,
+     "layers whose outputs are replayed: their names, or the last word of those (pool); weightless: every layer "
+     "without parameters"},
+    {.key = NULL}};
+
+const struct policy policy_selective = {.name = "selective", .fields = fields, .emit = emit};
