@@ -67,15 +67,50 @@ static int by_offset(const void *x, const void *y)
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
+/* The items placed so far, by when they live: in blocks of BLOCK ops, those born in the block and those already alive
+ * when it begins. Whoever is alive with an item was alive when the block of its birth began or is born in one of its
+ * blocks. */
+enum { BLOCK = 32 };
+struct entry {
+    size_t item;
+    int next; /* entry, 0: none */
+};
+struct calendar {
+    int blocks, used;
+    int *born, *alive; /* block -> first entry */
+    struct entry *entry;
+};
+
+static void calendar_add(struct calendar *c, int *first, size_t item)
+{
+    c->entry[++c->used] = (struct entry){item, *first};
+    *first = c->used;
+}
+
+/* Appends those of a list that are alive with item[i]. */
+static size_t gather(const struct calendar *c, int first, struct item *item, size_t i, struct item **neighbour,
+                     size_t neighbours)
+{
+    for (int e = first; e; e = c->entry[e].next) {
+        struct item *other = &item[c->entry[e].item];
+        if (other->birth <= item[i].death && item[i].birth <= other->death) neighbour[neighbours++] = other;
+    }
+    return neighbours;
+}
+
 /* Places items in their order; returns the extent. fit: best takes the tightest gap, else the lowest. neighbour: room
  * for count pointers. */
-static size_t fit(struct item *item, size_t count, bool best, struct item **neighbour)
+static size_t fit(struct item *item, size_t count, bool best, struct calendar *calendar, struct item **neighbour)
 {
     size_t extent = 0;
+    calendar->used = 0;
+    memset(calendar->born, 0, (size_t)calendar->blocks * sizeof *calendar->born);
+    memset(calendar->alive, 0, (size_t)calendar->blocks * sizeof *calendar->alive);
     for (size_t i = 0; i < count; i++) {
-        size_t neighbours = 0;
-        for (size_t j = 0; j < i; j++)
-            if (item[j].birth <= item[i].death && item[i].birth <= item[j].death) neighbour[neighbours++] = &item[j];
+        const int from = item[i].birth / BLOCK, to = item[i].death / BLOCK;
+        size_t neighbours = gather(calendar, calendar->alive[from], item, i, neighbour, 0);
+        for (int b = from; b <= to; b++)
+            neighbours = gather(calendar, calendar->born[b], item, i, neighbour, neighbours);
         qsort(neighbour, neighbours, sizeof *neighbour, by_offset);
         size_t at = 0, chosen = SIZE_MAX, slack = SIZE_MAX;
         for (size_t j = 0; j < neighbours; j++) {
@@ -88,6 +123,8 @@ static size_t fit(struct item *item, size_t count, bool best, struct item **neig
             if (end > at) at = end;
         }
         item[i].offset = chosen == SIZE_MAX ? at : chosen;
+        calendar_add(calendar, &calendar->born[from], i);
+        for (int b = from + 1; b <= to; b++) calendar_add(calendar, &calendar->alive[b], i);
         if (item[i].offset + item[i].bytes > extent) extent = item[i].offset + item[i].bytes;
     }
     return extent;
@@ -121,16 +158,21 @@ enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
     size_t count = (size_t)buffers;
     struct item *item = calloc(count, sizeof *item);
     struct item **neighbour = calloc(count, sizeof *neighbour);
-    size_t *live = calloc((size_t)ops, sizeof *live);
-    enum status status =
-        item && neighbour && live ? ST_OK : fail(ST_FAILED, "out of memory for placing %d buffers", buffers);
+    size_t *live = calloc((size_t)ops, sizeof *live), entries = 1;
+    for (int i = 0; i < buffers; i++) entries += (size_t)(1 + buffer[i].death / BLOCK - buffer[i].birth / BLOCK);
+    struct calendar calendar = {.blocks = ops / BLOCK + 1, .entry = calloc(entries, sizeof *calendar.entry)};
+    calendar.born = calloc((size_t)calendar.blocks, sizeof *calendar.born);
+    calendar.alive = calloc((size_t)calendar.blocks, sizeof *calendar.alive);
+    enum status status = item && neighbour && live && calendar.entry && calendar.born && calendar.alive
+                             ? ST_OK
+                             : fail(ST_FAILED, "out of memory for placing %d buffers", buffers);
     if (status == ST_OK) {
         size_t floor = live_peak(buffer, buffers, ops, live);
         for (size_t t = 0; t < sizeof trials / sizeof *trials && *arena_bytes != floor; t++) {
             for (size_t i = 0; i < count; i++)
                 item[i] = (struct item){&buffer[i], buffer[i].bytes, buffer[i].birth, buffer[i].death, 0};
             qsort(item, count, sizeof *item, trials[t].order);
-            size_t extent = fit(item, count, trials[t].best, neighbour);
+            size_t extent = fit(item, count, trials[t].best, &calendar, neighbour);
             if (*arena_bytes && extent >= *arena_bytes) continue;
             *arena_bytes = extent;
             for (size_t i = 0; i < count; i++) item[i].buffer->offset = item[i].offset;
@@ -139,5 +181,8 @@ enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
     free(item);
     free(neighbour);
     free(live);
+    free(calendar.entry);
+    free(calendar.born);
+    free(calendar.alive);
     return status;
 }
