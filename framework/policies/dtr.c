@@ -21,24 +21,15 @@ struct search {
     struct eviction eviction;
     int heuristic;
     size_t all;  /* bytes with which nothing is given up */
-    double time; /* of the step then */
+    double time; /* of the forwards then */
 };
 
 /* A schedule and its plan; NULL: there is none. */
 struct found {
     struct word word;
+    double time; /* of the forwards */
     struct plan *plan;
 };
-
-/* Simulates with a limit of at bytes. */
-static enum status try_at(const struct search *s, size_t at, struct found *found)
-{
-    size_t peak;
-    *found = (struct found){.word = word_empty(s->region)};
-    enum status status = eviction_word(&s->eviction, s->heuristic, at, &found->word, &peak);
-    if (status == ST_SPEC) return ST_OK;
-    return status == ST_OK ? plan_build(s->network, &found->word, s->options, &found->plan) : status;
-}
 
 /* Halves the limits between one with which there is no schedule and one with which there is. They need not all lie on
  * one side of the least; the one found will do. */
@@ -56,21 +47,59 @@ static enum status find_least(const struct search *s, struct found *least)
             no = at;
         }
     }
-    return try_at(s, yes, least);
+    *least = (struct found){.word = word_empty(s->region)};
+    TRY(eviction_word(&s->eviction, s->heuristic, yes, &least->word, &peak));
+    return plan_build(s->network, &least->word, s->options, &least->plan);
+}
+
+static double time_of(const struct search *s, const struct word *word)
+{
+    double time = 0;
+    for (size_t i = 0; i < word->steps; i++)
+        for (int n = word->step[i].from; word->step[i].kind == STEP_FORWARD && n < word->step[i].to; n++)
+            time += s->network->cost[n].forward;
+    return time;
+}
+
+/* Of the plan of a word, without placing it, which takes longer than all the rest. */
+static enum status find_live_peak(const struct search *s, const struct word *word, size_t *peak)
+{
+    struct region *region = region_create();
+    struct lowered l;
+    size_t *change = NULL, live = 0; /* by op, modulo 2^N */
+    if (!region) return fail(ST_FAILED, "out of memory for a schedule");
+    enum status status = lower(s->network, word, &s->options->lower, region, &l);
+    if (status == ST_OK) status = NEW(region, change, (size_t)l.ops + 1);
+    for (int i = 0; status == ST_OK && i < l.buffers; i++) {
+        change[l.buffer[i].birth] += l.buffer[i].bytes;
+        change[l.buffer[i].death + 1] -= l.buffer[i].bytes;
+    }
+    *peak = 0;
+    for (int i = 0; status == ST_OK && i < l.ops; i++)
+        if ((live += change[i]) > *peak) *peak = live;
+    region_destroy(region);
+    return status;
 }
 
 /* Simulates with a limit of at bytes; what is found is best where its arena keeps limit and it is faster. *over: bytes
- * of the arena above limit. */
+ * above limit. */
 static enum status improve(const struct search *s, size_t at, size_t limit, struct found *best, size_t *over)
 {
-    struct found found;
+    struct found found = {.word = word_empty(s->region)};
+    size_t bytes;
     *over = 0;
-    TRY(try_at(s, at, &found));
-    if (!found.plan) return ST_OK;
-    if (found.plan->arena_bytes > limit) *over = found.plan->arena_bytes - limit;
-    bool better = !*over && (!best->plan || found.plan->time < best->plan->time);
-    plan_destroy(better ? best->plan : found.plan);
-    if (better) *best = found;
+    enum status status = eviction_word(&s->eviction, s->heuristic, at, &found.word, &bytes);
+    if (status != ST_OK) return status == ST_SPEC ? ST_OK : status;
+    found.time = time_of(s, &found.word);
+    if (best->plan && found.time >= best->time) return ST_OK;
+    TRY(find_live_peak(s, &found.word, &bytes));
+    if (bytes <= limit) {
+        TRY(plan_build(s->network, &found.word, s->options, &found.plan));
+        bytes = found.plan->arena_bytes;
+    }
+    if (bytes > limit) *over = bytes - limit;
+    plan_destroy(*over ? found.plan : best->plan);
+    if (!*over) *best = found;
     return ST_OK;
 }
 
@@ -84,7 +113,7 @@ static enum status find_within(const struct search *s, size_t limit, struct foun
         TRY(improve(s, at, limit, best, &over));
         if (!over) break;
     }
-    for (int i = 1; step && i <= RAISED && !(best->plan && best->plan->time <= s->time); i++)
+    for (int i = 1; step && i <= RAISED && !(best->plan && best->time <= s->time); i++)
         TRY(improve(s, limit + step * (size_t)i, limit, best, &over));
     return ST_OK;
 }
@@ -131,7 +160,7 @@ static enum status emit(const struct network *network, const struct policy_setti
     TRY(eviction_word(&s.eviction, s.heuristic, SIZE_MAX, &all.word, &s.all));
     TRY(plan_build(network, &all.word, s.options, &all.plan));
     assert(all.plan);
-    s.time = all.plan->time;
+    s.time = time_of(&s, &all.word);
     enum status status = choose(&s, &budget, all.plan, word);
     plan_destroy(all.plan);
     return status;
