@@ -2,8 +2,8 @@
 # make deps          installs what building and testing need, or prints the one command to type
 # make test          [FILTER='lower/*']
 # make check         format, layering, lone headers, sizes, static analysis
-# make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"], or plans the chains of
-#                    experiments/chains/NAME.py; make exp-list says which there are
+# make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"], or the plans of
+#                    experiments/plans/NAME.py; make exp-list says which there are
 # make bench         ours beside PyTorch's [ARGS=...]
 # make format        lays out every C file; make clean removes build/
 # With any of them: VARIANT=release|debug|san MARCH=native|x86-64-v3|... BUILD=folder DEPS=no (take what is there).
@@ -96,14 +96,14 @@ test: all $(BUILD)/suite
 EXPERIMENTS := $(patsubst experiments/%.yaml,exp-%,$(wildcard experiments/*.yaml))
 $(EXPERIMENTS): exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 	$(BUILD)/rematch run $< $(ARGS)
-CHAINS := $(patsubst experiments/chains/%.py,exp-%,$(filter-out %/chain.py,$(wildcard experiments/chains/*.py)))
-$(CHAINS): exp-%: experiments/chains/%.py all
+PLANS := $(patsubst experiments/plans/%.py,exp-%,$(filter-out %/chain.py,$(wildcard experiments/plans/*.py)))
+$(PLANS): exp-%: experiments/plans/%.py all
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
 exp-%:
 	@echo "there is no experiments/$*.yaml; make exp-list says which there are" >&2; exit 2
 exp-list:
 	@awk '/^name:/ {name = $$2} /^title:/ {sub(/^title: */, ""); printf "make exp-%-24s %s\n", name, $$0}' experiments/*.yaml
-	@awk -F '"""|: ' '/^"""/ && NF > 2 {printf "make exp-%-24s %s\n", $$2, $$3}' $(CHAINS:exp-%=experiments/chains/%.py)
+	@awk -F '"""|: ' '/^"""/ && NF > 2 {printf "make exp-%-24s %s\n", $$2, $$3}' $(PLANS:exp-%=experiments/plans/%.py)
 bench: all $(BUILD)/has-bench
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 bench/bench.py $(ARGS)
 
@@ -143,5 +143,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test check check-format check-layering bench exp-list format clean $(EXPERIMENTS) $(CHAINS) ALWAYS
+.PHONY: all deps test check check-format check-layering bench exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

@@ -1,0 +1,37 @@
+"""What the program says, as JSON, to the scripts beside this file: of chains, and of specs that are only planned."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = os.environ.get("REMATCH_BIN", "build/rematch")
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def ask(*arguments):
+    """`rematch plan ARGUMENTS --json`; ends the script where it refuses."""
+    done = subprocess.run([PROGRAM, "plan", *arguments, "--json"], stdout=subprocess.PIPE)
+    if done.returncode:
+        sys.exit(done.returncode)
+    return json.loads(done.stdout)
+
+
+def plan_chain(stages, *overrides):
+    """Plans a chain given as dicts of its stages."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write("rematch: 1\nname: chain\nchain:\n")
+        for stage in stages:
+            file.write("  - {" + ", ".join(f"{key}: {value}" for key, value in stage.items()) + "}\n")
+        file.flush()
+        return ask("--chain", file.name, *overrides)
+
+
+def plan(count, stage, *overrides):
+    """Plans count copies of a stage."""
+    return plan_chain([{"repeat": count, **stage}], *overrides)
+
+
+def plan_spec(name, *arguments):
+    """Plans the spec of that name in this folder."""
+    return ask(os.path.join(HERE, name + ".yaml"), *arguments)
