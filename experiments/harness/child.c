@@ -122,7 +122,8 @@ enum status child_run(const struct child *child, struct run_report *report, int 
     enum status status = run(child, report, &state, &wish);
     sigprocmask(SIG_SETMASK, &before, NULL);
     TRY(status);
-    *code = WIFSIGNALED(state) ? 128 + (wish ? wish : WTERMSIG(state)) : WEXITSTATUS(state);
+    /* a wish to stop is granted even where the child had nothing left to do: nothing may follow it */
+    *code = wish ? 128 + wish : WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
     if (WIFSIGNALED(state) && wish)
         fprintf(stderr, "rematch: stopped at once, within a step\n");
     else if (WIFSIGNALED(state))
