@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BRANCHES_MAX = 20000 };
 
@@ -29,12 +30,18 @@ static bool is_new(const struct node *node, int k)
     return true;
 }
 
+/* Whether the plan says what the node's relu keeps. */
+static bool may_choose(const struct network *network, int i)
+{
+    return network->graph->node[i].relu_save == RELU_AUTO && network->binding[i].footprint.signs;
+}
+
 /* What the forward that saves for the backward must have live. */
 static size_t forward_bytes(const struct network *network, int i)
 {
     const struct node *node = &network->graph->node[i];
     const struct footprint *f = &network->binding[i].footprint;
-    size_t bytes = saved_bytes(network, i) + network_round(network, f->forward_scratch);
+    size_t bytes = (may_choose(network, i) ? 0 : saved_bytes(network, i)) + network_round(network, f->forward_scratch);
     for (int k = 0; k < node->layer->inputs; k++)
         if (is_new(node, k)) bytes += value_bytes(network, node->inputs[k]);
     size_t y = value_bytes(network, node->output);
@@ -246,6 +253,32 @@ static double forced_replays(struct search *s)
     return most;
 }
 
+static bool read_by_another(const struct network *network, int node)
+{
+    const struct graph *graph = network->graph;
+    for (int i = node + 1; i < graph->nodes; i++)
+        for (int k = 0; k < graph->node[i].layer->inputs; k++)
+            if (graph->node[i].inputs[k] == node + 1 && network_reads(network, i) & READS_X) return true;
+    return false;
+}
+
+/* The network in which a relu that may keep either its output or its signs needs the less of both: the signs, or
+ * nothing where the output is kept for another node anyway. */
+static enum status relax_relus(const struct network *network, struct region *region, struct network *relaxed_network)
+{
+    const size_t nodes = (size_t)network->graph->nodes;
+    *relaxed_network = *network;
+    TRY(NEW(region, relaxed_network->binding, nodes));
+    memcpy(relaxed_network->binding, network->binding, nodes * sizeof *network->binding);
+    for (int i = 0; i < network->graph->nodes; i++) {
+        struct footprint *f = &relaxed_network->binding[i].footprint;
+        if (!may_choose(network, i)) continue;
+        footprint_keep_signs(f, true);
+        for (int part = 0; part < 2 && read_by_another(network, i); part++) f->reads[part] &= ~(unsigned)READS_SAVED;
+    }
+    return ST_OK;
+}
+
 static enum status knapsack(const struct network *network, size_t budget, double *replays)
 {
     struct region *region = region_create();
@@ -297,7 +330,7 @@ static double binomial(const struct network *network, size_t budget)
     return replays > 0 ? replays * time : 0;
 }
 
-enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds)
+static enum status find(const struct network *network, size_t budget, struct bounds *bounds)
 {
     double replays = 0;
     *bounds = (struct bounds){.budget = budget};
@@ -309,6 +342,17 @@ enum status bounds_find(const struct network *network, size_t budget, struct bou
     bounds->binomial = bounds->floor + binomial(network, budget);
     bounds->best = bounds->knapsack > bounds->binomial ? bounds->knapsack : bounds->binomial;
     return ST_OK;
+}
+
+enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds)
+{
+    struct region *region = region_create();
+    struct network relaxed_network;
+    if (!region) return fail(ST_FAILED, "out of memory for lower bounds");
+    enum status status = relax_relus(network, region, &relaxed_network);
+    if (status == ST_OK) status = find(&relaxed_network, budget, bounds);
+    region_destroy(region);
+    return status;
 }
 
 double bounds_factor(const struct bounds *bounds, double time) { return bounds->floor > 0 ? time / bounds->floor : 1; }

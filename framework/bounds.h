@@ -1,5 +1,6 @@
 /* What no schedule can beat: floors of memory and time that hold for any word whatever, persistent or not, on the same
- * network with the same kernels. They certify how far from the best possible a plan can still be. */
+ * network with the same kernels, and where a plan may say what relus keep, for whatever it says. They certify how far
+ * from the best possible a plan can still be. */
 #ifndef REMATCH_BOUNDS_H
 #define REMATCH_BOUNDS_H
 

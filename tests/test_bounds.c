@@ -87,8 +87,8 @@ Test(bounds, below_every_plan_of_networks)
     static const char *const budgets[] = {"least", "75%", "80%", "85%", "90%", "95%", "100%"};
     double least = INFINITY;
     for (const struct net *net = nets; net->name; net++)
-        for (int bits = 0; bits < 2; bits++) {
-            struct graph *graph = net_build(net, bits);
+        for (int save = RELU_OUTPUT; save <= RELU_AUTO; save++) {
+            struct graph *graph = net_build(net, (enum relu_save)save);
             struct backend *backend;
             struct network *network;
             cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
@@ -103,6 +103,42 @@ Test(bounds, below_every_plan_of_networks)
             backend_close(backend);
         }
     cr_assert(least == 0);
+}
+
+/* Where a word may say what relus keep, the bounds hold whatever it says. */
+Test(bounds, below_every_choice_of_relus)
+{
+    static const struct plan_options options = {.lower = {.drop_dead = true}};
+    struct source source = {.seed = 3};
+    for (const struct net *net = nets; net->name; net++) {
+        struct graph *graph = net_build(net, RELU_AUTO);
+        struct backend *backend;
+        struct network *network;
+        cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
+        cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+        for (int c = 0; c < 200; c++) {
+            struct policy_settings settings = {
+                .segments = draw_below(&source, 8), .unit = UNIT_STAGE, .keep_last = c % 2, .keep_saved = true};
+            struct region *region = region_create();
+            struct word word = word_empty(region);
+            struct plan *plan;
+            struct bounds bounds;
+            cr_assert(policy_find("segments")->emit(network, &settings, region, &word) == ST_OK, "%s",
+                      status_message());
+            for (size_t i = 0; i < word.steps; i++)
+                if (word.step[i].kind == STEP_BACKWARD)
+                    word.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;
+            cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+            cr_assert(bounds_find(network, plan->live_peak, &bounds) == ST_OK);
+            cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12),
+                      "%s: %s: %g, bound %g", net->name, plan->word, plan->time, bounds.best);
+            plan_destroy(plan);
+            region_destroy(region);
+        }
+        network_destroy(network);
+        graph_destroy(graph);
+        backend_close(backend);
+    }
 }
 
 /* Stages that save nothing: all that costs is to make values again. A forward needs two values at once where the bound

@@ -297,7 +297,11 @@ enum status tries_policy(struct tries *tries, const struct policy *policy)
 enum status tries_own(struct tries *tries)
 {
     const struct spec *spec = tries->job->spec;
+    const struct plan *plan = tries->job->plan;
     const char *why = NULL;
+    if (spec->plan && plan->network->graph == tries->job->graph)
+        return add_trial(tries, spec->policy, "as its plan file has it", true, plan);
+    if (spec->plan) return refuse(tries, spec->policy, "a plan file is of one batch");
     TRY(try_settings(tries, spec->policy, &spec->policy_settings, "as the spec sets it", true, &why));
     return why ? refuse(tries, spec->policy, why) : ST_OK;
 }
