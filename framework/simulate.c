@@ -275,7 +275,16 @@ static enum status backward(struct machine *m, const struct account_node *node)
     return ST_OK;
 }
 
-/* COPY and ACCUMULATE take gradients as they find them: a wrong one is caught where it is read as dy. */
+/* What a node adds to the gradient of its k-th input; 0: nothing. */
+static uint64_t contribution(const struct machine *m, int node, int k)
+{
+    const struct account_node *n = &m->account->node[node];
+    if (n->inputs[k] <= 0 || !m->account->node[n->inputs[k] - 1].wants_gradient) return 0;
+    return n->passes_gradient ? m->gradient[node + 1] : name(INPUT_GRADIENT, (uint64_t)node, (uint64_t)k);
+}
+
+/* COPY takes its node's dy, ACCUMULATE adds its node's contribution to a sum, which is taken as it is found: a wrong
+ * one is caught where it is read as dy. */
 static enum status combine(struct machine *m)
 {
     const struct op *op = m->op;
@@ -285,8 +294,13 @@ static enum status combine(struct machine *m)
     if (two) TRY(look(m, op->x[1], op->bytes, "a gradient"));
     uint64_t a = m->place[op->x[0]].content, b = two ? m->place[op->x[1]].content : a;
     MUST(a && b, "expected gradients in its inputs, where nothing is yet");
-    MUST(two || m->account->buffer[op->x[0]].death > m->at,
-         "a copy; expected none where nobody else reads the gradient");
+    bool own =
+        two ? b == contribution(m, op->node, 0) || b == contribution(m, op->node, 1) : a == m->gradient[op->node + 1];
+    MUST(own, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
+         called(m, op->x[two]));
+    MUST(two || (m->account->node[op->node].writes_dy && m->parts[op->node] && !m->done[op->node] &&
+                 m->account->buffer[op->x[0]].death > m->at),
+         "a copy; expected none but before a backward that writes on what others read later");
     int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
     TRY(apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
     return writes(m, op->y, op->bytes, two ? sum(a, b) : a, "a gradient");
@@ -368,8 +382,9 @@ static enum status step(struct machine *m)
     } else {
         TRY(combine(m));
     }
-    MUST(m->live == a->live[m->at], "live is %zu bytes; expected %zu", a->live[m->at], m->live);
+    size_t live = m->live;
     for (int id = m->dies[m->at]; id >= 0; id = m->next_dying[id]) TRY(bury(m, id));
+    MUST(a->live[m->at] == live, "live is %zu bytes; expected %zu", a->live[m->at], live);
     return ST_OK;
 }
 
@@ -397,11 +412,10 @@ static void differentiate(struct machine *m)
     const struct account *a = m->account;
     m->gradient[a->nodes] = name(INPUT_GRADIENT, (uint64_t)a->nodes, 0);
     for (int n = a->nodes - 1; n >= 0; n--) {
-        const struct account_node *node = &a->node[n];
         for (int k = 0; k < NODE_INPUTS_MAX; k++) {
-            if (node->inputs[k] <= 0 || !a->node[node->inputs[k] - 1].wants_gradient) continue;
-            uint64_t *to = &m->gradient[node->inputs[k]], from = name(INPUT_GRADIENT, (uint64_t)n, (uint64_t)k);
-            if (node->passes_gradient) from = m->gradient[n + 1];
+            uint64_t from = contribution(m, n, k);
+            if (!from) continue;
+            uint64_t *to = &m->gradient[a->node[n].inputs[k]];
             *to = *to ? sum(*to, from) : from;
         }
     }

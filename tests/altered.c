@@ -20,10 +20,17 @@ void alter_element(const char *path, const char *array, int64_t element, int64_t
     hid_t file = open_file(path), id = H5Dopen2(file, array, H5P_DEFAULT), space = H5Dget_space(id);
     hssize_t count = H5Sget_simple_extent_npoints(space);
     cr_assert(element < count, "%s has %lld elements", array, (long long)count);
-    int64_t *all = calloc((size_t)count, sizeof *all);
-    cr_assert(H5Dread(id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
-    all[element] += add;
-    cr_assert(H5Dwrite(id, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
+    hid_t type = H5Dget_type(id), memory = H5Tget_native_type(type, H5T_DIR_ASCEND);
+    size_t bytes = H5Tget_size(memory);
+    char *all = calloc((size_t)count, bytes), *one = all + (size_t)element * bytes;
+    cr_assert(H5Dread(id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
+    uint64_t value = 0;
+    memcpy(&value, one, bytes); /* little-endian; a sum keeps its low bytes */
+    value += (uint64_t)add;
+    memcpy(one, &value, bytes);
+    cr_assert(H5Dwrite(id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
+    H5Tclose(memory);
+    H5Tclose(type);
     free(all);
     H5Sclose(space);
     H5Dclose(id);
@@ -32,10 +39,13 @@ void alter_element(const char *path, const char *array, int64_t element, int64_t
 
 void alter_text(const char *path, const char *object, const char *attribute, const char *text)
 {
-    hid_t file = open_file(path), id = H5Aopen_by_name(file, object, attribute, H5P_DEFAULT, H5P_DEFAULT);
-    hid_t type = H5Aget_type(id);
+    hid_t file = open_file(path), space = H5Screate(H5S_SCALAR), type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    cr_assert(H5Adelete_by_name(file, object, attribute, H5P_DEFAULT) >= 0);
+    hid_t id = H5Acreate_by_name(file, object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     cr_assert(H5Awrite(id, type, &text) >= 0);
     H5Tclose(type);
+    H5Sclose(space);
     H5Aclose(id);
     cr_assert(H5Fclose(file) >= 0);
 }

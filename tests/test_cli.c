@@ -97,7 +97,7 @@ Test(cli, an_error_is_one_line)
 
 Test(cli, help_and_version)
 {
-    static const char *const commands[] = {"list", "plan", "run", "bench", "compare", "show"};
+    static const char *const commands[] = {"list", "plan", "run", "bench", "compare", "show", "verify"};
     struct cli cli;
     cli_open(&cli);
     cli_expect(&cli, 0, "--version");

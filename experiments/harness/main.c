@@ -15,6 +15,7 @@
 #include "show.h"
 #include "sweep.h"
 #include "told.h"
+#include "verify.h"
 
 static int run_list(const struct arguments *a)
 {
@@ -103,6 +104,12 @@ static int run_show(const struct arguments *a)
     return (int)told(show_file(a->operand[0], a->given[OPTION_PROVENANCE], stdout));
 }
 
+static int run_verify(const struct arguments *a)
+{
+    child_name_invocation();
+    return verify_file(a->operand[0], a->given[OPTION_PLAN_ONLY], stdout);
+}
+
 static int run_bench(const struct arguments *a)
 {
     /* each pass at least 3 times, and again and again for 5 seconds where all of them take less */
@@ -136,6 +143,10 @@ static const struct command commands[] = {
     {"compare", "compare A B [--json]", "Two result files, bit by bit; exit code 1 where they differ.",
      1u << OPTION_JSON, 2, 2, false, run_compare},
     {"show", "show FILE [--provenance]", "What a result file holds.", 1u << OPTION_PROVENANCE, 1, 1, false, run_show},
+    {"verify", "verify FILE [--plan-only]",
+     "Judges the plan in a plan or result file by running it on symbols, then runs the file's spec again and compares\n"
+     "every bit; exit code 1 where something is wrong or differs.",
+     1u << OPTION_PLAN_ONLY, 1, 1, false, run_verify},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -190,7 +201,7 @@ int main(int count, char **words)
     }
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0) return flushed(run_command(&commands[i], count - 2, words + 2));
-    fprintf(stderr, "rematch: %s%s%s; expected list, plan, run, bench, compare or show; see rematch --help\n",
+    fprintf(stderr, "rematch: %s%s%s; expected list, plan, run, bench, compare, show or verify; see rematch --help\n",
             *name ? "unknown command '" : "no command given", name, *name ? "'" : "");
     return ST_SPEC;
 }

@@ -1,0 +1,416 @@
+#include "alterations.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct buffer *any_buffer(struct account *a, struct source *s)
+{
+    return &a->buffer[draw_below(s, (uint32_t)a->buffers)];
+}
+static struct op *any_op(struct account *a, struct source *s) { return &a->op[draw_below(s, (uint32_t)a->ops)]; }
+
+/* From a random one on, the first op of a kind. */
+static struct op *op_of_kind(struct account *a, struct source *s, enum op_kind kind)
+{
+    int from = (int)draw_below(s, (uint32_t)a->ops);
+    for (int i = 0; i < a->ops; i++)
+        if (a->op[(from + i) % a->ops].kind == kind) return &a->op[(from + i) % a->ops];
+    return NULL;
+}
+
+static bool offset_overlaps(struct account *a, struct source *s)
+{
+    struct buffer *b = any_buffer(a, s);
+    for (int i = 0; i < a->buffers; i++) {
+        const struct buffer *c = &a->buffer[i];
+        if (c == b || c->birth > b->death || b->birth > c->death) continue;
+        if (c->offset + b->bytes > a->count[COUNT_ARENA]) continue;
+        b->offset = c->offset;
+        return true;
+    }
+    return false;
+}
+
+static bool offset_beyond(struct account *a, struct source *s)
+{
+    any_buffer(a, s)->offset = a->count[COUNT_ARENA];
+    return true;
+}
+
+static bool offset_wraps(struct account *a, struct source *s)
+{
+    any_buffer(a, s)->offset = SIZE_MAX - 255;
+    return true;
+}
+
+static bool offset_askew(struct account *a, struct source *s)
+{
+    any_buffer(a, s)->offset += 8;
+    return true;
+}
+
+static bool death_sooner(struct account *a, struct source *s)
+{
+    struct buffer *b = any_buffer(a, s);
+    return b->death > b->birth && b->death--;
+}
+
+static bool death_later(struct account *a, struct source *s)
+{
+    struct buffer *b = any_buffer(a, s);
+    return b->death + 1 < a->ops && ++b->death;
+}
+
+static bool birth_later(struct account *a, struct source *s)
+{
+    struct buffer *b = any_buffer(a, s);
+    return b->death > b->birth && ++b->birth;
+}
+
+static bool birth_sooner(struct account *a, struct source *s)
+{
+    struct buffer *b = any_buffer(a, s);
+    return b->birth > 0 && b->birth--;
+}
+
+static bool bytes_less(struct account *a, struct source *s)
+{
+    struct buffer *b = any_buffer(a, s);
+    b->bytes -= a->granularity;
+    return true;
+}
+
+static bool bytes_more(struct account *a, struct source *s)
+{
+    any_buffer(a, s)->bytes += a->granularity;
+    return true;
+}
+
+/* Op number at goes; what was used there alone goes nowhere and is wrong for that alone. */
+static bool op_removed(struct account *a, struct source *s)
+{
+    int at = (int)draw_below(s, (uint32_t)a->ops);
+    memmove(&a->op[at], &a->op[at + 1], (size_t)(a->ops - at - 1) * sizeof *a->op);
+    memmove(&a->live[at], &a->live[at + 1], (size_t)(a->ops - at - 1) * sizeof *a->live);
+    a->ops--;
+    for (int i = 0; i < a->buffers; i++) {
+        struct buffer *b = &a->buffer[i];
+        b->birth -= b->birth > at || b->birth == a->ops;
+        b->death -= b->death > at || b->death == a->ops;
+        if (b->death < b->birth) b->death = b->birth;
+    }
+    return true;
+}
+
+static bool op_repeated(struct account *a, struct source *s)
+{
+    int at = (int)draw_below(s, (uint32_t)a->ops - 1);
+    a->op[at + 1] = a->op[at];
+    return true;
+}
+
+static bool backwards_exchanged(struct account *a, struct source *s)
+{
+    struct op *op = op_of_kind(a, s, OP_BACKWARD), *other = op_of_kind(a, s, OP_BACKWARD), kept = *op;
+    if (op == other) return false;
+    *op = *other;
+    *other = kept;
+    return true;
+}
+
+static bool operand_another(struct account *a, struct source *s)
+{
+    struct op *op = any_op(a, s);
+    int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->once};
+    int *one = operand[draw_below(s, sizeof operand / sizeof *operand)];
+    if (*one < 0 || a->buffers < 2) return false;
+    *one = (*one + 1 + (int)draw_below(s, (uint32_t)a->buffers - 1)) % a->buffers;
+    return true;
+}
+
+static bool operand_none(struct account *a, struct source *s)
+{
+    struct op *op = any_op(a, s);
+    int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->once};
+    int *one = operand[draw_below(s, sizeof operand / sizeof *operand)];
+    if (*one == BUFFER_NONE) return false;
+    *one = BUFFER_NONE;
+    return true;
+}
+
+static bool operand_nowhere(struct account *a, struct source *s)
+{
+    any_op(a, s)->x[0] = a->buffers;
+    return true;
+}
+
+static bool operand_below(struct account *a, struct source *s)
+{
+    any_op(a, s)->dx[1] = -3;
+    return true;
+}
+
+static bool batch_elsewhere(struct account *a, struct source *s)
+{
+    struct op *op = any_op(a, s);
+    if (op->x[0] < 0) return false;
+    op->x[0] = BUFFER_BATCH;
+    return true;
+}
+
+static bool node_another(struct account *a, struct source *s)
+{
+    struct op *op = any_op(a, s);
+    op->node = (op->node + 1) % a->nodes;
+    return true;
+}
+
+static bool node_nowhere(struct account *a, struct source *s)
+{
+    any_op(a, s)->node = a->nodes;
+    return true;
+}
+
+static bool kind_another(struct account *a, struct source *s)
+{
+    struct op *op = any_op(a, s);
+    op->kind = (enum op_kind)((op->kind + 1) % OP_KINDS);
+    return true;
+}
+
+static bool kind_unknown(struct account *a, struct source *s)
+{
+    any_op(a, s)->kind = (enum op_kind)77;
+    return true;
+}
+
+static bool parts_another(struct account *a, struct source *s)
+{
+    struct op *op = op_of_kind(a, s, OP_BACKWARD);
+    op->parts ^= 1 + draw_below(s, 3);
+    return true;
+}
+
+static bool replay_flag(struct account *a, struct source *s)
+{
+    struct op *op = op_of_kind(a, s, OP_FORWARD);
+    op->replay = !op->replay;
+    return true;
+}
+
+static bool save_flag(struct account *a, struct source *s)
+{
+    struct op *op = op_of_kind(a, s, OP_FORWARD);
+    op->save = !op->save;
+    return true;
+}
+
+static bool category_unknown(struct account *a, struct source *s)
+{
+    any_buffer(a, s)->category = CATEGORIES;
+    return true;
+}
+
+static bool category_another(struct account *a, struct source *s)
+{
+    int peak = 0; /* of a buffer that is alive at the peak: one more category would be wrong there alone */
+    for (int i = 0; i < a->ops; i++)
+        if (a->live[i] > a->live[peak]) peak = i;
+    struct buffer *b = any_buffer(a, s);
+    if (b->birth > peak || peak > b->death) return false;
+    b->category = (enum category)((b->category + 1) % CATEGORIES);
+    return true;
+}
+
+static bool live_another(struct account *a, struct source *s)
+{
+    a->live[draw_below(s, (uint32_t)a->ops)] += 256;
+    return true;
+}
+
+static bool count_another(struct account *a, struct source *s)
+{
+    a->count[draw_below(s, COUNTS)]++;
+    return true;
+}
+
+static bool real_another(struct account *a, struct source *s)
+{
+    double *real = &a->real[draw_below(s, REALS)];
+    *real += *real > 0 ? *real * 1e-9 : 1;
+    return true;
+}
+
+static bool real_is_none(struct account *a, struct source *s)
+{
+    a->real[draw_below(s, REALS)] = (double)NAN;
+    return true;
+}
+
+static bool memory_another(struct account *a, struct source *s)
+{
+    a->memory[draw_below(s, ACCOUNT_CATEGORIES)] += 256;
+    return true;
+}
+
+static bool peak_elsewhere(struct account *a, struct source *s)
+{
+    (void)s;
+    a->peak_op = "F nothing";
+    return true;
+}
+
+static bool word_shorter(struct account *a, struct source *s)
+{
+    static char word[1 << 16];
+    (void)s;
+    snprintf(word, sizeof word, "%s", a->word);
+    char *last = strrchr(word, ' ');
+    cr_assert(last && strlen(a->word) < sizeof word);
+    *last = 0;
+    a->word = word;
+    return true;
+}
+
+static bool word_longer(struct account *a, struct source *s)
+{
+    static char word[1 << 16];
+    (void)s;
+    snprintf(word, sizeof word, "%s F[0,1)", a->word);
+    a->word = word;
+    return true;
+}
+
+static bool word_none(struct account *a, struct source *s)
+{
+    (void)s;
+    a->word = "forwards and backwards";
+    return true;
+}
+
+/* ---- of the network that it was made from ---- */
+
+static struct account_node *any_node(struct account *a, struct source *s)
+{
+    return &a->node[draw_below(s, (uint32_t)a->nodes)];
+}
+
+static bool output_larger(struct account *a, struct source *s)
+{
+    any_node(a, s)->output_bytes += 256;
+    return true;
+}
+
+static bool scratch_larger(struct account *a, struct source *s)
+{
+    any_node(a, s)->forward_scratch += 256;
+    return true;
+}
+
+static bool input_later(struct account *a, struct source *s)
+{
+    int n = (int)draw_below(s, (uint32_t)a->nodes);
+    a->node[n].inputs[0] = n + 1;
+    return true;
+}
+
+static bool input_another(struct account *a, struct source *s)
+{
+    int n = 1 + (int)draw_below(s, (uint32_t)a->nodes - 1);
+    a->node[n].inputs[0] = (a->node[n].inputs[0] + 1) % (n + 1);
+    return true;
+}
+
+static bool gradient_unwanted(struct account *a, struct source *s)
+{
+    struct account_node *n = any_node(a, s);
+    n->wants_gradient = !n->wants_gradient;
+    return true;
+}
+
+static bool reads_more(struct account *a, struct source *s)
+{
+    struct op *op = op_of_kind(a, s, OP_BACKWARD);
+    unsigned missing = (READS_X | READS_Y) & ~(a->node[op->node].reads[0] | a->node[op->node].reads[1]);
+    if (!missing || (missing == READS_Y && a->node[op->node].output_bytes == 0)) return false;
+    a->node[op->node].reads[0] |= missing;
+    a->node[op->node].reads[1] |= missing;
+    return true;
+}
+
+static bool parameter_nowhere(struct account *a, struct source *s)
+{
+    a->parameter[draw_below(s, (uint32_t)a->parameters)].node = a->nodes;
+    return true;
+}
+
+static bool parameter_larger(struct account *a, struct source *s)
+{
+    a->parameter[draw_below(s, (uint32_t)a->parameters)].elements += 64;
+    return true;
+}
+
+static bool granularity_none(struct account *a, struct source *s)
+{
+    (void)s;
+    a->granularity = 0;
+    return true;
+}
+
+static bool no_ops(struct account *a, struct source *s)
+{
+    (void)s;
+    a->ops = 0;
+    return true;
+}
+
+const struct alteration alterations[ALTERATIONS] = {
+    {"an offset where another buffer lives", offset_overlaps, "overlaps buffer"},
+    {"an offset at the arena's end", offset_beyond, "within the arena's"},
+    {"an offset that wraps round", offset_wraps, "within the arena's"},
+    {"an offset that is not aligned", offset_askew, "expected multiples of"},
+    {"a death an op sooner", death_sooner, "buffer "},
+    {"a death an op later", death_later, "buffer "},
+    {"a birth an op later", birth_later, "buffer "},
+    {"a birth an op sooner", birth_sooner, "buffer "},
+    {"a smaller buffer", bytes_less, "expected "},
+    {"a larger buffer", bytes_more, "expected "},
+    {"an op less", op_removed, NULL},
+    {"an op twice", op_repeated, NULL},
+    {"two backwards exchanged", backwards_exchanged, NULL},
+    {"another operand", operand_another, "expected "},
+    {"an operand less", operand_none, "expected "},
+    {"an operand that is no buffer", operand_nowhere, "an operand is"},
+    {"an operand below all", operand_below, "an operand is -3"},
+    {"the batch as an operand", batch_elsewhere, "expected "},
+    {"another node", node_another, "expected "},
+    {"no node", node_nowhere, "node is"},
+    {"another kind", kind_another, "expected "},
+    {"no kind", kind_unknown, "kind is 77; expected 0..3"},
+    {"other parts", parts_another, "expected "},
+    {"the flag of a replay", replay_flag, "replay is "},
+    {"the flag of saving", save_flag, "sav"},
+    {"no category", category_unknown, "category is 4; expected 0..3"},
+    {"another category at the peak", category_another, "memory of "},
+    {"live bytes of an op", live_another, "bytes; expected"},
+    {"a count", count_another, NULL},
+    {"a real figure", real_another, "expected "},
+    {"a figure that is no number", real_is_none, "is nan"},
+    {"a category's bytes", memory_another, "memory of "},
+    {"the peak's op", peak_elsewhere, "peak_op is 'F nothing'"},
+    {"a shorter word", word_shorter, "word"},
+    {"a longer word", word_longer, NULL},
+    {"a word that is none", word_none, "expected F[from,to)"},
+    {"a larger value", output_larger, "expected "},
+    {"more scratch", scratch_larger, "scratch"},
+    {"an input that comes later", input_later, "input 0 is"},
+    {"another input", input_another, NULL},
+    {"a gradient that nobody wants", gradient_unwanted, "wants_gradient"},
+    {"a backward that reads more", reads_more, "expected "},
+    {"a parameter of no node", parameter_nowhere, "parameter "},
+    {"a larger parameter", parameter_larger, "memory of parameters"},
+    {"no granularity", granularity_none, "granularity is 0"},
+    {"no ops", no_ops, "expected some"},
+};

@@ -1,0 +1,18 @@
+/* Everything that can be wrong with a plan, made so. */
+#ifndef REMATCH_TEST_ALTERATIONS_H
+#define REMATCH_TEST_ALTERATIONS_H
+
+#include "account.h"
+#include "sketch.h"
+
+struct alteration {
+    const char *name;
+    /* Alters the account somewhere; false: this one has nothing to alter so. */
+    bool (*alter)(struct account *account, struct source *source);
+    const char *says; /* in the message of who notices; NULL: any of several things */
+};
+
+enum { ALTERATIONS = 46 };
+extern const struct alteration alterations[ALTERATIONS];
+
+#endif

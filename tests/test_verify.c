@@ -1,0 +1,306 @@
+/* Plans judged by the simulator: right as they are, for every policy on every network, and wrong, by name, after any
+ * alteration; and `rematch verify`, on files. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alterations.h"
+#include "altered.h"
+#include "cli.h"
+#include "dataset_files.h"
+#include "record_plan.h"
+#include "result.h"
+#include "runs.h"
+#include "simulated.h"
+#include "sketch.h"
+#include "words.h"
+
+/* ---- plans as data ---- */
+
+/* Everything that alterations touch. */
+static struct account copy_of(const struct account *a, struct region *region)
+{
+    struct account c = *a;
+    cr_assert(!NEW(region, c.node, (size_t)a->nodes) && !NEW(region, c.parameter, (size_t)a->parameters) &&
+              !NEW(region, c.op, (size_t)a->ops) && !NEW(region, c.live, (size_t)a->ops) &&
+              !NEW(region, c.buffer, (size_t)a->buffers));
+    memcpy(c.node, a->node, (size_t)a->nodes * sizeof *c.node);
+    memcpy(c.parameter, a->parameter, (size_t)a->parameters * sizeof *c.parameter);
+    memcpy(c.op, a->op, (size_t)a->ops * sizeof *c.op);
+    memcpy(c.live, a->live, (size_t)a->ops * sizeof *c.live);
+    memcpy(c.buffer, a->buffer, (size_t)a->buffers * sizeof *c.buffer);
+    return c;
+}
+
+/* As a forger would: the hash fits again. */
+static void stamp(struct account *a, char hash[33])
+{
+    struct digest digest;
+    cr_assert(ops_digest(a->op, a->ops, a->buffer, a->buffers, &digest) == ST_OK);
+    a->hash = digest_print(digest, hash);
+}
+
+static int made[ALTERATIONS], judged;
+
+/* Each alteration somewhere else for each plan. */
+static void alter(const struct account *a, const char *what)
+{
+    struct source source = {.seed = (uint32_t)judged};
+    for (int i = 0; i < ALTERATIONS; i++) {
+        struct region *region = region_create();
+        struct account altered = copy_of(a, region);
+        char hash[33];
+        if (alterations[i].alter(&altered, &source)) {
+            stamp(&altered, hash);
+            enum status status = simulate(&altered);
+            cr_assert(status == ST_DIFFERS, "%s: %s is not noticed\n  %s", what, alterations[i].name, a->word);
+            cr_assert(!alterations[i].says || strstr(status_message(), alterations[i].says),
+                      "%s: %s: '%s' is not in\n  %s", what, alterations[i].name, alterations[i].says, status_message());
+            made[i]++;
+        }
+        region_destroy(region);
+    }
+}
+
+/* The hash alone tells where the plan would be right in another way. */
+static void move(const struct account *a, const char *what)
+{
+    struct region *region = region_create();
+    struct account moved = copy_of(a, region);
+    char hash[33];
+    for (int i = 0; i < moved.buffers; i++) /* upside down */
+        moved.buffer[i].offset = a->count[COUNT_ARENA] - a->buffer[i].offset - a->buffer[i].bytes;
+    cr_assert(simulate(&moved) == ST_DIFFERS && strstr(status_message(), "hash is"), "%s: %s", what, status_message());
+    stamp(&moved, hash);
+    cr_assert(simulate(&moved) == (moved.count[COUNT_ARENA] ? ST_OK : ST_DIFFERS), "%s: %s", what, status_message());
+    region_destroy(region);
+}
+
+static void judge(const struct network *network, const struct word *word, const char *what)
+{
+    struct plan *plan;
+    struct account account;
+    const struct plan_options options = {.lower = {judged % 3 > 0, (enum rng_mode)(judged % 4)},
+                                         .state_per_parameter = judged % 3};
+    struct region *region = region_create();
+    cr_assert(plan_build(network, word, &options, &plan) == ST_OK, "%s: %s", what, status_message());
+    cr_assert(plan_account(plan, region, &account) == ST_OK);
+    cr_assert(simulate(&account) == ST_OK, "%s: %s", what, status_message());
+    alter(&account, what);
+    move(&account, what);
+    judged++;
+    plan_destroy(plan);
+    region_destroy(region);
+}
+
+Test(verify, every_alteration_of_every_policys_plans_is_noticed, .timeout = 120)
+{
+    words_visit(judge);
+    cr_assert(judged > 100);
+    for (int i = 0; i < ALTERATIONS; i++)
+        cr_assert(made[i] > judged / 10, "%s: made %d times in %d plans", alterations[i].name, made[i], judged);
+}
+
+/* ---- plans in files ---- */
+
+/* What is read is what was written. */
+static void check_read(const struct fake *fake, const char *path)
+{
+    struct result *r;
+    struct account was, is;
+    struct region *region = region_create();
+    size_t row;
+    cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
+    cr_assert(record_plan_read(&r->h5, region, &is) == ST_OK, "%s", status_message());
+    cr_assert(plan_account(fake->job.plan, region, &was) == ST_OK);
+    cr_assert(is.nodes == was.nodes && is.ops == was.ops && is.buffers == was.buffers &&
+              is.parameters == was.parameters);
+    cr_assert(!table_difference(record_settings, 1, &is, &was, sizeof is, &row));
+    cr_assert(!table_difference(record_node_columns, (size_t)is.nodes, is.node, was.node, sizeof *is.node, &row));
+    cr_assert(!table_difference(record_op_columns, (size_t)is.ops, is.op, was.op, sizeof *is.op, &row));
+    cr_assert(
+        !table_difference(record_buffer_columns, (size_t)is.buffers, is.buffer, was.buffer, sizeof *is.buffer, &row));
+    cr_assert(!memcmp(is.live, was.live, (size_t)is.ops * sizeof *is.live) && !strcmp(is.word, was.word));
+    cr_assert(!memcmp(is.count, was.count, sizeof is.count) && !memcmp(is.real, was.real, sizeof is.real));
+    cr_assert(simulate(&is) == ST_OK, "%s", status_message());
+    result_close(r);
+    region_destroy(region);
+}
+
+Test(verify, a_file_holds_what_judging_takes)
+{
+    for (const struct net *net = nets; net->name; net++) {
+        struct fake fake;
+        char folder[256], path[1024];
+        folder_make(folder);
+        fake_open(&fake, net, folder);
+        fake_write(&fake, "variant", 2, NULL, path);
+        check_read(&fake, path);
+        fake_close(&fake);
+        folder_remove(folder);
+    }
+}
+
+/* One number or text of the file. */
+static const struct {
+    const char *array;
+    int64_t element, add;
+    const char *says;
+} changes[] = {
+    {"/plan/buffers/offset", 0, 256, "plan      WRONG: op "},
+    {"/plan/buffers/offset", 1, 1 << 20, "within the arena's"},
+    {"/plan/buffers/death", 0, -1, "buffer 0 (flatten1.y)"},
+    {"/plan/buffers/birth", 2, 1, "buffer 2 (two.y)"},
+    {"/plan/buffers/bytes", 0, 256, "buffer 0 (flatten1.y) has 768 bytes; expected 512"},
+    {"/plan/ops/y", 0, 1, "op 0 (F flatten1)"},
+    {"/plan/ops/node", 3, 1, "op 3 (F three)"},
+    {"/plan/ops/live", 5, 8, "op 5 ("},
+    {"/plan/nodes/output_bytes", 0, 256, "op 0 (F flatten1): y: buffer 0 (flatten1.y) has 512 bytes; expected 768"},
+    {"/plan/parameters/elements", 0, 64, "memory of parameters is"},
+    {"/memory/predicted", 5, 256, "memory of activations is"},
+};
+
+Test(verify, names_what_was_changed_in_a_file)
+{
+    struct cli cli;
+    char whole[300], plan[300];
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml --out whole.h5");
+    cli_expect(&cli, 0, "verify whole.h5");
+    cli_says(&cli, "plan      right: 15 ops, 10 buffers");
+    cli_says(&cli, "steps     none");
+    snprintf(whole, sizeof whole, "%.250s/whole.h5", cli.folder);
+    snprintf(plan, sizeof plan, "%.250s/plan.h5", cli.folder);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        alter_copy(whole, plan);
+        alter_element(plan, changes[i].array, changes[i].element, changes[i].add);
+        cli_expect(&cli, 1, i % 2 ? "verify plan.h5" : "verify plan.h5 --plan-only");
+        cli_says(&cli, changes[i].says);
+        cr_assert(*cli.err == 0, "%s", cli.err);
+    }
+    alter_copy(whole, plan);
+    alter_text(plan, "/plan", "hash", "00000000000000000000000000000000");
+    cli_expect(&cli, 1, "verify plan.h5");
+    cli_says(&cli, "hash is 00000000000000000000000000000000; ops, buffers and offsets have ");
+    cli_close(&cli);
+}
+
+static void cut(const char *path) { alter_length(path, 0.5); }
+static void schema(const char *path) { alter_text(path, "/", "schema", "other"); }
+static void planless(const char *path) { alter_away(path, "/plan"); }
+static void without_offsets(const char *path) { alter_away(path, "/plan/buffers/offset"); }
+static void without_word(const char *path) { alter_away(path, "/plan/word"); }
+static void without_memory(const char *path) { alter_away(path, "/memory/predicted"); }
+
+static const struct {
+    void (*spoil)(const char *path);
+    int code;
+    const char *says;
+} spoils[] = {
+    {cut, 3, "plan.h5"},
+    {schema, 2, "schema 'other'"},
+    {planless, 3, "is missing"},
+    {without_offsets, 3, "/plan/buffers/offset is missing"},
+    {without_word, 3, "/plan/word is missing"},
+    {without_memory, 3, "/memory/predicted is missing"},
+};
+
+Test(verify, refuses_what_cannot_be_read)
+{
+    struct cli cli;
+    char whole[300], plan[300];
+    cli_open(&cli);
+    cli_expect(&cli, 0, "plan small.yaml --out whole.h5");
+    snprintf(whole, sizeof whole, "%.250s/whole.h5", cli.folder);
+    snprintf(plan, sizeof plan, "%.250s/plan.h5", cli.folder);
+    for (size_t i = 0; i < sizeof spoils / sizeof *spoils; i++) {
+        alter_copy(whole, plan);
+        spoils[i].spoil(plan);
+        cli_expect(&cli, spoils[i].code, "verify plan.h5");
+        cli_complains(&cli, spoils[i].says);
+        cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
+    }
+    cli_expect(&cli, 2, "verify small.yaml");
+    cli_expect(&cli, 3, "verify nothing.h5");
+    cli_expect(&cli, 2, "verify");
+    cli_expect(&cli, 2, "verify whole.h5 --ops");
+    cli_close(&cli);
+}
+
+/* ---- steps ---- */
+
+/* The result of the variant, copied to result.h5. */
+static void result_of(struct cli *cli, const char *arguments, char path[300])
+{
+    char variant[256], from[600];
+    cli_expect(cli, 0, arguments);
+    const char *last = strstr(cli->out, "\nvariant   results");
+    cr_assert(last && sscanf(last, "\nvariant %255s", variant) == 1, "%s", cli->out);
+    snprintf(from, sizeof from, "%s/%s", cli->folder, variant);
+    snprintf(path, 300, "%.250s/result.h5", cli->folder);
+    alter_copy(from, path);
+}
+
+Test(verify, runs_the_spec_again_and_leaves_nothing)
+{
+    static const char *const how[] = {"run small.yaml",
+                                      "run small.yaml policy=every rng=mask relu_save=bits eval.every=2",
+                                      "run small.yaml policy=optimal optimizer=sgd record.digests=false"};
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        struct cli cli;
+        char path[300];
+        cli_open(&cli);
+        result_of(&cli, how[i], path);
+        int files = folder_count(cli.folder, "");
+        cli_run(&cli, "export TMPDIR=$PWD", "verify result.h5");
+        cr_assert(cli.code == 0, "%s\n%s", cli.out, cli.err);
+        cli_says(&cli, "plan      right");
+        cli_says(&cli, "steps     same bits: losses, gradients, parameters and state of 4 steps");
+        cr_assert(folder_count(cli.folder, "") == files);
+        cli_expect(&cli, 0, "verify result.h5 --plan-only");
+        cr_assert(!strstr(cli.out, "steps"));
+        cli_run(&cli, "export TMPDIR=/proc/nowhere", "verify result.h5");
+        cr_assert(cli.code == 3 && cli_complaints(&cli) == 1, "%s", cli.err);
+        cli_close(&cli);
+    }
+}
+
+Test(verify, names_the_first_step_and_tensor_that_differ)
+{
+    struct cli cli;
+    char path[300];
+    cli_open(&cli);
+    result_of(&cli, "run small.yaml", path);
+    const int64_t tensors = 6; /* of small.yaml; step 2, the gradient of two.weight, low word */
+    alter_element(path, "/digests/gradient", (2 * tensors + 2) * 2, 1);
+    alter_element(path, "/steps/grad_digest", 2 * 2, 1);
+    alter_text(path, "/provenance/host", "isa", "an older one");
+    cli_expect(&cli, 1, "verify result.h5");
+    cli_says(&cli, "plan      right");
+    cli_says(&cli, "steps     DIFFER: first at step 2, in gradient of two.weight\n");
+    cli_says(&cli, "not as it was:\n  isa          an older one, now ");
+    cr_assert(!strstr(cli.out, "compiler"));
+    cli_close(&cli);
+}
+
+Test(verify, says_what_is_missing)
+{
+    struct cli cli;
+    char path[300], spec[2048];
+    cli_open(&cli);
+    snprintf(spec, sizeof spec,
+             "rematch: 1\nname: hand\nmodel: {layers: [flatten, linear: {units: classes}]}\n"
+             "data: {name: cifar10, path: data}\nbatch: 2\nsteps: 2\nbackend: {name: ref, threads: 1}\n");
+    cli_file(&cli, "hand.yaml", spec);
+    snprintf(spec, sizeof spec, "cp -r '%s' data", hand_made_folder());
+    cli_run(&cli, spec, "run hand.yaml");
+    cr_assert(cli.code == 0, "%s", cli.err);
+    result_of(&cli, "run hand.yaml", path);
+    cli_run(&cli, "rm -r data; unset REMATCH_DATA", "verify result.h5");
+    cr_assert(cli.code == 77, "exit code %d\n%s\n%s", cli.code, cli.out, cli.err);
+    cli_says(&cli, "steps     not run again: exit code 77\nit was written with:\n");
+    cli_says(&cli, "  isa          ");
+    cli_says(&cli, "  digest_xxh3  ");
+    cli_close(&cli);
+}
