@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "compare.h"
 #include "nets.h"
 #include "runs.h"
+#include "show.h"
 
 enum { STEPS = 4 };
 
@@ -343,6 +345,33 @@ Test(compare, damaged, .timeout = 60)
         cr_assert(status == ST_OK || strstr(status_message(), other), "%s", status_message());
     }
     free(content);
+}
+
+/* Heap objects that claim more bytes than their heap has crash the library on some of them (1.10.8). */
+Test(compare, a_crash_of_the_library_is_an_error, .timeout = 60)
+{
+    enum { OBJECTS = 12, SIZE_AT = 8 };
+    static char content[1 << 16];
+    copy_of_one("heap.h5", 0);
+    int file = open(other, O_RDWR), state;
+    const ssize_t bytes = read(file, content, sizeof content);
+    const char *object = memmem(content, bytes > 0 ? (size_t)bytes : 0, "GCOL", 4);
+    cr_assert(object != NULL, "no heap in %zd bytes", bytes);
+    object += 16;
+    for (int i = 0; i < OBJECTS; i++) {
+        uint64_t size, wrong;
+        memcpy(&size, object + SIZE_AT, sizeof size);
+        wrong = size | 0xac0000;
+        cr_assert(pwrite(file, &wrong, sizeof wrong, object + SIZE_AT - content) == sizeof wrong);
+        pid_t reader = fork();
+        if (reader == 0) _exit((int)show_file(other, true, fopen("/dev/null", "w")));
+        waitpid(reader, &state, 0);
+        cr_assert(WIFEXITED(state), "object %d of %llu bytes: signal %d", i, (unsigned long long)size, WTERMSIG(state));
+        cr_assert(WEXITSTATUS(state) == ST_OK || WEXITSTATUS(state) == ST_FAILED);
+        cr_assert(pwrite(file, &size, sizeof size, object + SIZE_AT - content) == sizeof size);
+        object += 16 + (size + 7) / 8 * 8;
+    }
+    close(file);
 }
 
 static hid_t edit(const char *name)

@@ -45,7 +45,8 @@ enum status h5_status(struct h5 *h5) { return h5->broken ? fail(ST_FAILED, "%s",
 enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
 {
     struct stat file;
-    *h5 = (struct h5){.file = -1, .path = path};
+    *h5 = (struct h5){.file = -1, .path = path, .reading = mode == H5_READ};
+    h5_guard(h5);
     if (stat(path, &file) == 0) h5->bytes = (uint64_t)file.st_size;
     H5dont_atexit(); /* the library's exit handler crashes after a failed flush */
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -65,6 +66,7 @@ enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
     h5_check(h5, h5->file >= 0, mode == H5_CREATE ? "create" : "open", "");
     H5Pclose(creation);
     H5Pclose(access);
+    if (h5->file < 0) h5_guard(NULL);
     return h5_status(h5);
 }
 
@@ -75,8 +77,10 @@ void h5_flush(struct h5 *h5)
 
 enum status h5_close(struct h5 *h5)
 {
+    h5_guard(h5);
     if (h5->file >= 0) h5_check(h5, H5Fclose(h5->file) >= 0, "close", "");
     h5->file = -1;
+    h5_guard(NULL);
     return h5_status(h5);
 }
 

@@ -22,7 +22,7 @@ struct h5 {
     hid_t file;
     const char *path;
     uint64_t bytes; /* of the file when it was opened, the bound on what it can claim to hold */
-    bool broken;
+    bool reading, broken;
     char message[1024];
 };
 
@@ -71,6 +71,10 @@ void h5_append(struct h5 *h5, hid_t dataset, enum number number, const void *row
 
 /* Remembers that name is not what it should be; false. */
 bool h5_refuse(struct h5 *h5, const char *name, const char *why);
+
+/* The library itself crashes on some damaged files. While one is open to be read, a crash ends the process with one
+ * message and exit code 3; the file that this was last called for is blamed. NULL: crashes are nobody's again. */
+void h5_guard(const struct h5 *h5);
 
 /* Reading distrusts: the object must be there, of the right kind and width, and within the file's bytes. */
 bool h5_exists(struct h5 *h5, const char *path);

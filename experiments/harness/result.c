@@ -163,7 +163,7 @@ enum status result_open(const char *path, struct result **result)
 void result_close(struct result *result)
 {
     if (!result) return;
-    if (result->h5.file >= 0) H5Fclose(result->h5.file);
+    if (result->h5.file >= 0) h5_close(&result->h5);
     region_destroy(result->region);
 }
 
