@@ -122,12 +122,53 @@ static enum status budget_values(struct tries *t, const char **value, int *value
     return ST_OK;
 }
 
+static enum status by_values(struct tries *t, const char **value, int *values)
+{
+    (void)t;
+    value[(*values)++] = "count";
+    value[(*values)++] = "bytes";
+    return ST_OK;
+}
+
+/* Each kind of layer that the network has alone, and all that have no parameters. */
+static enum status kind_values(struct tries *t, const char **value, int *values)
+{
+    const struct graph *graph = t->job->graph;
+    value[(*values)++] = "weightless";
+    for (int i = 0; i < graph->nodes && *values < VALUES_MAX; i++) {
+        bool seen = graph->node[i].layer->loss;
+        for (int v = 0; v < *values; v++) seen |= !strcmp(value[v], graph->node[i].layer->name);
+        if (!seen) value[(*values)++] = graph->node[i].layer->name;
+    }
+    return ST_OK;
+}
+
+/* Whole fractions of all outputs' bytes, besides the search. */
+static enum status segment_budget_values(struct tries *t, const char **value, int *values)
+{
+    enum { PARTS = 16 };
+    const struct graph *graph = t->job->graph;
+    size_t all = 0;
+    for (int v = 1; v < graph->values; v++) all += graph->value[v].bytes;
+    value[(*values)++] = "search";
+    for (int parts = 2; parts <= PARTS; parts++)
+        if (!(value[(*values)++] = region_text(t->region, "%zu", all / (size_t)parts + 1))) return ST_FAILED;
+    return ST_OK;
+}
+
 /* By key, whichever policy has it; a key that is not here keeps its preset. */
 static const struct range_row {
     const char *key;
     enum status (*values)(struct tries *t, const char **value, int *values);
 } key_ranges[] = {
-    {"segments", stage_values}, {"slots", stage_values}, {"unit", unit_values}, {"budget", budget_values}, {NULL, NULL},
+    {"segments", stage_values},
+    {"slots", stage_values},
+    {"unit", unit_values},
+    {"budget", budget_values},
+    {"by", by_values},
+    {"kinds", kind_values},
+    {"segment_budget", segment_budget_values},
+    {NULL, NULL},
 };
 
 /* ---- every combination ---- */
