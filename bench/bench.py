@@ -3,8 +3,9 @@
 
 The cells of a network (runs of ours, and the peer) are measured in turn, forwards and then backwards, so that both
 sides see the same machine; a ratio is taken within a turn, and its median and range over the turns are told. A cell's
-time is that of its fastest step after the first. PyTorch's matrix products run on whichever BLAS the system has chosen
-(the result names it): the reference BLAS where no other is installed. LD_LIBRARY_PATH may lead to another.
+time is that of its fastest step after the first. PyTorch is measured twice: with the reference BLAS that Debian's
+package pulls in, and with OpenBLAS (its convolutions run on oneDNN either way). A BLAS that is not installed is left
+out, and the result names what was loaded.
 
 Ends with 1 where a figure misses its target. Targets are judged at the experiments' own sizes only.
 """
@@ -25,23 +26,28 @@ OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
 STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
 GIB = 1024 ** 3
 
-# network -> its batch, and its cells: name -> our spec and overrides, or None: the peer.
+# The peer by the folder of the BLAS that it runs on.
+PEERS = {"PyTorch": "blas", "PyTorch with OpenBLAS": "openblas-pthread"}
+PEERS = {name: blas for name, blas in PEERS.items() if measure.has(blas)}
+
+# network -> its batch, and its cells: name -> our spec and overrides, or the peer's BLAS.
 TURNS = {
     "vgg16": (64, {
         "store_all": (VGG16, STORE_ALL, OUTPUTS),
         "segments 5": (VGG16, *SEGMENTS, OUTPUTS),
-        "PyTorch": None}),
+        **PEERS}),
     "sample-cnn": (16, {
         "store_all": (SAMPLE_CNN, STORE_ALL, OUTPUTS),
-        "PyTorch": None}),
+        **PEERS}),
 }
 
 # What must be reached in time: text, network, numerator, denominator, sign, bound.
 RATIOS = [
-    ("VGG16 step: PyTorch : store_all", "vgg16", "PyTorch", "store_all", "at least", 4),
+    *((f"VGG16 step: {peer} : store_all", "vgg16", peer, "store_all", "at least", 4) for peer in PEERS),
     ("VGG16 step: recomputed by segments : store_all", "vgg16", "segments 5", "store_all", "at most", 1.35),
-    ("VGG16 step: PyTorch, all stored : ours by segments", "vgg16", "PyTorch", "segments 5", "at least", 3),
-    ("sample CNN step: PyTorch : store_all", "sample-cnn", "PyTorch", "store_all", "at least", 3),
+    *((f"VGG16 step: {peer}, all stored : ours by segments", "vgg16", peer, "segments 5", "at least", 3)
+      for peer in PEERS),
+    *((f"sample CNN step: {peer} : store_all", "sample-cnn", peer, "store_all", "at least", 3) for peer in PEERS),
 ]
 
 
@@ -82,8 +88,8 @@ class Bench:
 
     def run(self, network, batch, cell):
         steps, threads = self.options.steps, self.options.threads
-        if cell is None:
-            return measure.peer(network, batch, steps, threads)
+        if isinstance(cell, str):
+            return measure.peer(network, batch, steps, threads, cell)
         return measure.ours(*cell, f"batch={batch}", f"steps={steps}", f"backend.threads={threads}")
 
     def times(self, network, cell):
@@ -132,7 +138,7 @@ def shares(bench, networks):
 
 
 def overhead(bench):
-    most = max(run["overhead"] for (_, cell), runs in bench.cells.items() if cell != "PyTorch" for run in runs)
+    most = max(run["overhead"] for (_, cell), runs in bench.cells.items() if cell not in PEERS for run in runs)
     bench.judge("process overhead: high-water mark minus static minus arena, largest", "at most", 150 * 1024 ** 2, most,
                 "under 150 MiB", mib(most))
 
@@ -192,15 +198,15 @@ def arenas(bench):
 def provenance(bench, networks):
     table = Table("what", "")
     table.row("date (UTC)", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
-    ours = [runs[0] for (_, cell), runs in bench.cells.items() if cell != "PyTorch"]
-    peers = [runs[0] for (_, cell), runs in bench.cells.items() if cell == "PyTorch"]
+    ours = [runs[0] for (_, cell), runs in bench.cells.items() if cell not in PEERS]
     for group, values in ours[0]["provenance"].items() if ours else ():
         for key, value in values.items():
             if key not in ("tree_diff_xxh3", "dirty_sha1"):
                 table.row(f"{group} {key}", value)
-    if peers:
-        table.row("PyTorch", f"{peers[0]['torch']}, oneDNN {peers[0]['onednn']}, BLAS {peers[0]['blas']}")
-        table.row("PyTorch's losses", "; ".join(str(peer["losses"]) for peer in peers))
+    for (network, cell), (peer, *_) in bench.cells.items():
+        if cell in PEERS:
+            table.row(f"{cell}, {network}", f"{peer['torch']}, oneDNN {peer['onednn']}, BLAS {peer['blas']}, losses "
+                      f"{peer['losses']}")
     table.row("turns, steps a run, threads", f"{bench.options.pairs}, {bench.options.steps}, {bench.options.threads}")
     table.row("networks", ", ".join(networks))
     return table

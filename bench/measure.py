@@ -9,6 +9,7 @@ import tempfile
 import h5py
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"  # where Debian keeps a folder for each BLAS
 PROGRAM = os.environ.get("REMATCH_BIN", os.path.join(ROOT, "build", "rematch"))
 
 
@@ -16,9 +17,10 @@ class Failed(Exception):
     """A process that did not do its work, with the end of what it said."""
 
 
-def output(command, allowed=(0,)):
+def output(command, allowed=(0,), **environment):
     try:
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False)
     except OSError as error:
         raise Failed(f"{command[0]}: {error.strerror}") from error
     if done.returncode not in allowed:
@@ -61,9 +63,18 @@ def read(file):
             "overhead": int(summary["overhead_bytes"]), "losses": steps["loss"][:].tolist(), "provenance": provenance}
 
 
-def peer(network, batch, steps, threads):
-    """The same training by PyTorch, on Debian's own Python where there is one."""
+def has(blas):
+    return os.path.isdir(os.path.join(LIBRARIES, blas))
+
+
+def peer(network, batch, steps, threads, blas):
+    """The same training by PyTorch, on Debian's own Python where there is one, with the BLAS of the folder of that name,
+    whichever the system has chosen."""
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
     script = os.path.join(ROOT, "bench", "torch_peer.py")
     command = [python, script, network, "--batch", batch, "--steps", steps, "--threads", threads]
-    return json.loads(output([str(word) for word in command]))
+    folders = ":".join(os.path.join(LIBRARIES, folder) for folder in (blas, "lapack"))
+    done = json.loads(output([str(word) for word in command], LD_LIBRARY_PATH=folders))
+    if f"{blas}/lib" not in f" {done['blas']}":
+        raise Failed(f"PyTorch runs on {done['blas']}; expected a library of {os.path.join(LIBRARIES, blas)}")
+    return done

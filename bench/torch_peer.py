@@ -83,12 +83,14 @@ def memory_mib(key):
 
 
 def libraries():
-    """What PyTorch's convolutions and matrix products run on: oneDNN, and whichever BLAS this process has loaded."""
+    """What PyTorch's convolutions and matrix products run on: oneDNN, and the BLAS that this process has loaded, each
+    library with the folder it lies in (Debian has several of one name)."""
     config = torch.__config__.show()
     onednn = next((line.split("MKL-DNN ")[1].split()[0] for line in config.splitlines() if "MKL-DNN" in line), "none")
     with open("/proc/self/maps", encoding="utf-8") as maps:
-        paths = {os.path.basename(line.split()[-1]) for line in maps if "/" in line}
-    return {"onednn": onednn, "blas": " ".join(sorted(p for p in paths if "blas" in p or "mkl_rt" in p)) or "built in"}
+        paths = {line.split()[-1] for line in maps if "/" in line}
+    blas = {"/".join(path.split("/")[-2:]) for path in paths if "blas" in os.path.basename(path) or "mkl_rt" in path}
+    return {"onednn": onednn, "blas": " ".join(sorted(blas)) or "built in"}
 
 
 def step(forward, stages, optimizer, x, labels):

@@ -23,6 +23,8 @@ check          command:clang-tidy                       clang-tidy
 check          command:cppcheck                         cppcheck
 bench          module:torch                             python3-torch
 bench          module:h5py                              python3-h5py
+bench          file:/usr/lib/x86_64-linux-gnu/blas      libblas3
+bench          file:/usr/lib/x86_64-linux-gnu/openblas-pthread libopenblas0-pthread
 exp-fashion-cnn file:/usr/share/datasets/fashion-mnist  dataset-fashion-mnist
 '
 
