@@ -33,6 +33,7 @@ Test(overrides, a_name_drops_its_maps_other_keys)
         {"policy=store_all policy.unit=stage", NULL},
         {"policy=", "policy: {name: store_all}"},
         {"policy.keep_last=", "policy: {name: segments, segments: 2, unit: stage, keep_last: true"},
+        {"steps= epochs=1", "policy: {name: segments, segments: 2, unit: stage, keep_last: false"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct spec *spec = load(text, cases[i].arguments, false);
@@ -71,7 +72,8 @@ Test(overrides, wrong_overrides_are_told_at_the_argument)
         {"batch=&a", "anchors (&name) are not allowed"},
         {"batch.size=3", "argument 'batch.size=3': error: batch: a map of keys; expected an integer"},
         {"batch=", "error: batch: missing; expected an integer"},
-        {"epochs=1", "both steps and epochs"},
+        {"epochs=1", "both steps and epochs; expected one of them (the argument epochs= or steps= removes one)"},
+        {"data.name=synthetic", "argument 'data.name=synthetic': error: data.shape: missing"},
         {"model=none.yaml", "argument 'model=none.yaml': error: model.file: no file 'none.yaml' beside"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -37,7 +37,7 @@ void tree_assign(struct reading *r, struct tree *root, const struct tree *key, s
         struct tree *node = text ? tree_make(TREE_TEXT, text, mark, r->region) : NULL;
         if (!node) return;
         if (!part[length]) {
-            if (map != root && is_name(text)) map->count = 0;
+            if (map != root && is_name(text)) map->count = 0, map->mark = mark; /* what is missing now is missed here */
             (void)tree_set(map, node, value, r->region);
             return;
         }
