@@ -2,7 +2,6 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { BRANCHES_MAX = 20000 };
 
@@ -30,18 +29,13 @@ static bool is_new(const struct node *node, int k)
     return true;
 }
 
-/* Whether the plan says what the node's relu keeps. */
-static bool may_choose(const struct network *network, int i)
-{
-    return network->graph->node[i].relu_save == RELU_AUTO && network->binding[i].footprint.signs;
-}
-
 /* What the forward that saves for the backward must have live. */
 static size_t forward_bytes(const struct network *network, int i)
 {
     const struct node *node = &network->graph->node[i];
     const struct footprint *f = &network->binding[i].footprint;
-    size_t bytes = (may_choose(network, i) ? 0 : saved_bytes(network, i)) + network_round(network, f->forward_scratch);
+    size_t bytes =
+        (network_relu_open(network, i) ? 0 : saved_bytes(network, i)) + network_round(network, f->forward_scratch);
     for (int k = 0; k < node->layer->inputs; k++)
         if (is_new(node, k)) bytes += value_bytes(network, node->inputs[k]);
     size_t y = value_bytes(network, node->output);
@@ -253,28 +247,16 @@ static double forced_replays(struct search *s)
     return most;
 }
 
-static bool read_by_another(const struct network *network, int node)
-{
-    const struct graph *graph = network->graph;
-    for (int i = node + 1; i < graph->nodes; i++)
-        for (int k = 0; k < graph->node[i].layer->inputs; k++)
-            if (graph->node[i].inputs[k] == node + 1 && network_reads(network, i) & READS_X) return true;
-    return false;
-}
-
-/* The network in which a relu that may keep either its output or its signs needs the less of both: the signs, or
+/* The network in which a relu that may keep either its output or its signs needs the less of both, or
  * nothing where the output is kept for another node anyway. */
-static enum status relax_relus(const struct network *network, struct region *region, struct network *relaxed_network)
+static enum status relax_relus(const struct network *network, struct region *region, struct network **relaxed_network)
 {
-    const size_t nodes = (size_t)network->graph->nodes;
-    *relaxed_network = *network;
-    TRY(NEW(region, relaxed_network->binding, nodes));
-    memcpy(relaxed_network->binding, network->binding, nodes * sizeof *network->binding);
+    TRY(network_copy(network, region, relaxed_network));
     for (int i = 0; i < network->graph->nodes; i++) {
-        struct footprint *f = &relaxed_network->binding[i].footprint;
-        if (!may_choose(network, i)) continue;
-        footprint_keep_signs(f, true);
-        for (int part = 0; part < 2 && read_by_another(network, i); part++) f->reads[part] &= ~(unsigned)READS_SAVED;
+        struct footprint *f = &(*relaxed_network)->binding[i].footprint;
+        if (!network_relu_open(network, i)) continue;
+        footprint_keep_signs(f, f->signs < network->graph->value[i + 1].bytes);
+        for (int part = 0; part < 2 && network_read_by_another(network, i); part++) f->reads[part] &= READS_X;
     }
     return ST_OK;
 }
@@ -347,10 +329,10 @@ static enum status find(const struct network *network, size_t budget, struct bou
 enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds)
 {
     struct region *region = region_create();
-    struct network relaxed_network;
+    struct network *relaxed_network;
     if (!region) return fail(ST_FAILED, "out of memory for lower bounds");
     enum status status = relax_relus(network, region, &relaxed_network);
-    if (status == ST_OK) status = find(&relaxed_network, budget, bounds);
+    if (status == ST_OK) status = find(relaxed_network, budget, bounds);
     region_destroy(region);
     return status;
 }

@@ -145,6 +145,12 @@ static bool find_due(const struct network *network, int from, int node, const bo
     return any;
 }
 
+static enum relu_save kept(const struct network *network, int node)
+{
+    if (!network_relu_open(network, node)) return RELU_AUTO;
+    return network->binding[node].footprint.saved ? RELU_BITS : RELU_OUTPUT;
+}
+
 enum status excerpt_backward(const struct network *network, int from, int to, const bool *replay, struct word *word)
 {
     bool *due, *now;
@@ -158,7 +164,7 @@ enum status excerpt_backward(const struct network *network, int from, int to, co
                 TRY(word_append(word, STEP_FORWARD, i, i + 1));
                 due[i - from] = now[i - from] = false;
             }
-        TRY(word_append(word, STEP_BACKWARD, node, node + 1));
+        TRY(word_append_backward(word, node, node + 1, kept(network, node)));
     }
     return ST_OK;
 }

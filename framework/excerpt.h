@@ -41,7 +41,8 @@ enum status excerpt_profile(const struct excerpt *excerpt, const struct word *wo
                             struct profile *profile);
 
 /* Appends the backwards of nodes [from, to) of a network, from the last to the first, each of them after the replays of
- * those nodes marked in replay[] (replay[0]: node from) that it needs and that have not been made yet. */
+ * those nodes marked in replay[] (replay[0]: node from) that it needs and that have not been made yet. The word says of
+ * the relus that are open what they keep. */
 enum status excerpt_backward(const struct network *network, int from, int to, const bool *replay, struct word *word);
 
 #endif

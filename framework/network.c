@@ -1,6 +1,7 @@
 #include "network.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static enum status prepare_node(struct network *network, struct node *node)
 {
@@ -16,7 +17,7 @@ static enum status prepare_node(struct network *network, struct node *node)
     return ST_OK;
 }
 
-static bool read_by_another(const struct network *network, int node)
+bool network_read_by_another(const struct network *network, int node)
 {
     const struct graph *graph = network->graph;
     for (int i = node + 1; i < graph->nodes; i++)
@@ -26,12 +27,13 @@ static bool read_by_another(const struct network *network, int node)
     return false;
 }
 
-static void settle_relus(struct network *network)
+void network_settle_relus(struct network *network)
 {
     for (int i = 0; i < network->graph->nodes; i++) {
         enum relu_save save = network->graph->node[i].relu_save;
+        bool less = network->binding[i].footprint.signs < network->graph->value[i + 1].bytes;
         footprint_keep_signs(&network->binding[i].footprint,
-                             save == RELU_AUTO ? !read_by_another(network, i) : save == RELU_BITS);
+                             save == RELU_AUTO ? less && !network_read_by_another(network, i) : save == RELU_BITS);
     }
 }
 
@@ -56,7 +58,7 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
         network_destroy(n);
         return status;
     }
-    settle_relus(n);
+    network_settle_relus(n);
     *network = n;
     return ST_OK;
 }
@@ -69,6 +71,22 @@ void network_destroy(struct network *network)
         if (b->kernel && b->kernel->release && b->state) b->kernel->release(b->state);
         b->state = NULL;
     }
+}
+
+enum status network_copy(const struct network *network, struct region *region, struct network **copy)
+{
+    struct network *n;
+    TRY(NEW(region, n, 1));
+    *n = *network;
+    TRY(NEW(region, n->binding, (size_t)network->graph->nodes));
+    memcpy(n->binding, network->binding, (size_t)network->graph->nodes * sizeof *n->binding);
+    *copy = n;
+    return ST_OK;
+}
+
+bool network_relu_open(const struct network *network, int node)
+{
+    return network->graph->node[node].relu_save == RELU_AUTO && network->binding[node].footprint.signs;
 }
 
 unsigned network_parts(const struct network *network, int node)

@@ -36,6 +36,18 @@ static inline size_t network_round(const struct network *network, size_t bytes)
 enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network);
 void network_destroy(struct network *network);
 
+/* The same network with footprints of its own, in region: what relus keep can be changed there. Not to be destroyed. */
+enum status network_copy(const struct network *network, struct region *region, struct network **copy);
+
+/* Makes every footprint what its node's relu_save says, where that has changed since the network was prepared. */
+void network_settle_relus(struct network *network);
+
+/* Whether node has a relu of which the plan may say what it keeps. */
+bool network_relu_open(const struct network *network, int node);
+
+/* Whether the backward of another node reads what node writes. */
+bool network_read_by_another(const struct network *network, int node);
+
 /* What node's backward reads (enum reads), over the parts it will run; and those parts (enum part, 0: no backward). */
 unsigned network_reads(const struct network *network, int node);
 unsigned network_parts(const struct network *network, int node);

@@ -2,11 +2,14 @@
 
 #include <stdlib.h>
 
+#include "signs.h"
+
 /* A visit: stages [first, last] are differentiated, the cut value before first being there. */
 struct visit {
     int first, last;
     bool outlives; /* that cut value must still be there afterwards */
-    bool tail;     /* what the last stage's backward reads, but for the cut value before it, is there already */
+    int tail;      /* > 0: what the last stage's backward reads, but for the cut value before it, is there already, as
+                      that one of its tails keeps it */
 };
 
 enum kind {
@@ -20,8 +23,7 @@ enum kind {
 
 struct option {
     enum kind kind;
-    int at;
-    bool tail;
+    int at, tail;
     const struct variant *variant;
     struct visit a, b;
     struct alternative cost;
@@ -46,12 +48,12 @@ static struct front *cell_of(const struct optimum *o, const struct visit *v)
 {
     const int shift = *shift_of(o, v->first, v->last);
     const size_t place = (size_t)(v->first - shift) * (size_t)o->stages.count + (size_t)(v->last - shift);
-    return &o->cell[(place * 2 + v->outlives) * 2 + v->tail];
+    return &o->cell[(place * 2 + v->outlives) * (TAILS_MAX + 1) + (size_t)v->tail];
 }
 
-static bool *needs_of(const struct optimum *o, int first, int last, bool tail)
+static bool *needs_of(const struct optimum *o, int first, int last, int tail)
 {
-    return &o->needs[((size_t)first * (size_t)o->stages.count + (size_t)last) * 2 + tail];
+    return &o->needs[((size_t)first * (size_t)o->stages.count + (size_t)last) * (TAILS_MAX + 1) + (size_t)tail];
 }
 
 static bool is_first(const struct optimum *o, const struct visit *v)
@@ -70,23 +72,29 @@ static const struct run *run_of(const struct optimum *o, int first, int last)
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
+static const struct tail *tail_of(const struct optimum *o, const struct visit *v)
+{
+    return v->tail ? &o->stages.stage[v->last].tail[v->tail - 1] : NULL;
+}
+
 /* What is there of the last stage while the visit has not come to it: its gradient, and its saved set where tail. */
 static size_t beyond(const struct optimum *o, const struct visit *v)
 {
     const struct stage *last = &o->stages.stage[v->last];
+    const struct tail *tail = tail_of(o, v);
     size_t bytes = is_first(o, v) ? 0 : last->gradient;
-    if (v->tail) bytes += last->tail_keep - last->once + (last->tail_outlives ? last->output : 0);
+    if (tail) bytes += tail->keep - last->once + (tail->outlives ? last->output : 0);
     return bytes;
 }
 
 static enum status try_last(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
 {
-    const struct stage *last = &o->stages.stage[v->last];
+    const struct tail *tail = tail_of(o, v);
     const struct run *run = run_of(o, v->first, v->last);
     struct option option = {.kind = LAST, .at = v->last};
-    if (v->tail && v->first == v->last && last->tail_reads) {
+    if (tail && v->first == v->last && tail->reads) {
         option.kind = READY;
-        option.cost.floor = last->tail_backward[v->outlives];
+        option.cost.floor = tail->backward[v->outlives];
         return search->look(search, &option, stop);
     }
     for (int i = 0; run && !v->tail && i < run->last[v->outlives].count && !*stop; i++) {
@@ -99,11 +107,11 @@ static enum status try_last(const struct optimum *o, const struct visit *v, stru
 
 static enum status try_early(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
 {
-    const struct stage *last = &o->stages.stage[v->last];
     if (*stop || is_first(o, v) || *needs_of(o, v->last, v->last, v->tail)) return ST_OK;
     struct option option = {.kind = EARLY, .at = v->last};
-    option.cost.floor = last->tail_backward[0];
-    if (!v->tail) {
+    if (v->tail) {
+        option.cost.floor = tail_of(o, v)->backward[0];
+    } else {
         option.variant = &run_of(o, v->last, v->last)->last[0].variant[0];
         option.cost.floor = option.variant->backward;
         option.cost.time = option.variant->time;
@@ -112,7 +120,7 @@ static enum status try_early(const struct optimum *o, const struct visit *v, str
     if (held) option.cost.floor += o->stages.stage[v->first].input;
     if (v->first < v->last) {
         option.cost.floor += once_of(o, v->first, v->last);
-        option.a = (struct visit){v->first, v->last - 1, v->outlives, false};
+        option.a = (struct visit){v->first, v->last - 1, v->outlives, 0};
         option.cost.a = cell_of(o, &option.a);
     }
     return search->look(search, &option, stop);
@@ -142,14 +150,14 @@ static enum status try_runs(const struct optimum *o, const struct visit *v, stru
     return ST_OK;
 }
 
-/* Live bytes while the visit passes stage at; saving: what that stage saves is kept. */
-static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, bool saving)
+/* Live bytes while the visit passes stage at; tail: what that stage saves is kept, NULL: not. */
+static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, const struct tail *tail)
 {
     const struct stage *s = &o->stages.stage[at];
     const bool first = is_first(o, v);
     size_t peak = first ? s->held : s->held_again;
     if (at > v->first) {
-        peak = saving ? (first ? s->tail : s->tail_again) : (first ? s->passed : s->passed_again);
+        peak = tail ? (first ? tail->forward : tail->again) : (first ? s->passed : s->passed_again);
         peak += o->stages.stage[v->first].input;
     }
     peak += first ? once_of(o, v->first, at) : once_of(o, v->first, v->last + 1) - s->once;
@@ -163,17 +171,18 @@ static enum status try_passes(const struct optimum *o, const struct visit *v, st
     for (int at = v->first + 1; at <= v->last && !*stop; at++) {
         const struct stage *s = &o->stages.stage[at - 1];
         size_t before = passed;
-        passed = larger(passed, pass_peak(o, v, at - 1, false));
+        passed = larger(passed, pass_peak(o, v, at - 1, NULL));
         if (!first && !*needs_of(o, at, v->last, v->tail)) continue; /* the pass would be dead */
-        for (int tail = 0; tail < 2 && !*stop; tail++) {
-            if (tail && at - 1 == v->first) break;                                           /* a run of that stage */
-            if (v->first && !v->outlives && !*needs_of(o, v->first, at - 1, tail)) continue; /* a run does the same */
-            struct option option = {.kind = PASS, .at = at, .tail = tail};
-            option.a = (struct visit){at, v->last, tail && s->tail_outlives, v->tail};
-            option.b = (struct visit){v->first, at - 1, v->outlives, tail};
-            option.cost = (struct alternative){.floor = tail ? larger(before, pass_peak(o, v, at - 1, true)) : passed,
+        const int tails = at - 1 == v->first ? 0 : s->tails;         /* there a run does the same */
+        for (int t = 0; t <= tails && !*stop; t++) {
+            if (v->first && !v->outlives && !*needs_of(o, v->first, at - 1, t)) continue; /* here too */
+            const struct tail *tail = t ? &s->tail[t - 1] : NULL;
+            struct option option = {.kind = PASS, .at = at, .tail = t};
+            option.a = (struct visit){at, v->last, tail && tail->outlives, v->tail};
+            option.b = (struct visit){v->first, at - 1, v->outlives, t};
+            option.cost = (struct alternative){.floor = tail ? larger(before, pass_peak(o, v, at - 1, tail)) : passed,
                                                .shift = o->stages.stage[v->first].input + once_of(o, v->first, at - 1) +
-                                                        (tail ? s->tail_keep : s->once),
+                                                        (tail ? tail->keep : s->once),
                                                .time = o->forward[at] - o->forward[v->first],
                                                .a = cell_of(o, &option.a),
                                                .b = cell_of(o, &option.b)};
@@ -186,15 +195,19 @@ static enum status try_passes(const struct optimum *o, const struct visit *v, st
 static enum status try_twice(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
 {
     const struct stage *last = &o->stages.stage[v->last];
-    if (*stop || v->tail || v->first == v->last) return ST_OK;
-    if (!is_first(o, v) && last->tail_keep == last->once && !last->tail_outlives) return ST_OK; /* it would be dead */
-    struct option option = {.kind = TWICE, .at = v->last};
-    for (int at = v->first; at <= v->last; at++)
-        option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last));
-    option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
-    option.a = (struct visit){v->first, v->last, v->outlives, true};
-    option.cost.a = cell_of(o, &option.a);
-    return search->look(search, &option, stop);
+    if (v->tail || v->first == v->last) return ST_OK;
+    for (int t = 1; t <= last->tails && !*stop; t++) {
+        const struct tail *tail = &last->tail[t - 1];
+        if (!is_first(o, v) && tail->keep == last->once && !tail->outlives) continue; /* it would be dead */
+        struct option option = {.kind = TWICE, .at = v->last};
+        for (int at = v->first; at <= v->last; at++)
+            option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last ? tail : NULL));
+        option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
+        option.a = (struct visit){v->first, v->last, v->outlives, t};
+        option.cost.a = cell_of(o, &option.a);
+        TRY(search->look(search, &option, stop));
+    }
+    return ST_OK;
 }
 
 static enum status try_all(const struct optimum *o, const struct visit *v, struct search *search)
@@ -230,11 +243,13 @@ static enum status build(struct optimum *o)
     for (int length = 1; length <= count; length++)
         for (int first = 0; first + length <= count; first++) {
             if (*shift_of(o, first, first + length - 1)) continue;
-            for (int flags = 3; flags >= 0 && status == ST_OK; flags--) { /* TWICE goes from one to the next */
-                struct visit v = {first, first + length - 1, flags >> 1, flags & 1};
-                if (v.outlives && !o->stages.stage[first].outlives) continue;
-                status = try_all(o, &v, &search);
-                if (status == ST_OK) status = envelope_take(&search.envelope, o->region, cell_of(o, &v));
+            for (int outlives = 1; outlives >= 0; outlives--) {
+                if (outlives && !o->stages.stage[first].outlives) continue;
+                for (int tail = o->stages.stage[first + length - 1].tails; tail >= 0 && status == ST_OK; tail--) {
+                    struct visit v = {first, first + length - 1, outlives, tail}; /* TWICE goes from 0 to the others */
+                    status = try_all(o, &v, &search);
+                    if (status == ST_OK) status = envelope_take(&search.envelope, o->region, cell_of(o, &v));
+                }
             }
         }
     envelope_free(&search.envelope);
@@ -261,8 +276,8 @@ static enum status prepare(struct optimum *o, enum rng_mode rng)
     const size_t count = (size_t)o->stages.count;
     TRY(NEW(o->region, o->shift, count * count));
     find_equal(o);
-    TRY(NEW(o->region, o->cell, count * count * 4));
-    TRY(NEW(o->region, o->needs, count * count * 2));
+    TRY(NEW(o->region, o->cell, count * count * 2 * (TAILS_MAX + 1)));
+    TRY(NEW(o->region, o->needs, count * count * (TAILS_MAX + 1)));
     TRY(NEW(o->region, o->once, count + 1));
     TRY(NEW(o->region, o->forward, count + 1));
     for (int s = 0; s < o->stages.count; s++) {
@@ -271,11 +286,12 @@ static enum status prepare(struct optimum *o, enum rng_mode rng)
         o->forward[s + 1] = o->forward[s] + stage->time;
     }
     for (int last = 0; last < o->stages.count; last++)
-        for (int tail = 0; tail < 2; tail++) {
+        for (int tail = 0; tail <= o->stages.stage[last].tails; tail++) {
             const struct variants *alone = &run_of(o, last, last)->last[0];
-            bool reads = tail ? o->stages.stage[last].tail_reads : alone->count && alone->variant[0].reads_input;
+            bool reads =
+                tail ? o->stages.stage[last].tail[tail - 1].reads : alone->count && alone->variant[0].reads_input;
             for (int first = last; first >= 0; first--)
-                *needs_of(o, first, last, tail) = reads || (first < last && *needs_of(o, first, last - 1, false));
+                *needs_of(o, first, last, tail) = reads || (first < last && *needs_of(o, first, last - 1, 0));
         }
     return ST_OK;
 }
@@ -319,71 +335,91 @@ void optimum_destroy(struct optimum *optimum)
     if (optimum) region_destroy(optimum->region);
 }
 
-static int node_from(const struct optimum *o, int stage) { return o->stages.stage[stage].nodes.from; }
-static int node_to(const struct optimum *o, int stage) { return o->stages.stage[stage].nodes.to; }
+/* A word in the making: of the relus that are open, those whose backward is written keep there what it reads. */
+struct writing {
+    const struct optimum *optimum;
+    struct network *network;
+    struct word *word;
+};
 
-/* The backward of stages [first, last] with a variant's replays before it; NULL: none. */
-static enum status emit_backward(const struct optimum *o, int first, int last, const struct variant *variant,
-                                 struct word *word)
+static struct range nodes_of(const struct writing *w, int first, int last)
+{
+    const struct stage *stage = w->optimum->stages.stage;
+    return (struct range){stage[first].nodes.from, stage[last].nodes.to};
+}
+
+static enum status write_forward(const struct writing *w, int first, int last)
+{
+    const struct range nodes = nodes_of(w, first, last);
+    return word_append(w->word, STEP_FORWARD, nodes.from, nodes.to);
+}
+
+/* The backward of stages [first, last], with the replays before it. */
+static enum status write_backward(const struct writing *w, int first, int last, uint64_t replay, uint64_t signs)
 {
     bool *marks;
-    int from = node_from(o, first), to = node_to(o, last);
-    TRY(variants_unpack(variant ? variant->replay : 0, to - from, word->region, &marks));
-    return excerpt_backward(o->network, from, to, marks, word);
+    const struct range nodes = nodes_of(w, first, last);
+    TRY(variants_unpack(replay, nodes.to - nodes.from, w->word->region, &marks));
+    signs_set(w->network, nodes.from, nodes.to, signs);
+    return excerpt_backward(w->network, nodes.from, nodes.to, marks, w->word);
 }
 
 /* A run that ends a visit; of a replay only the nodes that somebody needs. */
-static enum status emit_last(const struct optimum *o, int first, int last, const struct variant *variant,
-                             struct word *word)
+static enum status write_last(const struct writing *w, int first, int last, const struct variant *variant)
 {
-    struct range nodes = {node_from(o, first), node_to(o, last)};
-    if (last + 1 == o->stages.count) {
-        TRY(word_append(word, STEP_FORWARD, nodes.from, nodes.to));
+    const struct range nodes = nodes_of(w, first, last);
+    if (last + 1 == w->optimum->stages.count) {
+        TRY(word_append(w->word, STEP_FORWARD, nodes.from, nodes.to));
     } else {
         bool *marks;
-        TRY(variants_last_nodes(o->network, &nodes, variant->replay, o->stages.rng, word->region, &marks));
+        signs_set(w->network, nodes.from, nodes.to, variant->signs);
+        TRY(variants_last_nodes(w->network, &nodes, variant->replay, w->optimum->stages.rng, w->word->region, &marks));
         for (int i = nodes.from; i < nodes.to; i++)
-            if (marks[i - nodes.from]) TRY(word_append(word, STEP_FORWARD, i, i + 1));
+            if (marks[i - nodes.from]) TRY(word_append(w->word, STEP_FORWARD, i, i + 1));
     }
-    return emit_backward(o, first, last, variant, word);
+    return write_backward(w, first, last, variant->replay, variant->signs);
 }
 
 /* The schedule of a visit that stands by stages behind v; of what is equal the first was solved. */
-static enum status emit(const struct optimum *o, const struct visit *v, int by, size_t peak, struct word *word)
+static enum status write_visit(const struct writing *w, const struct visit *v, int by, size_t peak)
 {
+    const struct optimum *o = w->optimum;
     const struct front *cell = cell_of(o, v);
+    struct search search = {.look = look_take, .peak = peak, .time = cell->point[front_at(cell, peak)].time};
     const int shift = *shift_of(o, v->first, v->last);
     const struct visit solved = {v->first - shift, v->last - shift, v->outlives, v->tail};
-    struct search search = {.look = look_take, .peak = peak, .time = cell->point[front_at(cell, peak)].time};
     search.found.kind = READY;
     TRY(try_all(o, &solved, &search));
     const struct option *f = &search.found;
+    const struct tail *tail = tail_of(o, &solved);
     by += shift;
     const int first = solved.first + by, last = solved.last + by, at = f->at + by;
     switch (f->kind) {
     case RUN:
-        TRY(word_append(word, STEP_FORWARD, node_from(o, first), node_to(o, at)));
-        TRY(emit(o, &f->a, by, peak - f->cost.shift, word));
-        return emit_backward(o, first, at, f->variant, word);
+        TRY(write_forward(w, first, at));
+        TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
+        return write_backward(w, first, at, f->variant->replay, f->variant->signs);
     case LAST:
-        return emit_last(o, first, last, f->variant, word);
+        return write_last(w, first, last, f->variant);
     case PASS:
-        TRY(word_append(word, STEP_FORWARD, node_from(o, first), node_to(o, at - 1)));
-        TRY(emit(o, &f->a, by, peak - f->cost.shift, word));
-        return emit(o, &f->b, by, peak, word);
+        TRY(write_forward(w, first, at - 1));
+        TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
+        return write_visit(w, &f->b, by, peak);
     case TWICE:
-        TRY(word_append(word, STEP_FORWARD, node_from(o, first), node_to(o, last)));
-        return emit(o, &f->a, by, peak, word);
+        TRY(write_forward(w, first, last));
+        return write_visit(w, &f->a, by, peak);
     case EARLY:
-        TRY(f->variant ? emit_last(o, last, last, f->variant, word) : emit_backward(o, last, last, NULL, word));
-        return f->cost.a ? emit(o, &f->a, by, peak, word) : ST_OK;
+        TRY(f->variant ? write_last(w, last, last, f->variant) : write_backward(w, last, last, 0, tail->signs));
+        return f->cost.a ? write_visit(w, &f->a, by, peak) : ST_OK;
     case READY:
         break;
     }
-    return emit_backward(o, last, last, NULL, word);
+    return write_backward(w, last, last, 0, tail->signs);
 }
 
 enum status optimum_word(const struct optimum *o, int point, struct word *word)
 {
-    return emit(o, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak, word);
+    struct writing w = {.optimum = o, .word = word};
+    TRY(network_copy(o->network, word->region, &w.network));
+    return write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
 }

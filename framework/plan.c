@@ -111,10 +111,7 @@ static enum status view(const struct network *network, const struct word *word, 
                         const struct network **seen)
 {
     struct network *copy;
-    TRY(NEW(region, copy, 1));
-    *copy = *network;
-    TRY(NEW(region, copy->binding, (size_t)network->graph->nodes));
-    memcpy(copy->binding, network->binding, (size_t)network->graph->nodes * sizeof *copy->binding);
+    TRY(network_copy(network, region, &copy));
     for (size_t i = 0; i < word->steps; i++)
         for (int n = word->step[i].from; n < word->step[i].to && word->step[i].relu != RELU_AUTO; n++)
             footprint_keep_signs(&copy->binding[n].footprint, word->step[i].relu == RELU_BITS);

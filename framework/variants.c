@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "signs.h"
+
 enum status variants_unpack(uint64_t replay, int nodes, struct region *region, bool **marks)
 {
     TRY(NEW(region, *marks, (size_t)nodes));
@@ -81,16 +83,35 @@ static bool dominates(const struct variant *a, const struct variant *b)
            a->time <= b->time && a->outlives <= b->outlives && a->reads_input >= b->reads_input;
 }
 
-/* Adds a variant to a list with room for it, unless one is as good; takes out those that it beats. */
-static void add(struct variants *list, const struct variant *variant)
+/* The variants that a run's list gets, by how its visit goes on; their memory until they are settled. */
+struct lists {
+    struct region *region;
+    struct variants through, last;
+};
+
+/* Room for one more; it doubles at powers of two. */
+static enum status make_room(struct variants *list, struct region *region)
+{
+    struct variant *more;
+    if (list->count & (list->count - 1)) return ST_OK;
+    TRY(NEW(region, more, (size_t)list->count * 2 + 1));
+    if (list->count) memcpy(more, list->variant, (size_t)list->count * sizeof *more);
+    list->variant = more;
+    return ST_OK;
+}
+
+/* Adds a variant, unless one is as good; takes out those that it beats. */
+static enum status add(struct variants *list, const struct variant *variant, struct region *region)
 {
     for (int i = 0; i < list->count; i++)
-        if (dominates(&list->variant[i], variant)) return;
+        if (dominates(&list->variant[i], variant)) return ST_OK;
     int kept = 0;
     for (int i = 0; i < list->count; i++)
         if (!dominates(variant, &list->variant[i])) list->variant[kept++] = list->variant[i];
-    list->variant[kept++] = *variant;
     list->count = kept;
+    TRY(make_room(list, region));
+    list->variant[list->count++] = *variant;
+    return ST_OK;
 }
 
 /* Copies the list to just as much memory in region. */
@@ -103,33 +124,52 @@ static enum status settle(struct variants *list, struct region *region)
     return ST_OK;
 }
 
-static enum status look_at(const struct excerpt *excerpt, uint64_t replay, struct variants *through,
-                           struct variants *last)
+static struct variant variant_of(const struct excerpt *excerpt, enum probe kind, const struct profile *p)
+{
+    struct variant v = {.backward = p->backward, .time = p->replay_time, .reads_input = p->reads_input};
+    if (kind == PROBE_LAST) return v;
+    v.forward = p->forward;
+    v.again = p->again;
+    v.keep = p->keep;
+    if (!excerpt->sink) v.time += p->forward_time;
+    return v;
+}
+
+/* Adds what a set of replays gives where those relus keep signs. */
+static enum status look_at(struct excerpt *excerpt, enum probe kind, uint64_t replay, uint64_t signs,
+                           struct lists *lists)
 {
     struct region *scratch = region_create();
     if (!scratch) return fail(ST_FAILED, "out of memory for planning");
     struct profile p;
-    bool reads_y = network_reads(&excerpt->network, excerpt->nodes) & READS_Y;
-    enum status status = probe(excerpt, PROBE_THROUGH, replay, scratch, &p);
+    signs_set(&excerpt->network, 1, excerpt->nodes + 1, signs);
+    enum status status = probe(excerpt, kind, replay, scratch, &p);
     if (status == ST_OK) {
-        struct variant v = {.replay = replay,
-                            .forward = p.forward,
-                            .again = p.again,
-                            .keep = p.keep,
-                            .backward = p.backward,
-                            .time = p.replay_time + (excerpt->sink ? 0 : p.forward_time),
-                            .outlives = reads_y && !(replay >> (excerpt->nodes - 1) & 1),
-                            .reads_input = p.reads_input};
-        add(excerpt->sink ? through : last, &v);
-    }
-    if (status == ST_OK && excerpt->sink) {
-        status = probe(excerpt, PROBE_LAST, replay, scratch, &p);
-        struct variant v = {
-            .replay = replay, .backward = p.backward, .time = p.replay_time, .reads_input = p.reads_input};
-        if (status == ST_OK) add(last, &v);
+        struct variant v = variant_of(excerpt, kind, &p);
+        bool reads_y = network_reads(&excerpt->network, excerpt->nodes) & READS_Y;
+        v.replay = replay;
+        v.signs = signs;
+        v.outlives = kind == PROBE_THROUGH && reads_y && !(replay >> (excerpt->nodes - 1) & 1);
+        bool through = kind == PROBE_THROUGH && excerpt->sink;
+        status = add(through ? &lists->through : &lists->last, &v, lists->region);
     }
     region_destroy(scratch);
     return status;
+}
+
+/* Every set of signs worth looking at, and every way for the visit to go on. */
+static enum status look_around(struct excerpt *excerpt, uint64_t replay, uint64_t open, uint64_t kept,
+                               struct lists *lists)
+{
+    const uint64_t last = excerpt->nodes > 64 ? 0 : open & UINT64_C(1) << (excerpt->nodes - 1);
+    const uint64_t sets[] = {kept & ~last, kept | last, 0, open};
+    for (enum probe kind = PROBE_THROUGH; kind <= (excerpt->sink ? PROBE_LAST : PROBE_THROUGH); kind++)
+        for (int i = 0; i < (int)(sizeof sets / sizeof *sets); i++) {
+            bool again = false;
+            for (int before = 0; before < i; before++) again |= sets[before] == sets[i];
+            if (!again) TRY(look_at(excerpt, kind, replay, sets[i], lists));
+        }
+    return ST_OK;
 }
 
 /* Picks the nodes whose subsets are tried: all but the forced ones, or those that free most bytes for their time. */
@@ -154,6 +194,20 @@ static int choose_free(const struct excerpt *excerpt, uint64_t forced, int *free
     return count;
 }
 
+static enum status list_subsets(struct excerpt *excerpt, uint64_t forced, struct lists *lists)
+{
+    const uint64_t open = signs_open(&excerpt->network, 1, excerpt->nodes + 1);
+    const uint64_t kept = signs_kept(&excerpt->network, 1, excerpt->nodes + 1);
+    int free_nodes[FREE_NODES_MAX], frees = choose_free(excerpt, forced, free_nodes);
+    for (uint64_t set = 0; set < UINT64_C(1) << frees; set++) {
+        uint64_t replay = forced;
+        for (int i = 0; i < frees; i++) replay |= (set >> i & 1) << free_nodes[i];
+        signs_set(&excerpt->network, 1, excerpt->nodes + 1, kept);
+        if (useful(excerpt, replay)) TRY(look_around(excerpt, replay, open, kept, lists));
+    }
+    return ST_OK;
+}
+
 static enum status list_run(const struct network *network, const struct stages *stages, int first, int count,
                             struct region *region, struct run *run)
 {
@@ -163,20 +217,55 @@ static enum status list_run(const struct network *network, const struct stages *
     for (int i = 0; i + 1 < count; i++) forced |= UINT64_C(1) << (stages->stage[first + i].nodes.to - 1 - from);
     for (int outlives = 0; outlives <= (int)s->outlives; outlives++) {
         struct excerpt excerpt;
-        int free_nodes[FREE_NODES_MAX];
-        TRY(excerpt_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng, region, &excerpt));
-        int frees = choose_free(&excerpt, forced, free_nodes);
-        struct variant room[2][1 << FREE_NODES_MAX];
-        struct variants through = {0, room[0]}, last = {0, room[1]};
-        for (uint64_t set = 0; set < UINT64_C(1) << frees; set++) {
-            uint64_t replay = forced;
-            for (int i = 0; i < frees; i++) replay |= (set >> i & 1) << free_nodes[i];
-            if (useful(&excerpt, replay)) TRY(look_at(&excerpt, replay, &through, &last));
-        }
-        TRY(settle(&through, region));
-        TRY(settle(&last, region));
-        run->through[outlives] = through;
-        run->last[outlives] = last;
+        struct lists lists = {.region = region_create()};
+        if (!lists.region) return fail(ST_FAILED, "out of memory for planning");
+        enum status status =
+            excerpt_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng, lists.region, &excerpt);
+        if (status == ST_OK) status = list_subsets(&excerpt, forced, &lists);
+        if (status == ST_OK) status = settle(&lists.through, region);
+        if (status == ST_OK) status = settle(&lists.last, region);
+        run->through[outlives] = lists.through;
+        run->last[outlives] = lists.last;
+        region_destroy(lists.region);
+        TRY(status);
+    }
+    return ST_OK;
+}
+
+/* What a pass that saves keeps, with one set of signs; the cut value before must outlive the stage or not. */
+static enum status measure_tail(struct excerpt *excerpt, uint64_t signs, int outlives, struct region *scratch,
+                                struct tail *tail)
+{
+    struct profile p;
+    signs_set(&excerpt->network, 1, excerpt->nodes + 1, signs);
+    TRY(probe(excerpt, PROBE_TAIL, 0, scratch, &p));
+    tail->backward[outlives] = p.backward;
+    if (outlives) return ST_OK;
+    tail->signs = signs;
+    tail->forward = p.forward;
+    tail->again = p.again;
+    tail->keep = p.keep;
+    tail->reads = p.reads_input;
+    tail->outlives = network_reads(&excerpt->network, excerpt->nodes) & READS_Y;
+    return ST_OK;
+}
+
+static enum status measure(const struct network *network, enum rng_mode rng, struct region *scratch,
+                           struct stage *stage)
+{
+    for (int outlives = 0; outlives < 2; outlives++) {
+        struct excerpt excerpt;
+        struct profile p;
+        TRY(excerpt_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &excerpt));
+        TRY(probe(&excerpt, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch, &p));
+        *(outlives ? &stage->held : &stage->passed) = p.forward;
+        *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
+        stage->once = p.once;
+        stage->time = p.forward_time;
+        const uint64_t open = signs_open(&excerpt.network, 1, excerpt.nodes + 1), signs[TAILS_MAX] = {0, open};
+        stage->tails = open ? TAILS_MAX : 1;
+        for (int t = 0; t < stage->tails; t++)
+            TRY(measure_tail(&excerpt, signs[t], outlives, scratch, &stage->tail[t]));
     }
     return ST_OK;
 }
@@ -185,37 +274,18 @@ static enum status measure_stage(const struct network *network, enum rng_mode rn
 {
     struct region *scratch = region_create();
     if (!scratch) return fail(ST_FAILED, "out of memory for planning");
-    struct excerpt excerpt;
-    struct profile p = {.forward_time = 0};
-    enum status status = ST_OK;
-    for (int outlives = 0; outlives < 2 && status == ST_OK; outlives++) {
-        status = excerpt_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &excerpt);
-        if (status != ST_OK) break;
-        status = probe(&excerpt, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch, &p);
-        *(outlives ? &stage->held : &stage->passed) = p.forward;
-        *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
-        stage->once = p.once;
-        stage->time = p.forward_time;
-        if (status == ST_OK) status = probe(&excerpt, PROBE_TAIL, 0, scratch, &p);
-        if (!outlives) {
-            stage->tail = p.forward;
-            stage->tail_again = p.again;
-            stage->tail_keep = p.keep;
-            stage->tail_reads = p.reads_input;
-            stage->tail_outlives = network_reads(&excerpt.network, excerpt.nodes) & READS_Y;
-        }
-        stage->tail_backward[outlives] = p.backward;
-    }
+    enum status status = measure(network, rng, scratch, stage);
     region_destroy(scratch);
     return status;
 }
 
 static bool same_footprint(const struct footprint *a, const struct footprint *b)
 {
-    return a->saved == b->saved && a->forward_scratch == b->forward_scratch && a->split == b->split &&
-           a->backward_scratch[0] == b->backward_scratch[0] && a->backward_scratch[1] == b->backward_scratch[1] &&
-           a->reads[0] == b->reads[0] && a->reads[1] == b->reads[1] && a->y_over_x == b->y_over_x &&
-           a->dx_over_dy == b->dx_over_dy && a->writes_dy == b->writes_dy && a->passes_gradient == b->passes_gradient;
+    return a->saved == b->saved && a->signs == b->signs && a->forward_scratch == b->forward_scratch &&
+           a->split == b->split && a->backward_scratch[0] == b->backward_scratch[0] &&
+           a->backward_scratch[1] == b->backward_scratch[1] && a->reads[0] == b->reads[0] &&
+           a->reads[1] == b->reads[1] && a->y_over_x == b->y_over_x && a->dx_over_dy == b->dx_over_dy &&
+           a->writes_dy == b->writes_dy && a->passes_gradient == b->passes_gradient;
 }
 
 static bool same_value(const struct value *a, const struct value *b)
@@ -234,6 +304,7 @@ static bool same_stage(const struct network *network, const struct stage *a, con
     for (int i = a->nodes.from; i < a->nodes.to; i++) {
         const struct node *x = &g->node[i], *y = &g->node[i + shift];
         if (x->layer->inputs != y->layer->inputs || x->layer->random != y->layer->random) return false;
+        if (network_relu_open(network, i) != network_relu_open(network, i + shift)) return false;
         if (!x->parameters != !y->parameters || network->cost[i].forward != network->cost[i + shift].forward)
             return false;
         for (int k = 0; k < x->layer->inputs; k++)
@@ -258,7 +329,8 @@ static enum status list_stages(const struct network *network, struct region *reg
         stage->input = stage->nodes.from ? network_round(network, before->bytes) : 0;
         stage->output = network_round(network, after->bytes);
         if (s + 1 < ranges.count) stage->gradient = network_round(network, after->gradient_bytes);
-        stage->outlives = stage->nodes.from && network_reads(network, stage->nodes.from - 1) & READS_Y;
+        stage->outlives = stage->nodes.from && (network_reads(network, stage->nodes.from - 1) & READS_Y ||
+                                                network_relu_open(network, stage->nodes.from - 1));
         for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network->cost[i].forward;
         stage->class = s;
         for (int other = 0; other < s && stage->class == s; other++)

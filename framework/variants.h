@@ -4,8 +4,9 @@
  *
  * Looked at: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
  * inside is replayed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX that
- * give most bytes for their time. A variant that is nowhere better than another one is left out. Equal runs are looked
- * at once. */
+ * give most bytes for their time. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody
+ * else's backward reads the output, with either for the run's last node. A variant that is nowhere better than another
+ * one is left out. Equal runs are looked at once. */
 #ifndef REMATCH_VARIANTS_H
 #define REMATCH_VARIANTS_H
 
@@ -16,6 +17,7 @@ enum { RUN_NODES_MAX = 12, FREE_NODES_MAX = 11 };
 
 struct variant {
     uint64_t replay;  /* nodes of the run, bit 0 the first */
+    uint64_t signs;   /* relus of the run that keep sign bits, of those that are open (signs.h) */
     size_t forward;   /* peak of its forward, the cut value it reads included (here and below) */
     size_t again;     /* the same in a replay, where all stashes and masks are already there */
     size_t keep;      /* live between its forward and its backward, its own output left out */
@@ -36,21 +38,31 @@ struct run {
     struct variants last[2];    /* it is the last of a visit: only what its own backward needs is replayed */
 };
 
+/* A pass that saves what a stage's backward reads, but for the cut value before it. */
+struct tail {
+    uint64_t signs;
+    size_t forward, again; /* peak of the pass */
+    size_t keep;           /* what it keeps, the output left out */
+    size_t backward[2];    /* peak of the backward after it, once the cut value read is there again */
+    bool outlives, reads;  /* that backward reads the output, the cut value before */
+};
+
+/* Where a relu of the stage is open, one tail has outputs, the other signs. */
+enum { TAILS_MAX = 2 };
+
 /* One stage by itself. */
 struct stage {
     struct range nodes;
-    int class;                      /* equal for stages that cost the same in every way */
-    size_t input, output;           /* bytes of the cut values before and after (0: the batch) */
-    size_t gradient;                /* of the cut value after; 0 for the last stage: its own backward makes it */
-    size_t once;                    /* stashes and masks */
-    double time;                    /* of its forward */
-    bool outlives;                  /* the cut value before may have to outlive it: the backward of its node reads it */
-    size_t held, held_again;        /* peak of a forward that saves nothing; the cut value read stays */
-    size_t passed, passed_again;    /* the same, the cut value read dies at its last reader */
-    size_t tail, tail_again;        /* peak of a forward that saves everything but the cut value read */
-    size_t tail_keep;               /* what that keeps, the output left out */
-    size_t tail_backward[2];        /* peak of the backward after it, once the cut value read is there again */
-    bool tail_outlives, tail_reads; /* that backward reads the output, the cut value before */
+    int class;                   /* equal for stages that cost the same in every way */
+    size_t input, output;        /* bytes of the cut values before and after (0: the batch) */
+    size_t gradient;             /* of the cut value after; 0 for the last stage: its own backward makes it */
+    size_t once;                 /* stashes and masks */
+    double time;                 /* of its forward */
+    bool outlives;               /* the cut value before may have to outlive it: the backward of its node reads it */
+    size_t held, held_again;     /* peak of a forward that saves nothing; the cut value read stays */
+    size_t passed, passed_again; /* the same, the cut value read dies at its last reader */
+    int tails;
+    struct tail tail[TAILS_MAX];
 };
 
 struct stages {

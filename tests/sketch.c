@@ -114,6 +114,15 @@ static struct footprint random_footprint(struct source *s)
     return f;
 }
 
+void sketch_make_relu(struct source *source, struct sketch_node *node)
+{
+    struct footprint *f = &node->footprint;
+    f->saved = 0;
+    f->signs = node->bytes >> (1 + draw_below(source, 5)); /* many, so that they matter */
+    for (int part = 0; part < 2; part++) f->reads[part] &= READS_X;
+    f->reads[node->parameters ? PART_INDEX_PARAMS : PART_INDEX_INPUT] |= READS_Y;
+}
+
 static size_t bytes_of(const struct sketch *sketch, int value)
 {
     return sizeof(float) * (size_t)sketch->graph->value[value].shape.dim[0];
@@ -131,10 +140,15 @@ void sketch_random(struct sketch *sketch, struct source *s, int nodes)
         struct sketch_node node = {{x0, x1}, sizes[draw_below(s, 4)], i == 0, !draw_below(s, 4), random_footprint(s)};
         if (x1 >= 0 && draw_below(s, 2)) node.footprint = (struct footprint){.y_over_x = true, .passes_gradient = true};
         if (i == 0 || (x1 >= 0 && bytes_of(sketch, x1) != bytes_of(sketch, x0))) node.footprint.passes_gradient = false;
-        if (node.footprint.passes_gradient) node.bytes = bytes_of(sketch, x0); /* dx is dy */
+        if (node.footprint.passes_gradient) { /* dx is dy; what draws has something to do in its backward */
+            node.bytes = bytes_of(sketch, x0);
+            node.random = false;
+        }
         if (!node.footprint.passes_gradient && draw_below(s, 2)) node.parameters = true;
+        if (!node.footprint.passes_gradient && !draw_below(s, 3)) sketch_make_relu(s, &node);
         if (i + 1 < nodes && !draw_below(s, 4)) unread[count++] = x0; /* a second reader */
         unread[count++] = sketch_add(sketch, &node);
     }
+    for (int i = 0; i < sketch->graph->nodes; i++) sketch->graph->node[i].relu_save = (enum relu_save)draw_below(s, 3);
     sketch_finish(sketch, unread[0]);
 }

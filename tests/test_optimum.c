@@ -192,9 +192,9 @@ struct planned {
     struct network *network;
 };
 
-static struct planned set_up(const struct net *net, bool bits)
+static struct planned set_up(const struct net *net, enum relu_save relu)
 {
-    struct planned p = {.graph = net_build(net, bits)};
+    struct planned p = {.graph = net_build(net, relu)};
     struct backend_options options = {.threads = 1};
     cr_assert(backend_open("ref", &options, &p.backend) == ST_OK, "%s", status_message());
     cr_assert(network_prepare(p.graph, p.backend, &p.network) == ST_OK, "%s", status_message());
@@ -208,16 +208,29 @@ static void tear_down(struct planned *p)
     backend_close(p->backend);
 }
 
+/* No point of a front is below what is said that no schedule can beat. */
+static void check_bounds(const struct optimum *o, const char *what)
+{
+    for (int i = 0; i < o->front.count; i++) {
+        struct bounds bounds;
+        const struct point *p = &o->front.point[i];
+        cr_assert(bounds_find(o->network, p->peak, &bounds) == ST_OK, "%s", status_message());
+        cr_assert(bounds.memory <= p->peak && bounds.best <= p->time * (1 + 1e-12), "%s, point %d: %g, bound %g", what,
+                  i, p->time, bounds.best);
+    }
+}
+
 Test(optimum, predicts_what_lowering_says_of_networks)
 {
     for (const struct net *net = nets; net->name; net++)
-        for (int bits = 0; bits < 2; bits++)
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++)
             for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
-                struct planned p = set_up(net, bits);
+                struct planned p = set_up(net, relu);
                 struct optimum *o;
                 struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
                 cr_assert(optimum_solve(p.network, rng, &o) == ST_OK, "%s", status_message());
                 check_front(o, &options, 25, net->name);
+                check_bounds(o, net->name);
                 optimum_destroy(o);
                 tear_down(&p);
             }
@@ -270,8 +283,8 @@ Test(optimum, is_never_behind_another_policy)
         done(o);
     }
     for (const struct net *net = nets; net->name; net++)
-        for (int bits = 0; bits < 2; bits++) {
-            struct planned p = set_up(net, bits);
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+            struct planned p = set_up(net, relu);
             struct optimum *o;
             cr_assert(optimum_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
             check_others(o, net->name);
@@ -280,7 +293,7 @@ Test(optimum, is_never_behind_another_policy)
         }
 }
 
-/* A chain of single nodes that read and keep whatever they like. */
+/* A chain of single nodes that read and keep whatever they like, some of them with relus. */
 static void chain_sketch(struct sketch *sketch, struct source *source, int nodes)
 {
     int value = 0;
@@ -299,9 +312,12 @@ static void chain_sketch(struct sketch *sketch, struct source *source, int nodes
                                    .parameters = !i || draw_below(source, 2),
                                    .random = !draw_below(source, 4),
                                    .footprint = f};
+        if (draw_below(source, 2)) sketch_make_relu(source, &node);
         value = sketch_add(sketch, &node);
     }
     sketch_finish(sketch, value);
+    for (int i = 0; i < nodes; i++) sketch->graph->node[i].relu_save = RELU_AUTO;
+    network_settle_relus(sketch->network);
 }
 
 /* Any footprints and any structure. */
@@ -320,5 +336,74 @@ Test(optimum, predicts_what_lowering_says_of_any_network)
         check_front(o, &options, 30, what);
         optimum_destroy(o);
         sketch_end(&sketch);
+    }
+}
+
+static struct optimum *solve_relus(const struct planned *p, uint64_t open, uint64_t signs)
+{
+    struct optimum *o;
+    for (int i = 0; i < p->graph->nodes; i++)
+        p->graph->node[i].relu_save = open >> i & 1 ? RELU_AUTO : signs >> i & 1 ? RELU_BITS : RELU_OUTPUT;
+    network_settle_relus(p->network);
+    cr_assert(optimum_solve(p->network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    return o;
+}
+
+/* Whether a front is nowhere behind another one. */
+static bool reaches(const struct front *front, const struct front *other)
+{
+    for (int i = 0; i < other->count; i++) {
+        int at = front_at(front, other->point[i].peak);
+        if (at < 0 || front->point[at].time > other->point[i].time) return false;
+    }
+    return true;
+}
+
+/* The choice of each relu against trying every choice of all of them, each solved as if there were none. */
+Test(optimum, chooses_what_relus_keep_as_well_as_trying_everything)
+{
+    struct source source = {.seed = 21};
+    int chosen = 0;
+    for (int c = 0; c < 100; c++) {
+        struct sketch sketch;
+        chain_sketch(&sketch, &source, 2 + c % 7);
+        struct planned p = {.graph = sketch.graph, .network = sketch.network};
+        struct envelope best = {.room = 0};
+        uint64_t relus = 0;
+        for (int i = 0; i < p.graph->nodes; i++) relus |= (uint64_t)(sketch.footprint[i].signs > 0) << i;
+        bool alone = false;
+        struct optimum *o = solve_relus(&p, relus, 0);
+        check_bounds(o, "chain");
+        for (uint64_t signs = relus;; signs = (signs - 1) & relus) {
+            struct optimum *fixed = solve_relus(&p, 0, signs);
+            cr_assert(reaches(&o->front, &fixed->front), "chain %d, signs %llx", c, (unsigned long long)signs);
+            alone |= reaches(&fixed->front, &o->front);
+            const struct alternative all = {.a = &fixed->front};
+            cr_assert(envelope_add(&best, &all) == ST_OK);
+            optimum_destroy(fixed);
+            if (!signs) break;
+        }
+        cr_assert(reaches(&best.best, &o->front), "chain %d: better than any choice", c);
+        chosen += !alone;
+        envelope_free(&best);
+        optimum_destroy(o);
+        sketch_end(&sketch);
+    }
+    printf("what relus keep: in %d of 100 chains no one choice serves every budget\n", chosen);
+    cr_assert(chosen > 0);
+}
+
+/* In a network of any structure it is never worse than outputs everywhere and signs everywhere. */
+Test(optimum, choosing_what_relus_keep_is_never_worse)
+{
+    for (const struct net *net = nets; net->name; net++) {
+        struct planned p = set_up(net, RELU_AUTO);
+        const uint64_t all = ~UINT64_C(0);
+        struct optimum *o = solve_relus(&p, all, 0), *output = solve_relus(&p, 0, 0), *bits = solve_relus(&p, 0, all);
+        cr_assert(reaches(&o->front, &output->front) && reaches(&o->front, &bits->front), "%s", net->name);
+        optimum_destroy(o);
+        optimum_destroy(output);
+        optimum_destroy(bits);
+        tear_down(&p);
     }
 }

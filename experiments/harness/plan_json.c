@@ -69,6 +69,17 @@ static json_t *choices_json(const struct overview *o)
     return choices;
 }
 
+/* Names of the nodes whose relu keeps bits. */
+static json_t *relu_bits_json(const struct network *network)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < network->graph->nodes; i++) {
+        const struct footprint *f = &network->binding[i].footprint;
+        if (f->signs && f->saved) json_array_append_new(names, json_string(network->graph->node[i].name));
+    }
+    return names;
+}
+
 json_t *plan_bounds_json(const struct bounds *bounds, const struct plan *plan)
 {
     json_t *all = json_object();
@@ -133,6 +144,7 @@ void plan_figures_json(const struct plan *plan, json_t *all)
     json_object_set_new(all, "time_factor", json_real(plan->time_factor));
     json_object_set_new(all, "nodes", json_integer(plan->network->graph->nodes));
     json_object_set_new(all, "word", json_string(plan->word));
+    json_object_set_new(all, "relu_bits", relu_bits_json(plan->network));
     json_object_set_new(all, "hash", json_string(digest_print(plan->hash, hash)));
 }
 

@@ -156,6 +156,23 @@ static void print_bounds(const struct overview *o, FILE *out)
     print_placing(o, out);
 }
 
+/* Where that is the planner's choice. */
+static void print_relus(const struct overview *o, FILE *out)
+{
+    const struct network *network = o->job->plan->network;
+    for (int bits = 0; bits < 2; bits++) {
+        int printed = 0;
+        for (int i = 0; i < network->graph->nodes; i++)
+            if (network_relu_open(network, i) && bits == (network->binding[i].footprint.saved > 0))
+                fprintf(out, "%s%s",
+                        printed++ ? ", "
+                        : bits    ? "relus keep bits: "
+                                  : "relus keep outputs: ",
+                        network->graph->node[i].name);
+        if (printed) fprintf(out, "\n");
+    }
+}
+
 /* What else could be done, and what of it this machine holds. */
 static void print_choices(const struct overview *o, FILE *out)
 {
@@ -209,6 +226,7 @@ void overview_print(const struct overview *overview, FILE *out)
     print_time(overview, out);
     print_bounds(overview, out);
     fprintf(out, "\nword %s\n", overview->job->plan->word);
+    print_relus(overview, out);
     print_choices(overview, out);
     print_notes(overview, out);
 }
