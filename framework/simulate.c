@@ -1,13 +1,10 @@
-/* The machine's memory is the plan's buffers: each holds the name of what was last written to it. That live ones lie
- * apart is checked when one is born. What comes out in figures is judged in claims.c. */
+/* What every op must read and write, by the nodes alone. The machine's memory is symbolic.c; what comes out in figures
+ * is judged in claims.c. */
 #include "simulate.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "claims.h"
-#include "region.h"
+#include "symbolic.h"
 
 enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED };
 
@@ -25,102 +22,7 @@ static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a < b ? name(SUM, a, b) : name(SUM, b, a); } /* a + b = b + a */
 
-struct place {
-    bool alive;
-    int writer;       /* op */
-    uint64_t content; /* 0: undefined */
-};
-
-struct machine {
-    const struct account *account;
-    struct region *region;
-    const struct op *op;                       /* the one that runs */
-    int at;                                    /* its number */
-    struct place *place;                       /* one a buffer */
-    int *alive, alives;                        /* buffers */
-    int *born, *dies, *next_born, *next_dying; /* op -> first buffer, buffer -> next one; -1: none */
-    unsigned *parts, *done;                    /* node -> parts of its backward that there are, that have run */
-    uint64_t *gradient;                        /* value -> its whole gradient */
-    int *forwards, *value_at, *saved_at;       /* node -> forwards so far, ops that wrote its value and saved set */
-    bool *value_read, *saved_read;             /* op -> is what it wrote read later? */
-    int first_forwards, due;                   /* due: no node above it has a backward that is still to run */
-    bool forwarded;                            /* the ops so far were all first forwards, and this one is not */
-    size_t live, live_by[CATEGORIES];
-    struct outcome outcome;
-};
-
-static enum status wrong(const struct machine *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static enum status wrong(const struct machine *m, const char *format, ...)
-{
-    char op[128] = "", what[384];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    if (m->at >= m->account->ops) return fail(ST_DIFFERS, "at the end: %s", what);
-    const struct op *o = &m->account->op[m->at];
-    op_text(o, m->account->node[o->node].name, op);
-    return fail(ST_DIFFERS, "op %d (%s): %s", m->at, op, what);
-}
-
-#define MUST(condition, ...)                                                                                           \
-    do {                                                                                                               \
-        if (!(condition)) return wrong(m, __VA_ARGS__);                                                                \
-    } while (0)
-
-/* "conv1.y": of a buffer, kept with the machine. */
-static const char *called(const struct machine *m, int id)
-{
-    const struct buffer *b = &m->account->buffer[id];
-    char text[128];
-    const char *kept = region_text(m->region, "%s", buffer_text(b, m->account->node[b->node].name, text));
-    return kept ? kept : "";
-}
-
-static size_t rounded(const struct machine *m, size_t bytes)
-{
-    size_t unit = m->account->granularity, rest = bytes % unit;
-    return rest ? bytes - rest + unit : bytes;
-}
-
-static size_t bytes_of(const struct machine *m, int value)
-{
-    return value ? m->account->node[value - 1].output_bytes : m->account->batch_bytes;
-}
-
 /* ---- operands ---- */
-
-/* The operand is there where it has bytes: alive and of the right size. */
-static enum status look(const struct machine *m, int id, size_t bytes, const char *what)
-{
-    if (!bytes) {
-        MUST(id == BUFFER_NONE, "%s is buffer %d; expected none, it has no bytes", what, id);
-        return ST_OK;
-    }
-    MUST(id >= 0, "%s has no buffer; expected one of %zu bytes", what, rounded(m, bytes));
-    const struct buffer *b = &m->account->buffer[id];
-    MUST(b->bytes == rounded(m, bytes), "%s: buffer %d (%s) has %zu bytes; expected %zu", what, id, called(m, id),
-         b->bytes, rounded(m, bytes));
-    MUST(m->place[id].alive, "%s: buffer %d (%s) lives from op %d to op %d; expected it to be alive here", what, id,
-         called(m, id), b->birth, b->death);
-    return ST_OK;
-}
-
-static enum status reads(const struct machine *m, int id, size_t bytes, uint64_t content, const char *what)
-{
-    TRY(look(m, id, bytes, what));
-    if (bytes)
-        MUST(m->place[id].content == content, "expected %s in buffer %d (%s), which holds %s", what, id, called(m, id),
-             m->place[id].content ? "something else" : "nothing yet");
-    return ST_OK;
-}
-
-static enum status writes(struct machine *m, int id, size_t bytes, uint64_t content, const char *what)
-{
-    TRY(look(m, id, bytes, what));
-    if (bytes) m->place[id] = (struct place){true, m->at, content};
-    return ST_OK;
-}
 
 static enum status reads_value(struct machine *m, int id, int value, const char *what)
 {
@@ -128,11 +30,11 @@ static enum status reads_value(struct machine *m, int id, int value, const char 
         MUST(id == BUFFER_BATCH, "%s is buffer %d; expected the batch", what, id);
         return ST_OK;
     }
-    size_t bytes = bytes_of(m, value);
-    TRY(reads(m, id, bytes, name(VALUE, (uint64_t)value, 0), what));
+    size_t bytes = m->account->node[value - 1].output_bytes;
+    TRY(machine_reads(m, id, bytes, name(VALUE, (uint64_t)value, 0), what));
     if (!bytes) return ST_OK;
     MUST(m->place[id].writer == m->value_at[value - 1],
-         "%s: buffer %d (%s) was written by op %d; expected the newest, by op %d", what, id, called(m, id),
+         "%s: buffer %d (%s) was written by op %d; expected the newest, by op %d", what, id, machine_buffer(m, id),
          m->place[id].writer, m->value_at[value - 1]);
     m->value_read[m->place[id].writer] = true;
     return ST_OK;
@@ -141,37 +43,18 @@ static enum status reads_value(struct machine *m, int id, int value, const char 
 static enum status reads_saved(struct machine *m, int node, size_t bytes)
 {
     int id = m->op->saved;
-    TRY(reads(m, id, bytes, name(SAVED, (uint64_t)node, 0), "the saved set"));
+    TRY(machine_reads(m, id, bytes, name(SAVED, (uint64_t)node, 0), "the saved set"));
     MUST(m->place[id].writer == m->saved_at[node],
-         "the saved set in buffer %d (%s) was written by op %d; expected the newest, by op %d", id, called(m, id),
-         m->place[id].writer, m->saved_at[node]);
+         "the saved set in buffer %d (%s) was written by op %d; expected the newest, by op %d", id,
+         machine_buffer(m, id), m->place[id].writer, m->saved_at[node]);
     m->saved_read[m->place[id].writer] = true;
-    return ST_OK;
-}
-
-/* How many operands of the op are the buffer. */
-static int uses(const struct op *op, int id)
-{
-    const int operand[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
-    int count = 0;
-    for (size_t i = 0; i < sizeof operand / sizeof *operand; i++) count += operand[i] == id;
-    return count;
-}
-
-/* An output that is no other operand, but for an input whose place it may take (shared: how often that input is one).
- */
-static enum status apart(const struct machine *m, int id, int partner, int shared, const char *what)
-{
-    int allowed = id == partner ? 1 + shared : 1;
-    MUST(id < 0 || uses(m->op, id) == allowed,
-         "%s is in buffer %d (%s), which is another operand's; expected a place of its own", what, id, called(m, id));
     return ST_OK;
 }
 
 static enum status scratch(struct machine *m, size_t bytes)
 {
-    TRY(writes(m, m->op->scratch, bytes, 0, "scratch"));
-    return apart(m, m->op->scratch, BUFFER_NONE, 0, "scratch");
+    TRY(machine_writes(m, m->op->scratch, bytes, 0, "scratch"));
+    return machine_apart(m, m->op->scratch, BUFFER_NONE, 0, "scratch");
 }
 
 /* The stash or mask of a random node: written by its first forward. */
@@ -180,10 +63,10 @@ static enum status once(struct machine *m, const struct account_node *node, bool
     const struct account *a = m->account;
     size_t bytes = a->rng == RNG_MASK ? (node->elements + 7) / 8 * a->batch : sizeof(uint64_t);
     if (!wanted || !node->random || a->rng == RNG_COUNTER) bytes = 0;
-    TRY(apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
+    TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
     uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
-    if (m->op->kind == OP_FORWARD && !m->op->replay) return writes(m, m->op->once, bytes, content, "the stash");
-    return reads(m, m->op->once, bytes, content, "the stash");
+    if (m->op->kind == OP_FORWARD && !m->op->replay) return machine_writes(m, m->op->once, bytes, content, "the stash");
+    return machine_reads(m, m->op->once, bytes, content, "the stash");
 }
 
 /* ---- ops ---- */
@@ -202,16 +85,17 @@ static enum status forward(struct machine *m, const struct account_node *node)
     }
     TRY(once(m, node, true));
     TRY(scratch(m, node->forward_scratch));
-    TRY(apart(m, op->y, node->y_over_x ? op->x[0] : BUFFER_NONE, (op->x[0] == op->y) + (op->x[1] == op->y), "y"));
-    TRY(writes(m, op->y, node->output_bytes, name(VALUE, (uint64_t)n + 1, 0), "y"));
+    TRY(machine_apart(m, op->y, node->y_over_x ? op->x[0] : BUFFER_NONE, (op->x[0] == op->y) + (op->x[1] == op->y),
+                      "y"));
+    TRY(machine_writes(m, op->y, node->output_bytes, name(VALUE, (uint64_t)n + 1, 0), "y"));
     m->value_at[n] = m->at;
     if (!op->save) {
         MUST(op->saved == BUFFER_NONE, "the saved set is in buffer %d; expected none, it is not saved", op->saved);
         return ST_OK;
     }
     m->saved_at[n] = m->at;
-    TRY(apart(m, op->saved, BUFFER_NONE, 0, "the saved set"));
-    return writes(m, op->saved, node->saved, name(SAVED, (uint64_t)n, 0), "the saved set");
+    TRY(machine_apart(m, op->saved, BUFFER_NONE, 0, "the saved set"));
+    return machine_writes(m, op->saved, node->saved, name(SAVED, (uint64_t)n, 0), "the saved set");
 }
 
 static enum status backward_order(struct machine *m, const struct account_node *node)
@@ -237,15 +121,15 @@ static enum status backward_gradients(struct machine *m, const struct account_no
     bool again = m->done[op->node];
     uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
     if (op->node + 1 == m->account->nodes && !again) /* it appears here, where it has bytes at all */
-        TRY(writes(m, op->dy, node->gradient_bytes, dy, "dy"));
-    TRY(reads(m, op->dy, node->gradient_bytes, node->writes_dy && again ? derived : dy, "dy"));
-    if (node->writes_dy && !again) TRY(writes(m, op->dy, node->gradient_bytes, derived, "dy"));
+        TRY(machine_writes(m, op->dy, node->gradient_bytes, dy, "dy"));
+    TRY(machine_reads(m, op->dy, node->gradient_bytes, node->writes_dy && again ? derived : dy, "dy"));
+    if (node->writes_dy && !again) TRY(machine_writes(m, op->dy, node->gradient_bytes, derived, "dy"));
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         int x = node->inputs[k];
         bool wanted = x > 0 && op->parts & PART_INPUT && m->account->node[x - 1].wants_gradient;
         size_t bytes = wanted ? m->account->node[x - 1].gradient_bytes : 0;
-        TRY(apart(m, op->dx[k], k == 0 && node->dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
-        TRY(writes(m, op->dx[k], bytes, name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k), "dx"));
+        TRY(machine_apart(m, op->dx[k], k == 0 && node->dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
+        TRY(machine_writes(m, op->dx[k], bytes, name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k), "dx"));
     }
     return ST_OK;
 }
@@ -290,60 +174,20 @@ static enum status combine(struct machine *m)
     const struct op *op = m->op;
     bool two = op->kind == OP_ACCUMULATE;
     MUST(op->bytes, "0 bytes; expected those of a gradient");
-    TRY(look(m, op->x[0], op->bytes, "a gradient"));
-    if (two) TRY(look(m, op->x[1], op->bytes, "a gradient"));
+    TRY(machine_look(m, op->x[0], op->bytes, "a gradient"));
+    if (two) TRY(machine_look(m, op->x[1], op->bytes, "a gradient"));
     uint64_t a = m->place[op->x[0]].content, b = two ? m->place[op->x[1]].content : a;
     MUST(a && b, "expected gradients in its inputs, where nothing is yet");
     bool own =
         two ? b == contribution(m, op->node, 0) || b == contribution(m, op->node, 1) : a == m->gradient[op->node + 1];
     MUST(own, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
-         called(m, op->x[two]));
+         machine_buffer(m, op->x[two]));
     MUST(two || (m->account->node[op->node].writes_dy && m->parts[op->node] && !m->done[op->node] &&
                  m->account->buffer[op->x[0]].death > m->at),
          "a copy; expected none but before a backward that writes on what others read later");
     int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
-    TRY(apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
-    return writes(m, op->y, op->bytes, two ? sum(a, b) : a, "a gradient");
-}
-
-/* ---- lifetimes ---- */
-
-/* A buffer that begins here, apart from all that are alive. */
-static enum status bear(struct machine *m, int id)
-{
-    const struct buffer *b = &m->account->buffer[id], *other;
-    size_t unit = m->account->granularity, arena = m->account->count[COUNT_ARENA];
-    MUST(b->bytes && b->bytes % unit == 0 && b->offset % unit == 0,
-         "buffer %d (%s) has %zu bytes at %zu; expected multiples of %zu", id, called(m, id), b->bytes, b->offset,
-         unit);
-    MUST(b->bytes <= arena && b->offset <= arena - b->bytes,
-         "buffer %d (%s) has %zu bytes at %zu; expected it to end within the arena's %zu", id, called(m, id), b->bytes,
-         b->offset, arena);
-    MUST(uses(m->op, id), "buffer %d (%s) is born here; expected it to be used", id, called(m, id));
-    for (int i = 0; i < m->alives; i++) {
-        other = &m->account->buffer[m->alive[i]];
-        MUST(b->offset + b->bytes <= other->offset || other->offset + other->bytes <= b->offset,
-             "buffer %d (%s, %zu bytes at %zu) overlaps buffer %d (%s, %zu bytes at %zu); expected them apart", id,
-             called(m, id), b->bytes, b->offset, m->alive[i], called(m, m->alive[i]), other->bytes, other->offset);
-    }
-    m->alive[m->alives++] = id;
-    m->place[id] = (struct place){.alive = true, .writer = -1};
-    m->live += b->bytes;
-    m->live_by[b->category] += b->bytes;
-    if (b->offset + b->bytes > m->outcome.extent) m->outcome.extent = b->offset + b->bytes;
-    return ST_OK;
-}
-
-static enum status bury(struct machine *m, int id)
-{
-    const struct buffer *b = &m->account->buffer[id];
-    MUST(uses(m->op, id), "buffer %d (%s) dies here; expected it to be used to the last", id, called(m, id));
-    for (int i = 0; i < m->alives; i++)
-        if (m->alive[i] == id) m->alive[i--] = m->alive[--m->alives];
-    m->place[id].alive = false;
-    m->live -= b->bytes;
-    m->live_by[b->category] -= b->bytes;
-    return ST_OK;
+    TRY(machine_apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
+    return machine_writes(m, op->y, op->bytes, two ? sum(a, b) : a, "a gradient");
 }
 
 /* ---- the run ---- */
@@ -365,6 +209,23 @@ static void count(struct machine *m, const struct account_node *node)
         if (m->op->parts & 1u << part) o->time += node->backward_time[part];
 }
 
+/* Operands that an op of its kind does not have. */
+static enum status spare(const struct machine *m)
+{
+    const struct op *op = m->op;
+    const bool passes = op->kind == OP_FORWARD || op->kind == OP_BACKWARD, back = op->kind == OP_BACKWARD;
+    const int none[] = {back ? -1 : op->dx[0],
+                        back ? -1 : op->dx[1],
+                        back ? -1 : op->dy,
+                        passes ? -1 : op->saved,
+                        passes ? -1 : op->scratch,
+                        passes ? -1 : op->once,
+                        op->kind == OP_COPY ? op->x[1] : -1};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        MUST(none[i] == BUFFER_NONE, "buffer %d is an operand; expected none there", none[i]);
+    return ST_OK;
+}
+
 static enum status step(struct machine *m)
 {
     const struct account *a = m->account;
@@ -373,8 +234,9 @@ static enum status step(struct machine *m)
         m->forwarded = true;
         m->outcome.live_forward = m->live;
     }
-    for (int id = m->born[m->at]; id >= 0; id = m->next_born[id]) TRY(bear(m, id));
+    for (int id = m->born[m->at]; id >= 0; id = m->next_born[id]) TRY(machine_bear(m, id));
     count(m, node);
+    TRY(spare(m));
     if (m->op->kind == OP_FORWARD) {
         TRY(forward(m, node));
     } else if (m->op->kind == OP_BACKWARD) {
@@ -383,7 +245,7 @@ static enum status step(struct machine *m)
         TRY(combine(m));
     }
     size_t live = m->live;
-    for (int id = m->dies[m->at]; id >= 0; id = m->next_dying[id]) TRY(bury(m, id));
+    for (int id = m->dies[m->at]; id >= 0; id = m->next_dying[id]) TRY(machine_bury(m, id));
     MUST(a->live[m->at] == live, "live is %zu bytes; expected %zu", a->live[m->at], live);
     return ST_OK;
 }

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct buffer *any_buffer(struct account *a, struct source *s)
@@ -33,24 +34,6 @@ static bool offset_overlaps(struct account *a, struct source *s)
     return false;
 }
 
-static bool offset_beyond(struct account *a, struct source *s)
-{
-    any_buffer(a, s)->offset = a->count[COUNT_ARENA];
-    return true;
-}
-
-static bool offset_wraps(struct account *a, struct source *s)
-{
-    any_buffer(a, s)->offset = SIZE_MAX - 255;
-    return true;
-}
-
-static bool offset_askew(struct account *a, struct source *s)
-{
-    any_buffer(a, s)->offset += 8;
-    return true;
-}
-
 static bool death_sooner(struct account *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
@@ -79,12 +62,6 @@ static bool bytes_less(struct account *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     b->bytes -= a->granularity;
-    return true;
-}
-
-static bool bytes_more(struct account *a, struct source *s)
-{
-    any_buffer(a, s)->bytes += a->granularity;
     return true;
 }
 
@@ -140,16 +117,102 @@ static bool operand_none(struct account *a, struct source *s)
     return true;
 }
 
-static bool operand_nowhere(struct account *a, struct source *s)
+/* An operand that the op does not have: a buffer that is alive then for others. */
+static bool operand_more(struct account *a, struct source *s)
 {
-    any_op(a, s)->x[0] = a->buffers;
-    return true;
+    int at = (int)draw_below(s, (uint32_t)a->ops);
+    struct op *op = &a->op[at];
+    int *const operand[] = {&op->x[0],  &op->x[1], &op->y,       &op->dx[0], &op->dx[1],
+                            &op->saved, &op->dy,   &op->scratch, &op->once};
+    enum { OPERANDS = sizeof operand / sizeof *operand };
+    int *one = operand[draw_below(s, OPERANDS)];
+    for (int id = 0; *one == BUFFER_NONE && id < a->buffers; id++) {
+        bool used = a->buffer[id].birth >= at || a->buffer[id].death <= at;
+        for (int i = 0; i < OPERANDS; i++) used |= *operand[i] == id;
+        if (!used) *one = id;
+        if (!used) return true;
+    }
+    return false;
 }
 
-static bool operand_below(struct account *a, struct source *s)
+/* A buffer more is alive until an op, where nothing else is. */
+static void prolong(struct account *a, int id, int until)
 {
-    any_op(a, s)->dx[1] = -3;
-    return true;
+    struct buffer *b = &a->buffer[id];
+    for (int i = b->death + 1; i <= until; i++) a->live[i] += b->bytes;
+    b->death = until;
+    b->offset = a->count[COUNT_ARENA];
+    a->count[COUNT_ARENA] += b->bytes;
+}
+
+/* By buffer, the op that alone writes there, where that is a forward; -1: none. */
+static void find_writers(const struct account *a, int *writer)
+{
+    for (int id = 0; id < a->buffers; id++) writer[id] = -1;
+    for (int i = 0; i < a->ops; i++)
+        if (a->op[i].kind == OP_FORWARD && a->op[i].y >= 0) writer[a->op[i].y] = writer[a->op[i].y] < 0 ? i : a->ops;
+    for (int id = 0; id < a->buffers; id++)
+        if (writer[id] == a->ops || (writer[id] >= 0 && a->op[writer[id]].x[0] == id)) writer[id] = -1;
+    for (int i = 0; i < a->ops; i++)
+        for (int k = 0; k < NODE_INPUTS_MAX; k++)
+            if (a->op[i].dx[k] >= 0) writer[a->op[i].dx[k]] = -1;
+}
+
+/* A value that was written again is read where it was written first: the same bits, and yet not what was planned. */
+static bool read_of_the_old(struct account *a, struct source *s)
+{
+    int *writer = calloc((size_t)a->buffers, sizeof *writer), from = (int)draw_below(s, (uint32_t)a->ops), old = -1;
+    find_writers(a, writer);
+    for (int k = 0; old < 0 && k < a->ops; k++) {
+        int at = (from + k) % a->ops, id = a->op[at].x[0];
+        if (id < 0 || writer[id] < 0 || writer[id] >= at || !a->op[writer[id]].replay) continue;
+        for (int i = 0; old < 0 && i < a->buffers; i++)
+            if (writer[i] >= 0 && writer[i] < writer[id] && a->op[writer[i]].node == a->op[writer[id]].node &&
+                a->buffer[i].death < at)
+                old = i;
+        if (old < 0) continue;
+        a->op[at].x[0] = old;
+        prolong(a, old, at);
+    }
+    free(writer);
+    return old >= 0;
+}
+
+/* The last buffer takes the number of one that is gone. */
+static void forget(struct account *a, int id)
+{
+    int last = --a->buffers;
+    a->buffer[id] = a->buffer[last];
+    for (int i = 0; i < a->ops; i++) {
+        struct op *op = &a->op[i];
+        int *const operand[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
+                                &op->dy,   &op->saved, &op->scratch, &op->once};
+        for (size_t o = 0; o < sizeof operand / sizeof *operand; o++)
+            if (*operand[o] == last) *operand[o] = id;
+    }
+}
+
+/* y takes the place of an x that dies, for all its life, though the kernel cannot write so. */
+static bool output_over_input(struct account *a, struct source *s)
+{
+    int from = (int)draw_below(s, (uint32_t)a->ops);
+    for (int k = 0; k < a->ops; k++) {
+        int at = (from + k) % a->ops, x = a->op[at].x[0], y = a->op[at].y;
+        if (a->op[at].kind != OP_FORWARD || x < 0 || y < 0 || x == y || a->node[a->op[at].node].y_over_x) continue;
+        if (a->buffer[x].death != at || a->buffer[x].bytes != a->buffer[y].bytes) continue;
+        for (int i = 0; i < a->ops; i++) {
+            struct op *op = &a->op[i];
+            int *const operand[] = {&op->x[0], &op->x[1], &op->y, &op->dx[0], &op->dx[1], &op->dy};
+            for (size_t o = 0; o < sizeof operand / sizeof *operand; o++)
+                if (*operand[o] == y) *operand[o] = x;
+        }
+        a->live[at] -= a->buffer[y].bytes;
+        prolong(a, x, at);
+        a->buffer[x].death = a->buffer[y].death;
+        forget(a, y);
+        return true;
+    }
+    return false;
 }
 
 static bool batch_elsewhere(struct account *a, struct source *s)
@@ -167,22 +230,10 @@ static bool node_another(struct account *a, struct source *s)
     return true;
 }
 
-static bool node_nowhere(struct account *a, struct source *s)
-{
-    any_op(a, s)->node = a->nodes;
-    return true;
-}
-
 static bool kind_another(struct account *a, struct source *s)
 {
     struct op *op = any_op(a, s);
     op->kind = (enum op_kind)((op->kind + 1) % OP_KINDS);
-    return true;
-}
-
-static bool kind_unknown(struct account *a, struct source *s)
-{
-    any_op(a, s)->kind = (enum op_kind)77;
     return true;
 }
 
@@ -207,12 +258,6 @@ static bool save_flag(struct account *a, struct source *s)
     return true;
 }
 
-static bool category_unknown(struct account *a, struct source *s)
-{
-    any_buffer(a, s)->category = CATEGORIES;
-    return true;
-}
-
 static bool category_another(struct account *a, struct source *s)
 {
     int peak = 0; /* of a buffer that is alive at the peak: one more category would be wrong there alone */
@@ -224,41 +269,10 @@ static bool category_another(struct account *a, struct source *s)
     return true;
 }
 
-static bool live_another(struct account *a, struct source *s)
-{
-    a->live[draw_below(s, (uint32_t)a->ops)] += 256;
-    return true;
-}
-
-static bool count_another(struct account *a, struct source *s)
-{
-    a->count[draw_below(s, COUNTS)]++;
-    return true;
-}
-
 static bool real_another(struct account *a, struct source *s)
 {
     double *real = &a->real[draw_below(s, REALS)];
     *real += *real > 0 ? *real * 1e-9 : 1;
-    return true;
-}
-
-static bool real_is_none(struct account *a, struct source *s)
-{
-    a->real[draw_below(s, REALS)] = (double)NAN;
-    return true;
-}
-
-static bool memory_another(struct account *a, struct source *s)
-{
-    a->memory[draw_below(s, ACCOUNT_CATEGORIES)] += 256;
-    return true;
-}
-
-static bool peak_elsewhere(struct account *a, struct source *s)
-{
-    (void)s;
-    a->peak_op = "F nothing";
     return true;
 }
 
@@ -283,30 +297,11 @@ static bool word_longer(struct account *a, struct source *s)
     return true;
 }
 
-static bool word_none(struct account *a, struct source *s)
-{
-    (void)s;
-    a->word = "forwards and backwards";
-    return true;
-}
-
 /* ---- of the network that it was made from ---- */
 
 static struct account_node *any_node(struct account *a, struct source *s)
 {
     return &a->node[draw_below(s, (uint32_t)a->nodes)];
-}
-
-static bool output_larger(struct account *a, struct source *s)
-{
-    any_node(a, s)->output_bytes += 256;
-    return true;
-}
-
-static bool scratch_larger(struct account *a, struct source *s)
-{
-    any_node(a, s)->forward_scratch += 256;
-    return true;
 }
 
 static bool input_later(struct account *a, struct source *s)
@@ -340,31 +335,52 @@ static bool reads_more(struct account *a, struct source *s)
     return true;
 }
 
-static bool parameter_nowhere(struct account *a, struct source *s)
+static bool gradient_of_no_bytes(struct account *a, struct source *s)
 {
-    a->parameter[draw_below(s, (uint32_t)a->parameters)].node = a->nodes;
-    return true;
+    struct op *op = op_of_kind(a, s, OP_ACCUMULATE);
+    if (op) op->bytes = 0;
+    return op;
 }
 
-static bool parameter_larger(struct account *a, struct source *s)
-{
-    a->parameter[draw_below(s, (uint32_t)a->parameters)].elements += 64;
-    return true;
-}
-
-static bool granularity_none(struct account *a, struct source *s)
+/* Replays that nobody reads are left out, it says; and there is one. */
+static bool dead_replay(struct account *a, struct source *s)
 {
     (void)s;
-    a->granularity = 0;
-    return true;
+    for (int i = 0; i < a->ops && !a->drop_dead; i++)
+        if (a->op[i].replay && !a->op[i].save && a->op[i].y >= 0 && a->buffer[a->op[i].y].death == i)
+            return (a->drop_dead = 1) > 0;
+    return false;
 }
 
-static bool no_ops(struct account *a, struct source *s)
-{
-    (void)s;
-    a->ops = 0;
-    return true;
-}
+/* Those that one statement makes. */
+#define ALTERATION(name, statement)                                                                                    \
+    static bool name(struct account *a, struct source *s)                                                              \
+    {                                                                                                                  \
+        (void)s;                                                                                                       \
+        (statement);                                                                                                   \
+        return true;                                                                                                   \
+    }
+ALTERATION(offset_beyond, any_buffer(a, s)->offset = a->count[COUNT_ARENA])
+ALTERATION(offset_wraps, any_buffer(a, s)->offset = SIZE_MAX - 255)
+ALTERATION(offset_askew, any_buffer(a, s)->offset += 8)
+ALTERATION(bytes_more, any_buffer(a, s)->bytes += a->granularity)
+ALTERATION(operand_nowhere, any_op(a, s)->x[0] = a->buffers)
+ALTERATION(operand_below, any_op(a, s)->dx[1] = -3)
+ALTERATION(node_nowhere, any_op(a, s)->node = a->nodes)
+ALTERATION(kind_unknown, any_op(a, s)->kind = (enum op_kind)77)
+ALTERATION(category_unknown, any_buffer(a, s)->category = CATEGORIES)
+ALTERATION(live_another, a->live[draw_below(s, (uint32_t)a->ops)] += 256)
+ALTERATION(count_another, a->count[draw_below(s, COUNTS)]++)
+ALTERATION(real_is_none, a->real[draw_below(s, REALS)] = (double)NAN)
+ALTERATION(memory_another, a->memory[draw_below(s, ACCOUNT_CATEGORIES)] += 256)
+ALTERATION(peak_elsewhere, a->peak_op = "F nothing")
+ALTERATION(word_none, a->word = "forwards and backwards")
+ALTERATION(output_larger, any_node(a, s)->output_bytes += 256)
+ALTERATION(scratch_larger, any_node(a, s)->forward_scratch += 256)
+ALTERATION(parameter_nowhere, a->parameter[draw_below(s, (uint32_t)a->parameters)].node = a->nodes)
+ALTERATION(parameter_larger, a->parameter[draw_below(s, (uint32_t)a->parameters)].elements += 64)
+ALTERATION(granularity_none, a->granularity = 0)
+ALTERATION(no_ops, a->ops = 0)
 
 const struct alteration alterations[ALTERATIONS] = {
     {"an offset where another buffer lives", offset_overlaps, "overlaps buffer"},
@@ -382,6 +398,9 @@ const struct alteration alterations[ALTERATIONS] = {
     {"two backwards exchanged", backwards_exchanged, NULL},
     {"another operand", operand_another, "expected "},
     {"an operand less", operand_none, "expected "},
+    {"an operand more", operand_more, "expected "},
+    {"a read of the old", read_of_the_old, "expected the newest, by op "},
+    {"an output over an input", output_over_input, "expected a place of its own"},
     {"an operand that is no buffer", operand_nowhere, "an operand is"},
     {"an operand below all", operand_below, "an operand is -3"},
     {"the batch as an operand", batch_elsewhere, "expected "},
@@ -411,6 +430,8 @@ const struct alteration alterations[ALTERATIONS] = {
     {"a backward that reads more", reads_more, "expected "},
     {"a parameter of no node", parameter_nowhere, "parameter "},
     {"a larger parameter", parameter_larger, "memory of parameters"},
+    {"a gradient of no bytes", gradient_of_no_bytes, "expected those of a gradient"},
+    {"a dead replay", dead_replay, "a replay that nobody reads"},
     {"no granularity", granularity_none, "granularity is 0"},
     {"no ops", no_ops, "expected some"},
 };

@@ -12,7 +12,7 @@ struct alteration {
     const char *says; /* in the message of who notices; NULL: any of several things */
 };
 
-enum { ALTERATIONS = 46 };
+enum { ALTERATIONS = 51 };
 extern const struct alteration alterations[ALTERATIONS];
 
 #endif

@@ -8,7 +8,7 @@
 
 BEGIN {
     order = "status region hash philox text field shape rng optim layer op account graph backend network " \
-        "reference layers abstract schedule claims simulate chain lower place plan plan_account excerpt " \
+        "reference layers abstract schedule claims symbolic simulate chain lower place plan plan_account excerpt " \
         "signs variants pareto optimum budget bounds residence evict policy policies measure exec train"
     split(order, name, " ")
     for (i in name) rank[name[i]] = i + 0

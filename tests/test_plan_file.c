@@ -225,7 +225,7 @@ Test(plan_file, is_whole_or_not_there, .timeout = 120)
     struct cli cli;
     int full = 0, whole = 0;
     cli_open(&cli);
-    for (int blocks = 0; blocks < 260; blocks += 20) {
+    for (int blocks = 0; blocks < 800; blocks += 40) {
         char limit[64];
         snprintf(limit, sizeof limit, "rm -f plan.h5; ulimit -f %d", blocks);
         cli_run(&cli, limit, "plan small.yaml --out plan.h5 --json >/dev/null"); /* >stdout comes after */
