@@ -66,7 +66,7 @@ void activation_footprint(const struct reference *r, int part_index, struct foot
     if (r->settings.activation == ACTIVATION_RELU) footprint->signs = bits_bytes(r);
 }
 
-static enum status image_expected(const struct shape *x)
+enum status image_expected(const struct shape *x)
 {
     char text[96];
     if (x->rank == 3) return ST_OK;
@@ -104,6 +104,23 @@ enum status same_infer(const struct settings *settings, const struct shape *x, s
     (void)settings;
     *y = *x;
     return ST_OK;
+}
+
+struct flops element_flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    (void)settings, (void)output;
+    double all = (double)shape_elements(input);
+    return (struct flops){all, 0, all};
+}
+
+void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs)
+{
+    const float *dy = args->dy;
+    for (int64_t o = 0; r->settings.bias && o < outputs; o++) {
+        double sum = 0;
+        for (int64_t j = o; j < r->batch * r->y_elements; j += outputs) sum += dy[j];
+        put_gradient(&args->gradients[1][o], sum, args->accumulate);
+    }
 }
 
 void copy_batch(const struct reference *r, void *y, const void *x)

@@ -50,6 +50,15 @@ static inline void put_gradient(float *gradient, double value, bool accumulate)
     *gradient = accumulate ? *gradient + (float)value : (float)value;
 }
 
+/* The gradient of a layer's second parameter, one for each of so many outputs; nothing without a bias. */
+void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs);
+
+/* One operation an element of the input, forward and backward. */
+struct flops element_flops(const struct settings *settings, const struct shape *input, const struct shape *output);
+
+/* ST_SPEC for what is not {H, W, C}. */
+enum status image_expected(const struct shape *x);
+
 /* The output {H, W, channels} of a window of settings.kernel, padding and the given stride over an image; ST_SPEC for
  * what is not an image and for a window that is larger than the padded image. */
 enum status window_infer(const struct settings *settings, int64_t stride, const struct shape *x, int64_t channels,

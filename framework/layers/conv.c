@@ -104,19 +104,14 @@ static double weight_gradient(const struct reference *r, const float *x, const f
 
 static void backward_params(const struct reference *r, const struct kernel_args *args)
 {
-    const int64_t k = r->settings.kernel, outputs = r->y.dim[2];
+    const int64_t k = r->settings.kernel;
     float *dw = args->gradients[0];
-    for (int64_t o = 0; o < outputs; o++)
+    for (int64_t o = 0; o < r->y.dim[2]; o++)
         for (int64_t i = 0; i < r->x.dim[2]; i++)
             for (int64_t u = 0; u < k; u++)
                 for (int64_t v = 0; v < k; v++)
                     put_gradient(dw++, weight_gradient(r, args->x[0], args->dy, o, i, u, v), args->accumulate);
-    if (!r->settings.bias) return;
-    for (int64_t o = 0; o < outputs; o++) {
-        double sum = 0;
-        for (int64_t j = o; j < r->batch * r->y_elements; j += outputs) sum += ((const float *)args->dy)[j];
-        put_gradient(&args->gradients[1][o], sum, args->accumulate);
-    }
+    bias_gradient(r, args, r->y.dim[2]);
 }
 
 /* The gradient of one input element of one sample: what every window that covers it sends back. */

@@ -10,13 +10,6 @@ static const struct field fields[] = {
     {SETTING(rate), .type = FIELD_REAL, .max = 0.999999, .doc = "probability that an element is dropped"},
     {.key = NULL}};
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)output;
-    double all = (double)shape_elements(input);
-    return (struct flops){all, 0, all};
-}
-
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
@@ -58,5 +51,5 @@ const struct layer layer_dropout = {.name = "dropout",
                                     .random = true,
                                     .fields = fields,
                                     .infer = same_infer,
-                                    .flops = flops,
+                                    .flops = element_flops,
                                     .reference = &reference};

@@ -6,19 +6,9 @@
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
 {
     (void)settings;
-    char text[96];
-    if (inputs[0].rank != 3)
-        return fail(ST_SPEC, "expects an image (height x width x channels), its input is %s",
-                    shape_print(&inputs[0], text));
+    TRY(image_expected(&inputs[0]));
     *output = (struct shape){1, {inputs[0].dim[2]}};
     return ST_OK;
-}
-
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)output;
-    double all = (double)shape_elements(input);
-    return (struct flops){all, 0, all};
 }
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
@@ -65,5 +55,5 @@ const struct layer layer_global_avg_pool = {.name = "global_avg_pool",
                                             .inputs = 1,
                                             .fields = no_fields,
                                             .infer = infer,
-                                            .flops = flops,
+                                            .flops = element_flops,
                                             .reference = &reference};

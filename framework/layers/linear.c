@@ -71,17 +71,13 @@ static void backward_params(const struct reference *r, const struct kernel_args 
 {
     const int64_t in = r->x_elements, out = r->y_elements;
     const float *x = args->x[0], *dy = args->dy;
-    for (int64_t u = 0; u < out; u++) {
+    for (int64_t u = 0; u < out; u++)
         for (int64_t i = 0; i < in; i++) {
             double sum = 0;
             for (int64_t n = 0; n < r->batch; n++) sum += (double)dy[n * out + u] * x[n * in + i];
             put_gradient(&args->gradients[0][u * in + i], sum, args->accumulate);
         }
-        if (!r->settings.bias) continue;
-        double sum = 0;
-        for (int64_t n = 0; n < r->batch; n++) sum += dy[n * out + u];
-        put_gradient(&args->gradients[1][u], sum, args->accumulate);
-    }
+    bias_gradient(r, args, out);
 }
 
 static void backward_input(const struct reference *r, const struct kernel_args *args)

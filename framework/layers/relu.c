@@ -3,13 +3,6 @@
 
 #include <stdlib.h>
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)output;
-    double all = (double)shape_elements(input);
-    return (struct flops){all, 0, all};
-}
-
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
@@ -40,5 +33,9 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
 static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
-const struct layer layer_relu = {
-    .name = "relu", .inputs = 1, .fields = no_fields, .infer = same_infer, .flops = flops, .reference = &reference};
+const struct layer layer_relu = {.name = "relu",
+                                 .inputs = 1,
+                                 .fields = no_fields,
+                                 .infer = same_infer,
+                                 .flops = element_flops,
+                                 .reference = &reference};
