@@ -168,6 +168,13 @@ enum status budget_limit(const struct network *network, const struct budget *bud
     return ST_OK;
 }
 
+enum status budget_evaluation(const struct plan *evaluation, size_t limit)
+{
+    if (!limit || evaluation->arena_bytes <= limit) return ST_OK;
+    return fail(ST_SPEC, "policy.budget: an evaluation needs an arena of %zu bytes, and the budget leaves %zu",
+                evaluation->arena_bytes, limit);
+}
+
 /* The plan of least arena among the points of least memory. */
 static enum status find_least(const struct optimum *optimum, const struct plan_options *options, struct plan **least)
 {

@@ -32,6 +32,10 @@ enum status budget_limit(const struct network *network, const struct budget *bud
  * op and the tensors that set it. */
 enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *verdict);
 
+/* A budget is hard for evaluations, too, and no schedule of the training changes what they need: ST_SPEC where that is
+ * more than the limit of the arena, 0: there is none. */
+enum status budget_evaluation(const struct plan *evaluation, size_t limit);
+
 struct budgeted {
     int point;        /* of the front */
     int tries;        /* schedules placed until one fitted */

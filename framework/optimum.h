@@ -9,7 +9,10 @@
  * - a pass that saves nothing, or what the last of its stages saves, up to a cut value that is held; then the rest;
  *   then a visit of the stretch; or
  * - all of the visit, for what its last stage saves; then the visit once more.
- * Over this class the front is optimal. The recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova,
+ * Over this class the front is optimal; on chains it is that of all schedules that are persistent and replay in turn: a
+ * forward goes on from the newest value there is. Replaying ahead of turn can help where a gradient that waits takes
+ * less than one that comes; where gradients have the bytes of their values, as in networks, the tests find nothing
+ * persistent that is faster. The recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova,
  * "Optimal checkpointing for heterogeneous chains" (2019), with saved sets and cut values told apart, and with the
  * memory axis as step functions; its bytes all come from lowering (excerpt.h), none from a formula. */
 #ifndef REMATCH_OPTIMUM_H
@@ -23,8 +26,8 @@ struct optimum {
     const struct network *network;
     struct stages stages;
     int *shift;         /* by first stage, last stage: so many stages before, the first stretch equal to this stands */
-    struct front *cell; /* by first stage, last stage, two flags; of equal stretches the first has it */
-    bool *needs;        /* by first stage, last stage, flag: does that visit read the cut value before it? */
+    struct front *cell; /* by first and last stage, outlives and tail; of equal stretches the first has it */
+    bool *needs;        /* by first and last stage, tail: does that visit read the cut value before it? */
     size_t *once;       /* sums of the stages' stashes and masks: [0, s) */
     double *forward;    /* sums of the stages' forward times: [0, s) */
     struct front front; /* live peak, and time of all ops: forward, backward and replays */

@@ -18,7 +18,7 @@ struct search {
     const struct abstract_stage *stage; /* from 1 */
     int stages;
     int64_t budget;
-    bool persistent;
+    enum schedules among;
     int64_t *least; /* of each state, and 1; 0: not seen */
     struct entry *heap;
     int entries, room;
@@ -86,7 +86,7 @@ static void forward(struct search *search, int64_t time, const struct state *s, 
 {
     const struct abstract_stage *stage = &search->stage[i];
     struct state during = *s;
-    if (search->persistent) during.head = s->head == i - 1 ? i - 1 : 0; /* of no use any more otherwise */
+    if (search->among != ANY) during.head = s->head == i - 1 ? i - 1 : 0; /* of no use any more otherwise */
     int64_t bytes = held(search, &during) + stage->forward_scratch;
     if (!has_value(&during, i) || i == s->due) bytes += stage->output;
     if (save && !(s->sets >> (i - 1) & 1)) bytes += stage->saved;
@@ -99,7 +99,7 @@ static void forward(struct search *search, int64_t time, const struct state *s, 
         push(search, time, &after);
         return;
     }
-    if (search->persistent && !(after.values >> (i - 1) & 1)) {
+    if (search->among != ANY && !(after.values >> (i - 1) & 1)) {
         struct state transient = after;
         transient.head = i;
         push(search, time, &transient);
@@ -150,9 +150,9 @@ static void drop(struct search *search, int64_t time, const struct state *s)
     }
 }
 
-int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t budget, bool persistent)
+int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t budget, enum schedules among)
 {
-    struct search search = {.stage = stage - 1, .stages = stages, .budget = budget, .persistent = persistent};
+    struct search search = {.stage = stage - 1, .stages = stages, .budget = budget, .among = among};
     cr_assert(stages <= EXHAUSTIVE_STAGES_MAX);
     const size_t states = ((size_t)(stages + 1) << (2 * stages - 1)) * (size_t)stages;
     search.least = calloc(states, sizeof *search.least); /* most pages are never touched */
@@ -168,14 +168,14 @@ int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t 
             break;
         }
         int newest = s.due;
-        while (persistent && newest > 1 && !has_value(&s, newest - 1)) newest--;
-        for (int i = persistent ? newest : 1; i <= newest; i++) {
-            if (!has_value(&s, i - 1) || (persistent && is_ready(&search, &s))) continue;
+        while (among == IN_TURN && newest > 1 && !has_value(&s, newest - 1)) newest--;
+        for (int i = among == IN_TURN ? newest : 1; i <= newest; i++) {
+            if (!has_value(&s, i - 1)) continue;
             forward(&search, e.time, &s, i, false);
             forward(&search, e.time, &s, i, true);
         }
         backward(&search, e.time, &s);
-        if (!persistent) drop(&search, e.time, &s);
+        if (among == ANY) drop(&search, e.time, &s);
     }
     free(search.least);
     free(search.heap);

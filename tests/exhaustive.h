@@ -7,10 +7,14 @@
 
 enum { EXHAUSTIVE_STAGES_MAX = 8 };
 
-/* The least time (whole numbers) of a schedule that never has more than budget bytes live, -1: there is none.
- * persistent: a value dies as soon as the next stage has read it, or stays until the backward that reads it; a saved
- * set stays until its backward; a backward is run as soon as all that it reads is there, and until then forwards are
- * run from the newest value that is there. */
-int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t budget, bool persistent);
+/* Which schedules are looked at.
+ * ANY: all there are.
+ * PERSISTENT: a value dies as soon as the next stage has read it, or stays until the backward that reads it; a saved
+ * set stays until its backward. IN_TURN: of those, where forwards go on from the newest value there is: nothing is made
+ * again before it is its turn. */
+enum schedules { ANY, PERSISTENT, IN_TURN };
+
+/* The least time (whole numbers) of one that never has more than budget bytes live, -1: there is none. */
+int64_t exhaustive_time(const struct abstract_stage *stage, int stages, int64_t budget, enum schedules among);
 
 #endif

@@ -195,3 +195,29 @@ Test(budget, texts)
     cr_assert(budget_parse("64.5%", &budget) == ST_OK && budget.kind == BUDGET_PERCENT && budget.percent == 64.5);
     cr_assert(budget_parse("least", &budget) == ST_OK && budget.kind == BUDGET_LEAST);
 }
+
+/* Evaluations go forward only; with as much as they need and with one byte less. */
+Test(budget, holds_for_evaluations)
+{
+    for (const struct net *net = nets; net->name; net++) {
+        struct graph *graph = net_build(net, RELU_AUTO);
+        struct backend *backend;
+        struct network *network;
+        struct plan *plan;
+        char needed[64];
+        const struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
+        cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
+        cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+        struct word word = word_empty(graph->region);
+        cr_assert(word_append(&word, STEP_FORWARD, 0, graph->nodes) == ST_OK);
+        cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+        cr_assert(budget_evaluation(plan, plan->arena_bytes) == ST_OK && budget_evaluation(plan, 0) == ST_OK);
+        cr_assert(budget_evaluation(plan, plan->arena_bytes - 1) == ST_SPEC);
+        snprintf(needed, sizeof needed, "an arena of %zu bytes", plan->arena_bytes);
+        cr_assert(strstr(status_message(), needed) && strstr(status_message(), "policy.budget"));
+        plan_destroy(plan);
+        network_destroy(network);
+        graph_destroy(graph);
+        backend_close(backend);
+    }
+}

@@ -59,7 +59,7 @@ static enum status plan_training(struct job *job)
 }
 
 /* A forward without backwards, run in the arena of the training plan; where fragmentation makes it the larger one, the
- * arena grows to hold it. */
+ * arena grows to hold it, as far as the budget goes. */
 static enum status plan_evaluation(struct job *job)
 {
     struct region *region = region_create();
@@ -70,6 +70,7 @@ static enum status plan_evaluation(struct job *job)
     enum status status = word_append(&word, STEP_FORWARD, 0, job->graph->nodes);
     if (status == ST_OK) status = plan_build(job->network, &word, &options, &job->evaluation);
     region_destroy(region);
+    if (status == ST_OK) status = budget_evaluation(job->evaluation, job->budget_bounds.budget);
     if (status == ST_OK && job->evaluation->arena_bytes > job->plan->arena_bytes)
         job->plan->arena_bytes = job->evaluation->arena_bytes;
     return status;

@@ -1,5 +1,5 @@
 /* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
- * backward that reads it, a backward runs as soon as all it reads is there, and each stretch of stages keeps what one
+ * backward that reads it, nothing is replayed ahead of its turn, and each stretch of stages keeps what one
  * of its variants keeps or is replayed by a visit of its own. The recurrence, with time as a step function of bytes
  * where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
  * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
