@@ -20,7 +20,7 @@ static const char *invent(const struct fake *f, void (*set)(const struct node *,
     const int nodes = network->graph->nodes;
     struct region *r = region_create();
     struct costs c = {.machine = "a: machine", .isa = "any", .backend = "ref", .libraries = "none", .threads = 2};
-    const char **names;
+    const char **names = NULL;
     c.batch = f->spec.batch;
     c.rounds = 3;
     c.step = (struct costs_step){costs_step_key(&f->spec, network, r), 1, 20, 300, 4000, 1 << 20, 2 << 20};
