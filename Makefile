@@ -128,10 +128,11 @@ $(BUILD)/check/%.h: %.h $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def 
 	@$(CC) $(CFLAGS) -Werror -MMD -MP -MT $@ -MF $@.d -fsyntax-only -include $< -x c /dev/null
 	@touch $@
 # The analyser follows few enough paths that all files take less than a minute. cppcheck does not know Criterion.
-TIDY := --quiet $(foreach word,-Xclang -analyzer-config -Xclang max-nodes=20000,--extra-arg=$(word))
+TIDY := --quiet $(foreach word,-Xclang -analyzer-config -Xclang max-nodes=5000,--extra-arg=$(word))
 CPPCHECK := --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr --std=c11
-$(BUILD)/check/%.c: %.c $(BUILD)/%.o .clang-tidy tests/.clang-tidy | $(BUILD)/has-check
+$(BUILD)/check/%.c: %.c $(BUILD)/flags .clang-tidy tests/.clang-tidy | $(BUILD)/build.h $(BUILD)/backends.def $(BUILD)/has-check
 	@mkdir -p $(@D); echo "analyse $<"
+	@$(CC) $(CFLAGS) -Werror -MMD -MP -MT $@ -MF $@.d -fsyntax-only $<
 	@clang-tidy $(TIDY) $< -- $(filter-out -march=%,$(CFLAGS)) 2>/dev/null
 	@$(if $(filter tests/%,$<),,cppcheck $(CPPCHECK) $(INCLUDES) $<)
 	@touch $@
