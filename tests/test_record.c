@@ -213,7 +213,7 @@ Test(record, state_is_what_the_run_used)
     for (int64_t i = 0; i < p->elements; i++) exec_parameter(exec, 0)[i] = (float)i;
     check(record_create(&fake.job, "variant", &record));
     snprintf(path, sizeof path, "%s", record_path(record));
-    check(record_parameters(record, "initial", exec));
+    check(record_tensors(record, false, exec));
     for (uint32_t s = 0; s < 2; s++) {
         for (int64_t i = 0; i < elements; i++) x[i] = (float)(s * 7 + i);
         labels[1] = (int32_t)s + 3;
@@ -222,7 +222,8 @@ Test(record, state_is_what_the_run_used)
         check(record_step(record, &step));
     }
     exec_parameter(exec, 0)[0] = -5;
-    check(record_parameters(record, "final", exec));
+    exec_gradient(exec, 0)[0] = 7;
+    check(record_tensors(record, true, exec));
     check(record_finish(record, "completed", &summary));
 
     char name[512];
@@ -240,6 +241,9 @@ Test(record, state_is_what_the_run_used)
     snprintf(name, sizeof name, "/state/final/%s", p->name);
     read_raw(file, name, H5T_NATIVE_FLOAT, values);
     cr_assert(values[0] == -5 && values[1] == 1);
+    snprintf(name, sizeof name, "/state/gradient/%s", p->name);
+    read_raw(file, name, H5T_NATIVE_FLOAT, values);
+    cr_assert(values[0] == 7 && values[1] == 0);
     cr_assert(rows_raw(file, "/state/x") == 2 && rows_raw(file, "/state/labels") == 2);
     read_raw(file, "/state/x", H5T_NATIVE_FLOAT, back);
     for (int64_t i = 0; i < 2 * elements; i++) cr_assert(back[i] == (float)((i >= elements ? 7 : 0) + i % elements));

@@ -109,9 +109,9 @@ const char *record_id(const struct record *record) { return record->id; }
 
 const char *record_path(const struct record *record) { return record->file.path; }
 
-enum status record_parameters(struct record *record, const char *what, struct exec *exec)
+enum status record_tensors(struct record *record, bool after, struct exec *exec)
 {
-    if (record->job->spec->record_state) record_state_parameters(&record->h5, record->job, what, exec);
+    if (record->job->spec->record_state) record_state_tensors(&record->h5, record->job, after, exec);
     return h5_status(&record->h5);
 }
 

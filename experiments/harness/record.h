@@ -43,9 +43,9 @@ enum status record_create(const struct job *job, const char *variant, struct rec
 const char *record_id(const struct record *record);
 const char *record_path(const struct record *record);
 
-/* Before the first step, where record.state is set: what = "initial" or "final" parameters in logical order; and the
- * batch of a step. */
-enum status record_parameters(struct record *record, const char *what, struct exec *exec);
+/* Where record.state is set: before the first step, the initial parameters; after the last, the final ones and the
+ * gradients of that step; and the batch of a step. */
+enum status record_tensors(struct record *record, bool after, struct exec *exec);
 enum status record_batch(struct record *record, uint32_t step, const float *x, const int32_t *labels);
 
 enum status record_step(struct record *record, const struct step_record *step);

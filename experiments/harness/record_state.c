@@ -7,7 +7,12 @@
 
 enum { SLICE_BYTES = 1 << 24 };
 
-static const char *const moments[] = {"initial", "final"};
+/* What is kept of every parameter. */
+static const struct moment {
+    const char *name;
+    bool after; /* the last step; else before the first */
+    float *(*values)(struct exec *exec, int parameter);
+} moments[] = {{"initial", false, exec_parameter}, {"final", true, exec_parameter}, {"gradient", true, exec_gradient}};
 
 static char *parameter_path(char path[512], const char *what, const struct parameter *parameter)
 {
@@ -42,12 +47,12 @@ void record_state_layout(struct h5 *h5, const struct job *job)
     h5_group(h5, "/state");
     layout_batches(h5, job->graph);
     for (size_t m = 0; m < sizeof moments / sizeof *moments; m++) {
-        snprintf(path, sizeof path, "/state/%s", moments[m]);
+        snprintf(path, sizeof path, "/state/%s", moments[m].name);
         h5_group(h5, path);
         for (int i = 0; i < job->graph->parameters; i++) {
             const struct parameter *p = &job->graph->parameter[i];
             int rank = extent_of(&p->definition.shape, extent);
-            h5_array(h5, parameter_path(path, moments[m], p), NUMBER_F32, rank, extent, NULL);
+            h5_array(h5, parameter_path(path, moments[m].name, p), NUMBER_F32, rank, extent, NULL);
         }
     }
 }
@@ -77,17 +82,23 @@ static void write_parameter(struct h5 *h5, const struct job *job, hid_t dataset,
     free(slice);
 }
 
-void record_state_parameters(struct h5 *h5, const struct job *job, const char *what, struct exec *exec)
+static void write_moment(struct h5 *h5, const struct job *job, const struct moment *moment, struct exec *exec)
 {
     char path[512];
     for (int i = 0; i < job->graph->parameters && !h5->broken; i++) {
         const struct parameter *p = &job->graph->parameter[i];
-        hid_t dataset = h5_dataset(h5, parameter_path(path, what, p));
+        hid_t dataset = h5_dataset(h5, parameter_path(path, moment->name, p));
         if (dataset < 0) return;
-        write_parameter(h5, job, dataset, p, exec_parameter(exec, i));
+        write_parameter(h5, job, dataset, p, moment->values(exec, i));
         if (!h5->broken) H5Dclose(dataset);
     }
     h5_flush(h5);
+}
+
+void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct exec *exec)
+{
+    for (size_t m = 0; m < sizeof moments / sizeof *moments; m++)
+        if (moments[m].after == after) write_moment(h5, job, &moments[m], exec);
 }
 
 void record_state_batch(struct h5 *h5, const struct record_state *state, uint32_t step, const float *x,

@@ -65,7 +65,8 @@ static const struct field fault_fields[] = {
     {.key = NULL}};
 
 static const struct field record_fields[] = {
-    {"state", FIELD_BOOL, MEMBER(record_state), 0, 0, "false", NULL, "initial and final parameters, and the batches"},
+    {"state", FIELD_BOOL, MEMBER(record_state), 0, 0, "false", NULL,
+     "initial and final parameters, the last gradients, the batches"},
     {"digests", FIELD_BOOL, MEMBER(record_digests), 0, 0, "true", NULL, "of every tensor at every step"},
     {"memory_steps", FIELD_INTS, MEMBER(record_memory_steps), 0, 1000, "[0, 1]", NULL,
      "steps whose live bytes are stored op by op"},

@@ -71,7 +71,7 @@ static enum status one_step(struct training *t, uint32_t step)
     uint64_t start = clock_now_ns();
     TRY(batches_training(t->batches, step, exec_batch(t->exec), exec_labels(t->exec)));
     uint64_t read = clock_now_ns();
-    if (t->job->spec->record_state) TRY(record_batch(t->record, step, exec_batch(t->exec), exec_labels(t->exec)));
+    TRY(record_batch(t->record, step, exec_batch(t->exec), exec_labels(t->exec)));
     struct train_result result;
     uint64_t begin = clock_now_ns();
     TRY(train_step(t->train, step, &result));
@@ -97,14 +97,14 @@ static enum status one_evaluation(struct training *t)
 
 static enum status all_steps(struct training *t)
 {
-    if (t->job->spec->record_state) TRY(record_parameters(t->record, "initial", t->exec));
+    TRY(record_tensors(t->record, false, t->exec));
     while (t->report.steps < t->job->steps) {
         if ((t->report.stopped = signals_pending())) return ST_OK;
         TRY(one_step(t, (uint32_t)t->report.steps));
         if (evaluation_due(t->job, t->report.steps)) TRY(one_evaluation(t));
         if (t->report.stopped) return ST_OK;
     }
-    return t->job->spec->record_state ? record_parameters(t->record, "final", t->exec) : ST_OK;
+    return record_tensors(t->record, true, t->exec);
 }
 
 /* The blocks are reserved before the file is made: a run that memory refuses leaves no file behind. */
