@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "text.h"
+#include "units.h"
 
 enum { REFINED_MAX = 16, LEAST_POINTS = 8, TENSORS_NAMED = 4 };
 
@@ -107,7 +108,7 @@ enum status budget_find(const struct optimum *optimum, size_t limit, const struc
     return ST_OK;
 }
 
-/* The largest buffers alive at the peak: "conv1_2.y (784MiB), ...". */
+/* The largest buffers alive at the peak: "conv1_2.y (784.0 MiB), ...". */
 static const char *name_tensors(const struct plan *plan)
 {
     const char *text = "";
@@ -121,30 +122,34 @@ static const char *name_tensors(const struct plan *plan)
         }
         if (largest < 0) break;
         named[largest] = true;
-        char name[128];
-        const char *bytes = text_from_bytes(plan->lowered.buffer[largest].bytes, plan->region);
-        if (!bytes) return NULL;
-        text =
-            region_text(plan->region, "%s%s%s (%s)", text, n ? ", " : "", plan_buffer_text(plan, largest, name), bytes);
+        char name[128], bytes[UNIT_TEXT];
+        text = region_text(plan->region, "%s%s%s (%s)", text, n ? ", " : "", plan_buffer_text(plan, largest, name),
+                           bytes_text((double)plan->lowered.buffer[largest].bytes, bytes));
     }
     return text;
 }
 
+/* The least percentage, to two decimals, of which bytes are a share. */
+static double percent_of(size_t bytes, size_t baseline)
+{
+    double percent = ceil(1e4 * (double)bytes / (double)baseline) / 100;
+    while ((double)baseline * percent / 100 < (double)bytes) percent += 0.01;
+    return percent;
+}
+
 enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *verdict)
 {
-    char op[128], share[32];
-    const char *bytes = text_from_bytes(plan_peak(least), least->region);
-    const char *fixed = text_from_bytes(plan_static(least), least->region), *tensors = name_tensors(least);
-    if (!bytes || !fixed || !tensors) return ST_FAILED;
-    if (budget->kind == BUDGET_PERCENT) {
-        double percent = ceil(1e4 * (double)least->arena_bytes / (double)baseline) / 100;
-        while ((double)baseline * percent / 100 < (double)least->arena_bytes) percent += 0.01;
-        snprintf(share, sizeof share, "%.2f%%", percent);
-        bytes = share;
-    }
-    return fail(ST_SPEC,
-                "policy.budget: %s is %s, of which %s do not depend on the schedule%s; it is set by %s with %s",
-                verdict, bytes, fixed, budget->kind == BUDGET_PERCENT ? " and come on top" : "",
+    char op[128], bytes[UNIT_TEXT], share[64] = "", fixed[96] = "";
+    const bool percent = budget->kind == BUDGET_PERCENT;
+    const char *tensors = name_tensors(least);
+    if (!tensors) return ST_FAILED;
+    if (percent)
+        snprintf(share, sizeof share, "%.2f%% of store_all's live peak, ", percent_of(least->arena_bytes, baseline));
+    if (plan_static(least))
+        snprintf(fixed, sizeof fixed, ", %s %s that no schedule changes", percent ? "besides" : "including",
+                 bytes_text((double)plan_static(least), bytes));
+    return fail(ST_SPEC, "policy.budget: %s is %s%s%s; it is set by %s with %s", verdict, share,
+                exact_bytes_text(percent ? least->arena_bytes : plan_peak(least), bytes), fixed,
                 plan_op_text(least, least->peak_op, op), tensors);
 }
 
@@ -171,8 +176,9 @@ enum status budget_limit(const struct network *network, const struct budget *bud
 enum status budget_evaluation(const struct plan *evaluation, size_t limit)
 {
     if (!limit || evaluation->arena_bytes <= limit) return ST_OK;
-    return fail(ST_SPEC, "policy.budget: an evaluation needs an arena of %zu bytes, and the budget leaves %zu",
-                evaluation->arena_bytes, limit);
+    char needs[UNIT_TEXT], leaves[UNIT_TEXT];
+    return fail(ST_SPEC, "policy.budget: an evaluation needs an arena of %s, and the budget leaves %s",
+                exact_bytes_text(evaluation->arena_bytes, needs), exact_bytes_text(limit, leaves));
 }
 
 /* The plan of least arena among the points of least memory. */

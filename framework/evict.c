@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "units.h"
+
 enum { NODES_MAX = 4000, REPLAYS_PER_NODE = 64 };
 
 struct machine {
@@ -78,9 +80,10 @@ static bool fits(const struct machine *m, size_t bytes) { return m->r->locked + 
 static enum status make_room(struct machine *m, size_t bytes, const char *pass, int node)
 {
     struct residence *r = m->r;
+    char takes[UNIT_TEXT], limit[UNIT_TEXT];
     if (!fits(m, bytes))
-        return fail(ST_SPEC, "%s of '%s' takes %zu bytes, the limit is %zu", pass, m->graph->node[node].name,
-                    r->locked + m->base + bytes, m->limit);
+        return fail(ST_SPEC, "%s of '%s' takes %s, the limit is %s", pass, m->graph->node[node].name,
+                    exact_bytes_text(r->locked + m->base + bytes, takes), exact_bytes_text(m->limit, limit));
     while (r->held + m->base + bytes > m->limit) TRY(residence_evict(r));
     if (r->held + m->base + bytes > m->peak) m->peak = r->held + m->base + bytes;
     return ST_OK;

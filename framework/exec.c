@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "units.h"
+
 enum { SIGNALLING_NAN = 0x7fa0dead };
 
 /* A plan bound to addresses. */
@@ -181,10 +183,11 @@ const size_t *exec_live(const struct exec *exec) { return exec->training.live; }
 static enum status give_birth(struct exec *e, int op, int *next)
 {
     const struct lowered *l = &e->now->plan->lowered;
+    char text[UNIT_TEXT];
     for (; *next < l->buffers && l->buffer[e->now->born[*next]].birth == op; ++*next) {
         int id = e->now->born[*next];
         if (e->options.memory == MEMORY_DYNAMIC && !(e->now->at[id] = aligned_alloc(ALIGNMENT, l->buffer[id].bytes)))
-            return fail(ST_FAILED, "out of memory: %zu bytes for a buffer", l->buffer[id].bytes);
+            return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(l->buffer[id].bytes, text));
         e->live_now += l->buffer[id].bytes;
     }
     e->now->live[op] = e->live_now;
@@ -401,9 +404,10 @@ enum status exec_step(struct exec *exec, uint32_t step, float loss[2])
 
 enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t step, float loss[2])
 {
+    char needs[UNIT_TEXT], has[UNIT_TEXT];
     if (plan->arena_bytes > exec->arena_bytes && exec->options.memory != MEMORY_DYNAMIC)
-        return fail(ST_FAILED, "an evaluation needs %zu bytes of arena, training has %zu", plan->arena_bytes,
-                    exec->arena_bytes);
+        return fail(ST_FAILED, "an evaluation needs an arena of %s, training has %s",
+                    exact_bytes_text(plan->arena_bytes, needs), exact_bytes_text(exec->arena_bytes, has));
     if (exec->evaluation.plan != plan) TRY(bind_plan(exec, plan, &exec->evaluation));
     exec->now = &exec->evaluation;
     enum status status = run_bound(exec, step, loss);

@@ -296,7 +296,7 @@ Test(query, forms)
     cli_says(&cli, "left out: manual, ");
     cli_expect(&cli, 0, "plan cnn.yaml --max-batch --memory 1GB batch=3");
     cli_says(&cli, "override batch");
-    cli_says(&cli, "at most 1000000000 bytes (953.7 MiB)");
+    cli_says(&cli, "at most 953.7 MiB (1000000000 bytes)");
     cli_says(&cli, "as the spec sets it");
     cli_says(&cli, "too much\n");
     cli_expect(&cli, 0, "plan cnn.yaml --min-memory --slowdown=1.2");

@@ -122,8 +122,8 @@ void print_max_batch(const struct answer *a, FILE *out)
 {
     char memory[UNIT_TEXT];
     spec_print_head(a->job->spec, out);
-    fprintf(out, "the largest batch whose planned peak, static and arena, is at most %llu bytes (%s)",
-            (unsigned long long)a->query->memory, bytes_text((double)a->query->memory, memory));
+    fprintf(out, "the largest batch whose planned peak, static and arena, is at most %s",
+            exact_bytes_text((size_t)a->query->memory, memory));
     if (isfinite(a->query->slowdown)) fprintf(out, ",\nwith a time factor of at most %g", a->query->slowdown);
     fprintf(out, "\n\n  %-10s %-28s %8s %10s %10s %12s  %s\n", "policy", "settings", "batch", "peak", "arena",
             "time factor", "what stops it");

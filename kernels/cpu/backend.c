@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "cpu/loops.h"
+#include "units.h"
 
 static void cpu_close(struct backend *backend)
 {
@@ -125,10 +126,12 @@ static enum status cpu_reserve(struct backend *backend, size_t bytes, void **blo
     (void)backend;
     /* One huge page more than asked, so that the block can start at one; the rest is given back. */
     const size_t room = round_up(bytes) + HUGE;
+    char text[UNIT_TEXT];
     *block = NULL;
     char *map = bytes > SIZE_MAX / 2 ? MAP_FAILED
                                      : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED) return fail(ST_FAILED, "cannot reserve %zu bytes: %s", bytes, strerror(ENOMEM));
+    if (map == MAP_FAILED)
+        return fail(ST_FAILED, "cannot reserve %s: %s", exact_bytes_text(bytes, text), strerror(ENOMEM));
     const size_t front = (HUGE - (uintptr_t)map % HUGE) % HUGE;
     const size_t page = 4096, kept = (bytes + page - 1) / page * page;
     if (front > 0) munmap(map, front);

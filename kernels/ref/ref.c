@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "units.h"
+
 static enum status ref_open(struct backend *backend)
 {
     backend->isa = "portable";
@@ -31,8 +33,9 @@ static enum status ref_arrange(struct backend *backend, struct graph *graph)
 static enum status ref_reserve(struct backend *backend, size_t bytes, void **block)
 {
     (void)backend;
+    char text[UNIT_TEXT];
     *block = bytes <= SIZE_MAX - ALIGNMENT ? aligned_alloc(ALIGNMENT, round_up(bytes ? bytes : 1)) : NULL;
-    if (!*block) return fail(ST_FAILED, "out of memory: %zu bytes cannot be reserved", bytes);
+    if (!*block) return fail(ST_FAILED, "cannot reserve %s: out of memory", exact_bytes_text(bytes, text));
     memset(*block, 0, bytes);
     return ST_OK;
 }

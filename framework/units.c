@@ -1,6 +1,7 @@
 #include "units.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* value divided by base until it is below it, with three or four significant digits. */
 static char *scaled_text(double value, double base, const char *const *names, char text[UNIT_TEXT])
@@ -19,6 +20,13 @@ char *bytes_text(double bytes, char text[UNIT_TEXT])
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", NULL};
     return scaled_text(bytes, 1024, names, text);
+}
+
+char *exact_bytes_text(size_t bytes, char text[UNIT_TEXT])
+{
+    const size_t length = strlen(bytes_text((double)bytes, text));
+    if (bytes >= 1024) snprintf(text + length, UNIT_TEXT - length, " (%zu bytes)", bytes);
+    return text;
 }
 
 char *flops_text(double flops, char text[UNIT_TEXT])
