@@ -95,6 +95,15 @@ void cli_expect(struct cli *cli, int code, const char *arguments)
               cli->err);
 }
 
+json_t *cli_json(struct cli *cli, int code, const char *arguments)
+{
+    json_error_t error;
+    cli_expect(cli, code, arguments);
+    json_t *json = json_loads(cli->out, JSON_REJECT_DUPLICATES, &error);
+    cr_assert(json != NULL, "%s\n%s", error.text, cli->out);
+    return json;
+}
+
 void cli_says(const struct cli *cli, const char *text)
 {
     cr_assert(strstr(cli->out, text) != NULL, "'%s' is not in\n%s", text, cli->out);

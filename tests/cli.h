@@ -2,6 +2,7 @@
 #ifndef REMATCH_TEST_CLI_H
 #define REMATCH_TEST_CLI_H
 
+#include <jansson.h>
 #include <stdbool.h>
 
 struct cli {
@@ -22,6 +23,9 @@ void cli_run(struct cli *cli, const char *before, const char *arguments);
 
 /* Asserts the exit code of a run; the message shows what it printed. */
 void cli_expect(struct cli *cli, int code, const char *arguments);
+
+/* The same, and what it printed as JSON, to be freed by json_decref. */
+json_t *cli_json(struct cli *cli, int code, const char *arguments);
 
 /* Asserts that stdout, or stderr, contains the text. */
 void cli_says(const struct cli *cli, const char *text);

@@ -1,6 +1,5 @@
 /* From `bench --costs` to the prediction beside what was measured, through the program. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,13 +10,9 @@
 
 static json_t *plan(struct cli *cli, const char *more)
 {
-    char arguments[512];
-    json_error_t error;
+    char arguments[600];
     snprintf(arguments, sizeof arguments, "plan small.yaml --json %s", more);
-    cli_expect(cli, 0, arguments);
-    json_t *json = json_loads(cli->out, 0, &error);
-    cr_assert(json != NULL, "%s\n%s", error.text, cli->out);
-    return json;
+    return cli_json(cli, 0, arguments);
 }
 
 static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }

@@ -1,6 +1,5 @@
 /* The program's promises: exit codes, one clear error, what plan and list print for programs. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -121,11 +120,8 @@ Test(cli, plan_tells_programs_everything)
                                           "forward_flops", "replay_flops",    "time_factor",
                                           "nodes",         "stages",          "planning_ms"};
     struct cli cli;
-    json_error_t error;
     cli_open(&cli);
-    cli_expect(&cli, 0, "plan small.yaml --json --ops");
-    json_t *plan = json_loads(cli.out, 0, &error);
-    cr_assert(plan != NULL, "%s\n%s", error.text, cli.out);
+    json_t *plan = cli_json(&cli, 0, "plan small.yaml --json --ops");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cr_assert(json_is_number(json_object_get(plan, numbers[i])), "%s\n%s", numbers[i], cli.out);
     const json_t *peak = json_object_get(plan, "peak"), *tensors = json_object_get(peak, "tensors");
@@ -141,12 +137,9 @@ Test(cli, plan_tells_programs_everything)
 Test(cli, plans_have_lower_bounds)
 {
     struct cli cli;
-    json_error_t error;
     char said[64];
     cli_open(&cli);
-    cli_expect(&cli, 0, "plan small.yaml --json policy=optimal policy.budget=95%");
-    json_t *plan = json_loads(cli.out, 0, &error);
-    cr_assert(plan != NULL, "%s\n%s", error.text, cli.out);
+    json_t *plan = cli_json(&cli, 0, "plan small.yaml --json policy=optimal policy.budget=95%");
     const json_t *own = json_object_get(plan, "bounds"), *budget = json_object_get(plan, "budget_bounds");
     cr_assert(json_equal(json_object_get(own, "live_bytes"), json_object_get(plan, "live_peak_bytes")));
     cr_assert(json_integer_value(json_object_get(own, "memory_floor_bytes")) > 0);
@@ -163,8 +156,7 @@ Test(cli, plans_have_lower_bounds)
     json_decref(plan);
     cli_expect(&cli, 0, "plan small.yaml policy=every");
     cli_says(&cli, "lower bounds on every schedule");
-    cli_expect(&cli, 0, "plan small.yaml policy=every --json");
-    plan = json_loads(cli.out, 0, &error);
+    plan = cli_json(&cli, 0, "plan small.yaml policy=every --json");
     double gap = json_real_value(json_object_get(json_object_get(plan, "bounds"), "gap_percent"));
     snprintf(said, sizeof said, "gap_percent                %.9g\n", gap);
     json_decref(plan);
@@ -205,14 +197,11 @@ Test(cli, plans_add_up)
                                       "policy=revolve policy.slots=2 policy.unit=stage",
                                       "policy=selective"};
     struct cli cli;
-    json_error_t error;
     cli_open(&cli);
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
         char arguments[256];
         snprintf(arguments, sizeof arguments, "plan small.yaml --json --ops %s", how[i]);
-        cli_expect(&cli, 0, arguments);
-        json_t *plan = json_loads(cli.out, 0, &error);
-        cr_assert(plan != NULL, "%s\n%s", error.text, cli.out);
+        json_t *plan = cli_json(&cli, 0, arguments);
         check_sums(plan);
         json_decref(plan);
     }
@@ -235,10 +224,9 @@ Test(cli, plan_tells_people_what_it_tells_programs)
 Test(cli, plan_knows_which_policies_fit)
 {
     struct cli cli;
-    json_error_t error;
     cli_open(&cli);
-    cli_expect(&cli, 0, "plan small.yaml --json batch=50 policy=sqrt");
-    json_t *plan = json_loads(cli.out, 0, &error), *choices = json_object_get(plan, "choices"), *one;
+    json_t *plan = cli_json(&cli, 0, "plan small.yaml --json batch=50 policy=sqrt"),
+           *choices = json_object_get(plan, "choices"), *one;
     bool store_all = false, own = false;
     size_t i;
     json_array_foreach(choices, i, one)
@@ -275,16 +263,14 @@ Test(cli, plan_says_why_checkpointing_cannot_help)
 Test(cli, list_knows_what_became_of_the_last_run)
 {
     struct cli cli;
-    json_error_t error;
     cli_open(&cli);
     cli_expect(&cli, 0, "list .");
     cli_says(&cli, "small");
     cli_says(&cli, "a small MLP");
-    cli_says(&cli, "not run");
+    cli_says(&cli, "not run\n");
     cli_expect(&cli, 0, "run small.yaml --only variant --quiet");
-    cli_expect(&cli, 0, "list . --json");
-    json_t *all = json_loads(cli.out, 0, &error);
-    cr_assert(all != NULL && json_array_size(all) == 1, "%s", cli.out);
+    json_t *all = cli_json(&cli, 0, "list . --json");
+    cr_assert(json_array_size(all) == 1, "%s", cli.out);
     const json_t *last = json_object_get(json_array_get(all, 0), "last");
     cr_assert(strcmp(json_string_value(json_object_get(last, "status")), "completed") == 0);
     json_decref(all);

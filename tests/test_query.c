@@ -1,6 +1,5 @@
 /* Questions that planning answers: every figure of an answer again, from a plan of its own. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,12 +39,8 @@ static void open_cnn(struct cli *cli)
 static json_t *ask(struct cli *cli, const char *arguments)
 {
     char command[512];
-    json_error_t error;
     snprintf(command, sizeof command, "plan cnn.yaml --json %s", arguments);
-    cli_expect(cli, 0, command);
-    json_t *all = json_loads(cli->out, 0, &error);
-    cr_assert(all != NULL, "%s\n%s", error.text, cli->out);
-    return all;
+    return cli_json(cli, 0, command);
 }
 
 static size_t bytes_of(const json_t *object, const char *key)

@@ -2,7 +2,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -29,14 +28,10 @@ static void path_of(const struct cli *cli, const char *side, char path[256])
 static json_t *compare(struct cli *cli, int code)
 {
     char a[256], b[256], arguments[600];
-    json_error_t error;
     path_of(cli, "baseline", a);
     path_of(cli, "variant", b);
     snprintf(arguments, sizeof arguments, "compare %s %s --json", a, b);
-    cli_expect(cli, code, arguments);
-    json_t *json = json_loads(cli->out, 0, &error);
-    cr_assert(json != NULL, "%s\n%s", error.text, cli->out);
-    return json;
+    return cli_json(cli, code, arguments);
 }
 
 Test(run, is_equal_in_every_bit)

@@ -69,8 +69,9 @@ static void find_last(struct row *row, struct region *region)
 
 static void print_row(const struct row *row, FILE *out)
 {
-    fprintf(out, "%-24s %-72s %s %s\n", row->spec->name, row->spec->title ? row->spec->title : "",
-            row->file ? row->status : "not run", row->file ? row->created : "");
+    const char *created = row->file ? row->created : "";
+    fprintf(out, "%-24s %-72s %s%s%s\n", row->spec->name, row->spec->title ? row->spec->title : "",
+            row->file ? row->status : "not run", *created ? " " : "", created);
 }
 
 static json_t *row_json(const struct row *row)
