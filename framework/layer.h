@@ -18,6 +18,7 @@
 
 enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 2 };
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
+enum approximate { APPROXIMATE_NONE, APPROXIMATE_TANH };
 
 /* Everything any layer lets YAML set; a layer's fields say which members are its own. */
 struct settings {
@@ -27,7 +28,10 @@ struct settings {
     int activation; /* enum activation */
     int init;       /* enum init, of the weights; biases start at zero */
     bool bias;
-    double rate; /* dropout: probability that an element is dropped */
+    double rate;     /* dropout: probability that an element is dropped */
+    double epsilon;  /* layernorm: added to the variance */
+    int approximate; /* gelu: enum approximate */
+    int64_t token;   /* select: which row */
 };
 
 /* A parameter as its layer defines it; sizes and digests of parameters are in this logical order. */
@@ -44,7 +48,8 @@ struct flops {
 };
 
 struct layer {
-    const char *name; /* as in YAML */
+    const char *name;   /* as in YAML */
+    const char *family; /* what policies may call it and its like ("pool", "norm"), NULL: none */
     int inputs;
     bool loss;     /* ends the graph: reads labels, writes {loss, correct predictions} */
     bool predicts; /* a loss: the mean over the batch, and predictions that can be counted */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const init_words[] = {"glorot_uniform", "he_normal", "zeros", NULL};
 const char *const relu_words[] = {"none", "relu", NULL};
 const char *const activation_words[] = {"none", "relu", "tanh", NULL};
 
@@ -71,6 +70,22 @@ enum status image_expected(const struct shape *x)
     char text[96];
     if (x->rank == 3) return ST_OK;
     return fail(ST_SPEC, "expects an image (height x width x channels), its input is %s", shape_print(x, text));
+}
+
+enum status rows_expected(const struct shape *x)
+{
+    char text[96];
+    if (x->rank == 1 || x->rank == 2) return ST_OK;
+    return fail(ST_SPEC,
+                "expects a vector or a sequence (tokens x width), its input is %s: put a flatten layer before it",
+                shape_print(x, text));
+}
+
+enum status sequence_expected(const struct shape *x)
+{
+    char text[96];
+    if (x->rank == 2) return ST_OK;
+    return fail(ST_SPEC, "expects a sequence (tokens x width), its input is %s", shape_print(x, text));
 }
 
 enum status window_infer(const struct settings *settings, int64_t stride, const struct shape *x, int64_t channels,

@@ -15,8 +15,8 @@
 /* The first members of a row of fields: key and offset in struct settings. */
 #define SETTING(name) .key = #name, .offset = offsetof(struct settings, name)
 
-/* Words of enum init, and of enum activation without and with tanh. */
-extern const char *const init_words[], *const relu_words[], *const activation_words[];
+/* Words of enum activation, without and with tanh. */
+extern const char *const relu_words[], *const activation_words[];
 
 /* Fields of layers that have none, and of pooling. */
 extern const struct field no_fields[], pool_fields[];
@@ -30,6 +30,12 @@ struct reference {
 };
 
 enum status reference_state(const struct graph *graph, const struct node *node, void **state);
+
+/* Rows of the last dimension in the batch's x. */
+static inline int64_t reference_rows(const struct reference *r)
+{
+    return r->batch * r->x_elements / shape_width(&r->x);
+}
 
 /* Bytes of one bit for each element of the batch's y. */
 size_t bits_bytes(const struct reference *r);
@@ -56,8 +62,10 @@ void bias_gradient(const struct reference *r, const struct kernel_args *args, in
 /* One operation an element of the input, forward and backward. */
 struct flops element_flops(const struct settings *settings, const struct shape *input, const struct shape *output);
 
-/* ST_SPEC for what is not {H, W, C}. */
+/* ST_SPEC for what is not {H, W, C}; neither {D} nor {T, D}; not {T, D}. */
 enum status image_expected(const struct shape *x);
+enum status rows_expected(const struct shape *x);
+enum status sequence_expected(const struct shape *x);
 
 /* The output {H, W, channels} of a window of settings.kernel, padding and the given stride over an image; ST_SPEC for
  * what is not an image and for a window that is larger than the padded image. */

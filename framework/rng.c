@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+const char *const init_words[] = {"glorot_uniform", "he_normal", "zeros", "ones", "normal", NULL};
+
 enum { LANES = 16 }; /* quads of words made side by side */
 
 /* SplitMix64's finaliser (Steele, Lea and Flood, 2014): spreads the domains of one seed over all keys. */
@@ -137,16 +139,16 @@ static void normal_pair(double deviation, uint32_t word0, uint32_t word1, float 
 void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int64_t fan_out, int64_t count, float *out)
 {
     const float limit = (float)sqrt(6 / ((double)fan_in + (double)fan_out));
-    const double deviation = sqrt(2 / (double)fan_in);
-    if (init == INIT_ZEROS) {
-        memset(out, 0, (size_t)count * sizeof *out);
+    const double deviation = init == INIT_NORMAL ? 0.02 : sqrt(2 / (double)fan_in);
+    if (init == INIT_ZEROS || init == INIT_ONES) {
+        for (int64_t i = 0; i < count; i++) out[i] = init == INIT_ONES ? 1 : 0;
         return;
     }
 #pragma omp parallel for schedule(static)
     for (int64_t first = 0; first < count; first += 4) {
         struct philox words = rng_words(seed, RNG_INIT, (uint32_t)(first / 4), 0, index, 0);
         float quad[4];
-        if (init == INIT_HE_NORMAL) {
+        if (init == INIT_HE_NORMAL || init == INIT_NORMAL) {
             normal_pair(deviation, words.word[0], words.word[1], quad);
             normal_pair(deviation, words.word[2], words.word[3], quad + 2);
         } else {

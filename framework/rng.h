@@ -39,11 +39,15 @@ void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sa
 size_t rng_mask_bytes(int64_t elements, int64_t batch);
 void rng_mask_fill(const struct draw *draw, double rate, int64_t elements, int64_t batch);
 
-enum init { INIT_GLOROT_UNIFORM, INIT_HE_NORMAL, INIT_ZEROS };
+enum init { INIT_GLOROT_UNIFORM, INIT_HE_NORMAL, INIT_ZEROS, INIT_ONES, INIT_NORMAL };
+
+/* Words of enum init. */
+extern const char *const init_words[];
 
 /* Fills count elements of parameter number index (its place in the graph's list) with its initial values:
  * glorot_uniform: U(-l, l), l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010); he_normal:
- * N(0, 2 / fan_in) (He et al., 2015), by Box-Muller; zeros. */
+ * N(0, 2 / fan_in) (He et al., 2015), by Box-Muller; zeros; ones; normal: N(0, 0.02^2) (Devlin et al., 2018, after
+ * Radford et al., 2018), by Box-Muller. */
 void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int64_t fan_out, int64_t count,
               float *out);
 

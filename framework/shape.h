@@ -20,6 +20,9 @@ int64_t shape_elements(const struct shape *shape);
 
 bool shape_equal(const struct shape *a, const struct shape *b);
 
+/* The last dimension: the width of what works row by row on {D} and {T, D}. */
+static inline int64_t shape_width(const struct shape *shape) { return shape->dim[shape->rank - 1]; }
+
 /* Writes "224x224x3" into text (at least 96 bytes) and returns it. */
 char *shape_print(const struct shape *shape, char *text);
 

@@ -37,7 +37,7 @@ static int same_shape(struct graph *graph, const struct shape *x)
     const int inputs[] = {0};
     int output;
     const bool image = x->rank == 3;
-    struct settings s = {.kernel = 1, .stride = 1, .channels = x->dim[2], .units = x->dim[0]};
+    struct settings s = {.kernel = 1, .stride = 1, .channels = x->dim[2], .units = shape_width(x)};
     enum status status = graph_add(graph, layer_find(image ? "conv" : "linear"), &s, NULL, inputs, &output);
     cr_assert(status == ST_OK, "%s", status_message());
     return output;
@@ -111,8 +111,7 @@ static int64_t place(const struct value *v, int64_t n, int64_t p, int64_t c, int
 static void walk(const struct subject *s, int value, float *logical, float *data, bool put)
 {
     const struct value *v = &s->graph->value[value];
-    const bool image = v->shape.rank == 3;
-    const int64_t channels = v->shape.dim[image ? 2 : 0], pixels = image ? v->shape.dim[0] * v->shape.dim[1] : 1;
+    const int64_t channels = shape_width(&v->shape), pixels = shape_elements(&v->shape) / channels;
     const int64_t padded = v->layout == 0 ? channels : (channels + BLOCK - 1) / BLOCK * BLOCK;
     cr_assert(v->bytes == (size_t)(s->graph->batch * pixels * padded) * sizeof(float));
     for (int64_t n = 0; n < s->graph->batch; n++)

@@ -59,6 +59,15 @@ static const struct subject_case cases[] = {
     {"linear", {1, {257}}, {.units = 10, .activation = TANH, .bias = true}, 1, false, false, 0, 0, 0},
     {"linear", {1, {64}}, {.units = 32}, 64, false, true, 0, 0, 0},
     {"relu", {1, {515}}, {0}, 3, true, false, 0, 0, 0},
+    /* sequences */
+    {"linear", {2, {9, 33}}, {.units = 17, .activation = RELU, .bias = true}, 5, true, false, 0, 0, 0},
+    {"linear", {2, {9, 33}}, {.units = 17, .activation = RELU, .bias = true}, 5, false, false, 0, 0, 0},
+    {"linear", {2, {130, 64}}, {.units = 600, .bias = true}, 4, false, false, 0, 0, 0},
+    {"linear", {2, {1, 64}}, {.units = 32, .activation = TANH, .bias = true}, 1, false, false, 0, 0, 0},
+    {"linear", {2, {7, 40}}, {.units = 3}, 3, false, true, 0, 0, 0},
+    {"relu", {2, {13, 515}}, {0}, 3, true, false, 0, 0, 0},
+    {"dropout", {2, {13, 515}}, {.rate = 0.1}, 3, false, false, 0, 0, 0},
+    {"add", {2, {13, 515}}, {0}, 3, false, false, 0, 0, 0},
     {"dropout", {1, {4500}}, {.rate = 0.5}, 3, false, false, 0, 0, 0},
     /* pools */
     {"max_pool", IMAGE(8, 10, 16), WINDOW(2, 0, 0), 3, false, false, BLOCKED, 0, 0},

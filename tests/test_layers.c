@@ -35,12 +35,26 @@ static const struct layer_case {
     {"linear", {1, {7}}, {.units = 6, .activation = ACTIVATION_RELU}},
     {"linear", {1, {9}}, {.units = 5, .activation = ACTIVATION_RELU, .bias = true}},
     {"linear", {1, {9}}, {.units = 5, .activation = ACTIVATION_TANH, .bias = true}},
+    {"linear", {2, {4, 7}}, {.units = 5, .bias = true}},
+    {"linear", {2, {5, 9}}, {.units = 3, .activation = ACTIVATION_RELU, .bias = true}},
+    {"linear", {2, {3, 9}}, {.units = 5, .activation = ACTIVATION_TANH}},
+    {"layernorm", {2, {4, 7}}, {.epsilon = 1e-12}},
+    {"layernorm", {2, {3, 5}}, {.epsilon = 0.1}},
+    {"layernorm", {1, {12}}, {.epsilon = 1e-5}},
+    {"gelu", {2, {3, 7}}, {0}},
+    {"gelu", {2, {3, 7}}, {.approximate = APPROXIMATE_TANH}},
+    {"gelu", {3, {4, 5, 3}}, {0}},
+    {"select", {2, {4, 7}}, {0}},
+    {"select", {2, {4, 7}}, {.token = 3}},
     {"relu", {3, {4, 5, 3}}, {0}},
+    {"relu", {2, {4, 5}}, {0}},
     {"relu", {1, {13}}, {0}},
     {"dropout", {3, {7, 3, 5}}, {.rate = 0.5}},
     {"dropout", {1, {33}}, {.rate = 0.2}},
     {"dropout", {1, {5}}, {.rate = 0}},
+    {"dropout", {2, {7, 9}}, {.rate = 0.1}},
     {"add", {3, {4, 5, 3}}, {0}},
+    {"add", {2, {4, 5}}, {0}},
     {"cross_entropy", {1, {10}}, {0}},
     {"sum", {3, {4, 3, 2}}, {0}},
 };
@@ -128,10 +142,17 @@ static struct slope measure(struct single *single, const float *weight, struct t
     return s;
 }
 
+/* No kink anywhere, but curved. */
+static bool is_smooth(const struct node *node)
+{
+    return node->settings.activation == ACTIVATION_TANH || node->layer->loss || !strcmp(node->layer->name, "gelu") ||
+           !strcmp(node->layer->name, "layernorm");
+}
+
 /* False where the step crossed a kink (of a relu or a maximum), seen as a curve in what should be straight. */
 static bool check_target(struct single *single, const float *weight, struct target t, uint32_t seed)
 {
-    const bool smooth = single->node->settings.activation == ACTIVATION_TANH || single->node->layer->loss;
+    const bool smooth = is_smooth(single->node);
     const float h = 0x1p-10f;
     float *direction = malloc(t.count * sizeof *direction);
     cr_assert(direction);
@@ -295,7 +316,8 @@ static void check_overlays(struct single *single)
         single_random(single->dy, single->y_bytes, 1, 9);
         args = single_args(single);
         args.dx[0] = single->dy;
-        cr_assert(single->kernel->backward(single->state, &args, PART_INPUT) == ST_OK);
+        const unsigned parts = PART_INPUT | (single->parameters ? PART_PARAMS : 0u);
+        cr_assert(single->kernel->backward(single->state, &args, parts) == ST_OK);
         memcpy(single->dx[0], single->dy, single->x_bytes);
         results_expect(single, &expected, "dx over dy");
     }

@@ -74,7 +74,8 @@ static bool is_chosen(const struct layer *layer, const char *kind)
     static const struct {
         const char *kind, *layers;
     } families[] = {{"pool", " max_pool avg_pool global_avg_pool "},
-                    {"weightless", " max_pool avg_pool global_avg_pool flatten relu dropout add "}};
+                    {"norm", " layernorm "},
+                    {"weightless", " max_pool avg_pool global_avg_pool flatten gelu select relu dropout add "}};
     char name[64];
     snprintf(name, sizeof name, " %s ", layer->name);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
@@ -136,8 +137,8 @@ Test(policies_nets, selective_refuses_what_it_does_not_know)
 {
     static const struct {
         const char *kind, *says;
-    } wrong[] = {{"gelu", "'gelu' is not known; expected some of conv|max_pool|avg_pool|"},
-                 {"gelu", "|add|pool|weightless"},
+    } wrong[] = {{"swish", "'swish' is not known; expected some of conv|max_pool|avg_pool|"},
+                 {"swish", "|add|pool|norm|weightless"},
                  {"avg", "'avg' is not known"},
                  {"", "'' is not known"},
                  {"cross_entropy", "'cross_entropy' is not known"}};

@@ -144,7 +144,7 @@ Test(reference, max_pool_sends_ties_to_the_first)
 
 Test(reference, a_nan_reaches_the_output)
 {
-    static const char *const layers[] = {"max_pool", "avg_pool", "relu", "global_avg_pool", "flatten", "add"};
+    static const char *const layers[] = {"max_pool", "avg_pool", "relu", "global_avg_pool", "flatten", "add", "gelu"};
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
         for (int place = 0; place < 4; place++) {
             struct single single;
@@ -176,6 +176,93 @@ Test(reference, linear_is_a_product)
         }
         single_close(&single);
     }
+}
+
+/* Each row alone is a vector of the same layer. */
+Test(reference, linear_on_a_sequence_is_linear_on_its_rows)
+{
+    struct single all, row;
+    struct settings settings = {.units = 5, .activation = ACTIVATION_TANH, .bias = true};
+    single_open(&all, "ref", "linear", &settings, &(struct shape){2, {4, 7}}, 3, false);
+    single_open(&row, "ref", "linear", &settings, &(struct shape){1, {7}}, 12, false);
+    cr_assert(shape_equal(&all.graph->value[1].shape, &(struct shape){2, {4, 5}}));
+    cr_assert(all.graph->node[0].flops.forward == row.graph->node[0].flops.forward);
+    memcpy(row.x[0], all.x[0], all.x_bytes);
+    single_random(all.dy, all.y_bytes, 1, 9), single_random(row.dy, row.y_bytes, 1, 9);
+    single_forward(&all), single_forward(&row);
+    single_backward(&all), single_backward(&row);
+    cr_assert(same_bits(all.y, row.y, all.y_bytes) && same_bits(all.dx[0], row.dx[0], all.x_bytes));
+    for (int i = 0; i < 2; i++) cr_assert(same_bits(all.gradient[i], row.gradient[i], all.parameter_bytes[i]));
+    single_close(&all), single_close(&row);
+}
+
+/* A row comes out with the bias as its mean and the weight as its deviation, whatever went in. */
+Test(reference, layernorm_gives_rows_of_mean_0_and_variance_1)
+{
+    struct single single;
+    enum { ROWS = 6, WIDTH = 9 };
+    single_open(&single, "ref", "layernorm", &(struct settings){.epsilon = 1e-12}, &(struct shape){2, {2, WIDTH}},
+                ROWS / 2, false);
+    for (int i = 0; i < ROWS * WIDTH; i++) single.x[0][i] = single.x[0][i] * (float)(1 << i / WIDTH) + 10;
+    for (int i = 0; i < WIDTH; i++) single.parameter[0][i] = 3, single.parameter[1][i] = 2;
+    single_forward(&single);
+    for (int n = 0; n < ROWS; n++) {
+        long double sum = 0, squares = 0;
+        for (int i = WIDTH - 1; i >= 0; i--) sum += single.y[n * WIDTH + i];
+        for (int i = 0; i < WIDTH; i++) squares += powl(single.y[n * WIDTH + i] - 2, 2);
+        cr_assert(near((double)sum / WIDTH, 2) && near((double)squares / WIDTH, 9), "row %d", n);
+        for (int i = 1; i < WIDTH; i++) /* in the order of x */
+            cr_assert((single.y[n * WIDTH + i] > single.y[n * WIDTH + i - 1]) ==
+                      (single.x[0][n * WIDTH + i] > single.x[0][n * WIDTH + i - 1]));
+    }
+    for (int i = 0; i < WIDTH; i++) single.x[0][i] = 7; /* no variance: the bias, and no NaN */
+    single_forward(&single);
+    for (int i = 0; i < WIDTH; i++) cr_assert(single.y[i] == 2);
+    single_close(&single);
+}
+
+/* The distribution function by Simpson's rule over the density, and the published approximation beside it. */
+Test(reference, gelu_is_x_times_the_normal_distribution)
+{
+    enum { POINTS = 81, STEPS = 2000 };
+    for (int approximate = 0; approximate < 2; approximate++) {
+        struct single single;
+        single_open(&single, "ref", "gelu", &(struct settings){.approximate = approximate},
+                    &(struct shape){1, {POINTS}}, 1, false);
+        for (int i = 0; i < POINTS; i++) single.x[0][i] = (float)(i - 40) / 8;
+        single_forward(&single);
+        for (int i = 0; i < POINTS; i++) {
+            const double x = single.x[0][i];
+            double p = 0;
+            for (int k = 0; k <= STEPS; k++) {
+                const double t = x * k / STEPS;
+                p += (k == 0 || k == STEPS ? 1 : k % 2 ? 4 : 2) * exp(-t * t / 2);
+            }
+            p = 0.5 + p * x / STEPS / 3 / sqrt(2 * acos(-1));
+            const double off = fabs(single.y[i] - x * p);
+            cr_assert(approximate ? off < 5e-4 : near(single.y[i], x * p), "gelu(%g) = %g, not %g", x, single.y[i],
+                      x * p);
+            cr_assert(!approximate || i == 40 || off > 0, "gelu(%g) is not approximated", x);
+        }
+        single_close(&single);
+    }
+}
+
+Test(reference, select_takes_one_token)
+{
+    struct single single;
+    single_open(&single, "ref", "select", &(struct settings){.token = 2}, &(struct shape){2, {4, 5}}, 3, false);
+    single_random(single.dy, single.y_bytes, 1, 9);
+    single_forward(&single);
+    single_backward(&single);
+    for (int n = 0; n < 3; n++)
+        for (int t = 0; t < 4; t++)
+            for (int i = 0; i < 5; i++) {
+                const int at = (n * 4 + t) * 5 + i;
+                cr_assert(t != 2 || single.y[n * 5 + i] == single.x[0][at]);
+                cr_assert(single.dx[0][at] == (t == 2 ? single.dy[n * 5 + i] : 0));
+            }
+    single_close(&single);
 }
 
 /* The plain formula in long double, which these numbers do not overflow. */
@@ -285,6 +372,9 @@ static const struct refusal {
     {"avg_pool", {{3, {9, 9, 1}}}, {.kernel = 1, .padding = 1}, "padding 1"},
     {"global_avg_pool", {{1, {9}}}, {0}, "image"},
     {"linear", {{3, {2, 2, 3}}}, {.units = 1}, "flatten"},
+    {"layernorm", {{3, {2, 2, 3}}}, {.epsilon = 1e-12}, "vector or a sequence"},
+    {"select", {{1, {12}}}, {0}, "a sequence (tokens x width), its input is 12"},
+    {"select", {{2, {12, 5}}}, {.token = 12}, "token 12 is not in its input 12x5: the last is 11"},
     {"cross_entropy", {{3, {2, 2, 3}}}, {0}, "2x2x3"},
     {"add", {{1, {3}}, {1, {4}}}, {0}, "3 and 4"},
 };

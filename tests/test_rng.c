@@ -158,6 +158,12 @@ Test(rng, initial_values_have_their_distributions)
     cr_assert(same_bits(x, again, 7 * sizeof *x));
     rng_init(INIT_HE_NORMAL, 1, 5, 300, 100, 7, again);
     cr_assert(!same_bits(x, again, 7 * sizeof *x));
+    rng_init(INIT_NORMAL, 1, 4, 300, 100, COUNT, x);
+    moments(x, COUNT, &mean, &variance);
+    cr_assert(fabs(mean) < 5 * 0.02 / sqrt(COUNT) && fabs(variance / 0.0004 - 1) < 0.01);
+
+    rng_init(INIT_ONES, 1, 4, 300, 100, COUNT, x);
+    for (int i = 0; i < COUNT; i++) cr_assert(x[i] == 1);
     rng_init(INIT_ZEROS, 1, 4, 300, 100, COUNT, x);
     for (int i = 0; i < COUNT; i++) cr_assert(x[i] == 0 && !signbit(x[i]));
 }

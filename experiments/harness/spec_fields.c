@@ -10,7 +10,6 @@ static const char *const relu_words[] = {"output", "bits", "auto", NULL};
 static const char *const mode_words[] = {"counter", "stash", "mask", "unsafe", NULL};
 static const char *const memory_words[] = {"planned", "dynamic", "poison", NULL};
 static const char *const check_words[] = {"none", "replay", NULL};
-static const char *const init_words[] = {"glorot_uniform", "he_normal", "zeros", NULL};
 static const char *const backend_words[] = {"ref", "cpu", "cuda", NULL};
 static const char *const layout_words[] = {"auto", "channels_last", "blocked", NULL};
 static const char *const algorithm_words[] = {"auto", "direct", "winograd", NULL};

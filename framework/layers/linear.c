@@ -1,4 +1,5 @@
-/* y = W x + b with an optional fused activation: {D} to {units}. Weights are {units, D}.
+/* y = W x + b with an optional fused activation: {D} to {units}, or each row of {T, D} to one of {T, units}. Weights
+ * are {units, D}.
  *
  * The backward takes the activation's derivative in place on dy, once, in its first part. */
 #include "reference.h"
@@ -15,18 +16,16 @@ static const struct field fields[] = {
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
 {
-    char text[96];
-    if (inputs[0].rank != 1)
-        return fail(ST_SPEC, "expects a vector, its input is %s: put a flatten layer before it",
-                    shape_print(&inputs[0], text));
-    *output = (struct shape){1, {settings->units}};
+    TRY(rows_expected(&inputs[0]));
+    *output = inputs[0];
+    output->dim[output->rank - 1] = settings->units;
     return ST_OK;
 }
 
 static int parameters(const struct settings *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
-    const int64_t in = input->dim[0], out = settings->units;
+    const int64_t in = shape_width(input), out = settings->units;
     definitions[0] = (struct parameter_definition){"weight", {2, {out, in}}, (enum init)settings->init, in, out};
     definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, in, out};
     return settings->bias ? 2 : 1;
@@ -35,7 +34,7 @@ static int parameters(const struct settings *settings, const struct shape *input
 static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
 {
     (void)output;
-    double all = 2 * (double)settings->units * (double)input->dim[0];
+    double all = 2 * (double)settings->units * (double)shape_elements(input);
     return (struct flops){all, all, all};
 }
 
@@ -53,9 +52,9 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t in = r->x_elements, out = r->y_elements;
+    const int64_t in = shape_width(&r->x), out = shape_width(&r->y), rows = reference_rows(r);
     float *y = args->y;
-    for (int64_t n = 0; n < r->batch; n++) {
+    for (int64_t n = 0; n < rows; n++) {
         const float *x = (const float *)args->x[0] + n * in;
         for (int64_t u = 0; u < out; u++) {
             double sum = r->settings.bias ? args->parameters[1][u] : 0;
@@ -69,12 +68,12 @@ static enum status forward(void *state, const struct kernel_args *args)
 
 static void backward_params(const struct reference *r, const struct kernel_args *args)
 {
-    const int64_t in = r->x_elements, out = r->y_elements;
+    const int64_t in = shape_width(&r->x), out = shape_width(&r->y), rows = reference_rows(r);
     const float *x = args->x[0], *dy = args->dy;
     for (int64_t u = 0; u < out; u++)
         for (int64_t i = 0; i < in; i++) {
             double sum = 0;
-            for (int64_t n = 0; n < r->batch; n++) sum += (double)dy[n * out + u] * x[n * in + i];
+            for (int64_t n = 0; n < rows; n++) sum += (double)dy[n * out + u] * x[n * in + i];
             put_gradient(&args->gradients[0][u * in + i], sum, args->accumulate);
         }
     bias_gradient(r, args, out);
@@ -82,10 +81,10 @@ static void backward_params(const struct reference *r, const struct kernel_args 
 
 static void backward_input(const struct reference *r, const struct kernel_args *args)
 {
-    const int64_t in = r->x_elements, out = r->y_elements;
+    const int64_t in = shape_width(&r->x), out = shape_width(&r->y), rows = reference_rows(r);
     const float *dy = args->dy;
     float *dx = args->dx[0];
-    for (int64_t n = 0; n < r->batch; n++)
+    for (int64_t n = 0; n < rows; n++)
         for (int64_t i = 0; i < in; i++) {
             double sum = 0;
             for (int64_t u = 0; u < out; u++) sum += (double)dy[n * out + u] * args->parameters[0][u * in + i];

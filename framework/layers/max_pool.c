@@ -111,5 +111,10 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
 static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
-const struct layer layer_max_pool = {
-    .name = "max_pool", .inputs = 1, .fields = pool_fields, .infer = infer, .flops = flops, .reference = &reference};
+const struct layer layer_max_pool = {.name = "max_pool",
+                                     .family = "pool",
+                                     .inputs = 1,
+                                     .fields = pool_fields,
+                                     .infer = infer,
+                                     .flops = flops,
+                                     .reference = &reference};

@@ -12,18 +12,11 @@
 
 static const char weightless[] = "weightless";
 
-/* "pool" of "max_pool", NULL: a name of one word. */
-static const char *family(const struct layer *layer)
-{
-    const char *last = strrchr(layer->name, '_');
-    return last ? last + 1 : NULL;
-}
-
 static bool is_kind(const struct layer *layer, const char *kind)
 {
     if (layer->loss) return false; /* its output is read at its first forward alone */
     if (!strcmp(kind, weightless)) return !layer->parameters;
-    return !strcmp(layer->name, kind) || (family(layer) && !strcmp(family(layer), kind));
+    return !strcmp(layer->name, kind) || (layer->family && !strcmp(layer->family, kind));
 }
 
 static bool is_known(const char *kind)
@@ -47,7 +40,7 @@ static enum status refuse_unknown(const char *kind, struct region *region)
     for (const struct layer *const *l = layer_table; *l; l++)
         if (!(*l)->loss) list = add_word(list, (*l)->name, region);
     for (const struct layer *const *l = layer_table; *l; l++)
-        if (!(*l)->loss && family(*l)) list = add_word(list, family(*l), region);
+        if (!(*l)->loss && (*l)->family) list = add_word(list, (*l)->family, region);
     if (!(list = add_word(list, weightless, region))) return ST_FAILED;
     return fail(ST_SPEC, "policy.kinds: '%s' is not known; expected some of %s", kind, list);
 }
@@ -110,8 +103,8 @@ static enum status emit(const struct network *network, const struct policy_setti
 
 static const struct field fields[] = {
     {"kinds", FIELD_TEXTS, offsetof(struct policy_settings, kinds), 1, 1e3, "[weightless]", NULL,
-     "layers whose outputs are replayed: their names, or the last word of those (pool); weightless: every layer "
-     "without parameters"},
+     "layers whose outputs are replayed: their names, or what they have in common (pool, norm); weightless: every "
+     "layer without parameters"},
     {.key = NULL}};
 
 const struct policy policy_selective = {.name = "selective", .fields = fields, .emit = emit};

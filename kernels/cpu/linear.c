@@ -1,7 +1,8 @@
-/* y = activation(x W^T + b) for vectors, by oneDNN's sgemm on the master weights as they are. The forward makes W x^T,
- * which the library spreads over threads up to three times better, and transposes it out of scratch.
+/* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by oneDNN's sgemm on the master weights as
+ * they are. Of vectors the forward makes W x^T, which the library spreads over threads up to three times better, and
+ * transposes it out of scratch; sequences have rows enough.
  *
- * Contract: sums over the batch, and the bias gradient's, are in a fixed order for a fixed number of threads. PARAMS
+ * Contract: sums over rows, and the bias gradient's, are in a fixed order for a fixed number of threads. PARAMS
  * applies the activation's derivative in place on dy; INPUT reads what it wrote. */
 #include <math.h>
 #include <stdlib.h>
@@ -11,28 +12,35 @@
 
 struct linear {
     struct backend *backend;
-    int64_t batch, inputs, units;
+    int64_t batch, rows, inputs, units;
+    bool transposed; /* the forward's product */
     int activation;
     bool bias;
 };
 
+/* Of one sample's y. */
+static int64_t sample_elements(const struct linear *linear) { return linear->rows / linear->batch * linear->units; }
+
 static enum status linear_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                   struct footprint *footprint, void **state)
 {
+    const struct shape *x = &graph->value[node->inputs[0]].shape;
     struct linear *linear = calloc(1, sizeof *linear);
     if (linear == NULL) return fail(ST_FAILED, "out of memory");
     *linear = (struct linear){
         .backend = backend,
         .batch = graph->batch,
-        .inputs = shape_elements(&graph->value[node->inputs[0]].shape),
+        .rows = graph->batch * shape_elements(x) / shape_width(x),
+        .inputs = shape_width(x),
         .units = node->settings.units,
+        .transposed = x->rank == 1,
         .activation = node->settings.activation,
         .bias = node->settings.bias,
     };
     const bool relu = linear->activation == ACTIVATION_RELU;
     *footprint = (struct footprint){
-        .signs = relu ? (size_t)linear->batch * sign_words(linear->units) * sizeof(uint32_t) : 0,
-        .forward_scratch = (size_t)(linear->batch * linear->units) * sizeof(float),
+        .signs = relu ? (size_t)linear->batch * sign_words(sample_elements(linear)) * sizeof(uint32_t) : 0,
+        .forward_scratch = linear->transposed ? (size_t)(linear->rows * linear->units) * sizeof(float) : 0,
         .reads = {READS_X | (linear->activation != ACTIVATION_NONE ? READS_Y : 0u), 0},
         .split = true,
         .writes_dy = linear->activation != ACTIVATION_NONE,
@@ -48,13 +56,15 @@ static float activated(int activation, float x)
     return activation == ACTIVATION_TANH ? tanhf(x) : x;
 }
 
-/* y = activation(the transpose of product, units x batch, + bias). */
-static void finish(const struct linear *linear, const float *product, const float *bias, float *y)
+/* y = activation(product + bias); an element of the product, rows x units, lies at row * row_step + unit * unit_step,
+ * and product may be y. */
+static void finish(const struct linear *linear, const float *product, int64_t row_step, int64_t unit_step,
+                   const float *bias, float *y)
 {
 #pragma omp parallel for schedule(static)
-    for (int64_t n = 0; n < linear->batch; n++)
+    for (int64_t n = 0; n < linear->rows; n++)
         for (int64_t i = 0; i < linear->units; i++) {
-            const float sum = product[i * linear->batch + n] + (linear->bias ? bias[i] : 0.0f);
+            const float sum = product[n * row_step + i * unit_step] + (linear->bias ? bias[i] : 0.0f);
             y[n * linear->units + i] = activated(linear->activation, sum);
         }
 }
@@ -62,12 +72,20 @@ static void finish(const struct linear *linear, const float *product, const floa
 static enum status linear_forward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
-    const struct matrix x = {args->x[0], linear->inputs, true}, w = {args->parameters[0], linear->inputs, false};
+    const int64_t rows = linear->rows, inputs = linear->inputs, units = linear->units;
+    const struct matrix x = {args->x[0], inputs, linear->transposed};
+    const struct matrix w = {args->parameters[0], inputs, !linear->transposed};
     uint64_t lap = clock_now_ns();
-    TRY(multiply(linear->units, linear->batch, linear->inputs, w, x, false, args->scratch));
+    if (linear->transposed)
+        TRY(multiply(units, rows, inputs, w, x, false, args->scratch));
+    else
+        TRY(multiply(rows, units, inputs, x, w, false, args->y));
     clock_lap(linear->backend, CLOCK_LINEAR, &lap);
-    finish(linear, args->scratch, args->parameters[1], args->y);
-    if (args->save) sign_pack(args->y, linear->batch, linear->units, args->saved);
+    if (linear->transposed)
+        finish(linear, args->scratch, 1, rows, args->parameters[1], args->y);
+    else
+        finish(linear, args->y, units, 1, args->parameters[1], args->y);
+    if (args->save) sign_pack(args->y, linear->batch, sample_elements(linear), args->saved);
     clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;
 }
@@ -75,11 +93,11 @@ static enum status linear_forward(void *state, const struct kernel_args *args)
 /* dy *= the activation's derivative. */
 static void derive(const struct linear *linear, const struct kernel_args *args)
 {
-    const int64_t count = linear->batch * linear->units;
+    const int64_t count = linear->rows * linear->units;
     const float *y = args->y;
     float *dy = args->dy;
     if (args->saved) {
-        sign_mask(dy, dy, args->saved, linear->batch, linear->units);
+        sign_mask(dy, dy, args->saved, linear->batch, sample_elements(linear));
     } else if (linear->activation == ACTIVATION_RELU) {
         relu_mask(dy, dy, y, count);
     } else if (linear->activation == ACTIVATION_TANH) {
@@ -88,13 +106,13 @@ static void derive(const struct linear *linear, const struct kernel_args *args)
     }
 }
 
-/* db (+)= the sum of dy over the batch, in ascending sample order. */
+/* db (+)= the sum of dy over the rows, in ascending order. */
 static void bias_gradient(const struct linear *linear, const float *dy, bool add, float *db)
 {
 #pragma omp parallel for simd schedule(static)
     for (int64_t i = 0; i < linear->units; i++) {
         float sum = 0.0f;
-        for (int64_t n = 0; n < linear->batch; n++) sum += dy[n * linear->units + i];
+        for (int64_t n = 0; n < linear->rows; n++) sum += dy[n * linear->units + i];
         db[i] = add ? db[i] + sum : sum;
     }
 }
@@ -102,18 +120,18 @@ static void bias_gradient(const struct linear *linear, const float *dy, bool add
 static enum status linear_backward(void *state, const struct kernel_args *args, unsigned parts)
 {
     struct linear *linear = state;
-    const int64_t batch = linear->batch, inputs = linear->inputs, units = linear->units;
+    const int64_t rows = linear->rows, inputs = linear->inputs, units = linear->units;
     uint64_t lap = clock_now_ns();
     if (parts & PART_PARAMS) {
         derive(linear, args);
         clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
         const struct matrix dy = {args->dy, units, true}, x = {args->x[0], inputs, false};
-        TRY(multiply(units, inputs, batch, dy, x, args->accumulate, args->gradients[0]));
+        TRY(multiply(units, inputs, rows, dy, x, args->accumulate, args->gradients[0]));
         if (linear->bias) bias_gradient(linear, args->dy, args->accumulate, args->gradients[1]);
     }
     if (parts & PART_INPUT && args->dx[0] != NULL) {
         const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
-        TRY(multiply(batch, inputs, units, dy, w, false, args->dx[0]));
+        TRY(multiply(rows, inputs, units, dy, w, false, args->dx[0]));
     }
     clock_lap(linear->backend, CLOCK_LINEAR, &lap);
     return ST_OK;
