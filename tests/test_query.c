@@ -1,9 +1,11 @@
 /* Questions that planning answers: every figure of an answer again, from a plan of its own. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "budget.h"
 #include "cli.h"
@@ -300,5 +302,39 @@ Test(query, forms)
     cli_says(&cli, "policy every takes");
     cli_says(&cli, "no schedule has less than");
     json_decref(all);
+    cli_close(&cli);
+}
+
+/* All that a command in the folder says on stderr, which is a terminal. */
+static void on_terminal(const struct cli *cli, const char *arguments, char *said, size_t room)
+{
+    char command[1024];
+    size_t length = 0;
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    cr_assert(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    snprintf(command, sizeof command, "cd '%s' && '%s' %s >stdout 2>'%s'", cli->folder, cli_program(), arguments,
+             ptsname(master));
+    FILE *shell = popen(command, "r"); /* does not wait: what it says must be read for it to go on */
+    cr_assert(shell != NULL);
+    for (ssize_t got; length < room - 1 && (got = read(master, said + length, room - 1 - length)) > 0;)
+        length += (size_t)got;
+    said[length] = '\0';
+    cr_assert(pclose(shell) == 0, "%s", said);
+    close(master);
+}
+
+/* On a terminal a long search says what it is at, and takes that away at its end; elsewhere it says nothing. */
+Test(query, a_terminal_sees_what_is_tried)
+{
+    static const char question[] = "plan cnn.yaml --max-batch --memory 1MB", end[] = "\r\033[K";
+    static char said[1 << 20];
+    struct cli cli;
+    open_cnn(&cli);
+    on_terminal(&cli, question, said, sizeof said);
+    cr_assert(strstr(said, "\r\033[K  planning batch 1: segments ") && strstr(said, ": dtr budget=1000000\r"), "%s",
+              said);
+    cr_assert(strlen(said) > sizeof end && !strcmp(said + strlen(said) - strlen(end), end), "%s", said);
+    cli_expect(&cli, 0, question);
+    cr_assert_str_empty(cli.err);
     cli_close(&cli);
 }

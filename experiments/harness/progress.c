@@ -86,3 +86,10 @@ void progress_end(struct progress *progress)
     erase_bar(progress);
     fflush(progress->out);
 }
+
+void progress_note(FILE *out, const char *text)
+{
+    if (!out || !isatty(fileno(out))) return;
+    fprintf(out, "\r\033[K%s", text);
+    fflush(out);
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "budget.h"
+#include "progress.h"
 #include "text.h"
 
 typedef enum status finder(struct answer *answer);
@@ -193,9 +194,10 @@ enum status query_answer(const struct query *query, const struct job *job, FILE 
     struct answer answer = {.query = query, .job = job};
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for an answer");
-    answer.tries = (struct tries){.region = region, .job = job, .slowdown = INFINITY};
+    answer.tries = (struct tries){.region = region, .job = job, .watch = stderr, .slowdown = INFINITY};
     if (query->question->must & BIT(SLOWDOWN)) answer.tries.slowdown = query->slowdown;
     enum status status = query->question->find(&answer);
+    progress_note(stderr, "");
     if (status == ST_OK) query->question->print[query->form](&answer, out);
     region_destroy(region);
     return status;

@@ -139,7 +139,8 @@ static int64_t most_batch(const struct job *job)
 enum status batches_find(const struct query *query, const struct job *job, struct region *region,
                          struct batches *batches)
 {
-    struct search s = {query, job, batches, {.region = region, .memory = query->memory, .slowdown = query->slowdown}};
+    struct search s = {
+        query, job, batches, {.region = region, .memory = query->memory, .watch = stderr, .slowdown = query->slowdown}};
     int policies = 0;
     while (policy_table[policies]) policies++;
     *batches = (struct batches){.rows = policies + 1, .most = most_batch(job)};

@@ -6,6 +6,7 @@
 
 #include "budget.h"
 #include "overview.h"
+#include "progress.h"
 #include "units.h"
 
 enum { VALUES_MAX = 64, KEYS_MAX = 8, TENSORS_NAMED = 3 };
@@ -69,11 +70,20 @@ static enum status add_trial(struct tries *t, const struct policy *policy, const
     return ST_OK;
 }
 
+static void note(const struct tries *t, const struct policy *policy, const char *settings)
+{
+    char text[128];
+    snprintf(text, sizeof text, "  planning batch %lld: %s %s", (long long)t->job->graph->batch, policy->name,
+             settings);
+    progress_note(t->watch, text);
+}
+
 /* One plan; what the policy refuses (ST_SPEC) is kept as the reason, should it refuse everything. */
 static enum status try_settings(struct tries *t, const struct policy *policy, const struct policy_settings *settings,
                                 const char *text, bool own, const char **why)
 {
     struct plan *plan;
+    note(t, policy, text);
     enum status status = job_plan(t->job, policy, settings, &plan);
     if (status == ST_SPEC) {
         if (!*why) *why = region_text(t->region, "%s", status_message());
@@ -282,8 +292,11 @@ static enum status try_points(struct tries *t, const struct policy *policy, cons
     for (int k = 0; k < count; k++) {
         int point = count < front->count ? (int)((int64_t)(front->count - 1) * k / (count - 1)) : k;
         size_t arena;
+        char at[32];
         if (front->point[point].peak >= least) break;
         if (front->point[point].time > slowest) continue;
+        snprintf(at, sizeof at, "point %d of %d", k + 1, count);
+        note(t, policy, at);
         TRY(arena_of(t, optimum, point, &arena));
         TRY(try_arena(t, policy, optimum, arena));
         if (!all && arena < least) least = arena;
@@ -295,6 +308,7 @@ static enum status try_front(struct tries *t, const struct policy *policy, const
 {
     struct optimum *optimum;
     if (t->memory) return try_grid(t, policy, why);
+    note(t, policy, "");
     TRY(optimum_solve(t->job->network, (enum rng_mode)t->job->spec->rng, &optimum));
     enum status status = try_points(t, policy, optimum);
     optimum_destroy(optimum);

@@ -27,6 +27,7 @@ struct tries {
     struct region *region;
     const struct job *job;
     uint64_t memory; /* every budget is this, in bytes; 0: many are tried */
+    FILE *watch;     /* is told what is tried; NULL: nobody is */
     double slowdown; /* of a policy with a whole front: its least peak with at most this time factor; INFINITY: all */
     int trials, room;
     struct trial *trial;  /* policies in the order of their table */
@@ -35,8 +36,8 @@ struct tries {
     struct refusal *refusal;
 };
 
-/* Tries the spec's policy as it is, one policy, or every policy; zeroed but for region, job, memory and slowdown before
- * the first. A plan that a policy makes twice is listed once. */
+/* Tries the spec's policy as it is, one policy, or every policy; zeroed but for region, job, memory, watch and slowdown
+ * before the first. A plan that a policy makes twice is listed once. */
 enum status tries_own(struct tries *tries);
 enum status tries_policy(struct tries *tries, const struct policy *policy);
 enum status tries_all(struct tries *tries);
