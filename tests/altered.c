@@ -37,17 +37,29 @@ void alter_element(const char *path, const char *array, int64_t element, int64_t
     cr_assert(H5Fclose(file) >= 0);
 }
 
-void alter_text(const char *path, const char *object, const char *attribute, const char *text)
+/* type is closed. */
+static void replace(const char *path, const char *object, const char *attribute, hid_t type, const void *value)
 {
-    hid_t file = open_file(path), space = H5Screate(H5S_SCALAR), type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, H5T_VARIABLE);
+    hid_t file = open_file(path), space = H5Screate(H5S_SCALAR);
     cr_assert(H5Adelete_by_name(file, object, attribute, H5P_DEFAULT) >= 0);
     hid_t id = H5Acreate_by_name(file, object, attribute, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    cr_assert(H5Awrite(id, type, &text) >= 0);
+    cr_assert(H5Awrite(id, type, value) >= 0);
     H5Tclose(type);
     H5Sclose(space);
     H5Aclose(id);
     cr_assert(H5Fclose(file) >= 0);
+}
+
+void alter_text(const char *path, const char *object, const char *attribute, const char *text)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    replace(path, object, attribute, type, &text);
+}
+
+void alter_real(const char *path, const char *object, const char *attribute, double value)
+{
+    replace(path, object, attribute, H5Tcopy(H5T_IEEE_F64LE), &value);
 }
 
 void alter_away(const char *path, const char *object)

@@ -7,8 +7,9 @@
 /* Adds to one element of an array of integers, counted through all dimensions. */
 void alter_element(const char *path, const char *array, int64_t element, int64_t add);
 
-/* Replaces an attribute by a text; takes an object away. */
+/* Replaces an attribute by a text, or by a real number; takes an object away. */
 void alter_text(const char *path, const char *object, const char *attribute, const char *text);
+void alter_real(const char *path, const char *object, const char *attribute, double value);
 void alter_away(const char *path, const char *object);
 
 /* Cuts the file, or copies it. */

@@ -186,6 +186,72 @@ Test(verify, names_what_was_changed_in_a_file)
     cli_close(&cli);
 }
 
+/* An offset at which the plan would be as right: of some buffer, how far from where it is. */
+static bool another_place(const char *path, int *id, int64_t *away, size_t *at)
+{
+    struct result *r;
+    struct account a;
+    bool found = false;
+    struct region *region = region_create();
+    cr_assert(result_open(path, &r) == ST_OK && record_plan_read(&r->h5, region, &a) == ST_OK, "%s", status_message());
+    for (*id = 0; *id < a.buffers && !found; ++*id) {
+        struct buffer *b = &a.buffer[*id];
+        *at = b->offset;
+        for (size_t to = 0; to < a.count[COUNT_ARENA] && !found; to += a.granularity) {
+            if (to == *at) continue;
+            b->offset = to;
+            found = simulate(&a) == ST_DIFFERS && strstr(status_message(), "hash is");
+            *away = (int64_t)to - (int64_t)*at;
+        }
+        b->offset = *at;
+        if (found) break;
+    }
+    result_close(r);
+    region_destroy(region);
+    return found;
+}
+
+Test(verify, names_a_buffer_at_another_place_and_a_bound)
+{
+    struct cli cli;
+    char plan[300], says[128];
+    int id;
+    int64_t away;
+    size_t at;
+    cli_open(&cli);
+    snprintf(plan, sizeof plan, "%.250s/plan.h5", cli.folder);
+    cli_expect(&cli, 0, "plan small.yaml policy=optimal policy.budget=95% --out plan.h5");
+    cli_expect(&cli, 0, "verify plan.h5");
+    cli_says(&cli, "bounds    right");
+    cr_assert(another_place(plan, &id, &away, &at));
+    alter_element(plan, "/plan/buffers/offset", id, away);
+    snprintf(says, sizeof says, "the hash is that of buffer %d (", id);
+    cli_expect(&cli, 1, "verify plan.h5");
+    cli_says(&cli, "plan      WRONG: hash is ");
+    cli_says(&cli, says);
+    json_t *all = cli_json(&cli, 1, "verify plan.h5 --json"), *moved;
+    json_t *of_plan = json_object_get(all, "plan");
+    cr_assert(json_is_false(json_object_get(all, "right")) && json_is_false(json_object_get(of_plan, "right")));
+    moved = json_object_get(of_plan, "moved");
+    cr_assert(json_integer_value(json_object_get(moved, "buffer")) == id);
+    cr_assert(json_integer_value(json_object_get(moved, "expected")) == (json_int_t)at);
+    cr_assert(json_integer_value(json_object_get(moved, "offset")) == (json_int_t)at + away);
+    json_decref(all);
+    alter_element(plan, "/plan/buffers/offset", id, -away);
+    static const char *const bounds[] = {"knapsack_factor", "gap_percent", "budget_bound_factor"};
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
+        cli_expect(&cli, 0, "plan small.yaml policy=optimal policy.budget=95% --out plan.h5");
+        alter_real(plan, "/plan", bounds[i], 0.5);
+        cli_expect(&cli, 1, "verify plan.h5 --plan-only");
+        snprintf(says, sizeof says, "bounds    WRONG: %s is 0.5; expected ", bounds[i]);
+        cli_says(&cli, says);
+        all = cli_json(&cli, 1, "verify plan.h5 --json");
+        cr_assert(strstr(json_string_value(json_object_get(json_object_get(all, "bounds"), "wrong")), bounds[i]));
+        json_decref(all);
+    }
+    cli_close(&cli);
+}
+
 static void cut(const char *path) { alter_length(path, 0.5); }
 static void schema(const char *path) { alter_text(path, "/", "schema", "other"); }
 static void planless(const char *path) { alter_away(path, "/plan"); }
@@ -256,6 +322,7 @@ Test(verify, runs_the_spec_again_and_leaves_nothing)
         cli_run(&cli, "export TMPDIR=$PWD", "verify result.h5");
         cr_assert(cli.code == 0, "%s\n%s", cli.out, cli.err);
         cli_says(&cli, "plan      right");
+        cli_says(&cli, "bounds    right");
         cli_says(&cli, "steps     same bits: losses, gradients, parameters and state of 4 steps");
         cr_assert(folder_count(cli.folder, "") == files);
         cli_expect(&cli, 0, "verify result.h5 --plan-only");
@@ -281,6 +348,14 @@ Test(verify, names_the_first_step_and_tensor_that_differ)
     cli_says(&cli, "steps     DIFFER: first at step 2, in gradient of two.weight\n");
     cli_says(&cli, "not as it was:\n  isa          an older one, now ");
     cr_assert(!strstr(cli.out, "compiler"));
+    json_t *all = cli_json(&cli, 1, "verify result.h5 --json"), *steps = json_object_get(all, "steps");
+    const json_t *first = json_object_get(steps, "first_difference");
+    cr_assert(json_is_false(json_object_get(all, "right")));
+    cr_assert(json_is_true(json_object_get(json_object_get(all, "plan"), "right")));
+    cr_assert_str_eq(json_string_value(json_object_get(steps, "found")), "differ");
+    cr_assert(json_integer_value(json_object_get(first, "step")) == 2);
+    cr_assert_str_eq(json_string_value(json_object_get(first, "tensor")), "gradient of two.weight");
+    json_decref(all);
     cli_close(&cli);
 }
 
@@ -302,5 +377,6 @@ Test(verify, says_what_is_missing)
     cli_says(&cli, "steps     not run again: exit code 77\nit was written with:\n");
     cli_says(&cli, "  isa          ");
     cli_says(&cli, "  digest_xxh3  ");
+    cli_says(&cli, "bounds    not judged: ");
     cli_close(&cli);
 }

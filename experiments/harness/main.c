@@ -107,7 +107,7 @@ static int run_show(const struct arguments *a)
 static int run_verify(const struct arguments *a)
 {
     child_name_invocation();
-    return verify_file(a->operand[0], a->given[OPTION_PLAN_ONLY], stdout);
+    return verify_file(a->operand[0], a->given[OPTION_PLAN_ONLY], a->given[OPTION_JSON], stdout);
 }
 
 static int run_bench(const struct arguments *a)
@@ -143,10 +143,10 @@ static const struct command commands[] = {
     {"compare", "compare A B [--json]", "Two result files, bit by bit; exit code 1 where they differ.",
      1u << OPTION_JSON, 2, 2, false, run_compare},
     {"show", "show FILE [--provenance]", "What a result file holds.", 1u << OPTION_PROVENANCE, 1, 1, false, run_show},
-    {"verify", "verify FILE [--plan-only]",
-     "Judges the plan in a plan or result file by running it on symbols, then runs the file's spec again and compares\n"
-     "every bit; exit code 1 where something is wrong or differs.",
-     1u << OPTION_PLAN_ONLY, 1, 1, false, run_verify},
+    {"verify", "verify FILE [--plan-only] [--json]",
+     "Judges the plan in a plan or result file by running it on symbols, finds its lower bounds again, then runs the\n"
+     "file's spec again and compares every bit; exit code 1 where something is wrong or differs.",
+     1u << OPTION_PLAN_ONLY | 1u << OPTION_JSON, 1, 1, false, run_verify},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -181,23 +181,37 @@ static void write_tables(struct h5 *h5, const struct account *a, struct region *
     write_names(h5, a, false, region);
 }
 
-/* Lower bounds, with times as factors of the floor, as time_factor is; and what the policy says of its plan. */
+int record_bounds(const struct bounds *own, const struct bounds *budget, double time,
+                  struct record_bound row[RECORD_BOUNDS])
+{
+    const struct record_bound all[RECORD_BOUNDS] = {
+        {"memory_floor_bytes", true, (double)own->memory},
+        {"knapsack_factor", false, bounds_factor(own, own->knapsack)},
+        {"binomial_factor", false, bounds_factor(own, own->binomial)},
+        {"gap_percent", false, bounds_gap(own, time)},
+        {"budget_arena_bytes", true, (double)budget->budget},
+        {"budget_bound_factor", false, bounds_factor(budget, budget->best)},
+        {"budget_gap_percent", false, bounds_gap(budget, time)},
+    };
+    memcpy(row, all, sizeof all);
+    return budget->budget ? RECORD_BOUNDS : 4;
+}
+
+/* And what the policy says of its plan. */
 static void write_bounds(struct h5 *h5, const struct job *job)
 {
-    const struct bounds *own = &job->bounds, *budget = &job->budget_bounds;
-    h5_attribute_u64(h5, "/plan", "memory_floor_bytes", own->memory);
-    h5_attribute_f64(h5, "/plan", "knapsack_factor", bounds_factor(own, own->knapsack));
-    h5_attribute_f64(h5, "/plan", "binomial_factor", bounds_factor(own, own->binomial));
-    h5_attribute_f64(h5, "/plan", "gap_percent", bounds_gap(own, job->plan->time));
-    if (budget->budget) {
-        h5_attribute_u64(h5, "/plan", "budget_arena_bytes", budget->budget);
-        h5_attribute_f64(h5, "/plan", "budget_bound_factor", bounds_factor(budget, budget->best));
-        h5_attribute_f64(h5, "/plan", "budget_gap_percent", bounds_gap(budget, job->plan->time));
+    struct record_bound row[RECORD_BOUNDS];
+    const int rows = record_bounds(&job->bounds, &job->budget_bounds, job->plan->time, row);
+    for (int i = 0; i < rows; i++) {
+        if (row[i].bytes)
+            h5_attribute_u64(h5, "/plan", row[i].name, (uint64_t)row[i].value);
+        else
+            h5_attribute_f64(h5, "/plan", row[i].name, row[i].value);
     }
     if (job->notes.tries) {
         h5_attribute_u64(h5, "/plan", "promised_live_peak_bytes", job->notes.live_peak);
         h5_attribute_u64(h5, "/plan", "placing_tries", (uint64_t)job->notes.tries);
-        h5_attribute_f64(h5, "/plan", "placing_loss_factor", bounds_factor(own, job->notes.lost));
+        h5_attribute_f64(h5, "/plan", "placing_loss_factor", bounds_factor(&job->bounds, job->notes.lost));
     }
 }
 

@@ -10,6 +10,17 @@
 extern const struct column record_node_columns[], record_op_columns[], record_buffer_columns[], record_settings[];
 extern const struct text_column record_node_texts[];
 
+/* What /plan says of lower bounds, as attributes: times as factors of the floor, as time_factor is. The last rows are
+ * of the budget and are there where there is one. */
+struct record_bound {
+    const char *name;
+    bool bytes; /* an unsigned integer; else a real number */
+    double value;
+};
+enum { RECORD_BOUNDS = 7 };
+int record_bounds(const struct bounds *own, const struct bounds *budget, double time,
+                  struct record_bound row[RECORD_BOUNDS]);
+
 void record_plan(struct h5 *h5, const struct job *job);
 
 /* The categories of memory, static ones first, and what the plan predicts for each at its peak. */

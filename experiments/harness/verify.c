@@ -7,36 +7,42 @@
 #include <string.h>
 
 #include "child.h"
-#include "compare.h"
+#include "place.h"
 #include "record_plan.h"
-#include "result.h"
 #include "simulate.h"
 #include "spec_fields.h"
 #include "told.h"
-#include "units.h"
-
-struct verification {
-    struct result *result;
-    const char *path; /* absolute */
-    FILE *out;
-};
 
 /* ---- the plan ---- */
 
-static enum status judge_plan(const struct verification *v)
+/* Where placing the plan's own buffers gives what the hash is of: the first buffer that is elsewhere. An offset may be
+ * altered to one at which the plan is as right; then the hash alone knows. */
+static enum status find_moved(struct verification *v)
+{
+    struct account *a = &v->account;
+    struct buffer *placed;
+    struct digest digest;
+    size_t arena;
+    char hash[33];
+    TRY(NEW(v->result->region, placed, (size_t)a->buffers));
+    memcpy(placed, a->buffer, (size_t)a->buffers * sizeof *placed);
+    TRY(place(placed, a->buffers, &arena));
+    TRY(ops_digest(a->op, a->ops, placed, a->buffers, &digest));
+    if (strcmp(a->hash, digest_print(digest, hash)) != 0) return ST_OK;
+    for (int i = a->buffers - 1; i >= 0; i--)
+        if (placed[i].offset != a->buffer[i].offset) v->placed = placed[v->moved = i].offset;
+    return ST_OK;
+}
+
+static enum status judge_plan(struct verification *v)
 {
     struct result *r = v->result;
-    struct account account;
-    char live[UNIT_TEXT], arena[UNIT_TEXT];
     if (!h5_exists(&r->h5, "/plan/ops")) return fail(ST_SPEC, "%s: /plan/ops is missing: it holds no plan", r->h5.path);
-    TRY(record_plan_read(&r->h5, r->region, &account));
-    enum status status = simulate(&account);
-    if (status == ST_DIFFERS) fprintf(v->out, "plan      WRONG: %s\n", status_message());
-    if (status != ST_OK) return status;
-    fprintf(v->out, "plan      right: %d ops, %d buffers, live peak %s, arena %s, hash %s\n", account.ops,
-            account.buffers, bytes_text((double)account.count[COUNT_LIVE_PEAK], live),
-            bytes_text((double)account.count[COUNT_ARENA], arena), account.hash);
-    return ST_OK;
+    TRY(record_plan_read(&r->h5, r->region, &v->account));
+    enum status status = simulate(&v->account);
+    if (status != ST_DIFFERS) return status;
+    if (!(v->wrong = region_text(r->region, "%s", status_message()))) return ST_FAILED;
+    return account_check(&v->account) == ST_OK ? find_moved(v) : ST_OK;
 }
 
 /* ---- what a run depends on besides its spec ---- */
@@ -44,7 +50,7 @@ static enum status judge_plan(const struct verification *v)
 static const struct {
     const char *group, *name;
     bool number;
-} surroundings[] = {
+} surroundings[SURROUNDINGS] = {
     {"/provenance/git", "commit", false},     {"/provenance/git", "dirty_sha1", false},
     {"/provenance/build", "compiler", false}, {"/provenance/build", "flags", false},
     {"/provenance/build", "variant", false},  {"/provenance/libs", "kernels", false},
@@ -52,33 +58,35 @@ static const struct {
     {"/provenance/host", "threads", true},    {"/provenance/host", "cpu", false},
     {"/provenance/data", "name", false},      {"/provenance/data", "digest_xxh3", false},
 };
-enum { SURROUNDINGS = sizeof surroundings / sizeof *surroundings };
 
-static const char *surrounding(struct result *r, int i)
+/* What r says, kept with the verification. */
+static const char *surrounding_of(const struct verification *v, struct result *r, int i)
 {
     const char *group = surroundings[i].group, *name = surroundings[i].name;
-    if (!surroundings[i].number) return h5_read_attribute_text(&r->h5, group, name, "unknown", r->region);
-    const char *text =
-        region_text(r->region, "%llu", (unsigned long long)h5_read_attribute_u64(&r->h5, group, name, 0));
+    struct region *region = v->result->region;
+    if (!surroundings[i].number) return h5_read_attribute_text(&r->h5, group, name, "unknown", region);
+    const char *text = region_text(region, "%llu", (unsigned long long)h5_read_attribute_u64(&r->h5, group, name, 0));
     return text ? text : "";
 }
 
-/* What is not as it was; where there is nothing to compare with (again NULL), what it was. */
-static void print_surroundings(const struct verification *v, struct result *again)
+/* What is not as it was; where there is nothing to compare with (again NULL), all that was. */
+static void find_surroundings(struct verification *v, struct result *again)
 {
-    int printed = 0;
-    fprintf(v->out, again ? "not as it was:\n" : "it was written with:\n");
     for (int i = 0; i < SURROUNDINGS; i++) {
-        const char *then = surrounding(v->result, i), *now = again ? surrounding(again, i) : "";
-        if (again && !strcmp(then, now)) continue;
-        fprintf(v->out, "  %-12s %s%s%s\n", surroundings[i].name, then, again ? ", now " : "", now);
-        printed++;
+        const char *then = surrounding_of(v, v->result, i), *now = again ? surrounding_of(v, again, i) : NULL;
+        if (now && !strcmp(then, now)) continue;
+        v->surrounding[v->surroundings++] = (struct surrounding){surroundings[i].name, then, now};
     }
-    if (again && !printed)
-        fprintf(v->out, "  nothing that is known: program, libraries, machine and data are the same\n");
 }
 
 /* ---- the steps ---- */
+
+/* The spec as it was resolved, and what it is run with. */
+struct again {
+    char folder[PATH_MAX]; /* a temporary one; "": none was made */
+    const char *spec;
+    const char *override[3]; /* the plan first */
+};
 
 static int take_away(const char *path, const struct stat *file, int flag, struct FTW *place)
 {
@@ -86,23 +94,22 @@ static int take_away(const char *path, const struct stat *file, int flag, struct
     return remove(path);
 }
 
-/* The spec as it was resolved, in a folder that is made. */
-static enum status write_spec(const struct verification *v, char folder[PATH_MAX], const char **spec)
+static enum status write_spec(const struct verification *v, struct again *again)
 {
     struct result *r = v->result;
     const char *temporary = getenv("TMPDIR"), *text = h5_read_text(&r->h5, "/spec/resolved", r->region);
     TRY(h5_status(&r->h5));
-    snprintf(folder, PATH_MAX, "%s/rematch-verify-XXXXXX", temporary && *temporary ? temporary : P_tmpdir);
-    if (!mkdtemp(folder)) {
-        *folder = 0;
+    snprintf(again->folder, PATH_MAX, "%s/rematch-verify-XXXXXX", temporary && *temporary ? temporary : P_tmpdir);
+    if (!mkdtemp(again->folder)) {
+        *again->folder = 0;
         return fail(ST_FAILED, "%s: cannot make a temporary folder: %s", temporary ? temporary : P_tmpdir,
                     strerror(errno));
     }
-    if (!(*spec = region_text(r->region, "%s/resolved.yaml", folder))) return ST_FAILED;
-    FILE *file = fopen(*spec, "we");
+    if (!(again->spec = region_text(r->region, "%s/resolved.yaml", again->folder))) return ST_FAILED;
+    FILE *file = fopen(again->spec, "we");
     bool good = file && fputs(text, file) >= 0;
     good = file && fclose(file) == 0 && good;
-    return good ? ST_OK : fail(ST_FAILED, "%s: cannot be written: %s", *spec, strerror(errno));
+    return good ? ST_OK : fail(ST_FAILED, "%s: cannot be written: %s", again->spec, strerror(errno));
 }
 
 /* key=value with the value as YAML. */
@@ -115,69 +122,75 @@ static const char *set_text(const struct verification *v, const char *key, struc
 }
 
 /* With the plan of the file itself, which needs no costs. */
-static enum status run_again(const struct verification *v, const char *folder, const char *path,
-                             struct run_report *report, int *code)
+static enum status prepare(const struct verification *v, struct again *again)
 {
     struct spec spec = {.plan = NULL};
-    const char *results = region_text(v->result->region, "%s/results", folder);
-    const char *override[] = {set_text(v, "plan", &spec, &spec.plan, v->path),
-                              set_text(v, "results", &spec, &spec.results, results), "costs=flops"};
-    const struct child child = {path, 3, override, false, true};
-    if (!results || !override[0] || !override[1]) return ST_FAILED;
-    return child_run(&child, report, code);
+    TRY(write_spec(v, again));
+    const char *results = region_text(v->result->region, "%s/results", again->folder);
+    again->override[0] = set_text(v, "plan", &spec, &spec.plan, v->path);
+    again->override[1] = set_text(v, "results", &spec, &spec.results, results);
+    again->override[2] = "costs=flops";
+    return results && again->override[0] && again->override[1] ? ST_OK : ST_FAILED;
 }
 
-static int compare_again(const struct verification *v, const char *again)
+static enum status compare_again(struct verification *v, const char *path)
 {
-    struct comparison c;
+    struct comparison *c = &v->comparison;
     struct result *other = NULL;
-    if (told(compare_files(v->path, again, &c)) != ST_OK) return ST_FAILED;
-    bool fewer = v->result->whole && c.a.steps != c.b.steps;
-    if (c.equal && !fewer) {
-        fprintf(v->out, "steps     same bits: losses, gradients, parameters and state of %lld steps, run again%s\n",
-                (long long)c.steps, c.degenerate ? "; degenerate: proves nothing" : "");
-        return ST_OK;
-    }
-    if (c.equal)
-        fprintf(v->out, "steps     DIFFER: %lld in the file; its spec has %lld\n", (long long)c.a.steps,
-                (long long)c.b.steps);
-    else
-        fprintf(v->out, "steps     DIFFER: first at step %lld, in %s\n", (long long)c.first_step, c.first_tensor);
-    if (told(result_open(again, &other)) == ST_OK) print_surroundings(v, other);
+    TRY(compare_files(v->path, path, c));
+    bool fewer = v->result->whole && c->a.steps != c->b.steps;
+    v->steps = c->equal && !fewer ? STEPS_SAME : STEPS_DIFFER;
+    if (v->steps == STEPS_SAME) return ST_OK;
+    TRY(result_open(path, &other));
+    find_surroundings(v, other);
     result_close(other);
-    return ST_DIFFERS;
+    return ST_OK;
 }
 
-static int judge_steps(const struct verification *v)
+static enum status judge_steps(struct verification *v, const struct again *again)
 {
-    char folder[PATH_MAX] = "";
-    const char *spec = NULL;
+    const struct child child = {again->spec, 3, again->override, false, true};
     struct run_report report = {0};
-    int code = 0;
-    enum status status = write_spec(v, folder, &spec);
-    if (status == ST_OK) status = run_again(v, folder, spec, &report, &code);
-    if (told(status) != ST_OK) {
-        code = (int)status;
-    } else if (code != 0) {
-        fprintf(v->out, "steps     not run again: exit code %d\n", code);
-        print_surroundings(v, NULL);
-    } else {
-        code = compare_again(v, report.path);
-    }
-    if (*folder) nftw(folder, take_away, 16, FTW_DEPTH | FTW_PHYS);
-    return code;
+    v->steps = STEPS_NONE;
+    if (!v->result->steps) return ST_OK;
+    TRY(child_run(&child, &report, &v->code));
+    if (v->code == 0) return compare_again(v, report.path);
+    v->steps = STEPS_NOT_RUN;
+    find_surroundings(v, NULL);
+    return ST_OK;
 }
 
-int verify_file(const char *path, bool plan_only, FILE *out)
+/* ---- all of it ---- */
+
+/* What is known is printed at once: the run takes its time. print: NULL where all is said at the end. */
+static enum status judge(struct verification *v, bool plan_only, FILE *print)
 {
-    struct verification v = {.out = out};
+    struct again again = {.folder = ""};
+    TRY(judge_plan(v));
+    if (print) verify_print_plan(v, print);
+    if (v->wrong) return ST_OK;
+    enum status status = prepare(v, &again);
+    if (status == ST_OK) status = verify_bounds(v, again.spec, again.override[0]);
+    if (status == ST_OK && print) {
+        verify_print_bounds(v, print);
+        fflush(print);
+    }
+    if (status == ST_OK && !plan_only) status = judge_steps(v, &again);
+    if (status == ST_OK && print) verify_print_steps(v, print);
+    if (*again.folder) nftw(again.folder, take_away, 16, FTW_DEPTH | FTW_PHYS);
+    return status;
+}
+
+int verify_file(const char *path, bool plan_only, bool json, FILE *out)
+{
+    struct verification v = {.moved = -1};
     enum status status = result_open(path, &v.result);
     char absolute[PATH_MAX];
     v.path = realpath(path, absolute) ? absolute : path;
-    if (status == ST_OK) status = judge_plan(&v);
-    int code = status == ST_DIFFERS ? ST_DIFFERS : (int)told(status);
-    if (status == ST_OK && !plan_only && v.result->steps) code = judge_steps(&v);
-    if (status == ST_OK && !plan_only && !v.result->steps) fprintf(out, "steps     none in the file\n");
+    if (status == ST_OK) status = judge(&v, plan_only, json ? NULL : out);
+    int code = (int)told(status);
+    if (status == ST_OK && json) verify_json(&v, out);
+    if (status == ST_OK) code = v.wrong || v.wrong_bound || v.steps == STEPS_DIFFER ? (int)ST_DIFFERS : v.code;
     result_close(v.result);
     return code;
 }

@@ -1,15 +1,53 @@
-/* Is a file what it says? Its plan, by the simulator; its steps, by running its spec again. */
+/* Is a file what it says? Its plan, by the simulator; its lower bounds, by finding them again; its steps, by running
+ * its spec again. */
 #ifndef REMATCH_VERIFY_H
 #define REMATCH_VERIFY_H
 
-#include <stdbool.h>
-#include <stdio.h>
+#include "account.h"
+#include "compare.h"
+#include "result.h"
 
-/* Judges the plan in a plan or result file and, unless plan_only or there are no steps, runs the resolved spec that it
- * holds again, with that plan, in a process and a temporary folder of its own, and compares every bit. Returns the exit
- * code: 0 right and the same bits; 1 something is not, and out says which op and buffer, or step and tensor; what
- * reading or running returned otherwise, told on stderr. Where bits differ or the run cannot be repeated, out names
- * what is not as it was when the file was written. */
-int verify_file(const char *path, bool plan_only, FILE *out);
+enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS_DIFFER };
+
+/* What a run depends on besides its spec, and is not as it was; now NULL: there is no second run to compare with. */
+struct surrounding {
+    const char *name, *then, *now;
+};
+enum { SURROUNDINGS = 12 };
+
+/* What was found so far; texts are the file's own region's. */
+struct verification {
+    struct result *result;
+    const char *path; /* absolute */
+    struct account account;
+    const char *wrong;           /* with the plan; NULL: nothing */
+    int moved;                   /* a buffer that is not where the hash wants it; -1: none is known */
+    size_t placed;               /* where that would be */
+    const char *wrong_bound;     /* NULL: none */
+    const char *bounds_unjudged; /* why they could not be found again; NULL: they were */
+    enum steps_found steps;
+    int code; /* of the second run, where it failed */
+    struct comparison comparison;
+    int surroundings;
+    struct surrounding surrounding[SURROUNDINGS];
+};
+
+/* Judges the plan in a plan or result file and the lower bounds stored with it and, unless plan_only or there are no
+ * steps, runs the resolved spec that it holds again, with that plan, in a process and a temporary folder of its own,
+ * and compares every bit. Returns the exit code: 0 right and the same bits; 1 something is not, and out says which op
+ * and buffer, which bound, or which step and tensor; what reading or running returned otherwise, told on stderr. Where
+ * bits differ or the run cannot be repeated, out names what is not as it was when the file was written. json: out is
+ * one object, empty where the file cannot be read. */
+int verify_file(const char *path, bool plan_only, bool json, FILE *out);
+
+/* verify_bounds.c: needs the spec's data, kernels as they were, and nothing more; sets wrong_bound or bounds_unjudged.
+ * spec: the path of the resolved spec, plan: an override that names the file. */
+enum status verify_bounds(struct verification *verification, const char *spec, const char *plan);
+
+/* verify_print.c: what was found of each part, as it is found; and everything at once. */
+void verify_print_plan(const struct verification *verification, FILE *out);
+void verify_print_bounds(const struct verification *verification, FILE *out);
+void verify_print_steps(const struct verification *verification, FILE *out);
+void verify_json(const struct verification *verification, FILE *out);
 
 #endif
