@@ -44,7 +44,7 @@ OPTIMIZE_debug := -O0 -g
 OPTIMIZE_san := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPTIMIZE := $(or $(OPTIMIZE_$(VARIANT)),$(error VARIANT=$(VARIANT): expected release, debug or san))
 INCLUDES := $(addprefix -I,$(BUILD) framework kernels datasets experiments/harness $(if $(KERNELS_CU),$(CUDA)/include))
-flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fopenmp
+flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(PACKAGE_CFLAGS)
 LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl $(PACKAGE_LIBS) $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcudart) -lm
 WERROR := $(if $(filter true,$(CI)),-Werror)

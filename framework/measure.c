@@ -276,9 +276,9 @@ static void time_shared(const struct bench *b, size_t bytes, double *add, double
 
 struct update {
     const struct optimizer *optimizer;
-    const struct optim_settings *settings;
-    size_t states; /* copies of the parameters that the optimiser keeps */
-    size_t bytes;  /* of all parameters */
+    struct optim_numbers numbers; /* of a first step */
+    size_t states;                /* copies of the parameters that the optimiser keeps */
+    size_t bytes;                 /* of all parameters */
 };
 
 /* A parameter and what belongs to it: parameters, gradients and state lie in the block one after the other. */
@@ -308,7 +308,7 @@ static void digest_gradient(const struct bench *b, const struct update *u, const
 
 static void update(const struct bench *b, const struct update *u, const struct tensor *t)
 {
-    u->optimizer->update(u->settings, (int64_t)t->elements, t->parameter, t->gradient, u->states ? t->state : NULL,
+    u->optimizer->update(&u->numbers, (int64_t)t->elements, t->parameter, t->gradient, u->states ? t->state : NULL,
                          (int)b->backend->options.threads);
 }
 
@@ -345,7 +345,9 @@ enum status measure_rest(const struct network *network, const struct optimizer *
     const struct graph *graph = network->graph;
     const size_t shared = shared_gradient(graph);
     const double mib = (double)shared / (1 << 20);
-    struct update u = {.optimizer = optimizer, .settings = settings, .states = (size_t)optimizer->state(settings)};
+    struct update u = {.optimizer = optimizer,
+                       .numbers = optim_numbers(optimizer, settings, settings->lr, 1, 0, 2),
+                       .states = (size_t)optimizer->state(settings)};
     double least[WORKS], add = INFINITY, copy = INFINITY;
     struct bench b;
     for (int i = 0; i < graph->parameters; i++)

@@ -2,12 +2,19 @@
 #ifndef REMATCH_OPTIM_H
 #define REMATCH_OPTIM_H
 
+#include "element_optim.h"
 #include "field.h"
 
 #include <stdbool.h>
 
+enum optim_decays { DECAYS_ALL, DECAYS_MATRICES };
+
+/* Everything any optimiser lets YAML set; an optimiser's fields say which members are its own. */
 struct optim_settings {
-    double lr, momentum, weight_decay;
+    double lr, weight_decay;
+    int decays;                   /* enum optim_decays: all parameters, or those of two dimensions and more */
+    double momentum;              /* sgd */
+    double beta1, beta2, epsilon; /* adam, adamw */
 };
 
 struct optimizer {
@@ -15,10 +22,17 @@ struct optimizer {
     const struct field *fields;
     /* Copies of the parameters kept as state under these settings. */
     int (*state)(const struct optim_settings *settings);
-    /* One step on elements floats; state has state() * elements floats. threads: how many may work. */
-    void (*update)(const struct optim_settings *settings, int64_t elements, float *parameter, const float *gradient,
+    /* Puts its own numbers of the step-th step, from 0, at learning rate lr over those that change nothing. */
+    void (*numbers)(const struct optim_settings *settings, double lr, uint32_t step, struct optim_numbers *numbers);
+    /* One step on elements floats; state has state() * elements floats, copy after copy. threads: how many may work. */
+    void (*update)(const struct optim_numbers *numbers, int64_t elements, float *parameter, const float *gradient,
                    float *state, int threads);
 };
+
+/* The numbers with which a parameter of rank dimensions is updated in the step-th step, from 0, at learning rate lr,
+ * its gradient times scale. */
+struct optim_numbers optim_numbers(const struct optimizer *optimizer, const struct optim_settings *settings, double lr,
+                                   double scale, uint32_t step, int rank);
 
 const struct optimizer *optimizer_find(const char *name);
 extern const struct optimizer *const optimizer_table[];

@@ -109,13 +109,17 @@ static struct digest digest_of(const struct digest *digest, int count)
     return digest_bytes(digest, (size_t)count * sizeof *digest);
 }
 
-static void update(struct train *train)
+static void update(struct train *train, uint32_t step)
 {
     const struct train_options *o = &train->options;
-    for (int i = 0; i < train->graph->parameters; i++)
-        o->optimizer->update(&o->settings, train->graph->parameter[i].elements, exec_parameter(train->exec, i),
+    struct optim_numbers numbers[2]; /* of vectors, and of what has more dimensions */
+    for (int i = 0; i < 2; i++) numbers[i] = optim_numbers(o->optimizer, &o->settings, o->settings.lr, 1, step, 1 + i);
+    for (int i = 0; i < train->graph->parameters; i++) {
+        const struct parameter *p = &train->graph->parameter[i];
+        o->optimizer->update(&numbers[p->definition.shape.rank > 1], p->elements, exec_parameter(train->exec, i),
                              exec_gradient(train->exec, i), train->states > 0 ? exec_state(train->exec, i) : NULL,
                              (int)train->backend->options.threads);
+    }
 }
 
 static void digest_gradients(struct train *train)
@@ -146,7 +150,7 @@ enum status train_step(struct train *train, uint32_t step, struct train_result *
     TRY(check_gradients(train, step));
     digest_gradients(train);
     uint64_t digested = clock_now_ns();
-    update(train);
+    update(train, step);
     uint64_t updated = clock_now_ns();
     digest_parameters(train);
     uint64_t end = clock_now_ns();

@@ -9,7 +9,7 @@
 #include "policy.h"
 #include "train.h"
 
-enum { STEPS_MAX = 20, RUNS_MAX = 200 };
+enum { STEPS_MAX = 100, STEPS_MANY = 20, RUNS_MAX = 200 };
 
 /* A net bound to a backend; a network is prepared once for all its plans, as in a sweep. */
 struct bench {
@@ -19,8 +19,18 @@ struct bench {
     struct network *network;
 };
 
+/* How it learns; the state of either is under test. */
+struct learner {
+    const char *name;
+    struct optim_settings settings;
+};
+static const struct learner momentum = {"sgd", {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4}};
+static const struct learner adamw = {"adamw",
+                                     {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01}};
+
 struct trial {
     const struct bench *bench;
+    const struct learner *learner;
     const struct policy *policy;
     struct policy_settings settings;
     bool drop_dead;
@@ -72,7 +82,9 @@ static struct plan *plan_of(const struct trial *t)
     struct plan *plan;
     struct word word = word_empty(region);
     cr_assert(t->policy->emit(network, &t->settings, region, &word) == ST_OK, "%s", status_message());
-    struct plan_options options = {.lower = {.drop_dead = t->drop_dead, .rng = t->rng}, .state_per_parameter = 1};
+    struct plan_options options = {.lower = {.drop_dead = t->drop_dead, .rng = t->rng},
+                                   .state_per_parameter =
+                                       optimizer_find(t->learner->name)->state(&t->learner->settings)};
     cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
     return plan;
 }
@@ -89,7 +101,7 @@ static void run_plan(const struct trial *t, struct plan *plan, struct trace *tra
                                         .fault = t->fault};
     cr_assert(exec_create(plan, &exec_options, &exec) == ST_OK, "%s", status_message());
     struct train_options train_options = {
-        .optimizer = optimizer_find("sgd"), .settings = {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4}, .seed = 3};
+        .optimizer = optimizer_find(t->learner->name), .settings = t->learner->settings, .seed = 3};
     cr_assert(train_create(network, exec, &train_options, &train) == ST_OK, "%s", status_message());
     trace->replays = plan->replays;
     for (int step = 0; step < t->steps; step++) {
@@ -217,8 +229,12 @@ static void compare_all(const struct net *net, const char *backend, int steps)
         struct bench bench = set_up(net, backend, relu);
         struct field_list groups = all_groups(bench.graph);
         for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
-            struct trial t = {
-                .bench = &bench, .policy = policy_find("store_all"), .drop_dead = true, .rng = rng, .steps = steps};
+            struct trial t = {.bench = &bench,
+                              .learner = &momentum,
+                              .policy = policy_find("store_all"),
+                              .drop_dead = true,
+                              .rng = rng,
+                              .steps = steps};
             const float *loss = c.baseline[rng].loss;
             if (relu == RELU_OUTPUT) run(&t, &c.baseline[rng]);
             cr_assert(loss[0] > 0 && loss[0] != loss[1], "a loss that moves");
@@ -241,17 +257,37 @@ static void compare_all(const struct net *net, const char *backend, int steps)
 
 Test(equality, small_cnn_ref) { compare_all(&nets[0], "ref", 2); }
 Test(equality, residual_ref) { compare_all(&nets[1], "ref", 2); }
-Test(equality, small_cnn_cpu) { compare_all(&nets[0], "cpu", STEPS_MAX); }
-Test(equality, residual_cpu) { compare_all(&nets[1], "cpu", STEPS_MAX); }
-Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MAX); }
+Test(equality, small_cnn_cpu) { compare_all(&nets[0], "cpu", STEPS_MANY); }
+Test(equality, residual_cpu) { compare_all(&nets[1], "cpu", STEPS_MANY); }
+Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MANY); }
+
+/* Two copies of state a parameter, over many steps. */
+Test(equality, adamw_cpu)
+{
+    static struct trace baseline, variant;
+    struct bench bench = set_up(&nets[0], "cpu", RELU_BITS);
+    struct trial t = {
+        .bench = &bench, .learner = &adamw, .policy = policy_find("store_all"), .drop_dead = true, .steps = STEPS_MAX};
+    run(&t, &baseline);
+    t.policy = policy_find("every");
+    run(&t, &variant);
+    tear_down(&bench);
+    cr_assert(variant.replays > 0 && !digest_equal(variant.state[0], variant.state[1]));
+    int step = first_difference(&baseline, &variant, t.steps);
+    cr_assert(step < 0, "differs at step %d", step);
+}
 
 /* What must not be equal: the proof is only worth something if it catches these. */
 static int step_of_difference(enum rng_mode rng, enum rng_mode baseline_rng, struct fault fault, enum relu_save relu)
 {
     struct bench bench = set_up(&nets[0], "ref", relu);
     static struct trace baseline, variant;
-    struct trial t = {
-        .bench = &bench, .policy = policy_find("store_all"), .drop_dead = true, .rng = baseline_rng, .steps = 4};
+    struct trial t = {.bench = &bench,
+                      .learner = &momentum,
+                      .policy = policy_find("store_all"),
+                      .drop_dead = true,
+                      .rng = baseline_rng,
+                      .steps = 4};
     run(&t, &baseline);
     t.policy = policy_find("every");
     t.settings = (struct policy_settings){.keep_saved = false};

@@ -154,7 +154,7 @@ Test(run, results_that_cannot_be_written_fail)
     cli_expect(&cli, 3, "run small.yaml --quiet results=small.yaml");
     cli_complains(&cli, "small.yaml");
     cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
-    cli_run(&cli, "ulimit -f 200", "run small.yaml --quiet steps=2000"); /* as a full disk: a file may not grow on */
+    cli_run(&cli, "ulimit -f 400", "run small.yaml --quiet steps=2000"); /* as a full disk: a file may not grow on */
     cr_assert(cli.code == 3, "%d\n%s", cli.code, cli.err);
     cli_complains(&cli, "cannot write");
     cr_assert(folder_count(cli.folder, ".h5") == 0);

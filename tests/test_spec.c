@@ -87,7 +87,7 @@ Test(spec, what_is_left_out_is_filled_in)
         "    - linear: {units: classes, activation: none, bias: true, init: glorot_uniform}\n"
         "data: {name: synthetic, shape: [4, 4, 1], classes: 3, samples: 10000, shuffle: true}\n"
         "batch: 8\nsteps: 2\nseed: 1\nloss: {name: cross_entropy}\n"
-        "optimizer: {name: sgd, lr: 0.1, momentum: 0, weight_decay: 0}\n"
+        "optimizer: {name: sgd, lr: 0.1, momentum: 0, weight_decay: 0, decays: all}\n"
         "backend: {name: cpu, threads: 0, layout: auto}\nconv: {algorithm: auto, scratch_limit: 128MiB}\n"
         "relu_save: output\nrng: counter\nmemory: planned\ndrop_dead: true\npolicy: {name: store_all}\ncosts: {name: "
         "flops}\ncheck: none\n"
