@@ -19,7 +19,7 @@ MAKEFLAGS += --no-builtin-rules -j$(shell nproc) $(if $(filter check,$(MAKECMDGO
 all:
 
 # What the machine has. A fresh machine has none of it: make remakes this file (installing), then starts over.
-PACKAGES := yaml-0.1 hdf5 libxxhash jansson zlib libmd
+PACKAGES := yaml-0.1 hdf5 libxxhash jansson zlib libmd libutf8proc
 ifneq ($(filter-out clean deps exp-list,$(or $(MAKECMDGOALS),all)),)
 include $(BUILD)/deps.mk
 endif
@@ -46,7 +46,7 @@ OPTIMIZE := $(or $(OPTIMIZE_$(VARIANT)),$(error VARIANT=$(VARIANT): expected rel
 INCLUDES := $(addprefix -I,$(BUILD) framework kernels datasets experiments/harness $(if $(KERNELS_CU),$(CUDA)/include))
 flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(PACKAGE_CFLAGS)
-LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl $(PACKAGE_LIBS) $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcudart) -lm
+LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcudart) -lm
 WERROR := $(if $(filter true,$(CI)),-Werror)
 
 all: $(BUILD)/rematch

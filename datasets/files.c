@@ -85,7 +85,7 @@ enum status files_open(struct dataset *dataset, const char *folder, const char *
     struct dataset_file *file = &dataset->file[dataset->files];
     if (dataset->files == DATASET_FILES_MAX)
         return fail(ST_FAILED, "data set %s has more than %d files", dataset->kind->name, DATASET_FILES_MAX);
-    file->path = region_text(dataset->region, "%s/%s", folder, name);
+    file->path = region_text(dataset->region, folder ? "%s/%s" : "%s%s", folder ? folder : "", name);
     if (!file->path) return ST_FAILED;
     /* Without O_NONBLOCK, a pipe of that name would wait for a writer. */
     handle->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -23,8 +23,8 @@ struct files_handle {
  * get it and where to put it. */
 enum status files_find(struct dataset *dataset, const struct files_source *source, const char **folder);
 
-/* Opens folder/name, computes its SHA-256 and adds it to dataset->file. ST_FAILED: not there, not a plain file,
- * unreadable or empty. The descriptor is the caller's to close. */
+/* Opens folder/name (folder NULL: name), computes its SHA-256 and adds it to dataset->file. ST_FAILED: not there, not a
+ * plain file, unreadable or empty. The descriptor is the caller's to close. */
 enum status files_open(struct dataset *dataset, const char *folder, const char *name, struct files_handle *handle);
 
 /* bytes bytes at offset into buffer; ST_FAILED naming file and offset when they cannot be had. May be called by several

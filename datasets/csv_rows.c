@@ -1,0 +1,171 @@
+#include "csv_rows.h"
+
+#include <csv.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 64 * 1024 };
+
+static const char mark[] = "\xEF\xBB\xBF"; /* UTF-8's byte order mark */
+
+struct reading {
+    const struct files_handle *handle;
+    const char *const *columns;
+    enum status (*take)(void *context, const struct csv_row *row);
+    void *context;
+    enum status status;
+
+    int64_t line, first;          /* the line being read; where the row began */
+    bool between;                 /* a row has ended and no other begun */
+    size_t row_bytes;             /* of the row so far */
+    int64_t header, fields;       /* fields of the header, 0: not read yet; of the row so far */
+    int64_t at[CSV_COLUMNS_MAX];  /* the place of each column in the file, -1: not met yet */
+    size_t from[CSV_COLUMNS_MAX]; /* of the row's fields in text */
+    struct csv_field field[CSV_COLUMNS_MAX];
+    char *text; /* the row's fields, one after another */
+    size_t used, capacity;
+};
+
+static int no_space(unsigned char byte)
+{
+    (void)byte;
+    return 0;
+}
+
+static enum status add_name(struct reading *r, const char *name, size_t bytes)
+{
+    for (int i = 0; r->columns[i]; i++) {
+        if (strlen(r->columns[i]) != bytes || memcmp(r->columns[i], name, bytes) != 0) continue;
+        if (r->at[i] >= 0)
+            return fail(ST_FAILED, "%s:%" PRId64 ": two columns are called '%s'", r->handle->file->path, r->line,
+                        r->columns[i]);
+        r->at[i] = r->fields;
+    }
+    return ST_OK;
+}
+
+static enum status keep(struct reading *r, int column, const char *text, size_t bytes)
+{
+    if (r->capacity - r->used < bytes) {
+        size_t capacity = 2 * (r->used + bytes); /* both at most CSV_ROW_BYTES_MAX */
+        char *larger = realloc(r->text, capacity);
+        if (!larger) return fail(ST_FAILED, "out of memory: a row of %s", r->handle->file->path);
+        r->text = larger;
+        r->capacity = capacity;
+    }
+    if (bytes) memcpy(r->text + r->used, text, bytes);
+    r->from[column] = r->used;
+    r->field[column].bytes = bytes;
+    r->used += bytes;
+    return ST_OK;
+}
+
+static void end_field(void *text, size_t bytes, void *context)
+{
+    struct reading *r = context;
+    if (r->status == ST_OK && r->header == 0) r->status = add_name(r, text, bytes);
+    for (int i = 0; r->status == ST_OK && r->header > 0 && r->columns[i]; i++)
+        if (r->at[i] == r->fields) r->status = keep(r, i, text, bytes);
+    r->fields++;
+}
+
+static enum status check_header(const struct reading *r)
+{
+    for (int i = 0; r->columns[i]; i++)
+        if (r->at[i] < 0)
+            return fail(ST_FAILED, "%s:%" PRId64 ": no column is called '%s'; expected: a header with the names",
+                        r->handle->file->path, r->first, r->columns[i]);
+    return ST_OK;
+}
+
+static enum status give_row(struct reading *r)
+{
+    if (r->fields != r->header)
+        return fail(ST_FAILED, "%s:%" PRId64 ": %" PRId64 " fields; expected: %" PRId64 ", as in the header",
+                    r->handle->file->path, r->first, r->fields, r->header);
+    for (int i = 0; r->columns[i]; i++) r->field[i].text = r->text + r->from[i];
+    return r->take(r->context, &(struct csv_row){r->first, r->field});
+}
+
+static void end_row(int byte, void *context)
+{
+    (void)byte;
+    struct reading *r = context;
+    if (r->status == ST_OK) r->status = r->header ? give_row(r) : check_header(r);
+    if (!r->header) r->header = r->fields;
+    r->fields = 0;
+    r->used = r->row_bytes = 0;
+    r->between = true;
+}
+
+static enum status refuse(const struct reading *r, const struct csv_parser *parser, bool ended)
+{
+    const char *path = r->handle->file->path;
+    if (csv_error((struct csv_parser *)(uintptr_t)parser) != CSV_EPARSE)
+        return fail(ST_FAILED, "out of memory: a row of %s", path);
+    if (ended)
+        return fail(ST_FAILED, "%s:%" PRId64 ": a quote is not closed in the row that begins here", path, r->first);
+    return fail(ST_FAILED,
+                "%s:%" PRId64 ": a quote where none may be, in the row that begins on line %" PRId64
+                "; expected: quotes around a whole field, and doubled within it",
+                path, r->line, r->first);
+}
+
+/* At most one line, so that what is told of it can name it. */
+static enum status feed(struct reading *r, struct csv_parser *parser, const char *text, size_t bytes)
+{
+    if (r->between && *text != '\n' && *text != '\r') {
+        r->first = r->line;
+        r->between = false;
+    }
+    r->row_bytes += bytes;
+    if (r->row_bytes > CSV_ROW_BYTES_MAX)
+        return fail(ST_FAILED, "%s:%" PRId64 ": a row of more than %d bytes begins here; is a quote not closed?",
+                    r->handle->file->path, r->first, CSV_ROW_BYTES_MAX);
+    if (csv_parse(parser, text, bytes, end_field, end_row, r) != bytes && r->status == ST_OK)
+        return refuse(r, parser, false);
+    if (text[bytes - 1] == '\n') r->line++;
+    return r->status;
+}
+
+static enum status read_rows(struct reading *r, struct csv_parser *parser, char *piece)
+{
+    uint64_t size = r->handle->file->bytes;
+    for (uint64_t offset = 0; offset < size; offset += PIECE) {
+        size_t bytes = size - offset < PIECE ? (size_t)(size - offset) : PIECE, at = 0;
+        TRY(files_read(r->handle, offset, bytes, piece));
+        if (offset == 0 && bytes >= strlen(mark) && memcmp(piece, mark, strlen(mark)) == 0) at = strlen(mark);
+        while (at < bytes) {
+            const char *end = memchr(piece + at, '\n', bytes - at);
+            size_t length = end ? (size_t)(end - piece) + 1 - at : bytes - at;
+            TRY(feed(r, parser, piece + at, length));
+            at += length;
+        }
+    }
+    if (csv_fini(parser, end_field, end_row, r) != 0 && r->status == ST_OK) return refuse(r, parser, true);
+    if (r->status == ST_OK && !r->header)
+        return fail(ST_FAILED, "%s: no header; expected: the names of the columns in the first row",
+                    r->handle->file->path);
+    return r->status;
+}
+
+enum status csv_rows(const struct files_handle *handle, const char *const *columns,
+                     enum status (*take)(void *context, const struct csv_row *row), void *context)
+{
+    struct reading r = {
+        .handle = handle, .columns = columns, .take = take, .context = context, .line = 1, .first = 1, .between = true};
+    struct csv_parser parser;
+    char *piece = malloc(PIECE);
+    for (int i = 0; i < CSV_COLUMNS_MAX; i++) r.at[i] = -1;
+    if (!piece || csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
+        free(piece);
+        return fail(ST_FAILED, "out of memory to read %s", handle->file->path);
+    }
+    csv_set_space_func(&parser, no_space);
+    enum status status = read_rows(&r, &parser, piece);
+    csv_free(&parser);
+    free(r.text);
+    free(piece);
+    return status;
+}
