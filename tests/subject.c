@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 4096, BLOCK = 16 };
+enum { GUARD = 4096 };
 
 void spoil(void *data, size_t bytes)
 {
@@ -100,11 +100,15 @@ int64_t subject_elements(const struct subject *s, int value)
     return shape_elements(&s->graph->value[value].shape) * s->graph->batch;
 }
 
+/* Channels in a block of a layout that is not logical: 1 is of 8, 2 of 16. */
+static int64_t block_of(const struct value *v) { return 8 * v->layout; }
+
 /* The place, in the value's layout, of channel c (of padded channels) of pixel p of sample n. */
 static int64_t place(const struct value *v, int64_t n, int64_t p, int64_t c, int64_t pixels, int64_t padded)
 {
     if (v->layout == 0) return (n * pixels + p) * padded + c;
-    return ((n * padded / BLOCK + c / BLOCK) * pixels + p) * BLOCK + c % BLOCK;
+    const int64_t block = block_of(v);
+    return ((n * padded / block + c / block) * pixels + p) * block + c % block;
 }
 
 /* Calls for each element: logical index, or -1 for padding, and place. */
@@ -112,7 +116,7 @@ static void walk(const struct subject *s, int value, float *logical, float *data
 {
     const struct value *v = &s->graph->value[value];
     const int64_t channels = shape_width(&v->shape), pixels = shape_elements(&v->shape) / channels;
-    const int64_t padded = v->layout == 0 ? channels : (channels + BLOCK - 1) / BLOCK * BLOCK;
+    const int64_t padded = v->layout == 0 ? channels : (channels + block_of(v) - 1) / block_of(v) * block_of(v);
     cr_assert(v->bytes == (size_t)(s->graph->batch * pixels * padded) * sizeof(float));
     for (int64_t n = 0; n < s->graph->batch; n++)
         for (int64_t p = 0; p < pixels; p++)

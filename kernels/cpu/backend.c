@@ -29,7 +29,7 @@ static enum status cpu_open(struct backend *backend)
     if (backend->options.threads <= 0) backend->options.threads = omp_get_num_procs();
     omp_set_dynamic(0);
     omp_set_num_threads((int)backend->options.threads);
-    backend->isa = dnnl_isa(&cpu->wide);
+    backend->isa = dnnl_isa(&cpu->blocked);
     dnnl_library(cpu->libraries, sizeof cpu->libraries);
     backend->libraries = cpu->libraries;
     enum status status = dnnl_open(&cpu->engine, &cpu->stream);
@@ -70,7 +70,11 @@ static const struct kernel *cpu_kernel(const struct layer *layer)
 
 static bool is_image(const struct graph *graph, int value) { return graph->value[value].shape.rank == 3; }
 
-static int64_t padded(int64_t channels) { return (channels + BLOCK - 1) / BLOCK * BLOCK; }
+static int64_t padded(enum order blocked, int64_t channels)
+{
+    const int64_t block = order_block(blocked);
+    return (channels + block - 1) / block * block;
+}
 
 /* The first node that cannot work on blocked images, -1: none. Such are losses and what mixes the batch, which stays
  * in logical order, with an image in the same order. */
@@ -89,11 +93,11 @@ static int unblockable(const struct graph *graph)
 }
 
 /* Whether blocking pads no image by more than a tenth. */
-static bool pads_little(const struct graph *graph)
+static bool pads_little(enum order blocked, const struct graph *graph)
 {
     for (int v = 1; v < graph->values; v++) {
-        int64_t channels = is_image(graph, v) ? graph->value[v].shape.dim[2] : BLOCK;
-        if (padded(channels) * 10 > channels * 11) return false;
+        int64_t channels = graph->value[v].shape.dim[2];
+        if (is_image(graph, v) && padded(blocked, channels) * 10 > channels * 11) return false;
     }
     return true;
 }
@@ -101,16 +105,17 @@ static bool pads_little(const struct graph *graph)
 static enum status cpu_arrange(struct backend *backend, struct graph *graph)
 {
     const int bad = unblockable(graph);
+    const enum order order = cpu_of(backend)->blocked;
     bool blocked = backend->options.layout == LAYOUT_BLOCKED;
     if (blocked && bad >= 0)
         return fail(ST_SPEC, "layout blocked: layer '%s' (%s) needs its input in logical order; use channels_last",
                     graph->node[bad].name, graph->node[bad].layer->name);
-    if (backend->options.layout == LAYOUT_AUTO) blocked = cpu_of(backend)->wide && bad < 0 && pads_little(graph);
+    if (backend->options.layout == LAYOUT_AUTO) blocked = bad < 0 && pads_little(order, graph);
     for (int v = 0; v < graph->values; v++) {
         struct value *value = &graph->value[v];
         struct shape shape = value->shape;
-        value->layout = blocked && v > 0 && is_image(graph, v) ? ORDER_BLOCKED : ORDER_LOGICAL;
-        if (value->layout == ORDER_BLOCKED) shape.dim[2] = padded(shape.dim[2]);
+        value->layout = blocked && v > 0 && is_image(graph, v) ? (int)order : ORDER_LOGICAL;
+        if (value->layout == (int)order) shape.dim[2] = padded(order, shape.dim[2]);
         const int64_t elements = shape_elements(&shape);
         if (elements < 0 || elements > INT64_MAX / 8 / graph->batch)
             return fail(ST_SPEC, "value %d of %lld samples is too large", v, (long long)graph->batch);

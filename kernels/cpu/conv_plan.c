@@ -141,7 +141,7 @@ static bool search_winograd(struct backend *backend, const struct conv_want *wan
 {
     const int64_t most = want->pass == CONV_PARAMS ? GROUPS_MOST : 1;
     *plan = (struct conv_plan){0};
-    for (int64_t groups = 1; groups <= most && want->settings->channels % (groups * BLOCK) == 0; groups *= 2) {
+    for (int64_t groups = 1; groups <= most && want->settings->channels % (groups * BLOCK_MOST) == 0; groups *= 2) {
         struct conv_plan next;
         const bool found = search(backend, want, true, groups, &next);
         struct conv_plan *worse = found && next.chunk > plan->chunk ? plan : &next;
@@ -152,10 +152,11 @@ static bool search_winograd(struct backend *backend, const struct conv_want *wan
     return tiles(want, plan->chunk) >= TILES_LEAST;
 }
 
+/* oneDNN's Winograd is for 512-bit vectors. */
 static bool winograd_wanted(const struct backend *backend, const struct conv_want *want)
 {
-    return backend->options.conv_algorithm != CONV_DIRECT && cpu_of(backend)->wide && want->settings->kernel == 3 &&
-           want->settings->stride == 1 && want->y->order == ORDER_BLOCKED && want->x->order == ORDER_BLOCKED;
+    return backend->options.conv_algorithm != CONV_DIRECT && want->settings->kernel == 3 &&
+           want->settings->stride == 1 && want->y->order == ORDER_BLOCKED_16 && want->x->order == ORDER_BLOCKED_16;
 }
 
 /* Turns every described call of the plan into a primitive. */

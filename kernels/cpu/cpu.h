@@ -8,15 +8,13 @@
 struct cpu {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    bool wide; /* 512-bit vectors */
+    enum order blocked; /* how images are blocked on this machine */
     char libraries[64];
 };
 
 extern const struct backend_kind backend_cpu;
 extern const struct kernel cpu_conv, cpu_linear, cpu_max_pool, cpu_avg_pool, cpu_global_avg_pool, cpu_flatten, cpu_relu,
     cpu_dropout, cpu_add;
-
-enum { BLOCK = 16 }; /* channels in a block of ORDER_BLOCKED */
 
 static inline struct cpu *cpu_of(const struct backend *backend) { return backend->vendor; }
 

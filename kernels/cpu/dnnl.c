@@ -37,7 +37,7 @@ void dnnl_close(dnnl_engine_t engine, dnnl_stream_t stream)
     dnnl_engine_destroy(engine);
 }
 
-const char *dnnl_isa(bool *wide)
+const char *dnnl_isa(enum order *blocked)
 {
     static const struct {
         dnnl_cpu_isa_t isa;
@@ -53,7 +53,8 @@ const char *dnnl_isa(bool *wide)
         {dnnl_cpu_isa_sse41, "sse41"},
     };
     unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
-    *wide = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+    const bool wide = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+    *blocked = wide ? ORDER_BLOCKED_16 : ORDER_BLOCKED_8;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((isa & (unsigned)names[i].isa) == (unsigned)names[i].isa) return names[i].name;
     return "generic";
@@ -68,7 +69,7 @@ void dnnl_library(char *text, size_t room)
 
 enum status tensor_images(int64_t batch, const struct shape *shape, enum order order, struct tensor *tensor)
 {
-    static const dnnl_format_tag_t tags[] = {dnnl_nhwc, dnnl_nChw16c, dnnl_nchw, dnnl_format_tag_any};
+    static const dnnl_format_tag_t tags[] = {dnnl_nhwc, dnnl_nChw8c, dnnl_nChw16c, dnnl_nchw, dnnl_format_tag_any};
     bool image = shape->rank == 3;
     const dnnl_dims_t dims = {batch, shape->dim[image ? 2 : 0], image ? shape->dim[0] : 1, image ? shape->dim[1] : 1};
     DNNL(dnnl_memory_desc_init_by_tag(&tensor->desc, 4, dims, dnnl_f32, tags[order]));

@@ -14,11 +14,20 @@ enum { CALL_ARGUMENTS_MAX = 6 };
 
 /* How an image lies in memory: the batch is outermost in each. */
 enum order {
-    ORDER_LOGICAL, /* N H W C, the order of everything outside kernels */
-    ORDER_BLOCKED, /* N C/16 H W 16, channels padded with zeros */
-    ORDER_PLANAR,  /* N C H W */
-    ORDER_ANY,     /* as the primitive likes it */
+    ORDER_LOGICAL,    /* N H W C, the order of everything outside kernels */
+    ORDER_BLOCKED_8,  /* N C/8 H W 8, channels padded with zeros: what 256-bit convolutions like best */
+    ORDER_BLOCKED_16, /* N C/16 H W 16: 512-bit */
+    ORDER_PLANAR,     /* N C H W */
+    ORDER_ANY,        /* as the primitive likes it */
 };
+
+enum { BLOCK_MOST = 16 };
+
+/* Channels in a block; 0 where the order has none. */
+static inline int64_t order_block(enum order order)
+{
+    return order == ORDER_BLOCKED_8 ? 8 : order == ORDER_BLOCKED_16 ? 16 : 0;
+}
 
 /* Shape and physical order of one argument. */
 struct tensor {
@@ -45,8 +54,9 @@ struct call {
 /* The engine and the stream that calls run on. */
 enum status dnnl_open(dnnl_engine_t *engine, dnnl_stream_t *stream);
 void dnnl_close(dnnl_engine_t engine, dnnl_stream_t stream);
-/* "avx512_core", and whether it has 512-bit vectors; "oneDNN 2.6.3 (omp)" into text (at least 64 bytes). */
-const char *dnnl_isa(bool *wide);
+/* "avx512_core", and the order in which images are blocked for it; "oneDNN 2.6.3 (omp)" into text (at least 64 bytes).
+ */
+const char *dnnl_isa(enum order *blocked);
 void dnnl_library(char *text, size_t room);
 
 enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };

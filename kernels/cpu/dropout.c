@@ -48,22 +48,23 @@ static void drop_logical(const struct dropout *d, const struct draw *draw, const
         }
 }
 
-/* Pixel by pixel, since a pixel's channels follow each other in logical order; its blocks lie pixels * BLOCK apart. */
+/* Pixel by pixel, since a pixel's channels follow each other in logical order; its blocks lie pixels * block apart. */
 static void drop_blocked(const struct dropout *d, const struct draw *draw, const float *from, float *to)
 {
     const float scale = (float)(1 / (1 - d->rate));
     const int64_t channels = d->x.shape.dim[2], pixels = d->x.shape.dim[0] * d->x.shape.dim[1];
+    const int64_t block = order_block(d->x.order);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < d->x.batch; n++)
         for (int64_t p = 0; p < pixels; p++)
             for (int64_t c = 0; c < channels; c += PIECE) {
-                uint8_t keep[PIECE + BLOCK];
+                uint8_t keep[PIECE + BLOCK_MOST];
                 const int64_t count = channels - c < PIECE ? channels - c : PIECE;
                 rng_keep(draw, d->rate, d->elements, n, p * channels + c, count, keep);
-                memset(keep + count, 0, BLOCK);
-                for (int64_t j = 0; j < count; j += BLOCK) {
-                    const int64_t at = n * d->x.elements + ((c + j) * pixels + p * BLOCK);
-                    drop_row(keep + j, scale, from + at, to + at, BLOCK);
+                memset(keep + count, 0, BLOCK_MOST);
+                for (int64_t j = 0; j < count; j += block) {
+                    const int64_t at = n * d->x.elements + ((c + j) * pixels + p * block);
+                    drop_row(keep + j, scale, from + at, to + at, block);
                 }
             }
 }
@@ -71,7 +72,7 @@ static void drop_blocked(const struct dropout *d, const struct draw *draw, const
 static void drop(struct dropout *d, const struct draw *draw, const float *from, float *to)
 {
     uint64_t lap = clock_now_ns();
-    if (d->x.order == ORDER_BLOCKED)
+    if (order_block(d->x.order) > 0)
         drop_blocked(d, draw, from, to);
     else
         drop_logical(d, draw, from, to);

@@ -98,7 +98,7 @@ static enum status make_reorders(struct pointwise *p)
     static const int arguments[] = {DNNL_ARG_FROM, DNNL_ARG_TO};
     const struct cpu *cpu = cpu_of(p->backend);
     struct tensor blocked, logical;
-    TRY(tensor_images(p->x.batch, &p->x.shape, ORDER_BLOCKED, &blocked));
+    TRY(tensor_images(p->x.batch, &p->x.shape, p->x.order, &blocked));
     TRY(tensor_images(p->x.batch, &p->x.shape, ORDER_LOGICAL, &logical));
     if (!call_reorder(cpu->engine, &blocked, &logical, false, &p->unblock) ||
         !call_reorder(cpu->engine, &logical, &blocked, false, &p->block))
@@ -112,7 +112,7 @@ static enum status flatten_prepare(struct backend *backend, const struct graph *
 {
     struct pointwise *p;
     TRY(prepare(backend, graph, node, &p));
-    const bool blocked = p->x.order == ORDER_BLOCKED;
+    const bool blocked = order_block(p->x.order) > 0;
     enum status status = blocked ? make_reorders(p) : ST_OK;
     if (status != ST_OK) {
         release(p);

@@ -130,7 +130,7 @@ const struct kernel cpu_max_pool = {true, max_prepare, pool_forward, pool_backwa
 const struct kernel cpu_avg_pool = {true, avg_prepare, pool_forward, pool_backward, pool_release};
 
 /* The mean over whole images, {H, W, C} to {C}. Channels lie in groups of width channels that are step floats apart
- * from pixel to pixel: all of them in logical order, blocks of 16 otherwise. */
+ * from pixel to pixel: all of them in logical order, blocks otherwise. */
 struct mean {
     struct backend *backend;
     struct extent x;
@@ -146,7 +146,7 @@ static enum status mean_prepare(struct backend *backend, const struct graph *gra
     mean->x = extent_of(graph, node->inputs[0]);
     mean->channels = mean->x.shape.dim[2];
     mean->pixels = mean->x.shape.dim[0] * mean->x.shape.dim[1];
-    mean->width = mean->x.order == ORDER_BLOCKED ? BLOCK : mean->channels;
+    mean->width = order_block(mean->x.order) > 0 ? order_block(mean->x.order) : mean->channels;
     *footprint = (struct footprint){.implementation = "loops"};
     *state = mean;
     return ST_OK;
