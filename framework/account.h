@@ -14,10 +14,11 @@ struct account_node {
     const char *name, *layer, *group, *shape, *implementation;
     int inputs[NODE_INPUTS_MAX];         /* values: 0 the batch, i + 1 what node i writes; -1: none */
     size_t elements;                     /* of the value, a sample */
+    size_t draws;                        /* random numbers that its forward draws for a sample */
     size_t output_bytes, gradient_bytes; /* of the value and of its gradient (0: it has none), not rounded */
     size_t saved, forward_scratch, backward_scratch[2]; /* bytes, as in struct footprint; so are the members below */
     unsigned reads[2];
-    bool random, wants_gradient, split, y_over_x, dx_over_dy, writes_dy, passes_gradient;
+    bool wants_gradient, split, y_over_x, dx_over_dy, writes_dy, passes_gradient;
     double forward_flops, backward_flops[2], forward_time, backward_time[2];
 };
 

@@ -37,8 +37,8 @@ struct backend_kind {
     const char *name;
     enum status (*open)(struct backend *backend); /* options given; fills isa, libraries, vendor */
     void (*close)(struct backend *backend);
-    /* The kernel of a layer, NULL where there is none. */
-    const struct kernel *(*kernel)(const struct layer *layer);
+    /* The kernel of a node's layer with its settings, NULL where there is none. */
+    const struct kernel *(*kernel)(const struct node *node);
     /* Chooses every value's layout and sets its bytes; a pure rule of shapes, options and ISA. */
     enum status (*arrange)(struct backend *backend, struct graph *graph);
     /* A block of bytes, touched and zeroed; ST_FAILED when it cannot be had. */

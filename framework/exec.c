@@ -105,7 +105,7 @@ static int fault_op(const struct plan *plan, const struct fault *fault)
         if (fault->kind == FAULT_SKIP_REPLAY && replay) return i;
         if (fault->kind == FAULT_STALE_READ && replay && op->x[0] >= 0) return i;
         if (fault->kind == FAULT_MASK_BIT && op->kind == OP_BACKWARD && (op->saved >= 0 || op->once >= 0)) return i;
-        if (fault->kind == FAULT_MASK_BIT && replay && plan->network->graph->node[op->node].layer->random) return i;
+        if (fault->kind == FAULT_MASK_BIT && replay && plan->network->graph->node[op->node].draws) return i;
     }
     return -1;
 }
@@ -223,19 +223,19 @@ static struct draw draw_for(struct exec *e, const struct op *op, uint32_t step)
     const struct graph *graph = e->plan->network->graph;
     const struct node *node = &graph->node[op->node];
     struct draw draw = {.mode = e->options.rng, .seed = e->options.seed, .node = (uint32_t)op->node, .step = step};
-    if (!node->layer->random || draw.mode == RNG_COUNTER) return draw;
-    int64_t elements = shape_elements(&graph->value[node->output].shape);
+    if (!node->draws || e->now == &e->evaluation) draw.mode = RNG_OFF; /* nothing is dropped when nothing is learnt */
+    if (draw.mode == RNG_COUNTER || draw.mode == RNG_OFF) return draw;
     bool first = op->kind == OP_FORWARD && !op->replay;
     bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
     void *once = address(e, op->once);
     if (draw.mode == RNG_MASK) {
         draw.mask = once;
-        if (first) rng_mask_fill(&draw, node->settings.rate, elements, graph->batch);
+        if (first) rng_mask_fill(&draw, node->settings.rate, node->draws, graph->batch);
         return draw;
     }
     if (draws) {
         e->backend->kind->upload(e->backend, once, &e->position, sizeof e->position);
-        e->position += (uint64_t)elements * (uint64_t)graph->batch;
+        e->position += (uint64_t)node->draws * (uint64_t)graph->batch;
     }
     if (once) e->backend->kind->download(e->backend, &draw.position, once, sizeof draw.position);
     return draw;
@@ -275,12 +275,6 @@ static enum status run_op(struct exec *e, const struct op *op, uint32_t step)
         return ST_OK;
     }
     struct kernel_args args = args_for(e, op, step);
-    const struct node *node = &e->plan->network->graph->node[op->node];
-    if (e->now == &e->evaluation && node->layer->random) { /* nothing is dropped when nothing is learnt */
-        if (args.y != args.x[0])
-            e->backend->kind->copy(e->backend, args.y, args.x[0], e->plan->network->graph->value[node->output].bytes);
-        return ST_OK;
-    }
     return op->kind == OP_FORWARD ? binding->kernel->forward(binding->state, &args)
                                   : binding->kernel->backward(binding->state, &args, op->parts);
 }

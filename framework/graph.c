@@ -110,6 +110,9 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const stru
     int64_t elements = shape_elements(&result);
     if (elements < 0 || elements > (INT64_C(1) << 44) / graph->batch)
         return fail(ST_SPEC, "layer '%s': its output is too large", node->name);
+    node->draws = layer->draws ? layer->draws(&node->settings, &shapes[0]) : 0;
+    if (node->draws < 0 || node->draws > (INT64_C(1) << 44) / graph->batch)
+        return fail(ST_SPEC, "layer '%s': it draws too many random numbers", node->name);
 
     TRY(add_parameters(graph, node, &shapes[0]));
     struct flops per_sample = layer->flops(&node->settings, &shapes[0], &result);

@@ -37,6 +37,7 @@ struct node {
     enum relu_save relu_save;    /* of a fused relu, or a relu layer */
     int first_parameter, parameters;
     struct flops flops; /* of the whole batch */
+    int64_t draws;      /* random numbers that its forward draws for a sample; 0: it is not random */
 };
 
 /* A named node range of the model file: what a person calls a block. Groups nest; they come in order of their start,

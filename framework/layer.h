@@ -16,9 +16,12 @@
 #include "shape.h"
 #include "status.h"
 
-enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 2 };
+enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 3 };
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
 enum approximate { APPROXIMATE_NONE, APPROXIMATE_TANH };
+
+/* What attention keeps for its backward: the probabilities, or nothing, so that the backward makes them again. */
+enum attention_save { ATTENTION_PROBABILITIES, ATTENTION_NOTHING };
 
 /* Everything any layer lets YAML set; a layer's fields say which members are its own. */
 struct settings {
@@ -28,10 +31,13 @@ struct settings {
     int activation; /* enum activation */
     int init;       /* enum init, of the weights; biases start at zero */
     bool bias;
-    double rate;     /* dropout: probability that an element is dropped */
-    double epsilon;  /* layernorm: added to the variance */
-    int approximate; /* gelu: enum approximate */
-    int64_t token;   /* select: which row */
+    double rate;                             /* dropout, attention: probability that an element is dropped */
+    double epsilon;                          /* layernorm: added to the variance */
+    int approximate;                         /* gelu: enum approximate */
+    int64_t token;                           /* select: which row */
+    int64_t heads;                           /* attention */
+    int save;                                /* attention: enum attention_save */
+    int64_t vocabulary, positions, segments; /* embedding: rows of its tables */
 };
 
 /* A parameter as its layer defines it; sizes and digests of parameters are in this logical order. */
@@ -51,9 +57,9 @@ struct layer {
     const char *name;   /* as in YAML */
     const char *family; /* what policies may call it and its like ("pool", "norm"), NULL: none */
     int inputs;
-    bool loss;     /* ends the graph: reads labels, writes {loss, correct predictions} */
-    bool predicts; /* a loss: the mean over the batch, and predictions that can be counted */
-    bool random;   /* draws numbers in forward */
+    bool reads_batch; /* its last input is value 0, which a model does not say */
+    bool loss;        /* ends the graph: reads labels, writes {loss, correct predictions} */
+    bool predicts;    /* a loss: the mean over the batch, and predictions that can be counted */
     const struct field *fields;
     /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
      * expected, without naming the node. */
@@ -62,6 +68,9 @@ struct layer {
     int (*parameters)(const struct settings *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
     struct flops (*flops)(const struct settings *settings, const struct shape *input, const struct shape *output);
+    /* Random numbers that a forward draws for a sample, 0: none, -1: too many to count; NULL: none, whatever the
+     * settings. */
+    int64_t (*draws)(const struct settings *settings, const struct shape *input);
     const struct kernel *reference;
 };
 

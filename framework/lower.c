@@ -148,9 +148,8 @@ static bool overlay(struct builder *b, int op, int out, int in)
 
 static size_t once_bytes(const struct builder *b, const struct node *node)
 {
-    if (!node->layer->random || b->options->rng == RNG_COUNTER) return 0;
-    if (b->options->rng != RNG_MASK) return sizeof(uint64_t);
-    return rng_mask_bytes(shape_elements(&b->graph->value[node->output].shape), b->graph->batch);
+    if (!node->draws || b->options->rng == RNG_COUNTER || b->options->rng == RNG_OFF) return 0;
+    return b->options->rng == RNG_MASK ? rng_mask_bytes(node->draws, b->graph->batch) : sizeof(uint64_t);
 }
 
 static void emit_forward(struct builder *b, const struct event *e)

@@ -7,7 +7,7 @@ static enum status prepare_node(struct network *network, struct node *node)
 {
     struct backend *backend = network->backend;
     struct binding *b = &network->binding[node->index];
-    b->kernel = backend->kind->kernel(node->layer);
+    b->kernel = backend->kind->kernel(node);
     if (!b->kernel)
         return fail(ST_SPEC, "layer '%s': backend '%s' has no kernel for %s", node->name, backend->kind->name,
                     node->layer->name);

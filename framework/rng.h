@@ -12,7 +12,8 @@
 #include "shape.h"
 
 enum rng_domain { RNG_INIT, RNG_DATA, RNG_DROPOUT, RNG_SHUFFLE };
-enum rng_mode { RNG_COUNTER, RNG_STASH, RNG_MASK, RNG_UNSAFE };
+/* OFF: nothing is drawn and nothing dropped, as in an evaluation. */
+enum rng_mode { RNG_COUNTER, RNG_STASH, RNG_MASK, RNG_UNSAFE, RNG_OFF };
 
 /* Where a random node's numbers come from in one forward or backward. */
 struct draw {
@@ -23,6 +24,9 @@ struct draw {
     uint8_t *mask;     /* MASK: kept bits, sample by sample, each sample padded to whole bytes; else NULL */
 };
 
+/* Whether a node of that rate drops anything. */
+static inline bool rng_drops(const struct draw *draw, double rate) { return rate > 0 && draw->mode != RNG_OFF; }
+
 /* Four random words; see the head of this file. */
 struct philox rng_words(uint64_t seed, enum rng_domain domain, uint32_t quad, uint32_t sample, uint32_t node,
                         uint32_t step);
@@ -31,7 +35,8 @@ struct philox rng_words(uint64_t seed, enum rng_domain domain, uint32_t quad, ui
 static inline float rng_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 
 /* Sets keep[i] to 1 where element first + i (logical order) of sample survives dropout at rate in [0, 1), else to 0;
- * elements = elements per sample. A pure function of its arguments (mode MASK reads draw->mask). */
+ * elements = numbers drawn for a sample. A pure function of its arguments (mode MASK reads draw->mask). Not for mode
+ * OFF: see rng_drops(). */
 void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sample, int64_t first, int64_t count,
               uint8_t *keep);
 

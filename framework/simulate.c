@@ -61,8 +61,8 @@ static enum status scratch(struct machine *m, size_t bytes)
 static enum status once(struct machine *m, const struct account_node *node, bool wanted)
 {
     const struct account *a = m->account;
-    size_t bytes = a->rng == RNG_MASK ? (node->elements + 7) / 8 * a->batch : sizeof(uint64_t);
-    if (!wanted || !node->random || a->rng == RNG_COUNTER) bytes = 0;
+    size_t bytes = a->rng == RNG_MASK ? (node->draws + 7) / 8 * a->batch : sizeof(uint64_t);
+    if (!wanted || !node->draws || a->rng == RNG_COUNTER) bytes = 0;
     TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
     uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
     if (m->op->kind == OP_FORWARD && !m->op->replay) return machine_writes(m, m->op->once, bytes, content, "the stash");

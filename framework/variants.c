@@ -303,7 +303,7 @@ static bool same_stage(const struct network *network, const struct stage *a, con
     if (!same_value(&g->value[a->nodes.from], &g->value[b->nodes.from])) return false;
     for (int i = a->nodes.from; i < a->nodes.to; i++) {
         const struct node *x = &g->node[i], *y = &g->node[i + shift];
-        if (x->layer->inputs != y->layer->inputs || x->layer->random != y->layer->random) return false;
+        if (x->layer->inputs != y->layer->inputs || x->draws != y->draws) return false;
         if (network_relu_open(network, i) != network_relu_open(network, i + shift)) return false;
         if (!x->parameters != !y->parameters || network->cost[i].forward != network->cost[i + shift].forward)
             return false;

@@ -61,7 +61,7 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     struct node *node = &s->graph->node[s->graph->nodes - 1];
     s->node = node;
     cr_assert(s->backend->kind->arrange(s->backend, s->graph) == ST_OK, "%s", status_message());
-    s->kernel = s->backend->kind->kernel(layer);
+    s->kernel = s->backend->kind->kernel(node);
     cr_assert(s->kernel != NULL);
     cr_assert(s->kernel->prepare(s->backend, s->graph, node, &s->footprint, &s->state) == ST_OK, "%s",
               status_message());
@@ -77,6 +77,10 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     const size_t scratch[] = {s->footprint.forward_scratch, s->footprint.backward_scratch[0],
                               s->footprint.backward_scratch[1]};
     for (int i = 0; i < 3; i++) s->scratch[i] = block_make(scratch[i]);
+    s->draw = (struct draw){.mode = RNG_COUNTER, .seed = 11, .node = 2, .step = 3, .position = 1001};
+    s->mask = block_make(rng_mask_bytes(node->draws, c->batch));
+    s->draw.mask = s->mask.data;
+    rng_mask_fill(&s->draw, c->settings.rate, node->draws, c->batch);
     for (int i = 0; i < node->parameters; i++) {
         const size_t bytes = (size_t)s->graph->parameter[node->first_parameter + i].elements * sizeof(float);
         s->parameter[i] = block_make(bytes);
@@ -89,7 +93,7 @@ void subject_close(struct subject *s)
     for (int i = 0; i < NODE_INPUTS_MAX; i++) block_free(&s->x[i]), block_free(&s->dx[i]);
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) block_free(&s->parameter[i]), block_free(&s->gradient[i]);
     for (int i = 0; i < 3; i++) block_free(&s->scratch[i]);
-    block_free(&s->y), block_free(&s->dy), block_free(&s->saved);
+    block_free(&s->y), block_free(&s->dy), block_free(&s->saved), block_free(&s->mask);
     if (s->kernel->release != NULL) s->kernel->release(s->state);
     graph_destroy(s->graph);
     backend_close(s->backend);
@@ -146,7 +150,7 @@ struct kernel_args subject_args(const struct subject *s)
 {
     struct kernel_args args = {.y = s->y.data, .dy = s->dy.data, .save = s->saved.bytes > 0};
     args.saved = s->saved.bytes > 0 ? s->saved.data : NULL;
-    args.draw = (struct draw){.mode = RNG_COUNTER, .seed = 11, .node = 2, .step = 3};
+    args.draw = s->draw;
     for (int i = 0; i < NODE_INPUTS_MAX; i++) {
         args.x[i] = s->x[i].data;
         args.dx[i] = s->parts & PART_INPUT ? s->dx[i].data : NULL;

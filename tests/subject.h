@@ -30,8 +30,10 @@ struct subject {
     void *state;
     struct footprint footprint;
     unsigned parts;
+    struct draw draw; /* mode COUNTER; mask: of another mode, made by that one */
     struct block x[NODE_INPUTS_MAX], dx[NODE_INPUTS_MAX], y, dy, saved, scratch[3];
     struct block parameter[NODE_PARAMETERS_MAX], gradient[NODE_PARAMETERS_MAX];
+    struct block mask;
 };
 
 /* Prepares the kernel; all memory is filled with NaNs. Fails the test on any error. */

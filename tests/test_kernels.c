@@ -201,11 +201,12 @@ static void check_numbers(const struct subject *cpu, const struct subject *ref)
     }
 }
 
-static void check_case(const struct subject_case *c)
+static void check_mode(const struct subject_case *c, enum rng_mode mode)
 {
     struct subject cpu, ref;
     subject_open(&cpu, "cpu", c);
     subject_open(&ref, "ref", c);
+    cpu.draw.mode = ref.draw.mode = mode;
     fill(&cpu), fill(&ref);
     forward(&cpu), forward(&ref);
     agree(&cpu, &ref, ref.node->output, cpu.y.data, ref.y.data, "y");
@@ -218,9 +219,18 @@ static void check_case(const struct subject_case *c)
     subject_close(&cpu), subject_close(&ref);
 }
 
+static void check_case(const struct subject_case *c) { check_mode(c, RNG_COUNTER); }
+
 Test(kernels, agree_with_the_reference, .timeout = 300)
 {
     for (int i = 0; i < CASES; i++) check_case(&cases[i]);
+}
+
+Test(kernels, agree_wherever_numbers_come_from, .timeout = 300)
+{
+    for (int i = 0; i < CASES; i++)
+        for (enum rng_mode mode = RNG_STASH; cases[i].settings.rate > 0 && mode <= RNG_OFF; mode++)
+            check_mode(&cases[i], mode);
 }
 
 /* From all the scratch it could use down to too little for Winograd: chunks, a rest, and groups of channels. */

@@ -363,6 +363,31 @@ Test(layers, sign_bits_change_no_bit)
     }
 }
 
+/* A random layer that is told to draw nothing does what it does at rate 0, where it has nothing to draw. */
+Test(layers, what_draws_nothing_drops_nothing)
+{
+    int random = 0;
+    for (int c = 0; c < CASES; c++) {
+        if (cases[c].settings.rate <= 0) continue;
+        struct single off, zero;
+        struct settings settings = cases[c].settings;
+        settings.rate = 0;
+        single_open(&off, "ref", cases[c].layer, &cases[c].settings, &cases[c].input, 3, false);
+        single_open(&zero, "ref", cases[c].layer, &settings, &cases[c].input, 3, false);
+        cr_assert(off.node->draws > 0 && zero.node->draws == 0, "%s", cases[c].layer);
+        single_forward(&off), single_forward(&zero);
+        cr_assert(!same_bits(off.y, zero.y, off.y_bytes), "%s: drops nothing", cases[c].layer);
+        off.draw.mode = RNG_OFF;
+        struct results expected = plain(&zero), got = plain(&off);
+        cr_assert(same_bits(off.y, zero.y, off.y_bytes), "%s: drops", cases[c].layer);
+        cr_assert(same_bits(got.dx, expected.dx, off.x_bytes), "%s: drops from dx", cases[c].layer);
+        results_free(&got), results_free(&expected);
+        single_close(&off), single_close(&zero);
+        random++;
+    }
+    cr_assert(random > 0);
+}
+
 static void check_save(struct single *single)
 {
     single_forward(single);

@@ -43,6 +43,9 @@ static void check_name(struct reading *r, const struct item *item, const struct 
                       text_shown(item->name, NAME_LENGTH), item->name, NAME_LENGTH);
 }
 
+/* Whether a layer may stand in a list, where its input is what stands before it. */
+static bool listed(const struct layer *layer) { return !layer->loss && layer->inputs == 1 + layer->reads_batch; }
+
 /* Everything a list may hold, in the order of the tables. */
 static const char *const *words_of(struct region *region)
 {
@@ -51,7 +54,7 @@ static const char *const *words_of(struct region *region)
     while (layer_table[count]) count++;
     if (NEW(region, words, count + FORMS + 1) != ST_OK) return NULL;
     for (size_t i = 0; i < count; i++)
-        if (!layer_table[i]->loss && layer_table[i]->inputs == 1) words[at++] = layer_table[i]->name;
+        if (listed(layer_table[i])) words[at++] = layer_table[i]->name;
     for (int f = FORM_GROUP; f < FORMS; f++) words[at++] = forms[f].name;
     return words;
 }
@@ -62,7 +65,7 @@ static bool find_form(struct reading *r, const struct tree *word, const char *pa
     for (int f = FORM_GROUP; f < FORMS; f++)
         if (!strcmp(word->text, forms[f].name)) return item->form = (enum form)f, true;
     item->layer = layer_find(word->text);
-    if (item->layer && !item->layer->loss && item->layer->inputs == 1) return true;
+    if (item->layer && listed(item->layer)) return true;
     const char *const *words = words_of(r->region);
     const char *unknown = words ? reading_unknown(r, word->text, words) : NULL;
     if (item->layer && item->layer->loss)

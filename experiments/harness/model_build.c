@@ -54,7 +54,8 @@ static enum status build_layer(struct building *b, struct scope scope, const str
     if (item->classes && b->classes < 1)
         return fail(ST_SPEC, "units: classes, but the data set does not say how many it has");
     if (item->classes) settings.units = b->classes;
-    return add(b, &scope, item->layer, &settings, item->name, value, value);
+    const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
+    return add(b, &scope, item->layer, &settings, item->name, inputs, value);
 }
 
 /* scope within the group called name. */

@@ -67,6 +67,7 @@ static enum status plan_evaluation(struct job *job)
     struct word word = word_empty(region);
     struct plan_options options = job_plan_options(job);
     options.forward_only = true;
+    options.lower.rng = RNG_OFF;
     enum status status = word_append(&word, STEP_FORWARD, 0, job->graph->nodes);
     if (status == ST_OK) status = plan_build(job->network, &word, &options, &job->evaluation);
     region_destroy(region);
@@ -119,7 +120,7 @@ static enum status check_unsafe(const struct job *job)
     if (job->spec->rng != RNG_UNSAFE) return ST_OK;
     for (int i = 0; i < job->plan->lowered.ops; i++) {
         const struct op *op = &job->plan->lowered.op[i];
-        if (op->kind == OP_FORWARD && op->replay && job->graph->node[op->node].layer->random) return ST_OK;
+        if (op->kind == OP_FORWARD && op->replay && job->graph->node[op->node].draws) return ST_OK;
     }
     return fail(ST_SPEC, "rng: unsafe, but the plan replays no random node, so nothing could differ");
 }

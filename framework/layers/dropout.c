@@ -1,5 +1,5 @@
 /* Inverted dropout: y = x / (1 - rate) where an element survives, else 0. Nothing is saved: the backward draws the same
- * numbers again. Evaluation leaves it out: the executor copies x. */
+ * numbers again. An evaluation copies x. */
 #include "reference.h"
 
 #include <stdlib.h>
@@ -9,6 +9,11 @@ enum { PIECE = 4096 };
 static const struct field fields[] = {
     {SETTING(rate), .type = FIELD_REAL, .max = 0.999999, .doc = "probability that an element is dropped"},
     {.key = NULL}};
+
+static int64_t draws(const struct settings *settings, const struct shape *input)
+{
+    return settings->rate > 0 ? shape_elements(input) : 0;
+}
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
@@ -20,6 +25,10 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 
 static void drop(const struct reference *r, const struct draw *draw, const float *from, float *to)
 {
+    if (!rng_drops(draw, r->settings.rate)) {
+        copy_batch(r, to, from);
+        return;
+    }
     const float scale = (float)(1 / (1 - r->settings.rate));
     uint8_t keep[PIECE];
     for (int64_t n = 0; n < r->batch; n++)
@@ -48,8 +57,8 @@ static const struct kernel reference = {
 
 const struct layer layer_dropout = {.name = "dropout",
                                     .inputs = 1,
-                                    .random = true,
                                     .fields = fields,
                                     .infer = same_infer,
                                     .flops = element_flops,
+                                    .draws = draws,
                                     .reference = &reference};

@@ -61,11 +61,11 @@ static const struct row *row_find(const struct layer *layer)
     return NULL;
 }
 
-static const struct kernel *cpu_kernel(const struct layer *layer)
+static const struct kernel *cpu_kernel(const struct node *node)
 {
-    const struct row *row = row_find(layer);
+    const struct row *row = row_find(node->layer);
     if (row != NULL) return row->kernel;
-    return layer->loss ? layer->reference : NULL;
+    return node->layer->loss ? node->layer->reference : NULL;
 }
 
 static bool is_image(const struct graph *graph, int value) { return graph->value[value].shape.rank == 3; }

@@ -72,10 +72,13 @@ static void drop_blocked(const struct dropout *d, const struct draw *draw, const
 static void drop(struct dropout *d, const struct draw *draw, const float *from, float *to)
 {
     uint64_t lap = clock_now_ns();
-    if (order_block(d->x.order) > 0)
+    if (!rng_drops(draw, d->rate)) {
+        if (to != from) copy_bytes(to, from, (size_t)(d->x.batch * d->x.elements) * sizeof *to);
+    } else if (order_block(d->x.order) > 0) {
         drop_blocked(d, draw, from, to);
-    else
+    } else {
         drop_logical(d, draw, from, to);
+    }
     clock_lap(d->backend, CLOCK_OTHER, &lap);
 }
 
