@@ -23,10 +23,10 @@ enum order {
 
 enum { BLOCK_MOST = 16 };
 
-/* Channels in a block; 0 where the order has none. */
+/* Channels in a block; 1 where the order has none. */
 static inline int64_t order_block(enum order order)
 {
-    return order == ORDER_BLOCKED_8 ? 8 : order == ORDER_BLOCKED_16 ? 16 : 0;
+    return order == ORDER_BLOCKED_8 ? 8 : order == ORDER_BLOCKED_16 ? 16 : 1;
 }
 
 /* Shape and physical order of one argument. */

@@ -74,7 +74,7 @@ static void drop(struct dropout *d, const struct draw *draw, const float *from, 
     uint64_t lap = clock_now_ns();
     if (!rng_drops(draw, d->rate)) {
         if (to != from) copy_bytes(to, from, (size_t)(d->x.batch * d->x.elements) * sizeof *to);
-    } else if (order_block(d->x.order) > 0) {
+    } else if (order_block(d->x.order) > 1) {
         drop_blocked(d, draw, from, to);
     } else {
         drop_logical(d, draw, from, to);

@@ -112,7 +112,7 @@ static enum status flatten_prepare(struct backend *backend, const struct graph *
 {
     struct pointwise *p;
     TRY(prepare(backend, graph, node, &p));
-    const bool blocked = order_block(p->x.order) > 0;
+    const bool blocked = order_block(p->x.order) > 1;
     enum status status = blocked ? make_reorders(p) : ST_OK;
     if (status != ST_OK) {
         release(p);

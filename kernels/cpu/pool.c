@@ -146,7 +146,7 @@ static enum status mean_prepare(struct backend *backend, const struct graph *gra
     mean->x = extent_of(graph, node->inputs[0]);
     mean->channels = mean->x.shape.dim[2];
     mean->pixels = mean->x.shape.dim[0] * mean->x.shape.dim[1];
-    mean->width = order_block(mean->x.order) > 0 ? order_block(mean->x.order) : mean->channels;
+    mean->width = order_block(mean->x.order) > 1 ? order_block(mean->x.order) : mean->channels;
     *footprint = (struct footprint){.implementation = "loops"};
     *state = mean;
     return ST_OK;
