@@ -15,4 +15,8 @@ struct alteration {
 enum { ALTERATIONS = 51 };
 extern const struct alteration alterations[ALTERATIONS];
 
+/* aimed.c: one a check that ops do what they must; of an account with room for a buffer more. */
+enum { AIMED_ALTERATIONS = 19 };
+extern const struct alteration aimed[AIMED_ALTERATIONS];
+
 #endif

@@ -18,13 +18,13 @@
 
 /* ---- plans as data ---- */
 
-/* Everything that alterations touch. */
+/* Everything that alterations touch, and room for a buffer more. */
 static struct account copy_of(const struct account *a, struct region *region)
 {
     struct account c = *a;
     cr_assert(!NEW(region, c.node, (size_t)a->nodes) && !NEW(region, c.parameter, (size_t)a->parameters) &&
               !NEW(region, c.op, (size_t)a->ops) && !NEW(region, c.live, (size_t)a->ops) &&
-              !NEW(region, c.buffer, (size_t)a->buffers));
+              !NEW(region, c.buffer, (size_t)a->buffers + 1));
     memcpy(c.node, a->node, (size_t)a->nodes * sizeof *c.node);
     memcpy(c.parameter, a->parameter, (size_t)a->parameters * sizeof *c.parameter);
     memcpy(c.op, a->op, (size_t)a->ops * sizeof *c.op);
@@ -41,26 +41,31 @@ static void stamp(struct account *a, char hash[33])
     a->hash = digest_print(digest, hash);
 }
 
-static int made[ALTERATIONS], judged;
+static int made[ALTERATIONS], made_aimed[AIMED_ALTERATIONS], judged;
 
-/* Each alteration somewhere else for each plan. */
-static void alter(const struct account *a, const char *what)
+/* Each alteration of a table somewhere else for each plan; made: how often each was. */
+static void alter(const struct account *a, const char *what, const struct alteration *table, int count, int *made_here)
 {
     struct source source = {.seed = (uint32_t)judged};
-    for (int i = 0; i < ALTERATIONS; i++) {
+    for (int i = 0; i < count; i++) {
         struct region *region = region_create();
         struct account altered = copy_of(a, region);
         char hash[33];
-        if (alterations[i].alter(&altered, &source)) {
+        if (table[i].alter(&altered, &source)) {
             stamp(&altered, hash);
             enum status status = simulate(&altered);
-            cr_assert(status == ST_DIFFERS, "%s: %s is not noticed\n  %s", what, alterations[i].name, a->word);
-            cr_assert(!alterations[i].says || strstr(status_message(), alterations[i].says),
-                      "%s: %s: '%s' is not in\n  %s", what, alterations[i].name, alterations[i].says, status_message());
-            made[i]++;
+            cr_assert(status == ST_DIFFERS, "%s: %s is not noticed\n  %s", what, table[i].name, a->word);
+            cr_assert(!table[i].says || strstr(status_message(), table[i].says), "%s: %s: '%s' is not in\n  %s", what,
+                      table[i].name, table[i].says, status_message());
+            made_here[i]++;
         }
         region_destroy(region);
     }
+}
+
+static void check_made(const struct alteration *table, int count, const int *made_here)
+{
+    for (int i = 0; i < count; i++) cr_assert(made_here[i] > 0, "%s: made in none of %d plans", table[i].name, judged);
 }
 
 /* The hash alone tells where the plan would be right in another way. */
@@ -87,7 +92,8 @@ static void judge(const struct network *network, const struct word *word, const 
     cr_assert(plan_build(network, word, &options, &plan) == ST_OK, "%s: %s", what, status_message());
     cr_assert(plan_account(plan, region, &account) == ST_OK);
     cr_assert(simulate(&account) == ST_OK, "%s: %s", what, status_message());
-    alter(&account, what);
+    alter(&account, what, alterations, ALTERATIONS, made);
+    alter(&account, what, aimed, AIMED_ALTERATIONS, made_aimed);
     move(&account, what);
     judged++;
     plan_destroy(plan);
@@ -98,8 +104,8 @@ Test(verify, every_alteration_of_every_policys_plans_is_noticed, .timeout = 300)
 {
     words_visit(judge);
     cr_assert(judged > 100);
-    for (int i = 0; i < ALTERATIONS; i++)
-        cr_assert(made[i] > 0, "%s: made in none of %d plans", alterations[i].name, judged);
+    check_made(alterations, ALTERATIONS, made);
+    check_made(aimed, AIMED_ALTERATIONS, made_aimed);
 }
 
 /* ---- plans in files ---- */
