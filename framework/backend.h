@@ -50,7 +50,8 @@ struct backend_kind {
     void (*fill)(struct backend *backend, void *to, uint32_t pattern, size_t bytes); /* bytes % 4 == 0 */
     /* out[i] = a[i] + b[i]; out may be a or b. */
     void (*add)(struct backend *backend, float *out, const float *a, const float *b, size_t count);
-    bool (*finite)(struct backend *backend, const float *x, size_t count);
+    /* squares_sum(): not finite where an element is not. */
+    double (*squares)(struct backend *backend, const float *x, size_t count);
     struct digest (*digest)(struct backend *backend, const void *data, size_t bytes);
 };
 

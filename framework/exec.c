@@ -350,7 +350,7 @@ static enum status after_forward(struct exec *e, const struct op *op, uint32_t s
         e->backend->kind->download(e->backend, e->loss, address(e, op->y), sizeof e->loss);
     if (e->looking) {
         size_t count = written_bytes(e, op->node) / sizeof(float);
-        if (e->backend->kind->finite(e->backend, address(e, op->y), count)) return ST_OK;
+        if (isfinite(e->backend->kind->squares(e->backend, address(e, op->y), count))) return ST_OK;
         e->not_finite = op->node;
         return ST_FAILED;
     }

@@ -297,7 +297,7 @@ static struct tensor tensor_at(const struct bench *b, const struct update *u, in
 static void check(const struct bench *b, const struct update *u, const struct tensor *t)
 {
     (void)u;
-    (void)b->backend->kind->finite(b->backend, t->gradient, t->elements);
+    (void)b->backend->kind->squares(b->backend, t->gradient, t->elements);
 }
 
 static void digest_gradient(const struct bench *b, const struct update *u, const struct tensor *t)

@@ -24,8 +24,9 @@ struct measured {
 
 /* What a step takes besides kernels, in ns. */
 struct measured_rest {
-    double check, digest, optimizer; /* of all gradients; of gradients, parameters and state; of all parameters */
-    double add, copy;                /* of a MiB of gradient; 0 where no value has two readers */
+    double check, digest,
+        optimizer;    /* norm of all gradients; digests of gradients, parameters and state; of all parameters */
+    double add, copy; /* of a MiB of gradient; 0 where no value has two readers */
 };
 
 /* All that the time of node's passes hangs on, as text: layer, settings, shapes, layouts, bytes, implementation. Nodes

@@ -16,10 +16,18 @@ static const char *const decays_words[] = {"all", "matrices", NULL};
     {                                                                                                                  \
         "weight_decay", FIELD_REAL, MEMBER(weight_decay), 0, 1e6, preset, NULL, doc                                    \
     }
-#define FIELD_DECAYS                                                                                                   \
+#define FIELDS_ALL                                                                                                     \
+    {"decays",                                                                                                         \
+     FIELD_CHOICE,                                                                                                     \
+     MEMBER(decays),                                                                                                   \
+     0,                                                                                                                \
+     0,                                                                                                                \
+     "all",                                                                                                            \
+     decays_words,                                                                                                     \
+     "what decays: every parameter, or none of one dimension (biases, gains of norms)"},                               \
     {                                                                                                                  \
-        "decays", FIELD_CHOICE, MEMBER(decays), 0, 0, "all", decays_words,                                             \
-            "what decays: every parameter, or none of one dimension (biases, gains of norms)"                          \
+        "clip", FIELD_REAL, MEMBER(clip), 0, 1e15, "0", NULL,                                                          \
+            "gradients are made smaller where the norm of all is larger; 0: never"                                     \
     }
 
 /* ---- sgd ---- */
@@ -28,7 +36,7 @@ static const struct field sgd_fields[] = {
     FIELD_LR("0.01"),
     {"momentum", FIELD_REAL, MEMBER(momentum), 0, 1, "0", NULL, "share of the last update that is carried on"},
     FIELD_DECAY("0", "added to the gradient, times the parameter"),
-    FIELD_DECAYS,
+    FIELDS_ALL,
     {.key = NULL}};
 
 static int sgd_state(const struct optim_settings *settings) { return settings->momentum != 0; }
@@ -73,13 +81,13 @@ static void sgd_update(const struct optim_numbers *numbers, int64_t elements, fl
 static const struct field adam_fields[] = {FIELD_LR("0.001"),
                                            FIELDS_ADAM,
                                            FIELD_DECAY("0", "added to the gradient, times the parameter"),
-                                           FIELD_DECAYS,
+                                           FIELDS_ALL,
                                            {.key = NULL}};
 
 static const struct field adamw_fields[] = {FIELD_LR("0.001"),
                                             FIELDS_ADAM,
                                             FIELD_DECAY("0.01", "times the rate: share of the parameter taken away"),
-                                            FIELD_DECAYS,
+                                            FIELDS_ALL,
                                             {.key = NULL}};
 
 static int adam_state(const struct optim_settings *settings)
@@ -142,6 +150,11 @@ struct optim_numbers optim_numbers(const struct optimizer *optimizer, const stru
     if (own.decays == DECAYS_MATRICES && rank < 2) own.weight_decay = 0;
     optimizer->numbers(&own, lr, step, &numbers);
     return numbers;
+}
+
+double optim_scale(const struct optim_settings *settings, double norm)
+{
+    return settings->clip > 0 ? fmin(1, settings->clip / (norm + 1e-6)) : 1;
 }
 
 const struct optimizer *optimizer_find(const char *name)

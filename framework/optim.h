@@ -13,6 +13,7 @@ enum optim_decays { DECAYS_ALL, DECAYS_MATRICES };
 struct optim_settings {
     double lr, weight_decay;
     int decays;                   /* enum optim_decays: all parameters, or those of two dimensions and more */
+    double clip;                  /* largest L2 norm of all gradients together, 0: any */
     double momentum;              /* sgd */
     double beta1, beta2, epsilon; /* adam, adamw */
 };
@@ -33,6 +34,10 @@ struct optimizer {
  * its gradient times scale. */
 struct optim_numbers optim_numbers(const struct optimizer *optimizer, const struct optim_settings *settings, double lr,
                                    double scale, uint32_t step, int rank);
+
+/* What gradients whose L2 norm is norm, all together, are multiplied by (Pascanu et al., "On the difficulty of training
+ * recurrent neural networks", 2013), with the 1e-6 of torch.nn.utils.clip_grad_norm_. */
+double optim_scale(const struct optim_settings *settings, double norm);
 
 const struct optimizer *optimizer_find(const char *name);
 extern const struct optimizer *const optimizer_table[];

@@ -73,6 +73,12 @@ void train_destroy(struct train *train)
     free(train);
 }
 
+static double rate_of(const struct train *train, uint32_t step)
+{
+    const struct train_options *o = &train->options;
+    return o->settings.lr * o->learning_rate->factor(&o->learning_rate_settings, step, o->steps);
+}
+
 static enum status refuse_not_finite(struct train *train, uint32_t step, float value)
 {
     const char *loss = isnan(value) ? "not a number" : "infinite"; /* a NaN's sign means nothing */
@@ -83,24 +89,31 @@ static enum status refuse_not_finite(struct train *train, uint32_t step, float v
     const struct node *n = &train->graph->node[node];
     for (int i = n->first_parameter; i < n->first_parameter + n->parameters; i++) {
         const struct parameter *p = &train->graph->parameter[i];
-        if (!train->backend->kind->finite(train->backend, exec_parameter(train->exec, i), (size_t)p->elements))
+        if (!isfinite(
+                train->backend->kind->squares(train->backend, exec_parameter(train->exec, i), (size_t)p->elements)))
             return fail(ST_FAILED,
                         "step %u: the loss is %s; the first node whose output is not finite is %s (%s), and its "
                         "parameter %s is not finite either: the previous update overflowed (lr %g)",
-                        step, loss, n->name, n->layer->name, p->name, train->options.settings.lr);
+                        step, loss, n->name, n->layer->name, p->name, rate_of(train, step > 0 ? step - 1 : 0));
     }
     return fail(ST_FAILED, "step %u: the loss is %s; the first node whose output is not finite is %s (%s)", step, loss,
                 n->name, n->layer->name);
 }
 
-/* Kernels may hide a NaN on its way to the loss (oneDNN's relu and max pool do), not on its way to every gradient. */
-static enum status check_gradients(const struct train *train, uint32_t step)
+/* The L2 norm of all gradients. Kernels may hide a NaN on its way to the loss (oneDNN's relu and max pool do), not on
+ * its way to every gradient. */
+static enum status measure_gradients(const struct train *train, uint32_t step, double *norm)
 {
+    double sum = 0;
     for (int i = train->graph->parameters - 1; i >= 0; i--) {
         const struct parameter *p = &train->graph->parameter[i];
-        if (!train->backend->kind->finite(train->backend, exec_gradient(train->exec, i), (size_t)p->elements))
+        const double squares =
+            train->backend->kind->squares(train->backend, exec_gradient(train->exec, i), (size_t)p->elements);
+        if (!isfinite(squares))
             return fail(ST_FAILED, "step %u: the loss is finite, but the gradient of %s is not", step, p->name);
+        sum += squares;
     }
+    *norm = sqrt(sum);
     return ST_OK;
 }
 
@@ -109,11 +122,12 @@ static struct digest digest_of(const struct digest *digest, int count)
     return digest_bytes(digest, (size_t)count * sizeof *digest);
 }
 
-static void update(struct train *train, uint32_t step)
+static void update(struct train *train, uint32_t step, double lr, double norm)
 {
     const struct train_options *o = &train->options;
     struct optim_numbers numbers[2]; /* of vectors, and of what has more dimensions */
-    for (int i = 0; i < 2; i++) numbers[i] = optim_numbers(o->optimizer, &o->settings, o->settings.lr, 1, step, 1 + i);
+    for (int i = 0; i < 2; i++)
+        numbers[i] = optim_numbers(o->optimizer, &o->settings, lr, optim_scale(&o->settings, norm), step, 1 + i);
     for (int i = 0; i < train->graph->parameters; i++) {
         const struct parameter *p = &train->graph->parameter[i];
         o->optimizer->update(&numbers[p->definition.shape.rank > 1], p->elements, exec_parameter(train->exec, i),
@@ -143,20 +157,24 @@ static void digest_parameters(struct train *train)
 
 enum status train_step(struct train *train, uint32_t step, struct train_result *result)
 {
+    const double lr = rate_of(train, step);
     float loss[2] = {0};
+    double norm = 0;
     TRY(exec_step(train->exec, step, loss));
     if (!isfinite(loss[0])) return refuse_not_finite(train, step, loss[0]);
     uint64_t start = clock_now_ns();
-    TRY(check_gradients(train, step));
+    TRY(measure_gradients(train, step, &norm));
     digest_gradients(train);
     uint64_t digested = clock_now_ns();
-    update(train, step);
+    update(train, step, lr, norm);
     uint64_t updated = clock_now_ns();
     digest_parameters(train);
     uint64_t end = clock_now_ns();
     int count = train->graph->parameters;
     *result = (struct train_result){.loss = loss[0],
                                     .correct = loss[1],
+                                    .lr = lr,
+                                    .gradient_norm = norm,
                                     .times = *exec_times(train->exec),
                                     .optimizer_ns = updated - digested,
                                     .digest_ns = (digested - start) + (end - updated),

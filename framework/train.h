@@ -7,11 +7,15 @@
 #define REMATCH_TRAIN_H
 
 #include "exec.h"
+#include "learning_rate.h"
 #include "optim.h"
 
 struct train_options {
     const struct optimizer *optimizer;
     struct optim_settings settings;
+    const struct learning_rate *learning_rate;
+    struct learning_rate_settings learning_rate_settings;
+    int64_t steps; /* of the whole run, which the learning rate may go by */
     uint64_t seed;
 };
 
@@ -19,9 +23,10 @@ struct train;
 
 struct train_result {
     float loss;
-    float correct; /* predictions in the batch */
+    float correct;            /* predictions in the batch */
+    double lr, gradient_norm; /* of the update; L2, of all gradients before clipping */
     struct exec_times times;
-    uint64_t optimizer_ns, digest_ns;           /* digest: and looking whether every gradient is finite */
+    uint64_t optimizer_ns, digest_ns;           /* digest: and the gradients' norm */
     struct digest gradients, parameters, state; /* state: zero where the optimiser has none */
     /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none. */
     const struct digest *gradient, *parameter, *parameter_state;

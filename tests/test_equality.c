@@ -21,12 +21,12 @@ struct bench {
 
 /* How it learns; the state of either is under test. */
 struct learner {
-    const char *name;
+    const char *name, *rate;
     struct optim_settings settings;
 };
-static const struct learner momentum = {"sgd", {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4}};
-static const struct learner adamw = {"adamw",
-                                     {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01}};
+static const struct learner momentum = {"sgd", "constant", {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4}};
+static const struct learner adamw = {
+    "adamw", "linear", {.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01, .clip = 0.5}};
 
 struct trial {
     const struct bench *bench;
@@ -100,8 +100,12 @@ static void run_plan(const struct trial *t, struct plan *plan, struct trace *tra
                                         .check_replay = t->rng != RNG_UNSAFE && !t->fault.kind,
                                         .fault = t->fault};
     cr_assert(exec_create(plan, &exec_options, &exec) == ST_OK, "%s", status_message());
-    struct train_options train_options = {
-        .optimizer = optimizer_find(t->learner->name), .settings = t->learner->settings, .seed = 3};
+    struct train_options train_options = {.optimizer = optimizer_find(t->learner->name),
+                                          .settings = t->learner->settings,
+                                          .learning_rate = learning_rate_find(t->learner->rate),
+                                          .learning_rate_settings = {.warmup = 0.1},
+                                          .steps = t->steps,
+                                          .seed = 3};
     cr_assert(train_create(network, exec, &train_options, &train) == ST_OK, "%s", status_message());
     trace->replays = plan->replays;
     for (int step = 0; step < t->steps; step++) {

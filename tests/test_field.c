@@ -8,6 +8,7 @@
 #include "dataset.h"
 #include "field.h"
 #include "layer.h"
+#include "learning_rate.h"
 #include "optim.h"
 #include "policy.h"
 #include "region.h"
@@ -270,6 +271,9 @@ Test(field, every_table_of_the_project)
     for (int i = 0; dataset_table[i]; i++)
         walk(dataset_table[i]->name, dataset_table[i]->fields, &dataset, sizeof dataset);
     for (int i = 0; policy_table[i]; i++) walk(policy_table[i]->name, policy_table[i]->fields, &policy, sizeof policy);
+    struct learning_rate_settings rates;
+    for (int i = 0; learning_rate_table[i]; i++)
+        walk(learning_rate_table[i]->name, learning_rate_table[i]->fields, &rates, sizeof rates);
     for (int i = 0; optimizer_table[i]; i++)
         walk(optimizer_table[i]->name, optimizer_table[i]->fields, &optim, sizeof optim);
 }

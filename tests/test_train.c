@@ -21,12 +21,11 @@ struct bench {
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
 
-static void open_bench(struct bench *b, const struct net *net, double lr, double momentum)
+static void open_with(struct bench *b, const struct net *net, const struct train_options *train)
 {
     const struct backend_options options = {.threads = 1, .scratch_limit = 1 << 20};
-    const struct train_options train = {
-        .optimizer = optimizer_find("sgd"), .settings = {.lr = lr, .momentum = momentum}, .seed = 11};
-    const struct plan_options plan = {.lower = {.drop_dead = true}, .state_per_parameter = momentum > 0};
+    const struct plan_options plan = {.lower = {.drop_dead = true},
+                                      .state_per_parameter = train->optimizer->state(&train->settings)};
     check(backend_open("ref", &options, &b->backend));
     b->graph = net_build(net, false);
     check(network_prepare(b->graph, b->backend, &b->network));
@@ -34,11 +33,21 @@ static void open_bench(struct bench *b, const struct net *net, double lr, double
     check(policy_find("store_all")->emit(b->network, &(struct policy_settings){0}, b->graph->region, &word));
     check(plan_build(b->network, &word, &plan, &b->plan));
     check(exec_create(b->plan, &(struct exec_options){.seed = 11}, &b->exec));
-    check(train_create(b->network, b->exec, &train, &b->train));
+    check(train_create(b->network, b->exec, train, &b->train));
     float *x = exec_batch(b->exec);
     for (int64_t i = 0; i < b->graph->batch * shape_elements(&b->graph->value[0].shape); i++)
         x[i] = (float)(i % 13) / 13 - 0.5f;
     for (int64_t i = 0; i < b->graph->batch; i++) exec_labels(b->exec)[i] = (int32_t)(i % net->classes);
+}
+
+static void open_bench(struct bench *b, const struct net *net, double lr, double momentum)
+{
+    const struct train_options train = {.optimizer = optimizer_find("sgd"),
+                                        .settings = {.lr = lr, .momentum = momentum},
+                                        .learning_rate = learning_rate_find("constant"),
+                                        .steps = 1,
+                                        .seed = 11};
+    open_with(b, net, &train);
 }
 
 static void close_bench(struct bench *b)
@@ -119,6 +128,47 @@ Test(train, a_step_updates_by_the_gradient_and_digests_both)
     free(gradient);
     free(state);
     close_bench(&b);
+}
+
+static double norm_of(const float *x, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+/* One step at the third of four falling rates, and with gradients too long: what moved is rate, scale, gradient, but
+ * the gradients and their digests are as the backward left them. */
+Test(train, a_step_goes_by_rate_and_norm)
+{
+    static const double clips[] = {0, 1e-3, 1e6};
+    for (int i = 0; i < 3; i++) {
+        const struct train_options train = {.optimizer = optimizer_find("sgd"),
+                                            .settings = {.lr = 0.1, .clip = clips[i]},
+                                            .learning_rate = learning_rate_find("linear"),
+                                            .steps = 4,
+                                            .seed = 11};
+        struct bench b;
+        struct train_result result;
+        size_t count;
+        open_with(&b, &nets[0], &train);
+        float *before = copy_all(&b, exec_parameter, &count);
+        check(train_step(b.train, 2, &result));
+        float *after = copy_all(&b, exec_parameter, &count), *gradient = copy_all(&b, exec_gradient, &count);
+        const double norm = norm_of(gradient, count), scale = i == 1 ? 1e-3 / norm : 1;
+        cr_assert(fabs(result.lr - 0.05) < 1e-15 && fabs(result.gradient_norm - norm) < 1e-12 * norm && norm > 1e-2);
+        for (size_t k = 0; k < count; k++) {
+            const double step = 0.05 * scale * (double)gradient[k];
+            cr_assert(fabs((double)before[k] - step - (double)after[k]) < 1e-7 + 1e-4 * fabs(step), "clip %g",
+                      clips[i]);
+        }
+        const size_t bytes = (size_t)b.graph->parameter[0].elements * sizeof(float);
+        cr_assert(digest_equal(result.gradient[0], digest_tensor(gradient, bytes, 1)));
+        free(before);
+        free(after);
+        free(gradient);
+        close_bench(&b);
+    }
 }
 
 Test(train, without_momentum_there_is_no_state)

@@ -34,7 +34,7 @@ static const struct field head_fields[] = {
 static const struct field step_fields[] = {
     {"key", FIELD_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times hang on"},
     NS("data", STEP(data), "ns: reading the batch"),
-    NS("check", STEP(check), "ns: looking at every gradient for what is not finite"),
+    NS("check", STEP(check), "ns: the norm of all gradients, and whether it is finite"),
     NS("digest", STEP(digest), "ns: digests of gradients, parameters and state"),
     NS("optimizer", STEP(optimizer), "ns: the update"),
     NS("add", STEP(add), "ns a MiB: adding two gradients"),

@@ -60,18 +60,23 @@ static void print_list(struct h5 *h5, const char *path, const char *name, struct
     for (size_t i = 0; texts && i < count; i++) fprintf(out, "  %-26s %s\n", name, texts[i]);
 }
 
-/* The first steps and the last ones. */
-static void print_steps(const struct result *r, FILE *out)
+/* The first steps and the last ones. Files of older programs have no learning rates. */
+static void print_steps(struct result *r, FILE *out)
 {
-    fprintf(out, "/steps: %zu committed\n%8s %16s %12s %12s\n", r->steps, "step", "loss", "time", "live peak");
+    const bool rates = h5_exists(&r->h5, "/steps/lr");
+    fprintf(out, "/steps: %zu committed\n%8s %16s %12s %12s%s\n", r->steps, "step", "loss", "time", "live peak",
+            rates ? "            lr" : "");
     for (size_t i = 0; i < r->steps; i++) {
         char time[UNIT_TEXT], live[UNIT_TEXT];
         if (r->steps > ROWS_SHOWN && i == ROWS_SHOWN / 2) {
             fprintf(out, "%8s\n", "...");
             i = r->steps - ROWS_SHOWN / 2;
         }
-        fprintf(out, "%8u %16.9g %12s %12s\n", r->step[i], (double)r->loss[i], duration_text(r->total_ns[i], time),
+        fprintf(out, "%8u %16.9g %12s %12s", r->step[i], (double)r->loss[i], duration_text(r->total_ns[i], time),
                 bytes_text((double)r->live[i], live));
+        double rate = 0;
+        if (rates) h5_read_rows(&r->h5, "/steps/lr", NUMBER_F64, 1, i, 1, &rate);
+        fprintf(out, rates ? "  %12.6g\n" : "\n", rate);
     }
 }
 

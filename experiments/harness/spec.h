@@ -5,6 +5,7 @@
 #include "backend.h"
 #include "dataset.h"
 #include "exec.h"
+#include "learning_rate.h"
 #include "optim.h"
 #include "policy.h"
 
@@ -43,6 +44,8 @@ struct spec {
     const struct layer *loss;
     const struct optimizer *optimizer;
     struct optim_settings optim_settings;
+    const struct learning_rate *learning_rate;
+    struct learning_rate_settings learning_rate_settings;
     const char *backend;
     struct backend_options backend_options;
     int relu_save; /* enum relu_save */

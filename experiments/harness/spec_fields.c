@@ -94,6 +94,7 @@ const struct field expectation_fields[] = {
 REGISTRY(data, dataset_table, data)
 REGISTRY(policy, policy_table, policy)
 REGISTRY(optimizer, optimizer_table, optimizer)
+REGISTRY(learning_rate, learning_rate_table, learning_rate)
 
 /* The index-th loss of the table of layers; one that has none is out of the table. */
 static const struct layer *loss_at(int index)
@@ -113,6 +114,13 @@ static const struct registry policy_registry = {
     policy_name, policy_fields, policy_choose, policy_chosen, MEMBER(policy_settings), "store_all", "policy"};
 static const struct registry optimizer_registry = {
     optimizer_name, optimizer_fields, optimizer_choose, optimizer_chosen, MEMBER(optim_settings), "sgd", "optimizer"};
+static const struct registry schedule_registry = {learning_rate_name,
+                                                  learning_rate_fields,
+                                                  learning_rate_choose,
+                                                  learning_rate_chosen,
+                                                  MEMBER(learning_rate_settings),
+                                                  "constant",
+                                                  "schedule"};
 static const struct registry loss_registry = {loss_name, NULL, loss_choose, loss_chosen, 0, "cross_entropy", "loss"};
 
 static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAULT_NONE; }
@@ -123,6 +131,7 @@ const struct section spec_sections[] = {
     {"data", "name", NULL, &data_registry, "name", true, NULL},
     {"loss", "name", NULL, &loss_registry, "name", false, NULL},
     {"optimizer", "name", NULL, &optimizer_registry, "name", false, NULL},
+    {"schedule", "name", NULL, &schedule_registry, "name", false, NULL},
     {"backend", "name", backend_fields, NULL, NULL, false, NULL},
     {"conv", NULL, conv_fields, NULL, NULL, false, NULL},
     {"policy", "name", NULL, &policy_registry, "name", false, NULL},
@@ -134,9 +143,9 @@ const struct section spec_sections[] = {
 };
 
 const char *const spec_order[] = {
-    "rematch",   "name",    "title",  "model",     "data",     "batch",  "steps",     "epochs",  "seed", "loss",
-    "optimizer", "backend", "conv",   "relu_save", "rng",      "memory", "drop_dead", "policy",  "plan", "costs",
-    "check",     "fault",   "record", "eval",      "baseline", "expect", "sweep",     "results", NULL};
+    "rematch",   "name",     "title",   "model",  "data",      "batch",    "steps",  "epochs",    "seed",    "loss",
+    "optimizer", "schedule", "backend", "conv",   "relu_save", "rng",      "memory", "drop_dead", "policy",  "plan",
+    "costs",     "check",    "fault",   "record", "eval",      "baseline", "expect", "sweep",     "results", NULL};
 
 const struct section *spec_section(const char *key)
 {

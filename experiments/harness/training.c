@@ -41,6 +41,8 @@ static enum status record_training_step(struct training *t, uint32_t step, const
     struct step_record s = {.step = step,
                             .loss = r->loss,
                             .metric = r->correct / (float)spec->batch,
+                            .lr = r->lr,
+                            .gradient_norm = r->gradient_norm,
                             .forward_ns = r->times.forward,
                             .replay_ns = r->times.replay,
                             .backward_ns = r->times.backward,
@@ -112,7 +114,12 @@ static enum status begin(struct training *t, const char *variant)
 {
     const struct spec *spec = t->job->spec;
     struct exec_options options = job_exec_options(t->job);
-    struct train_options train = {spec->optimizer, spec->optim_settings, (uint64_t)spec->seed};
+    struct train_options train = {.optimizer = spec->optimizer,
+                                  .settings = spec->optim_settings,
+                                  .learning_rate = spec->learning_rate,
+                                  .learning_rate_settings = spec->learning_rate_settings,
+                                  .steps = t->job->steps,
+                                  .seed = (uint64_t)spec->seed};
     if (!(t->step_ns = calloc((size_t)t->job->steps + 1, sizeof *t->step_ns)))
         return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->job->steps);
     TRY(batches_create(t->job, &t->batches));

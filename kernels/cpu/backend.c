@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "cpu/loops.h"
+#include "squares.h"
 #include "units.h"
 
 static void cpu_close(struct backend *backend)
@@ -173,10 +174,9 @@ static void cpu_sum(struct backend *backend, float *out, const float *a, const f
     sum_into(out, a, b, (int64_t)count);
 }
 
-static bool cpu_finite(struct backend *backend, const float *x, size_t count)
+static double cpu_squares(struct backend *backend, const float *x, size_t count)
 {
-    (void)backend;
-    return all_finite(x, (int64_t)count);
+    return squares_sum(x, count, (int)backend->options.threads);
 }
 
 static struct digest cpu_digest(struct backend *backend, const void *data, size_t bytes)
@@ -197,6 +197,6 @@ const struct backend_kind backend_cpu = {
     .copy = cpu_copy,
     .fill = cpu_fill,
     .add = cpu_sum,
-    .finite = cpu_finite,
+    .squares = cpu_squares,
     .digest = cpu_digest,
 };

@@ -85,19 +85,6 @@ void sum_into(float *out, const float *a, const float *b, int64_t count)
     for (int64_t i = 0; i < count; i++) out[i] = a[i] + b[i];
 }
 
-bool all_finite(const float *x, int64_t count)
-{
-    uint32_t bad = 0;
-#pragma omp parallel for schedule(static) reduction(| : bad)
-    for (int64_t p = 0; p < pieces_of(count); p++)
-        for (int64_t i = p * PIECE; i < least((p + 1) * PIECE, count); i++) {
-            uint32_t bits;
-            memcpy(&bits, x + i, sizeof bits);
-            bad |= (bits & UINT32_C(0x7f800000)) == UINT32_C(0x7f800000) ? 1 : 0;
-        }
-    return bad == 0;
-}
-
 void copy_bytes(void *to, const void *from, size_t bytes)
 {
     const int64_t piece = PIECE * sizeof(float), count = (int64_t)bytes;

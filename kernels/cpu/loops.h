@@ -22,7 +22,6 @@ void relu_mask(float *dx, const float *dy, const float *y, int64_t count);
 void relu_apply(float *out, const float *x, int64_t count);
 void sum_into(float *out, const float *a, const float *b, int64_t count);
 
-bool all_finite(const float *x, int64_t count);
 void copy_bytes(void *to, const void *from, size_t bytes);
 /* rows rows of count floats, from rows that lie stride floats apart, to one after the other. */
 void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows);
