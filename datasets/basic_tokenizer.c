@@ -90,26 +90,26 @@ static int32_t *decompose(const uint8_t *clean, size_t length, size_t *count)
 
 /* Splits; out has room for the longest word. */
 static enum status split(const int32_t *point, size_t count, uint8_t *out,
-                         enum status (*take)(void *context, const struct word *word), void *context)
+                         enum status (*take)(void *context, const struct text_word *word), void *context)
 {
     size_t bytes = 0;
     for (size_t i = 0; i <= count; i++) {
         bool punctuation = i < count && is_punctuation(point[i]);
         if (bytes && (i == count || point[i] == ' ' || punctuation)) {
-            TRY(take(context, &(struct word){(const char *)out, bytes}));
+            TRY(take(context, &(struct text_word){(const char *)out, bytes}));
             bytes = 0;
         }
         if (i == count || point[i] == ' ' || utf8proc_category(point[i]) == UTF8PROC_CATEGORY_MN) continue;
         bytes += (size_t)utf8proc_encode_char(point[i], out + bytes);
         if (!punctuation) continue;
-        TRY(take(context, &(struct word){(const char *)out, bytes}));
+        TRY(take(context, &(struct text_word){(const char *)out, bytes}));
         bytes = 0;
     }
     return ST_OK;
 }
 
-enum status basic_tokenize(const char *text, size_t bytes, enum status (*take)(void *context, const struct word *word),
-                           void *context)
+enum status basic_tokenize(const char *text, size_t bytes,
+                           enum status (*take)(void *context, const struct text_word *word), void *context)
 {
     size_t length = 0, count;
     uint8_t *clean = bytes < SIZE_MAX / 2 ? malloc(2 * bytes + UTF8_BYTES_MAX) : NULL;

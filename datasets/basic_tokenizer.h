@@ -13,15 +13,15 @@
 
 #include "status.h"
 
-struct word {
+struct text_word {
     const char *text; /* UTF-8, not ended by a zero */
     size_t bytes;     /* at least 1 */
 };
 
 /* Calls take with the words of text in order; ends with what take returns where that is not ST_OK. ST_FAILED for what
  * is not UTF-8, before the first call; the message names the byte, not the file. */
-enum status basic_tokenize(const char *text, size_t bytes, enum status (*take)(void *context, const struct word *word),
-                           void *context);
+enum status basic_tokenize(const char *text, size_t bytes,
+                           enum status (*take)(void *context, const struct text_word *word), void *context);
 
 /* The version of the library that knows the characters. */
 const char *basic_tokenizer_library(void);

@@ -37,6 +37,9 @@ static enum status copy_settings(struct dataset *dataset, const struct dataset_s
     dataset->settings = *settings;
     if (settings->path && !(dataset->settings.path = region_text(dataset->region, "%s", settings->path)))
         return ST_FAILED;
+    if (settings->vocabulary &&
+        !(dataset->settings.vocabulary = region_text(dataset->region, "%s", settings->vocabulary)))
+        return ST_FAILED;
     int64_t *dims;
     TRY(NEW(dataset->region, dims, settings->shape.count));
     for (size_t i = 0; i < settings->shape.count; i++) dims[i] = settings->shape.ints[i];
@@ -69,12 +72,15 @@ static enum status digest_samples(struct dataset *dataset, struct digest *digest
     return ST_OK;
 }
 
-/* What a data set that was read is: the SHA-256s of its files in order, wherever they lie. */
+/* What a data set that was read is: the SHA-256s of its files in order, wherever they lie; of a text also its tokens.
+ */
 static enum status digest_files(struct dataset *dataset, struct digest *digest)
 {
     char text[DATASET_FILES_MAX][64];
     for (int i = 0; i < dataset->files; i++) memcpy(text[i], dataset->file[i].sha256, sizeof text[i]);
     *digest = digest_bytes(text, (size_t)dataset->files * sizeof text[0]);
+    const struct digest both[2] = {*digest, dataset->content};
+    if (dataset->tokens) *digest = digest_bytes(both, sizeof both);
     return ST_OK;
 }
 

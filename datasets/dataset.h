@@ -9,17 +9,22 @@
 
 enum split { SPLIT_TRAIN, SPLIT_TEST, SPLITS };
 enum normalize { NORMALIZE_NONE, NORMALIZE_UNIT, NORMALIZE_STANDARD };
+enum lengths { LENGTHS_FULL, LENGTHS_VARIED };
 
 /* Everything any data set lets YAML set (`data:`). */
 struct dataset_settings {
     struct field_list shape; /* ones, synthetic: H, W, C, or one number */
-    int64_t classes;         /* ones, synthetic */
-    int64_t samples;         /* synthetic: per split */
+    int64_t classes;         /* ones, synthetic, synthetic-tokens */
+    int64_t samples;         /* synthetic, synthetic-tokens: per split */
     const char *path;        /* folder of the files; unset: searched, see dataset_open */
     int64_t resize;          /* images: side after bilinear resize, 0: as they are */
     int normalize;           /* enum normalize: pixels as 0..255, 0..1, or per-channel mean 0 and deviation 1 with the
                                 data set's published constants */
     bool shuffle;
+    int64_t max_length;      /* tokens: places of a sequence */
+    const char *vocabulary;  /* tweets: file, NULL: built */
+    int64_t vocabulary_size; /* tweets: most tokens of one that is built, 0: unset; synthetic-tokens: different ones */
+    int lengths;             /* synthetic-tokens: enum lengths */
 };
 
 /* A file that was read, for the result file. */
@@ -37,10 +42,14 @@ struct dataset {
     struct shape shape; /* of a sample as delivered */
     int64_t classes;
     int64_t count[SPLITS]; /* samples found */
+    int64_t tokens;        /* of text: numbers are below this; 0: no tokens */
     bool synthetic;        /* made, not read */
+    const char *notice;    /* what whoever asked for the data must be told, NULL: nothing */
     int files;
     struct dataset_file *file;
-    struct digest digest; /* of all the files read, or of the generator's first samples */
+    struct digest digest; /* of all the files read and what texts became, or of the generator's first samples */
+    const char *vocabulary, *vocabulary_sha256; /* of a text: see vocabulary.h; else NULL */
+    struct digest content;                      /* of a text: what was made of it; else 0 */
     void *state;
 };
 
@@ -58,8 +67,9 @@ const struct dataset_kind *dataset_find(const char *name);
 extern const struct dataset_kind *const dataset_table[];
 
 /* Finds and checks the files: settings.path, else $REMATCH_DATA/NAME, $REMATCH_DATA, data/NAME, data,
- * /usr/share/datasets/NAME. ST_MISSING: not there; the message says where to get it and where to put it. ST_FAILED:
- * there but not what it should be; the message names file, offset and what was expected. */
+ * /usr/share/datasets/NAME. ST_MISSING: not there; the message says where to get it and where to put it (unless another
+ * data set stands in: then kind is that one, and there is a notice). ST_FAILED: there but not what it should be; the
+ * message names file, offset or line, and what was expected. */
 enum status dataset_open(const char *name, const struct dataset_settings *settings, uint64_t seed,
                          struct dataset **dataset);
 void dataset_close(struct dataset *dataset);

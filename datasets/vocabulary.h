@@ -26,7 +26,7 @@ struct vocabulary {
 /* The words of texts, counted. All zero holds none. */
 struct word_counts {
     struct token_table words;
-    int64_t *count;
+    int64_t *count, total;
     size_t counts_max;
 };
 

@@ -12,7 +12,7 @@
 
 enum { POINTS = 0x110000, TOKEN_BYTES = 4 };
 
-static enum status count_word(void *context, const struct word *word)
+static enum status count_word(void *context, const struct text_word *word)
 {
     struct word_counts *c = context;
     int64_t number;
@@ -26,6 +26,7 @@ static enum status count_word(void *context, const struct word *word)
         c->counts_max = most;
     }
     c->count[number]++;
+    c->total++;
     return ST_OK;
 }
 

@@ -48,7 +48,7 @@ struct encoding {
     int64_t count, most, words;
 };
 
-static enum status add_word(void *context, const struct word *word)
+static enum status add_word(void *context, const struct text_word *word)
 {
     struct encoding *e = context;
     int32_t piece[VOCABULARY_WORD_MAX];

@@ -79,6 +79,17 @@ void hand_write(const char *name, const void *data, size_t bytes, bool zipped)
     cr_assert(file && gzwrite(file, data, (unsigned)bytes) == (int)bytes && gzclose(file) == Z_OK, "%s", path);
 }
 
+static const char *const sentiments[3] = {"negative", "neutral", "positive"};
+
+static void hand_write_tweets(void)
+{
+    char text[HAND_TWEETS * 80], *at = text + sprintf(text, "textID,text,sentiment\r\n");
+    for (int i = 0; i < HAND_TWEETS; i++)
+        at += sprintf(at, "id%d,\"Tweet no. %d, it's %s%s\",%s\r\n", i, i, i % 3 ? "good" : "bad", i % 4 ? "" : "\n!",
+                      sentiments[i * i % 3]);
+    hand_write("tweets.csv", text, (size_t)(at - text), false);
+}
+
 static void write_made(const char *name, uint8_t *(*make)(int, size_t *), int f, bool zipped)
 {
     size_t bytes;
@@ -102,5 +113,6 @@ const char *hand_made_folder(void)
     write_made("t10k-images-idx3-ubyte.gz", hand_idx_images, 1, true);
     write_made("train-labels-idx1-ubyte", hand_idx_labels, 0, false);
     write_made("t10k-labels-idx1-ubyte", hand_idx_labels, 1, false);
+    hand_write_tweets();
     return folder;
 }

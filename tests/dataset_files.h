@@ -6,10 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HAND_CIFAR_RECORDS = 20, HAND_IDX_TRAIN = 60, HAND_IDX_TEST = 15, HAND_IDX_HEIGHT = 6, HAND_IDX_WIDTH = 9 };
+enum {
+    HAND_CIFAR_RECORDS = 20,
+    HAND_IDX_TRAIN = 60,
+    HAND_IDX_TEST = 15,
+    HAND_IDX_HEIGHT = 6,
+    HAND_IDX_WIDTH = 9,
+    HAND_TWEETS = 123,
+};
 
 /* The folder, with well-formed CIFAR-10 files (HAND_CIFAR_RECORDS each) and IDX files (the images gzipped, the labels
- * not) in it; made at the first call of a process, removed at its exit. */
+ * not) and tweets.csv in it; made at the first call of a process, removed at its exit. */
 const char *hand_made_folder(void);
 
 /* What is in them: pixel of plane c of image i (CIFAR: of file f; IDX: f is the split, c is 0), and its label. */

@@ -10,7 +10,7 @@ struct words {
     int count;
 };
 
-static enum status take(void *context, const struct word *word)
+static enum status take(void *context, const struct text_word *word)
 {
     struct words *words = context;
     size_t used = strlen(words->text);

@@ -280,3 +280,29 @@ Test(cli, list_knows_what_became_of_the_last_run)
     cli_complains(&cli, "bad.yaml");
     cli_close(&cli);
 }
+
+/* Where no tweets are at hand, the run is of made tokens; nobody who reads what it says can miss that. */
+Test(cli, synthetic_tokens_stand_in_aloud)
+{
+    static const char text[] = "rematch: 1\nname: text\nmodel: {layers: [flatten, {linear: {units: classes}}]}\n"
+                               "data: {name: tweets, max_length: 4}\nbatch: 2\nsteps: 1\noptimizer: {lr: 1e-9}\n"
+                               "expect:\n  - {what: loss, below: 1e-6, source: us}\n"
+                               "  - {what: peak_ratio, below: 9, source: us}\n";
+    struct cli cli;
+    cli_open(&cli);
+    cli_file(&cli, "text.yaml", text);
+    cli_run(&cli, "unset REMATCH_DATA", "plan text.yaml");
+    cr_assert(cli.code == 0, "%s", cli.err);
+    cli_complains(&cli, "warning: SYNTHETIC tokens stand in for the tweets: data set tweets: no tweets.csv");
+    cli_run(&cli, "unset REMATCH_DATA", "run text.yaml --quiet");
+    cr_assert(cli.code == 0 && cli_complaints(&cli) == 1, "%s%s", cli.out, cli.err);
+    cli_complains(&cli, "warning: SYNTHETIC");
+    cli_says(&cli, "not judged: other data stand in");
+    cli_says(&cli, "met (us)");
+    cli_run(&cli, "file=$(ls results/text/*.h5 | head -1)", "show \"$file\" --provenance");
+    cli_says(&cli, "SYNTHETIC tokens stand in");
+    cli_says(&cli, "synthetic-tokens\n");
+    cli_run(&cli, "unset REMATCH_DATA", "run text.yaml data.path=/nowhere");
+    cr_assert(cli.code == 77 && cli_complaints(&cli) == 1, "%s", cli.err);
+    cli_close(&cli);
+}

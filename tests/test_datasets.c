@@ -15,8 +15,13 @@ enum { BATCH = 37 };
 static struct dataset *open_kind(const struct dataset_kind *kind, bool shuffle, uint64_t seed)
 {
     static const int64_t dims[] = {5, 7, 3};
-    struct dataset_settings settings = {
-        .shape = {3, {dims}}, .classes = 10, .samples = 100, .normalize = NORMALIZE_UNIT, .shuffle = shuffle};
+    struct dataset_settings settings = {.shape = {3, {dims}},
+                                        .classes = 10,
+                                        .samples = 100,
+                                        .normalize = NORMALIZE_UNIT,
+                                        .shuffle = shuffle,
+                                        .max_length = 9,
+                                        .vocabulary_size = 200};
     struct dataset *dataset;
     settings.path = hand_made_folder();
     enum status status = dataset_open(kind->name, &settings, seed, &dataset);
@@ -36,7 +41,9 @@ Test(datasets, have_a_sane_size)
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset *dataset = open_kind(*kind, true, 1);
         cr_assert(dataset_find((*kind)->name) == *kind);
-        cr_assert(dataset->classes == 10 && shape_elements(&dataset->shape) > 0, "%s", (*kind)->name);
+        cr_assert(dataset->classes == (strcmp((*kind)->name, "tweets") == 0 ? 3 : 10) &&
+                      shape_elements(&dataset->shape) > 0,
+                  "%s", (*kind)->name);
         for (int split = 0; split < SPLITS; split++)
             cr_assert((dataset->count[split] > 0) == (*kind)->sized, "%s", (*kind)->name);
         cr_assert(dataset->synthetic == (dataset->files == 0), "%s", (*kind)->name);
@@ -149,7 +156,7 @@ Test(datasets, the_digest_says_what_was_read)
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset *a = open_kind(*kind, true, 1), *b = open_kind(*kind, false, 1), *c = open_kind(*kind, true, 2);
         cr_assert(digest_equal(a->digest, b->digest), "%s", (*kind)->name);
-        bool drawn = strcmp((*kind)->name, "synthetic") == 0;
+        bool drawn = strncmp((*kind)->name, "synthetic", 9) == 0;
         cr_assert(digest_equal(a->digest, c->digest) == !drawn, "%s", (*kind)->name);
         dataset_close(a);
         dataset_close(b);

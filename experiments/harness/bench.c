@@ -149,6 +149,7 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
 {
     struct job *job = NULL;
     TRY(job_prepare(spec, &job));
+    if (!baseline) told_notice(job->dataset);
     enum status status = time_nodes(b, job->network);
     if (status == ST_OK && !baseline) status = describe(b, job);
     if (status == ST_OK && !baseline) status = time_rest(b, job);

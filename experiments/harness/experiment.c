@@ -16,6 +16,7 @@ static enum status load_side(struct side *side, const struct request *request, b
     if (baseline && side->spec->fault_kind != FAULT_NONE)
         return told(fail(ST_SPEC, "fault: refused in a baseline, which the proof rests on"));
     TRY(told(job_create(side->spec, &side->job)));
+    if (!baseline) told_notice(side->job->dataset);
     return told(overview_create(side->job, false, &side->overview));
 }
 

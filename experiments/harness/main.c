@@ -41,6 +41,7 @@ static enum status plan_spec(const struct arguments *a, const struct query *quer
 {
     struct job *job = NULL;
     TRY(job_create(spec, &job));
+    told_notice(job->dataset);
     enum status status = query->question ? query_answer(query, job, stdout) : plan_one(a, job);
     job_destroy(job);
     return status;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
+#include "basic_tokenizer.h"
 #include "build.h"
 #include "hash.h"
 #include "table.h"
@@ -91,6 +92,7 @@ static void write_libraries(struct h5 *h5, const struct backend *backend)
     h5_attribute_text(h5, group, "libyaml", yaml_get_version_string());
     h5_attribute_text(h5, group, "jansson", JANSSON_VERSION);
     h5_attribute_text(h5, group, "libc", gnu_get_libc_version());
+    h5_attribute_text(h5, group, "utf8proc", basic_tokenizer_library());
 }
 
 /* The value of the first line "KEY: value" of a /proc file, "unknown" where there is none. */
@@ -144,6 +146,10 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     h5_attribute_text(h5, group, "digest_xxh3", digest_print(dataset->digest, digest));
     h5_attribute_u64(h5, group, "training_samples", (uint64_t)dataset->count[SPLIT_TRAIN]);
     h5_attribute_u64(h5, group, "test_samples", (uint64_t)dataset->count[SPLIT_TEST]);
+    h5_attribute_u64(h5, group, "tokens", (uint64_t)dataset->tokens);
+    h5_attribute_text(h5, group, "vocabulary", dataset->vocabulary ? dataset->vocabulary : "");
+    h5_attribute_text(h5, group, "vocabulary_sha256", dataset->vocabulary ? dataset->vocabulary_sha256 : "");
+    h5_attribute_text(h5, group, "notice", dataset->notice ? dataset->notice : "");
     if (!h5_check(h5, texts, "find memory for", group)) {
         free(texts);
         return;

@@ -1,10 +1,14 @@
-/* The program's one way of saying what went wrong: once, on stderr, where the failure is given up on. */
+/* The program's one way of saying on stderr what went wrong, where the failure is given up on, and what else the person
+ * who asked must know. */
 #ifndef REMATCH_TOLD_H
 #define REMATCH_TOLD_H
 
-#include "status.h"
+#include "dataset.h"
 
 /* Unless status is ST_OK, prints "rematch: " and the message of fail(); returns status. */
 enum status told(enum status status);
+
+/* Prints the data set's notice, where it has one, as a warning. */
+void told_notice(const struct dataset *dataset);
 
 #endif

@@ -1,0 +1,16 @@
+/* Sequences of tokens as a network takes them: {3, T} floats, the rows token numbers (exact), segments (all 0) and mask
+ * (1 a token, 0 padding). */
+#ifndef REMATCH_SEQUENCE_H
+#define REMATCH_SEQUENCE_H
+
+#include "dataset.h"
+
+enum { SEQUENCE_PRESET = 128, SEQUENCE_LEAST = 3, SEQUENCE_MAX = 1 << 16 };
+
+/* dataset->shape for settings.max_length; ST_SPEC where that is out of range. */
+enum status sequence_shape(struct dataset *dataset);
+
+/* count tokens (at most T) and padding into x. */
+void sequence_deliver(const struct dataset *dataset, const int32_t *token, int64_t count, int32_t padding, float *x);
+
+#endif

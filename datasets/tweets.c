@@ -1,0 +1,251 @@
+/* Sentiments of tweets: the data of the competition tweet-sentiment-extraction, either tweets.csv (textID, text,
+ * sentiment) or its own train.csv (with selected_text); columns are found by their names. Labels: negative, neutral,
+ * positive are 0, 1, 2.
+ *
+ * Rows without a word in their text are left out, and told of (the official file has one). Of the others every tenth,
+ * from the tenth, is a test sample. Texts become tokens once, when the data set is opened. Where no file is found and
+ * none was asked for, synthetic tokens of the same shape stand in, which is told and recorded. */
+#include "basic_tokenizer.h"
+#include "csv_rows.h"
+#include "sequence.h"
+#include "wordpiece.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AT(member) offsetof(struct dataset_settings, member)
+
+enum { COLUMN_TEXT, COLUMN_SENTIMENT, CLASSES = 3, TEST_EVERY = 10 };
+
+static const char *const columns[] = {"text", "sentiment", NULL};
+static const char *const sentiments[CLASSES] = {"negative", "neutral", "positive"};
+static const char *const names[] = {"tweets.csv", "train.csv", NULL};
+
+static const struct files_source source = {
+    (const char *const[]){"tweets", "tweet-sentiment-extraction", NULL},
+    names,
+    "get train.csv from https://www.kaggle.com/competitions/tweet-sentiment-extraction",
+};
+
+static const struct field fields[] = {
+    {"path", FIELD_TEXT, AT(path), 0, 0, "", NULL, "folder of the file; unset: searched for"},
+    {"max_length", FIELD_INT, AT(max_length), SEQUENCE_LEAST, SEQUENCE_MAX, "128", NULL,
+     "tokens of a text, [CLS] and [SEP] included; the rest is cut off"},
+    {"vocabulary", FIELD_TEXT, AT(vocabulary), 0, 0, "", NULL, "file, one token a line; unset: built of the texts"},
+    {"vocabulary_size", FIELD_INT, AT(vocabulary_size), 8, VOCABULARY_MAX, "0", NULL,
+     "most tokens of a vocabulary that is built; unset: 8192"},
+    {"shuffle", FIELD_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
+    {0},
+};
+
+struct tweet {
+    int64_t from;         /* its first token's place */
+    int32_t count, label; /* tokens */
+};
+
+struct tweets {
+    struct vocabulary vocabulary;
+    int64_t rows, rows_max;
+    struct tweet *row;
+    int32_t *token; /* of all rows */
+    int64_t tokens, tokens_max;
+};
+
+/* A pass over the file. */
+struct pass {
+    struct dataset *dataset;
+    struct tweets *tweets;
+    const char *path;
+    struct word_counts counts;      /* the first pass: of the training texts */
+    int64_t row, empty, empty_line; /* rows with words; without, and where the first of those is */
+};
+
+/* ---- the passes ---- */
+
+static bool is_test(int64_t row) { return row % TEST_EVERY == TEST_EVERY - 1; }
+
+static enum status at_line(const struct pass *pass, const struct csv_row *row, enum status status)
+{
+    return status == ST_OK ? ST_OK : fail(status, "%s:%" PRId64 ": %s", pass->path, row->line, status_message());
+}
+
+static enum status count_none(void *context, const struct text_word *word)
+{
+    (void)word;
+    ++*(int64_t *)context;
+    return ST_OK;
+}
+
+/* The first pass counts the words of the training texts. */
+static enum status count_words(void *context, const struct csv_row *row)
+{
+    struct pass *pass = context;
+    const struct csv_field *text = &row->field[COLUMN_TEXT];
+    int64_t words = 0, before = pass->counts.total;
+    TRY(at_line(pass, row,
+                is_test(pass->row) ? basic_tokenize(text->text, text->bytes, count_none, &words)
+                                   : word_counts_add(&pass->counts, text->text, text->bytes)));
+    pass->row += words + pass->counts.total - before > 0;
+    return ST_OK;
+}
+
+static enum status find_label(const struct csv_row *row, int32_t *label)
+{
+    const struct csv_field *name = &row->field[COLUMN_SENTIMENT];
+    for (*label = 0; *label < CLASSES; ++*label)
+        if (name->bytes == strlen(sentiments[*label]) && memcmp(name->text, sentiments[*label], name->bytes) == 0)
+            return ST_OK;
+    return fail(ST_FAILED, "sentiment '%.*s'; expected: negative, neutral or positive",
+                (int)(name->bytes < 60 ? name->bytes : 60), name->text);
+}
+
+static enum status make_room(struct tweets *t, int64_t length)
+{
+    if (t->rows == t->rows_max) {
+        t->rows_max = t->rows_max ? 2 * t->rows_max : 1024;
+        struct tweet *row = realloc(t->row, (size_t)t->rows_max * sizeof *row);
+        if (!row) return fail(ST_FAILED, "out of memory for texts");
+        t->row = row;
+    }
+    if (t->tokens_max - t->tokens < length) {
+        t->tokens_max = 2 * t->tokens_max + length;
+        int32_t *token = realloc(t->token, (size_t)t->tokens_max * sizeof *token);
+        if (!token) return fail(ST_FAILED, "out of memory for tokens");
+        t->token = token;
+    }
+    return ST_OK;
+}
+
+/* The second pass keeps every text as tokens. */
+static enum status keep_tokens(void *context, const struct csv_row *row)
+{
+    struct pass *pass = context;
+    struct tweets *t = pass->tweets;
+    const struct csv_field *text = &row->field[COLUMN_TEXT];
+    int64_t length = pass->dataset->shape.dim[1], count, words;
+    int32_t label;
+    TRY(at_line(pass, row, find_label(row, &label)));
+    TRY(make_room(t, length));
+    TRY(at_line(
+        pass, row,
+        wordpiece_encode(&t->vocabulary, text->text, text->bytes, length, t->token + t->tokens, &count, &words)));
+    if (words == 0) {
+        if (pass->empty++ == 0) pass->empty_line = row->line;
+        return ST_OK;
+    }
+    t->row[t->rows++] = (struct tweet){t->tokens, (int32_t)count, label};
+    t->tokens += count;
+    return ST_OK;
+}
+
+/* ---- opening ---- */
+
+static enum status have_vocabulary(struct pass *pass, const struct files_handle *handle)
+{
+    struct dataset *dataset = pass->dataset;
+    const struct dataset_settings *s = &dataset->settings;
+    struct vocabulary *vocabulary = &pass->tweets->vocabulary;
+    if (s->vocabulary) return vocabulary_read(dataset, s->vocabulary, vocabulary);
+    enum status status = csv_rows(handle, columns, count_words, pass);
+    if (status == ST_OK)
+        status =
+            vocabulary_build(&pass->counts, s->vocabulary_size ? s->vocabulary_size : VOCABULARY_PRESET, vocabulary);
+    word_counts_release(&pass->counts);
+    return status;
+}
+
+/* What the rows became: the bytes of the file are not all, since a vocabulary and the library's Unicode had their say.
+ */
+static struct digest digest_rows(const struct tweets *t)
+{
+    struct digest part[2] = {digest_tensor(t->token, (size_t)t->tokens * sizeof *t->token, 1),
+                             digest_tensor(t->row, (size_t)t->rows * sizeof *t->row, 1)};
+    return digest_bytes(part, sizeof part);
+}
+
+static enum status read_tweets(struct dataset *dataset, const struct files_handle *handle)
+{
+    struct tweets *t = dataset->state;
+    struct pass pass = {.dataset = dataset, .tweets = t, .path = handle->file->path};
+    TRY(have_vocabulary(&pass, handle));
+    TRY(csv_rows(handle, columns, keep_tokens, &pass));
+    if (t->rows == 0) return fail(ST_FAILED, "%s: no row has a text", pass.path);
+    dataset->count[SPLIT_TEST] = t->rows / TEST_EVERY;
+    dataset->count[SPLIT_TRAIN] = t->rows - dataset->count[SPLIT_TEST];
+    dataset->tokens = t->vocabulary.table.count;
+    dataset->vocabulary = t->vocabulary.name;
+    dataset->vocabulary_sha256 = t->vocabulary.sha256;
+    dataset->content = digest_rows(t);
+    if (pass.empty == 0) return ST_OK;
+    dataset->notice =
+        region_text(dataset->region, "%s: %" PRId64 " %s without a word left out, the first on line %" PRId64,
+                    pass.path, pass.empty, pass.empty == 1 ? "row" : "rows", pass.empty_line);
+    return dataset->notice ? ST_OK : ST_FAILED;
+}
+
+/* Made tokens of the same shape, as the data set that makes them. */
+static enum status stand_in(struct dataset *dataset)
+{
+    struct dataset_settings *s = &dataset->settings;
+    struct vocabulary vocabulary = {0};
+    dataset->notice = region_text(dataset->region, "SYNTHETIC tokens stand in for the tweets: %s", status_message());
+    if (!dataset->notice) return ST_FAILED;
+    enum status status = s->vocabulary ? vocabulary_read(dataset, s->vocabulary, &vocabulary) : ST_OK;
+    if (s->vocabulary) s->vocabulary_size = vocabulary.table.count;
+    vocabulary_release(&vocabulary);
+    TRY(status);
+    dataset->files = 0; /* only their number of tokens was taken */
+    dataset->state = NULL;
+    dataset->kind = dataset_find("synthetic-tokens");
+    s->classes = CLASSES;
+    s->lengths = LENGTHS_VARIED;
+    s->samples = 10000;
+    if (!s->vocabulary_size) s->vocabulary_size = VOCABULARY_PRESET;
+    return dataset->kind->open(dataset);
+}
+
+static enum status open_tweets(struct dataset *dataset)
+{
+    const struct dataset_settings *s = &dataset->settings;
+    struct tweets *t;
+    struct files_handle handle;
+    const char *folder;
+    TRY(sequence_shape(dataset));
+    if (s->vocabulary && s->vocabulary_size)
+        return fail(ST_SPEC, "data.vocabulary_size: has no use beside data.vocabulary, a file of all tokens");
+    TRY(NEW(dataset->region, t, 1));
+    dataset->state = t;
+    dataset->classes = CLASSES;
+    enum status status = files_find(dataset, &source, &folder);
+    if (status == ST_MISSING && !s->path) return stand_in(dataset);
+    TRY(status);
+    const char *path = region_text(dataset->region, "%s/%s", folder, names[0]);
+    if (!path) return ST_FAILED;
+    TRY(files_open(dataset, folder, names[access(path, F_OK) != 0], &handle));
+    status = read_tweets(dataset, &handle);
+    close(handle.descriptor);
+    return status;
+}
+
+static enum status sample_tweets(struct dataset *dataset, enum split split, int64_t index, float *x, int32_t *label)
+{
+    const struct tweets *t = dataset->state;
+    int64_t row = split == SPLIT_TEST ? index * TEST_EVERY + TEST_EVERY - 1 : index + index / (TEST_EVERY - 1);
+    const struct tweet *tweet = &t->row[row];
+    sequence_deliver(dataset, t->token + tweet->from, tweet->count, t->vocabulary.special[SPECIAL_PADDING], x);
+    *label = tweet->label;
+    return ST_OK;
+}
+
+static void close_tweets(struct dataset *dataset)
+{
+    struct tweets *t = dataset->state;
+    if (!t) return;
+    vocabulary_release(&t->vocabulary);
+    free(t->row);
+    free(t->token);
+}
+
+const struct dataset_kind dataset_tweets = {"tweets", fields, true, open_tweets, sample_tweets, close_tweets};
