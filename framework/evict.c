@@ -240,7 +240,8 @@ static enum status backward(struct machine *m, int n)
     return residence_close(m->r, n);
 }
 
-enum status eviction_word(const struct eviction *e, int heuristic, size_t limit, struct word *word, size_t *peak)
+enum status eviction_word(const struct eviction *e, int heuristic, size_t limit, struct word *word,
+                          struct evicted *evicted)
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a simulation");
@@ -251,7 +252,7 @@ enum status eviction_word(const struct eviction *e, int heuristic, size_t limit,
     for (int n = 0; status == ST_OK && n < m.graph->nodes; n++) status = run(&m, n);
     for (int n = m.graph->nodes - 1; status == ST_OK && n >= 0; n--) status = backward(&m, n);
     assert(status != ST_OK || m.r->held == 0);
-    *peak = m.peak;
+    *evicted = (struct evicted){m.peak, m.r ? m.r->evictions : 0};
     region_destroy(region);
     return status;
 }

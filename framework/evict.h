@@ -23,14 +23,20 @@ struct eviction {
     int *moments;
 };
 
+/* What came of a simulation. */
+struct evicted {
+    size_t peak;   /* the most bytes that were there at once, at most its limit */
+    int evictions; /* storages given up, though they were to be read again */
+};
+
 /* Lives in region. Errors: ST_SPEC for more nodes than a simulation is meant for. */
 enum status eviction_create(const struct network *network, const struct lower_options *options, struct region *region,
                             struct eviction *eviction);
 
 /* Appends the step to an empty word. Bytes are counted as lowering counts them, but for what it finds out later: a
- * storage that is evicted is dead since its last read. *peak: the most bytes that were there at once, at most limit.
- * Errors: ST_SPEC naming the pass that has no room, or at which replays have got out of hand. */
+ * storage that is evicted is dead since its last read. Errors: ST_SPEC naming the pass that has no room, or at which
+ * replays have got out of hand. */
 enum status eviction_word(const struct eviction *eviction, int heuristic, size_t limit, struct word *word,
-                          size_t *peak);
+                          struct evicted *evicted);
 
 #endif

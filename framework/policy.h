@@ -10,6 +10,7 @@ struct policy_notes {
     size_t live_peak; /* that its own accounts promise; the plan says what it is */
     int tries;        /* schedules placed until one kept the budget */
     double lost;      /* time above that of the fastest schedule whose live peak keeps the budget */
+    char found[160];  /* what its search came to, for people */
 };
 
 /* Everything any policy lets YAML set; a policy's fields say which members are its own. */

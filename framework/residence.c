@@ -204,6 +204,7 @@ enum status residence_leave(struct residence *r, struct storage *s)
     assert(s->there && !s->locks);
     s->there = false;
     r->held -= s->bytes;
+    r->evictions += s->uses > 0;
     return changed(r, s);
 }
 

@@ -32,6 +32,7 @@ struct residence {
     size_t held, locked;      /* bytes that are there; those of them that are locked */
     double clock;             /* time of all ops so far */
     int64_t accesses;         /* reads and writes so far */
+    int evictions;            /* storages that left, though they were to be read again */
     int *readers, *reader;    /* node n's value is read by reader[readers[n]..readers[n + 1]) */
     int *seen, walk;          /* node -> the walk that came by last */
     bool *asked;              /* node -> would the step ask for it to be run again? of the walk */

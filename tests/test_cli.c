@@ -260,6 +260,30 @@ Test(cli, plan_says_why_checkpointing_cannot_help)
     cli_close(&cli);
 }
 
+/* Told to people, to programs, and to the file of the plan. */
+Test(cli, policies_say_what_their_search_came_to)
+{
+    static const struct {
+        const char *policy, *found;
+    } cases[] = {{"chen", "segments end after "}, {"dtr", " evictions in a simulation with at most "}, {"sqrt", NULL}};
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof arguments, "plan small.yaml policy=%s --out plan.h5 --json", cases[i].policy);
+        json_t *plan = cli_json(&cli, 0, arguments);
+        const char *found = json_string_value(json_object_get(plan, "policy_found"));
+        cr_assert(cases[i].found ? found && strstr(found, cases[i].found) : !found, "%s: %s", cases[i].policy, found);
+        snprintf(arguments, sizeof arguments, "plan small.yaml policy=%s", cases[i].policy);
+        cli_expect(&cli, 0, arguments);
+        if (found) cli_says(&cli, found);
+        cli_expect(&cli, 0, "show plan.h5");
+        if (found) cli_says(&cli, found);
+        json_decref(plan);
+    }
+    cli_close(&cli);
+}
+
 Test(cli, list_knows_what_became_of_the_last_run)
 {
     struct cli cli;

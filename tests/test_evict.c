@@ -86,7 +86,7 @@ Test(evict, in_place_by_hand)
     for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++) {
         struct sketch s;
         struct eviction eviction;
-        size_t peak;
+        struct evicted evicted;
         sketch_begin(&s, 1024);
         const struct footprint over = {
             .reads = {0, in_place[i].reads}, .forward_scratch = 4096, .y_over_x = true, .dx_over_dy = true};
@@ -96,9 +96,10 @@ Test(evict, in_place_by_hand)
         sketch_finish(&s, value);
         struct word word = word_empty(s.graph->region);
         cr_assert(eviction_create(s.network, &usual.lower, s.graph->region, &eviction) == ST_OK);
-        cr_assert(eviction_word(&eviction, 0, in_place[i].limit, &word, &peak) == ST_OK, "%s", status_message());
+        cr_assert(eviction_word(&eviction, 0, in_place[i].limit, &word, &evicted) == ST_OK, "%s", status_message());
         const char *text = word_print(&word, s.graph->region);
-        cr_expect(!strcmp(text, in_place[i].word) && peak == in_place[i].peak, "case %zu: %zu, %s", i, peak, text);
+        cr_expect(!strcmp(text, in_place[i].word) && evicted.peak == in_place[i].peak, "case %zu: %zu, %s", i,
+                  evicted.peak, text);
         sketch_end(&s);
     }
 }
@@ -111,20 +112,24 @@ static int check_limits(const struct network *network, int heuristic, enum rng_m
     struct eviction eviction;
     int count = 0;
     cr_assert(eviction_create(network, &options.lower, region, &eviction) == ST_OK, "%s", status_message());
-    for (size_t limit = SIZE_MAX, peak, all = 0; count < 20; limit = limit == SIZE_MAX ? all : limit - all / 16) {
+    struct evicted evicted;
+    for (size_t limit = SIZE_MAX, all = 0; count < 20; limit = limit == SIZE_MAX ? all : limit - all / 16) {
         struct word word = word_empty(region);
         struct plan *plan;
-        enum status status = eviction_word(&eviction, heuristic, limit, &word, &peak);
+        enum status status = eviction_word(&eviction, heuristic, limit, &word, &evicted);
         cr_assert(status == ST_OK || (status == ST_SPEC && limit < SIZE_MAX), "%s: %s", what, status_message());
         if (status != ST_OK) break;
         cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s: %s", what, status_message());
         if (limit == SIZE_MAX) {
-            all = peak;
-            cr_assert(!plan->replays && (rng != RNG_COUNTER || plan->live_peak == peak), "%s: %zu of %zu bytes", what,
-                      plan->live_peak, peak);
+            all = evicted.peak;
+            cr_assert(!evicted.evictions);
+            cr_assert(!plan->replays && (rng != RNG_COUNTER || plan->live_peak == evicted.peak), "%s: %zu of %zu bytes",
+                      what, plan->live_peak, evicted.peak);
         }
-        cr_assert(peak <= limit && plan->live_peak <= peak, "%s, %s: limit %zu, simulated %zu, live %zu: %s", what,
-                  heuristic_names[heuristic], limit, peak, plan->live_peak, plan->word);
+        cr_assert(evicted.evictions >= (plan->replays > 0), "%s: nothing is given up: %s", what, plan->word);
+        cr_assert(evicted.peak <= limit && plan->live_peak <= evicted.peak,
+                  "%s, %s: limit %zu, simulated %zu, live %zu: %s", what, heuristic_names[heuristic], limit,
+                  evicted.peak, plan->live_peak, plan->word);
         cr_assert(!plan->lowered.dropped, "%s: a dead replay: %s", what, plan->word);
         cr_assert(simulate_plan(plan) == ST_OK, "%s: %s: %s", what, status_message(), plan->word);
         plan_destroy(plan);
@@ -281,10 +286,10 @@ Test(evict, takes_linear_time_in_the_root_of_the_memory)
             struct region *region = region_create();
             struct eviction eviction;
             struct word word = word_empty(region);
-            size_t peak;
+            struct evicted evicted;
             long forwards = 0;
             cr_assert(eviction_create(network, &usual.lower, region, &eviction) == ST_OK);
-            cr_assert(eviction_word(&eviction, h, 2 * (size_t)root, &word, &peak) == ST_OK, "%s", status_message());
+            cr_assert(eviction_word(&eviction, h, 2 * (size_t)root, &word, &evicted) == ST_OK, "%s", status_message());
             for (size_t i = 0; i < word.steps; i++)
                 if (word.step[i].kind == STEP_FORWARD) forwards += word.step[i].to - word.step[i].from;
             printf("%d stages in %d bytes, %s: %ld forwards\n", stages, 2 * root, heuristic_names[h], forwards);

@@ -180,6 +180,7 @@ void overview_json(const struct overview *overview, bool ops, FILE *out)
     json_object_set_new(all, "budget_bounds",
                         job->budget_bounds.budget ? plan_bounds_json(&job->budget_bounds, job->plan) : json_null());
     json_object_set_new(all, "placing", job->notes.tries ? placing_json(job) : json_null());
+    json_object_set_new(all, "policy_found", *job->notes.found ? json_string(job->notes.found) : json_null());
     json_object_set_new(all, "table", stages_json(overview));
     json_object_set_new(all, "machine_bytes",
                         overview->machine.bytes > INT64_MAX ? json_null() : integer(overview->machine.bytes));

@@ -154,6 +154,7 @@ static void print_bounds(const struct overview *o, FILE *out)
     snprintf(name, sizeof name, "time factor, %s arena", bytes_text((double)budget->budget, bytes));
     if (budget->budget) print_bound(out, name, budget, job->plan->time);
     print_placing(o, out);
+    if (*job->notes.found) fprintf(out, "\npolicy %s: %s\n", job->spec->policy->name, job->notes.found);
 }
 
 /* Where that is the planner's choice. */

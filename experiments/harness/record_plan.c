@@ -208,6 +208,7 @@ static void write_bounds(struct h5 *h5, const struct job *job)
         else
             h5_attribute_f64(h5, "/plan", row[i].name, row[i].value);
     }
+    if (*job->notes.found) h5_attribute_text(h5, "/plan", "policy_found", job->notes.found);
     if (job->notes.tries) {
         h5_attribute_u64(h5, "/plan", "promised_live_peak_bytes", job->notes.live_peak);
         h5_attribute_u64(h5, "/plan", "placing_tries", (uint64_t)job->notes.tries);

@@ -6,10 +6,12 @@
  * cuts only between stages. The search does: it lowers every plan that it tries and keeps the one of least live peak,
  * of equal ones the fastest. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "policy.h"
 #include "text.h"
+#include "units.h"
 
 enum { REFINEMENTS = 3, GRID = 6 };
 
@@ -21,6 +23,8 @@ struct search {
     bool *cut, *best; /* before a stage, of the plan at hand and of the best */
     size_t least;     /* live peak of the best */
     double time;      /* of the best */
+    double budget;    /* of the best */
+    int tries;
 };
 
 /* Cuts before the first stage that follows more than budget bytes of outputs. kept: bytes of the cuts; largest: most
@@ -43,7 +47,8 @@ static void divide(struct search *s, double budget, double *kept, double *larges
     }
 }
 
-static enum status consider(struct search *s)
+/* The division that budget gave. */
+static enum status consider(struct search *s, double budget)
 {
     struct region *region = region_create();
     struct plan *plan = NULL;
@@ -55,9 +60,11 @@ static enum status consider(struct search *s)
     if (status == ST_OK) status = plan_build(s->network, &word, &options, &plan);
     region_destroy(region);
     if (status != ST_OK) return status;
+    s->tries++;
     if (plan->live_peak < s->least || (plan->live_peak == s->least && plan->time < s->time)) {
         s->least = plan->live_peak;
         s->time = plan->time;
+        s->budget = budget;
         memcpy(s->best, s->cut, (size_t)s->stages.count * sizeof *s->best);
     }
     plan_destroy(plan);
@@ -71,17 +78,24 @@ static enum status search(struct search *s)
     TRY(NEW(s->region, s->best, (size_t)s->stages.count));
     for (int i = 0; i < REFINEMENTS; i++) {
         divide(s, budget, &kept, &largest);
-        TRY(consider(s));
+        TRY(consider(s, budget));
         if (largest < least) least = largest;
         budget = floor(sqrt(kept * largest / 2));
     }
     const double step = (sqrt(2) * budget - least) / GRID;
     for (int i = 1; step > 0 && i <= GRID; i++) {
         divide(s, floor(least + i * step), &kept, &largest);
-        TRY(consider(s));
+        TRY(consider(s, floor(least + i * step)));
     }
     s->cut = s->best;
     return ST_OK;
+}
+
+static void tell(const struct search *s, struct policy_notes *notes)
+{
+    char bytes[UNIT_TEXT];
+    snprintf(notes->found, sizeof notes->found, "segments end after %s of outputs, the best of %d budgets tried",
+             exact_bytes_text((size_t)s->budget, bytes), s->tries);
 }
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
@@ -93,6 +107,7 @@ static enum status emit(const struct network *network, const struct policy_setti
     TRY(NEW(region, s.cut, (size_t)s.stages.count));
     if (!budget || !strcmp(budget, "search")) {
         TRY(search(&s));
+        if (settings->notes) tell(&s, settings->notes);
     } else {
         uint64_t bytes;
         double kept, largest;

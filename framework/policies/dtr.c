@@ -7,10 +7,12 @@
  * prototype it looks at every tensor each time, small or large. Unlike `optimal` it keeps to no class of schedules:
  * what is kept may be given up at any time; and it promises nothing about their time. */
 #include <assert.h>
+#include <stdio.h>
 
 #include "budget.h"
 #include "evict.h"
 #include "policy.h"
+#include "units.h"
 
 enum { LOWERED = 12, RAISED = 8, RESOLUTION = 200 };
 
@@ -29,17 +31,20 @@ struct found {
     struct word word;
     double time; /* of the forwards */
     struct plan *plan;
+    size_t limit; /* of its simulation */
+    int evictions;
 };
 
 /* Halves the limits between one with which there is no schedule and one with which there is. They need not all lie on
  * one side of the least; the one found will do. */
 static enum status find_least(const struct search *s, struct found *least)
 {
-    size_t no = 0, yes = s->all, peak;
+    size_t no = 0, yes = s->all;
+    struct evicted evicted;
     while (yes - no > yes / RESOLUTION + 1) {
         size_t at = no + (yes - no) / 2;
         struct word word = word_empty(s->region);
-        enum status status = eviction_word(&s->eviction, s->heuristic, at, &word, &peak);
+        enum status status = eviction_word(&s->eviction, s->heuristic, at, &word, &evicted);
         if (status != ST_OK && status != ST_SPEC) return status;
         if (status == ST_OK) {
             yes = at;
@@ -47,8 +52,9 @@ static enum status find_least(const struct search *s, struct found *least)
             no = at;
         }
     }
-    *least = (struct found){.word = word_empty(s->region)};
-    TRY(eviction_word(&s->eviction, s->heuristic, yes, &least->word, &peak));
+    *least = (struct found){.word = word_empty(s->region), .limit = yes};
+    TRY(eviction_word(&s->eviction, s->heuristic, yes, &least->word, &evicted));
+    least->evictions = evicted.evictions;
     return plan_build(s->network, &least->word, s->options, &least->plan);
 }
 
@@ -85,11 +91,13 @@ static enum status find_live_peak(const struct search *s, const struct word *wor
  * above limit. */
 static enum status improve(const struct search *s, size_t at, size_t limit, struct found *best, size_t *over)
 {
-    struct found found = {.word = word_empty(s->region)};
-    size_t bytes;
+    struct found found = {.word = word_empty(s->region), .limit = at};
+    struct evicted evicted;
+    size_t bytes = 0;
     *over = 0;
-    enum status status = eviction_word(&s->eviction, s->heuristic, at, &found.word, &bytes);
+    enum status status = eviction_word(&s->eviction, s->heuristic, at, &found.word, &evicted);
     if (status != ST_OK) return status == ST_SPEC ? ST_OK : status;
+    found.evictions = evicted.evictions;
     found.time = time_of(s, &found.word);
     if (best->plan && found.time >= best->time) return ST_OK;
     TRY(find_live_peak(s, &found.word, &bytes));
@@ -125,18 +133,28 @@ static enum status append(struct word *word, const struct word *found)
     return ST_OK;
 }
 
+static enum status take(const struct found *found, struct word *word, struct policy_notes *notes)
+{
+    char bytes[UNIT_TEXT];
+    if (notes)
+        snprintf(notes->found, sizeof notes->found, "%d evictions in a simulation with at most %s", found->evictions,
+                 exact_bytes_text(found->limit, bytes));
+    return append(word, &found->word);
+}
+
 /* all: a plan that gives nothing up. */
-static enum status choose(struct search *s, const struct budget *budget, const struct plan *all, struct word *word)
+static enum status choose(struct search *s, const struct budget *budget, const struct plan *all, struct word *word,
+                          struct policy_notes *notes)
 {
     struct found found = {.plan = NULL}, least = {.plan = NULL};
     size_t limit, baseline;
     TRY(budget_limit(s->network, budget, s->options, all, &limit, &baseline));
     enum status status = budget->kind == BUDGET_LEAST ? ST_OK : find_within(s, limit, &found);
     if (status == ST_OK && !found.plan) status = find_least(s, &least);
-    if (status == ST_OK && found.plan) status = append(word, &found.word);
+    if (status == ST_OK && found.plan) status = take(&found, word, notes);
     if (status == ST_OK && least.plan) {
         bool kept = budget->kind == BUDGET_LEAST || least.plan->arena_bytes <= limit;
-        status = kept ? append(word, &least.word)
+        status = kept ? take(&least, word, notes)
                       : budget_refuse(budget, least.plan, baseline,
                                       "dtr found no schedule that keeps it; the smallest that it saw can be kept");
     }
@@ -154,14 +172,16 @@ static enum status emit(const struct network *network, const struct policy_setti
                        .heuristic = settings->heuristic};
     struct budget budget;
     struct found all;
+    struct evicted evicted;
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
     TRY(eviction_create(network, &s.options->lower, region, &s.eviction));
     all = (struct found){.word = word_empty(region)};
-    TRY(eviction_word(&s.eviction, s.heuristic, SIZE_MAX, &all.word, &s.all));
+    TRY(eviction_word(&s.eviction, s.heuristic, SIZE_MAX, &all.word, &evicted));
+    s.all = evicted.peak;
     TRY(plan_build(network, &all.word, s.options, &all.plan));
     assert(all.plan);
     s.time = time_of(&s, &all.word);
-    enum status status = choose(&s, &budget, all.plan, word);
+    enum status status = choose(&s, &budget, all.plan, word, settings->notes);
     plan_destroy(all.plan);
     return status;
 }

@@ -18,8 +18,8 @@ static enum status emit(const struct network *network, const struct policy_setti
     TRY(optimum_solve(network, options->lower.rng, &optimum));
     enum status status = budget_word(optimum, &budget, options, word, &budgeted);
     if (status == ST_OK && settings->notes)
-        *settings->notes =
-            (struct policy_notes){optimum->front.point[budgeted.point].peak, budgeted.tries, budgeted.lost};
+        *settings->notes = (struct policy_notes){
+            .live_peak = optimum->front.point[budgeted.point].peak, .tries = budgeted.tries, .lost = budgeted.lost};
     optimum_destroy(optimum);
     return status;
 }
