@@ -17,7 +17,16 @@ struct backend_options {
 };
 
 /* Where the time of a step goes inside kernels; filled by kernels and ops, read by bench and result files. */
-enum clock_class { CLOCK_CONV, CLOCK_LINEAR, CLOCK_POOL, CLOCK_ACTIVATION, CLOCK_REORDER, CLOCK_OTHER, CLOCK_CLASSES };
+enum clock_class {
+    CLOCK_CONV,
+    CLOCK_LINEAR,
+    CLOCK_POOL,
+    CLOCK_NORM,
+    CLOCK_ACTIVATION,
+    CLOCK_REORDER,
+    CLOCK_OTHER,
+    CLOCK_CLASSES
+};
 
 /* Names as printed, by enum clock_class. */
 extern const char *const clock_names[CLOCK_CLASSES];

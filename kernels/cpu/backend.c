@@ -52,7 +52,8 @@ static const struct row {
     {"avg_pool", &cpu_avg_pool, false}, {"global_avg_pool", &cpu_global_avg_pool, true},
     {"flatten", &cpu_flatten, true},    {"relu", &cpu_relu, false},
     {"dropout", &cpu_dropout, false},   {"add", &cpu_add, false},
-    {"linear", &cpu_linear, false},
+    {"linear", &cpu_linear, false},     {"layernorm", &cpu_layernorm, false},
+    {"gelu", &cpu_gelu, false},         {"select", &cpu_select, false},
 };
 
 static const struct row *row_find(const struct layer *layer)

@@ -180,6 +180,24 @@ bool call_unpool(dnnl_engine_t engine, const struct pool_call *pool, const struc
            describe(engine, &operation, false, forward, call);
 }
 
+static bool plain(int dimensions, int64_t rows, int64_t columns, dnnl_memory_desc_t *desc)
+{
+    const dnnl_dims_t dims = {rows, columns};
+    const dnnl_format_tag_t tag = dimensions == 1 ? dnnl_a : dnnl_ab;
+    return dnnl_memory_desc_init_by_tag(desc, dimensions, dims, dnnl_f32, tag) == dnnl_success;
+}
+
+bool call_inner(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call)
+{
+    dnnl_memory_desc_t x, w, b, y;
+    dnnl_inner_product_desc_t operation;
+    *call = (struct call){0};
+    return plain(2, rows, inputs, &x) && plain(2, units, inputs, &w) && plain(1, units, 0, &b) &&
+           plain(2, rows, units, &y) &&
+           dnnl_inner_product_forward_desc_init(&operation, dnnl_forward_training, &x, &w, &b, &y) == dnnl_success &&
+           describe(engine, &operation, false, NULL, call);
+}
+
 bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add, struct call *call)
 {
     dnnl_primitive_attr_t attr = attribute(false, add);

@@ -80,6 +80,8 @@ struct pool_call {
 bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *call);
 bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, struct call *call);
 bool call_unpool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call);
+/* y (rows x units) = x (rows x inputs) w^T + b, all row by row. */
+bool call_inner(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call);
 /* add: to += from, else to = from. */
 bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add,
                   struct call *call);

@@ -1,22 +1,42 @@
 /* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by oneDNN's sgemm on the master weights as
  * they are. Of vectors the forward makes W x^T, which the library spreads over threads up to three times better, and
- * transposes it out of scratch; sequences have rows enough.
+ * transposes it out of scratch; sequences have rows enough, and the library adds the bias as it goes.
  *
- * Contract: sums over rows, and the bias gradient's, are in a fixed order for a fixed number of threads. PARAMS
- * applies the activation's derivative in place on dy; INPUT reads what it wrote. */
+ * Contract: products are summed in a fixed order for a fixed number of threads, the bias gradient as columns.h says.
+ * PARAMS applies the activation's derivative in place on dy; INPUT reads what it wrote. */
 #include <math.h>
 #include <stdlib.h>
 
+#include "cpu/columns.h"
 #include "cpu/cpu.h"
 #include "cpu/loops.h"
 
 struct linear {
     struct backend *backend;
     int64_t batch, rows, inputs, units;
-    bool transposed; /* the forward's product */
+    bool transposed;     /* the forward's product */
+    struct call product; /* the forward of a sequence with a bias, else none */
     int activation;
     bool bias;
 };
+
+static void linear_release(void *state)
+{
+    struct linear *linear = state;
+    if (linear == NULL) return;
+    call_release(&linear->product);
+    free(linear);
+}
+
+/* The forward as one call, arguments: x, w, b, y, scratch. */
+static enum status make_product(struct linear *linear)
+{
+    static const int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
+    const struct cpu *cpu = cpu_of(linear->backend);
+    if (!call_inner(cpu->engine, linear->rows, linear->inputs, linear->units, &linear->product))
+        return fail(ST_FAILED, "oneDNN has no such inner product");
+    return call_ready(&linear->product, cpu->engine, cpu->stream, 5, arguments);
+}
 
 /* Of one sample's y. */
 static int64_t sample_elements(const struct linear *linear) { return linear->rows / linear->batch * linear->units; }
@@ -37,14 +57,23 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .activation = node->settings.activation,
         .bias = node->settings.bias,
     };
-    const bool relu = linear->activation == ACTIVATION_RELU;
+    enum status status = !linear->transposed && linear->bias ? make_product(linear) : ST_OK;
+    if (status != ST_OK) {
+        linear_release(linear);
+        return status;
+    }
+    const bool relu = linear->activation == ACTIVATION_RELU, product = linear->product.primitive != NULL;
+    const size_t transposed = (size_t)(linear->rows * linear->units) * sizeof(float);
     *footprint = (struct footprint){
         .signs = relu ? (size_t)linear->batch * sign_words(sample_elements(linear)) * sizeof(uint32_t) : 0,
-        .forward_scratch = linear->transposed ? (size_t)(linear->rows * linear->units) * sizeof(float) : 0,
+        .forward_scratch = product              ? call_scratch(&linear->product)
+                           : linear->transposed ? transposed
+                                                : 0,
+        .backward_scratch = {linear->bias ? columns_scratch(linear->rows, linear->units) : 0, 0},
         .reads = {READS_X | (linear->activation != ACTIVATION_NONE ? READS_Y : 0u), 0},
         .split = true,
         .writes_dy = linear->activation != ACTIVATION_NONE,
-        .implementation = "sgemm",
+        .implementation = product ? call_implementation(&linear->product) : "sgemm",
     };
     *state = linear;
     return ST_OK;
@@ -56,35 +85,46 @@ static float activated(int activation, float x)
     return activation == ACTIVATION_TANH ? tanhf(x) : x;
 }
 
-/* y = activation(product + bias); an element of the product, rows x units, lies at row * row_step + unit * unit_step,
- * and product may be y. */
-static void finish(const struct linear *linear, const float *product, int64_t row_step, int64_t unit_step,
-                   const float *bias, float *y)
+/* y = activation(the transpose of product, units x rows, + bias). */
+static void finish_transposed(const struct linear *linear, const float *product, const float *bias, float *y)
 {
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < linear->rows; n++)
         for (int64_t i = 0; i < linear->units; i++) {
-            const float sum = product[n * row_step + i * unit_step] + (linear->bias ? bias[i] : 0.0f);
+            const float sum = product[i * linear->rows + n] + (linear->bias ? bias[i] : 0.0f);
             y[n * linear->units + i] = activated(linear->activation, sum);
         }
+}
+
+static enum status forward_transposed(struct linear *linear, const struct kernel_args *args, uint64_t *lap)
+{
+    const struct matrix x = {args->x[0], linear->inputs, true}, w = {args->parameters[0], linear->inputs, false};
+    TRY(multiply(linear->units, linear->rows, linear->inputs, w, x, false, args->scratch));
+    clock_lap(linear->backend, CLOCK_LINEAR, lap);
+    finish_transposed(linear, args->scratch, args->parameters[1], args->y);
+    return ST_OK;
+}
+
+static enum status forward_direct(struct linear *linear, const struct kernel_args *args, uint64_t *lap)
+{
+    const struct matrix x = {args->x[0], linear->inputs, false}, w = {args->parameters[0], linear->inputs, true};
+    float *y = args->y;
+    if (linear->product.primitive != NULL)
+        TRY(call_run(&linear->product, (const void *[]){x.data, w.data, args->parameters[1], y, args->scratch}));
+    else
+        TRY(multiply(linear->rows, linear->units, linear->inputs, x, w, false, y));
+    clock_lap(linear->backend, CLOCK_LINEAR, lap);
+    if (linear->activation == ACTIVATION_NONE) return ST_OK;
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < linear->rows * linear->units; i++) y[i] = activated(linear->activation, y[i]);
+    return ST_OK;
 }
 
 static enum status linear_forward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
-    const int64_t rows = linear->rows, inputs = linear->inputs, units = linear->units;
-    const struct matrix x = {args->x[0], inputs, linear->transposed};
-    const struct matrix w = {args->parameters[0], inputs, !linear->transposed};
     uint64_t lap = clock_now_ns();
-    if (linear->transposed)
-        TRY(multiply(units, rows, inputs, w, x, false, args->scratch));
-    else
-        TRY(multiply(rows, units, inputs, x, w, false, args->y));
-    clock_lap(linear->backend, CLOCK_LINEAR, &lap);
-    if (linear->transposed)
-        finish(linear, args->scratch, 1, rows, args->parameters[1], args->y);
-    else
-        finish(linear, args->y, units, 1, args->parameters[1], args->y);
+    TRY(linear->transposed ? forward_transposed(linear, args, &lap) : forward_direct(linear, args, &lap));
     if (args->save) sign_pack(args->y, linear->batch, sample_elements(linear), args->saved);
     clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;
@@ -106,17 +146,6 @@ static void derive(const struct linear *linear, const struct kernel_args *args)
     }
 }
 
-/* db (+)= the sum of dy over the rows, in ascending order. */
-static void bias_gradient(const struct linear *linear, const float *dy, bool add, float *db)
-{
-#pragma omp parallel for simd schedule(static)
-    for (int64_t i = 0; i < linear->units; i++) {
-        float sum = 0.0f;
-        for (int64_t n = 0; n < linear->rows; n++) sum += dy[n * linear->units + i];
-        db[i] = add ? db[i] + sum : sum;
-    }
-}
-
 static enum status linear_backward(void *state, const struct kernel_args *args, unsigned parts)
 {
     struct linear *linear = state;
@@ -127,7 +156,7 @@ static enum status linear_backward(void *state, const struct kernel_args *args, 
         clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
         const struct matrix dy = {args->dy, units, true}, x = {args->x[0], inputs, false};
         TRY(multiply(units, inputs, rows, dy, x, args->accumulate, args->gradients[0]));
-        if (linear->bias) bias_gradient(linear, args->dy, args->accumulate, args->gradients[1]);
+        if (linear->bias) columns_sum(args->dy, rows, units, args->accumulate, args->scratch, args->gradients[1]);
     }
     if (parts & PART_INPUT && args->dx[0] != NULL) {
         const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
@@ -137,4 +166,4 @@ static enum status linear_backward(void *state, const struct kernel_args *args, 
     return ST_OK;
 }
 
-const struct kernel cpu_linear = {true, linear_prepare, linear_forward, linear_backward, free};
+const struct kernel cpu_linear = {true, linear_prepare, linear_forward, linear_backward, linear_release};

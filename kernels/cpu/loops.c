@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "element_gelu.h"
+
 enum {
     PIECE = 32 * 1024, /* floats a thread takes at a time */
     LANES = 16,        /* bit words filled side by side: bit k of word j is element 16 k + j of its group */
@@ -83,6 +85,28 @@ void sum_into(float *out, const float *a, const float *b, int64_t count)
 {
 #pragma omp parallel for simd schedule(static)
     for (int64_t i = 0; i < count; i++) out[i] = a[i] + b[i];
+}
+
+/* A loop for each of the two, so that neither has a choice in it. */
+#define EACH(out, formula)                                                                                             \
+    do {                                                                                                               \
+        _Pragma("omp parallel for simd schedule(static)") for (int64_t i = 0; i < count; i++)(out)[i] = formula;       \
+    } while (0)
+
+void gelu_apply(float *y, const float *x, bool by_tanh, int64_t count)
+{
+    if (by_tanh)
+        EACH(y, element_gelu_tanh(x[i]));
+    else
+        EACH(y, element_gelu(x[i]));
+}
+
+void gelu_derive(float *dx, const float *dy, const float *x, bool by_tanh, int64_t count)
+{
+    if (by_tanh)
+        EACH(dx, dy[i] * element_gelu_tanh_slope(x[i]));
+    else
+        EACH(dx, dy[i] * element_gelu_slope(x[i]));
 }
 
 void copy_bytes(void *to, const void *from, size_t bytes)

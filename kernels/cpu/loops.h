@@ -22,6 +22,10 @@ void relu_mask(float *dx, const float *dy, const float *y, int64_t count);
 void relu_apply(float *out, const float *x, int64_t count);
 void sum_into(float *out, const float *a, const float *b, int64_t count);
 
+/* y = gelu(x), y may be x; dx = dy times gelu's derivative at x, dx may be dy. */
+void gelu_apply(float *y, const float *x, bool by_tanh, int64_t count);
+void gelu_derive(float *dx, const float *dy, const float *x, bool by_tanh, int64_t count);
+
 void copy_bytes(void *to, const void *from, size_t bytes);
 /* rows rows of count floats, from rows that lie stride floats apart, to one after the other. */
 void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows);

@@ -1,5 +1,5 @@
-/* Layers that treat each element alone: relu, add, flatten, in any layout that input and output share; flatten also
- * leaves the blocked order for the logical one.
+/* Layers that treat each element alone: relu, gelu, add, flatten, in any layout that input and output share; flatten
+ * also leaves the blocked order for the logical one.
  *
  * Contract: padded channels, which are zero, stay zero. */
 #include <stdlib.h>
@@ -11,6 +11,7 @@ struct pointwise {
     struct backend *backend;
     struct extent x;
     int64_t count;              /* elements of the batch */
+    bool by_tanh;               /* gelu */
     struct call unblock, block; /* flatten: there and back; none where the order is logical already */
 };
 
@@ -69,6 +70,37 @@ static enum status relu_backward(void *state, const struct kernel_args *args, un
         sign_mask(args->dx[0], args->dy, args->saved, p->x.batch, p->x.elements);
     else
         relu_mask(args->dx[0], args->dy, args->y, p->count);
+    clock_lap(p->backend, CLOCK_ACTIVATION, &lap);
+    return ST_OK;
+}
+
+static enum status gelu_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                struct footprint *footprint, void **state)
+{
+    struct pointwise *p;
+    TRY(prepare(backend, graph, node, &p));
+    p->by_tanh = node->settings.approximate == APPROXIMATE_TANH;
+    *footprint =
+        (struct footprint){.reads = {0, READS_X}, .y_over_x = true, .dx_over_dy = true, .implementation = "loops"};
+    *state = p;
+    return ST_OK;
+}
+
+static enum status gelu_forward(void *state, const struct kernel_args *args)
+{
+    struct pointwise *p = state;
+    uint64_t lap = clock_now_ns();
+    gelu_apply(args->y, args->x[0], p->by_tanh, p->count);
+    clock_lap(p->backend, CLOCK_ACTIVATION, &lap);
+    return ST_OK;
+}
+
+static enum status gelu_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    struct pointwise *p = state;
+    uint64_t lap = clock_now_ns();
+    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
+    gelu_derive(args->dx[0], args->dy, args->x[0], p->by_tanh, p->count);
     clock_lap(p->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;
 }
@@ -153,5 +185,6 @@ static enum status flatten_backward(void *state, const struct kernel_args *args,
 }
 
 const struct kernel cpu_relu = {true, relu_prepare, relu_forward, relu_backward, release};
+const struct kernel cpu_gelu = {true, gelu_prepare, gelu_forward, gelu_backward, release};
 const struct kernel cpu_add = {true, add_prepare, add_forward, NULL, release};
 const struct kernel cpu_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, release};

@@ -1,0 +1,125 @@
+/* Layer normalisation of rows; the formulas are with the layer's definition.
+ *
+ * Contract: a row's sums are made by one thread, in vector lanes: two passes, so that the variance does not cancel. The
+ * backward goes through x and dy once, for all gradients; those of the parameters are summed over pieces of rows as
+ * columns.h says. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/columns.h"
+#include "cpu/cpu.h"
+
+struct layernorm {
+    struct backend *backend;
+    int64_t rows, width;
+    float epsilon;
+};
+
+struct statistics {
+    float mean, rstd;
+};
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    const struct shape *x = &graph->value[node->inputs[0]].shape;
+    struct layernorm *norm = calloc(1, sizeof *norm);
+    if (norm == NULL) return fail(ST_FAILED, "out of memory");
+    *norm = (struct layernorm){backend, graph->batch * shape_elements(x) / shape_width(x), shape_width(x),
+                               (float)node->settings.epsilon};
+    const size_t sums = (size_t)(2 * row_pieces(norm->rows) * norm->width) * sizeof(float);
+    *footprint = (struct footprint){
+        .saved = (size_t)norm->rows * sizeof(struct statistics),
+        .backward_scratch = {sums, sums},
+        .reads = {READS_X | READS_SAVED, READS_X | READS_SAVED},
+        .y_over_x = true,
+        .dx_over_dy = true,
+        .implementation = "loops",
+    };
+    *state = norm;
+    return ST_OK;
+}
+
+static struct statistics statistics_of(const struct layernorm *norm, const float *x)
+{
+    float sum = 0.0f, squares = 0.0f;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < norm->width; i++) sum += x[i];
+    const float mean = sum / (float)norm->width;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < norm->width; i++) squares += (x[i] - mean) * (x[i] - mean);
+    return (struct statistics){mean, 1.0f / sqrtf(squares / (float)norm->width + norm->epsilon)};
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    struct layernorm *norm = state;
+    const float *w = args->parameters[0], *b = args->parameters[1];
+    uint64_t lap = clock_now_ns();
+#pragma omp parallel for schedule(static)
+    for (int64_t n = 0; n < norm->rows; n++) {
+        const float *x = (const float *)args->x[0] + n * norm->width;
+        float *y = (float *)args->y + n * norm->width;
+        const struct statistics s = statistics_of(norm, x);
+        if (args->save) ((struct statistics *)args->saved)[n] = s;
+#pragma omp simd
+        for (int64_t i = 0; i < norm->width; i++) y[i] = (x[i] - s.mean) * s.rstd * w[i] + b[i];
+    }
+    clock_lap(norm->backend, CLOCK_NORM, &lap);
+    return ST_OK;
+}
+
+/* One row's backward: adds its share of the parameters' gradients to dw and db; writes dx unless it is NULL. */
+static void backward_row(int64_t width, struct statistics s, const float *restrict w, const float *restrict x,
+                         const float *dy, float *restrict dw, float *restrict db, float *dx)
+{
+    float sum = 0.0f, product = 0.0f;
+#pragma omp simd reduction(+ : sum, product)
+    for (int64_t i = 0; i < width; i++) {
+        const float h = (x[i] - s.mean) * s.rstd, g = dy[i] * w[i];
+        dw[i] += dy[i] * h;
+        db[i] += dy[i];
+        sum += g;
+        product += g * h;
+    }
+    if (dx == NULL) return;
+    sum /= (float)width;
+    product /= (float)width;
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++) {
+        const float h = (x[i] - s.mean) * s.rstd;
+        dx[i] = s.rstd * (dy[i] * w[i] - sum - h * product);
+    }
+}
+
+/* Rows [from, to): their share of the parameters' gradients into sums, dw and then db, and dx unless it is NULL. */
+static void backward_piece(const struct layernorm *norm, const struct kernel_args *args, int64_t from, int64_t to,
+                           float *sums, float *dx)
+{
+    const int64_t width = norm->width;
+    memset(sums, 0, (size_t)(2 * width) * sizeof *sums);
+    for (int64_t n = from; n < to; n++)
+        backward_row(width, ((const struct statistics *)args->saved)[n], args->parameters[0],
+                     (const float *)args->x[0] + n * width, (const float *)args->dy + n * width, sums, sums + width,
+                     dx != NULL ? dx + n * width : NULL);
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    struct layernorm *norm = state;
+    const int64_t width = norm->width, pieces = row_pieces(norm->rows);
+    float *sums = args->scratch, *dx = parts & PART_INPUT ? args->dx[0] : NULL;
+    uint64_t lap = clock_now_ns();
+#pragma omp parallel for schedule(static)
+    for (int64_t p = 0; p < pieces; p++) {
+        const int64_t from = p * PIECE_ROWS, to = from + PIECE_ROWS;
+        backward_piece(norm, args, from, to < norm->rows ? to : norm->rows, sums + 2 * p * width, dx);
+    }
+    for (int i = 0; parts & PART_PARAMS && i < 2; i++)
+        columns_total(sums + i * width, pieces, 2 * width, width, args->accumulate, args->gradients[i]);
+    clock_lap(norm->backend, CLOCK_NORM, &lap);
+    return ST_OK;
+}
+
+const struct kernel cpu_layernorm = {true, prepare, forward, backward, free};
