@@ -31,7 +31,8 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 
 static void drop_row(const uint8_t *keep, float scale, const float *from, float *to, int64_t count)
 {
-    for (int64_t i = 0; i < count; i++) to[i] = keep[i] ? from[i] * scale : 0.0f;
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++) to[i] = masked(from[i] * scale, keep[i]);
 }
 
 static void drop_logical(const struct dropout *d, const struct draw *draw, const float *from, float *to)

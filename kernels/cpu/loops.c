@@ -30,16 +30,6 @@ static inline void pack_group(const float *y, int64_t count, uint32_t *restrict 
     memcpy(bits, word, sizeof word);
 }
 
-/* x where bit is 1, 0 where it is 0. Of a choice between the two, gcc 12 makes wrong AVX2 code at -O3. */
-static inline float masked(float x, uint32_t bit)
-{
-    uint32_t word;
-    memcpy(&word, &x, sizeof word);
-    word &= 0U - bit;
-    memcpy(&x, &word, sizeof x);
-    return x;
-}
-
 static inline void mask_group(float *dx, const float *dy, int64_t count, const uint32_t *restrict bits)
 {
     int64_t rows = count / LANES;

@@ -7,6 +7,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* x where bit is 1, 0 where it is 0. Of a choice between the two, gcc 12 makes wrong AVX2 code at -O3, and of one whose
+ * x is computed a branch. */
+static inline float masked(float x, uint32_t bit)
+{
+    uint32_t word;
+    memcpy(&word, &x, sizeof word);
+    word &= 0U - bit;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
 
 /* Words of the sign bits of one sample. */
 size_t sign_words(int64_t elements);
