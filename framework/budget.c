@@ -9,7 +9,7 @@
 #include "text.h"
 #include "units.h"
 
-enum { REFINED_MAX = 16, LEAST_POINTS = 8, TENSORS_NAMED = 4 };
+enum { REFINED_MAX = 16, LEAST_POINTS = 8, TENSORS_NAMED = 4, FIRST_SHARE = 64 };
 
 enum status budget_parse(const char *text, struct budget *budget)
 {
@@ -42,9 +42,11 @@ enum status budget_baseline(const struct network *network, const struct plan_opt
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
     struct word word = word_empty(region);
     struct plan *plan = NULL;
+    struct plan_options unplaced = *options;
+    unplaced.unplaced = true;
     enum status status = word_append(&word, STEP_FORWARD, 0, network->graph->nodes);
     if (status == ST_OK) status = word_append_backward(&word, 0, network->graph->nodes, RELU_OUTPUT);
-    if (status == ST_OK) status = plan_build(network, &word, options, &plan);
+    if (status == ST_OK) status = plan_build(network, &word, &unplaced, &plan);
     if (plan) *bytes = plan->live_peak;
     plan_destroy(plan);
     region_destroy(region);
@@ -200,24 +202,44 @@ static enum status find_least(const struct optimum *optimum, const struct plan_o
     return ST_OK;
 }
 
-static enum status choose(const struct optimum *optimum, const struct budget *budget,
-                          const struct plan_options *options, const struct plan *least, struct word *word,
-                          struct budgeted *b)
+/* Its front reaches at least so far. */
+static enum status reach(struct optimum *optimum, size_t bytes)
+{
+    return optimum->most >= bytes ? ST_OK : optimum_within(optimum, bytes);
+}
+
+/* Fronts that do not reach far take no time: until the points of least memory are in one. */
+static enum status reach_least(struct optimum *optimum, const struct plan_options *options)
+{
+    size_t all;
+    if (optimum->most == SIZE_MAX) return ST_OK;
+    TRY(budget_baseline(optimum->network, options, &all));
+    for (size_t bytes = all / FIRST_SHARE + 1; optimum->front.count < LEAST_POINTS; bytes *= 2) {
+        if (bytes > all) return reach(optimum, SIZE_MAX);
+        TRY(reach(optimum, bytes));
+    }
+    return ST_OK;
+}
+
+static enum status choose(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+                          const struct plan *least, struct word *word, struct budgeted *b)
 {
     size_t baseline;
     size_t limit = 0;
     TRY(budget_limit(optimum->network, budget, options, least, &limit, &baseline));
+    TRY(reach(optimum, limit));
     TRY(budget_find(optimum, limit, options, b));
     if (b->point < 0)
         return budget_refuse(budget, least, baseline, "no schedule keeps it; the smallest that can be kept");
     return optimum_word(optimum, b->point, word);
 }
 
-enum status budget_word(const struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+enum status budget_word(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                         struct word *word, struct budgeted *budgeted)
 {
     *budgeted = (struct budgeted){.point = -1};
     struct plan *least;
+    TRY(reach_least(optimum, options));
     TRY(find_least(optimum, options, &least));
     assert(least); /* a front has a point */
     enum status status = choose(optimum, budget, options, least, word, budgeted);

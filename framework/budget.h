@@ -53,9 +53,9 @@ enum status budget_place(const struct optimum *optimum, int point, const struct 
 enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
                         struct budgeted *budgeted);
 
-/* Appends to an empty word. Errors: ST_SPEC for a budget that no schedule keeps, with the smallest one that can be kept
- * and the op and the tensors that set it. */
-enum status budget_word(const struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+/* Appends to an empty word; solves as much of the front as that takes. Errors: ST_SPEC for a budget that no schedule
+ * keeps, with the smallest one that can be kept and the op and the tensors that set it. */
+enum status budget_word(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                         struct word *word, struct budgeted *budgeted);
 
 #endif

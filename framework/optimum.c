@@ -1,6 +1,7 @@
 #include "optimum.h"
 
-#include <stdlib.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "signs.h"
 
@@ -238,7 +239,7 @@ static enum status look_take(struct search *search, const struct option *option,
 static enum status build(struct optimum *o)
 {
     const int count = o->stages.count;
-    struct search search = {.look = look_build};
+    struct search search = {.look = look_build, .envelope.most = o->most};
     enum status status = ST_OK;
     for (int length = 1; length <= count; length++)
         for (int first = 0; first + length <= count; first++) {
@@ -248,7 +249,7 @@ static enum status build(struct optimum *o)
                 for (int tail = o->stages.stage[first + length - 1].tails; tail >= 0 && status == ST_OK; tail--) {
                     struct visit v = {first, first + length - 1, outlives, tail}; /* TWICE goes from 0 to the others */
                     status = try_all(o, &v, &search);
-                    if (status == ST_OK) status = envelope_take(&search.envelope, o->region, cell_of(o, &v));
+                    if (status == ST_OK) status = envelope_take(&search.envelope, o->solved, cell_of(o, &v));
                 }
             }
         }
@@ -302,13 +303,25 @@ static enum status publish(struct optimum *o)
     double backward = 0;
     for (int i = 0; i < o->network->graph->nodes; i++) backward += network_backward_time(o->network, i);
     o->front.count = all->count;
-    TRY(NEW(o->region, o->front.point, (size_t)all->count));
+    TRY(NEW(o->solved, o->front.point, (size_t)all->count));
     for (int i = 0; i < all->count; i++)
         o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
     return ST_OK;
 }
 
-enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
+enum status optimum_within(struct optimum *o, size_t most)
+{
+    const size_t count = (size_t)o->stages.count;
+    region_destroy(o->solved);
+    memset(o->cell, 0, count * count * 2 * (TAILS_MAX + 1) * sizeof *o->cell);
+    o->front = (struct front){0, NULL};
+    o->most = most;
+    if (!(o->solved = region_create())) return fail(ST_FAILED, "out of memory for planning");
+    TRY(build(o));
+    return publish(o);
+}
+
+enum status optimum_prepare(const struct network *network, enum rng_mode rng, struct optimum **optimum)
 {
     *optimum = NULL;
     struct region *region = region_create();
@@ -320,8 +333,6 @@ enum status optimum_solve(const struct network *network, enum rng_mode rng, stru
     o->region = region;
     o->network = network;
     enum status status = prepare(o, rng);
-    if (status == ST_OK) status = build(o);
-    if (status == ST_OK) status = publish(o);
     if (status == ST_OK) {
         *optimum = o;
     } else {
@@ -330,9 +341,21 @@ enum status optimum_solve(const struct network *network, enum rng_mode rng, stru
     return status;
 }
 
+enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
+{
+    TRY(optimum_prepare(network, rng, optimum));
+    enum status status = optimum_within(*optimum, SIZE_MAX);
+    if (status == ST_OK) return ST_OK;
+    optimum_destroy(*optimum);
+    *optimum = NULL;
+    return status;
+}
+
 void optimum_destroy(struct optimum *optimum)
 {
-    if (optimum) region_destroy(optimum->region);
+    if (!optimum) return;
+    region_destroy(optimum->solved);
+    region_destroy(optimum->region);
 }
 
 /* A word in the making: of the relus that are open, those whose backward is written keep there what it reads. */

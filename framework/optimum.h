@@ -22,8 +22,9 @@
 #include "variants.h"
 
 struct optimum {
-    struct region *region;
+    struct region *region, *solved; /* solved: of points alone */
     const struct network *network;
+    size_t most; /* bytes: what takes more is in no front; 0: nothing was solved yet */
     struct stages stages;
     int *shift;         /* by first stage, last stage: so many stages before, the first stretch equal to this stands */
     struct front *cell; /* by first and last stage, outlives and tail; of equal stretches the first has it */
@@ -33,7 +34,14 @@ struct optimum {
     struct front front; /* live peak, and time of all ops: forward, backward and replays */
 };
 
-/* rng as it will be in the plan. */
+/* All that does not depend on memory; there is no front yet. rng as it will be in the plan. */
+enum status optimum_prepare(const struct network *network, enum rng_mode rng, struct optimum **optimum);
+
+/* The front up to most bytes, which is that of the whole front to the byte: what a schedule with most bytes consists of
+ * takes no more. The less, the faster. */
+enum status optimum_within(struct optimum *optimum, size_t most);
+
+/* Both, for the whole front. */
 enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum);
 void optimum_destroy(struct optimum *optimum);
 

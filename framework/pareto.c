@@ -124,6 +124,7 @@ enum status envelope_add(struct envelope *envelope, const struct alternative *al
         steps += b->count;
     }
     size_t end = reached(&envelope->best, least);
+    if (envelope->most < end) end = envelope->most + 1;
     if (start >= end) return ST_OK; /* nowhere better */
     TRY(reserve(&envelope->candidate, &envelope->candidates_room, steps));
     int count = list_steps(envelope, alternative, start, end, envelope->candidate);
@@ -144,5 +145,5 @@ void envelope_free(struct envelope *envelope)
     free(envelope->best.point);
     free(envelope->spare);
     free(envelope->candidate);
-    memset(envelope, 0, sizeof *envelope);
+    *envelope = (struct envelope){.most = envelope->most};
 }

@@ -31,8 +31,9 @@ struct alternative {
 /* Whether it can be done with peak bytes, and then in what time. */
 bool alternative_at(const struct alternative *alternative, size_t peak, double *time);
 
-/* The least of many alternatives; grows as they come. Zeroed: none yet. */
+/* The least of many alternatives; grows as they come. Zeroed but for most: none yet. */
 struct envelope {
+    size_t most; /* bytes: what takes more is left out */
     struct front best;
     struct point *spare, *candidate;
     int room, candidates_room;

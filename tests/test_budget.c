@@ -92,6 +92,57 @@ Test(budget, kept_by_a_thousand_random_chains)
     printf("budgets: %d kept, %d refused\n", kept, refused);
 }
 
+/* What a budget makes of a network; the front is solved whole before it is asked, or as far as that takes. */
+static char *outcome(const struct network *network, const char *text, bool whole, struct region *region)
+{
+    struct optimum *o;
+    struct budget budget;
+    struct budgeted b;
+    struct word word = word_empty(region);
+    cr_assert(budget_parse(text, &budget) == ST_OK);
+    cr_assert((whole ? optimum_solve : optimum_prepare)(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    const enum status status = budget_word(o, &budget, &usual, &word, &b);
+    cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
+    optimum_destroy(o);
+    return region_text(region, "%s", status == ST_OK ? word_print(&word, region) : status_message());
+}
+
+static void check_same(const struct network *network, const char *what)
+{
+    static const char *const budgets[] = {"least", "1", "20%", "35%", "50%", "65%", "80%", "90%", "100%", "200%"};
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        struct region *region = region_create();
+        const char *all = outcome(network, budgets[i], true, region);
+        const char *part = outcome(network, budgets[i], false, region);
+        cr_assert(!strcmp(all, part), "%s, %s: %s\nexpected %s", what, budgets[i], part, all);
+        region_destroy(region);
+    }
+}
+
+Test(budget, comes_to_the_same_with_no_more_of_the_front_than_it_takes)
+{
+    struct source source = {.seed = 5};
+    for (int c = 0; c < 30; c++) {
+        struct abstract_stage stage[24];
+        struct network *network;
+        random_chain(&source, 3 + c % 22, stage);
+        cr_assert(abstract_create(stage, 3 + c % 22, &network) == ST_OK, "%s", status_message());
+        check_same(network, "a chain");
+        abstract_destroy(network);
+    }
+    for (const struct net *net = nets; net->name; net++) {
+        struct graph *graph = net_build(net, RELU_AUTO);
+        struct backend *backend;
+        struct network *network;
+        cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
+        cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+        check_same(network, net->name);
+        network_destroy(network);
+        graph_destroy(graph);
+        backend_close(backend);
+    }
+}
+
 /* What the policy says besides is what the front and the plan say. */
 Test(budget, told_with_the_plan)
 {

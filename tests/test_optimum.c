@@ -408,7 +408,7 @@ Test(optimum, chooses_what_relus_keep_as_well_as_trying_everything)
         struct sketch sketch;
         chain_sketch(&sketch, &source, 2 + c % 7);
         struct planned p = {.graph = sketch.graph, .network = sketch.network};
-        struct envelope best = {.room = 0};
+        struct envelope best = {.most = SIZE_MAX};
         uint64_t relus = 0;
         for (int i = 0; i < p.graph->nodes; i++) relus |= (uint64_t)(sketch.footprint[i].signs > 0) << i;
         bool alone = false;

@@ -15,7 +15,7 @@ static enum status emit(const struct network *network, const struct policy_setti
     struct budgeted budgeted;
     struct optimum *optimum;
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
-    TRY(optimum_solve(network, options->lower.rng, &optimum));
+    TRY(optimum_prepare(network, options->lower.rng, &optimum));
     enum status status = budget_word(optimum, &budget, options, word, &budgeted);
     if (status == ST_OK && settings->notes)
         *settings->notes = (struct policy_notes){
