@@ -21,7 +21,7 @@ enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
 enum approximate { APPROXIMATE_NONE, APPROXIMATE_TANH };
 
 /* What attention keeps for its backward: the probabilities, or nothing, so that the backward makes them again. */
-enum attention_save { ATTENTION_PROBABILITIES, ATTENTION_NOTHING };
+enum save { SAVE_PROBABILITIES, SAVE_NOTHING };
 
 /* Everything any layer lets YAML set; a layer's fields say which members are its own. */
 struct settings {
@@ -36,7 +36,7 @@ struct settings {
     int approximate;                         /* gelu: enum approximate */
     int64_t token;                           /* select: which row */
     int64_t heads;                           /* attention */
-    int save;                                /* attention: enum attention_save */
+    int save;                                /* attention: enum save */
     int64_t vocabulary, positions, segments; /* embedding: rows of its tables */
 };
 
@@ -72,6 +72,7 @@ struct layer {
      * settings. */
     int64_t (*draws)(const struct settings *settings, const struct shape *input);
     const struct kernel *reference;
+    const struct kernel *reference_light; /* the row for save: nothing; NULL: the layer has no such setting */
 };
 
 /* Which half of a backward: the gradient of the parameters, or that of the inputs. */

@@ -1,5 +1,7 @@
 #include "reference.h"
 
+#include "tokens.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +88,14 @@ enum status sequence_expected(const struct shape *x)
     char text[96];
     if (x->rank == 2) return ST_OK;
     return fail(ST_SPEC, "expects a sequence (tokens x width), its input is %s", shape_print(x, text));
+}
+
+enum status tokens_expected(const struct shape *x)
+{
+    char text[96];
+    if (x->rank == 2 && x->dim[0] == TOKEN_ROWS) return ST_OK;
+    return fail(ST_SPEC, "expects the batch of a text data set (%d x tokens), it is %s", (int)TOKEN_ROWS,
+                shape_print(x, text));
 }
 
 enum status window_infer(const struct settings *settings, int64_t stride, const struct shape *x, int64_t channels,

@@ -62,10 +62,12 @@ void bias_gradient(const struct reference *r, const struct kernel_args *args, in
 /* One operation an element of the input, forward and backward. */
 struct flops element_flops(const struct settings *settings, const struct shape *input, const struct shape *output);
 
-/* ST_SPEC for what is not {H, W, C}; neither {D} nor {T, D}; not {T, D}. */
+/* ST_SPEC for what is not {H, W, C}; neither {D} nor {T, D}; not {T, D}; not the batch of a text data set (tokens.h).
+ */
 enum status image_expected(const struct shape *x);
 enum status rows_expected(const struct shape *x);
 enum status sequence_expected(const struct shape *x);
+enum status tokens_expected(const struct shape *x);
 
 /* The output {H, W, channels} of a window of settings.kernel, padding and the given stride over an image; ST_SPEC for
  * what is not an image and for a window that is larger than the padded image. */

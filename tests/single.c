@@ -1,5 +1,7 @@
 #include "single.h"
 
+#include "sentences.h"
+
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,22 @@ static void *memory(size_t bytes)
     return p;
 }
 
+enum { VOCABULARY = 7 }; /* of sentences; embeddings tested have more words */
+
+/* The graph, up to the layer's inputs. */
+static void begin(struct single *single, const struct layer *layer, const struct shape *input, int64_t batch,
+                  int inputs[NODE_INPUTS_MAX])
+{
+    struct shape text = {2, {3, input->dim[0]}};
+    struct settings settings = {
+        .units = input->dim[1], .vocabulary = VOCABULARY, .positions = input->dim[0], .segments = 2};
+    enum status status = graph_create(layer->reads_batch ? &text : input, batch, &single->graph);
+    cr_assert(status == ST_OK, "%s", status_message());
+    if (!layer->reads_batch) return;
+    status = graph_add(single->graph, layer_find("embedding"), &settings, NULL, inputs, &inputs[0]);
+    cr_assert(status == ST_OK, "%s", status_message());
+}
+
 void single_open(struct single *single, const char *backend, const char *layer, const struct settings *settings,
                  const struct shape *input, int64_t batch, enum relu_save relu_save)
 {
@@ -19,20 +37,23 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     const struct layer *definition = layer_find(layer);
     cr_assert(definition, "no layer %s", layer);
     cr_assert(backend_open(backend, &(struct backend_options){0}, &single->backend) == ST_OK, "%s", status_message());
-    cr_assert(graph_create(input, batch, &single->graph) == ST_OK, "%s", status_message());
+    begin(single, definition, input, batch, inputs);
     cr_assert(graph_add(single->graph, definition, settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
-    single->graph->node[0].relu_save = relu_save;
+    const int last = single->graph->nodes - 1;
+    single->graph->node[last].relu_save = relu_save;
     cr_assert(network_prepare(single->graph, single->backend, &single->network) == ST_OK, "%s", status_message());
-    single->node = &single->graph->node[0];
-    single->kernel = single->network->binding[0].kernel;
-    single->state = single->network->binding[0].state;
-    single->footprint = single->network->binding[0].footprint;
+    single->node = &single->graph->node[last];
+    single->kernel = single->network->binding[last].kernel;
+    single->state = single->network->binding[last].state;
+    single->footprint = single->network->binding[last].footprint;
     single->batch = batch;
-    single->x_bytes = single->graph->value[0].bytes;
-    single->y_bytes = single->graph->value[1].bytes;
+    single->x_bytes = single->graph->value[inputs[0]].bytes;
+    single->y_bytes = single->graph->value[output].bytes;
     for (int i = 0; i < definition->inputs; i++) {
-        single->x[i] = memory(single->x_bytes);
-        single->dx[i] = memory(single->x_bytes);
+        const struct value *x = &single->graph->value[inputs[i]];
+        single->text[i] = inputs[i] == 0 && (definition->reads_batch || definition == layer_find("embedding"));
+        single->x[i] = memory(x->bytes);
+        if (!single->text[i]) single->dx[i] = memory(x->bytes);
     }
     single->y = memory(single->y_bytes);
     single->dy = memory(single->y_bytes);
@@ -43,7 +64,8 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     single->scratch = memory(scratch);
     single->parameters = single->node->parameters;
     for (int i = 0; i < single->parameters; i++) {
-        single->parameter_bytes[i] = (size_t)single->graph->parameter[i].elements * sizeof(float);
+        const struct parameter *parameter = &single->graph->parameter[single->node->first_parameter + i];
+        single->parameter_bytes[i] = (size_t)parameter->elements * sizeof(float);
         single->parameter[i] = memory(single->parameter_bytes[i]);
         single->gradient[i] = memory(single->parameter_bytes[i]);
     }
@@ -72,8 +94,12 @@ void single_random(float *x, size_t bytes, uint32_t seed, uint32_t which)
 
 void single_fill(struct single *single, uint32_t seed)
 {
-    for (int i = 0; i < single->node->layer->inputs; i++)
-        single_random(single->x[i], single->x_bytes, seed, (uint32_t)i);
+    for (int i = 0; i < single->node->layer->inputs; i++) {
+        if (single->text[i])
+            sentences_make(single->x[i], single->batch, single->graph->value[0].shape.dim[1], VOCABULARY, seed);
+        else
+            single_random(single->x[i], single->x_bytes, seed, (uint32_t)i);
+    }
     for (int i = 0; i < single->parameters; i++)
         single_random(single->parameter[i], single->parameter_bytes[i], seed, 2 + (uint32_t)i);
     uint32_t classes = (uint32_t)shape_elements(&single->graph->value[0].shape);

@@ -7,14 +7,15 @@
 
 struct single {
     struct backend *backend;
-    struct graph *graph;
+    struct graph *graph; /* the layer is its last node */
     struct network *network;
     const struct node *node;
     const struct kernel *kernel;
     void *state;
     struct footprint footprint;
     int64_t batch;
-    size_t x_bytes, y_bytes; /* of the batch, in the backend's layout */
+    size_t x_bytes, y_bytes;    /* of the batch, in the backend's layout; x of the first input */
+    bool text[NODE_INPUTS_MAX]; /* the input is a batch of text: it has no gradient */
     float *x[NODE_INPUTS_MAX], *dx[NODE_INPUTS_MAX], *y, *dy;
     void *saved, *scratch;
     int parameters;
@@ -24,12 +25,14 @@ struct single {
     struct draw draw; /* counter, a fixed seed */
 };
 
-/* Builds it; the test fails where that fails. */
+/* Builds it; the test fails where that fails. input is that of the first input: of a layer that reads the batch
+ * besides, it is the output of an embedding. */
 void single_open(struct single *single, const char *backend, const char *layer, const struct settings *settings,
                  const struct shape *input, int64_t batch, enum relu_save relu_save);
 void single_close(struct single *single);
 
-/* Inputs and parameters uniform in [-1, 1), labels uniform; another seed, other numbers. */
+/* Inputs and parameters uniform in [-1, 1), sentences where the input is text, labels uniform; another seed, other
+ * numbers. */
 void single_fill(struct single *single, uint32_t seed);
 
 /* bytes / 4 numbers uniform in [-1, 1), stream number which of seed. */

@@ -1,0 +1,249 @@
+/* Multi-head scaled dot-product attention (Vaswani et al., 2017) on one fused value {T, 3D} of queries, keys and
+ * values, the heads of each side by side. For each head, of width d = D / heads:
+ *
+ *     P = softmax(Q K^T / sqrt d) over the keys that are tokens,   y = drop(P) V
+ *
+ * A key that is padding (the mask of value 0) has probability 0; where a sample has no token at all, every probability
+ * is 0 and so is y. Dropout's element is (head * T + query) * T + key of the sample.
+ *
+ * The saved set is P before dropout, and the mask is drawn again. With save: nothing the backward makes P again with
+ * the forward's arithmetic, so both rows give equal bits. The gradients, R being drop's factor, 0 or 1 / (1 - rate):
+ *
+ *     dV = (R P)^T dy,   dP = R (dy V^T),   dS = P (dP - rowsum(P dP)) / sqrt d,   dQ = dS K,   dK = dS^T Q
+ */
+#include "reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tokens.h"
+
+static const char *const save_words[] = {"probabilities", "nothing", NULL};
+
+static const struct field fields[] = {
+    {SETTING(heads), .type = FIELD_INT, .min = 1, .max = 1 << 16, .doc = "parts of the width that attend apart"},
+    {SETTING(rate), .type = FIELD_REAL, .max = 0.999999, .preset = "0",
+     .doc = "probability that an attention probability is dropped"},
+    {SETTING(save), .type = FIELD_CHOICE, .preset = "probabilities", .values = save_words,
+     .doc = "kept for the backward; nothing: it makes the probabilities again"},
+    {.key = NULL}};
+
+static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+{
+    char text[96];
+    const struct shape *x = &inputs[0];
+    TRY(tokens_expected(&inputs[1]));
+    if (x->rank != 2 || x->dim[0] != inputs[1].dim[1] || x->dim[1] % (3 * settings->heads))
+        return fail(ST_SPEC,
+                    "expects queries, keys and values of %lld tokens side by side, each a multiple of its %lld heads "
+                    "wide; its input is %s",
+                    (long long)inputs[1].dim[1], (long long)settings->heads, shape_print(x, text));
+    *output = (struct shape){2, {x->dim[0], x->dim[1] / 3}};
+    return ST_OK;
+}
+
+/* Elements of every head's T x T block, -1: too many. */
+static int64_t block_elements(const struct settings *settings, const struct shape *input)
+{
+    return shape_elements(&(struct shape){3, {settings->heads, input->dim[0], input->dim[0]}});
+}
+
+static int64_t draws(const struct settings *settings, const struct shape *input)
+{
+    const int64_t elements = block_elements(settings, input);
+    return settings->rate > 0 || elements < 0 ? elements : 0;
+}
+
+/* Two products forward, four backward, over T x T x D each; a softmax of some 5 operations an element forward and of 4
+ * backward. What save: nothing makes again counts. */
+static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    const double product = 2 * (double)shape_elements(output) * (double)input->dim[0];
+    const double block = (double)block_elements(settings, input);
+    const bool again = settings->save == SAVE_NOTHING;
+    return (struct flops){2 * product + 5 * block, 0, (4 + again) * product + (4 + 5 * again) * block};
+}
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    (void)backend;
+    TRY(reference_state(graph, node, state));
+    const int64_t saved = block_elements(&node->settings, &graph->value[node->inputs[0]].shape);
+    const struct reference *r = *state;
+    const size_t scratch = (size_t)(r->x.dim[0] * r->x.dim[0]) * (sizeof(double) + sizeof(float) + 1);
+    *footprint = (struct footprint){.saved = (size_t)(r->batch * saved) * sizeof(float),
+                                    .forward_scratch = scratch,
+                                    .backward_scratch = {0, scratch},
+                                    .reads = {0, READS_X | READS_SAVED}};
+    return ST_OK;
+}
+
+static enum status prepare_light(struct backend *backend, const struct graph *graph, const struct node *node,
+                                 struct footprint *footprint, void **state)
+{
+    TRY(prepare(backend, graph, node, footprint, state));
+    footprint->saved = 0;
+    footprint->reads[PART_INDEX_INPUT] = READS_X;
+    return ST_OK;
+}
+
+/* A head of a sample, and its T x T blocks. */
+struct head {
+    int64_t tokens, width, stride; /* stride: of rows of qkv */
+    int64_t q, k, v, y;            /* where the first rows start in qkv and in y */
+    const float *mask;
+    double scale, factor; /* 1 / sqrt d; R where an element is kept */
+    double *slope;        /* dS; first the scores */
+    float *p;
+    uint8_t *keep;
+};
+
+/* saved: P is there, or is to be written there; NULL: it is in scratch. */
+static struct head head_at(const struct reference *r, const struct kernel_args *args, float *saved, int64_t n,
+                           int64_t h)
+{
+    const int64_t tokens = r->x.dim[0], width = r->y.dim[1], heads = r->settings.heads, block = tokens * tokens;
+    struct head head = {.tokens = tokens, .width = width / heads, .stride = 3 * width};
+    head.q = n * r->x_elements + h * head.width;
+    head.k = head.q + width;
+    head.v = head.k + width;
+    head.y = n * r->y_elements + h * head.width;
+    head.mask = (const float *)args->x[1] + (n * TOKEN_ROWS + TOKEN_MASK) * tokens;
+    head.scale = 1 / sqrt((double)head.width);
+    head.slope = args->scratch;
+    head.p = saved ? saved + (n * heads + h) * block : (float *)(head.slope + block);
+    head.keep = (uint8_t *)((float *)(head.slope + block) + block);
+    const bool drops = rng_drops(&args->draw, r->settings.rate);
+    head.factor = drops ? 1 / (1 - r->settings.rate) : 1;
+    memset(head.keep, 1, (size_t)block);
+    if (drops) rng_keep(&args->draw, r->settings.rate, heads * block, n, h * block, block, head.keep);
+    return head;
+}
+
+static double dot(const float *a, const float *b, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += (double)a[i] * b[i];
+    return sum;
+}
+
+static void make_probabilities(const struct head *h, const float *x)
+{
+    for (int64_t i = 0; i < h->tokens; i++) {
+        double *score = h->slope, most = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < h->tokens; j++) {
+            score[j] = dot(x + h->q + i * h->stride, x + h->k + j * h->stride, h->width) * h->scale;
+            if (h->mask[j] > 0) most = fmax(most, score[j]);
+        }
+        for (int64_t j = 0; j < h->tokens; j++) {
+            score[j] = h->mask[j] > 0 ? exp(score[j] - most) : 0;
+            sum += score[j];
+        }
+        for (int64_t j = 0; j < h->tokens; j++) h->p[i * h->tokens + j] = (float)(sum == 0 ? 0 : score[j] / sum);
+    }
+}
+
+/* R of an element. */
+static double kept(const struct head *h, int64_t at) { return h->keep[at] ? h->factor : 0; }
+
+static void attend(const struct head *h, const float *x, float *y)
+{
+    for (int64_t i = 0; i < h->tokens; i++)
+        for (int64_t c = 0; c < h->width; c++) {
+            double sum = 0;
+            for (int64_t j = 0; j < h->tokens; j++) {
+                const int64_t at = i * h->tokens + j;
+                sum += kept(h, at) * h->p[at] * x[h->v + j * h->stride + c];
+            }
+            y[h->y + i * (h->stride / 3) + c] = (float)sum;
+        }
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct reference *r = state;
+    for (int64_t n = 0; n < r->batch; n++)
+        for (int64_t h = 0; h < r->settings.heads; h++) {
+            const struct head head = head_at(r, args, args->save ? args->saved : NULL, n, h);
+            make_probabilities(&head, args->x[0]);
+            attend(&head, args->x[0], args->y);
+        }
+    return ST_OK;
+}
+
+static void make_slopes(const struct head *h, const float *x, const float *dy)
+{
+    for (int64_t i = 0; i < h->tokens; i++) {
+        double *slope = h->slope + i * h->tokens, total = 0;
+        const float *p = h->p + i * h->tokens;
+        for (int64_t j = 0; j < h->tokens; j++) {
+            slope[j] =
+                kept(h, i * h->tokens + j) * dot(dy + h->y + i * (h->stride / 3), x + h->v + j * h->stride, h->width);
+            total += p[j] * slope[j];
+        }
+        for (int64_t j = 0; j < h->tokens; j++) slope[j] = p[j] * (slope[j] - total) * h->scale;
+    }
+}
+
+/* dq, dk and dv of token t. */
+static void token_gradients(const struct head *h, const float *x, const float *dy, int64_t t, float *dx)
+{
+    for (int64_t c = 0; c < h->width; c++) {
+        double q = 0, k = 0, v = 0;
+        for (int64_t i = 0; i < h->tokens; i++) {
+            const int64_t along = t * h->tokens + i, across = i * h->tokens + t;
+            q += h->slope[along] * x[h->k + i * h->stride + c];
+            k += h->slope[across] * x[h->q + i * h->stride + c];
+            v += kept(h, across) * h->p[across] * dy[h->y + i * (h->stride / 3) + c];
+        }
+        dx[h->q + t * h->stride + c] = (float)q;
+        dx[h->k + t * h->stride + c] = (float)k;
+        dx[h->v + t * h->stride + c] = (float)v;
+    }
+}
+
+static enum status differentiate(const struct reference *r, const struct kernel_args *args, float *saved)
+{
+    const float *x = args->x[0], *dy = args->dy;
+    for (int64_t n = 0; n < r->batch; n++)
+        for (int64_t h = 0; h < r->settings.heads; h++) {
+            const struct head head = head_at(r, args, saved, n, h);
+            if (!saved) make_probabilities(&head, x);
+            make_slopes(&head, x, dy);
+            for (int64_t t = 0; t < head.tokens; t++) token_gradients(&head, x, dy, t, args->dx[0]);
+        }
+    return ST_OK;
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    return parts & PART_INPUT && args->dx[0] ? differentiate(state, args, args->saved) : ST_OK;
+}
+
+static enum status backward_light(void *state, const struct kernel_args *args, unsigned parts)
+{
+    return parts & PART_INPUT && args->dx[0] ? differentiate(state, args, NULL) : ST_OK;
+}
+
+static const struct kernel reference = {.deterministic = true,
+                                        .prepare = prepare,
+                                        .forward = forward,
+                                        .backward = backward,
+                                        .release = free},
+                           light = {.deterministic = true,
+                                    .prepare = prepare_light,
+                                    .forward = forward,
+                                    .backward = backward_light,
+                                    .release = free};
+
+const struct layer layer_attention = {.name = "attention",
+                                      .inputs = 2,
+                                      .reads_batch = true,
+                                      .fields = fields,
+                                      .infer = infer,
+                                      .flops = flops,
+                                      .draws = draws,
+                                      .reference = &reference,
+                                      .reference_light = &light};

@@ -1,0 +1,123 @@
+/* From token ids to vectors (Devlin et al., 2018): the sum of a word's, its position's and its segment's row, each from
+ * a table that is learnt. Input is the batch of a text data set, {3, T}: ids, segments, mask; output {T, units}.
+ *
+ * A table's gradient is dense: the sum of dy over the tokens that read a row, 0 where none did. What is no row of its
+ * table counts as row 0, so that no number in the batch can make a kernel reach outside. */
+#include "reference.h"
+#include "tokens.h"
+
+#include <stdlib.h>
+
+enum { PIECE = 64 }; /* columns summed at a time */
+
+static const struct field fields[] = {
+    {SETTING(units), .type = FIELD_INT, .min = 1, .max = INT32_MAX, .doc = "output width"},
+    {SETTING(vocabulary), .type = FIELD_INT, .min = 1, .max = 1 << 24, .doc = "how many words there are"},
+    {SETTING(positions), .type = FIELD_INT, .min = 1, .max = 1 << 24, .doc = "most tokens a sequence may have"},
+    {SETTING(segments), .type = FIELD_INT, .min = 1, .max = 1 << 24, .preset = "2", .doc = "how many segments"},
+    {.key = NULL}};
+
+static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+{
+    char text[96];
+    TRY(tokens_expected(&inputs[0]));
+    if (inputs[0].dim[1] > settings->positions)
+        return fail(ST_SPEC, "has %lld positions, its input %s has %lld tokens", (long long)settings->positions,
+                    shape_print(&inputs[0], text), (long long)inputs[0].dim[1]);
+    *output = (struct shape){2, {inputs[0].dim[1], settings->units}};
+    return ST_OK;
+}
+
+static int parameters(const struct settings *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_PARAMETERS_MAX])
+{
+    static const char *const names[] = {"word", "position", "segment"};
+    const int64_t rows[] = {settings->vocabulary, settings->positions, settings->segments};
+    (void)input;
+    for (int i = 0; i < 3; i++)
+        definitions[i] = (struct parameter_definition){
+            names[i], {2, {rows[i], settings->units}}, INIT_NORMAL, rows[i], settings->units};
+    return 3;
+}
+
+static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    (void)settings, (void)input;
+    const double all = (double)shape_elements(output);
+    return (struct flops){2 * all, 3 * all, 0};
+}
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    (void)backend;
+    *footprint = (struct footprint){.reads = {READS_X, 0}};
+    return reference_state(graph, node, state);
+}
+
+/* The rows of the three tables that token t of sample n reads. */
+static void rows_of(const struct reference *r, const float *x, int64_t n, int64_t t, int64_t rows[3])
+{
+    const int64_t tokens = r->x.dim[1];
+    const float *sample = x + n * r->x_elements;
+    rows[0] = token_row(sample[TOKEN_IDS * tokens + t], r->settings.vocabulary);
+    rows[1] = t;
+    rows[2] = token_row(sample[TOKEN_SEGMENTS * tokens + t], r->settings.segments);
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct reference *r = state;
+    const int64_t tokens = r->y.dim[0], width = r->y.dim[1];
+    float *y = args->y;
+    for (int64_t n = 0; n < r->batch; n++)
+        for (int64_t t = 0; t < tokens; t++) {
+            int64_t rows[3];
+            rows_of(r, args->x[0], n, t, rows);
+            for (int64_t i = 0; i < width; i++) {
+                double sum = 0;
+                for (int k = 0; k < 3; k++) sum += args->parameters[k][rows[k] * width + i];
+                *y++ = (float)sum;
+            }
+        }
+    return ST_OK;
+}
+
+/* The gradient of one row, columns [first, first + count): over all tokens that read it. */
+static void row_gradient(const struct reference *r, const struct kernel_args *args, int table, int64_t row,
+                         int64_t first, int64_t count)
+{
+    const int64_t tokens = r->y.dim[0], width = r->y.dim[1];
+    double sum[PIECE] = {0};
+    for (int64_t n = 0; n < r->batch; n++)
+        for (int64_t t = 0; t < tokens; t++) {
+            const float *dy = (const float *)args->dy + (n * tokens + t) * width + first;
+            int64_t rows[3];
+            rows_of(r, args->x[0], n, t, rows);
+            for (int64_t i = 0; rows[table] == row && i < count; i++) sum[i] += dy[i];
+        }
+    for (int64_t i = 0; i < count; i++)
+        put_gradient(&args->gradients[table][row * width + first + i], sum[i], args->accumulate);
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    const struct reference *r = state;
+    const int64_t rows[] = {r->settings.vocabulary, r->settings.positions, r->settings.segments}, width = r->y.dim[1];
+    for (int table = 0; parts & PART_PARAMS && table < 3; table++)
+        for (int64_t row = 0; row < rows[table]; row++)
+            for (int64_t first = 0; first < width; first += PIECE)
+                row_gradient(r, args, table, row, first, width - first < PIECE ? width - first : PIECE);
+    return ST_OK;
+}
+
+static const struct kernel reference = {
+    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+
+const struct layer layer_embedding = {.name = "embedding",
+                                      .inputs = 1,
+                                      .fields = fields,
+                                      .infer = infer,
+                                      .parameters = parameters,
+                                      .flops = flops,
+                                      .reference = &reference};
