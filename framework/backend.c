@@ -22,7 +22,8 @@ static const struct {
     const char *name, *needs;
 } optional[] = {{"cpu", "oneDNN's headers and library"}, {"cuda", "nvcc, cuDNN and cuBLAS"}};
 
-const char *const clock_names[CLOCK_CLASSES] = {"conv", "linear", "pool", "norm", "activation", "reorder", "other"};
+const char *const clock_names[CLOCK_CLASSES] = {"conv",      "linear",     "pool",    "norm",
+                                                "attention", "activation", "reorder", "other"};
 
 static enum status unknown(const char *name)
 {

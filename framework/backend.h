@@ -22,6 +22,7 @@ enum clock_class {
     CLOCK_LINEAR,
     CLOCK_POOL,
     CLOCK_NORM,
+    CLOCK_ATTENTION,
     CLOCK_ACTIVATION,
     CLOCK_REORDER,
     CLOCK_OTHER,

@@ -7,7 +7,7 @@
 # 5. No file over 500 lines, no function over 60.
 
 BEGIN {
-    order = "status region hash squares philox text units field shape rng element_optim element_gelu optim learning_rate layer op account graph backend network " \
+    order = "status region hash squares philox text units field shape tokens rng element_optim element_exp element_gelu optim learning_rate layer op account graph backend network " \
         "reference layers abstract schedule claims symbolic simulate chain lower place plan plan_account excerpt " \
         "signs variants pareto optimum budget bounds residence evict policy policies measure exec train"
     split(order, name, " ")

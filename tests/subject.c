@@ -43,6 +43,26 @@ static int same_shape(struct graph *graph, const struct shape *x)
     return output;
 }
 
+/* The output of an embedding that has the shape, in a graph whose batch is sentences. */
+static int embedded(struct graph *graph, const struct shape *x)
+{
+    const int inputs[] = {0};
+    int output;
+    struct settings s = {.units = x->dim[1], .vocabulary = 9, .positions = x->dim[0], .segments = 2};
+    cr_assert(graph_add(graph, layer_find("embedding"), &s, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    return output;
+}
+
+/* The graph up to the values that the layer reads. */
+static void begin(struct subject *s, const struct layer *layer, int inputs[NODE_INPUTS_MAX])
+{
+    const struct subject_case *c = s->c;
+    const struct shape text = {2, {3, c->x.dim[0]}};
+    cr_assert(graph_create(layer->reads_batch ? &text : &c->x, c->batch, &s->graph) == ST_OK, "%s", status_message());
+    inputs[0] = layer->reads_batch ? embedded(s->graph, &c->x) : c->first ? 0 : same_shape(s->graph, &c->x);
+    inputs[1] = layer->reads_batch ? 0 : inputs[0];
+}
+
 void subject_open(struct subject *s, const char *backend, const struct subject_case *c)
 {
     struct backend_options options = {
@@ -54,8 +74,8 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     /* Without 512-bit vectors the library has but its slow reference convolution for blocked images. */
     if (s->backend->isa != NULL && strstr(s->backend->isa, "avx512") == NULL && strcmp(c->layer, "conv") == 0)
         s->backend->options.layout = LAYOUT_AUTO;
-    cr_assert(graph_create(&c->x, c->batch, &s->graph) == ST_OK, "%s", status_message());
-    const int x = c->first ? 0 : same_shape(s->graph, &c->x), inputs[] = {x, x};
+    int inputs[NODE_INPUTS_MAX];
+    begin(s, layer, inputs);
     cr_assert(graph_add(s->graph, layer, &c->settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
     for (int v = 1; v < s->graph->values; v++) s->graph->value[v].wants_gradient = true;
     struct node *node = &s->graph->node[s->graph->nodes - 1];
@@ -68,8 +88,8 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     footprint_keep_signs(&s->footprint, c->relu_bits);
     s->parts = (node->parameters ? PART_PARAMS : 0u) | (c->first ? 0u : PART_INPUT);
     for (int i = 0; i < layer->inputs; i++) {
-        s->x[i] = block_make(s->graph->value[x].bytes);
-        s->dx[i] = block_make(s->graph->value[x].bytes);
+        s->x[i] = block_make(s->graph->value[inputs[i]].bytes);
+        s->dx[i] = block_make(s->graph->value[inputs[i]].wants_gradient || c->first ? s->x[i].bytes : 0);
     }
     s->y = block_make(s->graph->value[output].bytes);
     s->dy = block_make(s->graph->value[output].bytes);
@@ -153,7 +173,7 @@ struct kernel_args subject_args(const struct subject *s)
     args.draw = s->draw;
     for (int i = 0; i < NODE_INPUTS_MAX; i++) {
         args.x[i] = s->x[i].data;
-        args.dx[i] = s->parts & PART_INPUT ? s->dx[i].data : NULL;
+        args.dx[i] = s->parts & PART_INPUT && s->dx[i].bytes > 0 ? s->dx[i].data : NULL;
     }
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
         args.parameters[i] = (const float *)(const void *)s->parameter[i].data;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "sentences.h"
 #include "subject.h"
 
 enum { LAST = LAYOUT_CHANNELS_LAST, BLOCKED = LAYOUT_BLOCKED, RELU = ACTIVATION_RELU, TANH = ACTIVATION_TANH };
@@ -80,6 +81,14 @@ static const struct subject_case cases[] = {
     {"dropout", {2, {13, 515}}, {.rate = 0.1}, 3, false, false, 0, 0, 0},
     {"add", {2, {13, 515}}, {0}, 3, false, false, 0, 0, 0},
     {"dropout", {1, {4500}}, {.rate = 0.5}, 3, false, false, 0, 0, 0},
+    /* text */
+    {"embedding", {2, {3, 7}}, {.units = 35, .vocabulary = 11, .positions = 9, .segments = 2}, 3, false, true, 0, 0, 0},
+    {"embedding", {2, {3, 5}}, {.units = 3, .vocabulary = 9, .positions = 5, .segments = 2}, 2, false, true, 0, 0, 0},
+    {"attention", {2, {9, 24}}, {.heads = 2, .rate = 0.2}, 3, false, false, 0, 0, 0},
+    {"attention", {2, {17, 99}}, {.heads = 3, .rate = 0.1, .save = SAVE_NOTHING}, 2, false, false, 0, 0, 0},
+    {"attention", {2, {70, 48}}, {.heads = 1, .rate = 0.5, .save = SAVE_NOTHING}, 2, false, false, 0, 0, 0},
+    {"attention", {2, {40, 96}}, {.heads = 4}, 2, false, false, 0, 0, 0},
+    {"attention", {2, {1, 12}}, {.heads = 2, .save = SAVE_NOTHING}, 1, false, false, 0, 0, 0},
     /* pools */
     {"max_pool", IMAGE(8, 10, 16), WINDOW(2, 0, 0), 3, false, false, BLOCKED, 0, 0},
     {"max_pool", IMAGE(9, 7, 20), WINDOW(2, 2, 0), 3, false, false, LAST, 0, 0},
@@ -121,9 +130,11 @@ static float *randoms(int64_t count, uint32_t which)
 /* Gives both subjects the same inputs and parameters. */
 static void fill(struct subject *s)
 {
-    const int x = s->node->inputs[0];
+    const bool text = s->node->layer->reads_batch || !strcmp(s->node->layer->name, "embedding");
     for (int i = 0; i < s->node->layer->inputs; i++) {
+        const int x = s->node->inputs[i];
         float *values = randoms(subject_elements(s, x), (uint32_t)i);
+        if (text && x == 0) sentences_make(values, s->graph->batch, s->graph->value[0].shape.dim[1], 9, 1);
         subject_put(s, x, values, s->x[i].data);
         free(values);
     }

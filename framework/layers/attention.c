@@ -113,8 +113,9 @@ static struct head head_at(const struct reference *r, const struct kernel_args *
     head.mask = (const float *)args->x[1] + (n * TOKEN_ROWS + TOKEN_MASK) * tokens;
     head.scale = 1 / sqrt((double)head.width);
     head.slope = args->scratch;
-    head.p = saved ? saved + (n * heads + h) * block : (float *)(head.slope + block);
-    head.keep = (uint8_t *)((float *)(head.slope + block) + block);
+    float *after = (void *)(head.slope + block);
+    head.p = saved ? saved + (n * heads + h) * block : after;
+    head.keep = (void *)(after + block);
     const bool drops = rng_drops(&args->draw, r->settings.rate);
     head.factor = drops ? 1 / (1 - r->settings.rate) : 1;
     memset(head.keep, 1, (size_t)block);

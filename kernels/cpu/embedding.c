@@ -1,0 +1,102 @@
+/* Word, position and segment rows summed; see framework/layers/embedding.c.
+ *
+ * Contract: a table's gradient is summed token by token in ascending order, whatever the threads: each owns columns,
+ * whole cache lines of them. What is no row of a table is row 0 here too. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "tokens.h"
+
+enum { LINE = 16, TABLES = 3 }; /* floats in a cache line */
+
+struct embedding {
+    struct backend *backend;
+    int64_t batch, tokens, width;
+    int64_t rows[TABLES];
+};
+
+static enum status embedding_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                     struct footprint *footprint, void **state)
+{
+    const struct settings *s = &node->settings;
+    struct embedding *embedding = calloc(1, sizeof *embedding);
+    if (embedding == NULL) return fail(ST_FAILED, "out of memory");
+    *embedding = (struct embedding){backend,
+                                    graph->batch,
+                                    graph->value[node->inputs[0]].shape.dim[1],
+                                    s->units,
+                                    {s->vocabulary, s->positions, s->segments}};
+    *footprint = (struct footprint){.reads = {READS_X, 0}, .implementation = "loops"};
+    *state = embedding;
+    return ST_OK;
+}
+
+/* Where the rows that token t of sample n reads start in their tables. */
+static void starts_of(const struct embedding *e, const float *x, int64_t n, int64_t t, int64_t starts[TABLES])
+{
+    const float *sample = x + n * TOKEN_ROWS * e->tokens;
+    starts[0] = token_row(sample[TOKEN_IDS * e->tokens + t], e->rows[0]) * e->width;
+    starts[1] = t * e->width;
+    starts[2] = token_row(sample[TOKEN_SEGMENTS * e->tokens + t], e->rows[2]) * e->width;
+}
+
+static enum status embedding_forward(void *state, const struct kernel_args *args)
+{
+    const struct embedding *e = state;
+    const float *const *tables = args->parameters;
+    float *y = args->y;
+    uint64_t lap = clock_now_ns();
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t n = 0; n < e->batch; n++)
+        for (int64_t t = 0; t < e->tokens; t++) {
+            int64_t starts[TABLES];
+            starts_of(e, args->x[0], n, t, starts);
+            const float *word = tables[0] + starts[0], *position = tables[1] + starts[1];
+            const float *segment = tables[2] + starts[2];
+            float *row = y + (n * e->tokens + t) * e->width;
+            for (int64_t i = 0; i < e->width; i++) row[i] = word[i] + position[i] + segment[i];
+        }
+    clock_lap(e->backend, CLOCK_OTHER, &lap);
+    return ST_OK;
+}
+
+/* Adds columns [from, to) of every token's dy to the rows it read. */
+static void scatter(const struct embedding *e, const struct kernel_args *args, int64_t from, int64_t to)
+{
+    for (int64_t n = 0; n < e->batch; n++)
+        for (int64_t t = 0; t < e->tokens; t++) {
+            int64_t starts[TABLES];
+            starts_of(e, args->x[0], n, t, starts);
+            const float *restrict dy = (const float *)args->dy + (n * e->tokens + t) * e->width;
+            for (int k = 0; k < TABLES; k++) {
+                float *restrict row = args->gradients[k] + starts[k];
+                for (int64_t i = from; i < to; i++) row[i] += dy[i];
+            }
+        }
+}
+
+static enum status embedding_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    const struct embedding *e = state;
+    const int64_t lines = (e->width + LINE - 1) / LINE, threads = e->backend->options.threads;
+    uint64_t lap = clock_now_ns();
+    if (!(parts & PART_PARAMS)) return ST_OK;
+#pragma omp parallel
+    {
+        for (int k = 0; k < TABLES && !args->accumulate; k++) {
+#pragma omp for schedule(static)
+            for (int64_t row = 0; row < e->rows[k]; row++)
+                memset(args->gradients[k] + row * e->width, 0, (size_t)e->width * sizeof(float));
+        }
+#pragma omp for schedule(static)
+        for (int64_t slice = 0; slice < threads; slice++) {
+            const int64_t to = (slice + 1) * lines / threads * LINE;
+            scatter(e, args, slice * lines / threads * LINE, to < e->width ? to : e->width);
+        }
+    }
+    clock_lap(e->backend, CLOCK_OTHER, &lap);
+    return ST_OK;
+}
+
+const struct kernel cpu_embedding = {true, embedding_prepare, embedding_forward, embedding_backward, free};
