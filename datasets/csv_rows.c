@@ -163,6 +163,7 @@ enum status csv_rows(const struct files_handle *handle, const char *const *colum
         return fail(ST_FAILED, "out of memory to read %s", handle->file->path);
     }
     csv_set_space_func(&parser, no_space);
+    csv_set_blk_size(&parser, PIECE); /* by which a field grows; its own 128 take long where memory moves */
     enum status status = read_rows(&r, &parser, piece);
     csv_free(&parser);
     free(r.text);
