@@ -16,8 +16,8 @@ static struct graph *build(const char *layers, const char *more, int64_t side, i
              layers, more);
     struct spec *spec = load_well(text, "", false);
     struct graph *graph;
-    struct shape input = {3, {side, side, channels}};
-    cr_assert(model_build(spec, &input, 7, &graph) == ST_OK, "%s", messages());
+    struct dataset data = {.shape = {3, {side, side, channels}}, .classes = 7};
+    cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
     spec_destroy(spec);
     return graph;
 }
@@ -129,10 +129,11 @@ Test(model, models_have_the_parameters_of_what_they_are_named_after)
         struct spec *spec;
         struct graph *graph;
         int64_t total = 0;
-        struct shape input = {3, {cases[i].height, cases[i].width, cases[i].channels}};
-        if (!cases[i].height) input = (struct shape){1, {cases[i].channels}};
+        struct dataset data = {.shape = {3, {cases[i].height, cases[i].width, cases[i].channels}},
+                               .classes = cases[i].classes};
+        if (!cases[i].height) data.shape = (struct shape){1, {cases[i].channels}};
         cr_assert(spec_load(cases[i].file, 0, NULL, false, &spec) == ST_OK, "%s", messages());
-        cr_assert(model_build(spec, &input, cases[i].classes, &graph) == ST_OK, "%s", messages());
+        cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
         for (int p = 0; p < graph->parameters; p++) total += graph->parameter[p].elements;
         cr_expect(total == cases[i].parameters, "%s: %lld", cases[i].file, (long long)total);
         graph_destroy(graph);

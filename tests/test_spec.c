@@ -18,9 +18,12 @@ static void check_bad(const char *file)
     struct graph *graph = NULL;
     enum status status = spec_load(file, 0, NULL, false, &spec);
     if (status == ST_OK) {
-        struct shape input = {(int)spec->data_settings.shape.count, {0}};
-        for (int i = 0; i < input.rank; i++) input.dim[i] = spec->data_settings.shape.ints[i];
-        status = model_build(spec, &input, spec->data_settings.classes, &graph);
+        const struct dataset_settings *s = &spec->data_settings;
+        struct dataset data = {.shape = {(int)s->shape.count, {0}}, .classes = s->classes};
+        if (s->max_length) data.shape = (struct shape){2, {3, s->max_length}};
+        data.tokens = s->vocabulary_size; /* as synthetic-tokens has it */
+        for (size_t i = 0; i < s->shape.count; i++) data.shape.dim[i] = s->shape.ints[i];
+        status = model_build(spec, &data, &graph);
         cr_expect(!graph);
     }
     spec_destroy(spec);

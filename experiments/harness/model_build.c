@@ -19,7 +19,7 @@ struct building {
     const struct spec *spec;
     struct graph *graph;
     struct region *region;
-    int64_t classes;
+    const struct dataset *data;
     const struct item *at; /* what is being added: where an error belongs */
 };
 
@@ -48,12 +48,23 @@ static enum status add(struct building *b, const struct scope *scope, const stru
     return ST_OK;
 }
 
+/* Every token of the data needs its row. */
+static enum status check_vocabulary(const struct building *b, const struct item *item)
+{
+    int64_t words = item->settings.vocabulary, tokens = b->data->tokens;
+    if (!field_find(item->layer->fields, "vocabulary") || tokens <= words) return ST_OK;
+    return fail(ST_SPEC,
+                "%s: a vocabulary of %" PRId64 ", but data set %s has %" PRId64 " tokens; expected: at least as many",
+                item->layer->name, words, b->spec->data->name, tokens);
+}
+
 static enum status build_layer(struct building *b, struct scope scope, const struct item *item, int *value)
 {
     struct settings settings = item->settings;
-    if (item->classes && b->classes < 1)
+    if (item->classes && b->data->classes < 1)
         return fail(ST_SPEC, "units: classes, but the data set does not say how many it has");
-    if (item->classes) settings.units = b->classes;
+    if (item->classes) settings.units = b->data->classes;
+    TRY(check_vocabulary(b, item));
     const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
     return add(b, &scope, item->layer, &settings, item->name, inputs, value);
 }
@@ -136,11 +147,11 @@ static enum status tell(struct building *b)
     return errors_report(errors, stderr);
 }
 
-enum status model_build(struct spec *spec, const struct shape *input, int64_t classes, struct graph **graph)
+enum status model_build(struct spec *spec, const struct dataset *data, struct graph **graph)
 {
-    struct building b = {.spec = spec, .classes = classes};
+    struct building b = {.spec = spec, .data = data};
     *graph = NULL;
-    TRY(graph_create(input, spec->batch, &b.graph));
+    TRY(graph_create(&data->shape, spec->batch, &b.graph));
     b.region = region_create();
     enum status status = b.region ? build_model(&b, spec->layers) : fail(ST_FAILED, "out of memory for the model");
     if (status == ST_SPEC) status = tell(&b);

@@ -23,7 +23,7 @@ static enum status prepare(const struct job *job, int64_t batch, struct job *siz
     sized->graph = NULL;
     sized->network = NULL;
     job->spec->batch = batch;
-    enum status status = model_build(job->spec, &job->dataset->shape, job->dataset->classes, &sized->graph);
+    enum status status = model_build(job->spec, job->dataset, &sized->graph);
     job->spec->batch = own;
     return status == ST_OK ? network_prepare(sized->graph, job->backend, &sized->network) : status;
 }

@@ -150,7 +150,7 @@ static enum status prepare(struct job *job)
 {
     struct spec *spec = job->spec;
     TRY(dataset_open(spec->data->name, &spec->data_settings, (uint64_t)spec->seed, &job->dataset));
-    TRY(model_build(spec, &job->dataset->shape, job->dataset->classes, &job->graph));
+    TRY(model_build(spec, job->dataset, &job->graph));
     TRY(backend_open(spec->backend, &spec->backend_options, &job->backend));
     TRY(count_steps(job));
     TRY(find_fault(job));

@@ -81,8 +81,8 @@ struct spec {
 enum status spec_load(const char *path, int count, const char *const *overrides, bool baseline, struct spec **spec);
 void spec_destroy(struct spec *spec);
 
-/* The graph the spec describes, for one batch of the opened data set's samples. ST_SPEC: layers that do not fit, told
- * as above with the layer's file and line. */
-enum status model_build(struct spec *spec, const struct shape *input, int64_t classes, struct graph **graph);
+/* The graph the spec describes, for one batch of the data set's samples: of data, only the shape of a sample, the
+ * classes and the tokens count. ST_SPEC: layers that do not fit, told as above with the layer's file and line. */
+enum status model_build(struct spec *spec, const struct dataset *data, struct graph **graph);
 
 #endif
