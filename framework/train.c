@@ -22,8 +22,9 @@ static void initialise(const struct train *train)
     for (int i = 0; i < train->graph->parameters; i++) {
         const struct parameter *p = &train->graph->parameter[i];
         const struct parameter_definition *d = &p->definition;
-        rng_init(d->init, train->options.seed, (uint32_t)i, d->fan_in, d->fan_out, p->elements,
-                 exec_parameter(train->exec, i));
+        if (!train->options.given || !train->options.given[i])
+            rng_init(d->init, train->options.seed, (uint32_t)i, d->fan_in, d->fan_out, p->elements,
+                     exec_parameter(train->exec, i));
         train->backend->kind->fill(train->backend, exec_gradient(train->exec, i), 0, parameter_bytes(p));
         if (train->states > 0)
             train->backend->kind->fill(train->backend, exec_state(train->exec, i), 0,

@@ -17,6 +17,7 @@ struct train_options {
     struct learning_rate_settings learning_rate_settings;
     int64_t steps; /* of the whole run, which the learning rate may go by */
     uint64_t seed;
+    const bool *given; /* by parameter: the caller puts its initial values there; NULL: none */
 };
 
 struct train;
@@ -32,7 +33,8 @@ struct train_result {
     const struct digest *gradient, *parameter, *parameter_state;
 };
 
-/* Fills exec's parameters with their initial values and clears gradients and state. exec must outlive it. */
+/* Fills exec's parameters with their initial values, given ones excepted, and clears gradients and state. exec must
+ * outlive it. */
 enum status train_create(const struct network *network, struct exec *exec, const struct train_options *options,
                          struct train **train);
 void train_destroy(struct train *train);

@@ -22,7 +22,8 @@ BEGIN {
     home["yaml.h"] = home["hdf5.h"] = home["hdf5_hl.h"] = home["jansson.h"] = "^(experiments|tests)/"
     home["xxhash.h"] = "^framework/hash.c$"
     home["dnnl.h"] = home["oneapi/dnnl/dnnl.h"] = "^kernels/cpu/"
-    home["zlib.h"] = home["sha2.h"] = home["csv.h"] = home["utf8proc.h"] = "^(datasets|tests)/"
+    home["zlib.h"] = home["csv.h"] = home["utf8proc.h"] = "^(datasets|tests)/"
+    home["sha2.h"] = "^(datasets|experiments|tests)/"
     home["cudnn.h"] = home["cublas_v2.h"] = home["cuda_runtime.h"] = "^kernels/cuda/"
     home["criterion/criterion.h"] = "^tests/"
     c_library = " assert ctype errno float inttypes limits math stdarg stdatomic stdbool stddef stdint stdio stdlib " \

@@ -17,8 +17,9 @@ static struct tree *own_map(struct reading *r, struct tree *map, struct tree *ke
     struct tree *old = tree_get(map, key->text), *own;
     const struct section *section = top ? spec_section(key->text) : NULL;
     own = old && old->kind == TREE_MAP ? tree_copy(old, r->region) : tree_make(TREE_MAP, NULL, key->mark, r->region);
-    if (own && old && old->kind == TREE_TEXT && section && section->word) { /* a bare word */
-        struct tree *word = tree_make(TREE_TEXT, section->word, old->mark, r->region);
+    const char *bare = !top ? "name" : section ? section->word : NULL; /* what a bare word stands for */
+    if (own && old && old->kind == TREE_TEXT && bare) {
+        struct tree *word = tree_make(TREE_TEXT, bare, old->mark, r->region);
         if (!word || tree_set(own, word, old, r->region) != ST_OK) return NULL;
     }
     return own && tree_set(map, key, own, r->region) == ST_OK ? own : NULL;

@@ -161,6 +161,18 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     free(texts);
 }
 
+/* The file of initial values, what of the model it lacks, what of it is not used. */
+static void write_weights(struct h5 *h5, const struct weights *weights)
+{
+    const char *const group = "/provenance/weights";
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "path", weights->file->path);
+    h5_attribute_text(h5, group, "sha256", weights->sha256);
+    h5_attribute_u64(h5, group, "bytes", weights->file->bytes);
+    h5_texts(h5, "/provenance/weights/initialised", (size_t)weights->initialised, weights->initialised_name);
+    h5_texts(h5, "/provenance/weights/unused", (size_t)weights->unused, weights->unused_name);
+}
+
 void provenance_write(struct h5 *h5, const struct job *job)
 {
     h5_group(h5, "/provenance");
@@ -169,4 +181,5 @@ void provenance_write(struct h5 *h5, const struct job *job)
     write_libraries(h5, job->backend);
     write_host(h5, job->backend);
     write_data(h5, job->dataset);
+    if (job->weights) write_weights(h5, job->weights);
 }

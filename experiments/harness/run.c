@@ -164,6 +164,7 @@ static enum status make_plans(struct job *job)
 {
     const struct spec *spec = job->spec;
     uint64_t start = clock_now_ns();
+    if (spec->init_file) TRY(weights_open(spec, job->graph, &job->weights));
     if (spec->costs == COSTS_MEASURED) TRY(costs_read(spec, job->network, job->graph->region, &job->costs));
     TRY(plan_training(job));
     job->planning_ns = clock_now_ns() - start;
@@ -202,6 +203,7 @@ enum status job_create(struct spec *spec, struct job **job)
 void job_destroy(struct job *job)
 {
     if (!job) return;
+    weights_close(job->weights);
     plan_destroy(job->evaluation);
     plan_destroy(job->plan);
     network_destroy(job->network);

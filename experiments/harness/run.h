@@ -4,6 +4,7 @@
 
 #include "bounds.h"
 #include "costs.h"
+#include "weights.h"
 
 /* A spec made ready: data opened, graph built, backend opened, plan made. */
 struct job {
@@ -12,7 +13,8 @@ struct job {
     struct backend *backend;
     struct graph *graph;
     struct network *network;
-    struct costs *costs; /* NULL: flops */
+    struct costs *costs;     /* NULL: flops */
+    struct weights *weights; /* NULL: initial values come from no file */
     struct plan *plan;
     struct policy_notes notes;   /* what the policy says of the plan besides */
     struct bounds bounds;        /* of any schedule with the plan's live peak */

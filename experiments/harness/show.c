@@ -96,8 +96,9 @@ static void print_evaluations(struct h5 *h5, FILE *out)
 
 static void print_provenance(struct h5 *h5, struct region *region, FILE *out)
 {
-    static const char *const groups[] = {"/provenance/git",  "/provenance/build", "/provenance/libs",
-                                         "/provenance/host", "/provenance/gpu",   "/provenance/data"};
+    static const char *const groups[] = {"/provenance/git",    "/provenance/build", "/provenance/libs",
+                                         "/provenance/host",   "/provenance/gpu",   "/provenance/data",
+                                         "/provenance/weights"};
     for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) print_attributes(h5, groups[i], out);
     print_list(h5, "/provenance/data/path", "file", region, out);
     print_list(h5, "/provenance/data/sha256", "sha256", region, out);

@@ -21,10 +21,12 @@ struct loader {
 
 /* ---- model files ---- */
 
-static const char *find_file(struct spec_reader *r, const char *name)
+const char *spec_find_file(struct spec_reader *r, const char *name)
 {
-    const char *const folders[] = {r->folder, "experiments/", ""};
-    for (size_t i = *name == '/' ? 2 : 0; i < sizeof folders / sizeof *folders; i++) {
+    const char *data = getenv("REMATCH_DATA");
+    const char *below = data ? region_text(r->reading.region, "%s/", data) : NULL;
+    const char *const folders[] = {r->folder, "experiments/", below ? below : "", ""};
+    for (size_t i = *name == '/' ? 3 : 0; i < sizeof folders / sizeof *folders; i++) {
         const char *path = region_text(r->reading.region, "%s%s", folders[i], name);
         FILE *file = path ? fopen(path, "rb") : NULL;
         if (!file) continue;
@@ -37,7 +39,7 @@ static const char *find_file(struct spec_reader *r, const char *name)
 const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *name, const char **path)
 {
     struct reading *reading = &r->reading;
-    const char *found = find_file(r, name);
+    const char *found = spec_find_file(r, name);
     if (!found) {
         reading_error(reading, at, "model", "file", "no file '%.*s' beside the spec or in experiments/",
                       text_shown(name, 100), name);

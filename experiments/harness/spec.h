@@ -22,6 +22,9 @@ struct expectation {
 enum costs_kind { COSTS_FLOPS, COSTS_MEASURED };
 extern const char *const costs_names[];
 
+/* What becomes of a parameter that the file of initial values does not have. */
+enum init_missing { INIT_MISSING_ERROR, INIT_MISSING_INIT };
+
 /* One axis of a sweep: a key and the values it takes, as text. */
 struct sweep_axis {
     const char *key;
@@ -58,6 +61,8 @@ struct spec {
     int costs;              /* enum costs_kind */
     const char *costs_file; /* of measured ones */
     int init;               /* enum init: default of every layer that does not say */
+    const char *init_file;  /* initial values by name, NULL: none; as found, where it is there */
+    int init_missing;       /* enum init_missing */
     int check;              /* 0 none, 1 replay */
     int fault_kind;         /* enum fault_kind */
     int64_t fault_step;

@@ -36,7 +36,14 @@ const struct field spec_fields[] = {
 
 static const struct field model_fields[] = {
     {"file", FIELD_TEXT, MEMBER(model_path), 0, 0, "", NULL, "a list of layers; beside the spec or in experiments/"},
-    {"init", FIELD_CHOICE, MEMBER(init), 0, 0, "glorot_uniform", init_words, "of layers that do not say"},
+    {.key = NULL}};
+
+static const char *const missing_words[] = {"error", "init", NULL};
+const struct field init_fields[] = {
+    {"name", FIELD_CHOICE, MEMBER(init), 0, 0, "glorot_uniform", init_words, "of layers that do not say"},
+    {"file", FIELD_TEXT, MEMBER(init_file), 0, 0, "", NULL, "safetensors: initial values by name"},
+    {"missing", FIELD_CHOICE, MEMBER(init_missing), 0, 0, "error", missing_words,
+     "parameters that the file does not have: an error, or initialised as usual"},
     {.key = NULL}};
 
 static const struct field backend_fields[] = {
@@ -127,18 +134,18 @@ static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAUL
 static bool has_evaluation(const struct spec *spec) { return spec->eval_every > 0; }
 
 const struct section spec_sections[] = {
-    {"model", "file", model_fields, NULL, "layers", true, NULL},
-    {"data", "name", NULL, &data_registry, "name", true, NULL},
-    {"loss", "name", NULL, &loss_registry, "name", false, NULL},
-    {"optimizer", "name", NULL, &optimizer_registry, "name", false, NULL},
-    {"schedule", "name", NULL, &schedule_registry, "name", false, NULL},
-    {"backend", "name", backend_fields, NULL, NULL, false, NULL},
-    {"conv", NULL, conv_fields, NULL, NULL, false, NULL},
-    {"policy", "name", NULL, &policy_registry, "name", false, NULL},
-    {"costs", "name", costs_fields, NULL, NULL, false, NULL},
-    {"fault", "kind", fault_fields, NULL, NULL, false, has_fault},
-    {"record", NULL, record_fields, NULL, NULL, false, NULL},
-    {"eval", "split", eval_fields, NULL, NULL, false, has_evaluation},
+    {"model", "file", model_fields, NULL, {"layers", "init"}, true, NULL},
+    {"data", "name", NULL, &data_registry, {"name"}, true, NULL},
+    {"loss", "name", NULL, &loss_registry, {"name"}, false, NULL},
+    {"optimizer", "name", NULL, &optimizer_registry, {"name"}, false, NULL},
+    {"schedule", "name", NULL, &schedule_registry, {"name"}, false, NULL},
+    {"backend", "name", backend_fields, NULL, {NULL}, false, NULL},
+    {"conv", NULL, conv_fields, NULL, {NULL}, false, NULL},
+    {"policy", "name", NULL, &policy_registry, {"name"}, false, NULL},
+    {"costs", "name", costs_fields, NULL, {NULL}, false, NULL},
+    {"fault", "kind", fault_fields, NULL, {NULL}, false, has_fault},
+    {"record", NULL, record_fields, NULL, {NULL}, false, NULL},
+    {"eval", "split", eval_fields, NULL, {NULL}, false, has_evaluation},
     {.key = NULL},
 };
 

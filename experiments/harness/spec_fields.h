@@ -21,13 +21,16 @@ struct section {
     const char *word;                       /* NULL: no bare word */
     const struct field *fields;             /* members of struct spec; NULL: none */
     const struct registry *registry;        /* NULL: no name to choose by */
-    const char *also;                       /* one more key, read elsewhere; NULL: none */
+    const char *also[3];                    /* more keys, read elsewhere, ended by NULL */
     bool needed;                            /* must be given */
     bool (*shown)(const struct spec *spec); /* in the resolved spec; NULL: always */
 };
 
 /* The scalars at the top level, in struct spec. */
 extern const struct field spec_fields[];
+
+/* What model.init may set. */
+extern const struct field init_fields[];
 
 /* Ended by a row without key. */
 extern const struct section spec_sections[];

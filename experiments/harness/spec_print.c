@@ -45,8 +45,17 @@ static void print_section(struct printer *p, const struct section *section)
 
 static void print_model(struct printer *p)
 {
-    const struct field *init = field_find(spec_section("model")->fields, "init");
-    fprintf(p->out, "model:\n  init: %s\n  layers:\n", field_print(init, p->spec, p->region));
+    const char *init = field_print(field_find(init_fields, "name"), p->spec, p->region);
+    int printed = 0;
+    fputs("model:\n  init: ", p->out);
+    if (p->spec->init_file) {
+        fputc('{', p->out);
+        print_fields(p, init_fields, p->spec, &printed);
+        fputc('}', p->out);
+    } else if (init) {
+        fputs(init, p->out);
+    }
+    fputs("\n  layers:\n", p->out);
     model_print(p->spec->layers, 4, p->region, p->out);
 }
 

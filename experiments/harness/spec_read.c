@@ -53,7 +53,7 @@ void spec_read_section(struct reading *r, const struct section *section, const s
     const struct tree *map = value ? as_map(r, section, value) : NULL;
     if (!map) return;
     const struct field *fields = section->fields;
-    const char *of = section->key, *const also[] = {section->also, NULL};
+    const char *of = section->key;
     if (registry && map->kind == TREE_MAP) {
         int index = choose(r, section, map);
         if (index < 0) return;
@@ -61,11 +61,27 @@ void spec_read_section(struct reading *r, const struct section *section, const s
         fields = registry->fields ? registry->fields(index) : NULL;
         of = region_text(r->region, "%s %s", registry->what, registry->name(index));
     }
-    reading_map(r, map, section->key, of ? of : "it", fields, also,
+    reading_map(r, map, section->key, of ? of : "it", fields, section->also,
                 registry ? (char *)spec + registry->settings : (char *)spec);
 }
 
 /* ---- the model ---- */
+
+/* A bare word stands for {name: word}. */
+static void read_init(struct spec_reader *reader, const struct tree *model, struct spec *spec)
+{
+    static const struct section init = {.word = "name"};
+    struct reading *r = &reader->reading;
+    struct tree *value = tree_get(model, "init");
+    if (!value) value = tree_make(TREE_MAP, NULL, model->mark, r->region);
+    const struct tree *map = value ? as_map(r, &init, value) : NULL;
+    if (!map) return;
+    reading_map(r, map, "model.init", "init", init_fields, NULL, spec);
+    if (tree_get(map, "missing") && !tree_get(map, "file"))
+        reading_error(r, tree_get(map, "missing"), "model.init", "missing", "means nothing without a file");
+    const char *found = spec->init_file ? spec_find_file(reader, spec->init_file) : NULL;
+    if (found) spec->init_file = found;
+}
 
 static void read_model(struct spec_reader *reader, const struct tree *root, struct spec *spec)
 {
@@ -74,6 +90,7 @@ static void read_model(struct spec_reader *reader, const struct tree *root, stru
     const struct tree *list = tree_get(model, "layers"), *file = model && model->kind == TREE_TEXT ? model : NULL;
     if (!file) file = tree_get(model, "file");
     if (!model || (model->kind != TREE_MAP && !file)) return; /* told by its section */
+    read_init(reader, model, spec);
     if (list && file)
         reading_error(r, file, "model", "file", "either a file or layers, not both");
     else if (!list && !file)

@@ -25,6 +25,9 @@ void spec_read(struct spec_reader *r, const struct tree *root, struct spec *spec
 void spec_read_section(struct reading *r, const struct section *section, const struct tree *root, struct spec *spec);
 void spec_read_version(struct reading *r, const struct tree *root);
 
+/* A file that is called name: beside the spec, in experiments/, here, or in $REMATCH_DATA; NULL: it is nowhere. */
+const char *spec_find_file(struct spec_reader *r, const char *name);
+
 /* The list of layers in the file that was called name at tree; *path: where it was found. NULL: errors were added. */
 const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *name, const char **path);
 

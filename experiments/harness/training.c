@@ -119,13 +119,15 @@ static enum status begin(struct training *t, const char *variant)
                                   .learning_rate = spec->learning_rate,
                                   .learning_rate_settings = spec->learning_rate_settings,
                                   .steps = t->job->steps,
-                                  .seed = (uint64_t)spec->seed};
+                                  .seed = (uint64_t)spec->seed,
+                                  .given = t->job->weights ? t->job->weights->given : NULL};
     if (!(t->step_ns = calloc((size_t)t->job->steps + 1, sizeof *t->step_ns)))
         return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->job->steps);
     TRY(batches_create(t->job, &t->batches));
     t->summary.start_rss = process_rss();
     TRY(exec_create(t->job->plan, &options, &t->exec));
     TRY(train_create(t->job->network, t->exec, &train, &t->train));
+    if (t->job->weights) TRY(weights_load(t->job->weights, t->job->backend, t->exec));
     TRY(record_create(t->job, variant, &t->record));
     memset(t->job->backend->clock_ns, 0, sizeof t->job->backend->clock_ns);
     t->summary.setup_ns = clock_now_ns() - t->start;
@@ -181,6 +183,7 @@ enum status training_run(struct job *job, const char *variant, bool quiet, const
     enum status status = begin(&t, variant);
     if (status == ST_OK) {
         listener->tell(listener->self, &t.report);
+        if (job->weights && !quiet) fprintf(stderr, "weights   %s\n", weights_text(job->weights));
         t.progress = progress_begin(quiet ? NULL : stderr, job->steps);
         status = finish(&t, all_steps(&t));
         progress_end(&t.progress);

@@ -1,0 +1,35 @@
+#include "safetensors_files.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+void safetensors_write(const char *path, uint64_t length, const char *header, const void *data, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert(file != NULL, "%s", path);
+    for (int i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), file);
+    fputs(header, file);
+    if (bytes) cr_assert(fwrite(data, 1, bytes, file) == bytes);
+    cr_assert(fclose(file) == 0);
+}
+
+void safetensors_add(struct safetensors_writer *writer, const char *name, const char *shape, float base)
+{
+    size_t elements = 1, before = writer->elements;
+    char *end;
+    for (const char *s = shape; *s; s = end + strspn(end, ", ")) elements *= strtoul(s, &end, 10);
+    cr_assert(before + elements <= sizeof writer->data / sizeof *writer->data);
+    for (size_t i = 0; i < elements; i++) writer->data[before + i] = base + (float)i;
+    writer->elements += elements;
+    writer->length += (size_t)snprintf(writer->header + writer->length, sizeof writer->header - writer->length,
+                                       "%s\"%s\": {\"dtype\": \"F32\", \"shape\": [%s], \"data_offsets\": [%zu, %zu]}",
+                                       before ? ", " : "{", name, shape, 4 * before, 4 * writer->elements);
+    cr_assert(writer->length + 2 < sizeof writer->header);
+}
+
+void safetensors_finish(struct safetensors_writer *writer, const char *path)
+{
+    strcpy(writer->header + writer->length, "}");
+    safetensors_write(path, writer->length + 1, writer->header, writer->data, 4 * writer->elements);
+}
