@@ -146,15 +146,26 @@ static void run_point(struct sweep *s, int number)
     experiment_destroy(e);
 }
 
+/* Columns that the axis takes: its key, its values, and a space. */
+static int axis_width(const struct sweep *s, int axis)
+{
+    size_t width = strlen(s->axis[axis].key);
+    for (size_t i = 0; i < s->axis[axis].values.count; i++) {
+        size_t length = strlen(s->axis[axis].values.texts[i]);
+        if (length > width) width = length;
+    }
+    return (int)width + 1;
+}
+
 static void print_table(const struct sweep *s, FILE *out)
 {
-    for (int a = 0; a < s->axes; a++) fprintf(out, "%-20s ", s->axis[a].key);
+    for (int a = 0; a < s->axes; a++) fprintf(out, "%-*s ", axis_width(s, a), s->axis[a].key);
     fprintf(out, "%-8s %12s %12s %8s %8s %8s %8s %14s\n", "bits", "live peak", "arena", "peak", "live", "time",
             "planned", "last loss");
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
         char live[UNIT_TEXT], arena[UNIT_TEXT];
-        for (int a = 0; a < s->axes; a++) fprintf(out, "%-20s ", p->value[a]);
+        for (int a = 0; a < s->axes; a++) fprintf(out, "%-*s ", axis_width(s, a), p->value[a]);
         fprintf(out, "%-8s %12s %12s ", p->outcome, bytes_text((double)p->live_peak, live),
                 bytes_text((double)p->arena, arena));
         fprintf(out, "%8.3f %8.3f %8.3f %8.3f %14.9g\n", p->comparison.peak_ratio, p->comparison.live_ratio,
