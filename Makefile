@@ -5,6 +5,7 @@
 # make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"], or the plans of
 #                    experiments/plans/NAME.py; make exp-list says which there are
 # make bench         ours beside PyTorch's [ARGS=...]
+# make numerics      gradients beside a computation in float64
 # make format        lays out every C file; make clean removes build/
 # With any of them: VARIANT=release|debug|san MARCH=native|x86-64-v3|... BUILD=folder DEPS=no (take what is there).
 
@@ -104,6 +105,8 @@ exp-%:
 exp-list:
 	@awk '/^name:/ {name = $$2} /^title:/ {sub(/^title: */, ""); printf "make exp-%-24s %s\n", name, $$0}' experiments/*.yaml
 	@awk -F '"""|: ' '/^"""/ && NF > 2 {printf "make exp-%-24s %s\n", $$2, $$3}' $(PLANS:exp-%=experiments/plans/%.py)
+numerics: all $(BUILD)/has-bench
+	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B bench/float64.py
 bench: all $(BUILD)/has-bench
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 bench/bench.py $(ARGS)
 
@@ -144,5 +147,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test check check-format check-layering bench exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test check check-format check-layering bench numerics exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

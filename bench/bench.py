@@ -3,13 +3,15 @@
 
 The cells of a network (runs of ours, and the peer) are measured in turn, forwards and then backwards, so that both
 sides see the same machine; a ratio is taken within a turn, and its median and range over the turns are told. A cell's
-time is that of its fastest step after the first. PyTorch is measured twice: with the reference BLAS that Debian's
-package pulls in, and with OpenBLAS (its convolutions run on oneDNN either way). A BLAS that is not installed is left
-out, and the result names what was loaded.
+time is that of its fastest step after the first. PyTorch's convolutional networks are measured twice: with the
+reference BLAS that Debian's package pulls in, and with OpenBLAS (its convolutions run on oneDNN either way); BERT, all
+of whose work is products, with OpenBLAS alone. A BLAS that is not installed is left out, and the result names what was
+loaded.
 
 Ends with 1 where a figure misses its target. Targets are judged at the experiments' own sizes only.
 """
 import argparse
+import collections
 import datetime
 import glob
 import os
@@ -21,16 +23,25 @@ import measure
 from report import Table, gib, mib, seconds, spread, write
 
 VGG16, VGG16_BLOCKS = "experiments/vgg16-recompute.yaml", "experiments/vgg16-blocks.yaml"
-SAMPLE_CNN = "experiments/sample-cnn-recompute.yaml"
+SAMPLE_CNN, BERT = "experiments/sample-cnn-recompute.yaml", "experiments/bert-recompute.yaml"
 OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
 STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
+EVERY_BLOCK, OPTIMAL = ("policy.name=every", "policy.unit=group"), "policy.name=optimal"
+PRODUCT = "bench/product.yaml"
 GIB = 1024 ** 3
 
-# The peer by the folder of the BLAS that it runs on.
-PEERS = {"PyTorch": "blas", "PyTorch with OpenBLAS": "openblas-pthread"}
-PEERS = {name: blas for name, blas in PEERS.items() if measure.has(blas)}
+# The peer: the folder of the BLAS that it runs on, and its arguments.
+Peer = collections.namedtuple("Peer", "blas arguments", defaults=((),))
+OPENBLAS, ADAMW = "openblas-pthread", ("--optimizer", "adamw")
 
-# network -> its batch, and its cells: name -> our spec and overrides, or the peer's BLAS.
+
+def installed(peers):
+    return {name: peer for name, peer in peers.items() if measure.has(peer.blas)}
+
+
+PEERS = installed({"PyTorch": Peer("blas"), "PyTorch with OpenBLAS": Peer(OPENBLAS)})
+
+# network -> its batch, and its cells: name -> our spec and overrides, or a peer.
 TURNS = {
     "vgg16": (64, {
         "store_all": (VGG16, STORE_ALL, OUTPUTS),
@@ -39,6 +50,13 @@ TURNS = {
     "sample-cnn": (16, {
         "store_all": (SAMPLE_CNN, STORE_ALL, OUTPUTS),
         **PEERS}),
+    "bert": (64, {
+        "store_all": (BERT, STORE_ALL),
+        "every block": (BERT, *EVERY_BLOCK),
+        "optimal 40 %": (BERT, OPTIMAL, "policy.budget=40%"),
+        "optimal 20 %": (BERT, OPTIMAL, "policy.budget=20%"),
+        **installed({"PyTorch": Peer(OPENBLAS, ADAMW),
+                     "PyTorch, every block": Peer(OPENBLAS, ("--policy", "every", *ADAMW))})}),
 }
 
 # What must be reached in time: text, network, numerator, denominator, sign, bound.
@@ -48,7 +66,18 @@ RATIOS = [
     *((f"VGG16 step: {peer}, all stored : ours by segments", "vgg16", peer, "segments 5", "at least", 3)
       for peer in PEERS),
     *((f"sample CNN step: {peer} : store_all", "sample-cnn", peer, "store_all", "at least", 3) for peer in PEERS),
+    ("BERT base step: every block : store_all", "bert", "every block", "store_all", "at most", 1.34),
+    *((f"BERT base step: optimal at {budget} % of the live peak : store_all", "bert", f"optimal {budget} %",
+       "store_all", "at most", bound) for budget, bound in ((40, 1.11), (20, 1.22))),
+    *(ratio for ratio in (
+        ("BERT base step: PyTorch : store_all", "bert", "PyTorch", "store_all", "at least", 3),
+        ("BERT base step: PyTorch, every block : ours, every block", "bert", "PyTorch, every block", "every block",
+         "at least", 2.5)) if measure.has(OPENBLAS)),
 ]
+
+
+def is_peer(network, cell):
+    return isinstance(TURNS[network][1][cell], Peer)
 
 
 class Bench:
@@ -88,7 +117,7 @@ class Bench:
 
     def run(self, network, batch, cell):
         steps, threads = self.options.steps, self.options.threads
-        if isinstance(cell, str):
+        if isinstance(cell, Peer):
             return measure.peer(network, batch, steps, threads, cell)
         return measure.ours(*cell, f"batch={batch}", f"steps={steps}", f"backend.threads={threads}")
 
@@ -127,10 +156,25 @@ def breakdown(bench, network):
     return table, (parts["conv"] + parts["linear"]) / total
 
 
+def products(bench):
+    """What judge() wants of the rate of a whole step's matrix products, with all else in its time, by the rate of a
+    large product alone."""
+    tokens, length, width, hidden, blocks = 64 * 128, 128, 768, 3072, 12
+    linear, attention = 4 * width * width + 2 * width * hidden, 2 * length * width
+    step = 3 * blocks * 2 * tokens * (linear + attention)  # forward, and two products backward for each
+    bench.say("a product alone ...")
+    alone = 2 * tokens * width * hidden / measure.seconds_forward(PRODUCT, "product")
+    rate = step / statistics.median(bench.times("bert", "store_all"))
+    return rate / alone, "at least 75 %", f"{100 * rate / alone:.1f} % ({rate / 1e9:.0f} of {alone / 1e9:.0f} GFLOP/s)"
+
+
 def shares(bench, networks):
     tables = {}
     for network in networks:
         tables[network], share = breakdown(bench, network)
+        if network == "bert":
+            bench.judge("BERT base step: matrix products' rate, of that of 8192x3072x768 alone", "at least", 0.75,
+                        *products(bench))
         if network == "vgg16":
             bench.judge("VGG16 step: share of convolution and linear primitives", "at least", 0.85, share,
                         "at least 85 %", f"{100 * share:.1f} %")
@@ -138,7 +182,7 @@ def shares(bench, networks):
 
 
 def overhead(bench):
-    most = max(run["overhead"] for (_, cell), runs in bench.cells.items() if cell not in PEERS for run in runs)
+    most = max(run["overhead"] for key, runs in bench.cells.items() if not is_peer(*key) for run in runs)
     bench.judge("process overhead: high-water mark minus static minus arena, largest", "at most", 150 * 1024 ** 2, most,
                 "under 150 MiB", mib(most))
 
@@ -168,6 +212,13 @@ def memory(bench):
           live(VGG16_BLOCKS, "policy.keep_saved=false"))
     most("sample CNN live peak, store_all, outputs kept", 2.9, live(SAMPLE_CNN, STORE_ALL, OUTPUTS))
     most("sample CNN live peak, store_all, relu bits", 1.6, live(SAMPLE_CNN, STORE_ALL, BITS))
+    stored = measure.plan(BERT, STORE_ALL)
+    most("BERT base live peak, store_all", 5.6, stored["live_peak_bytes"])
+    most("BERT base live peak, every block", 1.0, live(BERT, *EVERY_BLOCK))
+    for budget, bound in (40, 8), (20, 18):
+        more = 100 * measure.plan(BERT, OPTIMAL, f"policy.budget={budget}%")["time_factor"] - 100
+        bench.judge(f"BERT base planned time, optimal at {budget} % of the live peak", "at most", bound, more,
+                    f"at most +{bound} %", f"+{more:.1f} %")
     plans = [measure.plan(VGG16) for _ in range(5)]
     planning, preparing = (statistics.median(plan[key] for plan in plans) for key in ("planning_ms", "preparing_ms"))
     bench.judge("planning VGG16, kernels prepared", "at most", 50, planning, "under 50 ms",
@@ -198,13 +249,13 @@ def arenas(bench):
 def provenance(bench, networks):
     table = Table("what", "")
     table.row("date (UTC)", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
-    ours = [runs[0] for (_, cell), runs in bench.cells.items() if cell not in PEERS]
+    ours = [runs[0] for key, runs in bench.cells.items() if not is_peer(*key)]
     for group, values in ours[0]["provenance"].items() if ours else ():
         for key, value in values.items():
             if key not in ("tree_diff_xxh3", "dirty_sha1"):
                 table.row(f"{group} {key}", value)
     for (network, cell), (peer, *_) in bench.cells.items():
-        if cell in PEERS:
+        if is_peer(network, cell):
             table.row(f"{cell}, {network}", f"{peer['torch']}, oneDNN {peer['onednn']}, BLAS {peer['blas']}, losses "
                       f"{peer['losses']}")
     table.row("turns, steps a run, threads", f"{bench.options.pairs}, {bench.options.steps}, {bench.options.threads}")

@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,17 @@ def plan(spec, *overrides):
     return json.loads(output([PROGRAM, "plan", spec, "--json", *overrides]))
 
 
+def seconds_forward(spec, node):
+    """The forward of a node alone, as `rematch bench --costs` times it."""
+    with tempfile.NamedTemporaryFile(prefix="rematch-bench-", suffix=".yaml") as file:
+        output([PROGRAM, "bench", "--costs", spec, "--out", file.name])
+        text = file.read().decode()
+    found = re.search(rf"^ *# {node}$\n.* forward: (\d+)", text, re.MULTILINE)
+    if not found:
+        raise Failed(f"{spec}: no time of node {node} where one was expected")
+    return int(found[1]) * 1e-9
+
+
 def ours(spec, *overrides):
     """One training run by this project, without a baseline beside it; expectations are not ours to judge here."""
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
@@ -67,14 +79,15 @@ def has(blas):
     return os.path.isdir(os.path.join(LIBRARIES, blas))
 
 
-def peer(network, batch, steps, threads, blas):
-    """The same training by PyTorch, on Debian's own Python where there is one, with the BLAS of the folder of that name,
-    whichever the system has chosen."""
+def peer(network, batch, steps, threads, who):
+    """The same training by PyTorch, on Debian's own Python where there is one, with the BLAS that who names, whichever
+    the system has chosen."""
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
     script = os.path.join(ROOT, "bench", "torch_peer.py")
-    command = [python, script, network, "--batch", batch, "--steps", steps, "--threads", threads]
-    folders = ":".join(os.path.join(LIBRARIES, folder) for folder in (blas, "lapack"))
+    command = [python, script, network, "--batch", batch, "--steps", steps, "--threads", threads,
+               *who.arguments]
+    folders = ":".join(os.path.join(LIBRARIES, folder) for folder in (who.blas, "lapack"))
     done = json.loads(output([str(word) for word in command], LD_LIBRARY_PATH=folders))
-    if f"{blas}/lib" not in f" {done['blas']}":
-        raise Failed(f"PyTorch runs on {done['blas']}; expected a library of {os.path.join(LIBRARIES, blas)}")
+    if f"{who.blas}/lib" not in f" {done['blas']}":
+        raise Failed(f"PyTorch runs on {done['blas']}; expected a library of {os.path.join(LIBRARIES, who.blas)}")
     return done

@@ -40,9 +40,9 @@ def spread(values):
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f}, {len(values)} turns)"
 
 
-def write(path, sections):
+def write(path, sections, head=HEAD):
     """Prints the sections, and writes them to path (below the project's folder) unless that is None."""
-    text = HEAD + "".join(f"\n## {title}\n\n{table}\n" for title, table in sections)
+    text = head + "".join(f"\n## {title}\n\n{table}\n" for title, table in sections)
     print(text)
     if path:
         with open(os.path.join(measure.ROOT, path), "w", encoding="utf-8") as file:

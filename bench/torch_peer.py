@@ -196,9 +196,8 @@ def main():
     print(json.dumps({
         "torch": torch.__version__, "network": options.network, "policy": name, "batch": options.batch,
         "optimizer": options.optimizer, "threads": options.threads,
-        "step_seconds": round(min(seconds[1:] or seconds), 3), "seconds": [round(s, 3) for s in seconds], "high_water_mib": memory_mib("VmHWM"), "before_mib": before,
-        "losses": losses,
-        **libraries()}))
+        "step_seconds": round(min(seconds[1:] or seconds), 3), "seconds": [round(s, 3) for s in seconds],
+        "high_water_mib": memory_mib("VmHWM"), "before_mib": before, "losses": losses, **libraries()}))
 
 
 if __name__ == "__main__":
