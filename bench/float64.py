@@ -121,7 +121,7 @@ def recorded(spec, overrides):
     """Loss, gradients, parameters, batch and labels of a run's only step."""
     with tempfile.TemporaryDirectory(prefix="rematch-numerics-") as folder:
         measure.output([measure.PROGRAM, "run", spec, "--only", "variant", "policy=store_all", "steps=1",
-                        f"seed={SEED}", "record.state=true", *overrides, f"results={folder}"], allowed=(0, 1))
+                        f"seed={SEED}", "eval=", "record.state=true", *overrides, f"results={folder}"], allowed=(0, 1))
         with h5py.File(glob.glob(os.path.join(folder, "**", "*.h5"), recursive=True)[0], "r") as file:
             state = file["state"]
             each = [{name: torch.from_numpy(tensor[()]).double() for name, tensor in state[what].items()}
