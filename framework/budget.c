@@ -211,7 +211,7 @@ static enum status reach(struct optimum *optimum, size_t bytes)
 /* Fronts that do not reach far take no time: until the points of least memory are in one. */
 static enum status reach_least(struct optimum *optimum, const struct plan_options *options)
 {
-    size_t all;
+    size_t all = 0;
     if (optimum->most == SIZE_MAX) return ST_OK;
     TRY(budget_baseline(optimum->network, options, &all));
     for (size_t bytes = all / FIRST_SHARE + 1; optimum->front.count < LEAST_POINTS; bytes *= 2) {
