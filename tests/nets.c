@@ -99,9 +99,47 @@ static int vgg(struct graph *graph)
     return v;
 }
 
+static int layernorm(struct graph *graph, int x)
+{
+    return add(graph, "layernorm", (struct settings){.epsilon = 1e-12}, x, -1);
+}
+
+/* Attention on a fused value, then gelu between two products, each behind a shortcut (Devlin et al., 2018). */
+static int encoder(struct graph *graph, const char *name, int64_t width, int save, int x)
+{
+    begin(graph, name);
+    int v = linear(graph, 3 * width, ACTIVATION_NONE, x);
+    v = add(graph, "attention", (struct settings){.heads = 2, .rate = 0.2, .save = save}, v, 0);
+    v = dropout(graph, 0.1, linear(graph, width, ACTIVATION_NONE, v));
+    x = layernorm(graph, add(graph, "add", (struct settings){.rate = 0}, v, x));
+    v = add(graph, "gelu", (struct settings){.rate = 0}, linear(graph, 4 * width, ACTIVATION_NONE, x), -1);
+    v = dropout(graph, 0.1, linear(graph, width, ACTIVATION_NONE, v));
+    v = layernorm(graph, add(graph, "add", (struct settings){.rate = 0}, v, x));
+    graph_group_end(graph);
+    return v;
+}
+
+static int transformer(struct graph *graph)
+{
+    enum { WIDTH = 12 };
+    begin(graph, "embeddings");
+    int v = add(graph, "embedding", (struct settings){.units = WIDTH, .vocabulary = 20, .positions = 16, .segments = 2},
+                0, -1);
+    v = dropout(graph, 0.1, layernorm(graph, v));
+    graph_group_end(graph);
+    v = encoder(graph, "encoder1", WIDTH, SAVE_PROBABILITIES, v);
+    v = encoder(graph, "encoder2", WIDTH, SAVE_NOTHING, v);
+    begin(graph, "classifier");
+    v = add(graph, "select", (struct settings){.token = 0}, v, -1);
+    v = linear(graph, 3, ACTIVATION_NONE, dropout(graph, 0.1, linear(graph, WIDTH, ACTIVATION_TANH, v)));
+    graph_group_end(graph);
+    return v;
+}
+
 const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"residual", residual, {3, {8, 8, 3}}, 2, 4},
                            {"vgg", vgg, {3, {32, 32, 3}}, 2, 10},
+                           {"transformer", transformer, {2, {3, 7}}, 3, 3},
                            {NULL, NULL, {0}, 0, 0}};
 
 struct graph *net_build(const struct net *net, enum relu_save relu_save)

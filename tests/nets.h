@@ -13,7 +13,7 @@ struct net {
 };
 
 /* Ended by a NULL name: a chain with groups and dropout, residual blocks with relu on both arms, VGG16's list at a
- * sixteenth of its width on 32x32 images. */
+ * sixteenth of its width on 32x32 images, a transformer with two encoders, which reads sentences. */
 extern const struct net nets[];
 
 /* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */

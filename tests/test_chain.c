@@ -37,9 +37,11 @@ Test(chain, stages_of_networks)
         "0-1 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11 11-12 12-13 13-14",
         "0-1 1-5 5-9 9-10 10-11 11-12 12-13", /* the blocks, from the value both arms read to their sum */
         "0-1 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11 11-12 12-13 13-14 14-15 15-16 16-17 17-18 18-19 19-20 20-21 "
-        "21-22 22-23 23-24 24-25"};
+        "21-22 22-23 23-24 24-25",
+        /* the batch, which attention reads, is no activation: it holds no stage together */
+        "0-1 1-2 2-3 3-8 8-9 9-14 14-15 15-20 20-21 21-26 26-27 27-28 28-29 29-30 30-31 31-32"};
     static const char *const units[] = {"0-4 4-9 9-13 13-14", "0-1 1-5 5-10 10-11 11-12 12-13",
-                                        "0-3 3-6 6-10 10-14 14-18 18-24 24-25"};
+                                        "0-3 3-6 6-10 10-14 14-18 18-24 24-25", "0-3 3-15 15-27 27-31 31-32"};
     for (int i = 0; nets[i].name; i++) {
         struct ranges found;
         struct graph *graph = net_build(&nets[i], false);

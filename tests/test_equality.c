@@ -7,6 +7,7 @@
 #include "allocations.h"
 #include "nets.h"
 #include "policy.h"
+#include "sentences.h"
 #include "train.h"
 
 enum { STEPS_MAX = 100, STEPS_MANY = 20, RUNS_MAX = 200 };
@@ -50,9 +51,10 @@ struct trace {
 static void make_batch(const struct net *net, uint32_t step, float *x, int32_t *labels)
 {
     int64_t elements = shape_elements(&net->input);
+    if (sentences_fit(&net->input)) sentences_make(x, net->batch, net->input.dim[1], 20, step);
     for (int64_t s = 0; s < net->batch; s++) {
         labels[s] = (int32_t)((s + step) % net->classes);
-        for (int64_t i = 0; i < elements; i++) {
+        for (int64_t i = 0; i < elements && !sentences_fit(&net->input); i++) {
             struct philox words = rng_words(7, RNG_DATA, (uint32_t)i, (uint32_t)s, 0, step);
             x[s * elements + i] = rng_uniform(words.word[0]) - 0.5F;
         }
@@ -145,19 +147,9 @@ static int first_difference(const struct trace *a, const struct trace *b, int st
 }
 
 /* Settings under which a policy is tried; what a policy does not read is ignored by it. */
-static const char *const light[] = {"weightless"}, *const heavy[] = {"conv", "linear"},
-                         *const both[] = {"pool", "conv"};
-#define KINDS(list) .kinds = {sizeof(list) / sizeof *(list), {.texts = (list)}}
 static const struct policy_settings tried[] = {
-    {.segments = 1, .keep_last = false, .keep_saved = true, KINDS(light)},
-    {.segments = 2,
-     .keep_last = true,
-     .keep_saved = true,
-     .slots = 2,
-     .by = 1,
-     KINDS(heavy),
-     .budget = "92%",
-     .heuristic = 3},
+    {.segments = 1, .keep_last = false, .keep_saved = true},
+    {.segments = 2, .keep_last = true, .keep_saved = true, .slots = 2, .by = 1, .budget = "92%", .heuristic = 3},
     {.segments = 3,
      .keep_last = false,
      .keep_saved = false,
@@ -165,9 +157,20 @@ static const struct policy_settings tried[] = {
      .slots = 3,
      .by = 1,
      .segment_budget = "8KiB",
-     .heuristic = 1,
-     KINDS(both)},
+     .heuristic = 1},
 };
+
+/* Kinds of layers that a net has, of images and of text, for selective under each of those settings. */
+enum { TRIED = sizeof tried / sizeof *tried };
+static const char *const light[] = {"weightless"}, *const heavy[] = {"conv", "linear"},
+                         *const both[] = {"pool", "conv"}, *const core[] = {"attention"},
+                         *const wide[] = {"linear", "gelu", "norm"};
+#define KINDS(list)                                                                                                    \
+    {                                                                                                                  \
+        sizeof(list) / sizeof *(list), { .texts = (list) }                                                             \
+    }
+static const struct field_list kinds[][TRIED] = {{KINDS(light), KINDS(heavy), KINDS(both)},
+                                                 {KINDS(light), KINDS(core), KINDS(wide)}};
 
 /* Names of all the net's groups, for manual. */
 static struct field_list all_groups(const struct graph *graph)
@@ -244,10 +247,11 @@ static void compare_all(const struct net *net, const char *backend, int steps)
             cr_assert(loss[0] > 0 && loss[0] != loss[1], "a loss that moves");
             c.runs = 0;
             for (const struct policy *const *p = policy_table; *p; p++)
-                for (size_t s = 0; s < sizeof tried / sizeof *tried; s++) {
+                for (size_t s = 0; s < TRIED; s++) {
                     t.policy = *p;
                     t.settings = tried[s];
                     t.settings.groups = groups;
+                    t.settings.kinds = kinds[sentences_fit(&net->input)][s];
                     t.drop_dead = s != 2;
                     compare_plan(&c, &t, s);
                 }
@@ -263,6 +267,8 @@ Test(equality, small_cnn_ref) { compare_all(&nets[0], "ref", 2); }
 Test(equality, residual_ref) { compare_all(&nets[1], "ref", 2); }
 Test(equality, small_cnn_cpu) { compare_all(&nets[0], "cpu", STEPS_MANY); }
 Test(equality, residual_cpu) { compare_all(&nets[1], "cpu", STEPS_MANY); }
+Test(equality, transformer_ref) { compare_all(&nets[3], "ref", 2); }
+Test(equality, transformer_cpu) { compare_all(&nets[3], "cpu", STEPS_MANY); }
 Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MANY); }
 
 /* Two copies of state a parameter, over many steps. */

@@ -73,9 +73,10 @@ static bool is_chosen(const struct layer *layer, const char *kind)
 {
     static const struct {
         const char *kind, *layers;
-    } families[] = {{"pool", " max_pool avg_pool global_avg_pool "},
-                    {"norm", " layernorm "},
-                    {"weightless", " max_pool avg_pool global_avg_pool flatten gelu select relu dropout add "}};
+    } families[] = {
+        {"pool", " max_pool avg_pool global_avg_pool "},
+        {"norm", " layernorm "},
+        {"weightless", " max_pool avg_pool global_avg_pool flatten attention gelu select relu dropout add "}};
     char name[64];
     snprintf(name, sizeof name, " %s ", layer->name);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
@@ -108,8 +109,8 @@ static void check_selected(const struct plan *plan, const char *kind)
 
 Test(policies_nets, selective_drops_the_kinds_and_nothing_else)
 {
-    static const char *const kinds[] = {"conv", "max_pool", "pool",   "weightless", "dropout",
-                                        "add",  "relu",     "linear", "flatten",    "global_avg_pool"};
+    static const char *const kinds[] = {"conv", "max_pool", "pool",    "weightless",      "dropout",   "add",
+                                        "relu", "linear",   "flatten", "global_avg_pool", "attention", "norm"};
     int words = 0;
     for (const struct net *net = nets; net->name; net++)
         for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
