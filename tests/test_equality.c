@@ -288,9 +288,10 @@ Test(equality, adamw_cpu)
 }
 
 /* What must not be equal: the proof is only worth something if it catches these. */
-static int step_of_difference(enum rng_mode rng, enum rng_mode baseline_rng, struct fault fault, enum relu_save relu)
+static int step_of_difference(const struct net *net, enum rng_mode rng, enum rng_mode baseline_rng, struct fault fault,
+                              enum relu_save relu)
 {
-    struct bench bench = set_up(&nets[0], "ref", relu);
+    struct bench bench = set_up(net, "ref", relu);
     static struct trace baseline, variant;
     struct trial t = {.bench = &bench,
                       .learner = &momentum,
@@ -310,7 +311,8 @@ static int step_of_difference(enum rng_mode rng, enum rng_mode baseline_rng, str
 
 Test(equality, unsafe_randomness_is_caught)
 {
-    cr_assert(step_of_difference(RNG_UNSAFE, RNG_STASH, (struct fault){0}, RELU_OUTPUT) == 0);
+    for (int n = 0; n < 4; n += 3)
+        cr_assert(step_of_difference(&nets[n], RNG_UNSAFE, RNG_STASH, (struct fault){0}, RELU_OUTPUT) == 0);
 }
 
 Test(equality, faults_are_caught_at_their_step)
@@ -324,8 +326,24 @@ Test(equality, faults_are_caught_at_their_step)
                                  {FAULT_SKIP_REPLAY, step, convolved},
                                  {FAULT_STALE_READ, step, convolved + 1}};
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-            int found = step_of_difference(RNG_COUNTER, RNG_COUNTER, faults[i], RELU_BITS);
+            int found = step_of_difference(&nets[0], RNG_COUNTER, RNG_COUNTER, faults[i], RELU_BITS);
             cr_assert(found == step, "fault %zu at step %d was found at %d", i, step, found);
         }
+    }
+}
+
+/* In the saved probabilities, and in what the row that saves none drew again. */
+Test(equality, faults_of_attention_are_caught)
+{
+    struct graph *graph = net_build(&nets[3], RELU_BITS);
+    const int saves = graph_find_node(graph, "attention1"), draws = graph_find_node(graph, "attention2");
+    graph_destroy(graph);
+    struct fault faults[] = {{FAULT_MASK_BIT, 1, saves},
+                             {FAULT_MASK_BIT, 1, draws},
+                             {FAULT_SKIP_REPLAY, 1, saves},
+                             {FAULT_STALE_READ, 1, draws}};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        int found = step_of_difference(&nets[3], RNG_COUNTER, RNG_COUNTER, faults[i], RELU_BITS);
+        cr_assert(found == 1, "fault %zu was found at %d", i, found);
     }
 }
