@@ -1,11 +1,11 @@
 #include "rng.h"
 
+#include "philox_lanes.h"
+
 #include <math.h>
 #include <string.h>
 
 const char *const init_words[] = {"glorot_uniform", "he_normal", "zeros", "ones", "normal", NULL};
-
-enum { LANES = 16 }; /* quads of words made side by side */
 
 /* SplitMix64's finaliser (Steele, Lea and Flood, 2014): spreads the domains of one seed over all keys. */
 static uint64_t key_of(uint64_t seed, enum rng_domain domain)
@@ -29,50 +29,36 @@ struct run {
     struct philox base;
 };
 
-static struct philox counter_at(const struct run *run, uint64_t quad)
+/* keep of the 4 * PHILOX_LANES words from quad on: a quad's four as the bytes of a word, in the order of x86. */
+static void keep_lanes(const struct run *run, uint64_t quad, uint32_t threshold, uint8_t *keep)
 {
-    struct philox counter = run->base;
-    counter.word[0] = (uint32_t)quad;
-    counter.word[1] += (uint32_t)(quad >> 32);
-    return counter;
-}
-
-/* keep of the 4 * LANES words from quad on. The same arithmetic as philox4x32, in lanes, for the compiler to
- * vectorise. */
-static void keep_lanes(const struct run *run, uint64_t quad, uint32_t threshold, uint8_t *restrict keep)
-{
-    uint32_t a[LANES], b[LANES], c[LANES], d[LANES];
-    for (int i = 0; i < LANES; i++) {
-        struct philox counter = counter_at(run, quad + (uint64_t)i);
-        a[i] = counter.word[0], b[i] = counter.word[1], c[i] = counter.word[2], d[i] = counter.word[3];
+    static const uint64_t count[PHILOX_LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    struct philox_lanes lanes;
+    for (int v = 0; v < PHILOX_VECTORS; v++) {
+        philox_vector first;
+        memcpy(&first, count + v * PHILOX_WIDTH, sizeof first);
+        lanes.word[0][v] = first + quad;
+        lanes.word[1][v] = (lanes.word[0][v] >> 32) + run->base.word[1];
+        lanes.word[2][v] = (philox_vector){0} + run->base.word[2];
+        lanes.word[3][v] = (philox_vector){0} + run->base.word[3];
     }
-    uint32_t key0 = (uint32_t)run->key, key1 = (uint32_t)(run->key >> 32);
-    for (int round = 0; round < 10; round++) {
-#pragma omp simd
-        for (int i = 0; i < LANES; i++) {
-            uint64_t p = (uint64_t)0xD2511F53u * a[i], q = (uint64_t)0xCD9E8D57u * c[i];
-            a[i] = (uint32_t)(q >> 32) ^ b[i] ^ key0;
-            b[i] = (uint32_t)q;
-            c[i] = (uint32_t)(p >> 32) ^ d[i] ^ key1;
-            d[i] = (uint32_t)p;
-        }
-        key0 += 0x9E3779B9u;
-        key1 += 0xBB67AE85u;
+    philox_lanes((uint32_t)run->key, (uint32_t)(run->key >> 32), &lanes);
+    const uint64_t below = (uint64_t)threshold - 1; /* minus a word: its top bit is set where the word is kept */
+    uint32_t quads[PHILOX_LANES];
+    for (int v = 0; v < PHILOX_VECTORS; v++) {
+        philox_vector bytes = {0};
+        for (int w = 0; w < 4; w++) bytes |= (below - (lanes.word[w][v] & UINT32_MAX)) >> 63 << 8 * w;
+        for (int i = 0; i < PHILOX_WIDTH; i++) quads[v * PHILOX_WIDTH + i] = (uint32_t)bytes[i];
     }
-    for (int i = 0; i < LANES; i++) {
-        keep[4 * i] = a[i] >= threshold;
-        keep[4 * i + 1] = b[i] >= threshold;
-        keep[4 * i + 2] = c[i] >= threshold;
-        keep[4 * i + 3] = d[i] >= threshold;
-    }
+    memcpy(keep, quads, sizeof quads);
 }
 
 /* keep of words [first, first + count): whole runs of lanes, and what is left over by way of a small buffer. */
 static void keep_words(const struct run *run, uint64_t first, int64_t count, uint32_t threshold, uint8_t *keep)
 {
-    uint8_t buffer[4 * LANES];
+    uint8_t buffer[4 * PHILOX_LANES];
     while (count > 0) {
-        int64_t skip = (int64_t)(first % 4), made = 4 * LANES - skip;
+        int64_t skip = (int64_t)(first % 4), made = 4 * PHILOX_LANES - skip;
         if (!skip && count >= made) {
             keep_lanes(run, first / 4, threshold, keep);
         } else {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
+#include "cpu/loops.h"
 #include "element_exp.h"
 #include "tokens.h"
 
@@ -93,9 +94,9 @@ static void softmax(float *restrict x, const float *restrict mask, int64_t count
     }
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < count; j++) {
-        const float power = mask[j] > 0 ? (x[j] - most) * scale : -INFINITY;
-        const uint32_t kept = power < -87.0f ? 0 : UINT32_MAX;
-        x[j] = element_of_bits(element_bits(element_exp(power < -87.0f ? -87.0f : power, 0)) & kept);
+        const float power = (x[j] - most) * scale, least = power < -87.0f ? -87.0f : power;
+        const uint32_t token = mask[j] > 0 ? UINT32_MAX : 0, large = power < -87.0f ? 0 : UINT32_MAX;
+        x[j] = element_of_bits(element_bits(element_exp(least, 0)) & token & large);
         sum += x[j];
     }
     const float factor = sum == 0 ? 0 : 1 / sum; /* 0: there is no token */
@@ -122,7 +123,7 @@ static void drop(const struct attention *a, const struct draw *draw, const struc
     for (int64_t first = 0; first < a->block; first += PIECE) {
         const int64_t count = a->block - first < PIECE ? a->block - first : PIECE;
         rng_keep(draw, a->rate, a->heads * a->block, head->sample, head->index * a->block + first, count, keep);
-        for (int64_t i = 0; i < count; i++) to[first + i] = keep[i] ? p[first + i] * factor : 0.0f;
+        for (int64_t i = 0; i < count; i++) to[first + i] = masked(p[first + i] * factor, keep[i]);
     }
 }
 
