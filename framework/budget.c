@@ -11,6 +11,12 @@
 
 enum { REFINED_MAX = 16, LEAST_POINTS = 8, TENSORS_NAMED = 4, FIRST_SHARE = 64 };
 
+enum status budget_check(const char *text)
+{
+    struct budget budget;
+    return budget_parse(text, &budget);
+}
+
 enum status budget_parse(const char *text, struct budget *budget)
 {
     *budget = (struct budget){.kind = BUDGET_LEAST};
@@ -31,7 +37,7 @@ enum status budget_parse(const char *text, struct budget *budget)
     }
     if (!wrong) return ST_OK;
     return fail(ST_SPEC,
-                "policy.budget: '%.*s' %s; expected bytes such as 6GB, a share of store_all such as 64%%, or "
+                "'%.*s' %s; expected bytes such as 6GB, a share of store_all such as 64%%, or "
                 "least",
                 text_shown(text, 40), text, wrong);
 }

@@ -19,6 +19,7 @@ struct budget {
 
 /* "6GB", "64%", or "least": as little as any schedule can do with. ST_SPEC says what was expected. */
 enum status budget_parse(const char *text, struct budget *budget);
+enum status budget_check(const char *text);
 
 /* What store_all has live at its peak where relus keep their outputs: 100 %. */
 enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes);

@@ -262,6 +262,7 @@ static enum status set(const struct field *field, void *object, const char *text
     const char *wrong = types[field->type].read(field, text, &value);
     if (!wrong && ranged && out_of_range(field, &value)) wrong = "is out of range";
     if (wrong) return refuse(field, text, wrong, region);
+    if (field->check) TRY(field->check(text));
     if (field->type == FIELD_TEXT) TRY(copy_text(text, region, &value.text));
     memcpy((char *)object + field->offset, &value, types[field->type].size);
     return ST_OK;

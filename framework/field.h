@@ -41,6 +41,7 @@ struct field {
                            TEXTS, REAL): stays unset (REAL: NaN) */
     const char *const *values; /* CHOICE, and TEXT where only some words are allowed: they, NULL-terminated */
     const char *doc;           /* one line */
+    enum status (*check)(const char *text); /* TEXT of a form of its own: ST_SPEC says what is wrong with it */
 };
 
 /* The row of key; NULL where there is none or fields is NULL. */

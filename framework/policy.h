@@ -77,7 +77,7 @@ extern const char *const policy_unit_names[];
 #define POLICY_FIELD_BUDGET                                                                                            \
     {                                                                                                                  \
         "budget", FIELD_TEXT, offsetof(struct policy_settings, budget), 0, 0, "least", NULL,                           \
-            "bytes for everything (6GB), a share of store_all's live peak for the arena (64%), or least"               \
+            "bytes for everything (6GB), a share of store_all's live peak for the arena (64%), or least", budget_check \
     }
 
 /* The policy called name, or NULL; and the table, ended by NULL, in the order of policies.def. */
