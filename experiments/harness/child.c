@@ -120,7 +120,7 @@ enum status child_run(const struct child *child, struct run_report *report, int 
     sigprocmask(SIG_BLOCK, &held, &before);
     fflush(NULL);
     enum status status = run(child, report, &state, &wish);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (!wish) sigprocmask(SIG_SETMASK, &before, NULL); /* else one more signal would cut off what is told of the end */
     TRY(status);
     /* a wish to stop is granted even where the child had nothing left to do: nothing may follow it */
     *code = wish ? 128 + wish : WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
