@@ -41,10 +41,12 @@ def plan(spec, *overrides):
 
 def seconds_forward(spec, node):
     """The forward of a node alone, as `rematch bench --costs` times it."""
-    with tempfile.NamedTemporaryFile(prefix="rematch-bench-", suffix=".yaml") as file:
-        output([PROGRAM, "bench", "--costs", spec, "--out", file.name])
-        text = file.read().decode()
-    found = re.search(rf"^ *# {node}$\n.* forward: (\d+)", text, re.MULTILINE)
+    with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
+        path = os.path.join(folder, "costs.yaml")
+        output([PROGRAM, "bench", "--costs", spec, "--out", path])
+        with open(path, encoding="utf-8") as file:
+            rows = file.read()
+    found = re.search(rf"^ *# {node}$\n.* forward: (\d+)", rows, re.MULTILINE)
     if not found:
         raise Failed(f"{spec}: no time of node {node} where one was expected")
     return int(found[1]) * 1e-9
