@@ -1,6 +1,7 @@
 /* First fit in several orders. Within one order a buffer goes to the lowest offset at which it overlaps none of the
  * placed buffers that are alive with it; or, two-ended, long-lived ones grow up from the bottom and short-lived ones
- * are put above them first. Choosing the order is all the wit there is; the smallest extent wins. */
+ * are put above them first. Choosing the order is all the wit there is; the smallest extent wins. Where that is above
+ * the live peak, the best order is mended: whoever ended highest is placed first, some rounds long. */
 #include "place.h"
 
 #include <stdlib.h>
@@ -130,11 +131,65 @@ static size_t fit(struct item *item, size_t count, bool best, struct calendar *c
     return extent;
 }
 
-static const struct {
+static const struct trial {
     int (*order)(const void *, const void *);
     bool best;
 } trials[] = {{by_bytes, false}, {by_bytes, true},  {by_area, false}, {by_area, true},      {by_birth, false},
               {by_birth, true},  {by_death, false}, {by_death, true}, {by_lifetime, false}, {by_lifetime, true}};
+
+enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 40 /* of mending an order */ };
+
+struct placing {
+    struct buffer *buffer;
+    size_t count;
+    struct item *item, **neighbour;
+    struct calendar calendar;
+    size_t least; /* extent of what the buffers' offsets are, 0: none yet */
+};
+
+/* Places the items in their order and keeps the offsets where the extent is the least so far. */
+static bool attempt(struct placing *p, bool best)
+{
+    size_t extent = fit(p->item, p->count, best, &p->calendar, p->neighbour);
+    if (p->least && extent >= p->least) return false;
+    p->least = extent;
+    for (size_t i = 0; i < p->count; i++) p->item[i].buffer->offset = p->item[i].offset;
+    return true;
+}
+
+static bool attempt_sorted(struct placing *p, const struct trial *trial)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        struct buffer *b = &p->buffer[i];
+        p->item[i] = (struct item){b, b->bytes, b->birth, b->death, 0};
+    }
+    qsort(p->item, p->count, sizeof *p->item, trial->order);
+    return attempt(p, trial->best);
+}
+
+/* The item that ends highest goes to the front of the order. */
+static void promote_highest(struct item *item, size_t count)
+{
+    size_t highest = 0;
+    for (size_t i = 1; i < count; i++)
+        if (item[i].offset + item[i].bytes > item[highest].offset + item[highest].bytes) highest = i;
+    struct item first = item[highest];
+    memmove(item + 1, item, highest * sizeof *item);
+    item[0] = first;
+}
+
+/* Tries until the extent is floor, which none can beat. */
+static void search(struct placing *p, size_t floor)
+{
+    const struct trial *winner = trials;
+    for (const struct trial *t = trials; t < trials + TRIALS && p->least != floor; t++)
+        if (attempt_sorted(p, t)) winner = t;
+    if (p->least != floor) attempt_sorted(p, winner);
+    for (int round = 0; round < ROUNDS && p->least != floor; round++) {
+        promote_highest(p->item, p->count);
+        attempt(p, winner->best);
+    }
+}
 
 static size_t live_peak(const struct buffer *buffer, int buffers, int ops, size_t *live)
 {
@@ -155,34 +210,25 @@ enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
     int ops = 1;
     for (int i = 0; i < buffers; i++)
         if (buffer[i].death >= ops) ops = buffer[i].death + 1;
-    size_t count = (size_t)buffers;
-    struct item *item = calloc(count, sizeof *item);
-    struct item **neighbour = calloc(count, sizeof *neighbour);
-    size_t *live = calloc((size_t)ops, sizeof *live), entries = 1;
+    size_t count = (size_t)buffers, entries = 1, *live = calloc((size_t)ops, sizeof *live);
     for (int i = 0; i < buffers; i++) entries += (size_t)(1 + buffer[i].death / BLOCK - buffer[i].birth / BLOCK);
-    struct calendar calendar = {.blocks = ops / BLOCK + 1, .entry = calloc(entries, sizeof *calendar.entry)};
-    calendar.born = calloc((size_t)calendar.blocks, sizeof *calendar.born);
-    calendar.alive = calloc((size_t)calendar.blocks, sizeof *calendar.alive);
-    enum status status = item && neighbour && live && calendar.entry && calendar.born && calendar.alive
+    struct placing p = {.buffer = buffer,
+                        .count = count,
+                        .item = calloc(count, sizeof *p.item),
+                        .neighbour = calloc(count, sizeof *p.neighbour),
+                        .calendar = {.blocks = ops / BLOCK + 1, .entry = calloc(entries, sizeof *p.calendar.entry)}};
+    p.calendar.born = calloc((size_t)p.calendar.blocks, sizeof *p.calendar.born);
+    p.calendar.alive = calloc((size_t)p.calendar.blocks, sizeof *p.calendar.alive);
+    enum status status = p.item && p.neighbour && live && p.calendar.entry && p.calendar.born && p.calendar.alive
                              ? ST_OK
                              : fail(ST_FAILED, "out of memory for placing %d buffers", buffers);
-    if (status == ST_OK) {
-        size_t floor = live_peak(buffer, buffers, ops, live);
-        for (size_t t = 0; t < sizeof trials / sizeof *trials && *arena_bytes != floor; t++) {
-            for (size_t i = 0; i < count; i++)
-                item[i] = (struct item){&buffer[i], buffer[i].bytes, buffer[i].birth, buffer[i].death, 0};
-            qsort(item, count, sizeof *item, trials[t].order);
-            size_t extent = fit(item, count, trials[t].best, &calendar, neighbour);
-            if (*arena_bytes && extent >= *arena_bytes) continue;
-            *arena_bytes = extent;
-            for (size_t i = 0; i < count; i++) item[i].buffer->offset = item[i].offset;
-        }
-    }
-    free(item);
-    free(neighbour);
+    if (status == ST_OK) search(&p, live_peak(buffer, buffers, ops, live));
+    *arena_bytes = p.least;
+    free(p.item);
+    free(p.neighbour);
     free(live);
-    free(calendar.entry);
-    free(calendar.born);
-    free(calendar.alive);
+    free(p.calendar.entry);
+    free(p.calendar.born);
+    free(p.calendar.alive);
     return status;
 }
