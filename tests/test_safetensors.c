@@ -13,7 +13,7 @@ static char path[64];
 
 static void begin(void)
 {
-    strcpy(path, "/tmp/rematch-safetensors-XXXXXX");
+    strcpy(path, P_tmpdir "/rematch-safetensors-XXXXXX");
     int descriptor = mkstemp(path);
     cr_assert(descriptor >= 0);
     close(descriptor);
@@ -172,6 +172,6 @@ Test(safetensors, every_truncation_is_told)
 Test(safetensors, a_folder_or_nothing_is_no_file)
 {
     struct safetensors *file;
-    cr_assert(safetensors_open("/tmp", &file) == ST_FAILED && strstr(status_message(), "plain file"));
-    cr_assert(safetensors_open("/tmp/there/is/none", &file) == ST_MISSING && !file);
+    cr_assert(safetensors_open(P_tmpdir, &file) == ST_FAILED && strstr(status_message(), "plain file"));
+    cr_assert(safetensors_open(P_tmpdir "/there/is/none", &file) == ST_MISSING && !file);
 }

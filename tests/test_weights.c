@@ -34,7 +34,7 @@ static char path[64];
 static void begin(void)
 {
     spec_text_begin();
-    strcpy(path, "/tmp/rematch-weights-XXXXXX");
+    strcpy(path, P_tmpdir "/rematch-weights-XXXXXX");
     int descriptor = mkstemp(path);
     cr_assert(descriptor >= 0);
     close(descriptor);
