@@ -8,7 +8,7 @@
 const char *const init_words[] = {"glorot_uniform", "he_normal", "zeros", "ones", "normal", NULL};
 
 /* SplitMix64's finaliser (Steele, Lea and Flood, 2014): spreads the domains of one seed over all keys. */
-static uint64_t key_of(uint64_t seed, enum rng_domain domain)
+uint64_t rng_key(uint64_t seed, enum rng_domain domain)
 {
     uint64_t key = seed + (uint64_t)(domain + 1) * UINT64_C(0x9E3779B97F4A7C15);
     key = (key ^ key >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -19,7 +19,7 @@ static uint64_t key_of(uint64_t seed, enum rng_domain domain)
 struct philox rng_words(uint64_t seed, enum rng_domain domain, uint32_t quad, uint32_t sample, uint32_t node,
                         uint32_t step)
 {
-    uint64_t key = key_of(seed, domain);
+    uint64_t key = rng_key(seed, domain);
     return philox4x32((uint32_t)key, (uint32_t)(key >> 32), (struct philox){{quad, sample, node, step}});
 }
 
@@ -75,8 +75,8 @@ static void keep_words(const struct run *run, uint64_t first, int64_t count, uin
 void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sample, int64_t first, int64_t count,
               uint8_t *keep)
 {
-    const uint32_t threshold = (uint32_t)(rate * 0x1p32);
-    struct run run = {.key = key_of(draw->seed, RNG_DROPOUT)};
+    const uint32_t threshold = rng_threshold(rate);
+    struct run run = {.key = rng_key(draw->seed, RNG_DROPOUT)};
     if (draw->mode == RNG_MASK) {
         const uint8_t *mask = draw->mask + sample * ((elements + 7) / 8);
         for (int64_t i = 0; i < count; i++) keep[i] = mask[(first + i) / 8] >> (first + i) % 8 & 1;

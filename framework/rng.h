@@ -22,6 +22,10 @@ struct draw {
     uint32_t node, step;
     uint64_t position; /* STASH, UNSAFE: place in the sequential stream of the batch's first element */
     uint8_t *mask;     /* MASK: kept bits, sample by sample, each sample padded to whole bytes; else NULL */
+    /* Where step and position are to be read from when the kernel runs, in the memory of a device, whose work is queued
+     * before they are known; NULL: they are above. */
+    const uint32_t *step_there;
+    const uint64_t *position_there;
 };
 
 /* Whether a node of that rate drops anything. */
@@ -30,6 +34,10 @@ static inline bool rng_drops(const struct draw *draw, double rate) { return rate
 /* Four random words; see the head of this file. */
 struct philox rng_words(uint64_t seed, enum rng_domain domain, uint32_t quad, uint32_t sample, uint32_t node,
                         uint32_t step);
+
+/* The generator's key, and the threshold below which a word drops its element. */
+uint64_t rng_key(uint64_t seed, enum rng_domain domain);
+static inline uint32_t rng_threshold(double rate) { return (uint32_t)(rate * 0x1p32); }
 
 /* A float uniform in [0, 1) from the upper 24 bits of word: exact. */
 static inline float rng_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }

@@ -1,0 +1,50 @@
+/* What the kernels of the cuda backend share: the backend's own state, how values lie in memory, how vendor errors
+ * become ours, clocks.
+ *
+ * All work is queued on one stream and runs in the order in which it was queued; a pass returns when its work is
+ * queued. Nothing a pass queues may depend on what the host finds in device memory: a whole step is recorded once and
+ * queued again. */
+#ifndef REMATCH_CUDA_H
+#define REMATCH_CUDA_H
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include "backend.h"
+
+/* Images (values of rank 3) lie N H W C, the logical order, or N C H W; all else in logical order. No padding. */
+enum order { ORDER_LOGICAL, ORDER_CHANNELS_FIRST };
+
+struct timeline; /* backend.c's */
+
+struct cuda {
+    cudaStream_t stream;
+    cudnnHandle_t cudnn;
+    cublasHandle_t blas; /* for batches of products by pointers */
+    cublasLtHandle_t blas_lt;
+    bool tf32; /* products and convolutions may round their operands to TF32 */
+    struct timeline *timeline;
+    char isa[64], libraries[128];
+};
+
+extern const struct backend_kind backend_cuda;
+extern const struct kernel cuda_conv, cuda_linear, cuda_max_pool, cuda_avg_pool, cuda_global_avg_pool, cuda_flatten,
+    cuda_relu, cuda_dropout, cuda_add, cuda_embedding, cuda_attention, cuda_attention_light, cuda_gelu, cuda_layernorm,
+    cuda_select, cuda_cross_entropy, cuda_sum;
+
+static inline struct cuda *cuda_of(const struct backend *backend) { return backend->vendor; }
+
+/* What is queued from now on counts as class. */
+void cuda_clock(struct backend *backend, enum clock_class class);
+
+/* ST_OK, or ST_FAILED with a message: "cuda: WHAT: what the runtime says". */
+enum status cuda_check(cudaError_t error, const char *what);
+enum status cudnn_check(cudnnStatus_t error, const char *what);
+enum status cublas_check(cublasStatus_t error, const char *what);
+
+/* Whether an error of what was queued before has been seen. */
+static inline enum status cuda_queued(const char *what) { return cuda_check(cudaPeekAtLastError(), what); }
+
+#endif

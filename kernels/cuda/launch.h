@@ -1,0 +1,25 @@
+/* What our own kernels (.cu) are written with, besides CUDA's language: launches, and sums over a block.
+ *
+ * Kernels use threadIdx, blockIdx, blockDim, gridDim, static __shared__ arrays, __syncthreads() and
+ * __shfl_xor_sync() with all lanes of a warp, and nothing else of CUDA's: so little that the tests run them on a host
+ * too. No atomics: a sum's order is fixed. */
+#ifndef REMATCH_LAUNCH_H
+#define REMATCH_LAUNCH_H
+
+#include <stdint.h>
+
+#ifndef LAUNCH /* the tests' host device brings its own */
+#include <cuda_runtime.h>
+#define LAUNCH(kernel, grid, block, stream, ...) kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
+#endif
+
+/* LAUNCH with a grid of at most BLOCKS_MOST blocks: the kernel strides over its work by gridDim.x * blockDim.x. */
+enum { THREADS = 256, BLOCKS_MOST = 1 << 16, WARP = 32 };
+
+static inline unsigned blocks_for(int64_t threads)
+{
+    const int64_t blocks = (threads + THREADS - 1) / THREADS;
+    return (unsigned)(blocks < 1 ? 1 : blocks < BLOCKS_MOST ? blocks : BLOCKS_MOST);
+}
+
+#endif
