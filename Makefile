@@ -85,13 +85,15 @@ text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(f
 FILTER ?= *
 LIMIT ?= 1200
 $(TESTS:%.c=$(BUILD)/%.o): | $(BUILD)/has-test
+# A report of a sanitizer fails the suite, but a leak of Criterion's own (the frame that allocated is in its library).
 test: all $(BUILD)/suite
 	@rm -f $(BUILD)/san.log*; \
 	export REMATCH_BIN=$(abspath $(BUILD))/rematch OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive \
 	    ASAN_OPTIONS=log_path=$(abspath $(BUILD))/san.log UBSAN_OPTIONS=print_stacktrace=1; \
 	timeout $(LIMIT) $(BUILD)/suite --filter '$(FILTER)'; status=$$?; \
 	[ $$status != 124 ] || echo "the suite did not end within $(LIMIT) s"; \
-	! cat $(BUILD)/san.log* 2>/dev/null && exit $$status
+	! awk '/ERROR: / && !/LeakSanitizer/ || /runtime error/ || /#1 / && !/libcriterion/ {bad = 1} END {exit !bad}' \
+	    $$(ls -d $(BUILD)/san.log* 2>/dev/null) /dev/null || { cat $(BUILD)/san.log*; exit 1; }; exit $$status
 
 # ---- Experiments and the benchmark.
 EXPERIMENTS := $(patsubst experiments/%.yaml,exp-%,$(wildcard experiments/*.yaml))
