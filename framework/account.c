@@ -1,6 +1,6 @@
 #include "account.h"
 
-const char *const static_names[STATICS] = {"parameters", "gradients", "optimizer", "state", "inputs"};
+const char *const static_names[STATICS] = {"parameters", "gradients", "optimizer", "state", "inputs", "device"};
 
 const char *const account_count_names[COUNTS] = {
     [COUNT_STATIC] = "static_bytes",

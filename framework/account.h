@@ -6,7 +6,15 @@
 #include "op.h"
 
 /* Static memory by category: parameters, their gradients, optimiser state, running state, the batch. */
-enum static_category { STATIC_PARAMETERS, STATIC_GRADIENTS, STATIC_OPTIMIZER, STATIC_STATE, STATIC_INPUTS, STATICS };
+enum static_category {
+    STATIC_PARAMETERS,
+    STATIC_GRADIENTS,
+    STATIC_OPTIMIZER,
+    STATIC_STATE,
+    STATIC_INPUTS,
+    STATIC_DEVICE,
+    STATICS
+};
 extern const char *const static_names[STATICS];
 
 /* All that planning sees of a node and of the value it writes. Times are in any unit that all nodes share. */
@@ -52,9 +60,10 @@ struct account {
     struct buffer *buffer;
     const char *word;
 
-    /* What it was made with. batch_bytes: of value 0; optimizer_copies: state, in copies of the parameters;
-     * evaluation_arena: what the forward of an evaluation needs of the same arena, 0: there is none. */
-    size_t batch, batch_bytes, optimizer_copies, granularity, evaluation_arena;
+    /* What it was made with. batch_bytes: of value 0; device_bytes: what a device keeps besides, the next batch and
+     * what it updates parameters with; optimizer_copies: state, in copies of the parameters; evaluation_arena: what the
+     * forward of an evaluation needs of the same arena, 0: there is none. */
+    size_t batch, batch_bytes, device_bytes, optimizer_copies, granularity, evaluation_arena;
     size_t rng, drop_dead; /* enum rng_mode; 0 or 1 */
     bool forward_only;
 

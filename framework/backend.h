@@ -5,6 +5,7 @@
 
 #include "graph.h"
 #include "hash.h"
+#include "update.h"
 
 enum layout_choice { LAYOUT_AUTO, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED };
 enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
@@ -32,20 +33,58 @@ enum clock_class {
 /* Names as printed, by enum clock_class. */
 extern const char *const clock_names[CLOCK_CLASSES];
 
-struct optimizer; /* optim.h */
+/* What a step does, one after the other or in turn. */
+enum phase { PHASE_FORWARD, PHASE_REPLAY, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_DIGEST, PHASES };
+
+/* What differs from step to step. Kernels of a device read it there, since a step that is queued again is queued with
+ * the arguments it had. */
+struct step_moment {
+    uint32_t step;
+    uint64_t position;               /* of the sequential stream (rng stash, unsafe) at the start of the step */
+    struct optim_numbers numbers[2]; /* of vectors, and of what has more dimensions; their scale is before clipping */
+};
+
+/* What a step leaves behind. */
+struct step_outcome {
+    float loss[2];
+    double squares;     /* of all gradients together */
+    int32_t not_finite; /* the last parameter whose gradient is not finite, -1: none */
+};
 
 struct backend {
     const struct backend_kind *kind;
     struct backend_options options; /* threads resolved */
     uint64_t clock_ns[CLOCK_CLASSES];
-    const char *isa;       /* e.g. "avx512_core" */
-    const char *libraries; /* e.g. "oneDNN 2.6.3 (omp)" */
-    void *vendor;          /* engine, stream, handles */
+    uint64_t phase_ns[PHASES];        /* of the last step, after wait */
+    struct step_moment moment;             /* of the next step; the caller's to set */
+    struct step_outcome outcome;      /* of the last step, after wait */
+    const struct step_moment *now;         /* the moment, and the outcome, in the backend's memory */
+    struct step_outcome *outcome_now; /* of which step's body and kernels may know */
+    const char *isa;                  /* e.g. "avx512_core" */
+    const char *libraries;            /* e.g. "oneDNN 2.6.3 (omp)" */
+    void *vendor;                     /* engine, stream, handles */
+    enum phase phase;                 /* a host's: what is being done, and since when */
+    uint64_t phase_start;
 };
 
+/* What only a device has: memory that is not the host's, filled while it works. */
+struct device_kind {
+    /* Of the host's memory, from which send may copy while the host goes on; NULL: there is none. */
+    void *(*stage)(struct backend *backend, size_t bytes);
+    void (*unstage)(struct backend *backend, void *staged);
+    /* Starts a copy from staged memory, beside the queue, and may be called again after wait. */
+    void (*send)(struct backend *backend, void *to, const void *staged, size_t bytes);
+    /* Queues, after what was sent: from, the batch in logical order, to where and how value 0 lies. */
+    void (*arrive)(struct backend *backend, const struct graph *graph, void *to, const void *from);
+};
+
+/* A backend's memory is the host's, and its work is done when a function returns; or, where kind->device is set, it is
+ * a device's, and only wait, upload, download, digest and squares return when what was queued before is done. */
 struct backend_kind {
     const char *name;
-    enum status (*open)(struct backend *backend); /* options given; fills isa, libraries, vendor */
+    const struct device_kind *device; /* NULL: the host's memory */
+    const struct update_kind *update;
+    enum status (*open)(struct backend *backend); /* options given; fills now, outcome_now, isa, libraries, vendor */
     void (*close)(struct backend *backend);
     /* The kernel of a node's layer with its settings, NULL where there is none. */
     const struct kernel *(*kernel)(const struct node *node);
@@ -54,15 +93,29 @@ struct backend_kind {
     /* A block of bytes, touched and zeroed; ST_FAILED when it cannot be had. */
     enum status (*reserve)(struct backend *backend, size_t bytes, void **block);
     void (*unreserve)(struct backend *backend, void *block, size_t bytes);
+    /* A buffer in the queue's order, for memory: dynamic; NULL: there is none. */
+    void *(*allocate)(struct backend *backend, size_t bytes);
+    void (*release)(struct backend *backend, void *buffer);
     void (*upload)(struct backend *backend, void *to, const void *from, size_t bytes);
     void (*download)(struct backend *backend, void *to, const void *from, size_t bytes);
     void (*copy)(struct backend *backend, void *to, const void *from, size_t bytes);
     void (*fill)(struct backend *backend, void *to, uint32_t pattern, size_t bytes); /* bytes % 4 == 0 */
     /* out[i] = a[i] + b[i]; out may be a or b. */
     void (*add)(struct backend *backend, float *out, const float *a, const float *b, size_t count);
+    /* *to = the moment's position + offset. */
+    void (*place)(struct backend *backend, uint64_t *to, uint64_t offset);
+    /* rng_mask_fill(). */
+    void (*mask)(struct backend *backend, const struct draw *draw, double rate, int64_t elements, int64_t batch);
     /* squares_sum(): not finite where an element is not. */
     double (*squares)(struct backend *backend, const float *x, size_t count);
     struct digest (*digest)(struct backend *backend, const void *data, size_t bytes);
+    /* What follows is done for this. */
+    void (*phase)(struct backend *backend, enum phase phase);
+    /* A step at the backend's moment: body does it, or queues it. same: body would queue what it queued when it was
+     * last called for self with same, so that a device may queue a recording of that and not call it. */
+    enum status (*step)(struct backend *backend, bool same, enum status (*body)(void *self), void *self);
+    /* Until what was queued is done; then outcome and phase_ns are there. ST_FAILED: the device failed. */
+    enum status (*wait)(struct backend *backend);
 };
 
 /* The kinds built in, ended by NULL. */

@@ -42,6 +42,7 @@ static void expect_memory(const struct account *a, const struct outcome *o, size
     memory[STATIC_OPTIMIZER] = parameters * a->optimizer_copies;
     memory[STATIC_STATE] = 0;
     memory[STATIC_INPUTS] = round_up(a->batch_bytes) + round_up(a->batch * sizeof(int32_t));
+    memory[STATIC_DEVICE] = a->device_bytes;
     memcpy(memory + STATICS, o->peak, sizeof o->peak);
 }
 

@@ -28,15 +28,16 @@ struct exec {
     char *fixed, *arena; /* the static block and the arena */
     size_t fixed_bytes, arena_bytes;
     float **parameter, **gradient, **state;
-    void *batch;
+    void *batch, *update_room;
     int32_t *labels;
+    void *next, *staged; /* a device's: the next batch and its labels, on the device and where the host writes them */
+    size_t next_bytes, next_labels; /* labels: where they start in both */
+    bool sent;                      /* what is staged is on its way to next */
     size_t live_now, live_peak;
-    uint64_t position, step_position; /* of the sequential stream (rng stash, unsafe): now, and before this step */
-    struct digest *replayed;          /* node -> digest of its first forward's value, where replays are checked */
-    struct exec_times times;
-    float loss[2];
-    bool looking;   /* for the first value that is not finite */
-    int not_finite; /* the node that wrote it */
+    uint64_t position, drawn; /* in the sequential stream (rng stash, unsafe): after the last step, and in a step */
+    struct digest *replayed;  /* node -> digest of its first forward's value, where replays are checked */
+    bool looking;             /* for the first value that is not finite */
+    int not_finite;           /* the node that wrote it */
 };
 
 static int order_by_birth(const void *a, const void *b, void *buffers)
@@ -73,8 +74,28 @@ static enum status bind_static(struct exec *e)
             offset += round_up((size_t)graph->parameter[i].elements * sizeof(float)) * copies[t];
         }
     e->batch = e->fixed + offset;
-    e->labels = (int32_t *)(void *)(e->fixed + offset + round_up(graph->value[0].bytes));
+    offset += round_up(graph->value[0].bytes);
+    e->labels = (int32_t *)(void *)(e->fixed + offset);
+    offset += round_up((size_t)graph->batch * sizeof(int32_t));
+    e->update_room = e->fixed + offset;
     return ST_OK;
+}
+
+/* A device's batch is written by the host into memory of its own, and has a second place on the device, the last of the
+ * static block. */
+static enum status bind_next(struct exec *e)
+{
+    const struct device_kind *device = e->backend->kind->device;
+    char text[UNIT_TEXT];
+    if (!device) return ST_OK;
+    const struct graph *graph = e->plan->network->graph;
+    e->next_labels = round_up(graph->value[0].bytes);
+    e->next_bytes = e->next_labels + (size_t)graph->batch * sizeof(int32_t);
+    e->next = e->fixed + e->fixed_bytes - round_up(e->next_bytes);
+    e->staged = device->stage(e->backend, e->next_bytes);
+    return e->staged ? ST_OK
+                     : fail(ST_FAILED, "cannot reserve %s of the host's memory for a batch",
+                            exact_bytes_text(e->next_bytes, text));
 }
 
 /* What a plan's ops need before they run. */
@@ -131,6 +152,7 @@ static enum status create(struct exec *e)
     e->arena_bytes = e->options.memory == MEMORY_DYNAMIC ? 0 : plan->arena_bytes;
     TRY(exec_check(plan, &e->options));
     TRY(bind_static(e));
+    TRY(bind_next(e));
     if (e->arena_bytes) TRY(e->backend->kind->reserve(e->backend, e->arena_bytes, (void **)&e->arena));
     if (e->options.memory == MEMORY_POISON)
         e->backend->kind->fill(e->backend, e->arena, SIGNALLING_NAN, e->arena_bytes);
@@ -165,6 +187,7 @@ void exec_destroy(struct exec *exec)
 {
     if (!exec) return;
     const struct backend_kind *kind = exec->backend->kind;
+    if (exec->staged) kind->device->unstage(exec->backend, exec->staged);
     if (exec->fixed) kind->unreserve(exec->backend, exec->fixed, exec->fixed_bytes);
     if (exec->arena) kind->unreserve(exec->backend, exec->arena, exec->arena_bytes);
     region_destroy(exec->region);
@@ -173,9 +196,13 @@ void exec_destroy(struct exec *exec)
 float *exec_parameter(struct exec *exec, int parameter) { return exec->parameter[parameter]; }
 float *exec_gradient(struct exec *exec, int parameter) { return exec->gradient[parameter]; }
 float *exec_state(struct exec *exec, int parameter) { return exec->state[parameter]; }
-void *exec_batch(struct exec *exec) { return exec->batch; }
-int32_t *exec_labels(struct exec *exec) { return exec->labels; }
-const struct exec_times *exec_times(const struct exec *exec) { return &exec->times; }
+void *exec_update_room(struct exec *exec) { return exec->update_room; }
+void *exec_batch(struct exec *exec) { return exec->staged ? exec->staged : exec->batch; }
+int32_t *exec_labels(struct exec *exec)
+{
+    return exec->staged ? (int32_t *)(void *)((char *)exec->staged + exec->next_labels) : exec->labels;
+}
+bool exec_ahead(const struct exec *exec) { return exec->staged != NULL; }
 size_t exec_live_peak(const struct exec *exec) { return exec->live_peak; }
 const size_t *exec_live(const struct exec *exec) { return exec->training.live; }
 
@@ -186,7 +213,8 @@ static enum status give_birth(struct exec *e, int op, int *next)
     char text[UNIT_TEXT];
     for (; *next < l->buffers && l->buffer[e->now->born[*next]].birth == op; ++*next) {
         int id = e->now->born[*next];
-        if (e->options.memory == MEMORY_DYNAMIC && !(e->now->at[id] = aligned_alloc(ALIGNMENT, l->buffer[id].bytes)))
+        if (e->options.memory == MEMORY_DYNAMIC &&
+            !(e->now->at[id] = e->backend->kind->allocate(e->backend, l->buffer[id].bytes)))
             return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(l->buffer[id].bytes, text));
         e->live_now += l->buffer[id].bytes;
     }
@@ -205,7 +233,7 @@ static void bury(struct exec *e, int op, int *next)
         if (e->options.memory == MEMORY_POISON)
             e->backend->kind->fill(e->backend, e->now->at[id], SIGNALLING_NAN, l->buffer[id].bytes);
         if (e->options.memory == MEMORY_DYNAMIC) {
-            free(e->now->at[id]);
+            e->backend->kind->release(e->backend, e->now->at[id]);
             e->now->at[id] = NULL;
         }
     }
@@ -218,11 +246,14 @@ static void *address(const struct exec *e, int buffer)
 
 /* Where a random node's numbers come from at this op; a first forward leaves its place in the stream, or its mask, in
  * the once buffer. */
-static struct draw draw_for(struct exec *e, const struct op *op, uint32_t step)
+static struct draw draw_for(struct exec *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
     const struct node *node = &graph->node[op->node];
-    struct draw draw = {.mode = e->options.rng, .seed = e->options.seed, .node = (uint32_t)op->node, .step = step};
+    const struct backend *b = e->backend;
+    struct draw draw = {
+        .mode = e->options.rng, .seed = e->options.seed, .node = (uint32_t)op->node, .step = b->moment.step};
+    if (b->kind->device) draw.step_there = &b->now->step;
     if (!node->draws || e->now == &e->evaluation) draw.mode = RNG_OFF; /* nothing is dropped when nothing is learnt */
     if (draw.mode == RNG_COUNTER || draw.mode == RNG_OFF) return draw;
     bool first = op->kind == OP_FORWARD && !op->replay;
@@ -230,18 +261,19 @@ static struct draw draw_for(struct exec *e, const struct op *op, uint32_t step)
     void *once = address(e, op->once);
     if (draw.mode == RNG_MASK) {
         draw.mask = once;
-        if (first) rng_mask_fill(&draw, node->settings.rate, node->draws, graph->batch);
+        if (first) b->kind->mask(e->backend, &draw, node->settings.rate, node->draws, graph->batch);
         return draw;
     }
     if (draws) {
-        e->backend->kind->upload(e->backend, once, &e->position, sizeof e->position);
-        e->position += (uint64_t)node->draws * (uint64_t)graph->batch;
+        b->kind->place(e->backend, once, e->drawn);
+        e->drawn += (uint64_t)node->draws * (uint64_t)graph->batch;
     }
-    if (once) e->backend->kind->download(e->backend, &draw.position, once, sizeof draw.position);
+    if (once && b->kind->device) draw.position_there = once;
+    if (once && !b->kind->device) draw.position = *(const uint64_t *)once;
     return draw;
 }
 
-static struct kernel_args args_for(struct exec *e, const struct op *op, uint32_t step)
+static struct kernel_args args_for(struct exec *e, const struct op *op)
 {
     const struct node *node = &e->plan->network->graph->node[op->node];
     struct kernel_args args = {.y = address(e, op->y),
@@ -249,7 +281,7 @@ static struct kernel_args args_for(struct exec *e, const struct op *op, uint32_t
                                .saved = address(e, op->saved),
                                .scratch = address(e, op->scratch),
                                .labels = e->labels,
-                               .draw = draw_for(e, op, step),
+                               .draw = draw_for(e, op),
                                .save = op->save};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         args.x[k] = address(e, op->x[k]);
@@ -262,7 +294,7 @@ static struct kernel_args args_for(struct exec *e, const struct op *op, uint32_t
     return args;
 }
 
-static enum status run_op(struct exec *e, const struct op *op, uint32_t step)
+static enum status run_op(struct exec *e, const struct op *op)
 {
     const struct binding *binding = &e->plan->network->binding[op->node];
     if (op->kind == OP_COPY) {
@@ -274,7 +306,7 @@ static enum status run_op(struct exec *e, const struct op *op, uint32_t step)
                               op->bytes / sizeof(float));
         return ST_OK;
     }
-    struct kernel_args args = args_for(e, op, step);
+    struct kernel_args args = args_for(e, op);
     return op->kind == OP_FORWARD ? binding->kernel->forward(binding->state, &args)
                                   : binding->kernel->backward(binding->state, &args, op->parts);
 }
@@ -289,26 +321,26 @@ static void spoil(struct exec *e, void *kept)
 }
 
 /* Reads what stands at one end of the arena instead of x. */
-static enum status read_stale(struct exec *e, const struct op *op, uint32_t step)
+static enum status read_stale(struct exec *e, const struct op *op)
 {
     void **x = &e->now->at[op->x[0]], *right = *x;
     size_t bytes = e->plan->lowered.buffer[op->x[0]].bytes;
     *x = right == e->arena ? e->arena + e->arena_bytes - bytes : e->arena;
-    enum status status = run_op(e, op, step);
+    enum status status = run_op(e, op);
     *x = right;
     return status;
 }
 
 /* Does what the fault says instead of op. */
-static enum status run_faulty(struct exec *e, const struct op *op, uint32_t step)
+static enum status run_faulty(struct exec *e, const struct op *op)
 {
     if (e->options.fault.kind == FAULT_SKIP_REPLAY) return ST_OK;
-    if (e->options.fault.kind == FAULT_STALE_READ) return read_stale(e, op, step);
+    if (e->options.fault.kind == FAULT_STALE_READ) return read_stale(e, op);
     if (op->kind == OP_BACKWARD) {
         spoil(e, address(e, op->saved >= 0 ? op->saved : op->once));
-        return run_op(e, op, step);
+        return run_op(e, op);
     }
-    TRY(run_op(e, op, step)); /* a mask that is drawn, not kept: what its replay wrote */
+    TRY(run_op(e, op)); /* a mask that is drawn, not kept: what its replay wrote */
     float y;
     e->backend->kind->download(e->backend, &y, address(e, op->y), sizeof y);
     y = y == 0 ? 1 : 0;
@@ -320,10 +352,11 @@ static enum status run_faulty(struct exec *e, const struct op *op, uint32_t step
 static size_t written_bytes(const struct exec *e, int node)
 {
     const struct graph *graph = e->plan->network->graph;
-    return graph->node[node].layer->loss ? sizeof e->loss : graph->value[graph->node[node].output].bytes;
+    return graph->node[node].layer->loss ? sizeof e->backend->outcome.loss
+                                         : graph->value[graph->node[node].output].bytes;
 }
 
-static enum status check_replay(struct exec *e, const struct op *op, uint32_t step)
+static enum status check_replay(struct exec *e, const struct op *op)
 {
     const struct node *node = &e->plan->network->graph->node[op->node];
     struct digest digest = e->backend->kind->digest(e->backend, address(e, op->y), written_bytes(e, op->node));
@@ -331,69 +364,111 @@ static enum status check_replay(struct exec *e, const struct op *op, uint32_t st
         e->replayed[op->node] = digest;
     } else if (!digest_equal(e->replayed[op->node], digest)) {
         return fail(ST_DIFFERS, "check: at step %u the replay of node '%s' wrote another value than its first forward",
-                    step, node->name);
+                    e->backend->moment.step, node->name);
     }
     return ST_OK;
 }
 
-static void count_time(struct exec *e, const struct op *op, uint64_t ns)
+static enum phase phase_of(const struct op *op)
 {
-    uint64_t *slot = op->kind != OP_FORWARD ? &e->times.backward : op->replay ? &e->times.replay : &e->times.forward;
-    *slot += ns;
+    return op->kind != OP_FORWARD ? PHASE_BACKWARD : op->replay ? PHASE_REPLAY : PHASE_FORWARD;
 }
 
 /* After a forward: what is to be looked at before its buffers may die. */
-static enum status after_forward(struct exec *e, const struct op *op, uint32_t step)
+static enum status after_forward(struct exec *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
+    const struct backend_kind *kind = e->backend->kind;
     if (op->node == graph->nodes - 1 && !op->replay)
-        e->backend->kind->download(e->backend, e->loss, address(e, op->y), sizeof e->loss);
+        kind->copy(e->backend, e->backend->outcome_now->loss, address(e, op->y), sizeof e->backend->outcome.loss);
     if (e->looking) {
         size_t count = written_bytes(e, op->node) / sizeof(float);
-        if (isfinite(e->backend->kind->squares(e->backend, address(e, op->y), count))) return ST_OK;
+        if (isfinite(kind->squares(e->backend, address(e, op->y), count))) return ST_OK;
         e->not_finite = op->node;
         return ST_FAILED;
     }
-    return e->replayed && e->now == &e->training ? check_replay(e, op, step) : ST_OK;
+    return e->replayed && e->now == &e->training ? check_replay(e, op) : ST_OK;
 }
 
-static enum status run_ops(struct exec *e, uint32_t step)
+enum status exec_queue(struct exec *e)
 {
     const struct lowered *l = &e->now->plan->lowered;
     const struct fault *fault = &e->options.fault;
-    bool faulty_step = fault->kind != FAULT_NONE && fault->step == step && e->now == &e->training;
+    bool faulty_step = fault->kind != FAULT_NONE && fault->step == e->backend->moment.step && e->now == &e->training;
     int faulty = faulty_step ? fault_op(e->plan, fault) : -1, born = 0, dead = 0;
-    e->times = (struct exec_times){0};
+    e->drawn = 0;
     e->live_now = e->live_peak = 0;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
-        uint64_t start = clock_now_ns();
+        e->backend->kind->phase(e->backend, phase_of(op));
         TRY(give_birth(e, i, &born));
-        TRY(i == faulty ? run_faulty(e, op, step) : run_op(e, op, step));
-        count_time(e, op, clock_now_ns() - start);
-        if (op->kind == OP_FORWARD) TRY(after_forward(e, op, step));
+        TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
+        if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
         bury(e, i, &dead);
     }
     return ST_OK;
 }
 
-/* Runs what is bound; a step that breaks off leaves nothing allocated. */
-static enum status run_bound(struct exec *e, uint32_t step, float loss[2])
+bool exec_repeatable(const struct exec *exec)
 {
-    enum status status = run_ops(e, step);
-    memcpy(loss, e->loss, sizeof e->loss);
-    if (status == ST_OK || e->options.memory != MEMORY_DYNAMIC) return status;
-    for (int i = 0; i < e->now->plan->lowered.buffers; i++) {
-        free(e->now->at[i]);
-        e->now->at[i] = NULL;
+    const struct exec_options *o = &exec->options;
+    return o->memory != MEMORY_DYNAMIC && o->fault.kind == FAULT_NONE && !o->check_replay;
+}
+
+void exec_send(struct exec *exec)
+{
+    if (exec->staged && !exec->sent)
+        exec->backend->kind->device->send(exec->backend, exec->next, exec->staged, exec->next_bytes);
+    exec->sent = true;
+}
+
+/* What was sent is the batch. */
+static void take_batch(struct exec *e)
+{
+    if (!e->staged) return;
+    const struct backend_kind *kind = e->backend->kind;
+    exec_send(e);
+    kind->device->arrive(e->backend, e->plan->network->graph, e->batch, e->next);
+    kind->copy(e->backend, e->labels, (char *)e->next + e->next_labels,
+               (size_t)e->plan->network->graph->batch * sizeof(int32_t));
+    e->sent = false;
+}
+
+void exec_begin(struct exec *exec, uint32_t step)
+{
+    exec->backend->moment.step = step;
+    exec->backend->moment.position = exec->position;
+    take_batch(exec);
+}
+
+/* A step that breaks off leaves nothing allocated. */
+void exec_end(struct exec *exec)
+{
+    const struct bound *now = exec->now;
+    if (now == &exec->training) exec->position = exec->backend->moment.position + exec->drawn;
+    for (int i = 0; exec->options.memory == MEMORY_DYNAMIC && i < now->plan->lowered.buffers; i++) {
+        if (now->at[i]) exec->backend->kind->release(exec->backend, now->at[i]);
+        now->at[i] = NULL;
     }
+}
+
+static enum status queue_bound(void *exec) { return exec_queue(exec); }
+
+/* What is bound, from its first op to its last. */
+static enum status run_bound(struct exec *e, float loss[2])
+{
+    const struct backend_kind *kind = e->backend->kind;
+    enum status status = kind->step(e->backend, false, queue_bound, e);
+    if (status == ST_OK) status = kind->wait(e->backend);
+    exec_end(e);
+    memcpy(loss, e->backend->outcome.loss, sizeof e->backend->outcome.loss);
     return status;
 }
 
 enum status exec_step(struct exec *exec, uint32_t step, float loss[2])
 {
-    exec->step_position = exec->position;
-    return run_bound(exec, step, loss);
+    exec_begin(exec, step);
+    return run_bound(exec, loss);
 }
 
 enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t step, float loss[2])
@@ -404,18 +479,19 @@ enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t s
                     exact_bytes_text(plan->arena_bytes, needs), exact_bytes_text(exec->arena_bytes, has));
     if (exec->evaluation.plan != plan) TRY(bind_plan(exec, plan, &exec->evaluation));
     exec->now = &exec->evaluation;
-    enum status status = run_bound(exec, step, loss);
+    exec_begin(exec, step);
+    enum status status = run_bound(exec, loss);
     exec->now = &exec->training;
     return status;
 }
 
-int exec_find_not_finite(struct exec *exec, uint32_t step)
+/* The backend's moment is still that of the step. */
+int exec_find_not_finite(struct exec *exec)
 {
     float loss[2];
-    exec->position = exec->step_position;
     exec->looking = true;
     exec->not_finite = -1;
-    if (run_bound(exec, step, loss) == ST_OK) exec->not_finite = -1;
+    if (run_bound(exec, loss) == ST_OK) exec->not_finite = -1;
     exec->looking = false;
     return exec->not_finite;
 }

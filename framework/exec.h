@@ -27,11 +27,6 @@ struct exec_options {
     struct fault fault;
 };
 
-/* Times of one step by what was done, in ns. */
-struct exec_times {
-    uint64_t forward, replay, backward;
-};
-
 struct exec;
 
 /* ST_SPEC for a fault that the plan has no place for; exec_create asks the same. */
@@ -42,13 +37,21 @@ enum status exec_check(const struct plan *plan, const struct exec_options *optio
 enum status exec_create(const struct plan *plan, const struct exec_options *options, struct exec **exec);
 void exec_destroy(struct exec *exec);
 
-/* Static blocks, in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL), the batch and
- * the labels. */
+/* Static blocks, in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL), and
+ * update_kind.bytes() for the update. */
 float *exec_parameter(struct exec *exec, int parameter);
 float *exec_gradient(struct exec *exec, int parameter);
 float *exec_state(struct exec *exec, int parameter);
+void *exec_update_room(struct exec *exec);
+
+/* Where the host writes the next batch, in logical order, and its labels. */
 void *exec_batch(struct exec *exec);
 int32_t *exec_labels(struct exec *exec);
+
+/* Whether the next batch may be written, and sent, while a step is under way; and sends what was written, so that its
+ * way is done when the next step begins, which else sends it itself. */
+bool exec_ahead(const struct exec *exec);
+void exec_send(struct exec *exec);
 
 /* Another plan (an evaluation) over the same network, run in exec's memory: its arena must not be larger. */
 enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t step, float loss[2]);
@@ -57,14 +60,21 @@ enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t s
  * predictions. ST_FAILED: out of memory, or check_replay found a difference (message names step and node). */
 enum status exec_step(struct exec *exec, uint32_t step, float loss[2]);
 
-/* Of the last step: times; the largest live bytes, as counted by the allocator in DYNAMIC, else as planned; and live
- * bytes at each op (plan->lowered.ops of them), which in DYNAMIC are measured. */
-const struct exec_times *exec_times(const struct exec *exec);
+/* The same in parts, for who has more to do in a step: begin sets the backend's moment but for the numbers of the
+ * update; queue is to be called from the step's body; end, after the backend's wait, also where the step failed.
+ * repeatable: queue does the same in every step from the second on. */
+void exec_begin(struct exec *exec, uint32_t step);
+bool exec_repeatable(const struct exec *exec);
+enum status exec_queue(struct exec *exec);
+void exec_end(struct exec *exec);
+
+/* Of the last step: the largest live bytes, as counted by the allocator in DYNAMIC, else as planned; and live bytes at
+ * each op (plan->lowered.ops of them), which in DYNAMIC are measured. */
 size_t exec_live_peak(const struct exec *exec);
 const size_t *exec_live(const struct exec *exec);
 
 /* After a step whose loss was not finite: runs the same step's forward again, looking at every value, and returns the
  * first node that wrote one that is not finite, -1: none. */
-int exec_find_not_finite(struct exec *exec, uint32_t step);
+int exec_find_not_finite(struct exec *exec);
 
 #endif

@@ -146,7 +146,7 @@ static enum status open_bench(const struct network *network, size_t bytes, struc
                         .pattern = malloc(PATTERN_BYTES)};
     if (!b->pattern) return fail(ST_FAILED, "out of memory for measuring");
     /* fans of 3 and 3: uniform in [-1, 1) */
-    rng_init(INIT_GLOROT_UNIFORM, 1, 0, 3, 3, PATTERN_BYTES / (int64_t)sizeof(float), b->pattern);
+    rng_init(INIT_GLOROT_UNIFORM, 1, 0, 3, 3, 0, PATTERN_BYTES / (int64_t)sizeof(float), b->pattern);
     TRY(backend->kind->reserve(backend, (size_t)network->graph->batch * sizeof *b->labels, (void **)&b->labels));
     TRY(backend->kind->reserve(backend, b->distance_bytes, (void **)&b->distance));
     return backend->kind->reserve(backend, bytes, (void **)&b->block);
@@ -166,9 +166,16 @@ static void pass_time_elsewhere(const struct bench *b)
     b->backend->kind->fill(b->backend, b->distance, 0, b->distance_bytes);
 }
 
-static void keep_least(double *time, uint64_t start)
+/* The clock, when all that was queued is done. */
+static uint64_t settled_ns(const struct bench *b)
 {
-    double took = (double)(clock_now_ns() - start);
+    (void)b->backend->kind->wait(b->backend); /* what fails here fails again where it is looked at */
+    return clock_now_ns();
+}
+
+static void keep_least(const struct bench *b, double *time, uint64_t start)
+{
+    double took = (double)(settled_ns(b) - start);
     if (took < *time) *time = took;
 }
 
@@ -180,18 +187,18 @@ static enum status time_forward(const struct bench *b, int node, struct cut *cut
     cut->args.save = save;
     pass_time_elsewhere(b);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
-    uint64_t start = clock_now_ns();
+    uint64_t start = settled_ns(b);
     TRY(binding->kernel->forward(binding->state, &cut->args));
-    keep_least(time, start);
+    keep_least(b, time, start);
     return ST_OK;
 }
 
 static enum status time_backward(const struct bench *b, int node, const struct cut *cut, unsigned parts, double *time)
 {
     const struct binding *binding = &b->network->binding[node];
-    uint64_t start = clock_now_ns();
+    uint64_t start = settled_ns(b);
     TRY(binding->kernel->backward(binding->state, &cut->args, parts));
-    keep_least(time, start);
+    keep_least(b, time, start);
     return ST_OK;
 }
 
@@ -264,78 +271,74 @@ static void time_shared(const struct bench *b, size_t bytes, double *add, double
     float *from = (float *)(void *)b->block, *to = (float *)(void *)(b->block + round_up(bytes));
     pass_time_elsewhere(b);
     write_operand(b, from, bytes);
-    uint64_t start = clock_now_ns();
+    uint64_t start = settled_ns(b);
     b->backend->kind->add(b->backend, to, to, from, bytes / sizeof(float));
-    keep_least(add, start);
+    keep_least(b, add, start);
     pass_time_elsewhere(b);
     write_operand(b, from, bytes);
-    start = clock_now_ns();
+    start = settled_ns(b);
     b->backend->kind->copy(b->backend, to, from, bytes);
-    keep_least(copy, start);
+    keep_least(b, copy, start);
 }
 
-struct update {
-    const struct optimizer *optimizer;
-    struct optim_numbers numbers; /* of a first step */
-    size_t states;                /* copies of the parameters that the optimiser keeps */
-    size_t bytes;                 /* of all parameters */
-};
-
-/* A parameter and what belongs to it: parameters, gradients and state lie in the block one after the other. */
-struct tensor {
-    size_t elements;
-    float *parameter, *gradient, *state;
-};
-
-static struct tensor tensor_at(const struct bench *b, const struct update *u, int parameter, size_t offset)
-{
-    return (struct tensor){(size_t)b->network->graph->parameter[parameter].elements,
-                           (float *)(void *)(b->block + offset), (float *)(void *)(b->block + u->bytes + offset),
-                           (float *)(void *)(b->block + 2 * u->bytes + u->states * offset)};
-}
-
-static void check(const struct bench *b, const struct update *u, const struct tensor *t)
-{
-    (void)u;
-    (void)b->backend->kind->squares(b->backend, t->gradient, t->elements);
-}
-
-static void digest_gradient(const struct bench *b, const struct update *u, const struct tensor *t)
-{
-    (void)u;
-    (void)b->backend->kind->digest(b->backend, t->gradient, t->elements * sizeof(float));
-}
-
-static void update(const struct bench *b, const struct update *u, const struct tensor *t)
-{
-    u->optimizer->update(&u->numbers, (int64_t)t->elements, t->parameter, t->gradient, u->states ? t->state : NULL,
-                         (int)b->backend->options.threads);
-}
-
-static void digest_parameter(const struct bench *b, const struct update *u, const struct tensor *t)
-{
-    (void)b->backend->kind->digest(b->backend, t->parameter, t->elements * sizeof(float));
-    if (u->states) (void)b->backend->kind->digest(b->backend, t->state, u->states * t->elements * sizeof(float));
-}
-
-/* What train_step() does to all parameters, one after the other. */
-enum { CHECK, DIGEST_GRADIENT, UPDATE, DIGEST_PARAMETER, WORKS };
-static void (*const works[WORKS])(const struct bench *, const struct update *, const struct tensor *) = {
-    [CHECK] = check, [DIGEST_GRADIENT] = digest_gradient, [UPDATE] = update, [DIGEST_PARAMETER] = digest_parameter};
-
-static void time_update(const struct bench *b, const struct update *u, double least[WORKS])
+/* All parameters, their gradients and state in the block one after the other, as the update sees them. */
+static enum status lay_out(const struct bench *b, struct region *region, struct update *u)
 {
     const struct graph *graph = b->network->graph;
-    for (int w = 0; w < WORKS; w++) {
-        size_t offset = 0;
-        uint64_t start = clock_now_ns();
-        for (int i = 0; i < graph->parameters; i++) {
-            const struct tensor tensor = tensor_at(b, u, i, offset);
-            works[w](b, u, &tensor);
-            offset += round_up(tensor.elements * sizeof(float));
-        }
-        keep_least(&least[w], start);
+    char *next = b->block;
+    TRY(NEW(region, u->tensor, (size_t)u->count));
+    for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
+        TRY(NEW(region, u->digest[what], (size_t)u->count));
+    for (int i = 0; i < u->count; i++) {
+        const int64_t elements = graph->parameter[i].elements;
+        const size_t bytes = round_up((size_t)elements * sizeof(float));
+        u->tensor[i] = (struct update_tensor){.parameter = (float *)(void *)next,
+                                              .gradient = (float *)(void *)(next + bytes),
+                                              .state = u->states > 0 ? (float *)(void *)(next + 2 * bytes) : NULL,
+                                              .elements = elements,
+                                              .numbers = graph->parameter[i].definition.shape.rank > 1};
+        next += (2 + (size_t)u->states) * bytes;
     }
+    u->room = next;
+    const struct update_kind *kind = b->backend->kind->update;
+    return kind->prepare ? kind->prepare(b->backend, u) : ST_OK;
+}
+
+/* Bytes of what lay_out() lays out. */
+static size_t update_bytes(const struct network *network, int states)
+{
+    const struct graph *graph = network->graph;
+    const struct update_kind *kind = network->backend->kind->update;
+    size_t bytes = kind->bytes ? kind->bytes(graph, states) : 0;
+    for (int i = 0; i < graph->parameters; i++)
+        bytes += (2 + (size_t)states) * round_up((size_t)graph->parameter[i].elements * sizeof(float));
+    return bytes;
+}
+
+struct update_bench {
+    struct backend *backend;
+    const struct update *update;
+};
+
+static enum status run_update(void *self)
+{
+    const struct update_bench *u = self;
+    u->backend->kind->update->run(u->backend, u->update);
+    return ST_OK;
+}
+
+/* The update once, as a step has it, with a loss that is finite. */
+static enum status time_update(struct bench *b, const struct update *u, double *digest, double *optimizer)
+{
+    static const float loss[2] = {0};
+    struct backend *backend = b->backend;
+    struct update_bench bench = {backend, u};
+    backend->kind->upload(backend, backend->outcome_now->loss, loss, sizeof loss);
+    TRY(backend->kind->step(backend, false, run_update, &bench));
+    TRY(backend->kind->wait(backend));
+    *digest = fmin(*digest, (double)backend->phase_ns[PHASE_DIGEST]);
+    *optimizer = fmin(*optimizer, (double)backend->phase_ns[PHASE_OPTIMIZER]);
+    return ST_OK;
 }
 
 enum status measure_rest(const struct network *network, const struct optimizer *optimizer,
@@ -346,25 +349,24 @@ enum status measure_rest(const struct network *network, const struct optimizer *
     const size_t shared = shared_gradient(graph);
     const double mib = (double)shared / (1 << 20);
     struct update u = {.optimizer = optimizer,
-                       .numbers = optim_numbers(optimizer, settings, settings->lr, 1, 0, 2),
-                       .states = (size_t)optimizer->state(settings)};
-    double least[WORKS], add = INFINITY, copy = INFINITY;
+                       .settings = *settings,
+                       .states = optimizer->state(settings),
+                       .count = graph->parameters};
+    const size_t bytes = most(update_bytes(network, u.states), 2 * round_up(shared));
+    double digest = INFINITY, update = INFINITY, add = INFINITY, copy = INFINITY;
+    struct region *region = region_create();
     struct bench b;
-    for (int i = 0; i < graph->parameters; i++)
-        u.bytes += round_up((size_t)graph->parameter[i].elements * sizeof(float));
-    for (int w = 0; w < WORKS; w++) least[w] = INFINITY;
-    const size_t bytes = most((2 + u.states) * u.bytes, 2 * round_up(shared));
     enum status status = open_bench(network, bytes, &b);
+    if (status == ST_OK && !region) status = fail(ST_FAILED, "out of memory for measuring");
+    for (int i = 0; i < 2; i++)
+        network->backend->moment.numbers[i] = optim_numbers(optimizer, settings, settings->lr, 1, 0, 1 + i);
     if (status == ST_OK) write_operand(&b, b.block, bytes);
-    for (int i = 0; status == ST_OK && i < options->rounds_least; i++) {
-        time_update(&b, &u, least);
-        if (shared) time_shared(&b, shared, &add, &copy);
-    }
+    if (status == ST_OK) status = lay_out(&b, region, &u);
+    for (int i = 0; status == ST_OK && i < options->rounds_least; i++) status = time_update(&b, &u, &digest, &update);
+    for (int i = 0; status == ST_OK && shared && i < options->rounds_least; i++) time_shared(&b, shared, &add, &copy);
     close_bench(&b);
-    *rest = (struct measured_rest){.check = least[CHECK],
-                                   .digest = least[DIGEST_GRADIENT] + least[DIGEST_PARAMETER],
-                                   .optimizer = least[UPDATE],
-                                   .add = shared ? add / mib : 0,
-                                   .copy = shared ? copy / mib : 0};
+    region_destroy(region);
+    *rest = (struct measured_rest){
+        .digest = digest, .optimizer = update, .add = shared ? add / mib : 0, .copy = shared ? copy / mib : 0};
     return status;
 }

@@ -24,8 +24,8 @@ struct measured {
 
 /* What a step takes besides kernels, in ns. */
 struct measured_rest {
-    double check, digest,
-        optimizer;    /* norm of all gradients; digests of gradients, parameters and state; of all parameters */
+    double digest;    /* digests of gradients, parameters and state, and the norm of the gradients */
+    double optimizer; /* of all parameters */
     double add, copy; /* of a MiB of gradient; 0 where no value has two readers */
 };
 

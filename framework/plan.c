@@ -33,6 +33,15 @@ char *plan_buffer_text(const struct plan *plan, int buffer, char *text)
     return buffer_text(b, plan->network->graph->node[b->node].name, text);
 }
 
+size_t plan_device_bytes(const struct network *network, const struct plan_options *options)
+{
+    const struct graph *graph = network->graph;
+    const struct backend_kind *kind = network->backend ? network->backend->kind : NULL;
+    if (!kind || !kind->device) return 0;
+    const size_t batch = round_up(graph->value[0].bytes) + round_up((size_t)graph->batch * sizeof(int32_t));
+    return batch + round_up(kind->update->bytes(graph, options->state_per_parameter));
+}
+
 static void count_static(struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
@@ -44,6 +53,7 @@ static void count_static(struct plan *plan)
     plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;
     plan->static_bytes[STATIC_INPUTS] =
         round_up(graph->value[0].bytes) + round_up((size_t)graph->batch * sizeof(int32_t));
+    plan->static_bytes[STATIC_DEVICE] = plan_device_bytes(plan->network, &plan->options);
 }
 
 static void count_time(struct plan *plan)

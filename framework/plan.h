@@ -48,6 +48,10 @@ enum status plan_account_network(const struct network *network, const struct pla
 /* The plan as data, which is taken from region; the plan must outlive it. */
 enum status plan_account(const struct plan *plan, struct region *region, struct account *account);
 
+/* What a device keeps of static memory besides: the next batch, and what it updates parameters with; 0: the backend
+ * works in the host's memory. */
+size_t plan_device_bytes(const struct network *network, const struct plan_options *options);
+
 /* Sum of the static categories; and with the arena: the peak. */
 size_t plan_static(const struct plan *plan);
 size_t plan_peak(const struct plan *plan);

@@ -80,6 +80,7 @@ enum status plan_account_network(const struct network *network, const struct pla
         .parameters = graph->parameters,
         .batch = (size_t)graph->batch,
         .batch_bytes = graph->value[0].bytes,
+        .device_bytes = plan_device_bytes(network, options),
         .optimizer_copies = (size_t)options->state_per_parameter,
         .granularity = network->granularity,
         .rng = options->lower.rng,

@@ -122,7 +122,8 @@ static void normal_pair(double deviation, uint32_t word0, uint32_t word1, float 
     out[1] = (float)(radius * sin(turn * (double)rng_uniform(word1)));
 }
 
-void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int64_t fan_out, int64_t count, float *out)
+void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int64_t fan_out, int64_t first,
+              int64_t count, float *out)
 {
     const float limit = (float)sqrt(6 / ((double)fan_in + (double)fan_out));
     const double deviation = init == INIT_NORMAL ? 0.02 : sqrt(2 / (double)fan_in);
@@ -131,8 +132,8 @@ void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int
         return;
     }
 #pragma omp parallel for schedule(static)
-    for (int64_t first = 0; first < count; first += 4) {
-        struct philox words = rng_words(seed, RNG_INIT, (uint32_t)(first / 4), 0, index, 0);
+    for (int64_t at = 0; at < count; at += 4) {
+        struct philox words = rng_words(seed, RNG_INIT, (uint32_t)((first + at) / 4), 0, index, 0);
         float quad[4];
         if (init == INIT_HE_NORMAL || init == INIT_NORMAL) {
             normal_pair(deviation, words.word[0], words.word[1], quad);
@@ -140,6 +141,6 @@ void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int
         } else {
             for (int j = 0; j < 4; j++) quad[j] = uniform_within(limit, words.word[j]);
         }
-        for (int64_t j = 0; j < 4 && first + j < count; j++) out[first + j] = quad[j];
+        for (int64_t j = 0; j < 4 && at + j < count; j++) out[at + j] = quad[j];
     }
 }

@@ -57,11 +57,12 @@ enum init { INIT_GLOROT_UNIFORM, INIT_HE_NORMAL, INIT_ZEROS, INIT_ONES, INIT_NOR
 /* Words of enum init. */
 extern const char *const init_words[];
 
-/* Fills count elements of parameter number index (its place in the graph's list) with its initial values:
+/* Fills out with the initial values of elements [first, first + count) of parameter number index (its place in the
+ * graph's list); first is a multiple of 4:
  * glorot_uniform: U(-l, l), l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010); he_normal:
  * N(0, 2 / fan_in) (He et al., 2015), by Box-Muller; zeros; ones; normal: N(0, 0.02^2) (Devlin et al., 2018, after
  * Radford et al., 2018), by Box-Muller. */
-void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int64_t fan_out, int64_t count,
-              float *out);
+void rng_init(enum init init, uint64_t seed, uint32_t index, int64_t fan_in, int64_t fan_out, int64_t first,
+              int64_t count, float *out);
 
 #endif

@@ -10,34 +10,69 @@ struct train {
     struct backend *backend;
     struct exec *exec;
     struct train_options options;
-    int states; /* copies of a parameter that the optimiser keeps */
-    struct digest *gradient, *parameter, *state;
+    struct update update;
+    double lr;           /* of the step that began */
+    enum status started; /* how that went */
+    bool warm;           /* a step was done before */
 };
 
 static size_t parameter_bytes(const struct parameter *parameter) { return (size_t)parameter->elements * sizeof(float); }
 
-/* Written in place: the memory of every backend whose optimiser runs here is the host's. */
-static void initialise(const struct train *train)
+/* Initial values go by way of a slice of the host's memory: the backend's may be a device's. */
+static enum status initialise(const struct train *train)
 {
+    enum { SLICE = 1 << 18 };
+    const struct backend_kind *kind = train->backend->kind;
+    float *slice = malloc(SLICE * sizeof *slice);
+    if (!slice) return fail(ST_FAILED, "out of memory for initial values");
     for (int i = 0; i < train->graph->parameters; i++) {
         const struct parameter *p = &train->graph->parameter[i];
         const struct parameter_definition *d = &p->definition;
-        if (!train->options.given || !train->options.given[i])
-            rng_init(d->init, train->options.seed, (uint32_t)i, d->fan_in, d->fan_out, p->elements,
-                     exec_parameter(train->exec, i));
-        train->backend->kind->fill(train->backend, exec_gradient(train->exec, i), 0, parameter_bytes(p));
-        if (train->states > 0)
-            train->backend->kind->fill(train->backend, exec_state(train->exec, i), 0,
-                                       (size_t)train->states * parameter_bytes(p));
+        const bool given = train->options.given && train->options.given[i];
+        for (int64_t first = 0; !given && first < p->elements; first += SLICE) {
+            const int64_t count = p->elements - first < SLICE ? p->elements - first : SLICE;
+            rng_init(d->init, train->options.seed, (uint32_t)i, d->fan_in, d->fan_out, first, count, slice);
+            kind->upload(train->backend, exec_parameter(train->exec, i) + first, slice, (size_t)count * sizeof *slice);
+        }
+        kind->fill(train->backend, exec_gradient(train->exec, i), 0, parameter_bytes(p));
+        if (train->update.states > 0)
+            kind->fill(train->backend, exec_state(train->exec, i), 0,
+                       (size_t)train->update.states * parameter_bytes(p));
     }
+    free(slice);
+    return ST_OK;
 }
 
-static enum status reserve_digests(struct train *train)
+/* All parameters, as the update sees them. */
+static enum status gather(struct train *train)
 {
-    size_t count = (size_t)train->graph->parameters;
-    TRY(NEW(train->region, train->gradient, count));
-    TRY(NEW(train->region, train->parameter, count));
-    return train->states > 0 ? NEW(train->region, train->state, count) : ST_OK;
+    struct update *u = &train->update;
+    const size_t count = (size_t)train->graph->parameters;
+    *u = (struct update){.optimizer = train->options.optimizer,
+                         .settings = train->options.settings,
+                         .states = train->options.optimizer->state(&train->options.settings),
+                         .count = (int)count,
+                         .room = exec_update_room(train->exec)};
+    TRY(NEW(train->region, u->tensor, count));
+    for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
+        TRY(NEW(train->region, u->digest[what], count));
+    for (int i = 0; i < u->count; i++) {
+        const struct parameter *p = &train->graph->parameter[i];
+        u->tensor[i] = (struct update_tensor){.parameter = exec_parameter(train->exec, i),
+                                              .gradient = exec_gradient(train->exec, i),
+                                              .state = u->states > 0 ? exec_state(train->exec, i) : NULL,
+                                              .elements = p->elements,
+                                              .numbers = p->definition.shape.rank > 1};
+    }
+    return ST_OK;
+}
+
+static enum status create(struct train *train)
+{
+    const struct update_kind *kind = train->backend->kind->update;
+    TRY(gather(train));
+    TRY(initialise(train));
+    return kind->prepare ? kind->prepare(train->backend, &train->update) : ST_OK;
 }
 
 enum status train_create(const struct network *network, struct exec *exec, const struct train_options *options,
@@ -51,18 +86,13 @@ enum status train_create(const struct network *network, struct exec *exec, const
         region_destroy(region);
         return fail(ST_FAILED, "out of memory for the training loop");
     }
-    *t = (struct train){.region = region,
-                        .graph = network->graph,
-                        .backend = network->backend,
-                        .exec = exec,
-                        .options = *options,
-                        .states = options->optimizer->state(&options->settings)};
-    enum status status = reserve_digests(t);
+    *t = (struct train){
+        .region = region, .graph = network->graph, .backend = network->backend, .exec = exec, .options = *options};
+    enum status status = create(t);
     if (status != ST_OK) {
         train_destroy(t);
         return status;
     }
-    initialise(t);
     *train = t;
     return ST_OK;
 }
@@ -83,7 +113,7 @@ static double rate_of(const struct train *train, uint32_t step)
 static enum status refuse_not_finite(struct train *train, uint32_t step, float value)
 {
     const char *loss = isnan(value) ? "not a number" : "infinite"; /* a NaN's sign means nothing */
-    int node = exec_find_not_finite(train->exec, step);
+    int node = exec_find_not_finite(train->exec);
     if (node < 0)
         return fail(ST_FAILED, "step %u: the loss is %s, and repeating the forward finds every value finite", step,
                     loss);
@@ -101,21 +131,32 @@ static enum status refuse_not_finite(struct train *train, uint32_t step, float v
                 n->name, n->layer->name);
 }
 
-/* The L2 norm of all gradients. Kernels may hide a NaN on its way to the loss (oneDNN's relu and max pool do), not on
- * its way to every gradient. */
-static enum status measure_gradients(const struct train *train, uint32_t step, double *norm)
+/* Kernels may hide a NaN on its way to the loss (oneDNN's relu and max pool do), not on its way to every gradient. */
+static enum status look_at(struct train *train, const struct step_outcome *outcome, uint32_t step)
 {
-    double sum = 0;
-    for (int i = train->graph->parameters - 1; i >= 0; i--) {
-        const struct parameter *p = &train->graph->parameter[i];
-        const double squares =
-            train->backend->kind->squares(train->backend, exec_gradient(train->exec, i), (size_t)p->elements);
-        if (!isfinite(squares))
-            return fail(ST_FAILED, "step %u: the loss is finite, but the gradient of %s is not", step, p->name);
-        sum += squares;
-    }
-    *norm = sqrt(sum);
+    if (!isfinite(outcome->loss[0])) return refuse_not_finite(train, step, outcome->loss[0]);
+    if (outcome->not_finite < 0) return ST_OK;
+    return fail(ST_FAILED, "step %u: the loss is finite, but the gradient of %s is not", step,
+                train->graph->parameter[outcome->not_finite].name);
+}
+
+static enum status body(void *self)
+{
+    struct train *train = self;
+    TRY(exec_queue(train->exec));
+    train->backend->kind->update->run(train->backend, &train->update);
     return ST_OK;
+}
+
+enum status train_begin(struct train *train, uint32_t step)
+{
+    const struct train_options *o = &train->options;
+    struct backend *b = train->backend;
+    train->lr = rate_of(train, step);
+    exec_begin(train->exec, step);
+    for (int i = 0; i < 2; i++) /* of vectors, and of what has more dimensions */
+        b->moment.numbers[i] = optim_numbers(o->optimizer, &o->settings, train->lr, 1, step, 1 + i);
+    return train->started = b->kind->step(b, train->warm && exec_repeatable(train->exec), body, train);
 }
 
 static struct digest digest_of(const struct digest *digest, int count)
@@ -123,67 +164,33 @@ static struct digest digest_of(const struct digest *digest, int count)
     return digest_bytes(digest, (size_t)count * sizeof *digest);
 }
 
-static void update(struct train *train, uint32_t step, double lr, double norm)
-{
-    const struct train_options *o = &train->options;
-    struct optim_numbers numbers[2]; /* of vectors, and of what has more dimensions */
-    for (int i = 0; i < 2; i++)
-        numbers[i] = optim_numbers(o->optimizer, &o->settings, lr, optim_scale(&o->settings, norm), step, 1 + i);
-    for (int i = 0; i < train->graph->parameters; i++) {
-        const struct parameter *p = &train->graph->parameter[i];
-        o->optimizer->update(&numbers[p->definition.shape.rank > 1], p->elements, exec_parameter(train->exec, i),
-                             exec_gradient(train->exec, i), train->states > 0 ? exec_state(train->exec, i) : NULL,
-                             (int)train->backend->options.threads);
-    }
-}
-
-static void digest_gradients(struct train *train)
+enum status train_end(struct train *train, struct train_result *result)
 {
     struct backend *b = train->backend;
-    for (int i = 0; i < train->graph->parameters; i++)
-        train->gradient[i] =
-            b->kind->digest(b, exec_gradient(train->exec, i), parameter_bytes(&train->graph->parameter[i]));
-}
-
-static void digest_parameters(struct train *train)
-{
-    struct backend *b = train->backend;
-    for (int i = 0; i < train->graph->parameters; i++) {
-        size_t bytes = parameter_bytes(&train->graph->parameter[i]);
-        train->parameter[i] = b->kind->digest(b, exec_parameter(train->exec, i), bytes);
-        if (train->states > 0)
-            train->state[i] = b->kind->digest(b, exec_state(train->exec, i), (size_t)train->states * bytes);
-    }
+    const struct update *u = &train->update;
+    enum status status = train->started == ST_OK ? b->kind->wait(b) : train->started;
+    exec_end(train->exec);
+    TRY(status);
+    const struct step_outcome outcome = b->outcome;
+    TRY(look_at(train, &outcome, b->moment.step));
+    if (b->kind->update->collect) TRY(b->kind->update->collect(b, u));
+    train->warm = true;
+    *result = (struct train_result){.loss = outcome.loss[0],
+                                    .correct = outcome.loss[1],
+                                    .lr = train->lr,
+                                    .gradient_norm = sqrt(outcome.squares),
+                                    .gradients = digest_of(u->digest[DIGESTED_GRADIENT], u->count),
+                                    .parameters = digest_of(u->digest[DIGESTED_PARAMETER], u->count),
+                                    .gradient = u->digest[DIGESTED_GRADIENT],
+                                    .parameter = u->digest[DIGESTED_PARAMETER],
+                                    .parameter_state = u->digest[DIGESTED_STATE]};
+    memcpy(result->phase_ns, b->phase_ns, sizeof result->phase_ns);
+    if (u->states > 0) result->state = digest_of(u->digest[DIGESTED_STATE], u->count);
+    return ST_OK;
 }
 
 enum status train_step(struct train *train, uint32_t step, struct train_result *result)
 {
-    const double lr = rate_of(train, step);
-    float loss[2] = {0};
-    double norm = 0;
-    TRY(exec_step(train->exec, step, loss));
-    if (!isfinite(loss[0])) return refuse_not_finite(train, step, loss[0]);
-    uint64_t start = clock_now_ns();
-    TRY(measure_gradients(train, step, &norm));
-    digest_gradients(train);
-    uint64_t digested = clock_now_ns();
-    update(train, step, lr, norm);
-    uint64_t updated = clock_now_ns();
-    digest_parameters(train);
-    uint64_t end = clock_now_ns();
-    int count = train->graph->parameters;
-    *result = (struct train_result){.loss = loss[0],
-                                    .correct = loss[1],
-                                    .lr = lr,
-                                    .gradient_norm = norm,
-                                    .times = *exec_times(train->exec),
-                                    .optimizer_ns = updated - digested,
-                                    .digest_ns = (digested - start) + (end - updated),
-                                    .gradients = digest_of(train->gradient, count),
-                                    .parameters = digest_of(train->parameter, count),
-                                    .gradient = train->gradient,
-                                    .parameter = train->parameter,
-                                    .parameter_state = train->state};
-    if (train->states > 0) result->state = digest_of(train->state, count);
-    return ST_OK;
+    (void)train_begin(train, step); /* what it says, end says again */
+    return train_end(train, result);
 }

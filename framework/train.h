@@ -24,10 +24,9 @@ struct train;
 
 struct train_result {
     float loss;
-    float correct;            /* predictions in the batch */
-    double lr, gradient_norm; /* of the update; L2, of all gradients before clipping */
-    struct exec_times times;
-    uint64_t optimizer_ns, digest_ns;           /* digest: and the gradients' norm */
+    float correct;                              /* predictions in the batch */
+    double lr, gradient_norm;                   /* of the update; L2, of all gradients before clipping */
+    uint64_t phase_ns[PHASES];                  /* digest: and the gradients' norm */
     struct digest gradients, parameters, state; /* state: zero where the optimiser has none */
     /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none. */
     const struct digest *gradient, *parameter, *parameter_state;
@@ -42,5 +41,10 @@ void train_destroy(struct train *train);
 /* Step number step on the batch in place. ST_FAILED: exec failed, or the loss or a gradient is not finite; the message
  * names the step and the first node that made it so, or the parameter; parameters are as they were before the step. */
 enum status train_step(struct train *train, uint32_t step, struct train_result *result);
+
+/* The same in two, so that the host may make the next batch meanwhile where exec_ahead(); end also where begin failed.
+ */
+enum status train_begin(struct train *train, uint32_t step);
+enum status train_end(struct train *train, struct train_result *result);
 
 #endif

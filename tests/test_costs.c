@@ -23,7 +23,7 @@ static const char *invent(const struct fake *f, void (*set)(const struct node *,
     const char **names = NULL;
     c.batch = f->spec.batch;
     c.rounds = 3;
-    c.step = (struct costs_step){costs_step_key(&f->spec, network, r), 1, 20, 300, 4000, 1 << 20, 2 << 20};
+    c.step = (struct costs_step){costs_step_key(&f->spec, network, r), 1, 300, 4000, 1 << 20, 2 << 20};
     cr_assert(NEW(r, c.row, (size_t)nodes) == ST_OK && NEW(r, names, (size_t)nodes) == ST_OK);
     for (int i = 0; i < nodes; i++) {
         const char *key = measure_key(network, i, r);
@@ -68,7 +68,7 @@ Test(costs, what_is_written_is_read)
         open_fake(&f, net);
         cr_assert(read_text(&f, invent(&f, by_index, text), &c) == ST_OK, "%s%s", status_message(), messages());
         cr_expect(!strcmp(c->machine, "a: machine") && c->threads == 2 && c->rounds == 3 && c->batch == net->batch);
-        cr_expect(c->step.data == 1 && c->step.check == 20 && c->step.digest == 300 && c->step.optimizer == 4000);
+        cr_expect(c->step.data == 1 && c->step.digest == 300 && c->step.optimizer == 4000);
         cr_expect(c->step.add == 1 << 20 && c->step.copy == 2 << 20);
         for (int i = 0; i < f.job.graph->nodes; i++) {
             const struct cost *cost = &f.job.network->cost[i];
@@ -201,7 +201,7 @@ Test(costs, a_prediction_is_the_sum_of_what_is_done)
             saves += f.job.network->binding[i].footprint.saved > 0;
         }
         struct plan *stored = plan_of(&f, "store_all", &(struct policy_settings){0});
-        double nodes = graph->nodes + 1e4 * params + 1e6 * inputs, rest = 1 + 20 + 300 + 4000, copies = 0;
+        double nodes = graph->nodes + 1e4 * params + 1e6 * inputs, rest = 1 + 300 + 4000, copies = 0;
         for (int i = 0; i < stored->lowered.ops; i++)
             if (stored->lowered.op[i].kind == OP_COPY) copies += 2 * (double)stored->lowered.op[i].bytes;
         cr_expect(stored->time == nodes && stored->time_factor == 1, "%s: %.0f", net->name, stored->time);

@@ -142,28 +142,28 @@ Test(rng, initial_values_have_their_distributions)
     enum { COUNT = 400003 };
     static float x[COUNT], again[COUNT];
     double mean, variance, limit = sqrt(6.0 / (300 + 100));
-    rng_init(INIT_GLOROT_UNIFORM, 1, 4, 300, 100, COUNT, x);
+    rng_init(INIT_GLOROT_UNIFORM, 1, 4, 300, 100, 0, COUNT, x);
     moments(x, COUNT, &mean, &variance);
     for (int i = 0; i < COUNT; i++) cr_assert(fabs(x[i]) <= limit);
     cr_assert(fabs(mean) < 5 * limit / sqrt(3.0 * COUNT) && fabs(variance / (limit * limit / 3) - 1) < 0.01);
 
-    rng_init(INIT_HE_NORMAL, 1, 4, 300, 100, COUNT, x);
+    rng_init(INIT_HE_NORMAL, 1, 4, 300, 100, 0, COUNT, x);
     moments(x, COUNT, &mean, &variance);
     int within = 0;
     for (int i = 0; i < COUNT; i++) within += fabs(x[i]) < sqrt(2.0 / 300);
     cr_assert(fabs(mean) < 5 * sqrt(2.0 / 300 / COUNT) && fabs(variance / (2.0 / 300) - 1) < 0.01);
     cr_assert(fabs(within / (double)COUNT - 0.6827) < 0.005); /* one standard deviation of a normal distribution */
 
-    rng_init(INIT_HE_NORMAL, 1, 4, 300, 100, 7, again); /* a shorter one is a prefix; another index is another one */
+    rng_init(INIT_HE_NORMAL, 1, 4, 300, 100, 0, 7, again); /* a shorter one is a prefix; another index is another one */
     cr_assert(same_bits(x, again, 7 * sizeof *x));
-    rng_init(INIT_HE_NORMAL, 1, 5, 300, 100, 7, again);
+    rng_init(INIT_HE_NORMAL, 1, 5, 300, 100, 0, 7, again);
     cr_assert(!same_bits(x, again, 7 * sizeof *x));
-    rng_init(INIT_NORMAL, 1, 4, 300, 100, COUNT, x);
+    rng_init(INIT_NORMAL, 1, 4, 300, 100, 0, COUNT, x);
     moments(x, COUNT, &mean, &variance);
     cr_assert(fabs(mean) < 5 * 0.02 / sqrt(COUNT) && fabs(variance / 0.0004 - 1) < 0.01);
 
-    rng_init(INIT_ONES, 1, 4, 300, 100, COUNT, x);
+    rng_init(INIT_ONES, 1, 4, 300, 100, 0, COUNT, x);
     for (int i = 0; i < COUNT; i++) cr_assert(x[i] == 1);
-    rng_init(INIT_ZEROS, 1, 4, 300, 100, COUNT, x);
+    rng_init(INIT_ZEROS, 1, 4, 300, 100, 0, COUNT, x);
     for (int i = 0; i < COUNT; i++) cr_assert(x[i] == 0 && !signbit(x[i]));
 }

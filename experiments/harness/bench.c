@@ -98,18 +98,17 @@ static enum status time_nodes(struct bench *b, const struct network *network)
 static enum status time_data(const struct bench *b, const struct job *job, int64_t *least)
 {
     const size_t bytes = job->graph->value[0].bytes, labels = (size_t)job->graph->batch * sizeof(int32_t);
-    struct backend *backend = job->backend;
     struct batches *batches;
-    void *block;
     TRY(batches_create(job, &batches));
-    enum status status = backend->kind->reserve(backend, round_up(bytes) + labels, &block);
+    void *block = aligned_alloc(ALIGNMENT, round_up(bytes) + round_up(labels));
+    enum status status = block ? ST_OK : fail(ST_FAILED, "out of memory for a batch");
     for (int i = 0; status == ST_OK && i < b->options->rounds_least; i++) {
         uint64_t start = clock_now_ns();
         status = batches_training(batches, i, block, (int32_t *)(void *)((char *)block + round_up(bytes)));
         int64_t took = (int64_t)(clock_now_ns() - start);
         *least = i && *least < took ? *least : took;
     }
-    if (block) backend->kind->unreserve(backend, block, round_up(bytes) + labels);
+    free(block);
     batches_destroy(batches);
     return status;
 }
@@ -121,7 +120,6 @@ static enum status time_rest(struct bench *b, const struct job *job)
     struct measured_rest rest;
     TRY(measure_rest(job->network, spec->optimizer, &spec->optim_settings, b->options, &rest));
     *step = (struct costs_step){.key = costs_step_key(spec, job->network, b->region),
-                                .check = whole(rest.check),
                                 .digest = whole(rest.digest),
                                 .optimizer = whole(rest.optimizer),
                                 .add = whole(rest.add),

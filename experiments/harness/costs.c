@@ -34,8 +34,7 @@ static const struct field head_fields[] = {
 static const struct field step_fields[] = {
     {"key", FIELD_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times hang on"},
     NS("data", STEP(data), "ns: reading the batch"),
-    NS("check", STEP(check), "ns: the norm of all gradients, and whether it is finite"),
-    NS("digest", STEP(digest), "ns: digests of gradients, parameters and state"),
+    NS("digest", STEP(digest), "ns: digests of gradients, parameters and state, and the norm of the gradients"),
     NS("optimizer", STEP(optimizer), "ns: the update"),
     NS("add", STEP(add), "ns a MiB: adding two gradients"),
     NS("copy", STEP(copy), "ns a MiB: copying a gradient"),
@@ -200,7 +199,7 @@ bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
 double costs_predict(const struct costs *costs, const struct plan *plan)
 {
     const struct costs_step *step = &costs->step;
-    double time = plan->time + (double)(step->data + step->check + step->digest + step->optimizer);
+    double time = plan->time + (double)(step->data + step->digest + step->optimizer);
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
         const struct costs_row *row = costs->node[op->node];

@@ -3,7 +3,7 @@
  *     rematch_costs: 1
  *     machine, isa, threads, backend, libraries: where and with what it was measured
  *     batch, rounds: samples a step; how often each pass was timed, the least time counts
- *     step: {key, data, check, digest, optimizer, add, copy}      what a step does besides; add, copy: of a MiB
+ *     step: {key, data, digest, optimizer, add, copy}      what a step does besides; add, copy: of a MiB
  *     nodes: [{key, forward, saving, backward_params, backward_input}]     nodes of one key share one row
  *
  * Times are whole ns. A key (measure.h) says all that a time hangs on, so a file fits every network whose keys are all
@@ -25,7 +25,7 @@ struct costs_row {
 /* What a step takes besides its nodes: ns, and ns a MiB of gradient. */
 struct costs_step {
     const char *key;
-    int64_t data, check, digest, optimizer, add, copy;
+    int64_t data, digest, optimizer, add, copy;
 };
 
 struct costs {

@@ -98,6 +98,7 @@ const struct column record_settings[] = {
 /* What else of an account is an attribute of /plan, besides the figures it claims. */
 static const struct column other_settings[] = {
     {"batch_bytes", NUMBER_U64, 1, ACCOUNT(batch_bytes), NULL, NULL},
+    {"device_bytes", NUMBER_U64, 1, ACCOUNT(device_bytes), NULL, NULL},
     {"optimizer_copies", NUMBER_U64, 1, ACCOUNT(optimizer_copies), NULL, NULL},
     {"evaluation_arena_bytes", NUMBER_U64, 1, ACCOUNT(evaluation_arena), NULL, NULL},
     {0},

@@ -25,6 +25,8 @@ struct training {
     struct run_summary summary;
     uint64_t *step_ns;
     uint64_t start;
+    bool ahead; /* the next step's batch was made during the last, in next_ns */
+    uint64_t next_ns;
 };
 
 static bool wants_memory(const struct spec *spec, int64_t step)
@@ -43,11 +45,11 @@ static enum status record_training_step(struct training *t, uint32_t step, const
                             .metric = r->correct / (float)spec->batch,
                             .lr = r->lr,
                             .gradient_norm = r->gradient_norm,
-                            .forward_ns = r->times.forward,
-                            .replay_ns = r->times.replay,
-                            .backward_ns = r->times.backward,
-                            .optimizer_ns = r->optimizer_ns,
-                            .digest_ns = r->digest_ns,
+                            .forward_ns = r->phase_ns[PHASE_FORWARD],
+                            .replay_ns = r->phase_ns[PHASE_REPLAY],
+                            .backward_ns = r->phase_ns[PHASE_BACKWARD],
+                            .optimizer_ns = r->phase_ns[PHASE_OPTIMIZER],
+                            .digest_ns = r->phase_ns[PHASE_DIGEST],
                             .data_ns = data_ns,
                             .total_ns = total_ns,
                             .live_peak = exec_live_peak(t->exec),
@@ -68,22 +70,42 @@ static enum status record_training_step(struct training *t, uint32_t step, const
     return ST_OK;
 }
 
-static enum status one_step(struct training *t, uint32_t step)
+static enum status make_batch(struct training *t, uint32_t step, uint64_t *ns)
 {
     uint64_t start = clock_now_ns();
     TRY(batches_training(t->batches, step, exec_batch(t->exec), exec_labels(t->exec)));
-    uint64_t read = clock_now_ns();
-    TRY(record_batch(t->record, step, exec_batch(t->exec), exec_labels(t->exec)));
-    struct train_result result;
-    uint64_t begin = clock_now_ns();
-    TRY(train_step(t->train, step, &result));
-    return record_training_step(t, step, &result, read - start, clock_now_ns() - begin + (read - start));
+    *ns = clock_now_ns() - start;
+    return record_batch(t->record, step, exec_batch(t->exec), exec_labels(t->exec));
 }
 
 static bool evaluation_due(const struct job *job, int64_t done)
 {
     int64_t each = job->spec->eval_every * (job->spec->epochs > 0 ? job_epoch_steps(job) : 1);
     return each > 0 && (done % each == 0 || done == job->steps);
+}
+
+/* The next batch is made while a device works, unless an evaluation's come first. */
+static enum status next_batch(struct training *t, uint32_t step)
+{
+    if (!exec_ahead(t->exec) || step + 1 >= t->job->steps || evaluation_due(t->job, step + 1)) return ST_OK;
+    TRY(make_batch(t, step + 1, &t->next_ns));
+    exec_send(t->exec);
+    t->ahead = true;
+    return ST_OK;
+}
+
+/* A batch that was made ahead took none of the step's time. */
+static enum status one_step(struct training *t, uint32_t step)
+{
+    struct train_result result;
+    uint64_t data = t->ahead ? t->next_ns : 0, own = 0;
+    if (!t->ahead) TRY(make_batch(t, step, &own));
+    t->ahead = false;
+    uint64_t begin = clock_now_ns();
+    enum status begun = train_begin(t->train, step), made = begun == ST_OK ? next_batch(t, step) : ST_OK;
+    TRY(made);
+    TRY(train_end(t->train, &result));
+    return record_training_step(t, step, &result, data + own, clock_now_ns() - begin + own);
 }
 
 static enum status one_evaluation(struct training *t)

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "cpu/loops.h"
-#include "squares.h"
+#include "host.h"
 #include "units.h"
 
 static void cpu_close(struct backend *backend)
@@ -30,6 +30,7 @@ static enum status cpu_open(struct backend *backend)
     if (backend->options.threads <= 0) backend->options.threads = omp_get_num_procs();
     omp_set_dynamic(0);
     omp_set_num_threads((int)backend->options.threads);
+    host_open(backend);
     backend->isa = dnnl_isa(&cpu->blocked);
     dnnl_library(cpu->libraries, sizeof cpu->libraries);
     backend->libraries = cpu->libraries;
@@ -176,16 +177,6 @@ static void cpu_sum(struct backend *backend, float *out, const float *a, const f
     sum_into(out, a, b, (int64_t)count);
 }
 
-static double cpu_squares(struct backend *backend, const float *x, size_t count)
-{
-    return squares_sum(x, count, (int)backend->options.threads);
-}
-
-static struct digest cpu_digest(struct backend *backend, const void *data, size_t bytes)
-{
-    return digest_tensor(data, bytes, (int)backend->options.threads);
-}
-
 const struct backend_kind backend_cpu = {
     .name = "cpu",
     .open = cpu_open,
@@ -199,6 +190,5 @@ const struct backend_kind backend_cpu = {
     .copy = cpu_copy,
     .fill = cpu_fill,
     .add = cpu_sum,
-    .squares = cpu_squares,
-    .digest = cpu_digest,
+    HOST_ROWS,
 };

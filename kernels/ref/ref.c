@@ -1,7 +1,6 @@
 /* The ref backend: every layer's reference kernel on plain host memory, everything in logical order. It is there to be
  * right; other backends are judged by it. */
-#include "backend.h"
-#include "squares.h"
+#include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 static enum status ref_open(struct backend *backend)
 {
+    host_open(backend);
     backend->isa = "portable";
     backend->libraries = "none";
     return ST_OK;
@@ -67,16 +67,6 @@ static void ref_add(struct backend *backend, float *out, const float *a, const f
     for (size_t i = 0; i < count; i++) out[i] = a[i] + b[i];
 }
 
-static double ref_squares(struct backend *backend, const float *x, size_t count)
-{
-    return squares_sum(x, count, (int)backend->options.threads);
-}
-
-static struct digest ref_digest(struct backend *backend, const void *data, size_t bytes)
-{
-    return digest_tensor(data, bytes, (int)backend->options.threads);
-}
-
 const struct backend_kind backend_ref = {
     .name = "ref",
     .open = ref_open,
@@ -90,6 +80,5 @@ const struct backend_kind backend_ref = {
     .copy = ref_copy,
     .fill = ref_fill,
     .add = ref_add,
-    .squares = ref_squares,
-    .digest = ref_digest,
+    HOST_ROWS,
 };
