@@ -33,7 +33,7 @@ $(BUILD)/deps.mk: scripts/deps.sh Makefile
 CUDNN := $(and $(wildcard $(NVCC)),$(wildcard $(CUDA)/include/cudnn.h /usr/include/cudnn.h))
 
 # A backend is a folder of kernels/ and a row of backends.def; a new file in any folder needs no edit here.
-BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDNN),$(and $(wildcard kernels/cuda/*.c),cuda))
+BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDNN),$(and $(wildcard kernels/cuda/backend.c),cuda))
 SOURCES := $(wildcard framework/*.c framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c experiments/harness/*.c)
 KERNELS_CU := $(if $(filter cuda,$(BACKENDS)),$(wildcard kernels/cuda/*.cu))
 TESTS := $(wildcard tests/*.c)

@@ -56,9 +56,9 @@ struct backend {
     struct backend_options options; /* threads resolved */
     uint64_t clock_ns[CLOCK_CLASSES];
     uint64_t phase_ns[PHASES];        /* of the last step, after wait */
-    struct step_moment moment;             /* of the next step; the caller's to set */
+    struct step_moment moment;        /* of the next step; the caller's to set */
     struct step_outcome outcome;      /* of the last step, after wait */
-    const struct step_moment *now;         /* the moment, and the outcome, in the backend's memory */
+    const struct step_moment *now;    /* the moment, and the outcome, in the backend's memory */
     struct step_outcome *outcome_now; /* of which step's body and kernels may know */
     const char *isa;                  /* e.g. "avx512_core" */
     const char *libraries;            /* e.g. "oneDNN 2.6.3 (omp)" */
@@ -76,6 +76,8 @@ struct device_kind {
     void (*send)(struct backend *backend, void *to, const void *staged, size_t bytes);
     /* Queues, after what was sent: from, the batch in logical order, to where and how value 0 lies. */
     void (*arrive)(struct backend *backend, const struct graph *graph, void *to, const void *from);
+    /* Queues: what was sent has been taken, and its place is free. */
+    void (*taken)(struct backend *backend);
 };
 
 /* A backend's memory is the host's, and its work is done when a function returns; or, where kind->device is set, it is

@@ -431,6 +431,7 @@ static void take_batch(struct exec *e)
     kind->device->arrive(e->backend, e->plan->network->graph, e->batch, e->next);
     kind->copy(e->backend, e->labels, (char *)e->next + e->next_labels,
                (size_t)e->plan->network->graph->batch * sizeof(int32_t));
+    kind->device->taken(e->backend);
     e->sent = false;
 }
 

@@ -17,16 +17,28 @@
 /* Images (values of rank 3) lie N H W C, the logical order, or N C H W; all else in logical order. No padding. */
 enum order { ORDER_LOGICAL, ORDER_CHANNELS_FIRST };
 
-struct timeline; /* backend.c's */
+struct timeline;  /* clocks.c's */
+struct recording; /* steps.c's */
+
+/* The host's ends of what is copied at the start and at the end of a step. */
+struct mailbox {
+    struct step_moment moment;
+    struct step_outcome outcome;
+};
 
 struct cuda {
-    cudaStream_t stream;
+    cudaStream_t stream, copies; /* the queue; transfers of the next batch beside it */
+    cudaEvent_t sent, taken;     /* the next batch is there; it is the batch now, and its place is free */
     cudnnHandle_t cudnn;
     cublasHandle_t blas; /* for batches of products by pointers */
     cublasLtHandle_t blas_lt;
-    bool tf32; /* products and convolutions may round their operands to TF32 */
-    struct timeline *timeline;
-    char isa[64], libraries[128];
+    bool tf32;                         /* products and convolutions may round their operands to TF32 */
+    bool stepped;                      /* a step was queued since the last wait */
+    cudaError_t failed;                /* the first error of what returns none */
+    struct mailbox *mail;              /* page-locked */
+    struct timeline *calls, *timeline; /* of what is queued call by call; of the last step, or of none */
+    struct recording *recording;
+    char isa[64], libraries[128], device[160];
 };
 
 extern const struct backend_kind backend_cuda;
@@ -36,13 +48,17 @@ extern const struct kernel cuda_conv, cuda_linear, cuda_max_pool, cuda_avg_pool,
 
 static inline struct cuda *cuda_of(const struct backend *backend) { return backend->vendor; }
 
-/* What is queued from now on counts as class. */
+/* What is queued from now on counts as class; is of this phase. */
 void cuda_clock(struct backend *backend, enum clock_class class);
+void cuda_phase(struct backend *backend, enum phase phase);
 
 /* ST_OK, or ST_FAILED with a message: "cuda: WHAT: what the runtime says". */
 enum status cuda_check(cudaError_t error, const char *what);
 enum status cudnn_check(cudnnStatus_t error, const char *what);
 enum status cublas_check(cublasStatus_t error, const char *what);
+
+/* Keeps the first error of what returns none; wait returns it. */
+void cuda_note(struct backend *backend, cudaError_t error);
 
 /* Whether an error of what was queued before has been seen. */
 static inline enum status cuda_queued(const char *what) { return cuda_check(cudaPeekAtLastError(), what); }

@@ -1,0 +1,121 @@
+/* Contract: a run reserves two blocks on the device, and nothing else lies there but the libraries' own and a few bytes
+ * of the program's (state.cu). The next batch is copied on a stream of its own: it starts when the place it goes to is
+ * free, and the step that takes it waits for it. */
+#include "cuda/memory.h"
+
+#include "cuda/steps.h"
+#include "cuda/transpose.h"
+#include "units.h"
+
+enum status cuda_reserve(struct backend *backend, size_t bytes, void **block)
+{
+    char text[UNIT_TEXT], what[UNIT_TEXT + 64];
+    *block = NULL;
+    snprintf(what, sizeof what, "cannot reserve %s on the device", exact_bytes_text(bytes, text));
+    const cudaError_t error = cudaMalloc(block, bytes > 0 ? bytes : 1);
+    if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError(); /* refused, not broken */
+    TRY(cuda_check(error, what));
+    return cuda_check(cudaMemsetAsync(*block, 0, bytes, cuda_of(backend)->stream), "clear a block");
+}
+
+void cuda_unreserve(struct backend *backend, void *block, size_t bytes)
+{
+    (void)bytes;
+    steps_forget(backend);
+    cuda_note(backend, cudaStreamSynchronize(cuda_of(backend)->stream));
+    cuda_note(backend, cudaFree(block));
+}
+
+void *cuda_allocate(struct backend *backend, size_t bytes)
+{
+    void *buffer = NULL;
+    return cudaMallocAsync(&buffer, bytes, cuda_of(backend)->stream) == cudaSuccess ? buffer : NULL;
+}
+
+void cuda_release(struct backend *backend, void *buffer)
+{
+    cuda_note(backend, cudaFreeAsync(buffer, cuda_of(backend)->stream));
+}
+
+static void copy_and_wait(struct backend *backend, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    cuda_note(backend, cudaMemcpyAsync(to, from, bytes, kind, cuda_of(backend)->stream));
+    cuda_note(backend, cudaStreamSynchronize(cuda_of(backend)->stream));
+}
+
+void cuda_upload(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    copy_and_wait(backend, to, from, bytes, cudaMemcpyHostToDevice);
+}
+
+void cuda_download(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    copy_and_wait(backend, to, from, bytes, cudaMemcpyDeviceToHost);
+}
+
+void cuda_copy(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    cuda_note(backend, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_of(backend)->stream));
+}
+
+static void memory_now(struct backend *backend, size_t *available, size_t *all)
+{
+    *available = *all = 0;
+    cuda_note(backend, cudaMemGetInfo(available, all));
+}
+
+size_t cuda_used(struct backend *backend)
+{
+    size_t available, all;
+    memory_now(backend, &available, &all);
+    return all - available;
+}
+
+size_t cuda_available(struct backend *backend)
+{
+    size_t available, all;
+    memory_now(backend, &available, &all);
+    return available;
+}
+
+/* ---- batches ---- */
+
+static void *stage(struct backend *backend, size_t bytes)
+{
+    (void)backend;
+    void *staged = NULL;
+    return cudaMallocHost(&staged, bytes) == cudaSuccess ? staged : NULL;
+}
+
+static void unstage(struct backend *backend, void *staged)
+{
+    cuda_note(backend, cudaStreamSynchronize(cuda_of(backend)->copies));
+    cuda_note(backend, cudaFreeHost(staged));
+}
+
+static void send(struct backend *backend, void *to, const void *staged, size_t bytes)
+{
+    struct cuda *cuda = cuda_of(backend);
+    cuda_note(backend, cudaStreamWaitEvent(cuda->copies, cuda->taken, 0));
+    cuda_note(backend, cudaMemcpyAsync(to, staged, bytes, cudaMemcpyHostToDevice, cuda->copies));
+    cuda_note(backend, cudaEventRecord(cuda->sent, cuda->copies));
+}
+
+static void arrive(struct backend *backend, const struct graph *graph, void *to, const void *from)
+{
+    struct cuda *cuda = cuda_of(backend);
+    const struct value *batch = &graph->value[0];
+    const int64_t *side = batch->shape.dim;
+    cuda_note(backend, cudaStreamWaitEvent(cuda->stream, cuda->sent, 0));
+    if (batch->layout == ORDER_CHANNELS_FIRST)
+        launch_transpose(cuda->stream, from, graph->batch, side[0] * side[1], side[2], false, to);
+    else
+        cuda_copy(backend, to, from, batch->bytes);
+}
+
+static void taken(struct backend *backend)
+{
+    cuda_note(backend, cudaEventRecord(cuda_of(backend)->taken, cuda_of(backend)->stream));
+}
+
+const struct device_kind cuda_device = {stage, unstage, send, arrive, taken};
