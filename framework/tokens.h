@@ -5,9 +5,15 @@
 
 #include <stdint.h>
 
+#ifdef __CUDACC__
+#define TOKENS_FUNCTION __host__ __device__ static inline
+#else
+#define TOKENS_FUNCTION static inline
+#endif
+
 enum { TOKEN_IDS, TOKEN_SEGMENTS, TOKEN_MASK, TOKEN_ROWS };
 
 /* The row of a table of so many that an id stands for: 0 for what is none of them, a NaN too. */
-static inline int64_t token_row(float id, int64_t rows) { return id >= 0 && id < (float)rows ? (int64_t)id : 0; }
+TOKENS_FUNCTION int64_t token_row(float id, int64_t rows) { return id >= 0 && id < (float)rows ? (int64_t)id : 0; }
 
 #endif

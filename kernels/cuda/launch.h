@@ -14,12 +14,13 @@
 #endif
 
 /* LAUNCH with a grid of at most BLOCKS_MOST blocks: the kernel strides over its work by gridDim.x * blockDim.x. */
-enum { THREADS = 256, BLOCKS_MOST = 1 << 16, WARP = 32 };
+enum { THREADS = 256, BLOCKS_MOST = 1 << 16, WARP = 32, WARPS = THREADS / WARP, QUAD = 4 };
 
 static inline unsigned blocks_for(int64_t threads)
 {
     const int64_t blocks = (threads + THREADS - 1) / THREADS;
-    return (unsigned)(blocks < 1 ? 1 : blocks < BLOCKS_MOST ? blocks : BLOCKS_MOST);
+    const int64_t most = BLOCKS_MOST;
+    return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
 #endif

@@ -1,0 +1,28 @@
+/* A draw as kernels take it. */
+#ifndef REMATCH_CUDA_DRAW_H
+#define REMATCH_CUDA_DRAW_H
+
+#include "element_draw.h"
+#include "rng.h"
+
+/* What a layer of that rate draws; not for mode OFF: see rng_drops(). */
+static inline struct element_draw element_draw_of(const struct draw *draw, double rate)
+{
+    const uint64_t key = rng_key(draw->seed, RNG_DROPOUT);
+    return (struct element_draw){
+        .key = {(uint32_t)key, (uint32_t)(key >> 32)},
+        .threshold = rng_threshold(rate),
+        .node = draw->node,
+        .step = draw->step,
+        .sequential = draw->mode == RNG_STASH || draw->mode == RNG_UNSAFE,
+        .position = draw->position,
+        .mask = draw->mode == RNG_MASK ? draw->mask : NULL,
+        .step_there = draw->step_there,
+        .position_there = draw->position_there,
+    };
+}
+
+/* What survivors are multiplied by. */
+static inline float survivor_factor(double rate) { return (float)(1 / (1 - rate)); }
+
+#endif
