@@ -39,15 +39,21 @@ static enum status unknown(const char *name)
     return fail(ST_SPEC, "no backend is called '%s'; there are %s", name, built);
 }
 
+const struct backend_kind *backend_find(const char *name)
+{
+    const struct backend_kind *const *kind = backend_table;
+    while (*kind && strcmp((*kind)->name, name) != 0) kind++;
+    return *kind;
+}
+
 enum status backend_open(const char *name, const struct backend_options *options, struct backend **backend)
 {
     *backend = NULL;
-    const struct backend_kind *const *kind = backend_table;
-    while (*kind && strcmp((*kind)->name, name) != 0) kind++;
-    if (!*kind) return unknown(name);
+    const struct backend_kind *kind = backend_find(name);
+    if (!kind) return unknown(name);
     struct backend *b = calloc(1, sizeof *b);
     if (!b) return fail(ST_FAILED, "out of memory");
-    b->kind = *kind;
+    b->kind = kind;
     b->options = *options;
     if (!b->options.threads) b->options.threads = omp_get_num_procs();
     enum status status = b->kind->open(b);

@@ -7,12 +7,15 @@
 #include "hash.h"
 #include "update.h"
 
-enum layout_choice { LAYOUT_AUTO, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED };
+enum layout_choice { LAYOUT_AUTO, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED, LAYOUT_CHANNELS_FIRST };
 enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
+enum precision { PRECISION_FP32, PRECISION_TF32 }; /* of products' and convolutions' operands; sums are fp32 */
 
 struct backend_options {
     int64_t threads;        /* 0: one a core */
     int layout;             /* enum layout_choice, for images */
+    int precision;          /* enum precision */
+    bool graph;             /* a device records a step once and queues it again; a host has no such thing */
     int conv_algorithm;     /* enum conv_algorithm */
     uint64_t scratch_limit; /* bytes a convolution may use within an op; the batch is walked in chunks to keep it */
 };
@@ -62,6 +65,7 @@ struct backend {
     struct step_outcome *outcome_now; /* of which step's body and kernels may know */
     const char *isa;                  /* e.g. "avx512_core" */
     const char *libraries;            /* e.g. "oneDNN 2.6.3 (omp)" */
+    const char *device;               /* e.g. "NVIDIA H200, driver 580.159, 139.7 GiB"; NULL: the host */
     void *vendor;                     /* engine, stream, handles */
     enum phase phase;                 /* a host's: what is being done, and since when */
     uint64_t phase_start;
@@ -69,6 +73,9 @@ struct backend {
 
 /* What only a device has: memory that is not the host's, filled while it works. */
 struct device_kind {
+    /* Bytes of the device's memory that all processes use, and that may still be reserved. */
+    size_t (*used)(struct backend *backend);
+    size_t (*available)(struct backend *backend);
     /* Of the host's memory, from which send may copy while the host goes on; NULL: there is none. */
     void *(*stage)(struct backend *backend, size_t bytes);
     void (*unstage)(struct backend *backend, void *staged);
@@ -84,6 +91,7 @@ struct device_kind {
  * a device's, and only wait, upload, download, digest and squares return when what was queued before is done. */
 struct backend_kind {
     const char *name;
+    unsigned layouts, precisions;     /* bits 1u << enum layout_choice, enum precision: what its options may say */
     const struct device_kind *device; /* NULL: the host's memory */
     const struct update_kind *update;
     enum status (*open)(struct backend *backend); /* options given; fills now, outcome_now, isa, libraries, vendor */
@@ -122,6 +130,9 @@ struct backend_kind {
 
 /* The kinds built in, ended by NULL. */
 extern const struct backend_kind *const backend_table[];
+
+/* NULL: none that was built is called so. */
+const struct backend_kind *backend_find(const char *name);
 
 /* ST_SPEC: no such name; ST_MISSING: not built or no device, the message says what is missing. */
 enum status backend_open(const char *name, const struct backend_options *options, struct backend **backend);

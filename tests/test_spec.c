@@ -92,7 +92,8 @@ Test(spec, what_is_left_out_is_filled_in)
         "batch: 8\nsteps: 2\nseed: 1\nloss: {name: cross_entropy}\n"
         "optimizer: {name: sgd, lr: 0.1, momentum: 0, weight_decay: 0, decays: all, clip: 0}\n"
         "schedule: {name: constant}\n"
-        "backend: {name: cpu, threads: 0, layout: auto}\nconv: {algorithm: auto, scratch_limit: 128MiB}\n"
+        "backend: {name: cpu, threads: 0, layout: auto}\nprecision: fp32\nconv: {algorithm: auto, scratch_limit: "
+        "128MiB}\n"
         "relu_save: output\nrng: counter\nmemory: planned\ndrop_dead: true\npolicy: {name: store_all}\ncosts: {name: "
         "flops}\ncheck: none\n"
         "record: {state: false, digests: true, memory_steps: [0, 1]}\nresults: results\n";
@@ -110,7 +111,7 @@ Test(spec, all_keys_arrive)
         "3}}]}\n"
         "data: {name: ones, shape: 16, classes: 3}\nbatch: 8\nsteps: 5\nseed: 9\nloss: cross_entropy\n"
         "optimizer: {name: sgd, lr: 0.5, momentum: 0.9, weight_decay: 1e-4}\n"
-        "backend: {name: ref, threads: 2, layout: blocked}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
+        "backend: {name: cpu, threads: 2, layout: blocked}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
         "relu_save: bits\nrng: mask\nmemory: poison\ndrop_dead: false\n"
         "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: replay\n"
         "fault: {kind: stale_read, step: 4, node: linear1}\nrecord: {state: true, digests: false, memory_steps: [3]}\n"
@@ -122,7 +123,7 @@ Test(spec, all_keys_arrive)
     cr_expect(spec->data_settings.shape.count == 1 && spec->data_settings.shape.ints[0] == 16);
     cr_expect(!strcmp(spec->loss->name, "cross_entropy") && !strcmp(spec->policy->name, "segments"));
     cr_expect(spec->optim_settings.momentum == 0.9 && spec->optim_settings.weight_decay == 1e-4);
-    cr_expect(!strcmp(spec->backend, "ref") && spec->backend_options.threads == 2);
+    cr_expect(!strcmp(spec->backend, "cpu") && spec->backend_options.threads == 2);
     cr_expect(spec->backend_options.layout == LAYOUT_BLOCKED && spec->backend_options.conv_algorithm == CONV_WINOGRAD);
     cr_expect(spec->backend_options.scratch_limit == 3u << 19 && spec->relu_save == 1 && spec->rng == RNG_MASK);
     cr_expect(spec->memory == MEMORY_POISON && !spec->drop_dead && spec->check == 1);
@@ -134,6 +135,22 @@ Test(spec, all_keys_arrive)
     cr_expect(spec->eval_split == SPLIT_TRAIN && spec->eval_every == 2 && !strcmp(spec->results, "elsewhere/results"));
     cr_expect(spec->expectations == 2 && spec->expectation[0].below == 1.5 && spec->expectation[1].above == 0.25);
     cr_expect(spec->expectation[0].above != spec->expectation[0].above); /* not given: NaN */
+    spec_destroy(spec);
+}
+
+Test(spec, keys_of_a_device_arrive)
+{
+    struct spec *spec =
+        load_well(MINIMAL "backend: {name: cuda, layout: channels_first, graph: false}\n", "precision=tf32", false);
+    const struct backend_options *o = &spec->backend_options;
+    cr_expect(!strcmp(spec->backend, "cuda") && o->layout == LAYOUT_CHANNELS_FIRST && !o->graph);
+    cr_expect(o->precision == PRECISION_TF32);
+    cr_expect(strstr(spec->resolved, "\nbackend: {name: cuda, threads: 0, layout: channels_first, graph: false}\n"
+                                     "precision: tf32\n"),
+              "%s", spec->resolved);
+    spec_destroy(spec);
+    spec = load_well(MINIMAL "backend: cuda\n", "", false);
+    cr_expect(spec->backend_options.graph && spec->backend_options.precision == PRECISION_FP32);
     spec_destroy(spec);
 }
 

@@ -10,8 +10,8 @@ static const char *const relu_words[] = {"output", "bits", "auto", NULL};
 static const char *const mode_words[] = {"counter", "stash", "mask", "unsafe", NULL};
 static const char *const memory_words[] = {"planned", "dynamic", "poison", NULL};
 static const char *const check_words[] = {"none", "replay", NULL};
-static const char *const backend_words[] = {"ref", "cpu", "cuda", NULL};
-static const char *const layout_words[] = {"auto", "channels_last", "blocked", NULL};
+const char *const layout_words[] = {"auto", "channels_last", "blocked", "channels_first", NULL};
+const char *const precision_words[] = {"fp32", "tf32", NULL};
 static const char *const algorithm_words[] = {"auto", "direct", "winograd", NULL};
 const char *const costs_names[] = {"flops", "measured", NULL};
 static const char *const fault_words[] = {"none", "mask_bit", "skip_replay", "stale_read", NULL};
@@ -27,6 +27,8 @@ const struct field spec_fields[] = {
     {"seed", FIELD_INT, MEMBER(seed), 0, 0x1p53, "1", NULL, "of initial values, data, dropout and shuffling"},
     {"relu_save", FIELD_CHOICE, MEMBER(relu_save), 0, 0, "output", relu_words, "what a relu keeps for its backward"},
     {"rng", FIELD_CHOICE, MEMBER(rng), 0, 0, "counter", mode_words, "where dropout's numbers come from"},
+    {"precision", FIELD_CHOICE, MEMBER(backend_options.precision), 0, 0, "fp32", precision_words,
+     "of products' and convolutions' operands"},
     {"memory", FIELD_CHOICE, MEMBER(memory), 0, 0, "planned", memory_words, "how buffers are had"},
     {"drop_dead", FIELD_BOOL, MEMBER(drop_dead), 0, 0, "true", NULL, "leave out replays that nobody reads"},
     {"plan", FIELD_TEXT, MEMBER(plan), 0, 0, "", NULL, "a plan or result file whose plan is taken, not made anew"},
@@ -46,11 +48,18 @@ const struct field init_fields[] = {
      "parameters that the file does not have: an error, or initialised as usual"},
     {.key = NULL}};
 
-static const struct field backend_fields[] = {
-    {"name", FIELD_TEXT, MEMBER(backend), 0, 0, "cpu", backend_words, "where kernels run"},
-    {"threads", FIELD_INT, MEMBER(backend_options.threads), 0, 4096, "0", NULL, "0: one a core"},
-    {"layout", FIELD_CHOICE, MEMBER(backend_options.layout), 0, 0, "auto", layout_words, "of images"},
-    {.key = NULL}};
+#define OPTION(name) offsetof(struct backend_options, name)
+#define ANY_BACKEND                                                                                                    \
+    {"threads", FIELD_INT, OPTION(threads), 0, 4096, "0", NULL, "0: one a core"},                                      \
+    {                                                                                                                  \
+        "layout", FIELD_CHOICE, OPTION(layout), 0, 0, "auto", layout_words, "of images"                                \
+    }
+
+static const struct field host_fields[] = {ANY_BACKEND, {.key = NULL}};
+static const struct field device_fields[] = {ANY_BACKEND,
+                                             {"graph", FIELD_BOOL, OPTION(graph), 0, 0, "true", NULL,
+                                              "record a step once and queue it again; false: to look for errors"},
+                                             {.key = NULL}};
 
 static const struct field conv_fields[] = {{"algorithm", FIELD_CHOICE, MEMBER(backend_options.conv_algorithm), 0, 0,
                                             "auto", algorithm_words,
@@ -115,6 +124,16 @@ static const char *loss_name(int i) { return loss_at(i) ? loss_at(i)->name : NUL
 static void loss_choose(struct spec *spec, int i) { spec->loss = loss_at(i); }
 static bool loss_chosen(const struct spec *spec, int i) { return spec->loss == loss_at(i); }
 
+/* Those that this program may have been built without are known too. */
+static const struct {
+    const char *name;
+    const struct field *fields;
+} backends[] = {{"ref", host_fields}, {"cpu", host_fields}, {"cuda", device_fields}, {NULL, NULL}};
+static const char *backend_name(int i) { return backends[i].name; }
+static const struct field *backend_fields(int i) { return backends[i].fields; }
+static void backend_choose(struct spec *spec, int i) { spec->backend = backends[i].name; }
+static bool backend_chosen(const struct spec *spec, int i) { return !strcmp(spec->backend, backends[i].name); }
+
 static const struct registry data_registry = {data_name, data_fields, data_choose, data_chosen, MEMBER(data_settings),
                                               NULL,      "data set"};
 static const struct registry policy_registry = {
@@ -130,6 +149,9 @@ static const struct registry schedule_registry = {learning_rate_name,
                                                   "schedule"};
 static const struct registry loss_registry = {loss_name, NULL, loss_choose, loss_chosen, 0, "cross_entropy", "loss"};
 
+static const struct registry backend_registry = {
+    backend_name, backend_fields, backend_choose, backend_chosen, MEMBER(backend_options), "cpu", "backend"};
+
 static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAULT_NONE; }
 static bool has_evaluation(const struct spec *spec) { return spec->eval_every > 0; }
 
@@ -139,7 +161,7 @@ const struct section spec_sections[] = {
     {"loss", "name", NULL, &loss_registry, {"name"}, false, NULL},
     {"optimizer", "name", NULL, &optimizer_registry, {"name"}, false, NULL},
     {"schedule", "name", NULL, &schedule_registry, {"name"}, false, NULL},
-    {"backend", "name", backend_fields, NULL, {NULL}, false, NULL},
+    {"backend", "name", NULL, &backend_registry, {"name"}, false, NULL},
     {"conv", NULL, conv_fields, NULL, {NULL}, false, NULL},
     {"policy", "name", NULL, &policy_registry, {"name"}, false, NULL},
     {"costs", "name", costs_fields, NULL, {NULL}, false, NULL},
@@ -149,10 +171,11 @@ const struct section spec_sections[] = {
     {.key = NULL},
 };
 
-const char *const spec_order[] = {
-    "rematch",   "name",     "title",   "model",  "data",      "batch",    "steps",  "epochs",    "seed",    "loss",
-    "optimizer", "schedule", "backend", "conv",   "relu_save", "rng",      "memory", "drop_dead", "policy",  "plan",
-    "costs",     "check",    "fault",   "record", "eval",      "baseline", "expect", "sweep",     "results", NULL};
+const char *const spec_order[] = {"rematch", "name",      "title", "model",     "data",      "batch",    "steps",
+                                  "epochs",  "seed",      "loss",  "optimizer", "schedule",  "backend",  "precision",
+                                  "conv",    "relu_save", "rng",   "memory",    "drop_dead", "policy",   "plan",
+                                  "costs",   "check",     "fault", "record",    "eval",      "baseline", "expect",
+                                  "sweep",   "results",   NULL};
 
 const struct section *spec_section(const char *key)
 {

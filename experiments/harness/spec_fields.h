@@ -40,6 +40,10 @@ extern const struct field expectation_fields[];
  * reads itself. */
 extern const char *const spec_order[];
 
+/* By enum layout_choice and enum precision, NULL-terminated. */
+extern const char *const layout_words[];
+extern const char *const precision_words[];
+
 /* The section called key, NULL: none. */
 const struct section *spec_section(const char *key);
 

@@ -204,6 +204,29 @@ static void check_evaluation(struct reading *r, const struct tree *root, const s
         reading_error(r, eval, NULL, "eval", "loss %s predicts nothing that could be evaluated", spec->loss->name);
 }
 
+/* A backend takes only those of an option's words whose bits are set. */
+static void check_option(struct reading *r, const struct tree *at, const char *path, const char *key,
+                         const struct spec *spec, const char *const *words, unsigned bits, int value)
+{
+    const char *can = "";
+    if (!at || bits >> value & 1) return;
+    for (int i = 0; can && words[i]; i++)
+        if (bits >> i & 1) can = region_text(r->region, "%s%s%s", can, *can ? "|" : "", words[i]);
+    reading_error(r, at, path, key, "backend %s has no %s; expected one of %s", spec->backend, words[value],
+                  can ? can : "others");
+}
+
+/* A backend that was not built is told of where it is opened. */
+static void check_backend(struct reading *r, const struct tree *root, const struct spec *spec)
+{
+    const struct backend_kind *kind = spec->backend ? backend_find(spec->backend) : NULL;
+    if (!kind) return;
+    check_option(r, tree_get(tree_get(root, "backend"), "layout"), "backend", "layout", spec, layout_words,
+                 kind->layouts, spec->backend_options.layout);
+    check_option(r, tree_get(root, "precision"), NULL, "precision", spec, precision_words, kind->precisions,
+                 spec->backend_options.precision);
+}
+
 void spec_read_version(struct reading *r, const struct tree *root)
 {
     static const struct field version = {"rematch", FIELD_INT, 0, VERSION, VERSION, NULL, NULL, "of the format"};
@@ -231,4 +254,5 @@ void spec_read(struct spec_reader *reader, const struct tree *root, struct spec 
     check_fault(r, root, spec);
     check_costs(r, root, spec);
     check_evaluation(r, root, spec);
+    check_backend(r, root, spec);
 }

@@ -179,6 +179,8 @@ static void cpu_sum(struct backend *backend, float *out, const float *a, const f
 
 const struct backend_kind backend_cpu = {
     .name = "cpu",
+    .layouts = 1u << LAYOUT_AUTO | 1u << LAYOUT_CHANNELS_LAST | 1u << LAYOUT_BLOCKED,
+    .precisions = 1u << PRECISION_FP32,
     .open = cpu_open,
     .close = cpu_close,
     .kernel = cpu_kernel,

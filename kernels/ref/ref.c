@@ -69,6 +69,8 @@ static void ref_add(struct backend *backend, float *out, const float *a, const f
 
 const struct backend_kind backend_ref = {
     .name = "ref",
+    .layouts = 1u << LAYOUT_AUTO | 1u << LAYOUT_CHANNELS_LAST,
+    .precisions = 1u << PRECISION_FP32,
     .open = ref_open,
     .close = ref_close,
     .kernel = ref_kernel,
