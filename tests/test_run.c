@@ -136,6 +136,7 @@ Test(run, what_does_not_fit_is_refused_before_it_is_allocated)
     cli_open(&cli);
     cli_expect(&cli, 3, "run small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
     cli_complains(&cli, "memory: the baseline");
+    cli_complains(&cli, "no policy's plan fits; the smallest is policy ");
     cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
     if (strcmp(BUILD_VARIANT, "san") != 0) { /* a sanitizer takes terabytes of address space for itself */
         cli_run(&cli, "ulimit -v 400000",

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "batches.h"
-#include "machine.h"
+#include "fits.h"
 #include "provenance.h"
 #include "told.h"
 #include "units.h"
@@ -60,7 +60,7 @@ static int64_t whole(double ns) { return (int64_t)(ns + 0.5); }
 
 static enum status refuse_too_large(const struct network *network, size_t bytes)
 {
-    const struct machine_memory machine = machine_memory("");
+    const struct machine_memory machine = memory_left(network->backend);
     char need[UNIT_TEXT], have[UNIT_TEXT];
     if (bytes <= machine.bytes) return ST_OK;
     return fail(ST_FAILED, "memory: measuring needs %s for batch %lld, of the %s that %s leaves; nothing was run",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fits.h"
 #include "told.h"
 #include "units.h"
 
@@ -56,17 +57,18 @@ enum status experiment_fits(const struct experiment *experiment, const struct re
 {
     for (int i = 0; i < SIDES; i++) {
         const struct overview *o = experiment->side[i].overview, *other = experiment->side[SIDES - 1 - i].overview;
-        char need[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], have[UNIT_TEXT];
+        char need[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], have[UNIT_TEXT], least[FITS_TEXT];
         if (!will_run(request, i) || o->needed <= o->machine.bytes) continue;
+        TRY(told(fits_smallest(o->job, o->machine.bytes, least)));
         bool hint = !request->only[i] && other->needed <= other->machine.bytes;
-        return told(fail(ST_FAILED,
-                         "memory: the %s (policy %s) needs %s, static %s and arena %s, of the %s that %s leaves; "
-                         "nothing was run%s%s",
-                         side_names[i], o->job->spec->policy->name, bytes_text((double)o->needed, need),
-                         bytes_text((double)plan_static(o->job->plan), fixed),
-                         bytes_text((double)o->job->plan->arena_bytes, arena),
-                         bytes_text((double)o->machine.bytes, have), o->machine.limit,
-                         hint ? "; the other run fits: --only " : "", hint ? side_names[SIDES - 1 - i] : ""));
+        return told(fail(
+            ST_FAILED,
+            "memory: the %s (policy %s) needs %s, static %s and arena %s, of the %s that %s leaves; "
+            "nothing was run%s%s%s%s",
+            side_names[i], o->job->spec->policy->name, bytes_text((double)o->needed, need),
+            bytes_text((double)plan_static(o->job->plan), fixed), bytes_text((double)o->job->plan->arena_bytes, arena),
+            bytes_text((double)o->machine.bytes, have), o->machine.limit, hint ? "; the other run fits: --only " : "",
+            hint ? side_names[SIDES - 1 - i] : "", *least ? "; " : "", least));
     }
     return ST_OK;
 }

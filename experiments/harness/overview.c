@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fits.h"
 #include "units.h"
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
@@ -185,7 +186,7 @@ static enum status gather(struct overview *o, bool choices)
     TRY(gather_slow(o));
     TRY(gather_choices(o, choices));
     TRY(gather_reasons(o));
-    o->machine = machine_memory("");
+    o->machine = memory_left(o->job->backend);
     o->needed = plan_peak(o->job->plan);
     return ST_OK;
 }

@@ -212,10 +212,11 @@ static void print_head(const struct overview *o, FILE *out)
     const struct backend *backend = o->job->backend;
     char shape[96];
     spec_print_head(spec, out);
-    fprintf(out, "policy %s on %d nodes in %d stages; batch %lld of %s; backend %s, %s, %s, %lld threads\n\n",
+    fprintf(out, "policy %s on %d nodes in %d stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld threads\n\n",
             spec->policy->name, o->job->graph->nodes, o->stages, (long long)spec->batch, shape_of(o, 0, shape),
-            spec->backend, backend->libraries ? backend->libraries : "no library",
-            backend->isa ? backend->isa : "any isa", (long long)backend->options.threads);
+            spec->backend, backend->device ? backend->device : "", backend->device ? ", " : "",
+            backend->libraries ? backend->libraries : "no library", backend->isa ? backend->isa : "any isa",
+            (long long)backend->options.threads);
 }
 
 void overview_print(const struct overview *overview, FILE *out)

@@ -131,6 +131,16 @@ static void write_host(struct h5 *h5, const struct backend *backend)
     h5_attribute_u64(h5, group, "threads", (uint64_t)backend->options.threads);
 }
 
+/* What the backend says of the device that it works on, and of what it works with. */
+static void write_gpu(struct h5 *h5, const struct backend *backend)
+{
+    const char *const group = "/provenance/gpu";
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "device", backend->device);
+    h5_attribute_text(h5, group, "isa", backend->isa);
+    h5_attribute_text(h5, group, "libraries", backend->libraries);
+}
+
 static void write_data(struct h5 *h5, const struct dataset *dataset)
 {
     const char *const group = "/provenance/data";
@@ -180,6 +190,7 @@ void provenance_write(struct h5 *h5, const struct job *job)
     write_build(h5);
     write_libraries(h5, job->backend);
     write_host(h5, job->backend);
+    if (job->backend->device) write_gpu(h5, job->backend);
     write_data(h5, job->dataset);
     if (job->weights) write_weights(h5, job->weights);
 }

@@ -213,6 +213,11 @@ static void summarise_steps(struct h5 *h5, const struct job *job, struct region 
     summarise_prediction(h5, job, &timing);
 }
 
+static void summarise_overhead(struct h5 *h5, const char *name, uint64_t used, uint64_t ours)
+{
+    h5_attribute_u64(h5, "/summary", name, used > ours ? used - ours : 0);
+}
+
 static void summarise(struct h5 *h5, const struct job *job, const char *status, const struct run_summary *summary)
 {
     const struct plan *plan = job->plan;
@@ -224,7 +229,12 @@ static void summarise(struct h5 *h5, const struct job *job, const char *status, 
     h5_attribute_u64(h5, "/summary", "peak_bytes", plan_peak(plan));
     h5_attribute_u64(h5, "/summary", "high_water_bytes", summary->high_water);
     h5_attribute_u64(h5, "/summary", "start_rss_bytes", summary->start_rss);
-    h5_attribute_u64(h5, "/summary", "overhead_bytes", summary->high_water > ours ? summary->high_water - ours : 0);
+    summarise_overhead(h5, "overhead_bytes", summary->high_water, summary->device_used ? 0 : ours);
+    if (summary->device_used) {
+        h5_attribute_u64(h5, "/summary", "device_start_bytes", summary->device_start);
+        h5_attribute_u64(h5, "/summary", "device_used_bytes", summary->device_used);
+        summarise_overhead(h5, "device_overhead_bytes", summary->device_used, ours);
+    }
     h5_attribute_u64(h5, "/summary", "wall_ns", summary->wall_ns);
     h5_attribute_u64(h5, "/summary", "setup_ns", summary->setup_ns);
     for (int i = 0; i < CLOCK_CLASSES; i++) {

@@ -27,6 +27,8 @@ struct eval_record {
 struct run_summary {
     uint64_t high_water; /* VmHWM, bytes */
     uint64_t start_rss;  /* VmRSS before the blocks were reserved */
+    /* Bytes of the device's memory in use by everybody, before the blocks were reserved and at the end; 0: the host. */
+    uint64_t device_start, device_used;
     uint64_t wall_ns, setup_ns;
     uint64_t clock_ns[CLOCK_CLASSES];
 };

@@ -131,6 +131,8 @@ static enum status all_steps(struct training *t)
     return record_tensors(t->record, true, t->exec);
 }
 
+static uint64_t device_used(struct backend *backend) { return backend->kind->used ? backend->kind->used(backend) : 0; }
+
 /* The blocks are reserved before the file is made: a run that memory refuses leaves no file behind. */
 static enum status begin(struct training *t, const char *variant)
 {
@@ -147,6 +149,7 @@ static enum status begin(struct training *t, const char *variant)
         return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->job->steps);
     TRY(batches_create(t->job, &t->batches));
     t->summary.start_rss = process_rss();
+    t->summary.device_start = device_used(t->job->backend);
     TRY(exec_create(t->job->plan, &options, &t->exec));
     TRY(train_create(t->job->network, t->exec, &train, &t->train));
     if (t->job->weights) TRY(weights_load(t->job->weights, t->job->backend, t->exec));
@@ -167,10 +170,13 @@ static uint64_t median_step(const struct training *t)
 static void summarise(struct training *t)
 {
     t->summary.high_water = process_high_water();
+    t->summary.device_used = device_used(t->job->backend);
     t->summary.wall_ns = clock_now_ns() - t->start;
     memcpy(t->summary.clock_ns, t->job->backend->clock_ns, sizeof t->summary.clock_ns);
     t->report.high_water = t->summary.high_water;
     t->report.start_rss = t->summary.start_rss;
+    t->report.device_start = t->summary.device_start;
+    t->report.device_used = t->summary.device_used;
     t->report.wall_ns = t->summary.wall_ns;
     t->report.step_ns = median_step(t);
 }

@@ -15,7 +15,8 @@ struct run_report {
     float loss[REPORT_LOSSES], last_loss; /* of the first steps, and of the last */
     float accuracy;                       /* of the last evaluation, NaN: none */
     uint64_t live_peak, high_water, start_rss;
-    uint64_t step_ns, wall_ns; /* step_ns: median of the steps after the first */
+    uint64_t device_start, device_used; /* as in struct run_summary */
+    uint64_t step_ns, wall_ns;          /* step_ns: median of the steps after the first */
 };
 
 /* Called twice: when the result file has a name, and at the end. */

@@ -91,13 +91,29 @@ static void cell_arena(const struct side *s, char text[CELL])
 
 static void cell_high_water(const struct side *s, char text[CELL]) { cell_bytes((double)s->report.high_water, text); }
 
-/* Of the high water, what is neither static nor arena: at the start of the run, and come since. */
-static void cell_overhead(const struct side *s, char text[CELL])
+/* Of what is used, what is neither static nor arena: at the start of the run, and come since. */
+static void cell_over(double over, double before, char text[CELL])
 {
     char all[UNIT_TEXT], start[UNIT_TEXT], since[UNIT_TEXT];
-    double over = (double)s->report.high_water - allocated(s), before = (double)s->report.start_rss;
     snprintf(text, CELL, "%s: %s at the start, %s%s since", bytes_text(fmax(over, 0), all), bytes_text(before, start),
              over < before ? "-" : "", bytes_text(fabs(over - before), since));
+}
+
+static void cell_overhead(const struct side *s, char text[CELL])
+{
+    const double ours = s->report.device_used ? 0 : allocated(s);
+    cell_over((double)s->report.high_water - ours, (double)s->report.start_rss, text);
+}
+
+static void cell_device(const struct side *s, char text[CELL])
+{
+    if (s->report.device_used) cell_bytes((double)s->report.device_used, text);
+}
+
+static void cell_device_overhead(const struct side *s, char text[CELL])
+{
+    if (s->report.device_used)
+        cell_over((double)s->report.device_used - allocated(s), (double)s->report.device_start, text);
 }
 
 static void cell_step(const struct side *s, char text[CELL])
@@ -145,6 +161,8 @@ static const struct row rows[] = {
     {"arena", cell_arena},
     {"process high water", cell_high_water},
     {"  neither static nor arena", cell_overhead},
+    {"device memory in use", cell_device},
+    {"  neither static nor arena", cell_device_overhead},
     {"step", cell_step},
     {"  predicted", cell_prediction},
     {"loss", cell_losses},
@@ -154,9 +172,9 @@ void verdict_print_side(const struct side *side, const char *name, FILE *out)
 {
     fprintf(out, "\n%s (policy %s)\n", name, side->spec->policy->name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char text[CELL];
+        char text[CELL] = "";
         rows[i].cell(side, text);
-        fprintf(out, "  %-28s %s\n", rows[i].name, text);
+        if (*text) fprintf(out, "  %-28s %s\n", rows[i].name, text);
     }
 }
 
