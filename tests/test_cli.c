@@ -166,6 +166,34 @@ Test(cli, plans_have_lower_bounds)
     cli_close(&cli);
 }
 
+Test(cli, what_a_result_file_says_as_json)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "run small.yaml --only variant --quiet steps=3");
+    cli_run(&cli, "file=$(ls results/small/*.h5)", "show \"$file\" --json");
+    cr_assert(cli.code == 0, "%s", cli.err);
+    json_t *all = json_loads(cli.out, 0, NULL);
+    const json_t *root = json_object_get(all, "/"), *summary = json_object_get(all, "/summary"),
+                 *steps = json_object_get(all, "steps"), *losses = json_object_get(steps, "loss");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "schema")), "rematch-run");
+    cr_assert_str_eq(json_string_value(json_object_get(root, "status")), "completed");
+    cr_assert(json_is_string(json_object_get(json_object_get(all, "/provenance/host"), "cpu")));
+    cr_assert(!json_object_get(all, "/provenance/gpu"));
+    cr_assert(json_integer_value(json_object_get(summary, "steps")) == 3 && json_array_size(losses) == 3);
+    cr_assert(json_real_value(json_array_get(losses, 2)) == json_real_value(json_object_get(summary, "final_loss")));
+    const json_t *times = json_object_get(steps, "total_ns"), *numbers = json_object_get(steps, "step");
+    const double least = json_real_value(json_object_get(summary, "step_least_ns"));
+    double found = INFINITY;
+    for (size_t i = 0; i < 3; i++) {
+        cr_assert(json_integer_value(json_array_get(numbers, i)) == (json_int_t)i);
+        if (i) found = fmin(found, (double)json_integer_value(json_array_get(times, i)));
+    }
+    cr_assert(found == least, "%g %g", found, least);
+    json_decref(all);
+    cli_close(&cli);
+}
+
 /* What is alive at the peak is the peak; no op has more; stages hold every node. */
 static void check_sums(const json_t *plan)
 {

@@ -102,6 +102,7 @@ static int run_compare(const struct arguments *a)
 
 static int run_show(const struct arguments *a)
 {
+    if (a->given[OPTION_JSON]) return (int)told(show_json(a->operand[0], stdout));
     return (int)told(show_file(a->operand[0], a->given[OPTION_PROVENANCE], stdout));
 }
 
@@ -143,7 +144,8 @@ static const struct command commands[] = {
      1u << OPTION_COSTS | 1u << OPTION_OUT, 1, 1, true, run_bench},
     {"compare", "compare A B [--json]", "Two result files, bit by bit; exit code 1 where they differ.",
      1u << OPTION_JSON, 2, 2, false, run_compare},
-    {"show", "show FILE [--provenance]", "What a result file holds.", 1u << OPTION_PROVENANCE, 1, 1, false, run_show},
+    {"show", "show FILE [--provenance | --json]", "What a result file holds; as JSON with where it comes from.",
+     1u << OPTION_PROVENANCE | 1u << OPTION_JSON, 1, 1, false, run_show},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Judges the plan in a plan or result file by running it on symbols, finds its lower bounds again, then runs the\n"
      "file's spec again and compares every bit; exit code 1 where something is wrong or differs.",

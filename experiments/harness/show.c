@@ -7,6 +7,18 @@
 
 enum { ROWS_SHOWN = 20 };
 
+const char *const show_groups[] = {"/",
+                                   "/plan",
+                                   "/summary",
+                                   "/provenance/git",
+                                   "/provenance/build",
+                                   "/provenance/libs",
+                                   "/provenance/host",
+                                   "/provenance/gpu",
+                                   "/provenance/data",
+                                   "/provenance/weights",
+                                   NULL};
+
 /* ---- attributes, whatever they are ---- */
 
 /* An attribute that is no single text or number is left out. */
@@ -96,10 +108,7 @@ static void print_evaluations(struct h5 *h5, FILE *out)
 
 static void print_provenance(struct h5 *h5, struct region *region, FILE *out)
 {
-    static const char *const groups[] = {"/provenance/git",    "/provenance/build", "/provenance/libs",
-                                         "/provenance/host",   "/provenance/gpu",   "/provenance/data",
-                                         "/provenance/weights"};
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) print_attributes(h5, groups[i], out);
+    for (int i = SHOW_PROVENANCE; show_groups[i]; i++) print_attributes(h5, show_groups[i], out);
     print_list(h5, "/provenance/data/path", "file", region, out);
     print_list(h5, "/provenance/data/sha256", "sha256", region, out);
 }

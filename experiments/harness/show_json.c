@@ -1,0 +1,111 @@
+/* A result file as one JSON object, for programs: objects of attributes by the path of what has them, and under "steps"
+ * an array a column. Keys are the file's own names (results/README.md). */
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "record_layout.h"
+#include "result.h"
+#include "show.h"
+
+/* JSON has no numbers that are not finite. */
+static json_t *real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+static json_t *attribute_json(hid_t attribute)
+{
+    hid_t type = H5Aget_type(attribute);
+    H5T_class_t kind = H5Tget_class(type);
+    json_t *value = NULL;
+    if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
+        char *text = NULL;
+        if (H5Aread(attribute, type, &text) >= 0 && text) value = json_string(text);
+        H5free_memory(text);
+    } else if (kind == H5T_INTEGER) {
+        int64_t number;
+        if (H5Aread(attribute, H5T_NATIVE_INT64, &number) >= 0) value = json_integer(number);
+    } else if (kind == H5T_FLOAT) {
+        double number;
+        if (H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0) value = real(number);
+    }
+    H5Tclose(type);
+    return value ? value : json_null();
+}
+
+static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *info, void *to)
+{
+    (void)info;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), space = attribute < 0 ? -1 : H5Aget_space(attribute);
+    if (space >= 0 && H5Sget_simple_extent_npoints(space) == 1)
+        json_object_set_new(to, name, attribute_json(attribute));
+    if (space >= 0) H5Sclose(space);
+    if (attribute >= 0) H5Aclose(attribute);
+    return 0;
+}
+
+static void add_attributes(json_t *all, struct h5 *h5, const char *path)
+{
+    if (!h5_exists(h5, path) && strcmp(path, "/") != 0) return;
+    json_t *object = json_object();
+    hsize_t at = 0;
+    H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, add_attribute, object, H5P_DEFAULT);
+    json_object_set_new(all, path, object);
+}
+
+static json_t *number_json(enum number number, const void *at)
+{
+    const bool is_real = number == NUMBER_F32 || number == NUMBER_F64;
+    float single;
+    double value;
+    uint64_t whole = 0; /* the host is little-endian, as the file is */
+    memcpy(number == NUMBER_F32 ? (void *)&single
+           : is_real            ? (void *)&value
+                                : (void *)&whole,
+           at, h5_number_bytes(number));
+    if (number == NUMBER_F32) value = (double)single;
+    return is_real ? real(value) : json_integer((json_int_t)whole);
+}
+
+/* Digests, which are pairs, are left out: compare compares them. */
+static enum status add_steps(json_t *all, struct result *r)
+{
+    json_t *steps = json_object();
+    json_object_set_new(all, "steps", steps);
+    for (const struct column *c = record_step_columns; c->name; c++) {
+        char path[64], *numbers;
+        snprintf(path, sizeof path, "/steps/%s", c->name);
+        if (c->width > 1 || !h5_exists(&r->h5, path)) continue;
+        TRY(NEW(r->region, numbers, r->steps * h5_number_bytes(c->number)));
+        h5_read_rows(&r->h5, path, c->number, 1, 0, r->steps, numbers);
+        TRY(h5_status(&r->h5));
+        json_t *column = json_array();
+        for (size_t i = 0; i < r->steps; i++)
+            json_array_append_new(column, number_json(c->number, numbers + i * h5_number_bytes(c->number)));
+        json_object_set_new(steps, c->name, column);
+    }
+    return ST_OK;
+}
+
+static enum status result_json(struct result *r, json_t *all)
+{
+    char status[RESULT_STATUS];
+    json_object_set_new(all, "path", json_string(r->h5.path));
+    json_object_set_new(all, "now", json_string(result_status(r, status)));
+    for (const char *const *group = show_groups; *group; group++) add_attributes(all, &r->h5, *group);
+    TRY(add_steps(all, r));
+    return h5_status(&r->h5);
+}
+
+enum status show_json(const char *path, FILE *out)
+{
+    struct result *result = NULL;
+    TRY(result_open(path, &result));
+    json_t *all = json_object();
+    enum status status = result_json(result, all);
+    if (status == ST_OK) {
+        json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        fputc('\n', out);
+    }
+    json_decref(all);
+    result_close(result);
+    return status;
+}
