@@ -7,8 +7,6 @@ import subprocess
 import sys
 import tempfile
 
-import h5py
-
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"  # where Debian keeps a folder for each BLAS
 PROGRAM = os.environ.get("REMATCH_BIN", os.path.join(ROOT, "build", "rematch"))
@@ -52,44 +50,52 @@ def seconds_forward(spec, node):
     return int(found[1]) * 1e-9
 
 
-def ours(spec, *overrides):
-    """One training run by this project, without a baseline beside it; expectations are not ours to judge here."""
+def ours(spec, *overrides, warm=1):
+    """One training run by this project, without a baseline beside it; expectations are not ours to judge here. Its time
+    is that of the fastest step after the first ones, which warm up."""
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
         output([PROGRAM, "run", spec, "--only", "variant", *overrides, f"results={folder}"], allowed=(0, 1))
         found = glob.glob(os.path.join(folder, "**", "*.h5"), recursive=True)
         if len(found) != 1:
             raise Failed(f"{spec}: {len(found)} result files where one was expected")
-        with h5py.File(found[0], "r") as file:
-            return read(file)
+        return read(json.loads(output([PROGRAM, "show", found[0], "--json"])), warm)
 
 
-def read(file):
-    steps, summary = file["steps"], file["summary"].attrs
-    seconds = (steps["total_ns"][:] * 1e-9).tolist()
+def read(file, warm):
+    steps, summary, plan_ = file["steps"], file["/summary"], file["/plan"]
+    seconds = [ns * 1e-9 for ns in steps["total_ns"]]
     clocks = {key[len("clock_"):-len("_ns")]: summary[key] * 1e-9 for key in summary if key.startswith("clock_")}
     for part in "optimizer", "digest", "data":
-        clocks[part] = float(steps[part + "_ns"][:].sum()) * 1e-9
-    provenance = {group: {key: text(value) for key, value in file["provenance"][group].attrs.items()}
-                  for group in ("git", "build", "libs", "host")}
-    return {"step_seconds": min(seconds[1:] or seconds), "seconds": seconds, "all_seconds": sum(seconds),
+        clocks[part] = sum(steps[part + "_ns"]) * 1e-9
+    provenance = {group: file["/provenance/" + group] for group in ("git", "build", "libs", "host", "gpu")
+                  if "/provenance/" + group in file}
+    return {"step_seconds": min(seconds[warm:] or seconds), "seconds": seconds, "all_seconds": sum(seconds),
             "before_mib": summary["start_rss_bytes"] / 1024 ** 2,
             "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks,
-            "overhead": int(summary["overhead_bytes"]), "losses": steps["loss"][:].tolist(), "provenance": provenance}
+            "overhead": summary["overhead_bytes"], "losses": steps["loss"], "provenance": provenance,
+            "peak_bytes": plan_["peak_bytes"], "static_bytes": plan_["static_bytes"],
+            "time_factor": plan_["time_factor"],
+            **{key: summary[key] for key in summary if key.startswith("device_")}}
 
 
 def has(blas):
     return os.path.isdir(os.path.join(LIBRARIES, blas))
 
 
+def torch_peer(python, *words, **environment):
+    """What bench/torch_peer.py measured, one policy after the other."""
+    script = os.path.join(ROOT, "bench", "torch_peer.py")
+    lines = output([python, script, *(str(word) for word in words)], **environment).splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
 def peer(network, batch, steps, threads, who):
     """The same training by PyTorch, on Debian's own Python where there is one, with the BLAS that who names, whichever
     the system has chosen."""
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
-    script = os.path.join(ROOT, "bench", "torch_peer.py")
-    command = [python, script, network, "--batch", batch, "--steps", steps, "--threads", threads,
-               *who.arguments]
     folders = ":".join(os.path.join(LIBRARIES, folder) for folder in (who.blas, "lapack"))
-    done = json.loads(output([str(word) for word in command], LD_LIBRARY_PATH=folders))
+    done, = torch_peer(python, network, "--batch", batch, "--steps", steps, "--threads", threads, *who.arguments,
+                       LD_LIBRARY_PATH=folders)
     if f"{who.blas}/lib" not in f" {done['blas']}":
         raise Failed(f"PyTorch runs on {done['blas']}; expected a library of {os.path.join(LIBRARIES, who.blas)}")
     return done

@@ -1,17 +1,21 @@
 #!/usr/bin/python3
-"""The networks of the benchmark in PyTorch on the CPU, to be measured against: one process, one network, one policy.
+"""The networks of the benchmark in PyTorch, to be measured against: one network, one policy after the other.
 
     torch_peer.py vgg16 --batch 64
-    torch_peer.py sample-cnn --batch 16 --policy segments:5
     torch_peer.py bert --batch 64 --length 128 --policy every --optimizer adamw
+    torch_peer.py bert --batch 64 --length 512 --policy none every sqrt --optimizer adamw --device cuda --steps 10
 
-Policies: none; every (torch.utils.checkpoint around each stage); segments:K (checkpoint_sequential). Both leave the
-first stage out: checkpoint passes no gradients to the parameters of a stage none of whose inputs needs one. Images are
-ones, labels 1, plain SGD at 0.01, as in experiments/vgg16-recompute.yaml and experiments/sample-cnn-recompute.yaml;
-tokens are drawn at random and none is padding, AdamW at 5e-5, as long as those of experiments/bert-recompute.yaml.
+Policies: none; every (torch.utils.checkpoint around each block, as the groups of experiments/models/ have them);
+segments:K, over single layers (a block of BERT is one), of equal numbers, the last one stored, as checkpoint_sequential
+does it; sqrt: as many segments as the square root of their number. Checkpoints are not reentrant. Images are ones,
+labels 1, plain SGD at 0.01, as in experiments/vgg16-recompute.yaml and experiments/sample-cnn-recompute.yaml; tokens are
+drawn at random and none is padding, AdamW at 5e-5, as long as those of experiments/bert-recompute.yaml. All in fp32; on
+a device TF32 is off and cudnn.benchmark on.
 
-Prints one line of JSON: seconds of each step and of the fastest after the first, the process's high-water mark and what
-it held before the first step in MiB, the losses. Needs Debian's python3-torch, or a newer PyTorch.
+Prints one line of JSON for each policy: seconds of each step and of the fastest after the warming ones, the process's
+high-water mark and what it held before the first step in MiB, the losses; on a device also the bytes that PyTorch
+reserved there at most, and what was in use there by everybody at the end. Needs Debian's python3-torch, or a newer
+PyTorch.
 """
 import argparse
 import json
@@ -20,7 +24,7 @@ import time
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+from torch.utils.checkpoint import checkpoint
 
 
 def conv(inputs, outputs, kernel, *after):
@@ -33,27 +37,28 @@ def linear(inputs, outputs, *before, relu=None):
 
 def vgg16(options):
     """Simonyan and Zisserman, 2014, configuration D, without dropout."""
-    stages, channels = [], 3
+    groups, channels = [], 3
     for convolutions, width in (2, 64), (2, 128), (3, 256), (3, 512), (3, 512):
+        groups.append([])
         for _ in range(convolutions):
-            stages.append(conv(channels, width, 3, nn.ReLU(inplace=True)))
+            groups[-1].append(conv(channels, width, 3, nn.ReLU(inplace=True)))
             channels = width
-        stages.append(nn.MaxPool2d(2))
-    stages.append(linear(channels * 7 * 7, 4096, nn.Flatten(), relu=nn.ReLU(inplace=True)))
-    stages.append(linear(4096, 4096, relu=nn.ReLU(inplace=True)))
-    stages.append(linear(4096, 1000))
-    return stages, *images(options, 3, 224)
+        groups[-1].append(nn.MaxPool2d(2))
+    groups.append([linear(channels * 7 * 7, 4096, nn.Flatten(), relu=nn.ReLU(inplace=True)),
+                   linear(4096, 4096, relu=nn.ReLU(inplace=True)), linear(4096, 1000)])
+    return groups, *images(options, 3, 224)
 
 
 def sample_cnn(options):
     """Blocks of 5x5 convolutions of 10, 40 and 20 channels, each with a max pool of 1x1, on grey images of 256x256."""
-    stages, channels = [], 1
+    groups, channels = [], 1
     for _ in range(options.blocks):
+        groups.append([])
         for width in 10, 40, 20:
-            stages.append(conv(channels, width, 5, nn.ReLU(), nn.MaxPool2d(1)))
+            groups[-1].append(conv(channels, width, 5, nn.ReLU(), nn.MaxPool2d(1)))
             channels = width
     head = [nn.Flatten(), nn.Linear(256 * 256 * channels, 32), nn.ReLU(), nn.Linear(32, 10)]
-    return stages + [nn.Sequential(*head)], *images(options, 1, 256)
+    return groups + [[nn.Sequential(*head)]], *images(options, 1, 256)
 
 
 class Embedding(nn.Module):
@@ -66,16 +71,17 @@ class Embedding(nn.Module):
 
     def forward(self, tokens):
         word, place, segment = self.tables
-        return self.after(word(tokens) + place(torch.arange(tokens.shape[1])) + segment(torch.zeros_like(tokens)))
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        return self.after(word(tokens) + place(places) + segment(torch.zeros_like(tokens)))
 
 
 class Attention(nn.Module):
     """Multi-head attention on one product for queries, keys and values; every token may be attended to, but a mask is
-    added, as a user's network would."""
+    added, as a user's network would. fused: by PyTorch's own scaled_dot_product_attention."""
 
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, fused):
         super().__init__()
-        self.heads, self.drop = heads, nn.Dropout(0.1)
+        self.heads, self.drop, self.fused = heads, nn.Dropout(0.1), fused
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.register_buffer("mask", torch.zeros(1, 1, 1, 1))
 
@@ -83,16 +89,21 @@ class Attention(nn.Module):
         batch, length, width = x.shape
         parts = self.qkv(x).chunk(3, -1)
         query, key, value = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in parts)
-        scores = query @ key.transpose(2, 3) / (width // self.heads) ** 0.5 + self.mask
-        return self.out((self.drop(scores.softmax(-1)) @ value).transpose(1, 2).reshape(batch, length, width))
+        if self.fused:
+            mask = self.mask.expand(batch, 1, length, length)
+            y = nn.functional.scaled_dot_product_attention(query, key, value, mask, self.drop.p if self.training else 0)
+        else:
+            scores = query @ key.transpose(2, 3) / (width // self.heads) ** 0.5 + self.mask
+            y = self.drop(scores.softmax(-1)) @ value
+        return self.out(y.transpose(1, 2).reshape(batch, length, width))
 
 
 class Block(nn.Module):
     """Attention and a perceptron, each with dropout, its input added, and normalised."""
 
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, fused):
         super().__init__()
-        self.attention = nn.Sequential(Attention(width, heads), nn.Dropout(0.1))
+        self.attention = nn.Sequential(Attention(width, heads, fused), nn.Dropout(0.1))
         up, down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.perceptron = nn.Sequential(up, nn.GELU(), down, nn.Dropout(0.1))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
@@ -113,8 +124,9 @@ def bert(options):
     """Devlin and others, 2018, the base size, with a classifier of three classes on the first token."""
     width = 768
     head = [First(), nn.Linear(width, width), nn.Tanh(), nn.Dropout(0.1), nn.Linear(width, 3)]
-    stages = [Embedding(30522, 512, width), *(Block(width, 12) for _ in range(12)), nn.Sequential(*head)]
-    return stages, torch.randint(30522, (options.batch, options.length)), torch.randint(3, (options.batch,))
+    blocks = [[Block(width, 12, options.fused)] for _ in range(12)]
+    tokens, labels = torch.randint(30522, (options.batch, options.length)), torch.randint(3, (options.batch,))
+    return [[Embedding(30522, 512, width)], *blocks, [nn.Sequential(*head)]], tokens, labels
 
 
 def images(options, channels, side):
@@ -130,19 +142,37 @@ def policy(text):
     """What --policy says, and the function that runs the stages on a batch by it."""
     name, _, number = text.partition(":")
     if name == "none" and not number:
-        return text, lambda stages, x: nn.Sequential(*stages)(x)
+        return text, lambda groups, x: run(stages_of(groups), x)
     if name == "every" and not number:
-        return text, every
+        return text, lambda groups, x: again(groups, x)
+    if name == "sqrt" and not number:
+        return text, lambda groups, x: segments(stages_of(groups), round(len(stages_of(groups)) ** 0.5), x)
     if name == "segments" and number.isdecimal() and int(number) > 0:
-        return text, lambda stages, x: checkpoint_sequential(nn.Sequential(*stages[1:]), int(number), stages[0](x))
-    raise argparse.ArgumentTypeError(f"{text!r}: expected none, every or segments:K")
+        return text, lambda groups, x: segments(stages_of(groups), int(number), x)
+    raise argparse.ArgumentTypeError(f"{text!r}: expected none, every, sqrt or segments:K")
 
 
-def every(stages, x):
-    x = stages[0](x)
-    for stage in stages[1:]:
-        x = checkpoint(stage, x)
+def stages_of(groups):
+    return [stage for group in groups for stage in group]
+
+
+def run(stages, x):
+    for stage in stages:
+        x = stage(x)
     return x
+
+
+def again(groups, x):
+    """Each group computed again before its backward."""
+    for group in groups:
+        x = checkpoint(lambda x, group=group: run(group, x), x, use_reentrant=False)
+    return x
+
+
+def segments(stages, count, x):
+    size = len(stages) // count
+    parts = [stages[i * size:(i + 1) * size] for i in range(count - 1)]
+    return run(stages[(count - 1) * size:], again(parts, x))
 
 
 def memory_mib(key):
@@ -162,42 +192,76 @@ def libraries():
     return {"onednn": onednn, "blas": " ".join(sorted(blas)) or "built in"}
 
 
-def step(forward, stages, optimizer, x, labels):
+def step(forward, groups, optimizer, x, labels):
     """One training step; its seconds and its loss."""
     start = time.monotonic()
     optimizer.zero_grad(set_to_none=True)
-    loss = nn.functional.cross_entropy(forward(stages, x), labels)
+    loss = nn.functional.cross_entropy(forward(groups, x), labels)
     loss.backward()
     optimizer.step()
     value = loss.item()
+    if x.is_cuda:
+        torch.cuda.synchronize()
     return time.monotonic() - start, value
+
+
+def set_up_device():
+    """The settings were renamed in PyTorch 2.9, which takes either kind and refuses a mixture."""
+    torch.backends.cudnn.benchmark = True
+    if hasattr(torch.backends.cudnn, "conv"):
+        torch.backends.cuda.matmul.fp32_precision = torch.backends.cudnn.conv.fp32_precision = "ieee"
+    else:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+
+
+def device_memory():
+    free, total = torch.cuda.mem_get_info()
+    return {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
+            "reserved_bytes": torch.cuda.max_memory_reserved(), "allocated_bytes": torch.cuda.max_memory_allocated(),
+            "device_used_bytes": total - free}
+
+
+def train(options, name, forward):
+    """What becomes of a network that is trained by one policy from the start."""
+    torch.manual_seed(options.seed)
+    groups, x, labels = NETWORKS[options.network](options)
+    x, labels = x.to(options.device), labels.to(options.device)
+    stages = [stage.to(options.device) for stage in stages_of(groups)]
+    optimizer = OPTIMIZERS[options.optimizer]([p for stage in stages for p in stage.parameters()])
+    before = memory_mib("VmRSS")
+    seconds, losses = zip(*(step(forward, groups, optimizer, x, labels) for _ in range(options.steps)))
+    return {"torch": torch.__version__, "network": options.network, "policy": name, "batch": options.batch,
+            "optimizer": options.optimizer, "threads": options.threads,
+            "step_seconds": round(min(seconds[options.warm:] or seconds), 6), "seconds": [round(s, 6) for s in seconds],
+            "high_water_mib": memory_mib("VmHWM"), "before_mib": before, "losses": losses}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", choices=sorted(NETWORKS))
-    parser.add_argument("--policy", type=policy, default="none")
+    parser.add_argument("--policy", type=policy, nargs="+", default=[policy("none")])
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=1, help="first steps that do not count")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--blocks", type=int, default=5, help="of the sample CNN")
     parser.add_argument("--length", type=int, default=128, help="tokens of a sample")
+    parser.add_argument("--fused", action="store_true", help="attention by scaled_dot_product_attention")
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="sgd")
     parser.add_argument("--seed", type=int, default=123)
     options = parser.parse_args()
-    name, forward = options.policy
 
-    torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
-    stages, x, labels = NETWORKS[options.network](options)
-    optimizer = OPTIMIZERS[options.optimizer]([p for stage in stages for p in stage.parameters()])
-    before = memory_mib("VmRSS")
-    seconds, losses = zip(*(step(forward, stages, optimizer, x, labels) for _ in range(options.steps)))
-    print(json.dumps({
-        "torch": torch.__version__, "network": options.network, "policy": name, "batch": options.batch,
-        "optimizer": options.optimizer, "threads": options.threads,
-        "step_seconds": round(min(seconds[1:] or seconds), 3), "seconds": [round(s, 3) for s in seconds],
-        "high_water_mib": memory_mib("VmHWM"), "before_mib": before, "losses": losses, **libraries()}))
+    if options.device == "cuda":
+        set_up_device()
+    for name, forward in options.policy:
+        if options.device == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        one = train(options, name, forward)
+        more = device_memory() if options.device == "cuda" else {}
+        print(json.dumps({**one, **more, **libraries()}), flush=True)
 
 
 if __name__ == "__main__":
