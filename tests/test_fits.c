@@ -21,6 +21,12 @@ static size_t available(struct backend *backend)
     return left;
 }
 
+/* A device keeps more in static memory. */
+static size_t room(const struct graph *graph, int states) { return (size_t)(graph->parameters * states); }
+
+static const struct device_kind memory = {.used = used, .available = available};
+static const struct update_kind update = {.bytes = room};
+
 struct device {
     struct fake fake;
     struct backend_kind kind;
@@ -30,8 +36,8 @@ static void device_open(struct device *d, const char *results)
 {
     fake_open(&d->fake, &nets[0], results);
     d->kind = *d->fake.job.backend->kind;
-    d->kind.used = used;
-    d->kind.available = available;
+    d->kind.device = &memory;
+    d->kind.update = &update;
     d->fake.job.backend->kind = &d->kind;
     d->fake.job.backend->device = "a device of tests";
 }
@@ -42,9 +48,9 @@ Test(fits, a_device_says_what_is_left_of_its_memory)
     char folder[256];
     folder_make(folder);
     device_open(&d, folder);
-    struct machine_memory memory = memory_left(d.fake.job.backend);
-    cr_expect(memory.bytes == left && !strcmp(memory.limit, "the device"), "%s", memory.limit);
-    d.kind.available = NULL;
+    struct machine_memory found = memory_left(d.fake.job.backend);
+    cr_expect(found.bytes == left && !strcmp(found.limit, "the device"), "%s", found.limit);
+    d.kind.device = NULL;
     cr_expect(strcmp(memory_left(d.fake.job.backend).limit, "the device") != 0);
     fake_close(&d.fake);
     folder_remove(folder);

@@ -7,8 +7,8 @@
 
 struct machine_memory memory_left(struct backend *backend)
 {
-    if (!backend->kind->available) return machine_memory("");
-    return (struct machine_memory){backend->kind->available(backend), "the device"};
+    if (!backend->kind->device) return machine_memory("");
+    return (struct machine_memory){backend->kind->device->available(backend), "the device"};
 }
 
 /* A front is asked for its least peak, at any slowdown; all of it is asked for by INFINITY. */

@@ -131,7 +131,10 @@ static enum status all_steps(struct training *t)
     return record_tensors(t->record, true, t->exec);
 }
 
-static uint64_t device_used(struct backend *backend) { return backend->kind->used ? backend->kind->used(backend) : 0; }
+static uint64_t device_used(struct backend *backend)
+{
+    return backend->kind->device ? backend->kind->device->used(backend) : 0;
+}
 
 /* The blocks are reserved before the file is made: a run that memory refuses leaves no file behind. */
 static enum status begin(struct training *t, const char *variant)
