@@ -22,7 +22,7 @@ static size_t available(struct backend *backend)
 }
 
 /* A device keeps more in static memory. */
-static size_t room(const struct graph *graph, int states) { return (size_t)(graph->parameters * states); }
+static size_t room(const struct graph *graph, int states) { return (size_t)graph->parameters * (size_t)states; }
 
 static const struct device_kind memory = {.used = used, .available = available};
 static const struct update_kind update = {.bytes = room};
