@@ -1,0 +1,246 @@
+/* Convolution by cuDNN: y = activation(w * x + b), activation none or relu, w in O I H W order.
+ *
+ * Contract: the batch is walked in chunks of fixed size, so that the workspace keeps the limit; forward and input
+ * gradient are per sample, the weights' gradient adds up over chunks in ascending sample order. A replay queues the
+ * very calls of the first forward. Bias, relu and its signs are one pass of our own over y. PARAMS applies the relu's
+ * derivative in place on dy; INPUT reads what it wrote. Images channels first take the master weights as they are, in
+ * logical order a copy O H W I of them in scratch. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cuda/activations.h"
+#include "cuda/conv_plan.h"
+#include "cuda/sums.h"
+#include "cuda/transpose.h"
+
+struct conv {
+    struct backend *backend;
+    struct conv_problem problem;
+    int64_t batch, x_elements, y_elements; /* elements of one sample */
+    int64_t weights, pixels;               /* elements of the weights; of one channel of y */
+    int activation;
+    bool bias, reorders;                /* reorders: the weights */
+    struct conv_plan pass[CONV_PASSES]; /* INPUT: none where no gradient is wanted */
+    char implementation[256];
+};
+
+/* Where in scratch the reordered weights are: after the workspace. */
+static size_t weights_at(const struct conv_plan *plan) { return round_up(plan->choice.workspace); }
+
+static float *weights_in(const struct conv_plan *plan, void *scratch)
+{
+    return (float *)(void *)((char *)scratch + weights_at(plan));
+}
+
+static const float *sample_at(const void *value, int64_t elements, int64_t sample)
+{
+    return (const float *)value + sample * elements;
+}
+
+/* The weights {O, I, k, k}, or back, as images {k, k, I} are turned. */
+static void reorder(const struct conv *conv, const float *from, bool back, bool add, float *to)
+{
+    const int64_t *w = conv->problem.weights.dim, window = w[2] * w[3];
+    cuda_clock(conv->backend, CLOCK_REORDER);
+    launch_transpose(cuda_of(conv->backend)->stream, from, w[0], back ? window : w[1], back ? w[1] : window, add, to);
+}
+
+/* The weights as a pass reads them. */
+static const float *ordered_weights(const struct conv *conv, const struct conv_plan *plan,
+                                    const struct kernel_args *args)
+{
+    if (!conv->reorders) return args->parameters[0];
+    float *ordered = weights_in(plan, args->scratch);
+    reorder(conv, args->parameters[0], false, false, ordered);
+    return ordered;
+}
+
+static enum status run(const struct conv *conv, enum conv_pass pass, int64_t sample,
+                       const struct conv_operands *operands)
+{
+    const struct conv_plan *plan = &conv->pass[pass];
+    const bool rest = sample + plan->choice.chunk > conv->batch;
+    return convolution_run(cuda_of(conv->backend)->cudnn, &plan->call[rest], pass, plan->choice.algorithm, operands);
+}
+
+static enum status conv_forward(void *state, const struct kernel_args *args)
+{
+    const struct conv *conv = state;
+    const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
+    struct conv_operands operands = {
+        .w = ordered_weights(conv, plan, args), .workspace = args->scratch, .workspace_bytes = plan->choice.workspace};
+    cuda_clock(conv->backend, CLOCK_CONV);
+    for (int64_t n = 0; n < conv->batch; n += plan->choice.chunk) {
+        operands.x = sample_at(args->x[0], conv->x_elements, n);
+        operands.out = (float *)args->y + n * conv->y_elements;
+        TRY(run(conv, CONV_FORWARD, n, &operands));
+    }
+    if (conv->bias || conv->activation != ACTIVATION_NONE) {
+        const struct bias bias = {conv->bias ? args->parameters[1] : NULL, conv->problem.y.dim[2], conv->pixels};
+        cuda_clock(conv->backend, CLOCK_ACTIVATION);
+        launch_activation(cuda_of(conv->backend)->stream, args->y, bias, conv->activation,
+                          conv->batch * conv->y_elements, args->y, args->save ? args->saved : NULL);
+    }
+    return cuda_queued("convolution");
+}
+
+/* dy times the activation's derivative, in place, and the gradient of the bias. */
+static void derive(const struct conv *conv, const struct kernel_args *args)
+{
+    cudaStream_t stream = cuda_of(conv->backend)->stream;
+    const int64_t channels = conv->problem.y.dim[2], all = conv->batch * conv->y_elements;
+    cuda_clock(conv->backend, CLOCK_ACTIVATION);
+    if (conv->activation != ACTIVATION_NONE)
+        launch_activation_derivative(stream, args->dy, args->y, args->saved, conv->activation, all, args->dy);
+    if (conv->bias)
+        launch_unit_sums(stream, args->dy, all / (channels * conv->pixels), channels, conv->pixels, args->accumulate,
+                         args->scratch, args->gradients[1]);
+}
+
+static enum status backward_params(const struct conv *conv, const struct kernel_args *args)
+{
+    const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
+    struct conv_operands operands = {.out = conv->reorders ? weights_in(plan, args->scratch) : args->gradients[0],
+                                     .workspace = args->scratch,
+                                     .workspace_bytes = plan->choice.workspace};
+    derive(conv, args);
+    cuda_clock(conv->backend, CLOCK_CONV);
+    for (int64_t n = 0; n < conv->batch; n += plan->choice.chunk) {
+        operands.x = sample_at(args->x[0], conv->x_elements, n);
+        operands.y = sample_at(args->dy, conv->y_elements, n);
+        operands.accumulate = n > 0 || (args->accumulate && !conv->reorders);
+        TRY(run(conv, CONV_PARAMS, n, &operands));
+    }
+    if (conv->reorders) reorder(conv, operands.out, true, args->accumulate, args->gradients[0]);
+    return ST_OK;
+}
+
+static enum status backward_input(const struct conv *conv, const struct kernel_args *args)
+{
+    const struct conv_plan *plan = &conv->pass[CONV_INPUT];
+    struct conv_operands operands = {
+        .w = ordered_weights(conv, plan, args), .workspace = args->scratch, .workspace_bytes = plan->choice.workspace};
+    cuda_clock(conv->backend, CLOCK_CONV);
+    for (int64_t n = 0; n < conv->batch; n += plan->choice.chunk) {
+        operands.y = sample_at(args->dy, conv->y_elements, n);
+        operands.out = (float *)args->dx[0] + n * conv->x_elements;
+        TRY(run(conv, CONV_INPUT, n, &operands));
+    }
+    return ST_OK;
+}
+
+static enum status conv_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    if (parts & PART_PARAMS) TRY(backward_params(state, args));
+    if (parts & PART_INPUT && args->dx[0] != NULL) TRY(backward_input(state, args));
+    return cuda_queued("gradients of a convolution");
+}
+
+static void conv_release(void *state)
+{
+    struct conv *conv = state;
+    if (conv == NULL) return;
+    for (int p = 0; p < CONV_PASSES; p++) conv_plan_release(&conv->pass[p]);
+    free(conv);
+}
+
+/* "winograd_nonfused chunk 8 | ..." by pass. */
+static void describe(struct conv *conv, int passes)
+{
+    int length = 0;
+    for (int p = 0; p < passes && length < (int)sizeof conv->implementation; p++) {
+        const struct conv_choice *choice = &conv->pass[p].choice;
+        length +=
+            snprintf(conv->implementation + length, sizeof conv->implementation - (size_t)length, "%s%s chunk %lld",
+                     p                    ? " | "
+                     : conv->problem.tf32 ? "tf32 "
+                                          : "",
+                     convolution_algorithm((enum conv_pass)p, choice->algorithm)->name, (long long)choice->chunk);
+    }
+}
+
+/* Plans the passes, which may each use what of the limit the reordered weights leave. */
+static enum status plan_passes(struct conv *conv, int passes)
+{
+    const struct backend_options *options = &conv->backend->options;
+    const size_t weights = conv->reorders ? (size_t)conv->weights * sizeof(float) : 0;
+    for (int p = 0; p < passes; p++) {
+        const struct conv_want want = {
+            .cudnn = cuda_of(conv->backend)->cudnn,
+            .problem = &conv->problem,
+            .pass = (enum conv_pass)p,
+            .batch = conv->batch,
+            .asked = (enum conv_algorithm)options->conv_algorithm,
+            .limit = options->scratch_limit > weights ? options->scratch_limit - weights : 0,
+        };
+        TRY(conv_plan_make(&want, &conv->pass[p]));
+    }
+    return ST_OK;
+}
+
+/* The bytes of a pass's scratch: what the library needs; PARAMS makes the bias' gradient there before. */
+static size_t scratch_of(const struct conv *conv, enum conv_pass pass)
+{
+    const struct conv_plan *plan = &conv->pass[pass];
+    const int64_t channels = conv->problem.y.dim[2];
+    const size_t library =
+        conv->reorders ? weights_at(plan) + (size_t)conv->weights * sizeof(float) : plan->choice.workspace;
+    const size_t sums =
+        conv->bias && pass == CONV_PARAMS
+            ? unit_sums_scratch(conv->batch * conv->y_elements / (channels * conv->pixels), channels, conv->pixels)
+            : 0;
+    return library > sums ? library : sums;
+}
+
+static void fill(struct conv *conv, const struct graph *graph, const struct node *node)
+{
+    const struct value *x = &graph->value[node->inputs[0]], *y = &graph->value[node->output];
+    const struct parameter *weights = &graph->parameter[node->first_parameter];
+    const struct settings *s = &node->settings;
+    const enum order order = (enum order)y->layout;
+    conv->problem = (struct conv_problem){.x = x->shape,
+                                          .y = y->shape,
+                                          .weights = weights->definition.shape,
+                                          .order = order,
+                                          .stride = s->stride,
+                                          .padding = s->padding,
+                                          .tf32 = cuda_of(conv->backend)->tf32};
+    conv->batch = graph->batch;
+    conv->x_elements = shape_elements(&x->shape);
+    conv->y_elements = shape_elements(&y->shape);
+    conv->weights = weights->elements;
+    conv->pixels = order == ORDER_CHANNELS_FIRST ? y->shape.dim[0] * y->shape.dim[1] : 1;
+    conv->activation = s->activation;
+    conv->bias = s->bias;
+    conv->reorders = order == ORDER_LOGICAL && s->kernel > 1 && weights->definition.shape.dim[1] > 1;
+}
+
+static enum status conv_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                struct footprint *footprint, void **state)
+{
+    const int passes = graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
+    struct conv *conv = calloc(1, sizeof *conv);
+    if (conv == NULL) return fail(ST_FAILED, "out of memory");
+    conv->backend = backend;
+    fill(conv, graph, node);
+    const enum status status = plan_passes(conv, passes);
+    if (status != ST_OK) {
+        conv_release(conv);
+        return status;
+    }
+    describe(conv, passes);
+    const bool relu = conv->activation == ACTIVATION_RELU;
+    *footprint = (struct footprint){
+        .signs = relu ? sign_bytes(conv->batch * conv->y_elements) : 0,
+        .forward_scratch = scratch_of(conv, CONV_FORWARD),
+        .backward_scratch = {scratch_of(conv, CONV_PARAMS), passes == CONV_PASSES ? scratch_of(conv, CONV_INPUT) : 0},
+        .reads = {READS_X | (relu ? READS_Y : 0u), 0},
+        .split = true,
+        .writes_dy = relu,
+        .implementation = conv->implementation,
+    };
+    *state = conv;
+    return ST_OK;
+}
+
+const struct kernel cuda_conv = {true, conv_prepare, conv_forward, conv_backward, conv_release};

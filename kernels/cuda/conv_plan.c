@@ -1,0 +1,124 @@
+/* Chooses algorithm and batch chunk of a convolution's pass: a rule of shapes, limit, and cuDNN's heuristics, which
+ * know the device but time nothing, so that two runs of one spec choose alike. */
+#include "cuda/conv_plan.h"
+
+/* Elements of y below which a chunk is taken not to fill a large device: 8192 for each of 128 multiprocessors. */
+enum { CHUNK_OUTPUTS_LEAST = 1 << 20 };
+
+void conv_plan_release(struct conv_plan *plan)
+{
+    for (int i = 0; i < 2; i++) convolution_release(&plan->call[i]);
+    *plan = (struct conv_plan){0};
+}
+
+enum status conv_plan_take(const struct conv_want *want, const struct conv_choice *choice, struct conv_plan *plan)
+{
+    *plan = (struct conv_plan){.choice = *choice, .rest = want->batch % choice->chunk};
+    enum status status = convolution_describe(want->problem, choice->chunk, &plan->call[0]);
+    if (status == ST_OK && plan->rest > 0) status = convolution_describe(want->problem, plan->rest, &plan->call[1]);
+    if (status != ST_OK) conv_plan_release(plan);
+    return status;
+}
+
+/* The workspace of an algorithm on samples samples; false where cuDNN cannot do it. */
+static bool workspace_of(const struct conv_want *want, int64_t samples, int algorithm, size_t *bytes)
+{
+    struct convolution convolution;
+    if (convolution_describe(want->problem, samples, &convolution) != ST_OK) return false;
+    const bool done = convolution_workspace(want->cudnn, &convolution, want->pass, algorithm, bytes);
+    convolution_release(&convolution);
+    return done;
+}
+
+/* Fills in the workspace of a choice of algorithm and chunk. */
+static bool measure(const struct conv_want *want, struct conv_choice *choice)
+{
+    const int64_t rest = want->batch % choice->chunk;
+    size_t bytes = 0;
+    if (!workspace_of(want, choice->chunk, choice->algorithm, &choice->workspace)) return false;
+    if (rest > 0 && !workspace_of(want, rest, choice->algorithm, &bytes)) return false;
+    if (bytes > choice->workspace) choice->workspace = bytes;
+    return true;
+}
+
+/* The chunk after chunk, 0: there is none. One for each number of turns in which a batch can be walked, as even as can
+ * be: 64, 32, 22, 16, 13 ... of 64. */
+static int64_t next_chunk(int64_t batch, int64_t chunk)
+{
+    if (chunk <= 1) return 0;
+    const int64_t turns = (batch + chunk - 2) / (chunk - 1);
+    return (batch + turns - 1) / turns;
+}
+
+/* The largest chunk from chunk on that keeps the limit, else the one that needs least; false where the algorithm can
+ * do none. */
+static bool fit(const struct conv_want *want, int64_t chunk, struct conv_choice *choice)
+{
+    bool found = false;
+    for (; chunk > 0; chunk = next_chunk(want->batch, chunk)) {
+        struct conv_choice next = {.algorithm = choice->algorithm, .chunk = chunk};
+        if (!measure(want, &next)) continue;
+        if (!found || next.workspace < choice->workspace) *choice = next;
+        found = true;
+        if (choice->workspace <= want->limit) break;
+    }
+    return found;
+}
+
+int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST])
+{
+    struct convolution convolution;
+    int algorithms[ALGORITHMS_MOST], found = 0;
+    int64_t chunk = want->batch;
+    while (chunk > 0 && convolution_describe(want->problem, chunk, &convolution) != ST_OK)
+        chunk = next_chunk(want->batch, chunk);
+    if (chunk == 0) return 0;
+    const int ranked = convolution_algorithms(want->cudnn, &convolution, want->pass, algorithms);
+    convolution_release(&convolution);
+    for (int i = 0; i < ranked; i++) {
+        struct conv_choice choice = {.algorithm = algorithms[i]};
+        if (fit(want, chunk, &choice)) choices[found++] = choice;
+    }
+    return found;
+}
+
+/* What is demanded of a choice, from all that is wished for to what can be had: chunks that fill the device; the
+ * limit; nothing but the family. */
+enum demand { DEMAND_FILLS, DEMAND_FITS, DEMAND_LEAST, DEMANDS };
+
+static bool meets(const struct conv_want *want, enum demand demand, const struct conv_choice *choice)
+{
+    static const enum conv_family asked[][DEMANDS] = {
+        [CONV_AUTO] = {FAMILY_NONE, FAMILY_NONE, FAMILY_NONE}, /* NONE: any */
+        [CONV_DIRECT] = {FAMILY_DIRECT, FAMILY_DIRECT, FAMILY_DIRECT},
+        [CONV_WINOGRAD] = {FAMILY_WINOGRAD, FAMILY_NONE, FAMILY_NONE}};
+    const enum conv_family family = asked[want->asked][demand];
+    const int64_t outputs = choice->chunk * shape_elements(&want->problem->y);
+    if (family != FAMILY_NONE && family != convolution_algorithm(want->pass, choice->algorithm)->family) return false;
+    if (demand < DEMAND_LEAST && choice->workspace > want->limit) return false;
+    return demand > DEMAND_FILLS || choice->chunk == want->batch || outputs >= CHUNK_OUTPUTS_LEAST;
+}
+
+/* The first of those that meet the first demand that any meets; without a limit, the one that needs least. */
+static const struct conv_choice *choose(const struct conv_want *want, const struct conv_choice *choices, int count)
+{
+    const struct conv_choice *least = NULL;
+    for (int demand = 0; demand < DEMANDS; demand++)
+        for (int i = 0; i < count; i++) {
+            if (!meets(want, (enum demand)demand, &choices[i])) continue;
+            if (demand < DEMAND_LEAST) return &choices[i];
+            if (least == NULL || choices[i].workspace < least->workspace) least = &choices[i];
+        }
+    return least;
+}
+
+enum status conv_plan_make(const struct conv_want *want, struct conv_plan *plan)
+{
+    struct conv_choice choices[ALGORITHMS_MOST];
+    const struct conv_choice *choice = choose(want, choices, conv_candidates(want, choices));
+    *plan = (struct conv_plan){0};
+    if (choice == NULL)
+        return fail(ST_FAILED, "cuDNN has no deterministic algorithm for such a convolution with %s",
+                    want->problem->order == ORDER_CHANNELS_FIRST ? "channels first" : "channels last");
+    return conv_plan_take(want, choice, plan);
+}
