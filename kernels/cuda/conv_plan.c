@@ -41,13 +41,21 @@ static bool measure(const struct conv_want *want, struct conv_choice *choice)
     return true;
 }
 
+/* Chunks are multiples of this, so that each starts at a multiple of 16 bytes in x and in y. */
+static int64_t chunk_step(const struct conv_problem *problem)
+{
+    const int64_t elements = shape_elements(&problem->x) | shape_elements(&problem->y);
+    return elements % 4 == 0 ? 1 : elements % 2 == 0 ? 2 : 4;
+}
+
 /* The chunk after chunk, 0: there is none. One for each number of turns in which a batch can be walked, as even as can
  * be: 64, 32, 22, 16, 13 ... of 64. */
-static int64_t next_chunk(int64_t batch, int64_t chunk)
+static int64_t next_chunk(const struct conv_want *want, int64_t chunk)
 {
-    if (chunk <= 1) return 0;
-    const int64_t turns = (batch + chunk - 2) / (chunk - 1);
-    return (batch + turns - 1) / turns;
+    const int64_t step = chunk_step(want->problem);
+    if (chunk <= step) return 0;
+    const int64_t turns = (want->batch + chunk - step - 1) / (chunk - step);
+    return ((want->batch + turns - 1) / turns + step - 1) / step * step;
 }
 
 /* The largest chunk from chunk on that keeps the limit, else the one that needs least; false where the algorithm can
@@ -55,7 +63,7 @@ static int64_t next_chunk(int64_t batch, int64_t chunk)
 static bool fit(const struct conv_want *want, int64_t chunk, struct conv_choice *choice)
 {
     bool found = false;
-    for (; chunk > 0; chunk = next_chunk(want->batch, chunk)) {
+    for (; chunk > 0; chunk = next_chunk(want, chunk)) {
         struct conv_choice next = {.algorithm = choice->algorithm, .chunk = chunk};
         if (!measure(want, &next)) continue;
         if (!found || next.workspace < choice->workspace) *choice = next;
@@ -71,7 +79,7 @@ int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALG
     int algorithms[ALGORITHMS_MOST], found = 0;
     int64_t chunk = want->batch;
     while (chunk > 0 && convolution_describe(want->problem, chunk, &convolution) != ST_OK)
-        chunk = next_chunk(want->batch, chunk);
+        chunk = next_chunk(want, chunk);
     if (chunk == 0) return 0;
     const int ranked = convolution_algorithms(want->cudnn, &convolution, want->pass, algorithms);
     convolution_release(&convolution);
