@@ -25,7 +25,8 @@ BEGIN {
     home["zlib.h"] = home["csv.h"] = home["utf8proc.h"] = "^(datasets|tests)/"
     home["sha2.h"] = "^(datasets|experiments|tests)/"
     home["immintrin.h"] = "^framework/philox_lanes.h$"
-    home["cudnn.h"] = home["cublas_v2.h"] = home["cuda_runtime.h"] = "^kernels/cuda/"
+    home["cudnn.h"] = home["cublas_v2.h"] = home["cublasLt.h"] = "^kernels/cuda/"
+    home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = "^kernels/cuda/"
     home["criterion/criterion.h"] = "^tests/"
     c_library = " assert ctype errno float inttypes limits math stdarg stdatomic stdbool stddef stdint stdio stdlib " \
         "string time omp fcntl unistd sys/mman sys/stat sys/types sys/resource "

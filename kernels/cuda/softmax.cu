@@ -6,6 +6,7 @@
 
 /* What all rows share. */
 struct rows {
+    int64_t first;         /* sample */
     int64_t tokens, count; /* of rows: batch * heads * tokens */
     struct divisor each;   /* rows of a sample */
     float scale, factor;
@@ -14,7 +15,7 @@ struct rows {
 static struct rows rows_of(struct attention_shape shape)
 {
     const int64_t each = shape.heads * shape.tokens;
-    return {shape.tokens, shape.batch * each, divisor_of(each), shape.scale, shape.factor};
+    return {shape.first, shape.tokens, shape.batch * each, divisor_of(each), shape.scale, shape.factor};
 }
 
 /* A thread's bits of its quads of a row: bit 4 q + j is element j of its quad q. */
@@ -25,17 +26,18 @@ template <int LANES, int QUADS>
 __device__ static uint64_t kept(const struct element_draw *draw, const struct rows *rows, struct divided place)
 {
     const int64_t elements = rows->each.d * rows->tokens, first = place.rest * rows->tokens;
+    const int64_t sample = rows->first + place.quotient;
     uint64_t bits = 0;
 #pragma unroll 1 /* one generator is code enough */
     for (int q = 0; q < QUADS; q++) {
         const int64_t j = (q * LANES + threadIdx.x % LANES) * QUAD;
         unsigned four = 0;
         if (rows->tokens % QUAD == 0) {
-            if (j < rows->tokens) four = element_keep_quad(draw, elements, place.quotient, first + j);
+            if (j < rows->tokens) four = element_keep_quad(draw, elements, sample, first + j);
         } else {
 #pragma unroll 1
             for (int i = 0; i < QUAD; i++)
-                if (j + i < rows->tokens) four |= element_keep(draw, elements, place.quotient, first + j + i) << i;
+                if (j + i < rows->tokens) four |= element_keep(draw, elements, sample, first + j + i) << i;
         }
         bits |= (uint64_t)four << QUAD * q;
     }

@@ -17,9 +17,9 @@ extern "C" {
 enum { ATTENTION_TOKENS_MOST = 1 << 14 }; /* more are to be refused */
 
 struct attention_shape {
-    int64_t batch, heads, tokens;
-    float scale;  /* of scores: 1 / sqrt of a head's width */
-    float factor; /* of what dropout keeps: survivor_factor() */
+    int64_t first, batch, heads, tokens; /* first: sample, where these are a part of the batch */
+    float scale;                         /* of scores: 1 / sqrt of a head's width */
+    float factor;                        /* of what dropout keeps: survivor_factor() */
 };
 
 /* From scores Q K^T, not yet scaled, the probabilities p over the keys whose mask is above 0, and what dropout leaves
