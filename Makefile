@@ -7,13 +7,15 @@
 # make bench         ours beside PyTorch's [ARGS=...]
 # make numerics      gradients beside a computation in float64
 # make format        lays out every C file; make clean removes build/
-# With any of them: VARIANT=release|debug|san MARCH=native|x86-64-v3|... BUILD=folder DEPS=no (take what is there).
+# With any of them: VARIANT=release|debug|san MARCH=native|x86-64-v3|... BUILD=folder DEPS=no (take what is there);
+# DEVICE=real: tests use the GPU, not a stand-in.
 
 VARIANT ?= release
 MARCH ?= native
 BUILD ?= build/$(VARIANT)
 CUDA ?= /usr/local/cuda
 CC := gcc
+CXX := g++
 NVCC := $(CUDA)/bin/nvcc
 MAKEFLAGS += --no-builtin-rules -j$(shell nproc) $(if $(filter check,$(MAKECMDGOALS)),-k)
 
@@ -44,10 +46,12 @@ OPTIMIZE_release := -O3
 OPTIMIZE_debug := -O0 -g
 OPTIMIZE_san := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPTIMIZE := $(or $(OPTIMIZE_$(VARIANT)),$(error VARIANT=$(VARIANT): expected release, debug or san))
-INCLUDES := $(addprefix -I,$(BUILD) framework kernels datasets experiments/harness $(if $(KERNELS_CU),$(CUDA)/include))
+INCLUDES := $(addprefix -I,$(BUILD) framework kernels datasets experiments/harness)
+CUDA_INCLUDES := $(if $(CUDNN),-isystem $(CUDA)/include)
 flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
-CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(PACKAGE_CFLAGS)
-LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcudart) -lm
+CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
+LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
+CUDA_LIBS := $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcublasLt -lcudart)
 WERROR := $(if $(filter true,$(CI)),-Werror)
 
 all: $(BUILD)/rematch
@@ -55,13 +59,37 @@ all: $(BUILD)/rematch
 
 $(BUILD)/rematch: $(OBJECTS) $(BUILD)/sources
 	@echo "link $@"
-	@$(CC) $(flags) -o $@ $(OBJECTS) $(LDLIBS)
+	@$(CC) $(flags) -o $@ $(OBJECTS) $(CUDA_LIBS) $(LDLIBS)
+
+# The host device (tests/device/device.h): where CUDA's headers are, tests run on a stand-in for a GPU. A program is
+# linked with it, too, for tests and for trying things by hand.
+DEVICE ?= host
+ifeq ($(and $(CUDNN),$(DEVICE)),host)
+DEVICE_PARTS := $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard tests/device/*.cpp)) $(KERNELS_CU:%.cu=$(BUILD)/device/%.o)
+DEVICE_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/device/*.c)) \
+    $(patsubst %.cu,$(BUILD)/device/%.o,$(wildcard tests/device/*.cu))
+TESTED := $(SOURCES:%.c=$(BUILD)/%.o) $(DEVICE_PARTS)
+TESTED_LIBS := -lstdc++
+HOST_PROGRAM := $(BUILD)/rematch-host-device
+else
+TESTED := $(OBJECTS)
+TESTED_LIBS := $(CUDA_LIBS)
+endif
+CXXFLAGS := -std=c++20 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -Wall -Wextra \
+    -Wno-unknown-pragmas $(INCLUDES) $(CUDA_INCLUDES)
+# As on a device, what is read or written must be aligned.
+EMULATED := -x c++ -Wno-extra -include tests/device/emulator.h \
+    $(if $(filter san,$(VARIANT)),,-fsanitize=alignment -fsanitize-undefined-trap-on-error)
+
+$(BUILD)/rematch-host-device: $(TESTED) $(BUILD)/sources
+	@echo "link $@"
+	@$(CC) $(flags) -o $@ $(TESTED) $(TESTED_LIBS) $(LDLIBS)
 
 # Our objects' allocations are counted: there must be none within a step.
 COUNTED := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
-$(BUILD)/suite: $(TESTS:%.c=$(BUILD)/%.o) $(OBJECTS) $(BUILD)/sources
+$(BUILD)/suite: $(TESTS:%.c=$(BUILD)/%.o) $(DEVICE_TESTS) $(TESTED) $(BUILD)/sources
 	@echo "link $@"
-	@$(CC) $(flags) $(COUNTED) -o $@ $(filter-out %/main.o,$(filter %.o,$^)) $(LDLIBS) -lcriterion
+	@$(CC) $(flags) $(COUNTED) -o $@ $(filter-out %/main.o,$(filter %.o,$^)) $(TESTED_LIBS) $(LDLIBS) -lcriterion
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
 	@mkdir -p $(@D); echo "cc $<"
@@ -69,13 +97,21 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
 
 $(BUILD)/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D); echo "nvcc $<"
-	@$(NVCC) -O3 --fmad=false $(INCLUDES) -MMD -MP -c -o $@ $<
+	@$(NVCC) -O3 --fmad=false $(INCLUDES) $(CUDA_INCLUDES) -MMD -MP -c -o $@ $<
+
+$(BUILD)/device/%.o: %.cu $(BUILD)/flags
+	@mkdir -p $(@D); echo "c++ $<"
+	@$(CXX) $(CXXFLAGS) $(WERROR) $(EMULATED) -MMD -MP -c -o $@ $<
+
+$(BUILD)/%.o: %.cpp $(BUILD)/flags
+	@mkdir -p $(@D); echo "c++ $<"
+	@$(CXX) $(CXXFLAGS) $(WERROR) -MMD -MP -c -o $@ $<
 
 # Made anew each time, touched only when what they say changes.
 $(BUILD)/flags $(BUILD)/sources $(BUILD)/backends.def $(BUILD)/build.h: ALWAYS
 	@$(text_$(@F)) >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
-text_flags = echo '$(CFLAGS)'
-text_sources = echo '$(OBJECTS) $(TESTS)'
+text_flags = echo '$(CFLAGS) $(CXXFLAGS)'
+text_sources = echo '$(OBJECTS) $(TESTS) $(DEVICE_TESTS) $(TESTED)'
 text_backends.def = printf 'BACKEND(%s)\n' $(BACKENDS)
 text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(flags)' BACKENDS '$(strip $(BACKENDS))' \
     COMMIT "$$(git rev-parse --verify -q HEAD 2>/dev/null || echo unknown)" DIRTY "$$(git diff HEAD 2>/dev/null | sha1sum | sed \
@@ -84,11 +120,12 @@ text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(f
 # ---- Tests: one binary; every test is a process of its own, as many at once as there are cores.
 FILTER ?= *
 LIMIT ?= 1200
-$(TESTS:%.c=$(BUILD)/%.o): | $(BUILD)/has-test
+$(TESTS:%.c=$(BUILD)/%.o) $(DEVICE_TESTS): | $(BUILD)/has-test
 # A report of a sanitizer fails the suite, but a leak of Criterion's own (the frame that allocated is in its library).
-test: all $(BUILD)/suite
+test: all $(BUILD)/suite $(HOST_PROGRAM)
 	@rm -f $(BUILD)/san.log*; \
-	export REMATCH_BIN=$(abspath $(BUILD))/rematch OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive \
+	export REMATCH_BIN=$(abspath $(BUILD))/rematch REMATCH_HOST_DEVICE_BIN=$(abspath $(HOST_PROGRAM)) \
+	    OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive \
 	    ASAN_OPTIONS=log_path=$(abspath $(BUILD))/san.log UBSAN_OPTIONS=print_stacktrace=1; \
 	timeout $(LIMIT) $(BUILD)/suite --filter '$(FILTER)'; status=$$?; \
 	[ $$status != 124 ] || echo "the suite did not end within $(LIMIT) s"; \
@@ -124,8 +161,9 @@ $(BUILD)/has-%: scripts/deps.sh
 C_FILES := $(wildcard framework/*.[ch] framework/*/*.[ch] kernels/*/*.[ch] datasets/*.[ch] experiments/harness/*.[ch] tests/*.[ch])
 DEFS := $(wildcard framework/*.def datasets/*.def)
 check: check-format check-layering $(C_FILES:%=$(BUILD)/check/%)
+FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.*)
 check-format: $(BUILD)/has-check
-	@clang-format --dry-run -Werror $(C_FILES)
+	@clang-format --dry-run -Werror $(FORMATTED)
 check-layering:
 	@awk -f tests/layering.awk $(C_FILES) $(DEFS)
 $(BUILD)/check/%.h: %.h $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def $(BUILD)/has-check
@@ -143,7 +181,7 @@ $(BUILD)/check/%.c: %.c $(BUILD)/flags .clang-tidy tests/.clang-tidy | $(BUILD)/
 	@touch $@
 
 format: $(BUILD)/has-check
-	clang-format -i $(C_FILES)
+	clang-format -i $(FORMATTED)
 clean:
 	rm -rf build
 

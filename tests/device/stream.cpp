@@ -1,0 +1,355 @@
+/* The host device's streams, events and graphs.
+ *
+ * A stream's work waits in a queue until the host waits for it, or for an event behind it, or another stream that does
+ * comes to its turn; nothing else is done then. A captured graph is a list of the same pieces of work, which are queued
+ * at each launch. One stream takes part in a capture; others cannot join it. */
+#include "device.h"
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+namespace
+{
+struct operation {
+    std::function<void()> run; /* may be empty */
+    cudaEvent_t record = nullptr, wait = nullptr;
+    uint64_t ticket = 0; /* which of the event's recordings */
+};
+} // namespace
+
+struct CUevent_st {
+    uint64_t recorded, done; /* recordings queued, and done */
+    cudaStream_t stream;     /* where it was queued last */
+    double ms;
+    bool timed;
+};
+
+struct CUgraph_st {
+    std::vector<operation> operations;
+};
+
+struct CUgraphExec_st {
+    std::vector<operation> operations;
+};
+
+struct CUstream_st {
+    std::deque<operation> queue;
+    cudaGraph_t capture; /* NULL: it is not being captured */
+    bool spoiled, blocking;
+};
+
+namespace
+{
+std::vector<cudaStream_t> streams;
+cudaError_t kept; /* for cudaGetLastError() */
+bool lost;
+uint64_t done;
+
+double now_ms()
+{
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void drain(cudaStream_t stream, cudaEvent_t event, uint64_t ticket);
+
+void perform(const operation &o)
+{
+    if (o.wait != nullptr && o.wait->done < o.ticket) drain(o.wait->stream, o.wait, o.ticket);
+    static const uint64_t last = device_option("lost", SIZE_MAX);
+    if (o.run && done++ >= last) lost = true;
+    if (o.run && !lost) o.run();
+    if (o.record != nullptr) o.record->done = o.ticket, o.record->ms = now_ms();
+}
+
+/* Works until the event's recording is done, or, without an event, all. */
+void drain(cudaStream_t stream, cudaEvent_t event, uint64_t ticket)
+{
+    if (stream->queue.empty()) return;
+    device_open_memory(true);
+    while (!stream->queue.empty() && (event == nullptr || event->done < ticket)) {
+        const operation next = stream->queue.front();
+        stream->queue.pop_front();
+        perform(next);
+    }
+    device_open_memory(false);
+}
+
+void queue(cudaStream_t stream, operation o)
+{
+    if (o.record != nullptr) o.ticket = ++o.record->recorded, o.record->stream = stream;
+    if (o.wait != nullptr) o.ticket = o.wait->recorded;
+    stream->queue.push_back(o);
+}
+
+/* The legacy stream: in order with all streams that are not said to be without it. */
+void drain_blocking()
+{
+    for (cudaStream_t s : streams)
+        if (s->blocking) drain(s, nullptr, 0);
+}
+
+cudaError_t add(cudaStream_t stream, const operation &o)
+{
+    if (device_status() != cudaSuccess) return device_status();
+    if (stream == nullptr) {
+        if (device_outside_capture() != cudaSuccess) return cudaErrorStreamCaptureImplicit;
+        drain_blocking();
+        device_open_memory(true);
+        perform(o);
+        device_open_memory(false);
+    } else if (stream->capture == nullptr) {
+        queue(stream, o);
+    } else if (stream->spoiled) {
+        return device_error(cudaErrorStreamCaptureInvalidated);
+    } else {
+        stream->capture->operations.push_back(o);
+    }
+    return device_status();
+}
+
+/* What a copy between these needs: which kind it is, and that the device's end is in one block. */
+bool copies(const void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+    const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    if (kind != cudaMemcpyDefault)
+        return device_holds(to, bytes) == to_device && device_holds(from, bytes) == from_device;
+    return device_holds(to, bytes) || device_holds(from, bytes);
+}
+
+bool locked(const void *memory, size_t bytes) { return device_holds(memory, bytes) || device_pinned(memory, bytes); }
+} // namespace
+
+cudaError_t device_error(cudaError_t error)
+{
+    if (error != cudaSuccess) kept = error;
+    return error;
+}
+
+cudaError_t device_status()
+{
+    static const bool absent = device_option("absent", 0);
+    if (absent) return device_error(cudaErrorNoDevice);
+    return lost ? device_error(cudaErrorLaunchFailure) : cudaSuccess;
+}
+
+cudaError_t device_outside_capture()
+{
+    cudaError_t error = cudaSuccess;
+    for (cudaStream_t s : streams)
+        if (s->capture != nullptr) s->spoiled = true, error = device_error(cudaErrorStreamCaptureUnsupported);
+    return error;
+}
+
+void device_drain_all()
+{
+    for (cudaStream_t s : streams) drain(s, nullptr, 0);
+}
+
+cudaError_t device_queue(cudaStream_t stream, std::function<void()> work) { return add(stream, {std::move(work)}); }
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    USABLE();
+    *stream = new CUstream_st{{}, nullptr, false, !(flags & cudaStreamNonBlocking)};
+    streams.push_back(*stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (!lost) drain(stream, nullptr, 0);
+    std::erase(streams, stream);
+    delete stream;
+    return device_status();
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    OUTSIDE();
+    if (stream != nullptr)
+        drain(stream, nullptr, 0);
+    else
+        drain_blocking();
+    return device_status();
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    OUTSIDE();
+    device_drain_all();
+    return device_status();
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    USABLE();
+    if (stream->capture != nullptr && !(flags & cudaEventWaitExternal)) {
+        stream->spoiled = true;
+        return device_error(cudaErrorStreamCaptureIsolation);
+    }
+    return add(stream, {{}, nullptr, event});
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    USABLE();
+    *event = new CUevent_st{0, 0, nullptr, 0, !(flags & cudaEventDisableTiming)};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    if (event->done < event->recorded && !lost) device_drain_all();
+    delete event;
+    return device_status();
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
+{
+    USABLE();
+    if (stream->capture != nullptr && !(flags & cudaEventRecordExternal))
+        return cudaSuccess; /* it would only lead other streams into the capture */
+    return add(stream, {{}, event, nullptr});
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    OUTSIDE();
+    if (event->done < event->recorded) drain(event->stream, event, event->recorded);
+    return device_status();
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+    USABLE();
+    if (!start->timed || !end->timed || start->recorded == 0 || end->recorded == 0)
+        return device_error(cudaErrorInvalidResourceHandle);
+    if (start->done < start->recorded || end->done < end->recorded) return device_error(cudaErrorNotReady);
+    *ms = (float)(end->ms - start->ms);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
+{
+    OUTSIDE();
+    if (stream == nullptr) return device_error(cudaErrorStreamCaptureUnsupported);
+    stream->capture = new CUgraph_st;
+    stream->spoiled = false;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    *graph = stream->capture;
+    stream->capture = nullptr;
+    if (*graph == nullptr) return device_error(cudaErrorIllegalState);
+    if (!stream->spoiled) return device_status();
+    delete *graph;
+    *graph = nullptr;
+    return device_error(cudaErrorStreamCaptureInvalidated);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+    *status = stream == nullptr || stream->capture == nullptr ? cudaStreamCaptureStatusNone
+              : stream->spoiled                               ? cudaStreamCaptureStatusInvalidated
+                                                              : cudaStreamCaptureStatusActive;
+    return device_status();
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+    OUTSIDE();
+    *exec = new CUgraphExec_st{graph->operations};
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return device_outside_capture(); }
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    OUTSIDE();
+    for (const operation &o : exec->operations) queue(stream, o);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    if (nodes != nullptr) return device_error(cudaErrorNotSupported);
+    *count = graph->operations.size();
+    return device_status();
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return device_status();
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete exec;
+    return device_status();
+}
+
+/* From or to memory that is not page-locked the host waits for the stream; the capture of such a copy is refused. */
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    USABLE();
+    if (bytes == 0) return cudaSuccess;
+    if (!copies(to, from, bytes, kind)) return device_error(cudaErrorInvalidValue);
+    const bool waits = !locked(to, bytes) || !locked(from, bytes);
+    if (waits && device_outside_capture() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+    const cudaError_t error = device_queue(stream, [=] { memmove(to, from, bytes); });
+    return error == cudaSuccess && waits ? cudaStreamSynchronize(stream) : error;
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+    OUTSIDE();
+    return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    if (!device_holds(to, bytes)) return device_error(cudaErrorInvalidValue);
+    return bytes == 0 ? cudaSuccess : device_queue(stream, [=] { memset(to, value, bytes); });
+}
+
+cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+    OUTSIDE();
+    return cudaMemsetAsync(to, value, bytes, nullptr);
+}
+
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t stream)
+{
+    void *to;
+    cudaGetSymbolAddress(&to, symbol);
+    return cudaMemcpyAsync((char *)to + offset, from, bytes, kind, stream);
+}
+
+cudaError_t cudaPeekAtLastError(void) { return lost ? cudaErrorLaunchFailure : kept; }
+
+cudaError_t cudaGetLastError(void)
+{
+    const cudaError_t error = cudaPeekAtLastError();
+    kept = cudaSuccess;
+    return error;
+}
+}
