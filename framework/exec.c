@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "feed.h"
 #include "units.h"
 
 enum { SIGNALLING_NAN = 0x7fa0dead };
@@ -28,11 +29,8 @@ struct exec {
     char *fixed, *arena; /* the static block and the arena */
     size_t fixed_bytes, arena_bytes;
     float **parameter, **gradient, **state;
-    void *batch, *update_room;
-    int32_t *labels;
-    void *next, *staged; /* a device's: the next batch and its labels, on the device and where the host writes them */
-    size_t next_bytes, next_labels; /* labels: where they start in both */
-    bool sent;                      /* what is staged is on its way to next */
+    struct feed feed;
+    void *update_room;
     size_t live_now, live_peak;
     uint64_t position, drawn; /* in the sequential stream (rng stash, unsafe): after the last step, and in a step */
     struct digest *replayed;  /* node -> digest of its first forward's value, where replays are checked */
@@ -73,29 +71,13 @@ static enum status bind_static(struct exec *e)
             tables[t][i] = (float *)(void *)(e->fixed + offset);
             offset += round_up((size_t)graph->parameter[i].elements * sizeof(float)) * copies[t];
         }
-    e->batch = e->fixed + offset;
+    void *batch = e->fixed + offset;
     offset += round_up(graph->value[0].bytes);
-    e->labels = (int32_t *)(void *)(e->fixed + offset);
+    void *labels = e->fixed + offset;
     offset += round_up((size_t)graph->batch * sizeof(int32_t));
-    e->update_room = e->fixed + offset;
-    return ST_OK;
-}
-
-/* A device's batch is written by the host into memory of its own, and has a second place on the device, the last of the
- * static block. */
-static enum status bind_next(struct exec *e)
-{
-    const struct device_kind *device = e->backend->kind->device;
-    char text[UNIT_TEXT];
-    if (!device) return ST_OK;
-    const struct graph *graph = e->plan->network->graph;
-    e->next_labels = round_up(graph->value[0].bytes);
-    e->next_bytes = e->next_labels + (size_t)graph->batch * sizeof(int32_t);
-    e->next = e->fixed + e->fixed_bytes - round_up(e->next_bytes);
-    e->staged = device->stage(e->backend, e->next_bytes);
-    return e->staged ? ST_OK
-                     : fail(ST_FAILED, "cannot reserve %s of the host's memory for a batch",
-                            exact_bytes_text(e->next_bytes, text));
+    void *next = e->fixed + offset;
+    e->update_room = e->fixed + offset + feed_next_bytes(e->backend, graph);
+    return feed_open(&e->feed, e->backend, graph, batch, labels, next);
 }
 
 /* What a plan's ops need before they run. */
@@ -152,7 +134,6 @@ static enum status create(struct exec *e)
     e->arena_bytes = e->options.memory == MEMORY_DYNAMIC ? 0 : plan->arena_bytes;
     TRY(exec_check(plan, &e->options));
     TRY(bind_static(e));
-    TRY(bind_next(e));
     if (e->arena_bytes) TRY(e->backend->kind->reserve(e->backend, e->arena_bytes, (void **)&e->arena));
     if (e->options.memory == MEMORY_POISON)
         e->backend->kind->fill(e->backend, e->arena, SIGNALLING_NAN, e->arena_bytes);
@@ -187,7 +168,7 @@ void exec_destroy(struct exec *exec)
 {
     if (!exec) return;
     const struct backend_kind *kind = exec->backend->kind;
-    if (exec->staged) kind->device->unstage(exec->backend, exec->staged);
+    feed_close(&exec->feed);
     if (exec->fixed) kind->unreserve(exec->backend, exec->fixed, exec->fixed_bytes);
     if (exec->arena) kind->unreserve(exec->backend, exec->arena, exec->arena_bytes);
     region_destroy(exec->region);
@@ -197,12 +178,10 @@ float *exec_parameter(struct exec *exec, int parameter) { return exec->parameter
 float *exec_gradient(struct exec *exec, int parameter) { return exec->gradient[parameter]; }
 float *exec_state(struct exec *exec, int parameter) { return exec->state[parameter]; }
 void *exec_update_room(struct exec *exec) { return exec->update_room; }
-void *exec_batch(struct exec *exec) { return exec->staged ? exec->staged : exec->batch; }
-int32_t *exec_labels(struct exec *exec)
-{
-    return exec->staged ? (int32_t *)(void *)((char *)exec->staged + exec->next_labels) : exec->labels;
-}
-bool exec_ahead(const struct exec *exec) { return exec->staged != NULL; }
+void *exec_batch(struct exec *exec) { return feed_batch(&exec->feed); }
+int32_t *exec_labels(struct exec *exec) { return feed_labels(&exec->feed); }
+bool exec_ahead(const struct exec *exec) { return exec->feed.staged != NULL; }
+void exec_send(struct exec *exec) { feed_send(&exec->feed); }
 size_t exec_live_peak(const struct exec *exec) { return exec->live_peak; }
 const size_t *exec_live(const struct exec *exec) { return exec->training.live; }
 
@@ -241,7 +220,7 @@ static void bury(struct exec *e, int op, int *next)
 
 static void *address(const struct exec *e, int buffer)
 {
-    return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->batch : NULL;
+    return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->feed.batch : NULL;
 }
 
 /* Where a random node's numbers come from at this op; a first forward leaves its place in the stream, or its mask, in
@@ -280,7 +259,7 @@ static struct kernel_args args_for(struct exec *e, const struct op *op)
                                .dy = address(e, op->dy),
                                .saved = address(e, op->saved),
                                .scratch = address(e, op->scratch),
-                               .labels = e->labels,
+                               .labels = e->feed.labels,
                                .draw = draw_for(e, op),
                                .save = op->save};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
@@ -415,31 +394,11 @@ bool exec_repeatable(const struct exec *exec)
     return o->memory != MEMORY_DYNAMIC && o->fault.kind == FAULT_NONE && !o->check_replay;
 }
 
-void exec_send(struct exec *exec)
-{
-    if (exec->staged && !exec->sent)
-        exec->backend->kind->device->send(exec->backend, exec->next, exec->staged, exec->next_bytes);
-    exec->sent = true;
-}
-
-/* What was sent is the batch. */
-static void take_batch(struct exec *e)
-{
-    if (!e->staged) return;
-    const struct backend_kind *kind = e->backend->kind;
-    exec_send(e);
-    kind->device->arrive(e->backend, e->plan->network->graph, e->batch, e->next);
-    kind->copy(e->backend, e->labels, (char *)e->next + e->next_labels,
-               (size_t)e->plan->network->graph->batch * sizeof(int32_t));
-    kind->device->taken(e->backend);
-    e->sent = false;
-}
-
 void exec_begin(struct exec *exec, uint32_t step)
 {
     exec->backend->moment.step = step;
     exec->backend->moment.position = exec->position;
-    take_batch(exec);
+    feed_take(&exec->feed);
 }
 
 /* A step that breaks off leaves nothing allocated. */

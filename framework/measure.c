@@ -166,40 +166,47 @@ static void pass_time_elsewhere(const struct bench *b)
     b->backend->kind->fill(b->backend, b->distance, 0, b->distance_bytes);
 }
 
-/* The clock, when all that was queued is done. */
-static uint64_t settled_ns(const struct bench *b)
+/* The time of what body does or queues, as a step; *least: the least so far. */
+static enum status time_step(const struct bench *b, enum status (*body)(void *self), void *self, double *least)
 {
-    (void)b->backend->kind->wait(b->backend); /* what fails here fails again where it is looked at */
-    return clock_now_ns();
-}
-
-static void keep_least(const struct bench *b, double *time, uint64_t start)
-{
-    double took = (double)(settled_ns(b) - start);
-    if (took < *time) *time = took;
+    double took = 0;
+    TRY(b->backend->kind->step(b->backend, false, body, self));
+    TRY(b->backend->kind->wait(b->backend));
+    for (int phase = 0; phase < PHASES; phase++) took += (double)b->backend->phase_ns[phase];
+    *least = fmin(*least, took);
+    return ST_OK;
 }
 
 /* ---- nodes ---- */
 
+/* A pass of a node; parts: enum part, or'ed, 0: the forward. */
+struct pass {
+    const struct binding *binding;
+    const struct kernel_args *args;
+    unsigned parts;
+};
+
+static enum status run_pass(void *self)
+{
+    const struct pass *pass = self;
+    const struct kernel *kernel = pass->binding->kernel;
+    return pass->parts ? kernel->backward(pass->binding->state, pass->args, pass->parts)
+                       : kernel->forward(pass->binding->state, pass->args);
+}
+
 static enum status time_forward(const struct bench *b, int node, struct cut *cut, bool save, double *time)
 {
-    const struct binding *binding = &b->network->binding[node];
+    struct pass pass = {&b->network->binding[node], &cut->args, 0};
     cut->args.save = save;
     pass_time_elsewhere(b);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
-    uint64_t start = settled_ns(b);
-    TRY(binding->kernel->forward(binding->state, &cut->args));
-    keep_least(b, time, start);
-    return ST_OK;
+    return time_step(b, run_pass, &pass, time);
 }
 
 static enum status time_backward(const struct bench *b, int node, const struct cut *cut, unsigned parts, double *time)
 {
-    const struct binding *binding = &b->network->binding[node];
-    uint64_t start = settled_ns(b);
-    TRY(binding->kernel->backward(binding->state, &cut->args, parts));
-    keep_least(b, time, start);
-    return ST_OK;
+    struct pass pass = {&b->network->binding[node], &cut->args, parts};
+    return time_step(b, run_pass, &pass, time);
 }
 
 /* The passes of a node once; the backward reads what the forward before it wrote. */
@@ -265,20 +272,31 @@ static size_t shared_gradient(const struct graph *graph)
     return bytes;
 }
 
-/* One addition and one copy of bytes bytes; *add, *copy: their least times so far. */
-static void time_shared(const struct bench *b, size_t bytes, double *add, double *copy)
+/* An addition or a copy of bytes bytes. */
+struct shared {
+    const struct bench *bench;
+    size_t bytes;
+    bool add;
+};
+
+static enum status run_shared(void *self)
 {
-    float *from = (float *)(void *)b->block, *to = (float *)(void *)(b->block + round_up(bytes));
+    const struct shared *s = self;
+    const struct bench *b = s->bench;
+    float *from = (float *)(void *)b->block, *to = (float *)(void *)(b->block + round_up(s->bytes));
+    if (s->add)
+        b->backend->kind->add(b->backend, to, to, from, s->bytes / sizeof(float));
+    else
+        b->backend->kind->copy(b->backend, to, from, s->bytes);
+    return ST_OK;
+}
+
+static enum status time_shared(const struct bench *b, size_t bytes, bool add, double *time)
+{
+    struct shared shared = {b, bytes, add};
     pass_time_elsewhere(b);
-    write_operand(b, from, bytes);
-    uint64_t start = settled_ns(b);
-    b->backend->kind->add(b->backend, to, to, from, bytes / sizeof(float));
-    keep_least(b, add, start);
-    pass_time_elsewhere(b);
-    write_operand(b, from, bytes);
-    start = settled_ns(b);
-    b->backend->kind->copy(b->backend, to, from, bytes);
-    keep_least(b, copy, start);
+    write_operand(b, b->block, bytes);
+    return time_step(b, run_shared, &shared, time);
 }
 
 /* All parameters, their gradients and state in the block one after the other, as the update sees them. */
@@ -363,7 +381,10 @@ enum status measure_rest(const struct network *network, const struct optimizer *
     if (status == ST_OK) write_operand(&b, b.block, bytes);
     if (status == ST_OK) status = lay_out(&b, region, &u);
     for (int i = 0; status == ST_OK && i < options->rounds_least; i++) status = time_update(&b, &u, &digest, &update);
-    for (int i = 0; status == ST_OK && shared && i < options->rounds_least; i++) time_shared(&b, shared, &add, &copy);
+    for (int i = 0; status == ST_OK && shared && i < options->rounds_least; i++) {
+        status = time_shared(&b, shared, true, &add);
+        if (status == ST_OK) status = time_shared(&b, shared, false, &copy);
+    }
     close_bench(&b);
     region_destroy(region);
     *rest = (struct measured_rest){

@@ -1,5 +1,6 @@
 #include "plan.h"
 
+#include "feed.h"
 #include "place.h"
 
 #include <stdio.h>
@@ -36,10 +37,8 @@ char *plan_buffer_text(const struct plan *plan, int buffer, char *text)
 size_t plan_device_bytes(const struct network *network, const struct plan_options *options)
 {
     const struct graph *graph = network->graph;
-    const struct backend_kind *kind = network->backend ? network->backend->kind : NULL;
-    if (!kind || !kind->device) return 0;
-    const size_t batch = round_up(graph->value[0].bytes) + round_up((size_t)graph->batch * sizeof(int32_t));
-    return batch + round_up(kind->update->bytes(graph, options->state_per_parameter));
+    const size_t next = feed_next_bytes(network->backend, graph);
+    return next ? next + round_up(network->backend->kind->update->bytes(graph, options->state_per_parameter)) : 0;
 }
 
 static void count_static(struct plan *plan)
