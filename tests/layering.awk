@@ -7,7 +7,7 @@
 # 5. No file over 500 lines, no function over 60.
 
 BEGIN {
-    order = "status region hash squares philox philox_lanes text units field shape tokens rng element_optim element_exp element_gelu optim learning_rate layer op account graph backend network " \
+    order = "status region hash squares philox philox_lanes text units field shape tokens rng element_draw element_xxh3 element_optim element_exp element_gelu optim update learning_rate layer op account graph backend host feed network " \
         "reference layers abstract schedule claims symbolic simulate chain lower place plan plan_account excerpt " \
         "signs variants pareto optimum budget bounds residence evict policy policies measure exec train"
     split(order, name, " ")
@@ -25,8 +25,8 @@ BEGIN {
     home["zlib.h"] = home["csv.h"] = home["utf8proc.h"] = "^(datasets|tests)/"
     home["sha2.h"] = "^(datasets|experiments|tests)/"
     home["immintrin.h"] = "^framework/philox_lanes.h$"
-    home["cudnn.h"] = home["cublas_v2.h"] = home["cublasLt.h"] = "^kernels/cuda/"
-    home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = "^kernels/cuda/"
+    home["cudnn.h"] = home["cublas_v2.h"] = home["cublasLt.h"] = home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = \
+        "^(kernels/cuda|tests/device)/"
     home["criterion/criterion.h"] = "^tests/"
     c_library = " assert ctype errno float inttypes limits math stdarg stdatomic stdbool stddef stdint stdio stdlib " \
         "string time omp fcntl unistd sys/mman sys/stat sys/types sys/resource "
