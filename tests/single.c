@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *memory(size_t bytes)
+static void *memory(struct single *single, size_t bytes)
 {
     void *p = NULL;
     cr_assert(!bytes || posix_memalign(&p, ALIGNMENT, bytes) == 0);
+    mirror_add(&single->mirror, p, bytes);
     return p;
 }
 
@@ -43,6 +44,7 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     single->graph->node[last].relu_save = relu_save;
     cr_assert(network_prepare(single->graph, single->backend, &single->network) == ST_OK, "%s", status_message());
     single->node = &single->graph->node[last];
+    mirror_open(&single->mirror, single->backend);
     single->kernel = single->network->binding[last].kernel;
     single->state = single->network->binding[last].state;
     single->footprint = single->network->binding[last].footprint;
@@ -52,24 +54,24 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     for (int i = 0; i < definition->inputs; i++) {
         const struct value *x = &single->graph->value[inputs[i]];
         single->text[i] = inputs[i] == 0 && (definition->reads_batch || definition == layer_find("embedding"));
-        single->x[i] = memory(x->bytes);
-        if (!single->text[i]) single->dx[i] = memory(x->bytes);
+        single->x[i] = memory(single, x->bytes);
+        if (!single->text[i]) single->dx[i] = memory(single, x->bytes);
     }
-    single->y = memory(single->y_bytes);
-    single->dy = memory(single->y_bytes);
-    single->saved = memory(single->footprint.saved);
+    single->y = memory(single, single->y_bytes);
+    single->dy = memory(single, single->y_bytes);
+    single->saved = memory(single, single->footprint.saved);
     size_t scratch = single->footprint.forward_scratch;
     for (int i = 0; i < 2; i++)
         if (scratch < single->footprint.backward_scratch[i]) scratch = single->footprint.backward_scratch[i];
-    single->scratch = memory(scratch);
+    single->scratch = memory(single, scratch);
     single->parameters = single->node->parameters;
     for (int i = 0; i < single->parameters; i++) {
         const struct parameter *parameter = &single->graph->parameter[single->node->first_parameter + i];
         single->parameter_bytes[i] = (size_t)parameter->elements * sizeof(float);
-        single->parameter[i] = memory(single->parameter_bytes[i]);
-        single->gradient[i] = memory(single->parameter_bytes[i]);
+        single->parameter[i] = memory(single, single->parameter_bytes[i]);
+        single->gradient[i] = memory(single, single->parameter_bytes[i]);
     }
-    single->labels = memory((size_t)batch * sizeof *single->labels);
+    single->labels = memory(single, (size_t)batch * sizeof *single->labels);
     single->draw = (struct draw){.mode = RNG_COUNTER, .seed = 7, .node = 3, .step = 5};
     single_fill(single, 0);
 }
@@ -79,6 +81,7 @@ void single_close(struct single *single)
     for (int i = 0; i < NODE_INPUTS_MAX; i++) free(single->x[i]), free(single->dx[i]);
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) free(single->parameter[i]), free(single->gradient[i]);
     free(single->y), free(single->dy), free(single->saved), free(single->scratch), free(single->labels);
+    mirror_close(&single->mirror);
     network_destroy(single->network);
     graph_destroy(single->graph);
     backend_close(single->backend);
@@ -124,10 +127,21 @@ struct kernel_args single_args(const struct single *single)
     return args;
 }
 
+void single_pass_forward(struct single *single, const struct kernel_args *args)
+{
+    cr_assert(mirror_forward(&single->mirror, single->kernel, single->state, args) == ST_OK, "%s", status_message());
+}
+
+void single_pass_backward(struct single *single, const struct kernel_args *args, unsigned parts)
+{
+    cr_assert(mirror_backward(&single->mirror, single->kernel, single->state, args, parts) == ST_OK, "%s",
+              status_message());
+}
+
 void single_forward(struct single *single)
 {
     struct kernel_args args = single_args(single);
-    cr_assert(single->kernel->forward(single->state, &args) == ST_OK, "%s", status_message());
+    single_pass_forward(single, &args);
 }
 
 void single_backward(struct single *single)
@@ -138,5 +152,5 @@ void single_backward(struct single *single)
         return;
     }
     unsigned parts = PART_INPUT | (single->parameters ? PART_PARAMS : 0);
-    cr_assert(single->kernel->backward(single->state, &args, parts) == ST_OK, "%s", status_message());
+    single_pass_backward(single, &args, parts);
 }

@@ -3,6 +3,7 @@
 #ifndef REMATCH_TEST_SINGLE_H
 #define REMATCH_TEST_SINGLE_H
 
+#include "mirror.h"
 #include "network.h"
 
 struct single {
@@ -23,6 +24,7 @@ struct single {
     float *parameter[NODE_PARAMETERS_MAX], *gradient[NODE_PARAMETERS_MAX];
     int32_t *labels;
     struct draw draw; /* counter, a fixed seed */
+    struct mirror mirror;
 };
 
 /* Builds it; the test fails where that fails. input is that of the first input: of a layer that reads the batch
@@ -43,6 +45,10 @@ struct kernel_args single_args(const struct single *single);
 
 /* Forward that saves. */
 void single_forward(struct single *single);
+
+/* A pass with those arguments, which must succeed. */
+void single_pass_forward(struct single *single, const struct kernel_args *args);
+void single_pass_backward(struct single *single, const struct kernel_args *args, unsigned parts);
 
 /* Backward, the parts together as one call; a kernel that passes its gradient on gets it copied. */
 void single_backward(struct single *single);

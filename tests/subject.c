@@ -12,7 +12,7 @@ void spoil(void *data, size_t bytes)
     for (size_t i = 0; i + 4 <= bytes; i += 4) memcpy((char *)data + i, &pattern, 4);
 }
 
-static struct block block_make(size_t bytes)
+static struct block block_make(struct subject *s, size_t bytes)
 {
     struct block b = {.bytes = bytes};
     b.memory = aligned_alloc(GUARD, 2 * GUARD + (bytes + GUARD - 1) / GUARD * GUARD);
@@ -20,6 +20,7 @@ static struct block block_make(size_t bytes)
     b.data = b.memory + GUARD;
     memset(b.memory, 0xa5, 2 * GUARD + bytes);
     spoil(b.data, bytes);
+    mirror_add(&s->mirror, b.memory, 2 * GUARD + bytes);
     return b;
 }
 
@@ -86,25 +87,26 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     cr_assert(s->kernel->prepare(s->backend, s->graph, node, &s->footprint, &s->state) == ST_OK, "%s",
               status_message());
     footprint_keep_signs(&s->footprint, c->relu_bits);
+    mirror_open(&s->mirror, s->backend);
     s->parts = (node->parameters ? PART_PARAMS : 0u) | (c->first ? 0u : PART_INPUT);
     for (int i = 0; i < layer->inputs; i++) {
-        s->x[i] = block_make(s->graph->value[inputs[i]].bytes);
-        s->dx[i] = block_make(s->graph->value[inputs[i]].wants_gradient || c->first ? s->x[i].bytes : 0);
+        s->x[i] = block_make(s, s->graph->value[inputs[i]].bytes);
+        s->dx[i] = block_make(s, s->graph->value[inputs[i]].wants_gradient || c->first ? s->x[i].bytes : 0);
     }
-    s->y = block_make(s->graph->value[output].bytes);
-    s->dy = block_make(s->graph->value[output].bytes);
-    s->saved = block_make(s->footprint.saved);
+    s->y = block_make(s, s->graph->value[output].bytes);
+    s->dy = block_make(s, s->graph->value[output].bytes);
+    s->saved = block_make(s, s->footprint.saved);
     const size_t scratch[] = {s->footprint.forward_scratch, s->footprint.backward_scratch[0],
                               s->footprint.backward_scratch[1]};
-    for (int i = 0; i < 3; i++) s->scratch[i] = block_make(scratch[i]);
+    for (int i = 0; i < 3; i++) s->scratch[i] = block_make(s, scratch[i]);
     s->draw = (struct draw){.mode = RNG_COUNTER, .seed = 11, .node = 2, .step = 3, .position = 1001};
-    s->mask = block_make(rng_mask_bytes(node->draws, c->batch));
+    s->mask = block_make(s, rng_mask_bytes(node->draws, c->batch));
     s->draw.mask = s->mask.data;
     rng_mask_fill(&s->draw, c->settings.rate, node->draws, c->batch);
     for (int i = 0; i < node->parameters; i++) {
         const size_t bytes = (size_t)s->graph->parameter[node->first_parameter + i].elements * sizeof(float);
-        s->parameter[i] = block_make(bytes);
-        s->gradient[i] = block_make(bytes);
+        s->parameter[i] = block_make(s, bytes);
+        s->gradient[i] = block_make(s, bytes);
     }
 }
 
@@ -114,6 +116,7 @@ void subject_close(struct subject *s)
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) block_free(&s->parameter[i]), block_free(&s->gradient[i]);
     for (int i = 0; i < 3; i++) block_free(&s->scratch[i]);
     block_free(&s->y), block_free(&s->dy), block_free(&s->saved), block_free(&s->mask);
+    mirror_close(&s->mirror);
     if (s->kernel->release != NULL) s->kernel->release(s->state);
     graph_destroy(s->graph);
     backend_close(s->backend);
@@ -124,14 +127,16 @@ int64_t subject_elements(const struct subject *s, int value)
     return shape_elements(&s->graph->value[value].shape) * s->graph->batch;
 }
 
-/* Channels in a block of a layout that is not logical: 1 is of 8, 2 of 16. */
-static int64_t block_of(const struct value *v) { return 8 * v->layout; }
-
-/* The place, in the value's layout, of channel c (of padded channels) of pixel p of sample n. */
-static int64_t place(const struct value *v, int64_t n, int64_t p, int64_t c, int64_t pixels, int64_t padded)
+/* Channels in a block of a layout that is not logical: 1 is of 8, 2 of 16; on a device 1 is of one. */
+static int64_t block_of(const struct subject *s, const struct value *v)
 {
-    if (v->layout == 0) return (n * pixels + p) * padded + c;
-    const int64_t block = block_of(v);
+    return s->backend->kind->device ? v->layout : 8 * v->layout;
+}
+
+/* The place, in a layout of such blocks (0: logical), of channel c (of padded channels) of pixel p of sample n. */
+static int64_t place(int64_t block, int64_t n, int64_t p, int64_t c, int64_t pixels, int64_t padded)
+{
+    if (block == 0) return (n * pixels + p) * padded + c;
     return ((n * padded / block + c / block) * pixels + p) * block + c % block;
 }
 
@@ -140,12 +145,12 @@ static void walk(const struct subject *s, int value, float *logical, float *data
 {
     const struct value *v = &s->graph->value[value];
     const int64_t channels = shape_width(&v->shape), pixels = shape_elements(&v->shape) / channels;
-    const int64_t padded = v->layout == 0 ? channels : (channels + block_of(v) - 1) / block_of(v) * block_of(v);
+    const int64_t block = block_of(s, v), padded = block == 0 ? channels : (channels + block - 1) / block * block;
     cr_assert(v->bytes == (size_t)(s->graph->batch * pixels * padded) * sizeof(float));
     for (int64_t n = 0; n < s->graph->batch; n++)
         for (int64_t p = 0; p < pixels; p++)
             for (int64_t c = 0; c < padded; c++) {
-                float *at = &data[place(v, n, p, c, pixels, padded)];
+                float *at = &data[place(block, n, p, c, pixels, padded)];
                 const int64_t i = (n * pixels + p) * channels + c;
                 if (put)
                     *at = c < channels ? logical[i] : 0;
@@ -186,7 +191,7 @@ void subject_forward(struct subject *s, struct kernel_args *args)
 {
     spoil(s->scratch[0].data, s->scratch[0].bytes);
     args->scratch = s->scratch[0].bytes > 0 ? s->scratch[0].data : NULL;
-    cr_assert(s->kernel->forward(s->state, args) == ST_OK, "%s", status_message());
+    cr_assert(mirror_forward(&s->mirror, s->kernel, s->state, args) == ST_OK, "%s", status_message());
 }
 
 void subject_backward(struct subject *s, struct kernel_args *args, unsigned parts)
@@ -196,5 +201,5 @@ void subject_backward(struct subject *s, struct kernel_args *args, unsigned part
     spoil(scratch->data, scratch->bytes);
     args->scratch = scratch->bytes > 0 ? scratch->data : NULL;
     if (!(s->footprint.reads[0] & READS_X) && !(s->footprint.reads[1] & READS_X)) args->x[0] = args->x[1] = NULL;
-    cr_assert(s->kernel->backward(s->state, args, parts) == ST_OK, "%s", status_message());
+    cr_assert(mirror_backward(&s->mirror, s->kernel, s->state, args, parts) == ST_OK, "%s", status_message());
 }

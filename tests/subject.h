@@ -3,6 +3,7 @@
 #ifndef REMATCH_TEST_SUBJECT_H
 #define REMATCH_TEST_SUBJECT_H
 
+#include "mirror.h"
 #include "network.h"
 
 struct subject_case {
@@ -34,6 +35,7 @@ struct subject {
     struct block x[NODE_INPUTS_MAX], dx[NODE_INPUTS_MAX], y, dy, saved, scratch[3];
     struct block parameter[NODE_PARAMETERS_MAX], gradient[NODE_PARAMETERS_MAX];
     struct block mask;
+    struct mirror mirror;
 };
 
 /* Prepares the kernel; all memory is filled with NaNs. Fails the test on any error. */
