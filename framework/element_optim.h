@@ -26,6 +26,9 @@ struct optim_numbers {
     float epsilon;
 };
 
+/* What gradients whose L2 norm is norm, all together, are multiplied by where it may be clip at most, 0: any. */
+ELEMENT_OPTIM double optim_clip(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1; }
+
 /* p -= rate g */
 ELEMENT_OPTIM void sgd_element(struct optim_numbers n, float *p, float g)
 {

@@ -152,10 +152,7 @@ struct optim_numbers optim_numbers(const struct optimizer *optimizer, const stru
     return numbers;
 }
 
-double optim_scale(const struct optim_settings *settings, double norm)
-{
-    return settings->clip > 0 ? fmin(1, settings->clip / (norm + 1e-6)) : 1;
-}
+double optim_scale(const struct optim_settings *settings, double norm) { return optim_clip(settings->clip, norm); }
 
 const struct optimizer *optimizer_find(const char *name)
 {
