@@ -126,10 +126,6 @@ template <int LANES> __device__ static inline float row_most(float x, float *roo
     return LANES == WARP ? warp_most(x) : block_most(x, room);
 }
 
-/* A launch with as many quads a thread as a row of so many elements needs, at most ROW_MOST elements. kernel<LANES,
- * QUADS> strides over rows by row_first() and row_stride(). */
-enum { ROW_MOST = 1 << 14 };
-
 template <int LANES> __device__ static inline int64_t row_first(void)
 {
     return (int64_t)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES;
@@ -140,14 +136,23 @@ template <int LANES> __device__ static inline int64_t row_stride(void)
     return (int64_t)gridDim.x * (THREADS / LANES);
 }
 
-#define LAUNCH_ROWS_AS(kernel, lanes, quads, rows, stream, ...)                                                        \
-    LAUNCH((kernel<lanes, quads>), blocks_for((rows) * (lanes)), THREADS, stream, __VA_ARGS__)
-#define LAUNCH_ROWS(kernel, rows, width, stream, ...)                                                                  \
-    ((width) <= WARP * QUAD * 1      ? LAUNCH_ROWS_AS(kernel, WARP, 1, rows, stream, __VA_ARGS__)                      \
-     : (width) <= WARP * QUAD * 2    ? LAUNCH_ROWS_AS(kernel, WARP, 2, rows, stream, __VA_ARGS__)                      \
-     : (width) <= WARP * QUAD * 4    ? LAUNCH_ROWS_AS(kernel, WARP, 4, rows, stream, __VA_ARGS__)                      \
-     : (width) <= WARP * QUAD * 8    ? LAUNCH_ROWS_AS(kernel, WARP, 8, rows, stream, __VA_ARGS__)                      \
-     : (width) <= THREADS * QUAD * 4 ? LAUNCH_ROWS_AS(kernel, THREADS, 4, rows, stream, __VA_ARGS__)                   \
-                                     : LAUNCH_ROWS_AS(kernel, THREADS, 16, rows, stream, __VA_ARGS__))
+/* Blocks of a launch: with lanes threads a row, that strides over rows; with a block for each piece of some. */
+static inline unsigned blocks_for_rows(int64_t rows, int lanes) { return blocks_for(rows * lanes); }
+static inline unsigned blocks_for_pieces(int64_t pieces, int) { return (unsigned)pieces; }
+
+/* Launches kernel<LANES, QUADS> with as many quads a thread as rows of width elements need, at most ROW_MOST, in
+ * blocks(count, LANES) blocks. */
+enum { ROW_MOST = 1 << 14 };
+
+#define LAUNCH_AS(kernel, lanes, quads, blocks, count, stream, ...)                                                    \
+    LAUNCH((kernel<lanes, quads>), blocks(count, lanes), THREADS, stream, __VA_ARGS__)
+#define LAUNCH_BY_WIDTH(kernel, blocks, count, width, stream, ...)                                                     \
+    ((width) <= WARP * QUAD * 1      ? LAUNCH_AS(kernel, WARP, 1, blocks, count, stream, __VA_ARGS__)                  \
+     : (width) <= WARP * QUAD * 2    ? LAUNCH_AS(kernel, WARP, 2, blocks, count, stream, __VA_ARGS__)                  \
+     : (width) <= WARP * QUAD * 4    ? LAUNCH_AS(kernel, WARP, 4, blocks, count, stream, __VA_ARGS__)                  \
+     : (width) <= WARP * QUAD * 6    ? LAUNCH_AS(kernel, WARP, 6, blocks, count, stream, __VA_ARGS__)                  \
+     : (width) <= WARP * QUAD * 8    ? LAUNCH_AS(kernel, WARP, 8, blocks, count, stream, __VA_ARGS__)                  \
+     : (width) <= THREADS * QUAD * 4 ? LAUNCH_AS(kernel, THREADS, 4, blocks, count, stream, __VA_ARGS__)               \
+                                     : LAUNCH_AS(kernel, THREADS, 16, blocks, count, stream, __VA_ARGS__))
 
 #endif

@@ -17,6 +17,17 @@ void launch_add(cudaStream_t stream, const float *a, const float *b, int64_t cou
     LAUNCH(add, blocks_for((count + QUAD - 1) / QUAD), THREADS, stream, a, b, count, out);
 }
 
+__global__ static void copy(const float *from, int64_t count, float *to)
+{
+    for (int64_t i = thread_first() * QUAD; i < count; i += thread_stride() * QUAD)
+        quad_store(to, i, count, quad_load(from, i, count));
+}
+
+void launch_copy(cudaStream_t stream, const float *from, int64_t count, float *to)
+{
+    LAUNCH(copy, blocks_for((count + QUAD - 1) / QUAD), THREADS, stream, from, count, to);
+}
+
 /* As integers, since a pattern may be a signalling NaN. */
 __global__ static void fill(uint32_t pattern, int64_t count, uint32_t *to)
 {

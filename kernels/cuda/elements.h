@@ -1,4 +1,4 @@
-/* Whole blocks of floats: sums, patterns, and rows picked out of more.
+/* Whole blocks of floats: sums, copies, patterns, and rows picked out of more.
  *
  * Contract: every element is computed alone. */
 #ifndef REMATCH_CUDA_ELEMENTS_H
@@ -13,6 +13,9 @@ extern "C" {
 
 /* out[i] = a[i] + b[i]; out may be a or b. */
 void launch_add(cudaStream_t stream, const float *a, const float *b, int64_t count, float *out);
+
+/* to[i] = from[i]. */
+void launch_copy(cudaStream_t stream, const float *from, int64_t count, float *to);
 
 /* Sets count words to a 32-bit pattern. */
 void launch_fill(cudaStream_t stream, uint32_t pattern, int64_t count, void *to);

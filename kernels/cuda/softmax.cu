@@ -151,8 +151,8 @@ void launch_attention_softmax(cudaStream_t stream, struct attention_shape shape,
 {
     const struct rows rows = rows_of(shape);
     const struct element_draw none = {};
-    LAUNCH_ROWS(softmax, rows.count, rows.tokens, stream, rows, text, scores, p, dropped != NULL ? *draw : none,
-                dropped);
+    LAUNCH_BY_WIDTH(softmax, blocks_for_rows, rows.count, rows.tokens, stream, rows, text, scores, p,
+                    dropped != NULL ? *draw : none, dropped);
 }
 
 void launch_attention_slope(cudaStream_t stream, struct attention_shape shape, const float *p,
@@ -160,6 +160,6 @@ void launch_attention_slope(cudaStream_t stream, struct attention_shape shape, c
 {
     const struct rows rows = rows_of(shape);
     const struct element_draw none = {};
-    LAUNCH_ROWS(slopes, rows.count, rows.tokens, stream, rows, p, draw != NULL, draw != NULL ? *draw : none, dropped,
-                slope);
+    LAUNCH_BY_WIDTH(slopes, blocks_for_rows, rows.count, rows.tokens, stream, rows, p, draw != NULL,
+                    draw != NULL ? *draw : none, dropped, slope);
 }

@@ -1,0 +1,63 @@
+/* Layer normalisation; see norms.h, and framework/layers/layernorm.c for the formulas. */
+#include <stdlib.h>
+
+#include "cuda/extent.h"
+#include "cuda/norms.h"
+
+struct layernorm {
+    struct backend *backend;
+    struct norm_shape shape;
+};
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    const struct extent x = extent_of(graph, node->inputs[0]);
+    const int64_t width = shape_width(&x.shape);
+    if (width > NORM_WIDTH_MOST)
+        return fail(ST_SPEC, "cuda: layernorm takes rows of at most %d elements, these have %lld", NORM_WIDTH_MOST,
+                    (long long)width);
+    struct layernorm *norm = calloc(1, sizeof *norm);
+    if (norm == NULL) return fail(ST_FAILED, "out of memory");
+    *norm = (struct layernorm){backend, {x.count / width, width, (float)node->settings.epsilon}};
+    const size_t sums = norm_scratch(norm->shape);
+    *footprint = (struct footprint){
+        .saved = (size_t)norm->shape.rows * sizeof(struct norm_statistics),
+        .backward_scratch = {sums, sums},
+        .reads = {READS_X | READS_SAVED, READS_X | READS_SAVED},
+        .y_over_x = true,
+        .dx_over_dy = true,
+        .implementation = "own",
+    };
+    *state = norm;
+    return ST_OK;
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct layernorm *norm = state;
+    cuda_clock(norm->backend, CLOCK_NORM);
+    launch_norm(cuda_of(norm->backend)->stream, norm->shape, args->x[0], args->parameters[0], args->parameters[1],
+                args->save ? args->saved : NULL, args->y);
+    return cuda_queued("layernorm");
+}
+
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    const struct layernorm *norm = state;
+    const bool params = parts & PART_PARAMS;
+    const struct norm_operands operands = {.x = args->x[0],
+                                           .dy = args->dy,
+                                           .w = args->parameters[0],
+                                           .statistics = args->saved,
+                                           .scratch = args->scratch,
+                                           .add = args->accumulate,
+                                           .dw = params ? args->gradients[0] : NULL,
+                                           .db = params ? args->gradients[1] : NULL,
+                                           .dx = parts & PART_INPUT ? args->dx[0] : NULL};
+    cuda_clock(norm->backend, CLOCK_NORM);
+    launch_norm_gradients(cuda_of(norm->backend)->stream, norm->shape, operands);
+    return cuda_queued("gradients of layernorm");
+}
+
+const struct kernel cuda_layernorm = {true, prepare, forward, backward, free};
