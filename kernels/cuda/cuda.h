@@ -48,11 +48,6 @@ extern const struct kernel cuda_conv, cuda_linear, cuda_max_pool, cuda_avg_pool,
 
 static inline struct cuda *cuda_of(const struct backend *backend) { return backend->vendor; }
 
-/* Rows of struct backend_kind, for memory of the device at a multiple of 8 bytes. */
-double cuda_squares(struct backend *backend, const float *x, size_t count);
-struct digest cuda_digest(struct backend *backend, const void *data, size_t bytes);
-extern const struct update_kind cuda_update;
-
 /* What is queued from now on counts as class; is of this phase. */
 void cuda_clock(struct backend *backend, enum clock_class class);
 void cuda_phase(struct backend *backend, enum phase phase);

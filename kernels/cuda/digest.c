@@ -1,5 +1,5 @@
 /* The digest and the sum of squares of one tensor of the device's, some pieces at a time; the host waits for them. */
-#include "cuda/cuda.h"
+#include "cuda/update.h"
 
 #include <assert.h>
 #include <string.h>
