@@ -193,7 +193,7 @@ static void check_update(struct trial *t)
     uint32_t step = 0;
     for (; step < 4; step++) draw_gradients(t), check_step(t, step, true);
     static const float wrong[] = {INFINITY, -INFINITY, NAN};
-    for (int i = 0; i < TENSORS; i++) {
+    for (int i = 0; i < TENSORS; i += 2) {
         t->host[t->place[i / 2].gradient] = wrong[i % 3];
         t->host[t->place[i].gradient + sizes[i] - 1] = wrong[i % 3];
         check_step(t, step++, false);
@@ -212,7 +212,7 @@ static void each_backend(void (*check)(struct backend *backend))
 {
     for (const struct backend_kind *const *kind = backend_table; *kind; kind++) {
         struct backend *backend;
-        const enum status status = backend_open((*kind)->name, &(struct backend_options){0}, &backend);
+        const enum status status = backend_open((*kind)->name, &(struct backend_options){.graph = true}, &backend);
         if (status == ST_MISSING) continue; /* no device */
         cr_assert(status == ST_OK, "%s", status_message());
         check(backend);

@@ -11,7 +11,7 @@
  * XXH3's; a lane reads its word of every stripe, two of the sixteen lanes in which squares are added. What is read next
  * is asked for before what is there is worked on. */
 
-enum { TEAMS = WARP / XXH3_LANES, STRIPES = XXH3_STRIPES };
+enum { TEAMS = (int)WARP / XXH3_LANES, STRIPES = XXH3_STRIPES };
 
 #define ALL_LANES 0xffffffffu
 
@@ -123,7 +123,7 @@ static __global__ void __launch_bounds__(WARP)
     for (int done = 0; done < most; done += STRIPES) {
         const int left = stripes - done;
         for (int s = 0; s < STRIPES; s++) word[s] = next[s];
-        at += STRIPES * XXH3_LANES;
+        at += XXH3_STRIPES * XXH3_LANES;
         ask(next, at, left - STRIPES);
         take<SQUARES>(&lane, word, key, left);
     }
@@ -146,9 +146,14 @@ void queue_digests(cudaStream_t stream, struct stretches stretches, int canonica
         LAUNCH(digest_stretches<false>, blocks, WARP, stream, stretches, canonical, digest, squares);
 }
 
-static __device__ struct found found_there;
+static __device__ struct xxh3 found_digest[PIECES_AT_ONCE];
+static __device__ double found_squares[PIECES_AT_ONCE];
 
-cudaError_t found_address(struct found **found) { return cudaGetSymbolAddress((void **)found, found_there); }
+cudaError_t found_addresses(struct xxh3 **digest, double **squares)
+{
+    const cudaError_t error = cudaGetSymbolAddress((void **)digest, found_digest);
+    return error == cudaSuccess ? cudaGetSymbolAddress((void **)squares, found_squares) : error;
+}
 
 /* ---- sums ---- */
 

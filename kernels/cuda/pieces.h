@@ -64,12 +64,8 @@ enum update_rule { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM };
 void queue_digests(cudaStream_t stream, struct stretches stretches, int canonical, struct xxh3 *digest,
                    double *squares);
 
-/* What is found of up to PIECES_AT_ONCE pieces of a single tensor, in memory of the program's own on the device. */
-struct found {
-    struct xxh3 digest[PIECES_AT_ONCE];
-    double squares[PIECES_AT_ONCE];
-};
-cudaError_t found_address(struct found **found);
+/* Room for what is found of PIECES_AT_ONCE pieces of a single tensor, of the program's own on the device. */
+cudaError_t found_addresses(struct xxh3 **digest, double **squares);
 
 /* The sums of squares of count tensors, of which the i-th has the pieces from first[i] to first[i + 1]. */
 void queue_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum);

@@ -29,6 +29,9 @@ cudaError_t device_status();
 bool device_holds(const void *memory, size_t bytes);
 bool device_pinned(const void *memory, size_t bytes);
 
+/* The address of a device variable of bytes bytes, which is device memory from now on. */
+cudaError_t device_symbol(void **address, const void *symbol, size_t bytes);
+
 /* Fills with what nobody should read, signalling NaNs as float. */
 void device_spoil(void *memory, size_t bytes);
 

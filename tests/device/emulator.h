@@ -66,7 +66,7 @@ void emulator_call(const char *name, void (*kernel)(P...), dim3 grid, dim3 block
 /* By reference to a __device__ variable. */
 template <class T> cudaError_t cudaGetSymbolAddress(void **address, const T &symbol)
 {
-    return ::cudaGetSymbolAddress(address, (const void *)&symbol);
+    return device_symbol(address, &symbol, sizeof symbol);
 }
 
 using std::max;

@@ -8,20 +8,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <set>
 #include <string>
 #include <sys/mman.h>
 
 namespace
 {
 enum { UNIT = 512, ALIGNED = 256, GUARD = 0x7fbadbad };
-enum { SYMBOL = 4096 }; /* bytes at most of a device variable that somebody asked the address of */
 
 struct {
     char *base; /* an odd multiple of 256 */
     size_t total, used;
     std::map<char *, size_t> blocks, pinned; /* bytes as asked for */
-    std::set<const char *> symbols;
+    std::map<char *, size_t> symbols;        /* device variables that somebody asked the address of */
     int opened;
 } memory;
 
@@ -125,13 +123,19 @@ void device_spoil(void *block, size_t bytes)
 
 bool device_holds(const void *where, size_t bytes)
 {
-    if (holds(memory.blocks, where, bytes)) return true;
-    for (const char *symbol : memory.symbols)
-        if ((const char *)where >= symbol && (const char *)where + bytes <= symbol + SYMBOL) return true;
-    return false;
+    return holds(memory.blocks, where, bytes) || holds(memory.symbols, where, bytes);
 }
 
 bool device_pinned(const void *where, size_t bytes) { return holds(memory.pinned, where, bytes); }
+
+cudaError_t device_symbol(void **address, const void *symbol, size_t bytes)
+{
+    USABLE();
+    size_t &known = memory.symbols[(char *)symbol]; /* of a part of it before, perhaps */
+    if (known < bytes) known = bytes;
+    *address = (void *)symbol;
+    return cudaSuccess;
+}
 
 extern "C" {
 
@@ -193,14 +197,6 @@ cudaError_t cudaMemGetInfo(size_t *unused, size_t *total)
     reserve();
     *total = memory.total;
     *unused = memory.total - memory.used;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetSymbolAddress(void **address, const void *symbol)
-{
-    USABLE();
-    memory.symbols.insert((const char *)symbol);
-    *address = (void *)symbol;
     return cudaSuccess;
 }
 }

@@ -340,7 +340,7 @@ cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t
                                     cudaMemcpyKind kind, cudaStream_t stream)
 {
     void *to;
-    cudaGetSymbolAddress(&to, symbol);
+    device_symbol(&to, symbol, offset + bytes);
     return cudaMemcpyAsync((char *)to + offset, from, bytes, kind, stream);
 }
 
