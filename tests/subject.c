@@ -64,16 +64,24 @@ static void begin(struct subject *s, const struct layer *layer, int inputs[NODE_
     inputs[1] = layer->reads_batch ? 0 : inputs[0];
 }
 
+/* Where hosts block images, a device has channels first. */
+static int layout_of(const char *backend, const struct subject_case *c)
+{
+    return strcmp(backend, "cuda") == 0 && c->layout == LAYOUT_BLOCKED ? LAYOUT_CHANNELS_FIRST : c->layout;
+}
+
 void subject_open(struct subject *s, const char *backend, const struct subject_case *c)
 {
-    struct backend_options options = {
-        .threads = 2, .layout = c->layout, .conv_algorithm = c->algorithm, .scratch_limit = c->scratch_limit};
+    struct backend_options options = {.threads = 2,
+                                      .layout = layout_of(backend, c),
+                                      .conv_algorithm = c->algorithm,
+                                      .scratch_limit = c->scratch_limit};
     const struct layer *layer = layer_find(c->layer);
     int output;
     *s = (struct subject){.c = c};
     cr_assert(backend_open(backend, &options, &s->backend) == ST_OK, "%s", status_message());
     /* Without 512-bit vectors the library has but its slow reference convolution for blocked images. */
-    if (s->backend->isa != NULL && strstr(s->backend->isa, "avx512") == NULL && strcmp(c->layer, "conv") == 0)
+    if (strcmp(backend, "cpu") == 0 && strstr(s->backend->isa, "avx512") == NULL && strcmp(c->layer, "conv") == 0)
         s->backend->options.layout = LAYOUT_AUTO;
     int inputs[NODE_INPUTS_MAX];
     begin(s, layer, inputs);

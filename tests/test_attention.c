@@ -1,6 +1,7 @@
 /* What attention promises beyond its numbers: padding is nowhere, dropout's elements are where they should be, both of
  * its rows give equal bits whatever the threads, on every backend that has it. */
 #include "bits.h"
+#include "mirror.h"
 #include "network.h"
 #include "tokens.h"
 
@@ -11,8 +12,11 @@
 
 enum { BATCH = 3, HEADS = 2, WIDTH = 8, STRIDE = 3 * WIDTH };
 
-static const char *const backends[] = {"ref", "cpu"};
+static const char *const backends[] = {"ref", "cpu", "cuda"};
 enum { BACKENDS = sizeof backends / sizeof *backends };
+#define FOR_BACKENDS(k)                                                                                                \
+    for (int k = 0; k < BACKENDS; k++)                                                                                 \
+        if (backend_opens(backends[k]))
 
 /* One attention with all that its kernel reads and writes; x and dy are its input and its output's gradient. */
 struct bench {
@@ -23,13 +27,15 @@ struct bench {
     float *batch, *x, *y, *dy, *dx;
     void *saved, *scratch;
     struct draw draw;
+    struct mirror mirror;
 };
 
-static void *filled(size_t bytes)
+static void *filled(struct bench *b, size_t bytes)
 {
     void *block = aligned_alloc(ALIGNMENT, round_up(bytes + 1));
     cr_assert(block);
     memset(block, 0xff, bytes);
+    mirror_add(&b->mirror, block, bytes);
     return block;
 }
 
@@ -46,18 +52,20 @@ static struct bench set_up(const char *backend, int threads, int64_t batch, int6
     cr_assert(graph_add(b.graph, layer_find("attention"), &attention, NULL, inputs, &y) == ST_OK);
     cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
     const struct footprint *f = &b.network->binding[1].footprint;
-    b.batch = filled(b.graph->value[0].bytes);
-    b.x = filled(b.graph->value[1].bytes), b.dx = filled(b.graph->value[1].bytes);
-    b.y = filled(b.graph->value[2].bytes), b.dy = filled(b.graph->value[2].bytes);
-    b.saved = f->saved ? filled(f->saved) : NULL;
+    mirror_open(&b.mirror, b.backend);
+    b.batch = filled(&b, b.graph->value[0].bytes);
+    b.x = filled(&b, b.graph->value[1].bytes), b.dx = filled(&b, b.graph->value[1].bytes);
+    b.y = filled(&b, b.graph->value[2].bytes), b.dy = filled(&b, b.graph->value[2].bytes);
+    b.saved = f->saved ? filled(&b, f->saved) : NULL;
     const size_t backward = f->backward_scratch[PART_INDEX_INPUT];
-    b.scratch = filled(backward > f->forward_scratch ? backward : f->forward_scratch);
+    b.scratch = filled(&b, backward > f->forward_scratch ? backward : f->forward_scratch);
     return b;
 }
 
 static void tear_down(struct bench *b)
 {
     free(b->batch), free(b->x), free(b->y), free(b->dy), free(b->dx), free(b->saved), free(b->scratch);
+    mirror_close(&b->mirror);
     network_destroy(b->network);
     graph_destroy(b->graph);
     backend_close(b->backend);
@@ -98,9 +106,10 @@ static struct kernel_args args_of(struct bench *b)
 static void run(struct bench *b)
 {
     const struct binding *binding = &b->network->binding[1];
-    struct kernel_args args = args_of(b);
-    cr_assert(binding->kernel->forward(binding->state, &args) == ST_OK, "%s", status_message());
-    cr_assert(binding->kernel->backward(binding->state, &args, PART_INPUT) == ST_OK, "%s", status_message());
+    const struct kernel_args args = args_of(b);
+    cr_assert(mirror_forward(&b->mirror, binding->kernel, binding->state, &args) == ST_OK, "%s", status_message());
+    cr_assert(mirror_backward(&b->mirror, binding->kernel, binding->state, &args, PART_INPUT) == ST_OK, "%s",
+              status_message());
 }
 
 static void expect_near(const float *a, const float *b, int64_t count, const char *what)
@@ -114,7 +123,8 @@ Test(attention, padding_is_nowhere)
 {
     static const int64_t lengths[BATCH] = {5, 2, 6};
     enum { SHORT = 6, LONG = 11 };
-    for (int k = 0; k < BACKENDS; k++) {
+    FOR_BACKENDS(k)
+    {
         struct bench a = set_up(backends[k], 2, BATCH, SHORT, 0, SAVE_PROBABILITIES);
         struct bench b = set_up(backends[k], 2, BATCH, LONG, 0, SAVE_PROBABILITIES);
         fill(&a, lengths, 0), fill(&b, lengths, 1);
@@ -137,7 +147,8 @@ Test(attention, padding_is_nowhere)
 Test(attention, probabilities_of_a_row_sum_to_one)
 {
     static const int64_t lengths[BATCH] = {13, 1, 7};
-    for (int k = 0; k < BACKENDS; k++) {
+    FOR_BACKENDS(k)
+    {
         struct bench b = set_up(backends[k], 2, BATCH, 13, 0.3, SAVE_PROBABILITIES);
         fill(&b, lengths, 0), run(&b);
         for (int64_t row = 0; row < BATCH * HEADS * 13; row++) {
@@ -153,14 +164,14 @@ Test(attention, probabilities_of_a_row_sum_to_one)
 Test(attention, a_sample_without_a_token_attends_to_nothing)
 {
     static const int64_t lengths[BATCH] = {4, 0, 9};
-    for (int k = 0; k < BACKENDS; k++)
-        for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
-            struct bench b = set_up(backends[k], 2, BATCH, 9, 0.3, save);
-            fill(&b, lengths, 0), run(&b);
-            for (int64_t i = 0; i < 9 * WIDTH; i++) cr_assert(b.y[9 * WIDTH + i] == 0, "%s: y", backends[k]);
-            for (int64_t i = 0; i < 9 * STRIDE; i++) cr_assert(b.dx[9 * STRIDE + i] == 0, "%s: dx", backends[k]);
-            tear_down(&b);
-        }
+    FOR_BACKENDS(k)
+    for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
+        struct bench b = set_up(backends[k], 2, BATCH, 9, 0.3, save);
+        fill(&b, lengths, 0), run(&b);
+        for (int64_t i = 0; i < 9 * WIDTH; i++) cr_assert(b.y[9 * WIDTH + i] == 0, "%s: y", backends[k]);
+        for (int64_t i = 0; i < 9 * STRIDE; i++) cr_assert(b.dx[9 * STRIDE + i] == 0, "%s: dx", backends[k]);
+        tear_down(&b);
+    }
 }
 
 /* Values are unit vectors, so that y shows what of the first WIDTH keys is kept: by rng_keep at
@@ -170,7 +181,8 @@ Test(attention, drops_the_element_that_the_counter_says)
     enum { T = WIDTH / HEADS };
     const double rate = 0.4;
     static const int64_t lengths[BATCH] = {T, T, T};
-    for (int k = 0; k < BACKENDS; k++) {
+    FOR_BACKENDS(k)
+    {
         struct bench b = set_up(backends[k], 2, BATCH, T, rate, SAVE_PROBABILITIES);
         fill(&b, lengths, 0);
         for (int64_t n = 0; n < BATCH; n++)
@@ -195,33 +207,32 @@ Test(attention, drops_the_element_that_the_counter_says)
 Test(attention, both_rows_and_all_threads_give_equal_bits)
 {
     static const int64_t lengths[BATCH] = {37, 5, 20};
-    for (int k = 0; k < BACKENDS; k++)
-        for (int dropping = 0; dropping < 2; dropping++) {
-            struct bench a = set_up(backends[k], 2, BATCH, 37, 0.25 * dropping, SAVE_PROBABILITIES);
-            fill(&a, lengths, 0), run(&a);
-            for (int threads = 1; threads < 4; threads++)
-                for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
-                    struct bench b = set_up(backends[k], threads, BATCH, 37, 0.25 * dropping, save);
-                    fill(&b, lengths, 0), run(&b);
-                    cr_assert((b.saved == NULL) == (save == SAVE_NOTHING));
-                    cr_assert(same_bits(a.y, b.y, a.graph->value[2].bytes), "%s: y", backends[k]);
-                    cr_assert(same_bits(a.dx, b.dx, a.graph->value[1].bytes), "%s: dx", backends[k]);
-                    tear_down(&b);
-                }
-            tear_down(&a);
-        }
+    FOR_BACKENDS(k)
+    for (int dropping = 0; dropping < 2; dropping++) {
+        struct bench a = set_up(backends[k], 2, BATCH, 37, 0.25 * dropping, SAVE_PROBABILITIES);
+        fill(&a, lengths, 0), run(&a);
+        for (int threads = 1; threads < 4; threads++)
+            for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
+                struct bench b = set_up(backends[k], threads, BATCH, 37, 0.25 * dropping, save);
+                fill(&b, lengths, 0), run(&b);
+                cr_assert((b.saved == NULL) == (save == SAVE_NOTHING));
+                cr_assert(same_bits(a.y, b.y, a.graph->value[2].bytes), "%s: y", backends[k]);
+                cr_assert(same_bits(a.dx, b.dx, a.graph->value[1].bytes), "%s: dx", backends[k]);
+                tear_down(&b);
+            }
+        tear_down(&a);
+    }
 }
 
 Test(attention, scratch_is_that_of_a_thread_whatever_the_batch)
 {
-    for (int k = 0; k < BACKENDS; k++)
-        for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
-            struct bench one = set_up(backends[k], 2, 1, 16, 0.1, save),
-                         many = set_up(backends[k], 2, 64, 16, 0.1, save);
-            const struct footprint *a = &one.network->binding[1].footprint, *b = &many.network->binding[1].footprint;
-            cr_assert(a->saved == (save == SAVE_NOTHING ? 0 : HEADS * 16 * 16 * 4) && b->saved == 64 * a->saved);
-            cr_assert(a->forward_scratch == b->forward_scratch);
-            cr_assert(a->backward_scratch[PART_INDEX_INPUT] == b->backward_scratch[PART_INDEX_INPUT]);
-            tear_down(&one), tear_down(&many);
-        }
+    FOR_BACKENDS(k)
+    for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
+        struct bench one = set_up(backends[k], 2, 1, 16, 0.1, save), many = set_up(backends[k], 2, 64, 16, 0.1, save);
+        const struct footprint *a = &one.network->binding[1].footprint, *b = &many.network->binding[1].footprint;
+        cr_assert(a->saved == (save == SAVE_NOTHING ? 0 : HEADS * 16 * 16 * 4) && b->saved == 64 * a->saved);
+        cr_assert(a->forward_scratch == b->forward_scratch);
+        cr_assert(a->backward_scratch[PART_INDEX_INPUT] == b->backward_scratch[PART_INDEX_INPUT]);
+        tear_down(&one), tear_down(&many);
+    }
 }

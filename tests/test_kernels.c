@@ -1,5 +1,6 @@
-/* Kernels of the cpu backend against the reference kernels, in every layout, algorithm and chunk; and what the
- * executor relies on: equal bits from equal arguments, in place as apart, saving or not, in one part or two. */
+/* Kernels of the cpu backend, and of the cuda backend, against the reference kernels, in every layout, algorithm and
+ * chunk; and what the executor relies on: equal bits from equal arguments, in place as apart, saving or not, in one
+ * part or two. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,6 +55,8 @@ static const struct subject_case cases[] = {
      0,
      KIB(65536)},
     {"conv", IMAGE(4, 4, 3), CONV(7, 4, 1, 0, 0), 1, false, true, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, BLOCKED, CONV_DIRECT, KIB(13)},
+    {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, LAST, CONV_DIRECT, KIB(10)},
     /* vectors */
     {"linear", {1, {33}}, {.units = 17, .activation = RELU, .bias = true}, 5, true, false, 0, 0, 0},
     {"linear", {1, {33}}, {.units = 600, .activation = RELU, .bias = true}, 5, false, false, 0, 0, 0},
@@ -89,6 +92,8 @@ static const struct subject_case cases[] = {
     {"attention", {2, {70, 48}}, {.heads = 1, .rate = 0.5, .save = SAVE_NOTHING}, 2, false, false, 0, 0, 0},
     {"attention", {2, {40, 96}}, {.heads = 4}, 2, false, false, 0, 0, 0},
     {"attention", {2, {1, 12}}, {.heads = 2, .save = SAVE_NOTHING}, 1, false, false, 0, 0, 0},
+    {"attention", {2, {40, 96}}, {.heads = 4, .rate = 0.1}, 7, false, false, 0, 0, KIB(4096 + 4 + 3 * 50)},
+    {"attention", {2, {9, 24}}, {.heads = 4, .save = SAVE_NOTHING}, 5, false, false, 0, 0, KIB(4096 + 8)},
     /* pools */
     {"max_pool", IMAGE(8, 10, 16), WINDOW(2, 0, 0), 3, false, false, BLOCKED, 0, 0},
     {"max_pool", IMAGE(9, 7, 20), WINDOW(2, 2, 0), 3, false, false, LAST, 0, 0},
@@ -118,6 +123,12 @@ static const struct subject_case cases[] = {
     {"add", IMAGE(9, 8, 20), {0}, 3, false, false, LAST, 0, 0},
 };
 enum { CASES = sizeof cases / sizeof *cases };
+
+static const char *const backends[] = {"cpu", "cuda"};
+enum { BACKENDS = sizeof backends / sizeof *backends };
+#define FOR_CASES(k, c)                                                                                                \
+    for (int k = 0; k < BACKENDS; k++)                                                                                 \
+        for (const struct subject_case *c = backend_opens(backends[k]) ? cases : cases + CASES; c < cases + CASES; c++)
 
 static float *randoms(int64_t count, uint32_t which)
 {
@@ -157,32 +168,32 @@ static double distance(const float *a, const float *b, int64_t count)
 }
 
 /* Fails unless a value of both subjects agrees. */
-static void agree(const struct subject *cpu, const struct subject *ref, int value, const void *a, const void *b,
+static void agree(const struct subject *own, const struct subject *ref, int value, const void *a, const void *b,
                   const char *what)
 {
     const int64_t count = subject_elements(ref, value);
     float *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
-    subject_get(cpu, value, a, one);
+    subject_get(own, value, a, one);
     subject_get(ref, value, b, other);
     double d = distance(one, other, count);
-    cr_assert(d < 2e-5, "%s, %s of %s, limit %llu, is off by %g", cpu->c->layer, what, cpu->footprint.implementation,
-              (unsigned long long)cpu->c->scratch_limit, d);
+    cr_assert(d < 2e-5, "%s, %s of %s, limit %llu, is off by %g", own->c->layer, what, own->footprint.implementation,
+              (unsigned long long)own->c->scratch_limit, d);
     free(one), free(other);
 }
 
 /* The same dy for both, 0 where rounding gave a relu's output different signs. */
-static void fill_dy(struct subject *cpu, struct subject *ref)
+static void fill_dy(struct subject *own, struct subject *ref)
 {
     const int y = ref->node->output;
     const int64_t count = subject_elements(ref, y);
     float *dy = randoms(count, 9), *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
-    subject_get(cpu, y, cpu->y.data, one);
+    subject_get(own, y, own->y.data, one);
     subject_get(ref, y, ref->y.data, other);
     int64_t torn = 0;
     for (int64_t i = 0; i < count; i++)
         if ((one[i] > 0) != (other[i] > 0) && ++torn) dy[i] = 0;
     cr_assert(torn <= 2 + count / 1000);
-    subject_put(cpu, y, dy, cpu->dy.data);
+    subject_put(own, y, dy, own->dy.data);
     subject_put(ref, y, dy, ref->dy.data);
     free(dy), free(one), free(other);
 }
@@ -212,47 +223,44 @@ static void backward(struct subject *s, bool split, bool accumulate)
     subject_backward(s, &args, PART_INPUT);
 }
 
-static void check_numbers(const struct subject *cpu, const struct subject *ref)
+static void check_numbers(const struct subject *own, const struct subject *ref)
 {
     if (!ref->footprint.passes_gradient && ref->parts & PART_INPUT)
-        agree(cpu, ref, ref->node->inputs[0], cpu->dx[0].data, ref->dx[0].data, "dx");
+        agree(own, ref, ref->node->inputs[0], own->dx[0].data, ref->dx[0].data, "dx");
     for (int i = 0; i < ref->node->parameters; i++) {
-        const float *a = (const void *)cpu->gradient[i].data, *b = (const void *)ref->gradient[i].data;
+        const float *a = (const void *)own->gradient[i].data, *b = (const void *)ref->gradient[i].data;
         double d = distance(a, b, (int64_t)(ref->gradient[i].bytes / 4));
-        cr_assert(d < 2e-5, "%s, gradient %d of %s is off by %g", cpu->c->layer, i, cpu->footprint.implementation, d);
+        cr_assert(d < 2e-5, "%s, gradient %d of %s is off by %g", own->c->layer, i, own->footprint.implementation, d);
     }
 }
 
-static void check_mode(const struct subject_case *c, enum rng_mode mode)
+static void check_mode(const char *backend, const struct subject_case *c, enum rng_mode mode)
 {
-    struct subject cpu, ref;
-    subject_open(&cpu, "cpu", c);
+    struct subject own, ref;
+    subject_open(&own, backend, c);
     subject_open(&ref, "ref", c);
-    cpu.draw.mode = ref.draw.mode = mode;
-    fill(&cpu), fill(&ref);
-    forward(&cpu), forward(&ref);
-    agree(&cpu, &ref, ref.node->output, cpu.y.data, ref.y.data, "y");
+    own.draw.mode = ref.draw.mode = mode;
+    fill(&own), fill(&ref);
+    forward(&own), forward(&ref);
+    agree(&own, &ref, ref.node->output, own.y.data, ref.y.data, "y");
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        forward(&cpu), forward(&ref);
-        fill_dy(&cpu, &ref);
-        backward(&cpu, accumulate, accumulate), backward(&ref, false, accumulate);
-        check_numbers(&cpu, &ref);
+        forward(&own), forward(&ref);
+        fill_dy(&own, &ref);
+        backward(&own, accumulate, accumulate), backward(&ref, false, accumulate);
+        check_numbers(&own, &ref);
     }
-    subject_close(&cpu), subject_close(&ref);
+    subject_close(&own), subject_close(&ref);
 }
 
-static void check_case(const struct subject_case *c) { check_mode(c, RNG_COUNTER); }
+static void check_case(const char *backend, const struct subject_case *c) { check_mode(backend, c, RNG_COUNTER); }
 
-Test(kernels, agree_with_the_reference, .timeout = 300)
-{
-    for (int i = 0; i < CASES; i++) check_case(&cases[i]);
-}
+Test(kernels, agree_with_the_reference, .timeout = 300) { FOR_CASES(k, c) check_case(backends[k], c); }
 
 Test(kernels, agree_wherever_numbers_come_from, .timeout = 300)
 {
-    for (int i = 0; i < CASES; i++)
-        for (enum rng_mode mode = RNG_STASH; cases[i].settings.rate > 0 && mode <= RNG_OFF; mode++)
-            check_mode(&cases[i], mode);
+    FOR_CASES(k, c)
+    for (enum rng_mode mode = RNG_STASH; c->settings.rate > 0 && mode <= RNG_OFF; mode++)
+        check_mode(backends[k], c, mode);
 }
 
 /* From all the scratch it could use down to too little for Winograd: chunks, a rest, and groups of channels. */
@@ -266,7 +274,7 @@ Test(kernels, agree_whatever_the_scratch_limit, .timeout = 300)
     subject_close(&s);
     for (uint64_t eighths = 8; eighths > 2; eighths -= eighths > 7 ? 1 : 2) {
         c.scratch_limit = most * eighths / 8 - (eighths < 8);
-        check_case(&c);
+        check_case("cpu", &c);
         subject_open(&s, "cpu", &c);
         const bool winograd = strstr(s.footprint.implementation, "winograd") != NULL;
         cr_assert(!winograd || s.footprint.backward_scratch[0] <= c.scratch_limit, "%s", s.footprint.implementation);
@@ -287,10 +295,11 @@ static size_t results(const struct subject *s, unsigned char *to)
 }
 
 /* A forward and a backward in a fresh kernel on the same numbers; y and the rest are copied out. */
-static void trial(const struct subject_case *c, bool split, unsigned char **y, unsigned char **rest, size_t bytes[2])
+static void trial(const char *backend, const struct subject_case *c, bool split, unsigned char **y,
+                  unsigned char **rest, size_t bytes[2])
 {
     struct subject s;
-    subject_open(&s, "cpu", c);
+    subject_open(&s, backend, c);
     fill(&s);
     forward(&s);
     bytes[0] = s.y.bytes, bytes[1] = results(&s, NULL);
@@ -306,13 +315,15 @@ static void trial(const struct subject_case *c, bool split, unsigned char **y, u
 
 Test(kernels, equal_arguments_give_equal_bits, .timeout = 300)
 {
-    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
+    FOR_CASES(k, c)
+    {
         unsigned char *y[2], *rest[2];
         size_t bytes[2];
-        trial(c, false, &y[0], &rest[0], bytes);
-        trial(c, true, &y[1], &rest[1], bytes);
-        cr_assert(!memcmp(y[0], y[1], bytes[0]), "case %d, %s: y", (int)(c - cases), c->layer);
-        cr_assert(!memcmp(rest[0], rest[1], bytes[1]), "case %d, %s: gradients", (int)(c - cases), c->layer);
+        trial(backends[k], c, false, &y[0], &rest[0], bytes);
+        trial(backends[k], c, true, &y[1], &rest[1], bytes);
+        cr_assert(!memcmp(y[0], y[1], bytes[0]), "%s, case %d, %s: y", backends[k], (int)(c - cases), c->layer);
+        cr_assert(!memcmp(rest[0], rest[1], bytes[1]), "%s, case %d, %s: gradients", backends[k], (int)(c - cases),
+                  c->layer);
         for (int i = 0; i < 2; i++) free(y[i]), free(rest[i]);
     }
 }
@@ -320,9 +331,10 @@ Test(kernels, equal_arguments_give_equal_bits, .timeout = 300)
 /* A replay without saving, and one in place, give the bits of the first forward; and not saving writes no byte. */
 Test(kernels, a_replay_gives_the_same_bits, .timeout = 300)
 {
-    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
+    FOR_CASES(k, c)
+    {
         struct subject s;
-        subject_open(&s, "cpu", c);
+        subject_open(&s, backends[k], c);
         fill(&s);
         forward(&s);
         unsigned char *y = malloc(s.y.bytes), *saved = malloc(s.saved.bytes + 1);
@@ -333,13 +345,15 @@ Test(kernels, a_replay_gives_the_same_bits, .timeout = 300)
         args.save = false;
         args.saved = NULL;
         subject_forward(&s, &args);
-        cr_assert(!memcmp(s.y.data, y, s.y.bytes), "case %d, %s", (int)(c - cases), c->layer);
-        cr_assert(!memcmp(s.saved.data, saved, s.saved.bytes), "case %d, %s", (int)(c - cases), c->layer);
+        cr_assert(!memcmp(s.y.data, y, s.y.bytes), "%s, case %d, %s", backends[k], (int)(c - cases), c->layer);
+        cr_assert(!memcmp(s.saved.data, saved, s.saved.bytes), "%s, case %d, %s", backends[k], (int)(c - cases),
+                  c->layer);
         if (s.footprint.y_over_x) {
             cr_assert(s.y.bytes == s.x[0].bytes);
             args.y = s.x[0].data;
             subject_forward(&s, &args);
-            cr_assert(!memcmp(s.x[0].data, y, s.y.bytes), "case %d, %s over x", (int)(c - cases), c->layer);
+            cr_assert(!memcmp(s.x[0].data, y, s.y.bytes), "%s, case %d, %s over x", backends[k], (int)(c - cases),
+                      c->layer);
         }
         free(y), free(saved);
         subject_close(&s);
@@ -348,13 +362,14 @@ Test(kernels, a_replay_gives_the_same_bits, .timeout = 300)
 
 Test(kernels, a_gradient_may_overlay_its_source, .timeout = 300)
 {
-    for (const struct subject_case *c = cases; c < cases + CASES; c++) {
+    FOR_CASES(k, c)
+    {
         unsigned char *y, *rest;
         size_t bytes[2];
         struct subject s;
-        subject_open(&s, "cpu", c);
+        subject_open(&s, backends[k], c);
         if (s.footprint.dx_over_dy && s.parts & PART_INPUT) {
-            trial(c, false, &y, &rest, bytes);
+            trial(backends[k], c, false, &y, &rest, bytes);
             fill(&s);
             forward(&s);
             float *dy = randoms(subject_elements(&s, s.node->output), 9);
@@ -362,7 +377,8 @@ Test(kernels, a_gradient_may_overlay_its_source, .timeout = 300)
             struct kernel_args args = subject_args(&s);
             args.dx[0] = s.dy.data;
             subject_backward(&s, &args, s.parts);
-            cr_assert(!memcmp(s.dy.data, rest, s.dx[0].bytes), "case %d, %s", (int)(c - cases), c->layer);
+            cr_assert(!memcmp(s.dy.data, rest, s.dx[0].bytes), "%s, case %d, %s", backends[k], (int)(c - cases),
+                      c->layer);
             free(y), free(rest), free(dy);
         }
         subject_close(&s);
