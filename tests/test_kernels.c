@@ -419,6 +419,29 @@ Test(kernels, winograd_and_chunks_are_chosen_by_rule)
     subject_close(&s);
 }
 
+/* On a device: what was asked for, within the limit where anything is, and the same each time. */
+Test(kernels, a_device_chooses_convolutions_by_rule)
+{
+    static const char *const others[] = {[CONV_AUTO] = "none", [CONV_DIRECT] = "winograd", [CONV_WINOGRAD] = "none"};
+    static const uint64_t limits[] = {0, KIB(20), KIB(300), KIB(1 << 20)};
+    const int layouts[] = {BLOCKED, LAST};
+    if (!backend_opens("cuda")) return;
+    for (int a = CONV_AUTO; a <= CONV_WINOGRAD; a++)
+        for (int i = 0; i < 8; i++) {
+            const uint64_t limit = limits[i / 2];
+            const struct subject_case c = {
+                "conv", IMAGE(16, 15, 16), CONV(32, 3, 1, 1, RELU), 7, true, false, layouts[i % 2], a, limit};
+            struct subject one, other;
+            subject_open(&one, "cuda", &c), subject_open(&other, "cuda", &c);
+            const char *text = one.footprint.implementation;
+            cr_assert(strcmp(text, other.footprint.implementation) == 0, "%s, then %s", text,
+                      other.footprint.implementation);
+            cr_assert(strstr(text, others[a]) == NULL && (a != CONV_DIRECT || strstr(text, "fft") == NULL), "%s", text);
+            cr_assert(strncmp(text, "winograd", 8) != 0 || one.footprint.forward_scratch <= limit, "%s", text);
+            subject_close(&one), subject_close(&other);
+        }
+}
+
 Test(kernels, what_cannot_be_blocked_is_refused)
 {
     struct backend *backend;
