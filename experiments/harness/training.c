@@ -94,12 +94,21 @@ static enum status next_batch(struct training *t, uint32_t step)
     return ST_OK;
 }
 
+/* The next batch is made where this one is, which must have left before. */
+static enum status first_batch(struct training *t, uint32_t step, uint64_t *ns)
+{
+    TRY(make_batch(t, step, ns));
+    if (!exec_ahead(t->exec)) return ST_OK;
+    exec_send(t->exec);
+    return t->job->backend->kind->wait(t->job->backend);
+}
+
 /* A batch that was made ahead took none of the step's time. */
 static enum status one_step(struct training *t, uint32_t step)
 {
     struct train_result result;
     uint64_t data = t->ahead ? t->next_ns : 0, own = 0;
-    if (!t->ahead) TRY(make_batch(t, step, &own));
+    if (!t->ahead) TRY(first_batch(t, step, &own));
     t->ahead = false;
     uint64_t begin = clock_now_ns();
     enum status begun = train_begin(t->train, step), made = begun == ST_OK ? next_batch(t, step) : ST_OK;
