@@ -16,10 +16,12 @@ class Failed(Exception):
     """A process that did not do its work, with the end of what it said."""
 
 
-def output(command, allowed=(0,), **environment):
+def output(command, allowed=(0,), timeout=None, **environment):
     try:
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, check=False)
+                              stderr=subprocess.PIPE, text=True, check=False, timeout=timeout)
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{' '.join(command)}\nhad not ended after {timeout:.0f} s") from error
     except OSError as error:
         raise Failed(f"{command[0]}: {error.strerror}") from error
     if done.returncode not in allowed:
@@ -32,9 +34,9 @@ def text(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
-def plan(spec, *overrides):
+def plan(spec, *words, timeout=None):
     """What `rematch plan --json` says."""
-    return json.loads(output([PROGRAM, "plan", spec, "--json", *overrides]))
+    return json.loads(output([PROGRAM, "plan", spec, "--json", *words], timeout=timeout))
 
 
 def seconds_forward(spec, node):
@@ -50,11 +52,11 @@ def seconds_forward(spec, node):
     return int(found[1]) * 1e-9
 
 
-def ours(spec, *overrides, warm=1):
+def ours(spec, *overrides, warm=1, timeout=None):
     """One training run by this project, without a baseline beside it; expectations are not ours to judge here. Its time
     is that of the fastest step after the first ones, which warm up."""
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
-        output([PROGRAM, "run", spec, "--only", "variant", *overrides, f"results={folder}"], allowed=(0, 1))
+        output([PROGRAM, "run", spec, "--only", "variant", *overrides, f"results={folder}"], (0, 1), timeout)
         found = glob.glob(os.path.join(folder, "**", "*.h5"), recursive=True)
         if len(found) != 1:
             raise Failed(f"{spec}: {len(found)} result files where one was expected")
@@ -82,10 +84,10 @@ def has(blas):
     return os.path.isdir(os.path.join(LIBRARIES, blas))
 
 
-def torch_peer(python, *words, **environment):
+def torch_peer(python, *words, timeout=None, **environment):
     """What bench/torch_peer.py measured, one policy after the other."""
     script = os.path.join(ROOT, "bench", "torch_peer.py")
-    lines = output([python, script, *(str(word) for word in words)], **environment).splitlines()
+    lines = output([python, script, *(str(word) for word in words)], timeout=timeout, **environment).splitlines()
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
