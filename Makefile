@@ -51,13 +51,20 @@ CUDA_INCLUDES := $(if $(CUDNN),-isystem $(CUDA)/include)
 flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
 LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
+CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
 CUDA_LIBS := $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcublasLt -lcudart)
 WERROR := $(if $(filter true,$(CI)),-Werror)
 
-all: $(BUILD)/rematch
+all: $(BUILD)/rematch $(CUDA_PROGRAM)
 	@[ $(BUILD) != build/$(VARIANT) ] || ln -sfn $(VARIANT)/rematch build/rematch
 
-$(BUILD)/rematch: $(OBJECTS) $(BUILD)/sources
+# CUDA's libraries take time and memory as soon as they are loaded: the program with them is another, which becomes of
+# rematch where a run asks for it.
+PROGRAM_OBJECTS := $(filter-out $(BUILD)/kernels/cuda/%,$(OBJECTS))
+$(BUILD)/rematch: $(PROGRAM_OBJECTS) $(BUILD)/sources
+	@echo "link $@"
+	@$(CC) $(flags) -o $@ $(PROGRAM_OBJECTS) $(LDLIBS)
+$(BUILD)/rematch-cuda: $(OBJECTS) $(BUILD)/sources
 	@echo "link $@"
 	@$(CC) $(flags) -o $@ $(OBJECTS) $(CUDA_LIBS) $(LDLIBS)
 

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#define BACKEND(name) extern const struct backend_kind backend_##name;
+/* One that was built may be linked into another program than this (rematch-cuda): its row then ends the table. */
+#define BACKEND(name) extern const struct backend_kind backend_##name __attribute__((weak));
 #include "backends.def"
 #undef BACKEND
 

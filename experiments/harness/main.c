@@ -13,6 +13,7 @@
 #include "plan_file.h"
 #include "query.h"
 #include "show.h"
+#include "sibling.h"
 #include "sweep.h"
 #include "told.h"
 #include "verify.h"
@@ -193,6 +194,7 @@ static int flushed(int code)
 int main(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
+    sibling_remember(words);
     if (strcmp(name, child_command) == 0) return child_main(count - 2, (const char *const *)words + 2);
     if (strcmp(name, "--help") == 0) {
         print_help(stdout);

@@ -6,6 +6,7 @@
 #include "budget.h"
 #include "plan_file.h"
 #include "policy.h"
+#include "sibling.h"
 
 struct plan_options job_plan_options(const struct job *job)
 {
@@ -149,6 +150,7 @@ struct exec_options job_exec_options(const struct job *job)
 static enum status prepare(struct job *job)
 {
     struct spec *spec = job->spec;
+    sibling_become(spec->backend);
     TRY(dataset_open(spec->data->name, &spec->data_settings, (uint64_t)spec->seed, &job->dataset));
     TRY(model_build(spec, job->dataset, &job->graph));
     TRY(backend_open(spec->backend, &spec->backend_options, &job->backend));

@@ -1,0 +1,13 @@
+/* Programs beside this one that are this one with another backend linked in: rematch-cuda beside rematch. A backend
+ * whose libraries take time and memory as soon as they are loaded has one, so that who does not use it does not pay. */
+#ifndef REMATCH_SIBLING_H
+#define REMATCH_SIBLING_H
+
+/* What the program was called with, for another to be called with; to be said once, at the start. */
+void sibling_remember(char *const *arguments);
+
+/* Becomes the sibling that has the backend, where this program has not and there is one; else returns. To be called
+ * before anything is printed or written. */
+void sibling_become(const char *backend);
+
+#endif
