@@ -52,7 +52,7 @@ flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fn
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
 LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
 CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
-CUDA_LIBS := $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcublasLt -lcudart)
+CUDA_LIBS := $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcublasLt -lcudart -lstdc++)
 WERROR := $(if $(filter true,$(CI)),-Werror)
 
 all: $(BUILD)/rematch $(CUDA_PROGRAM)

@@ -140,7 +140,7 @@ static void conv_release(void *state)
 {
     struct conv *conv = state;
     if (conv == NULL) return;
-    for (int p = 0; p < CONV_PASSES; p++) conv_plan_release(&conv->pass[p]);
+    for (int p = 0; p < CONV_PASSES; p++) cuda_conv_plan_release(&conv->pass[p]);
     free(conv);
 }
 
@@ -173,7 +173,7 @@ static enum status plan_passes(struct conv *conv, int passes)
             .asked = (enum conv_algorithm)options->conv_algorithm,
             .limit = options->scratch_limit > weights ? options->scratch_limit - weights : 0,
         };
-        TRY(conv_plan_make(&want, &conv->pass[p]));
+        TRY(cuda_conv_plan_make(&want, &conv->pass[p]));
     }
     return ST_OK;
 }

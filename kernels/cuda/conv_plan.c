@@ -5,7 +5,7 @@
 /* Elements of y below which a chunk is taken not to fill a large device: 8192 for each of 128 multiprocessors. */
 enum { CHUNK_OUTPUTS_LEAST = 1 << 20 };
 
-void conv_plan_release(struct conv_plan *plan)
+void cuda_conv_plan_release(struct conv_plan *plan)
 {
     for (int i = 0; i < 2; i++) convolution_release(&plan->call[i]);
     *plan = (struct conv_plan){0};
@@ -16,7 +16,7 @@ enum status conv_plan_take(const struct conv_want *want, const struct conv_choic
     *plan = (struct conv_plan){.choice = *choice, .rest = want->batch % choice->chunk};
     enum status status = convolution_describe(want->problem, choice->chunk, &plan->call[0]);
     if (status == ST_OK && plan->rest > 0) status = convolution_describe(want->problem, plan->rest, &plan->call[1]);
-    if (status != ST_OK) conv_plan_release(plan);
+    if (status != ST_OK) cuda_conv_plan_release(plan);
     return status;
 }
 
@@ -120,7 +120,7 @@ static const struct conv_choice *choose(const struct conv_want *want, const stru
     return least;
 }
 
-enum status conv_plan_make(const struct conv_want *want, struct conv_plan *plan)
+enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan)
 {
     struct conv_choice choices[ALGORITHMS_MOST];
     const struct conv_choice *choice = choose(want, choices, conv_candidates(want, choices));

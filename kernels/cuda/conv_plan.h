@@ -33,9 +33,9 @@ struct conv_plan {
 int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST]);
 
 /* Chooses among the candidates by rule, and describes the choice. ST_FAILED: there is none. */
-enum status conv_plan_make(const struct conv_want *want, struct conv_plan *plan);
+enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan);
 /* Describes a choice made elsewhere, by measurement say, among the candidates. */
 enum status conv_plan_take(const struct conv_want *want, const struct conv_choice *choice, struct conv_plan *plan);
-void conv_plan_release(struct conv_plan *plan);
+void cuda_conv_plan_release(struct conv_plan *plan);
 
 #endif

@@ -38,7 +38,7 @@ struct cuda {
     struct mailbox *mail;              /* page-locked */
     struct timeline *calls, *timeline; /* of what is queued call by call; of the last step, or of none */
     struct recording *recording;
-    char isa[64], libraries[128], device[160];
+    char isa[64], libraries[128], device[320];
 };
 
 extern const struct backend_kind backend_cuda;

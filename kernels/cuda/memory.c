@@ -64,18 +64,18 @@ static void memory_now(struct backend *backend, size_t *available, size_t *all)
     cuda_note(backend, cudaMemGetInfo(available, all));
 }
 
-size_t cuda_used(struct backend *backend)
+static size_t used(struct backend *backend)
 {
-    size_t available, all;
-    memory_now(backend, &available, &all);
-    return all - available;
+    size_t free_bytes, all;
+    memory_now(backend, &free_bytes, &all);
+    return all - free_bytes;
 }
 
-size_t cuda_available(struct backend *backend)
+static size_t available(struct backend *backend)
 {
-    size_t available, all;
-    memory_now(backend, &available, &all);
-    return available;
+    size_t free_bytes, all;
+    memory_now(backend, &free_bytes, &all);
+    return free_bytes;
 }
 
 /* ---- batches ---- */
@@ -118,4 +118,4 @@ static void taken(struct backend *backend)
     cuda_note(backend, cudaEventRecord(cuda_of(backend)->taken, cuda_of(backend)->stream));
 }
 
-const struct device_kind cuda_device = {stage, unstage, send, arrive, taken};
+const struct device_kind cuda_device = {used, available, stage, unstage, send, arrive, taken};

@@ -11,8 +11,6 @@ void cuda_release(struct backend *backend, void *buffer);
 void cuda_upload(struct backend *backend, void *to, const void *from, size_t bytes);
 void cuda_download(struct backend *backend, void *to, const void *from, size_t bytes);
 void cuda_copy(struct backend *backend, void *to, const void *from, size_t bytes);
-size_t cuda_used(struct backend *backend);
-size_t cuda_available(struct backend *backend);
 
 extern const struct device_kind cuda_device;
 

@@ -1,4 +1,4 @@
-/* What follows a step's backward, for all parameters in nine launches: gradients are summed up, judged and digested,
+/* What follows a step's backward, for all parameters in six launches: gradients are summed up, judged and digested,
  * parameters and state updated and digested; a digest of the pieces' digests is made like one of a piece. The room
  * holds the tables of pieces, which are written once, and what is found. */
 #include "cuda/update.h"

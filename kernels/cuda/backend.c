@@ -1,0 +1,234 @@
+/* The cuda backend: cuDNN's and cuBLAS's kernels and our own on the memory of one NVIDIA GPU.
+ *
+ * Contract: layouts are a rule of shapes and options, never a timing. Every row is deterministic. The same bits come
+ * out whether a step is queued call by call or recorded and queued again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/clocks.h"
+#include "cuda/draw.h"
+#include "cuda/drops.h"
+#include "cuda/elements.h"
+#include "cuda/memory.h"
+#include "cuda/state.h"
+#include "cuda/steps.h"
+#include "cuda/update.h"
+
+/* ---- errors ---- */
+
+enum status cuda_check(cudaError_t error, const char *what)
+{
+    return error == cudaSuccess ? ST_OK : fail(ST_FAILED, "cuda: %s: %s", what, cudaGetErrorString(error));
+}
+
+enum status cudnn_check(cudnnStatus_t error, const char *what)
+{
+    return error == CUDNN_STATUS_SUCCESS ? ST_OK : fail(ST_FAILED, "cuDNN: %s: %s", what, cudnnGetErrorString(error));
+}
+
+enum status cublas_check(cublasStatus_t error, const char *what)
+{
+    return error == CUBLAS_STATUS_SUCCESS ? ST_OK
+                                          : fail(ST_FAILED, "cuBLAS: %s: %s", what, cublasGetStatusString(error));
+}
+
+void cuda_note(struct backend *backend, cudaError_t error)
+{
+    if (error != cudaSuccess && cuda_of(backend)->failed == cudaSuccess) cuda_of(backend)->failed = error;
+}
+
+/* ---- opening ---- */
+
+static enum status missing(cudaError_t error)
+{
+    if (error == cudaErrorInsufficientDriver)
+        return fail(ST_MISSING, "backend cuda: the NVIDIA driver is missing or older than CUDA %d.%d needs",
+                    CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    return fail(ST_MISSING, "backend cuda: there is no NVIDIA GPU that can be used (%s)",
+                error == cudaSuccess ? "none is seen" : cudaGetErrorString(error));
+}
+
+static enum status describe(struct backend *backend)
+{
+    struct cuda *cuda = cuda_of(backend);
+    struct cudaDeviceProp device;
+    int driver = 0;
+    TRY(cuda_check(cudaGetDeviceProperties(&device, 0), "ask for the device"));
+    TRY(cuda_check(cudaDriverGetVersion(&driver), "ask for the driver"));
+    snprintf(cuda->isa, sizeof cuda->isa, "sm_%d%d", device.major, device.minor);
+    snprintf(cuda->libraries, sizeof cuda->libraries, "CUDA %d.%d, cuDNN %zu, cuBLAS %zu", CUDART_VERSION / 1000,
+             CUDART_VERSION % 1000 / 10, cudnnGetVersion(), cublasLtGetVersion());
+    snprintf(cuda->device, sizeof cuda->device, "%s, driver for CUDA %d.%d, %.1f GiB", device.name, driver / 1000,
+             driver % 1000 / 10, (double)device.totalGlobalMem / (1 << 30));
+    backend->isa = cuda->isa;
+    backend->libraries = cuda->libraries;
+    backend->device = cuda->device;
+    return ST_OK;
+}
+
+static enum status open_streams(struct backend *backend)
+{
+    struct cuda *cuda = cuda_of(backend);
+    void *moment, *outcome;
+    _Static_assert(sizeof(struct mailbox) <= STATE_WORDS * sizeof(uint64_t), "a moment and an outcome have room");
+    TRY(cuda_check(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking), "make a stream"));
+    TRY(cuda_check(cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking), "make a stream"));
+    TRY(cuda_check(cudaEventCreateWithFlags(&cuda->sent, cudaEventDisableTiming), "make an event"));
+    TRY(cuda_check(cudaEventCreateWithFlags(&cuda->taken, cudaEventDisableTiming), "make an event"));
+    TRY(cuda_check(cudaMallocHost((void **)&cuda->mail, sizeof *cuda->mail), "reserve page-locked memory"));
+    TRY(cuda_check(state_addresses(&moment, &outcome), "find the step's state"));
+    backend->now = moment;
+    backend->outcome_now = outcome;
+    TRY(clocks_create(&cuda->calls));
+    cuda->timeline = cuda->calls;
+    return ST_OK;
+}
+
+static enum status open_libraries(struct cuda *cuda)
+{
+    TRY(cudnn_check(cudnnCreate(&cuda->cudnn), "open"));
+    TRY(cudnn_check(cudnnSetStream(cuda->cudnn, cuda->stream), "set the stream"));
+    TRY(cublas_check(cublasLtCreate(&cuda->blas_lt), "open cuBLASLt"));
+    TRY(cublas_check(cublasCreate(&cuda->blas), "open"));
+    TRY(cublas_check(cublasSetStream(cuda->blas, cuda->stream), "set the stream"));
+    return cublas_check(cublasSetMathMode(cuda->blas, cuda->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_PEDANTIC_MATH),
+                        "set the precision");
+}
+
+/* Whatever was opened. */
+static void cuda_close(struct backend *backend)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (cuda == NULL) return;
+    steps_forget(backend);
+    clocks_destroy(cuda->calls);
+    if (cuda->blas != NULL) cublasDestroy(cuda->blas);
+    if (cuda->blas_lt != NULL) cublasLtDestroy(cuda->blas_lt);
+    if (cuda->cudnn != NULL) cudnnDestroy(cuda->cudnn);
+    if (cuda->mail != NULL) cudaFreeHost(cuda->mail);
+    if (cuda->taken != NULL) cudaEventDestroy(cuda->taken);
+    if (cuda->sent != NULL) cudaEventDestroy(cuda->sent);
+    if (cuda->copies != NULL) cudaStreamDestroy(cuda->copies);
+    if (cuda->stream != NULL) cudaStreamDestroy(cuda->stream);
+    free(cuda);
+    backend->vendor = NULL;
+}
+
+static enum status cuda_open(struct backend *backend)
+{
+    int devices = 0;
+    const cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess || devices == 0) return missing(error);
+    TRY(cuda_check(cudaSetDevice(0), "take the first device"));
+    struct cuda *cuda = calloc(1, sizeof *cuda);
+    if (cuda == NULL) return fail(ST_FAILED, "cuda: out of memory");
+    backend->vendor = cuda;
+    cuda->tf32 = backend->options.precision == PRECISION_TF32;
+    enum status status = describe(backend);
+    if (status == ST_OK) status = open_streams(backend);
+    if (status == ST_OK) status = open_libraries(cuda);
+    if (status != ST_OK) cuda_close(backend);
+    return status;
+}
+
+/* ---- rows ---- */
+
+static const struct row {
+    const char *layer;
+    const struct kernel *kernel[2]; /* by settings.save */
+} rows[] = {
+    {"conv", {&cuda_conv}},
+    {"max_pool", {&cuda_max_pool}},
+    {"avg_pool", {&cuda_avg_pool}},
+    {"global_avg_pool", {&cuda_global_avg_pool}},
+    {"flatten", {&cuda_flatten}},
+    {"relu", {&cuda_relu}},
+    {"dropout", {&cuda_dropout}},
+    {"add", {&cuda_add}},
+    {"linear", {&cuda_linear}},
+    {"layernorm", {&cuda_layernorm}},
+    {"gelu", {&cuda_gelu}},
+    {"select", {&cuda_select}},
+    {"embedding", {&cuda_embedding}},
+    {"attention", {&cuda_attention, &cuda_attention_light}},
+    {"cross_entropy", {&cuda_cross_entropy}},
+    {"sum", {&cuda_sum}},
+};
+
+static const struct kernel *cuda_kernel(const struct node *node)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].layer, node->layer->name) == 0) return rows[i].kernel[node->settings.save];
+    return NULL;
+}
+
+/* In full precision convolutions have their best kernels where channels come first; on tensor cores, where last. */
+static enum status cuda_arrange(struct backend *backend, struct graph *graph)
+{
+    const int wanted = backend->options.layout;
+    const bool first = wanted == LAYOUT_CHANNELS_FIRST || (wanted == LAYOUT_AUTO && !cuda_of(backend)->tf32);
+    for (int v = 0; v < graph->values; v++) {
+        struct value *value = &graph->value[v];
+        const int64_t elements = shape_elements(&value->shape);
+        if (elements < 0 || elements > INT64_MAX / 8 / graph->batch)
+            return fail(ST_SPEC, "value %d of %lld samples is too large", v, (long long)graph->batch);
+        value->layout = first && value->shape.rank == 3 ? ORDER_CHANNELS_FIRST : ORDER_LOGICAL;
+        value->bytes = (size_t)(elements * graph->batch) * sizeof(float);
+    }
+    return ST_OK;
+}
+
+/* ---- whole blocks ---- */
+
+static void cuda_fill(struct backend *backend, void *to, uint32_t pattern, size_t bytes)
+{
+    launch_fill(cuda_of(backend)->stream, pattern, (int64_t)(bytes / sizeof pattern), to);
+}
+
+static void cuda_sum_into(struct backend *backend, float *out, const float *a, const float *b, size_t count)
+{
+    cuda_clock(backend, CLOCK_OTHER);
+    launch_add(cuda_of(backend)->stream, a, b, (int64_t)count, out);
+}
+
+static void cuda_place(struct backend *backend, uint64_t *to, uint64_t offset)
+{
+    launch_position(cuda_of(backend)->stream, &backend->now->position, offset, to);
+}
+
+static void cuda_mask(struct backend *backend, const struct draw *draw, double rate, int64_t elements, int64_t batch)
+{
+    struct draw counter = *draw;
+    counter.mode = RNG_COUNTER;
+    const struct element_draw drawn = element_draw_of(&counter, rate);
+    launch_mask(cuda_of(backend)->stream, &drawn, elements, batch, draw->mask);
+}
+
+const struct backend_kind backend_cuda = {
+    .name = "cuda",
+    .layouts = 1u << LAYOUT_AUTO | 1u << LAYOUT_CHANNELS_LAST | 1u << LAYOUT_CHANNELS_FIRST,
+    .precisions = 1u << PRECISION_FP32 | 1u << PRECISION_TF32,
+    .device = &cuda_device,
+    .update = &cuda_update,
+    .open = cuda_open,
+    .close = cuda_close,
+    .kernel = cuda_kernel,
+    .arrange = cuda_arrange,
+    .reserve = cuda_reserve,
+    .unreserve = cuda_unreserve,
+    .allocate = cuda_allocate,
+    .release = cuda_release,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .copy = cuda_copy,
+    .fill = cuda_fill,
+    .add = cuda_sum_into,
+    .place = cuda_place,
+    .mask = cuda_mask,
+    .squares = cuda_squares,
+    .digest = cuda_digest,
+    .phase = cuda_phase,
+    .step = cuda_step,
+    .wait = cuda_wait,
+};
