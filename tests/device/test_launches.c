@@ -1,0 +1,226 @@
+/* What the cuda backend's rows launch, against loops written down as defined: shapes with and without whole quads, one
+ * piece and many, pointers that are multiples of 16 bytes and others. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arrays.h"
+#include "cuda/activations.h"
+#include "cuda/draw.h"
+#include "cuda/drops.h"
+#include "cuda/elements.h"
+#include "cuda/softmax.h"
+#include "cuda/sums.h"
+#include "cuda/transpose.h"
+#include "tokens.h"
+
+enum { NONE, RELU, TANH };
+
+static cudaStream_t stream;
+
+static void begin(void) { ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)); }
+
+static void end(void)
+{
+    arrays_free();
+    ok(cudaStreamDestroy(stream));
+}
+
+TestSuite(launches, .init = begin, .fini = end);
+
+/* Multiples of 1 / 8 in [-8, 8]: small sums of them are exact. */
+static float *numbers(int64_t count, uint32_t which)
+{
+    float *x = array_here((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = (float)(rng_words(3, RNG_DATA, (uint32_t)i, which, 0, 0).word[0] % 129) / 8 - 8;
+    return x;
+}
+
+static float *floats(const float *from, int64_t count) { return array_upload(from, (size_t)count * sizeof *from); }
+
+static float activated(int activation, float x)
+{
+    return activation == RELU ? fmaxf(x, 0) : activation == TANH ? tanhf(x) : x;
+}
+
+/* shift: floats that the value lies behind a multiple of 16 bytes. */
+static void check_activation(int64_t outer, int64_t units, int64_t inner, int activation, bool biased, int shift)
+{
+    const int64_t count = outer * units * inner;
+    const float *x = numbers(count + shift, 0), *b = numbers(units, 1), *dy = numbers(count, 2);
+    float *y_there = floats(x, count + shift) + shift, *dy_there = floats(dy, count);
+    uint8_t *signs_there = array_there(sign_bytes(count));
+    const struct bias bias = {biased ? floats(b, units) : NULL, units, inner};
+    launch_activation(stream, y_there, bias, activation, count, y_there, signs_there);
+    launch_activation_derivative(stream, dy_there, y_there, shift ? signs_there : NULL,
+                                 activation == NONE ? NONE : RELU, count, dy_there);
+    const float *y = array_download(y_there, (size_t)count * sizeof *y),
+                *dx = array_download(dy_there, (size_t)count * sizeof *dx);
+    const uint8_t *signs = array_download(signs_there, sign_bytes(count));
+    for (int64_t i = 0; i < count; i++) {
+        const float right = activated(activation, x[i + shift] + (biased ? b[i / inner % units] : 0));
+        cr_assert(fabsf(y[i] - right) < 1e-6f, "%d x %d x %d, activation %d: %g, not %g", (int)outer, (int)units,
+                  (int)inner, activation, (double)y[i], (double)right);
+        cr_assert((signs[i / 8] >> i % 8 & 1) == (y[i] > 0), "sign %d of %d", (int)i, (int)count);
+        cr_assert(activation == NONE || dx[i] == (y[i] > 0 ? dy[i] : 0), "derivative %d", (int)i);
+    }
+    cr_assert(count % 8 == 0 || signs[count / 8] >> count % 8 == 0, "signs behind the last");
+    arrays_free();
+}
+
+Test(launches, activations)
+{
+    static const int64_t sizes[][3] = {{3, 7, 5}, {5, 64, 1}, {2, 10, 1}, {2, 3, 64}, {300, 30, 2}, {1, 1, 1}};
+    for (int s = 0; s < 6; s++)
+        for (int activation = NONE; activation <= TANH; activation++)
+            for (int flags = 0; flags < 4; flags++)
+                check_activation(sizes[s][0], sizes[s][1], sizes[s][2], activation, flags & 1, flags / 2);
+}
+
+Test(launches, derivative_of_tanh)
+{
+    const int64_t count = 1003;
+    const float *y = numbers(count, 0), *dy = numbers(count, 1);
+    float *dx_there = floats(dy, count);
+    launch_activation_derivative(stream, dx_there, floats(y, count), NULL, TANH, count, dx_there);
+    const float *dx = array_download(dx_there, (size_t)count * sizeof *dx);
+    for (int64_t i = 0; i < count; i++) cr_assert(dx[i] == dy[i] * (1 - y[i] * y[i]));
+}
+
+static void check_transpose(int64_t batch, int64_t rows, int64_t columns, bool add)
+{
+    const int64_t all = batch * rows * columns;
+    const float *x = numbers(all, 0), *old = numbers(all, 1);
+    float *to = floats(old, all);
+    launch_transpose(stream, floats(x, all), batch, rows, columns, add, to);
+    const float *y = array_download(to, (size_t)all * sizeof *y);
+    for (int64_t i = 0; i < all; i++) {
+        const int64_t n = i / (rows * columns), c = i / rows % columns, r = i % rows;
+        cr_assert(y[i] == x[(n * rows + r) * columns + c] + (add ? old[i] : 0), "%d x %d", (int)rows, (int)columns);
+    }
+    arrays_free();
+}
+
+Test(launches, transpositions)
+{
+    static const int64_t sizes[][3] = {{3, 40, 70}, {2, 5, 100}, {4, 64, 9}, {1, 32, 32}, {2, 100, 3}, {1, 1, 1}};
+    for (int s = 0; s < 6; s++)
+        for (int add = 0; add < 2; add++) check_transpose(sizes[s][0], sizes[s][1], sizes[s][2], add);
+}
+
+static void check_sums(int64_t outer, int64_t units, int64_t inner, bool add)
+{
+    const int64_t all = outer * units * inner;
+    const float *x = numbers(all, 0), *old = numbers(units, 1);
+    float *to = floats(old, units);
+    launch_unit_sums(stream, floats(x, all), outer, units, inner, add,
+                     array_there(unit_sums_scratch(outer, units, inner)), to);
+    const float *y = array_download(to, (size_t)units * sizeof *y);
+    for (int64_t u = 0; u < units; u++) {
+        double right = add ? (double)old[u] : 0;
+        for (int64_t o = 0; o < outer; o++)
+            for (int64_t i = 0; i < inner; i++) right += (double)x[(o * units + u) * inner + i];
+        cr_assert((double)y[u] == right, "%d x %d x %d, unit %d: %g, not %g", (int)outer, (int)units, (int)inner,
+                  (int)u, (double)y[u], right);
+    }
+    arrays_free();
+}
+
+Test(launches, sums)
+{
+    static const int64_t sizes[][3] = {{1000, 30, 1},  {8, 700, 1}, {5, 3, 49},    {70, 3, 1024}, {1, 1, 1},
+                                       {1, 1, 100001}, {64, 1, 1},  {20000, 1, 1}, {300, 2, 31}};
+    for (int s = 0; s < 9; s++)
+        for (int add = 0; add < 2; add++) check_sums(sizes[s][0], sizes[s][1], sizes[s][2], add);
+}
+
+Test(launches, elements)
+{
+    const int64_t count = 1003;
+    const float *a = numbers(count, 0), *b = numbers(count, 1);
+    const uint64_t base = UINT64_C(1) << 40;
+    float *a_there = floats(a, count), *b_there = floats(b, count);
+    uint64_t *position = array_there(sizeof base);
+    launch_add(stream, a_there, b_there, count, a_there);
+    launch_copy(stream, b_there + 1, count - 1, b_there + 1);
+    launch_fill(stream, 0x7fa00001, count - 1, b_there + 1); /* a signalling NaN */
+    launch_position(stream, array_upload(&base, sizeof base), 77, position);
+    const float *sum = array_download(a_there, (size_t)count * sizeof *sum);
+    const uint32_t *words = array_download(b_there, (size_t)count * sizeof *words);
+    for (int64_t i = 0; i < count; i++)
+        cr_assert(sum[i] == a[i] + b[i] && (i == 0 ? words[i] != 0x7fa00001 : words[i] == 0x7fa00001));
+    cr_assert(*(uint64_t *)array_download(position, sizeof base) == base + 77);
+}
+
+/* Attention's rows beside double; drops: by counter, of the last samples of a batch. */
+static void check_attention(int64_t batch, int64_t heads, int64_t tokens, bool drops)
+{
+    enum { FIRST = 2 };
+    const double rate = 0.3;
+    const int64_t each = heads * tokens * tokens, all = batch * each;
+    const struct draw draw = {.mode = RNG_COUNTER, .seed = 7, .node = 3, .step = 5};
+    const struct element_draw element = element_draw_of(&draw, rate);
+    const struct attention_shape shape = {FIRST, batch, heads, tokens, 0.25f, drops ? survivor_factor(rate) : 1};
+    const float *x = numbers(all, 0), *dp = numbers(all, 1);
+    float *text = numbers(batch * TOKEN_ROWS * tokens, 2);
+    for (int64_t t = 0; batch > 1 && t < tokens; t++) text[(TOKEN_ROWS + TOKEN_MASK) * tokens + t] = 0;
+    float *x_there = floats(x, all), *text_there = floats(text, batch * TOKEN_ROWS * tokens);
+    float *p_there = floats(x, all), *slope_there = floats(dp, all), *left_there = floats(x, all);
+    launch_attention_softmax(stream, shape, text_there, x_there, p_there, NULL, NULL);
+    launch_attention_softmax(stream, shape, text_there, x_there, drops ? NULL : x_there, drops ? &element : NULL,
+                             drops ? x_there : NULL);
+    launch_attention_slope(stream, shape, p_there, drops ? &element : NULL, left_there, slope_there);
+    const size_t bytes = (size_t)all * sizeof *x;
+    const float *p = array_download(p_there, bytes), *left = array_download(left_there, bytes),
+                *slope = array_download(slope_there, bytes);
+    cr_assert(!memcmp(left, array_download(x_there, bytes), bytes), "dropped at once and again");
+    uint8_t *keep = array_here((size_t)each);
+    memset(keep, 1, (size_t)each);
+    for (int64_t row = 0; row < batch * heads * tokens; row++) {
+        const int64_t n = row / (heads * tokens), at = row * tokens, place = at - n * each;
+        const float *mask = text + (n * TOKEN_ROWS + TOKEN_MASK) * tokens;
+        double most = -INFINITY, sum = 0, total = 0;
+        if (drops && place == 0) rng_keep(&draw, rate, each, FIRST + n, 0, each, keep);
+        for (int64_t j = 0; j < tokens; j++)
+            if (mask[j] > 0) most = fmax(most, (double)x[at + j]);
+        for (int64_t j = 0; j < tokens; j++)
+            if (mask[j] > 0) sum += exp(((double)x[at + j] - most) / 4);
+        for (int64_t j = 0; j < tokens; j++) {
+            const double right = mask[j] > 0 ? exp(((double)x[at + j] - most) / 4) / sum : 0;
+            cr_assert(fabs((double)p[at + j] - right) < 1e-6, "%d tokens: %g, not %g", (int)tokens, (double)p[at + j],
+                      right);
+            cr_assert(left[at + j] == (keep[place + j] ? p[at + j] * shape.factor : 0), "%d tokens", (int)tokens);
+            total += (double)left[at + j] * (double)dp[at + j];
+        }
+        for (int64_t j = 0; j < tokens; j++) {
+            const double right = ((double)left[at + j] * (double)dp[at + j] - (double)p[at + j] * total) / 4;
+            cr_assert(fabs((double)slope[at + j] - right) < 1e-5, "slope: %g, not %g", (double)slope[at + j], right);
+        }
+    }
+    arrays_free();
+}
+
+Test(launches, attention)
+{
+    static const int64_t sizes[][3] = {{2, 3, 8}, {2, 2, 33}, {1, 1, 128}, {2, 1, 200}, {1, 1, 600}, {1, 1, 1030}};
+    for (int s = 0; s < 6; s++)
+        for (int drops = 0; drops < 2; drops++) check_attention(sizes[s][0], sizes[s][1], sizes[s][2], drops);
+}
+
+Test(launches, masks)
+{
+    static const int64_t elements[] = {1, 4, 7, 8, 13, 64, 1001};
+    for (int e = 0; e < 7; e++) {
+        struct draw draw = {.mode = RNG_MASK, .seed = 7, .node = 3, .step = 5};
+        const size_t bytes = rng_mask_bytes(elements[e], 3);
+        draw.mask = array_here(bytes);
+        rng_mask_fill(&draw, 0.4, elements[e], 3);
+        const struct element_draw element = element_draw_of(&draw, 0.4);
+        uint8_t *mask = array_there(bytes);
+        launch_mask(stream, &element, elements[e], 3, mask);
+        cr_assert(!memcmp(array_download(mask, bytes), draw.mask, bytes), "%d elements", (int)elements[e]);
+        arrays_free();
+    }
+}

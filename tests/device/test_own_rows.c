@@ -1,0 +1,366 @@
+/* The cuda backend's own kernels, layer by layer, against the reference: in both layouts, in place and not, saving and
+ * not, adding to gradients and not, with all sources of randomness. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "arrays.h"
+#include "cuda/cuda.h"
+#include "tokens.h"
+
+enum { BATCH = 3, PLACES = 14 };
+
+static const struct row {
+    const char *layer;
+    const struct kernel *kernel;
+    double tolerance; /* of the largest number in a result; 0: equal bits */
+    struct shape x[PLACES];
+    struct settings settings;
+} rows[] = {
+    {"relu", &cuda_relu, 0, {{3, {5, 4, 3}}, {3, {8, 8, 16}}, {1, {7}}, {2, {9, 33}}}, {0}},
+    {"gelu", &cuda_gelu, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
+    {"gelu", &cuda_gelu, 1e-6, {{2, {9, 33}}, {2, {4, 64}}}, {.approximate = APPROXIMATE_TANH}},
+    {"add", &cuda_add, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
+    {"flatten", &cuda_flatten, 0, {{3, {5, 4, 3}}, {3, {7, 6, 40}}, {3, {1, 1, 9}}, {3, {6, 6, 1}}, {2, {3, 5}}}, {0}},
+    {"dropout",
+     &cuda_dropout,
+     0,
+     {{3, {5, 4, 3}}, {3, {5, 5, 8}}, {2, {9, 33}}, {1, {64}}, {3, {1, 1, 5}}},
+     {.rate = 0.3}},
+    {"dropout", &cuda_dropout, 0, {{3, {5, 4, 3}}, {1, {64}}}, {.rate = 0}},
+    {"select", &cuda_select, 0, {{2, {9, 33}}, {2, {4, 64}}}, {.token = 3}},
+    {"embedding",
+     &cuda_embedding,
+     1e-5,
+     {{2, {3, 90}}, {2, {3, 5}}},
+     {.units = 20, .vocabulary = 7, .positions = 95, .segments = 2}},
+    {"embedding",
+     &cuda_embedding,
+     1e-5,
+     {{2, {3, 200}}},
+     {.units = 150, .vocabulary = 3, .positions = 200, .segments = 1}},
+    {"embedding",
+     &cuda_embedding,
+     1e-5,
+     {{2, {3, 64}}},
+     {.units = 7, .vocabulary = 1000, .positions = 64, .segments = 3}},
+    {"embedding",
+     &cuda_embedding,
+     1e-5,
+     {{2, {3, 11}}}, /* a number that goes one token over its first run */
+     {.units = 4, .vocabulary = 1, .positions = 11, .segments = 1}},
+    {"layernorm",
+     &cuda_layernorm,
+     1e-5,
+     {{1, {7}},
+      {2, {90, 33}},
+      {2, {30, 128}},
+      {2, {4, 256}},
+      {2, {5, 500}},
+      {2, {20, 768}},
+      {2, {3, 1000}},
+      {2, {3, 1030}},
+      {1, {5000}}},
+     {.epsilon = 1e-5}},
+    {"max_pool", &cuda_max_pool, 0, {{3, {8, 6, 5}}, {3, {7, 9, 4}}}, {.kernel = 2}},
+    {"max_pool", &cuda_max_pool, 0, {{3, {9, 6, 5}}, {3, {8, 8, 2}}}, {.kernel = 3}},
+    {"max_pool", &cuda_max_pool, 1e-6, {{3, {9, 7, 5}}, {3, {8, 8, 2}}}, {.kernel = 3, .stride = 2, .padding = 1}},
+    {"max_pool", &cuda_max_pool, 1e-6, {{3, {9, 7, 5}}}, {.kernel = 4, .stride = 1, .padding = 2}},
+    {"max_pool", &cuda_max_pool, 0, {{3, {9, 7, 5}}}, {.kernel = 1}},
+    {"max_pool", &cuda_max_pool, 0, {{3, {9, 7, 5}}}, {.kernel = 1, .stride = 2}},
+    {"max_pool", &cuda_max_pool, 1e-6, {{3, {20, 18, 2}}}, {.kernel = 17, .stride = 1}},
+    {"max_pool", &cuda_max_pool, 0, {{3, {5, 5, 2}}}, {.kernel = 2, .stride = 3}},
+    {"avg_pool", &cuda_avg_pool, 1e-6, {{3, {8, 6, 5}}, {3, {7, 9, 4}}}, {.kernel = 2}},
+    {"avg_pool", &cuda_avg_pool, 1e-6, {{3, {9, 7, 5}}, {3, {8, 8, 2}}}, {.kernel = 3, .stride = 2, .padding = 1}},
+    {"avg_pool", &cuda_avg_pool, 0, {{3, {9, 7, 5}}}, {.kernel = 1}},
+    {"global_avg_pool", &cuda_global_avg_pool, 1e-6, {{3, {9, 7, 5}}, {3, {1, 1, 3}}, {3, {8, 8, 40}}}, {0}},
+    {"cross_entropy", &cuda_cross_entropy, 1e-6, {{1, {2}}, {1, {10}}, {1, {1000}}, {1, {1}}}, {0}},
+    {"sum", &cuda_sum, 1e-6, {{1, {7}}, {3, {9, 7, 5}}, {2, {100, 130}}}, {0}},
+};
+
+/* A layer on both sides. */
+struct pair {
+    const struct row *row;
+    struct backend *backend;
+    struct graph *graph;
+    const struct node *node;
+    struct footprint footprint[2]; /* reference, cuda */
+    void *state[2];
+    int inputs;
+    struct kernel_args host, there; /* the reference's, and the device's */
+    size_t bytes[2];                /* of x and y */
+    bool channels_first;
+    double seen; /* sum of sizes of what was compared: a test of zeros proves nothing */
+};
+
+/* Moves a batch of images between logical order and channels first; other values as they are. */
+static float *reordered(const struct pair *p, int value, const float *from, bool back)
+{
+    const struct value *v = &p->graph->value[value];
+    const int64_t channels = v->shape.rank == 3 ? v->shape.dim[2] : 1;
+    const int64_t elements = shape_elements(&v->shape), pixels = elements / channels;
+    float *to = array_here(v->bytes);
+    for (int64_t i = 0; i < (int64_t)(v->bytes / sizeof *to); i++) {
+        const int64_t n = i / elements, pixel = i % elements / channels, c = i % channels;
+        const int64_t there = v->layout == ORDER_CHANNELS_FIRST ? n * elements + c * pixels + pixel : i;
+        if (back)
+            to[i] = from[there];
+        else
+            to[there] = from[i];
+    }
+    return to;
+}
+
+static size_t parameter_bytes(const struct pair *p, int i)
+{
+    return (size_t)p->graph->parameter[i].elements * sizeof(float);
+}
+
+static float number(uint32_t which, int64_t i)
+{
+    return 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
+}
+
+static float *numbers(uint32_t which, size_t bytes)
+{
+    float *x = array_here(bytes);
+    for (size_t i = 0; i < bytes / sizeof *x; i++) x[i] = number(which, (int64_t)i);
+    return x;
+}
+
+/* Text with words that no table has among it, and some words that come often. */
+static void make_text(float *x, const struct settings *s, int64_t tokens)
+{
+    for (int64_t n = 0; n < BATCH; n++)
+        for (int64_t t = 0; t < tokens; t++) {
+            float *at = x + n * TOKEN_ROWS * tokens + t;
+            const float u = rng_uniform(rng_words(6, RNG_DATA, (uint32_t)t, (uint32_t)n, 0, 0).word[0]);
+            at[TOKEN_IDS * tokens] = t % 3 ? floorf(u * (float)s->vocabulary) : t % 9 ? 1 : u < 0.5f ? NAN : -4;
+            at[TOKEN_SEGMENTS * tokens] = floorf(u * (float)s->segments);
+            at[TOKEN_MASK * tokens] = 1;
+        }
+}
+
+static void fill_arguments(struct pair *p)
+{
+    const struct value *value = p->graph->value;
+    const bool ties = p->row->kernel == &cuda_max_pool || p->row->kernel == &cuda_cross_entropy;
+    for (int i = 0; i < p->inputs; i++) {
+        float *x = numbers((uint32_t)i, p->bytes[0]);
+        for (size_t k = 0; ties && k < p->bytes[0] / sizeof *x; k++) x[k] = roundf(4 * x[k]) / 4;
+        if (!strcmp(p->row->layer, "embedding")) make_text(x, &p->node->settings, value[0].shape.dim[1]);
+        p->host.x[i] = x;
+        p->host.dx[i] = numbers(9, p->bytes[0]);
+        p->there.x[i] = array_upload(reordered(p, 0, x, false), p->bytes[0]);
+        p->there.dx[i] = array_there(p->bytes[0]);
+    }
+    for (int i = 0; i < p->node->parameters; i++) {
+        const size_t bytes = parameter_bytes(p, i);
+        p->host.parameters[i] = numbers(20 + (uint32_t)i, bytes);
+        p->there.parameters[i] = array_upload(p->host.parameters[i], bytes);
+        p->host.gradients[i] = numbers(30 + (uint32_t)i, bytes);
+        p->there.gradients[i] = array_upload(p->host.gradients[i], bytes);
+    }
+    p->host.y = numbers(10, p->bytes[1]), p->there.y = array_there(p->bytes[1]);
+    p->host.dy = numbers(11, p->bytes[1]);
+    p->there.dy = array_upload(reordered(p, p->node->output, p->host.dy, false), p->bytes[1]);
+    int32_t labels[BATCH];
+    for (int n = 0; n < BATCH; n++) labels[n] = (int32_t)(7 * n % shape_elements(&value[0].shape));
+    p->host.labels = memcpy(array_here(sizeof labels), labels, sizeof labels);
+    p->there.labels = array_upload(labels, sizeof labels);
+}
+
+static size_t scratch_of(const struct footprint *f)
+{
+    size_t most = f->forward_scratch;
+    for (int i = 0; i < 2; i++) most = f->backward_scratch[i] > most ? f->backward_scratch[i] : most;
+    return most;
+}
+
+static void open_pair(struct pair *p, const struct row *row, const struct shape *x, bool channels_first, bool bits)
+{
+    int output, inputs[NODE_INPUTS_MAX] = {0};
+    const struct layer *layer = layer_find(row->layer);
+    *p = (struct pair){.row = row, .inputs = layer->inputs, .channels_first = channels_first};
+    cr_assert(backend_open("cuda", &(struct backend_options){0}, &p->backend) == ST_OK, "%s", status_message());
+    cr_assert(graph_create(x, BATCH, &p->graph) == ST_OK);
+    cr_assert(graph_add(p->graph, layer, &row->settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    p->node = &p->graph->node[0];
+    for (int v = 0; v < p->graph->values; v++) {
+        struct value *value = &p->graph->value[v];
+        const int64_t samples = layer->loss && v > 0 ? 1 : BATCH;
+        value->bytes = (size_t)(samples * shape_elements(&value->shape)) * sizeof(float);
+        value->layout = channels_first && value->shape.rank == 3 ? ORDER_CHANNELS_FIRST : ORDER_LOGICAL;
+        p->bytes[v] = value->bytes;
+    }
+    const struct kernel *kernel[] = {layer->reference, row->kernel};
+    for (int k = 0; k < 2; k++) {
+        cr_assert(kernel[k]->prepare(p->backend, p->graph, p->node, &p->footprint[k], &p->state[k]) == ST_OK, "%s",
+                  status_message());
+        footprint_keep_signs(&p->footprint[k], bits);
+    }
+    fill_arguments(p);
+    p->host.saved = array_here(p->footprint[0].saved), p->there.saved = array_there(p->footprint[1].saved);
+    p->host.scratch = array_here(scratch_of(&p->footprint[0]));
+    p->there.scratch = array_there(scratch_of(&p->footprint[1]));
+}
+
+static void close_pair(struct pair *p)
+{
+    layer_find(p->row->layer)->reference->release(p->state[0]);
+    p->row->kernel->release(p->state[1]);
+    graph_destroy(p->graph);
+    arrays_free();
+    backend_close(p->backend);
+}
+
+/* What a backward does not say that it reads is not there. */
+static void withhold(const struct footprint *footprint, struct kernel_args *args)
+{
+    const unsigned reads = footprint->reads[0] | footprint->reads[1];
+    if (!(reads & READS_X)) args->x[0] = args->x[1] = NULL;
+    if (!(reads & READS_Y)) args->y = NULL;
+    if (!(reads & READS_SAVED)) args->saved = NULL;
+}
+
+/* What the device has there, beside what is right. */
+static void compare(struct pair *p, const char *what, int value, const void *there, const float *right, size_t bytes)
+{
+    float *raw = array_download(there, bytes), *got = value >= 0 ? reordered(p, value, raw, true) : raw;
+    double most = 0, sum = 0;
+    for (size_t i = 0; i < bytes / sizeof *got; i++) {
+        most = fmax(most, fabs((double)right[i]));
+        sum += fabs((double)right[i]);
+    }
+    for (size_t i = 0; i < bytes / sizeof *got; i++)
+        cr_assert(fabs((double)got[i] - (double)right[i]) <= p->row->tolerance * most,
+                  "%s%s, element %d of %d of %s: %.9g, not %.9g", p->row->layer,
+                  p->channels_first ? ", channels first" : "", (int)i, (int)(bytes / sizeof *got), what, (double)got[i],
+                  (double)right[i]);
+    p->seen += sum;
+}
+
+static void same_bits(const struct pair *p, const char *what, const void *a, const void *b, size_t bytes)
+{
+    void *x = array_download(a, bytes), *y = array_download(b, bytes);
+    cr_assert(!memcmp(x, y, bytes), "%s: %s", p->row->layer, what);
+}
+
+static void copy_there(const struct pair *p, void *to, const void *from, size_t bytes)
+{
+    ok(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, cuda_of(p->backend)->stream));
+}
+
+static void forward(struct pair *p)
+{
+    const struct kernel *kernel = p->row->kernel;
+    p->host.save = p->footprint[0].saved > 0, p->there.save = p->footprint[1].saved > 0;
+    cr_assert(p->node->layer->reference->forward(p->state[0], &p->host) == ST_OK, "%s", status_message());
+    cr_assert(kernel->forward(p->state[1], &p->there) == ST_OK, "%s", status_message());
+    compare(p, "y", p->node->output, p->there.y, p->host.y, p->bytes[1]);
+    struct kernel_args again = p->there;
+    again.y = array_there(p->bytes[1]);
+    again.saved = NULL, again.save = false;
+    cr_assert(kernel->forward(p->state[1], &again) == ST_OK);
+    same_bits(p, "y, not saving", again.y, p->there.y, p->bytes[1]);
+    if (p->footprint[1].y_over_x && p->bytes[0] == p->bytes[1]) {
+        copy_there(p, again.y, p->there.x[0], p->bytes[0]);
+        again.x[0] = again.y;
+        cr_assert(kernel->forward(p->state[1], &again) == ST_OK);
+        same_bits(p, "y over x", again.y, p->there.y, p->bytes[1]);
+    }
+}
+
+/* The same once more, dx over dy; parameters' gradients are assigned elsewhere. */
+static void backward_over(struct pair *p, const struct kernel_args *args, unsigned parts)
+{
+    struct kernel_args over = *args;
+    over.accumulate = false;
+    over.dy = over.dx[0] = array_there(p->bytes[1]);
+    ok(cudaMemcpyAsync(over.dy, args->dy, p->bytes[1], cudaMemcpyDeviceToDevice, cuda_of(p->backend)->stream));
+    for (int i = 0; i < p->node->parameters; i++) over.gradients[i] = array_there(parameter_bytes(p, i));
+    cr_assert(p->row->kernel->backward(p->state[1], &over, parts) == ST_OK);
+    same_bits(p, "dx over dy", over.dx[0], args->dx[0], p->bytes[0]);
+    for (int i = 0; i < p->node->parameters; i++)
+        if (!args->accumulate) same_bits(p, "a gradient", over.gradients[i], args->gradients[i], parameter_bytes(p, i));
+}
+
+static void backward(struct pair *p, bool accumulate)
+{
+    const struct kernel *kernel = p->row->kernel, *reference = p->node->layer->reference;
+    const bool gradient = strcmp(p->row->layer, "embedding") != 0;
+    const unsigned parts = PART_INPUT | (p->node->parameters ? PART_PARAMS : 0);
+    if (!kernel->backward || p->footprint[1].passes_gradient) return;
+    p->host.accumulate = p->there.accumulate = accumulate;
+    struct kernel_args host = p->host, there = p->there;
+    withhold(&p->footprint[0], &host), withhold(&p->footprint[1], &there);
+    if (!gradient) host.dx[0] = there.dx[0] = NULL;
+    if (reference->backward && !p->footprint[0].passes_gradient)
+        cr_assert(reference->backward(p->state[0], &host, parts) == ST_OK);
+    else
+        memcpy(p->host.dx[0], p->host.dy, p->bytes[0]);
+    cr_assert(kernel->backward(p->state[1], &there, parts) == ST_OK);
+    if (gradient) compare(p, "dx", 0, there.dx[0], host.dx[0], p->bytes[0]);
+    if (p->footprint[1].dx_over_dy) backward_over(p, &there, parts);
+    for (int i = 0; i < p->node->parameters; i++)
+        compare(p, "a gradient", -1, p->there.gradients[i], p->host.gradients[i], parameter_bytes(p, i));
+}
+
+static void set_draw(struct pair *p, enum rng_mode mode, bool elsewhere)
+{
+    const int64_t elements = shape_elements(&p->graph->value[0].shape);
+    struct draw *draw = &p->host.draw;
+    *draw = (struct draw){.mode = mode, .seed = 7, .node = 3, .step = 5, .position = 1234567890123};
+    if (mode == RNG_MASK) {
+        draw->mask = array_here(rng_mask_bytes(elements, BATCH));
+        rng_mask_fill(draw, p->node->settings.rate, elements, BATCH);
+    }
+    p->there.draw = *draw;
+    if (mode == RNG_MASK) p->there.draw.mask = array_upload(draw->mask, rng_mask_bytes(elements, BATCH));
+    if (!elsewhere) return;
+    p->there.draw.step_there = array_upload(&draw->step, sizeof draw->step);
+    p->there.draw.position_there = array_upload(&draw->position, sizeof draw->position);
+    p->there.draw.step = 99, p->there.draw.position = 99;
+}
+
+static void check(const struct row *row, const struct shape *x, bool channels_first, bool bits)
+{
+    const bool draws = row->settings.rate > 0;
+    for (int mode = draws ? RNG_COUNTER : RNG_OFF; mode <= RNG_OFF; mode++)
+        for (int accumulate = 0; accumulate < 2; accumulate++) {
+            struct pair p;
+            open_pair(&p, row, x, channels_first, bits);
+            set_draw(&p, (enum rng_mode)mode, accumulate);
+            forward(&p);
+            backward(&p, accumulate);
+            cr_assert(p.seen > 0 || x->dim[0] == 1, "%s: nothing but zeros", row->layer);
+            close_pair(&p);
+        }
+}
+
+static void check_layer(const char *layer)
+{
+    int seen = 0;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (int s = 0; !strcmp(rows[r].layer, layer) && s < PLACES && rows[r].x[s].rank; s++, seen++)
+            for (int first = 0; first < (rows[r].x[s].rank == 3 ? 2 : 1); first++)
+                for (int bits = 0; bits < (rows[r].kernel == &cuda_relu ? 2 : 1); bits++)
+                    check(&rows[r], &rows[r].x[s], first, bits);
+    cr_assert(seen > 0);
+}
+
+#define CHECK(layer)                                                                                                   \
+    Test(own_rows, layer) { check_layer(#layer); }
+CHECK(relu)
+CHECK(gelu)
+CHECK(add)
+CHECK(flatten)
+CHECK(dropout)
+CHECK(select)
+CHECK(embedding)
+CHECK(layernorm)
+CHECK(max_pool)
+CHECK(avg_pool)
+CHECK(global_avg_pool)
+CHECK(cross_entropy)
+CHECK(sum)
