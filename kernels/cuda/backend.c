@@ -91,9 +91,7 @@ static enum status open_libraries(struct cuda *cuda)
     TRY(cudnn_check(cudnnSetStream(cuda->cudnn, cuda->stream), "set the stream"));
     TRY(cublas_check(cublasLtCreate(&cuda->blas_lt), "open cuBLASLt"));
     TRY(cublas_check(cublasCreate(&cuda->blas), "open"));
-    TRY(cublas_check(cublasSetStream(cuda->blas, cuda->stream), "set the stream"));
-    return cublas_check(cublasSetMathMode(cuda->blas, cuda->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_PEDANTIC_MATH),
-                        "set the precision");
+    return cublas_check(cublasSetStream(cuda->blas, cuda->stream), "set the stream");
 }
 
 /* Whatever was opened. */

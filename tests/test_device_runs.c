@@ -1,0 +1,104 @@
+/* The program on a device, as a user runs it: proofs, refusals and accidents, on the stand-in for one (tests/device/)
+ * where the tests have it. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli.h"
+#include "runs.h"
+
+/* A program with such a device: what REMATCH_HOST_DEVICE says of it. false: there is none here. */
+static bool open_device(struct cli *cli, const char *device)
+{
+    const char *program = getenv("REMATCH_HOST_DEVICE_BIN");
+    if (program == NULL || *program == '\0') return false;
+    setenv("REMATCH_BIN", program, 1);
+    setenv("REMATCH_HOST_DEVICE", device, 1);
+    cli_open(cli);
+    return true;
+}
+
+/* Every rng mode but unsafe, every memory mode, recorded or not, with and without evaluations and a scheduled rate. */
+static const char *const ways[] = {
+    "",
+    "backend.graph=false",
+    "rng=stash steps=12",
+    "rng=mask memory=poison",
+    "memory=dynamic check=replay",
+    "data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50, shuffle: true} eval={split: train, every: 2} "
+    "steps=9",
+    "optimizer={name: adamw, lr: 0.01, clip: 0.5} schedule={name: linear, warmup: 2} steps=6",
+    "relu_save=bits policy={name: optimal, budget: 98%}",
+};
+
+Test(device_runs, are_equal_in_every_bit)
+{
+    struct cli cli;
+    if (!open_device(&cli, "memory=1000000000")) return;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char arguments[1024];
+        int used = snprintf(arguments, sizeof arguments, "run small.yaml --quiet backend=cuda");
+        /* Each setting is one word of the shell: a blank outside braces parts them. */
+        int depth = 0;
+        for (const char *c = ways[i]; *c; c++) {
+            depth += (*c == '{') - (*c == '}');
+            const bool parts = *c == ' ' && depth == 0;
+            if (c == ways[i]) used += snprintf(arguments + used, sizeof arguments - (size_t)used, " '");
+            used += snprintf(arguments + used, sizeof arguments - (size_t)used, parts ? "' '" : "%c", *c);
+        }
+        if (*ways[i]) snprintf(arguments + used, sizeof arguments - (size_t)used, "'");
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "equal");
+    }
+    cli_close(&cli);
+}
+
+/* What is recorded once and queued again must do what calls would: the files of both are compared. */
+Test(device_runs, a_recorded_step_does_what_its_calls_do)
+{
+    struct cli cli;
+    if (!open_device(&cli, "memory=1000000000")) return;
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant backend=cuda rng=stash steps=8 results=recorded");
+    cli_expect(
+        &cli, 0,
+        "run small.yaml --quiet --only variant backend=cuda backend.graph=false rng=stash steps=8 results=called");
+    cli_expect(&cli, 0, "compare recorded/small/*.h5 called/small/*.h5");
+    cli_expect(&cli, 1, "run small.yaml --quiet backend=cuda rng=unsafe");
+    cli_says(&cli, "step 0");
+    cli_close(&cli);
+}
+
+Test(device_runs, without_a_device_say_so)
+{
+    struct cli cli;
+    if (!open_device(&cli, "absent")) return;
+    cli_expect(&cli, 77, "run small.yaml backend=cuda");
+    cli_complains(&cli, "no NVIDIA GPU");
+    cr_expect(cli_complaints(&cli) == 1, "%s", cli.err);
+    cli_close(&cli);
+}
+
+/* 60000 bytes do not hold the parameters and what belongs to them. */
+Test(device_runs, that_do_not_fit_are_refused_before_anything_is_reserved)
+{
+    struct cli cli;
+    if (!open_device(&cli, "memory=60000")) return;
+    cli_expect(&cli, 3, "run small.yaml backend=cuda");
+    cli_complains(&cli, "nothing was run");
+    cr_expect(folder_count(cli.folder, ".h5") == 0 && folder_count(cli.folder, ".part") == 0);
+    cli_close(&cli);
+}
+
+/* Lost in the baseline, some steps in: exit code 3, one line, and a file that can be read. */
+Test(device_runs, on_a_device_that_is_lost_leave_what_was_committed)
+{
+    struct cli cli;
+    if (!open_device(&cli, "memory=1000000000,lost=2000")) return;
+    cli_expect(&cli, 3, "run small.yaml --quiet --only variant backend=cuda steps=100000");
+    cli_complains(&cli, "cuda: ");
+    cr_assert(folder_count(cli.folder, ".part") == 1, "%s", cli.err);
+    cli_run(&cli, "mv */small/*.part left.h5", "show left.h5");
+    cr_expect(cli.code == 0, "%d: %s", cli.code, cli.err);
+    cli_says(&cli, "failed");
+    cli_close(&cli);
+}
