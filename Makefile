@@ -5,6 +5,7 @@
 # make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"], or the plans of
 #                    experiments/plans/NAME.py; make exp-list says which there are
 # make bench         ours beside PyTorch's [ARGS=...]
+# make gpu-bundle    build/gpu-bundle, to be taken to a machine with a GPU
 # make numerics      gradients beside a computation in float64
 # make format        lays out every C file; make clean removes build/
 # With any of them: VARIANT=release|debug|san MARCH=native|x86-64-v3|... BUILD=folder DEPS=no (take what is there);
@@ -53,6 +54,8 @@ CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
 LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
 CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
 CUDA_LIBS := $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcublasLt -lcudart -lstdc++)
+# Machine code for devices of the A100's and of the H100's generation; later ones translate the form between.
+DEVICES := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 WERROR := $(if $(filter true,$(CI)),-Werror)
 
 all: $(BUILD)/rematch $(CUDA_PROGRAM)
@@ -104,7 +107,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
 
 $(BUILD)/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D); echo "nvcc $<"
-	@$(NVCC) -O3 --fmad=false $(INCLUDES) $(CUDA_INCLUDES) -MMD -MP -c -o $@ $<
+	@$(NVCC) -O3 --fmad=false $(DEVICES) $(INCLUDES) $(CUDA_INCLUDES) -MMD -MP -c -o $@ $<
 
 $(BUILD)/device/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D); echo "c++ $<"
@@ -117,7 +120,7 @@ $(BUILD)/%.o: %.cpp $(BUILD)/flags
 # Made anew each time, touched only when what they say changes.
 $(BUILD)/flags $(BUILD)/sources $(BUILD)/backends.def $(BUILD)/build.h: ALWAYS
 	@$(text_$(@F)) >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
-text_flags = echo '$(CFLAGS) $(CXXFLAGS)'
+text_flags = echo '$(CFLAGS) $(CXXFLAGS) $(DEVICES)'
 text_sources = echo '$(OBJECTS) $(TESTS) $(DEVICE_TESTS) $(TESTED)'
 text_backends.def = printf 'BACKEND(%s)\n' $(BACKENDS)
 text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(flags)' BACKENDS '$(strip $(BACKENDS))' \
@@ -155,6 +158,12 @@ numerics: all $(BUILD)/has-bench
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B bench/float64.py
 bench: all $(BUILD)/has-bench
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 bench/bench.py $(ARGS)
+
+# ---- What a machine with a GPU, but without this repository and its libraries, can run.
+gpu-bundle: $(BUILD)/has-test
+	@[ "$(filter cuda,$(BACKENDS))" ] || { echo "gpu-bundle: the cuda backend needs nvcc, cuDNN and cuBLAS in $(CUDA)" >&2; exit 77; }
+	@MAKEFLAGS= $(MAKE) --no-print-directory BUILD=build/gpu MARCH=x86-64-v3 DEVICE=real build/gpu/rematch build/gpu/rematch-cuda build/gpu/suite
+	@scripts/gpu-bundle.sh build/gpu build/gpu-bundle
 
 # ---- Dependencies by group (scripts/deps.sh): $(BUILD)/has-GROUP is a stamp.
 deps:
@@ -194,5 +203,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test check check-format check-layering bench numerics exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test check check-format check-layering bench gpu-bundle numerics exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Makes a folder that runs on another Linux machine with an NVIDIA GPU, and an archive of it.
+#
+#   scripts/gpu-bundle.sh BUILD FOLDER      BUILD: where the program and the suite are
+#
+# It holds the program (two of them: what it becomes on a GPU is linked with CUDA's libraries), the test binary, the
+# shared libraries that they need but CUDA's and the C library's, the specs, the benchmark, and gpu.sh, which runs it
+# all. Fails where it would be larger than 64 MiB.
+set -eu
+build=$1
+folder=$2
+most=64
+
+rm -rf "$folder" "$folder.tar.gz"
+mkdir -p "$folder/program" "$folder/lib" "$folder/results" "$folder/tests"
+cp "$build/rematch" "$build/rematch-cuda" "$build/suite" "$folder/program/"
+strip --strip-unneeded "$folder/program/"*
+for program in rematch suite; do
+    cat >"$folder/$program" <<'WRAPPER'
+#!/bin/sh
+# The program of this name with the libraries beside it.
+here=$(dirname "$(readlink -f "$0")")
+LD_LIBRARY_PATH=$here/lib:${LD_LIBRARY_PATH:-} exec "$here/program/$(basename "$0")" "$@"
+WRAPPER
+    chmod +x "$folder/$program"
+done
+ldd "$build/rematch-cuda" "$build/suite" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+    grep -Ev '/(lib(cuda|cudart|cudnn[a-z_]*|cublas|cublasLt|nv[A-Za-z-]*)|ld-linux[a-z0-9-]*|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl))\.so' |
+    while read -r library; do cp -L "$library" "$folder/lib/"; done
+cp -r experiments "$folder/experiments"
+rm -rf "$folder/experiments/harness" "$folder/experiments/plans"
+cp -r bench "$folder/bench"
+cp -r tests/bad tests/bad_chains "$folder/tests/"
+rm -rf "$folder/bench/__pycache__"
+cp scripts/gpu.sh "$folder/gpu.sh"
+chmod +x "$folder/gpu.sh"
+tar -C "$folder" -czf "$folder/lib.tar.gz" lib # unpacked by gpu.sh; oneDNN alone has 40 MB
+rm -r "$folder/lib"
+tar -C "$(dirname "$folder")" -czf "$folder.tar.gz" "$(basename "$folder")"
+size=$(du -sm "$folder" | cut -f1)
+echo "$folder: $size MiB, $(du -sm "$folder.tar.gz" | cut -f1) MiB as an archive"
+[ "$size" -lt "$most" ] || { echo "larger than $most MiB" >&2; exit 1; }
