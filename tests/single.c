@@ -16,6 +16,8 @@ static void *memory(struct single *single, size_t bytes)
 
 enum { VOCABULARY = 7 }; /* of sentences; embeddings tested have more words */
 
+static bool reads_text(const struct layer *layer) { return layer->reads_batch || layer == layer_find("embedding"); }
+
 /* The graph, up to the layer's inputs. */
 static void begin(struct single *single, const struct layer *layer, const struct shape *input, int64_t batch,
                   int inputs[NODE_INPUTS_MAX])
@@ -39,6 +41,7 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     cr_assert(definition, "no layer %s", layer);
     cr_assert(backend_open(backend, &(struct backend_options){0}, &single->backend) == ST_OK, "%s", status_message());
     begin(single, definition, input, batch, inputs);
+    single->graph->value[0].wants_gradient = !reads_text(definition);
     cr_assert(graph_add(single->graph, definition, settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
     const int last = single->graph->nodes - 1;
     single->graph->node[last].relu_save = relu_save;
@@ -53,7 +56,7 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     single->y_bytes = single->graph->value[output].bytes;
     for (int i = 0; i < definition->inputs; i++) {
         const struct value *x = &single->graph->value[inputs[i]];
-        single->text[i] = inputs[i] == 0 && (definition->reads_batch || definition == layer_find("embedding"));
+        single->text[i] = inputs[i] == 0 && reads_text(definition);
         single->x[i] = memory(single, x->bytes);
         if (!single->text[i]) single->dx[i] = memory(single, x->bytes);
     }

@@ -1,5 +1,6 @@
 /* Every row of layer_table, by what any layer must satisfy: its gradients are the derivatives of its forward, its
- * kernel reads no more than its footprint says, and neither saving bits, nor splitting, nor overlaying changes a bit.
+ * kernel reads no more than its footprint says, and neither saving bits, nor splitting, nor overlaying changes a bit;
+ * but for the first, on a device too.
  */
 #include "bits.h"
 #include "single.h"
@@ -69,16 +70,22 @@ enum { CASES = sizeof cases / sizeof *cases };
 static const int64_t batches[] = {1, 3};
 
 /* Calls check on every case, batch and way of saving relus. */
-static void for_every_case(void (*check)(struct single *single))
+static void for_every_case_on(const char *backend, void (*check)(struct single *single))
 {
     for (int c = 0; c < CASES; c++)
         for (int b = 0; b < 2; b++)
             for (int bits = 0; bits < 2; bits++) {
                 struct single single;
-                single_open(&single, "ref", cases[c].layer, &cases[c].settings, &cases[c].input, batches[b], bits);
+                single_open(&single, backend, cases[c].layer, &cases[c].settings, &cases[c].input, batches[b], bits);
                 check(&single);
                 single_close(&single);
             }
+}
+
+static void for_every_case(void (*check)(struct single *single))
+{
+    for_every_case_on("ref", check);
+    if (backend_opens("cuda")) for_every_case_on("cuda", check);
 }
 
 Test(layers, every_row_has_a_case)
@@ -204,7 +211,26 @@ static void check_gradients(struct single *single)
     cr_assert(straight == 2, "%s: no direction without a kink", single->node->name);
 }
 
-Test(layers, gradients_are_derivatives) { for_every_case(check_gradients); }
+Test(layers, gradients_are_derivatives) { for_every_case_on("ref", check_gradients); }
+
+/* Losses have no other test on a device. */
+Test(layers, losses_agree_with_the_reference)
+{
+    for (int c = 0; c < CASES && backend_opens("cuda"); c++) {
+        if (!layer_find(cases[c].layer)->loss) continue;
+        struct single one, ref;
+        single_open(&one, "cuda", cases[c].layer, &cases[c].settings, &cases[c].input, 300, RELU_OUTPUT);
+        single_open(&ref, "ref", cases[c].layer, &cases[c].settings, &cases[c].input, 300, RELU_OUTPUT);
+        single_forward(&one), single_forward(&ref);
+        for (int i = 0; i < 2; i++)
+            cr_assert(fabsf(one.y[i] - ref.y[i]) <= 1e-5f * fabsf(ref.y[i]), "%s: %g, not %g", cases[c].layer,
+                      (double)one.y[i], (double)ref.y[i]);
+        single_backward(&one), single_backward(&ref);
+        for (size_t i = 0; i < ref.x_bytes / sizeof(float); i++)
+            cr_assert(fabsf(one.dx[0][i] - ref.dx[0][i]) < 1e-6f, "%s: dx[%zu]", cases[c].layer, i);
+        single_close(&one), single_close(&ref);
+    }
+}
 
 /* ---- The footprint's promises. */
 
@@ -338,6 +364,7 @@ static void check_accumulate(struct single *single)
 {
     if (!single->parameters) return;
     struct results once = plain(single);
+    const float tolerance = single->backend->kind->device ? 1e-5f : 0; /* it may add chunk by chunk */
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++)
         if (single->gradient[i]) memcpy(single->gradient[i], once.gradient[i], single->parameter_bytes[i]);
     struct kernel_args args = single_args(single);
@@ -348,7 +375,8 @@ static void check_accumulate(struct single *single)
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
         float *one = once.gradient[i];
         for (size_t j = 0; j < single->parameter_bytes[i] / sizeof *one; j++)
-            cr_assert(single->gradient[i][j] == 2 * one[j], "%s: twice accumulated is not twice", single->node->name);
+            cr_assert(fabsf(single->gradient[i][j] - 2 * one[j]) <= tolerance, "%s: twice accumulated is not twice",
+                      single->node->name);
     }
     results_free(&once);
 }

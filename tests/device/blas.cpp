@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -16,7 +17,7 @@ struct cublasContext {
 
 namespace
 {
-enum { WORKSPACE = 40000 }; /* what a product by heuristic asks for, where it may */
+enum { WORKSPACE = 2000 }; /* what a product by heuristic asks for, where it may */
 
 /* Columns follow each other: element (i, j) is at [i + j * ld]. */
 struct matrix {
@@ -188,7 +189,7 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t tran
         return CUBLAS_STATUS_INVALID_VALUE;
     if (handle->workspace == nullptr) return CUBLAS_STATUS_ALLOC_FAILED;
     return queued(device_queue(handle->stream, [=, workspace = handle->workspace, bytes = handle->bytes] {
-        device_spoil(workspace, bytes);
+        device_spoil(workspace, std::min(bytes, (size_t)WORKSPACE));
         for (int i = 0; i < batch; i++)
             multiply(p, (const float *)a[i], (const float *)b[i], (const float *)c[i], (float *)c[i]);
     }));

@@ -99,16 +99,16 @@ struct algorithm {
 };
 
 const std::vector<algorithm> algorithms[] = {
-    {{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, true, true, 70000, true},
-     {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, true, false, 3000, false},
+    {{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true},
+     {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, true, false, 300, false},
      {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, true, false, 0, true}},
     {{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, false, false, 0, false},
-     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, true, true, 70000, true},
-     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, true, false, 3000, false}},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, true, false, 300, false}},
     {{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, false, false, 0, false},
-     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, false, false, 500, false},
-     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, true, true, 70000, true},
-     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, true, false, 3000, false}},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, false, false, 100, false},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, true, false, 300, false}},
 };
 
 const algorithm *find(const convolution &v, enum pass pass, int number)
