@@ -152,13 +152,16 @@ static enum status open_bench(const struct network *network, size_t bytes, struc
     return backend->kind->reserve(backend, bytes, (void **)&b->block);
 }
 
-/* The pattern again and again. */
+/* The pattern again and again: what is there is copied behind itself, since a host's memory is far from a device's. */
 static void write_operand(const struct bench *b, const void *operand, size_t bytes)
 {
+    const struct backend_kind *kind = b->backend->kind;
     char *to = (char *)(uintptr_t)operand;
-    for (size_t at = 0; at < bytes; at += PATTERN_BYTES)
-        b->backend->kind->upload(b->backend, to + at, b->pattern,
-                                 bytes - at < PATTERN_BYTES ? bytes - at : PATTERN_BYTES);
+    size_t there = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
+    if (bytes == 0) return;
+    kind->upload(b->backend, to, b->pattern, there);
+    for (; there < bytes; there *= 2)
+        kind->copy(b->backend, to + there, to, bytes - there < there ? bytes - there : there);
 }
 
 static void pass_time_elsewhere(const struct bench *b)

@@ -109,10 +109,12 @@ static enum status backward_params(const struct linear *linear, const struct ker
                                               .c = args->gradients[0],
                                               .accumulate = args->accumulate,
                                               .workspace = args->scratch};
-    cuda_clock(linear->backend, CLOCK_ACTIVATION);
-    if (linear->activation != ACTIVATION_NONE)
+    if (linear->activation != ACTIVATION_NONE) {
+        cuda_clock(linear->backend, CLOCK_ACTIVATION);
         launch_activation_derivative(stream, args->dy, args->y, args->saved, linear->activation,
                                      linear->rows * linear->units, args->dy);
+    }
+    cuda_clock(linear->backend, CLOCK_LINEAR);
     if (linear->bias)
         launch_unit_sums(stream, args->dy, linear->rows, linear->units, 1, args->accumulate, args->scratch,
                          args->gradients[1]);
