@@ -16,7 +16,9 @@ struct bound {
     const struct plan *plan;
     void **at;        /* buffer -> address */
     int *born, *dead; /* buffers by birth and by death */
-    size_t *live;     /* bytes at each op of the last step */
+    size_t *live;     /* bytes at each op of the last step that was queued */
+    size_t live_peak; /* the largest of them */
+    uint64_t drawn;   /* in that step, of the sequential stream (rng stash, unsafe) */
 };
 
 struct exec {
@@ -31,11 +33,11 @@ struct exec {
     float **parameter, **gradient, **state;
     struct feed feed;
     void *update_room;
-    size_t live_now, live_peak;
-    uint64_t position, drawn; /* in the sequential stream (rng stash, unsafe): after the last step, and in a step */
-    struct digest *replayed;  /* node -> digest of its first forward's value, where replays are checked */
-    bool looking;             /* for the first value that is not finite */
-    int not_finite;           /* the node that wrote it */
+    size_t live_now;
+    uint64_t position;       /* in the sequential stream (rng stash, unsafe), after the last step */
+    struct digest *replayed; /* node -> digest of its first forward's value, where replays are checked */
+    bool looking;            /* for the first value that is not finite */
+    int not_finite;          /* the node that wrote it */
 };
 
 static int order_by_birth(const void *a, const void *b, void *buffers)
@@ -182,7 +184,7 @@ void *exec_batch(struct exec *exec) { return feed_batch(&exec->feed); }
 int32_t *exec_labels(struct exec *exec) { return feed_labels(&exec->feed); }
 bool exec_ahead(const struct exec *exec) { return exec->feed.staged != NULL; }
 void exec_send(struct exec *exec) { feed_send(&exec->feed); }
-size_t exec_live_peak(const struct exec *exec) { return exec->live_peak; }
+size_t exec_live_peak(const struct exec *exec) { return exec->training.live_peak; }
 const size_t *exec_live(const struct exec *exec) { return exec->training.live; }
 
 /* Buffers that op is the first to use. */
@@ -198,7 +200,7 @@ static enum status give_birth(struct exec *e, int op, int *next)
         e->live_now += l->buffer[id].bytes;
     }
     e->now->live[op] = e->live_now;
-    if (e->live_now > e->live_peak) e->live_peak = e->live_now;
+    if (e->live_now > e->now->live_peak) e->now->live_peak = e->live_now;
     return ST_OK;
 }
 
@@ -244,8 +246,8 @@ static struct draw draw_for(struct exec *e, const struct op *op)
         return draw;
     }
     if (draws) {
-        b->kind->place(e->backend, once, e->drawn);
-        e->drawn += (uint64_t)node->draws * (uint64_t)graph->batch;
+        b->kind->place(e->backend, once, e->now->drawn);
+        e->now->drawn += (uint64_t)node->draws * (uint64_t)graph->batch;
     }
     if (once && b->kind->device) draw.position_there = once;
     if (once && !b->kind->device) draw.position = *(const uint64_t *)once;
@@ -375,8 +377,8 @@ enum status exec_queue(struct exec *e)
     const struct fault *fault = &e->options.fault;
     bool faulty_step = fault->kind != FAULT_NONE && fault->step == e->backend->moment.step && e->now == &e->training;
     int faulty = faulty_step ? fault_op(e->plan, fault) : -1, born = 0, dead = 0;
-    e->drawn = 0;
-    e->live_now = e->live_peak = 0;
+    e->now->drawn = 0;
+    e->live_now = e->now->live_peak = 0;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
         e->backend->kind->phase(e->backend, phase_of(op));
@@ -405,7 +407,7 @@ void exec_begin(struct exec *exec, uint32_t step)
 void exec_end(struct exec *exec)
 {
     const struct bound *now = exec->now;
-    if (now == &exec->training) exec->position = exec->backend->moment.position + exec->drawn;
+    if (now == &exec->training) exec->position = exec->backend->moment.position + now->drawn;
     for (int i = 0; exec->options.memory == MEMORY_DYNAMIC && i < now->plan->lowered.buffers; i++) {
         if (now->at[i]) exec->backend->kind->release(exec->backend, now->at[i]);
         now->at[i] = NULL;

@@ -68,8 +68,8 @@ bool exec_repeatable(const struct exec *exec);
 enum status exec_queue(struct exec *exec);
 void exec_end(struct exec *exec);
 
-/* Of the last step: the largest live bytes, as counted by the allocator in DYNAMIC, else as planned; and live bytes at
- * each op (plan->lowered.ops of them), which in DYNAMIC are measured. */
+/* Of the last step of training: the largest live bytes, as counted by the allocator in DYNAMIC, else as planned; and
+ * live bytes at each op (plan->lowered.ops of them), which in DYNAMIC are measured. */
 size_t exec_live_peak(const struct exec *exec);
 const size_t *exec_live(const struct exec *exec);
 

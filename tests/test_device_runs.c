@@ -53,15 +53,20 @@ Test(device_runs, are_equal_in_every_bit)
     cli_close(&cli);
 }
 
-/* What is recorded once and queued again must do what calls would: the files of both are compared. */
+/* What is recorded once and queued again must do what calls would, also after an evaluation, which is never recorded
+ * and draws nothing: the files of both are compared. */
 Test(device_runs, a_recorded_step_does_what_its_calls_do)
 {
+    static const char run[] =
+        "run small.yaml --quiet --only variant backend=cuda rng=stash steps=8 'eval={split: train, every: 3}' "
+        "'data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}'";
     struct cli cli;
+    char arguments[512];
     if (!open_device(&cli, "memory=1000000000")) return;
-    cli_expect(&cli, 0, "run small.yaml --quiet --only variant backend=cuda rng=stash steps=8 results=recorded");
-    cli_expect(
-        &cli, 0,
-        "run small.yaml --quiet --only variant backend=cuda backend.graph=false rng=stash steps=8 results=called");
+    snprintf(arguments, sizeof arguments, "%s results=recorded", run);
+    cli_expect(&cli, 0, arguments);
+    snprintf(arguments, sizeof arguments, "%s results=called backend.graph=false", run);
+    cli_expect(&cli, 0, arguments);
     cli_expect(&cli, 0, "compare recorded/small/*.h5 called/small/*.h5");
     cli_expect(&cli, 1, "run small.yaml --quiet backend=cuda rng=unsafe");
     cli_says(&cli, "step 0");
