@@ -25,8 +25,7 @@ static const char *const ways[] = {
     "rng=stash steps=12",
     "rng=mask memory=poison",
     "memory=dynamic check=replay",
-    "data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50, shuffle: true} eval={split: train, every: 2} "
-    "steps=9",
+    "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}",
     "optimizer={name: adamw, lr: 0.01, clip: 0.5} schedule={name: linear, warmup: 2} steps=6",
     "relu_save=bits policy={name: optimal, budget: 98%}",
 };
