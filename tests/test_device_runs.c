@@ -82,11 +82,11 @@ Test(device_runs, without_a_device_say_so)
     cli_close(&cli);
 }
 
-/* 60000 bytes do not hold the parameters and what belongs to them. */
+/* 10000 bytes do not hold the parameters and what belongs to them. */
 Test(device_runs, that_do_not_fit_are_refused_before_anything_is_reserved)
 {
     struct cli cli;
-    if (!open_device(&cli, "memory=60000")) return;
+    if (!open_device(&cli, "memory=10000")) return;
     cli_expect(&cli, 3, "run small.yaml backend=cuda");
     cli_complains(&cli, "nothing was run");
     cr_expect(folder_count(cli.folder, ".h5") == 0 && folder_count(cli.folder, ".part") == 0);
