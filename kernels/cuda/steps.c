@@ -87,6 +87,7 @@ enum status cuda_wait(struct backend *backend)
     TRY(cuda_check(cudaStreamSynchronize(cuda->copies), "wait for transfers"));
     TRY(cuda_check(cudaStreamSynchronize(cuda->stream), "wait for the device"));
     TRY(cuda_check(cuda->failed, "queue work"));
+    TRY(cuda_queued("launch kernels")); /* a launch that was refused is no error of the stream's */
     if (!stepped) return ST_OK;
     backend->outcome = cuda->mail->outcome;
     return clocks_read(backend);
