@@ -6,9 +6,10 @@
 #include "graph.h"
 #include "hash.h"
 #include "update.h"
+#include "wisdom.h"
 
 enum layout_choice { LAYOUT_AUTO, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED, LAYOUT_CHANNELS_FIRST };
-enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
+enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD, CONV_MEASURED };
 enum precision { PRECISION_FP32, PRECISION_TF32 }; /* of products' and convolutions' operands; sums are fp32 */
 
 struct backend_options {
@@ -18,6 +19,7 @@ struct backend_options {
     bool graph;             /* a device records a step once and queues it again; a host has no such thing */
     int conv_algorithm;     /* enum conv_algorithm */
     uint64_t scratch_limit; /* bytes a convolution may use within an op; the batch is walked in chunks to keep it */
+    const struct wisdom *wisdom; /* what CONV_MEASURED takes; outlives the backend's networks */
 };
 
 /* Where the time of a step goes inside kernels; filled by kernels and ops, read by bench and result files. */
@@ -91,7 +93,8 @@ struct device_kind {
  * a device's, and only wait, upload, download, digest and squares return when what was queued before is done. */
 struct backend_kind {
     const char *name;
-    unsigned layouts, precisions;     /* bits 1u << enum layout_choice, enum precision: what its options may say */
+    /* Bits 1u << enum layout_choice, enum precision, enum conv_algorithm: what its options may say. */
+    unsigned layouts, precisions, conv_algorithms;
     const struct device_kind *device; /* NULL: the host's memory */
     const struct update_kind *update;
     enum status (*open)(struct backend *backend); /* options given; fills now, outcome_now, isa, libraries, vendor */

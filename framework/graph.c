@@ -183,3 +183,32 @@ int graph_find_group(const struct graph *graph, const char *name)
         if (!strcmp(graph->group[g].name, name)) return g;
     return -1;
 }
+
+static char *add_value(char *key, const struct graph *graph, const char *before, int value, struct region *region)
+{
+    const struct value *v = &graph->value[value];
+    char shape[96];
+    return key ? region_text(region, "%s%s%s layout %d, %zu bytes", key, before, shape_print(&v->shape, shape),
+                             v->layout, v->bytes)
+               : NULL;
+}
+
+static char *add_settings(char *key, const struct node *node, struct region *region)
+{
+    int printed = 0;
+    for (const struct field *f = node->layer->fields; key && f->key; f++) {
+        if (f->offset == offsetof(struct settings, init)) continue; /* no kernel hangs on initial values */
+        const char *value = field_print(f, &node->settings, region);
+        key = value ? region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value) : NULL;
+    }
+    return key;
+}
+
+char *graph_node_key(const struct graph *graph, int node, struct region *region)
+{
+    const struct node *n = &graph->node[node];
+    char *key = add_settings(region_text(region, "%s", n->layer->name), n, region);
+    for (int k = 0; k < n->layer->inputs; k++) key = add_value(key, graph, k ? " + " : "; ", n->inputs[k], region);
+    key = add_value(key, graph, " -> ", n->output, region);
+    return key ? region_text(region, "%s; batch %lld", key, (long long)graph->batch) : NULL;
+}

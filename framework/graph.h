@@ -79,4 +79,8 @@ enum status graph_finish(struct graph *graph);
 int graph_find_node(const struct graph *graph, const char *name);
 int graph_find_group(const struct graph *graph, const char *name);
 
+/* All of a node that its kernels are chosen by, as text: layer, settings, shapes, layouts and bytes as arranged, batch.
+ * NULL: no memory. */
+char *graph_node_key(const struct graph *graph, int node, struct region *region);
+
 #endif

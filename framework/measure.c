@@ -5,40 +5,13 @@
 
 enum { PATTERN_BYTES = 1 << 20 };
 
-/* ---- what a time hangs on ---- */
-
-static char *add_value(char *key, const struct network *network, const char *before, int value, struct region *region)
-{
-    const struct value *v = &network->graph->value[value];
-    char shape[96];
-    return key ? region_text(region, "%s%s%s layout %d, %zu bytes", key, before, shape_print(&v->shape, shape),
-                             v->layout, v->bytes)
-               : NULL;
-}
-
-static char *add_settings(char *key, const struct node *node, struct region *region)
-{
-    int printed = 0;
-    for (const struct field *f = node->layer->fields; key && f->key; f++) {
-        if (f->offset == offsetof(struct settings, init)) continue; /* no time hangs on initial values */
-        const char *value = field_print(f, &node->settings, region);
-        key = value ? region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value) : NULL;
-    }
-    return key;
-}
-
 char *measure_key(const struct network *network, int node, struct region *region)
 {
-    const struct node *n = &network->graph->node[node];
     const struct footprint *f = &network->binding[node].footprint;
-    char *key = region_text(region, "%s", n->layer->name);
-    if (key) key = add_settings(key, n, region);
-    for (int k = 0; k < n->layer->inputs; k++) key = add_value(key, network, k ? " + " : "; ", n->inputs[k], region);
-    key = add_value(key, network, " -> ", n->output, region);
+    const char *key = graph_node_key(network->graph, node, region);
     if (!key) return NULL;
-    return region_text(region, "%s; batch %lld; parts %u; saved %zu; scratch %zu, %zu, %zu; %s", key,
-                       (long long)network->graph->batch, network_parts(network, node), f->saved, f->forward_scratch,
-                       f->backward_scratch[0], f->backward_scratch[1], f->implementation);
+    return region_text(region, "%s; parts %u; saved %zu; scratch %zu, %zu, %zu; %s", key, network_parts(network, node),
+                       f->saved, f->forward_scratch, f->backward_scratch[0], f->backward_scratch[1], f->implementation);
 }
 
 /* ---- memory ---- */
@@ -183,7 +156,7 @@ static enum status time_step(const struct bench *b, enum status (*body)(void *se
 /* ---- nodes ---- */
 
 /* A pass of a node; parts: enum part, or'ed, 0: the forward. */
-struct pass {
+struct timed_pass {
     const struct binding *binding;
     const struct kernel_args *args;
     unsigned parts;
@@ -191,7 +164,7 @@ struct pass {
 
 static enum status run_pass(void *self)
 {
-    const struct pass *pass = self;
+    const struct timed_pass *pass = self;
     const struct kernel *kernel = pass->binding->kernel;
     return pass->parts ? kernel->backward(pass->binding->state, pass->args, pass->parts)
                        : kernel->forward(pass->binding->state, pass->args);
@@ -199,7 +172,7 @@ static enum status run_pass(void *self)
 
 static enum status time_forward(const struct bench *b, int node, struct cut *cut, bool save, double *time)
 {
-    struct pass pass = {&b->network->binding[node], &cut->args, 0};
+    struct timed_pass pass = {&b->network->binding[node], &cut->args, 0};
     cut->args.save = save;
     pass_time_elsewhere(b);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
@@ -208,7 +181,7 @@ static enum status time_forward(const struct bench *b, int node, struct cut *cut
 
 static enum status time_backward(const struct bench *b, int node, const struct cut *cut, unsigned parts, double *time)
 {
-    struct pass pass = {&b->network->binding[node], &cut->args, parts};
+    struct timed_pass pass = {&b->network->binding[node], &cut->args, parts};
     return time_step(b, run_pass, &pass, time);
 }
 

@@ -51,6 +51,16 @@ void cli_open(struct cli *cli)
     cli_file(cli, "small.yaml", small);
 }
 
+bool cli_open_on_device(struct cli *cli, const char *device)
+{
+    const char *program = getenv("REMATCH_HOST_DEVICE_BIN");
+    if (program == NULL || *program == '\0') return false;
+    setenv("REMATCH_BIN", program, 1);
+    setenv("REMATCH_HOST_DEVICE", device, 1);
+    cli_open(cli);
+    return true;
+}
+
 void cli_close(struct cli *cli)
 {
     folder_remove(cli->folder);

@@ -46,6 +46,8 @@ static const struct {
     {"run nothing", "experiments/nothing.yaml"},
     {"run folder/nothing.yaml", "folder/nothing.yaml"},
     {"bench small.yaml", "expected --costs"},
+    {"bench --costs --convolutions small.yaml", "expected --costs or --convolutions"},
+    {"bench --convolutions small.yaml", "no convolution that backend ref could do in several ways"},
     {"bench --costs", "too few arguments"},
     {"bench --costs small.yaml --out", "expected FILE"},
     {"show small.yaml --out=x", "unknown option --out=x"},

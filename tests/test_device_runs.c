@@ -2,21 +2,9 @@
  * where the tests have it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli.h"
 #include "runs.h"
-
-/* A program with such a device: what REMATCH_HOST_DEVICE says of it. false: there is none here. */
-static bool open_device(struct cli *cli, const char *device)
-{
-    const char *program = getenv("REMATCH_HOST_DEVICE_BIN");
-    if (program == NULL || *program == '\0') return false;
-    setenv("REMATCH_BIN", program, 1);
-    setenv("REMATCH_HOST_DEVICE", device, 1);
-    cli_open(cli);
-    return true;
-}
 
 /* Every rng mode but unsafe, every memory mode, recorded or not, with and without evaluations and a scheduled rate. */
 static const char *const ways[] = {
@@ -33,7 +21,7 @@ static const char *const ways[] = {
 Test(device_runs, are_equal_in_every_bit)
 {
     struct cli cli;
-    if (!open_device(&cli, "memory=1000000000")) return;
+    if (!cli_open_on_device(&cli, "memory=1000000000")) return;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         char arguments[1024];
         int used = snprintf(arguments, sizeof arguments, "run small.yaml --quiet backend=cuda");
@@ -61,7 +49,7 @@ Test(device_runs, a_recorded_step_does_what_its_calls_do)
         "'data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}'";
     struct cli cli;
     char arguments[512];
-    if (!open_device(&cli, "memory=1000000000")) return;
+    if (!cli_open_on_device(&cli, "memory=1000000000")) return;
     snprintf(arguments, sizeof arguments, "%s results=recorded", run);
     cli_expect(&cli, 0, arguments);
     snprintf(arguments, sizeof arguments, "%s results=called backend.graph=false", run);
@@ -75,7 +63,7 @@ Test(device_runs, a_recorded_step_does_what_its_calls_do)
 Test(device_runs, without_a_device_say_so)
 {
     struct cli cli;
-    if (!open_device(&cli, "absent")) return;
+    if (!cli_open_on_device(&cli, "absent")) return;
     cli_expect(&cli, 77, "run small.yaml backend=cuda");
     cli_complains(&cli, "no NVIDIA GPU");
     cr_expect(cli_complaints(&cli) == 1, "%s", cli.err);
@@ -86,7 +74,7 @@ Test(device_runs, without_a_device_say_so)
 Test(device_runs, that_do_not_fit_are_refused_before_anything_is_reserved)
 {
     struct cli cli;
-    if (!open_device(&cli, "memory=10000")) return;
+    if (!cli_open_on_device(&cli, "memory=10000")) return;
     cli_expect(&cli, 3, "run small.yaml backend=cuda");
     cli_complains(&cli, "nothing was run");
     cr_expect(folder_count(cli.folder, ".h5") == 0 && folder_count(cli.folder, ".part") == 0);
@@ -97,7 +85,7 @@ Test(device_runs, that_do_not_fit_are_refused_before_anything_is_reserved)
 Test(device_runs, on_a_device_that_is_lost_leave_what_was_committed)
 {
     struct cli cli;
-    if (!open_device(&cli, "memory=1000000000,lost=2000")) return;
+    if (!cli_open_on_device(&cli, "memory=1000000000,lost=2000")) return;
     cli_expect(&cli, 3, "run small.yaml --quiet --only variant backend=cuda steps=100000");
     cli_complains(&cli, "cuda: ");
     cr_assert(folder_count(cli.folder, ".part") == 1, "%s", cli.err);

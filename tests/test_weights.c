@@ -76,7 +76,7 @@ static const struct {
 enum { TENSORS = sizeof tensors / sizeof *tensors };
 
 /* How a file is written: with the prefix, with the norms' old names, without one tensor. */
-struct way {
+struct naming {
     const char *prefix;
     bool old;
     int without; /* -1: none */
@@ -92,7 +92,7 @@ static void number_in(char name[128], const char *prefix, const char *format, in
         snprintf(name, 128, "%s%s", prefix, format);
 }
 
-static struct safetensors_writer *write_bert(const struct way *way)
+static struct safetensors_writer *write_bert(const struct naming *way)
 {
     static struct safetensors_writer w;
     memset(&w, 0, sizeof w);
@@ -141,7 +141,7 @@ static void check_loaded(struct job *job)
 
 Test(weights, hugging_faces_names_are_found)
 {
-    static const struct way ways[] = {{"", false, -1}, {"bert.", false, -1}, {"", true, -1}, {"bert.", true, -1}};
+    static const struct naming ways[] = {{"", false, -1}, {"bert.", false, -1}, {"", true, -1}, {"bert.", true, -1}};
     for (int i = 0; i < 4; i++) {
         struct safetensors_writer *w = write_bert(&ways[i]);
         safetensors_add(w, "classifier.weight", "3, 2", 7); /* by our own name */
@@ -174,25 +174,25 @@ static void refuse(const char *missing, enum status status, const char *const *m
 
 Test(weights, what_does_not_fit_is_told)
 {
-    struct safetensors_writer *w = write_bert(&(struct way){"", false, -1});
+    struct safetensors_writer *w = write_bert(&(struct naming){"", false, -1});
     safetensors_add(w, "other", "1", 0);
     safetensors_finish(w, path);
     refuse("error", ST_SPEC,
            (const char *const[]){"does not fit the model",
                                  "missing: stem.weight, stem.bias, pooler.weight (pooler.dense.weight)",
                                  "classifier.bias", "missing: init", "not used: other", NULL});
-    w = write_bert(&(struct way){"", false, 3}); /* no keys: their thirds of the fused weights alone are nothing */
+    w = write_bert(&(struct naming){"", false, 3}); /* no keys: their thirds of the fused weights alone are nothing */
     safetensors_finish(w, path);
     refuse("init", ST_SPEC,
            (const char *const[]){"block[0].qkv.weight (encoder.layer.0.attention.self.key.weight) is there in part",
                                  NULL});
-    w = write_bert(&(struct way){"", false, 12});
+    w = write_bert(&(struct naming){"", false, 12});
     safetensors_add(w, "encoder.layer.0.intermediate.dense.weight", "2, 3", 0);
     safetensors_finish(w, path);
     refuse("init", ST_SPEC,
            (const char *const[]){
                "encoder.layer.0.intermediate.dense.weight is F32 [2, 3], expected F32, F16 or BF16 of [3, 2]", NULL});
-    w = write_bert(&(struct way){"x.", false, -1});
+    w = write_bert(&(struct naming){"x.", false, -1});
     safetensors_finish(w, path);
     refuse("init", ST_SPEC,
            (const char *const[]){"missing: ", "more", "not used: x.embeddings.LayerNorm.weight", NULL});
@@ -204,7 +204,7 @@ Test(weights, what_does_not_fit_is_told)
 
 Test(weights, values_must_be_finite)
 {
-    struct safetensors_writer *w = write_bert(&(struct way){"", false, -1});
+    struct safetensors_writer *w = write_bert(&(struct naming){"", false, -1});
     const uint32_t bits = 0x7fc00000;
     memcpy(&w->data[9], &bits, sizeof bits);
     safetensors_finish(w, path);
@@ -228,14 +228,14 @@ Test(weights, a_run_starts_from_its_file)
     char file[512], filled[4096];
     cli_open(&cli);
     snprintf(file, sizeof file, "%s/w.safetensors", cli.folder);
-    safetensors_finish(write_bert(&(struct way){"bert.", false, -1}), file);
+    safetensors_finish(write_bert(&(struct naming){"bert.", false, -1}), file);
     snprintf(filled, sizeof filled, text, "w.safetensors", "init");
     cli_file(&cli, "weights.yaml", filled);
     cli_expect(&cli, 0, "run weights.yaml");
     cli_says(&cli, "EQUAL IN EVERY BIT");
     cli_complains(&cli, "w.safetensors: 26 of 32 parameters; initialised as usual: stem.weight");
     cr_assert(folder_count(cli.folder, ".h5") == 2);
-    safetensors_finish(write_bert(&(struct way){"bert.", true, -1}), file); /* the same values under other names */
+    safetensors_finish(write_bert(&(struct naming){"bert.", true, -1}), file); /* the same values under other names */
     cli_expect(&cli, 0, "run weights.yaml --quiet");
     cr_assert(folder_count(cli.folder, ".h5") == 4, "another file is another run");
     cli_expect(&cli, 0, "verify results/weights/$(ls results/weights | head -1)");

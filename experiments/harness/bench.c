@@ -1,16 +1,15 @@
 /* Contract: nodes of one key are timed once and share one row, so that stages that are equal stay equal. */
 #include "bench.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "batches.h"
 #include "fits.h"
 #include "provenance.h"
 #include "told.h"
 #include "units.h"
+#include "writing.h"
 
 struct bench {
     struct region *region; /* owns costs and names, not the specs */
@@ -58,16 +57,6 @@ static enum status add_rows(struct bench *b, const struct network *network, int 
 
 static int64_t whole(double ns) { return (int64_t)(ns + 0.5); }
 
-static enum status refuse_too_large(const struct network *network, size_t bytes)
-{
-    const struct machine_memory machine = memory_left(network->backend);
-    char need[UNIT_TEXT], have[UNIT_TEXT];
-    if (bytes <= machine.bytes) return ST_OK;
-    return fail(ST_FAILED, "memory: measuring needs %s for batch %lld, of the %s that %s leaves; nothing was run",
-                bytes_text((double)bytes, need), (long long)network->graph->batch,
-                bytes_text((double)machine.bytes, have), machine.limit);
-}
-
 static enum status time_nodes(struct bench *b, const struct network *network)
 {
     const int first = b->costs.rows;
@@ -77,7 +66,7 @@ static enum status time_nodes(struct bench *b, const struct network *network)
     TRY(NEW(b->region, times, (size_t)network->graph->nodes));
     TRY(add_rows(b, network, nodes, &count));
     if (!count) return ST_OK; /* the baseline has no kind of its own */
-    TRY(refuse_too_large(network, measure_bytes(network, nodes, count)));
+    TRY(fits_measuring(network, measure_bytes(network, nodes, count)));
     uint64_t start = clock_now_ns();
     TRY(measure_nodes(network, nodes, count, b->options, times, &rounds));
     for (int i = 0; i < count; i++) {
@@ -155,23 +144,10 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
     return status;
 }
 
-/* Under another name first: a file that is there is whole. */
-static enum status write_file(const struct bench *b, const char *path)
+static bool write_costs(const void *of, FILE *out)
 {
-    const char *part = region_text(b->region, "%s.part", path);
-    if (!part) return ST_FAILED;
-    FILE *out = fopen(part, "we");
-    if (!out) return fail(ST_FAILED, "%s: cannot be written: %s", part, strerror(errno));
-    bool good = costs_write(&b->costs, b->names, out) && fsync(fileno(out)) == 0;
-    int error = errno;
-    if (fclose(out) != 0 || !good || rename(part, path) != 0) {
-        if (good) error = errno;
-        unlink(part);
-        return fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(error));
-    }
-    fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
-            b->costs.rows, path, path);
-    return ST_OK;
+    const struct bench *b = of;
+    return costs_write(&b->costs, b->names, out);
 }
 
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
@@ -185,9 +161,10 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
         if (status == ST_OK) status = told(time_side(&b, one, baseline));
         spec_destroy(one);
     }
-    if (status == ST_OK && out) status = told(write_file(&b, out));
-    if (status == ST_OK && !out && !costs_write(&b.costs, b.names, stdout))
-        status = told(fail(ST_FAILED, "the output cannot be written"));
+    if (status == ST_OK) status = told(writing_whole(out, write_costs, &b));
+    if (status == ST_OK && out)
+        fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
+                b.costs.rows, out, out);
     region_destroy(b.region);
     return status;
 }

@@ -1,4 +1,5 @@
-/* `rematch bench --costs`: what planning can read instead of flops, measured on the spec's own nodes. */
+/* `rematch bench`: files of what was timed on the spec's own nodes: costs, which planning reads instead of flops, and
+ * wisdom, by which convolutions are chosen instead of by rule. */
 #ifndef REMATCH_BENCH_H
 #define REMATCH_BENCH_H
 
@@ -9,5 +10,10 @@
  * already told on stderr. */
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
                         const struct measure_options *options, const char *out);
+
+/* Prepares the spec, times every way to do every pass of its convolutions, and writes the fastest beside the rule's as
+ * a file of wisdom (wisdom_file.h), as above. The spec's own conv.algorithm and conv.wisdom are not read. */
+enum status bench_convolutions(const char *spec, int overrides, const char *const *override,
+                               const struct measure_options *options, const char *out);
 
 #endif

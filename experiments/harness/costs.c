@@ -8,6 +8,7 @@
 
 #include "reading.h"
 #include "text.h"
+#include "writing.h"
 
 enum { VERSION = 1, MIB = 1 << 20 };
 static const double longest = 1e15; /* ns: eleven days; sums of such times stay exact */
@@ -77,15 +78,10 @@ static void read_rows(struct reading *r, const struct tree *root, struct costs *
 static void read_root(struct reading *r, const struct tree *root, struct costs *c)
 {
     static const char *const also[] = {"rematch_costs", "step", "nodes", NULL};
-    static const struct field version = {"rematch_costs", FIELD_INT, 0, VERSION, VERSION, NULL, NULL, "of the format"};
-    const struct tree *at = tree_get(root, version.key), *step = tree_get(root, "step");
-    int64_t number;
+    const struct tree *step = tree_get(root, "step");
     reading_map(r, root, NULL, "a file of costs", head_fields, also, c);
     if (root->kind != TREE_MAP) return;
-    if (at)
-        reading_value(r, at, NULL, &version, &number);
-    else
-        reading_error(r, root, NULL, version.key, "missing; a file of costs begins with %s: %d", version.key, VERSION);
+    reading_version(r, root, "rematch_costs", VERSION, "a file of costs");
     if (step)
         reading_map(r, step, "step", "a step", step_fields, NULL, &c->step);
     else
@@ -167,27 +163,18 @@ char *costs_step_key(const struct spec *spec, const struct network *network, str
 
 /* ---- writing ---- */
 
-static void write_fields(const struct field *fields, const void *object, const char *between, struct region *region,
-                         FILE *out)
-{
-    for (const struct field *f = fields; f->key; f++) {
-        const char *value = field_print(f, object, region);
-        fprintf(out, "%s: %s%s", f->key, value ? value : "", f[1].key ? between : "");
-    }
-}
-
 bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
 {
     struct region *region = region_create();
     if (!region) return false;
     fprintf(out, "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: %d\n", VERSION);
-    write_fields(head_fields, costs, "\n", region, out);
+    writing_fields(head_fields, costs, "\n", region, out);
     fprintf(out, "\nstep: {");
-    write_fields(step_fields, &costs->step, ", ", region, out);
+    writing_fields(step_fields, &costs->step, ", ", region, out);
     fprintf(out, "}\nnodes:\n");
     for (int i = 0; i < costs->rows; i++) {
         fprintf(out, "  # %s\n  - {", names[i]);
-        write_fields(row_fields, &costs->row[i], ", ", region, out);
+        writing_fields(row_fields, &costs->row[i], ", ", region, out);
         fprintf(out, "}\n");
     }
     region_destroy(region);

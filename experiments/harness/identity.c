@@ -57,17 +57,20 @@ static enum status identify(const struct job *job, struct region *region, char i
     struct digest program = {0};
     char program_text[33], data_text[33], plan_text[33], all_text[33];
     TRY(program_digest(&program));
-    const char *numerics = numerics_of(job->spec->resolved, region), *costs = "", *weights = "", *device = "";
-    char costs_text[33];
+    const char *numerics = numerics_of(job->spec->resolved, region), *costs = "", *weights = "", *device = "",
+               *wisdom = "";
+    char costs_text[33], wisdom_text[33];
     if (job->weights) weights = region_text(region, "weights %s\n", job->weights->sha256);
     if (job->backend->device) device = region_text(region, "device %s\n", job->backend->device);
     if (job->costs) costs = region_text(region, "costs %s\n", digest_print(job->costs->digest, costs_text));
+    if (job->wisdom) wisdom = region_text(region, "wisdom %s\n", digest_print(job->wisdom->digest, wisdom_text));
     const char *all = region_text(
-        region, "%s\nprogram %s\ndata %s\nlibraries %s, libc %s\nisa %s\nthreads %lld\nplan %s\n%s%s%s",
+        region, "%s\nprogram %s\ndata %s\nlibraries %s, libc %s\nisa %s\nthreads %lld\nplan %s\n%s%s%s%s",
         numerics ? numerics : "", digest_print(program, program_text), digest_print(job->dataset->digest, data_text),
         job->backend->libraries, gnu_get_libc_version(), job->backend->isa, (long long)job->backend->options.threads,
-        digest_print(job->plan->hash, plan_text), costs ? costs : "", weights ? weights : "", device ? device : "");
-    if (!numerics || !costs || !weights || !device || !all) return ST_FAILED;
+        digest_print(job->plan->hash, plan_text), costs ? costs : "", weights ? weights : "", device ? device : "",
+        wisdom ? wisdom : "");
+    if (!numerics || !costs || !weights || !device || !wisdom || !all) return ST_FAILED;
     digest_print(digest_bytes(all, strlen(all)), all_text);
     snprintf(id, RUN_ID_TEXT, "%.16s", all_text);
     return ST_OK;

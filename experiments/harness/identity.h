@@ -7,8 +7,8 @@
 enum { RUN_ID_TEXT = 17 };
 
 /* 16 hexadecimal digits: the head of the XXH3-128 of the resolved spec (without what cannot change a bit: name, title,
- * expect, sweep, results, costs), the digest of measured costs, the SHA-256 of the file of initial values, this
- * program's own bytes, the data's digest, the libraries' versions, ISA and threads. */
+ * expect, sweep, results, costs), the digests of measured costs and of wisdom, the SHA-256 of the file of initial
+ * values, this program's own bytes, the data's digest, the libraries' versions, ISA and threads. */
 enum status run_identity(const struct job *job, char id[RUN_ID_TEXT]);
 
 #endif

@@ -115,13 +115,17 @@ static int run_verify(const struct arguments *a)
 
 static int run_bench(const struct arguments *a)
 {
-    /* each pass at least 3 times, and again and again for 5 seconds where all of them take less */
-    static const struct measure_options options = {ROUNDS_LEAST, 5000000000};
+    /* each pass at least so often, and again and again for as long where all of them take less; of convolutions, in
+     * each of their ways */
+    static const struct measure_options passes = {ROUNDS_LEAST, 5000000000}, ways = {5, 1000000000};
     const char *path;
-    if (!a->given[OPTION_COSTS]) return (int)told(fail(ST_SPEC, "bench: expected --costs; make bench compares speeds"));
+    const bool convolutions = a->given[OPTION_CONVOLUTIONS];
+    if (a->given[OPTION_COSTS] == convolutions)
+        return (int)told(fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
     enum status status = arguments_spec(a, &path);
     if (status != ST_OK) return (int)told(status);
-    return (int)bench_costs(path, a->overrides, a->override, &options, a->value[OPTION_OUT]);
+    if (convolutions) return (int)bench_convolutions(path, a->overrides, a->override, &ways, a->value[OPTION_OUT]);
+    return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
 }
 
 static const struct command commands[] = {
@@ -139,10 +143,11 @@ static const struct command commands[] = {
      "Runs the spec storing everything, then as it is, each in a process of its own, and compares every bit.\n"
      "SPEC: a file, or a name in experiments/.",
      1u << OPTION_ONLY | 1u << OPTION_QUIET, 1, 1, true, run_run},
-    {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
+    {"bench", "bench --costs | --convolutions SPEC [key=value...] [--out FILE]",
      "Times every pass of every node of the spec and its baseline alone, and what a step does besides, for plans by "
-     "measured costs.\nSPEC: a file, or a name in experiments/.",
-     1u << OPTION_COSTS | 1u << OPTION_OUT, 1, 1, true, run_bench},
+     "measured costs;\nor every way to do each convolution's passes, for conv: {algorithm: measured, wisdom: FILE}.\n"
+     "SPEC: a file, or a name in experiments/.",
+     1u << OPTION_COSTS | 1u << OPTION_CONVOLUTIONS | 1u << OPTION_OUT, 1, 1, true, run_bench},
     {"compare", "compare A B [--json]", "Two result files, bit by bit; exit code 1 where they differ.",
      1u << OPTION_JSON, 2, 2, false, run_compare},
     {"show", "show FILE [--provenance | --json]", "What a result file holds; as JSON with where it comes from.",

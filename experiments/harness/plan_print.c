@@ -100,13 +100,16 @@ static void print_prediction(const struct overview *o, FILE *out)
 static void print_time(const struct overview *o, FILE *out)
 {
     const struct plan *plan = o->job->plan;
-    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT];
+    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT], digest[33];
     fprintf(out, "\ntime\n  forward %s, backward %s, replay %s in %d replays (%d left out: nobody reads them)\n",
             flops_text(plan->forward_flops, a), flops_text(plan->backward_flops, b), flops_text(plan->replay_flops, c),
             plan->replays, plan->lowered.dropped);
     fprintf(out, "  time factor %.3f by %s; kernels prepared in %s, planned in %s\n", plan->time_factor,
             o->job->costs ? "measured costs" : "flops", duration_text(o->job->preparing_ns, d),
             duration_text(o->job->planning_ns, e));
+    if (o->job->wisdom)
+        fprintf(out, "  convolutions as they were timed: %s (%.16s)\n", o->job->wisdom->path,
+                digest_print(o->job->wisdom->digest, digest));
     print_prediction(o, out);
 }
 

@@ -131,3 +131,14 @@ void reading_map(struct reading *r, const struct tree *map, const char *path, co
         if (!f->preset && tree_find(map, f->key) < 0)
             reading_error(r, map, path, f->key, "missing; expected %s", expected(r, f));
 }
+
+void reading_version(struct reading *r, const struct tree *root, const char *key, int version, const char *of)
+{
+    const struct field field = {key, FIELD_INT, 0, version, version, NULL, NULL, "of the format"};
+    const struct tree *at = tree_get(root, key);
+    int64_t value;
+    if (at)
+        reading_value(r, at, NULL, &field, &value);
+    else
+        reading_error(r, root, NULL, key, "missing; %s begins with %s: %d", of, key, version);
+}

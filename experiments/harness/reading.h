@@ -26,4 +26,7 @@ void reading_value(struct reading *r, const struct tree *value, const char *path
 void reading_map(struct reading *r, const struct tree *map, const char *path, const char *of,
                  const struct field *fields, const char *const *also, void *object);
 
+/* The format's version, root's key; of names the file that begins with it. Any other version is an error. */
+void reading_version(struct reading *r, const struct tree *root, const char *key, int version, const char *of);
+
 #endif

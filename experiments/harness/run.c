@@ -147,6 +147,16 @@ struct exec_options job_exec_options(const struct job *job)
     };
 }
 
+/* Kernels are prepared by it, so it is read before. */
+static enum status read_wisdom(struct job *job)
+{
+    struct backend *backend = job->backend;
+    if (backend->options.conv_algorithm != CONV_MEASURED) return ST_OK;
+    TRY(wisdom_file_read(job->spec, backend, job->graph->region, &job->wisdom));
+    backend->options.wisdom = &job->wisdom->wisdom;
+    return ST_OK;
+}
+
 static enum status prepare(struct job *job)
 {
     struct spec *spec = job->spec;
@@ -156,6 +166,7 @@ static enum status prepare(struct job *job)
     TRY(backend_open(spec->backend, &spec->backend_options, &job->backend));
     TRY(count_steps(job));
     TRY(find_fault(job));
+    TRY(read_wisdom(job));
     uint64_t start = clock_now_ns();
     TRY(network_prepare(job->graph, job->backend, &job->network));
     job->preparing_ns = clock_now_ns() - start;

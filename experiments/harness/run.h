@@ -5,6 +5,7 @@
 #include "bounds.h"
 #include "costs.h"
 #include "weights.h"
+#include "wisdom_file.h"
 
 /* A spec made ready: data opened, graph built, backend opened, plan made. */
 struct job {
@@ -13,8 +14,9 @@ struct job {
     struct backend *backend;
     struct graph *graph;
     struct network *network;
-    struct costs *costs;     /* NULL: flops */
-    struct weights *weights; /* NULL: initial values come from no file */
+    struct wisdom_file *wisdom; /* NULL: convolutions are chosen by rule */
+    struct costs *costs;        /* NULL: flops */
+    struct weights *weights;    /* NULL: initial values come from no file */
     struct plan *plan;
     struct policy_notes notes;   /* what the policy says of the plan besides */
     struct bounds bounds;        /* of any schedule with the plan's live peak */

@@ -12,7 +12,7 @@ static const char *const memory_words[] = {"planned", "dynamic", "poison", NULL}
 static const char *const check_words[] = {"none", "replay", NULL};
 const char *const layout_words[] = {"auto", "channels_last", "blocked", "channels_first", NULL};
 const char *const precision_words[] = {"fp32", "tf32", NULL};
-static const char *const algorithm_words[] = {"auto", "direct", "winograd", NULL};
+const char *const algorithm_words[] = {"auto", "direct", "winograd", "measured", NULL};
 const char *const costs_names[] = {"flops", "measured", NULL};
 static const char *const fault_words[] = {"none", "mask_bit", "skip_replay", "stale_read", NULL};
 static const char *const split_words[] = {"train", "test", NULL};
@@ -63,9 +63,11 @@ static const struct field device_fields[] = {ANY_BACKEND,
 
 static const struct field conv_fields[] = {{"algorithm", FIELD_CHOICE, MEMBER(backend_options.conv_algorithm), 0, 0,
                                             "auto", algorithm_words,
-                                            "auto is a rule of shapes and limits, never a timing"},
+                                            "auto is a rule of shapes and limits; measured, what wisdom says"},
                                            {"scratch_limit", FIELD_BYTES, MEMBER(backend_options.scratch_limit), 0,
                                             0x1p62, "128MiB", NULL, "memory a convolution may use within an op"},
+                                           {"wisdom", FIELD_TEXT, MEMBER(wisdom_file), 0, 0, "", NULL,
+                                            "a file of timed choices, written by rematch bench --convolutions"},
                                            {.key = NULL}};
 
 static const struct field costs_fields[] = {

@@ -40,9 +40,10 @@ extern const struct field expectation_fields[];
  * reads itself. */
 extern const char *const spec_order[];
 
-/* By enum layout_choice and enum precision, NULL-terminated. */
+/* By enum layout_choice, enum precision and enum conv_algorithm, NULL-terminated. */
 extern const char *const layout_words[];
 extern const char *const precision_words[];
+extern const char *const algorithm_words[];
 
 /* The section called key, NULL: none. */
 const struct section *spec_section(const char *key);

@@ -197,6 +197,15 @@ static void check_costs(struct reading *r, const struct tree *root, const struct
         reading_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
 }
 
+static void check_wisdom(struct reading *r, const struct tree *root, const struct spec *spec)
+{
+    const struct tree *conv = tree_get(root, "conv"), *file = tree_get(conv, "wisdom");
+    const bool measured = spec->backend_options.conv_algorithm == CONV_MEASURED;
+    if (file && !measured) reading_error(r, file, "conv", "wisdom", "means nothing but for algorithm: measured");
+    if (!file && measured)
+        reading_error(r, conv, "conv", "wisdom", "missing; expected a file written by rematch bench --convolutions");
+}
+
 static void check_evaluation(struct reading *r, const struct tree *root, const struct spec *spec)
 {
     const struct tree *eval = tree_get(root, "eval");
@@ -225,17 +234,13 @@ static void check_backend(struct reading *r, const struct tree *root, const stru
                  kind->layouts, spec->backend_options.layout);
     check_option(r, tree_get(root, "precision"), NULL, "precision", spec, precision_words, kind->precisions,
                  spec->backend_options.precision);
+    check_option(r, tree_get(tree_get(root, "conv"), "algorithm"), "conv", "algorithm", spec, algorithm_words,
+                 kind->conv_algorithms, spec->backend_options.conv_algorithm);
 }
 
 void spec_read_version(struct reading *r, const struct tree *root)
 {
-    static const struct field version = {"rematch", FIELD_INT, 0, VERSION, VERSION, NULL, NULL, "of the format"};
-    const struct tree *at = tree_get(root, "rematch");
-    int64_t value;
-    if (at)
-        reading_value(r, at, NULL, &version, &value);
-    else
-        reading_error(r, root, NULL, "rematch", "missing; a spec begins with rematch: %d", VERSION);
+    reading_version(r, root, "rematch", VERSION, "a spec");
 }
 
 void spec_read(struct spec_reader *reader, const struct tree *root, struct spec *spec)
@@ -253,6 +258,7 @@ void spec_read(struct spec_reader *reader, const struct tree *root, struct spec 
     check_length(r, root, spec);
     check_fault(r, root, spec);
     check_costs(r, root, spec);
+    check_wisdom(r, root, spec);
     check_evaluation(r, root, spec);
     check_backend(r, root, spec);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "cuda/activations.h"
-#include "cuda/conv_plan.h"
+#include "cuda/conv_recall.h"
 #include "cuda/sums.h"
 #include "cuda/transpose.h"
 
@@ -159,23 +159,46 @@ static void describe(struct conv *conv, int passes)
     }
 }
 
-/* Plans the passes, which may each use what of the limit the reordered weights leave. */
-static enum status plan_passes(struct conv *conv, int passes)
+/* A pass may use what of the limit the reordered weights leave. */
+static struct conv_want want_of(const struct conv *conv, enum conv_pass pass)
 {
     const struct backend_options *options = &conv->backend->options;
     const size_t weights = conv->reorders ? (size_t)conv->weights * sizeof(float) : 0;
+    return (struct conv_want){
+        .cudnn = cuda_of(conv->backend)->cudnn,
+        .problem = &conv->problem,
+        .pass = pass,
+        .batch = conv->batch,
+        .asked = (enum conv_algorithm)options->conv_algorithm,
+        .limit = options->scratch_limit > weights ? options->scratch_limit - weights : 0,
+    };
+}
+
+static enum status plan_passes(struct conv *conv, int passes, const char *key)
+{
+    const struct wisdom *wisdom = conv->backend->options.wisdom;
     for (int p = 0; p < passes; p++) {
-        const struct conv_want want = {
-            .cudnn = cuda_of(conv->backend)->cudnn,
-            .problem = &conv->problem,
-            .pass = (enum conv_pass)p,
-            .batch = conv->batch,
-            .asked = (enum conv_algorithm)options->conv_algorithm,
-            .limit = options->scratch_limit > weights ? options->scratch_limit - weights : 0,
-        };
-        TRY(cuda_conv_plan_make(&want, &conv->pass[p]));
+        const struct conv_want want = want_of(conv, (enum conv_pass)p);
+        TRY(want.asked == CONV_MEASURED ? conv_recall(&want, wisdom, key, &conv->pass[p])
+                                        : cuda_conv_plan_make(&want, &conv->pass[p]));
     }
     return ST_OK;
+}
+
+/* The choices of a pass, its own first. */
+static int conv_ways(void *state, enum pass pass, struct way ways[WAYS_MOST])
+{
+    static const enum conv_pass passes[PASSES] = {CONV_FORWARD, CONV_PARAMS, CONV_INPUT};
+    const struct conv *conv = state;
+    const struct conv_choice *own = &conv->pass[passes[pass]].choice;
+    const struct conv_want want = want_of(conv, passes[pass]);
+    struct conv_choice choices[ALGORITHMS_MOST];
+    if (own->chunk == 0) return 0;
+    int count = conv_choices(&want, choices), listed = 1;
+    ways[0] = conv_way(&want, own);
+    for (int i = 0; i < count; i++)
+        if (choices[i].algorithm != own->algorithm) ways[listed++] = conv_way(&want, &choices[i]);
+    return listed;
 }
 
 /* The bytes of a pass's scratch: what the library needs; PARAMS makes the bias' gradient there before. */
@@ -223,7 +246,10 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     if (conv == NULL) return fail(ST_FAILED, "out of memory");
     conv->backend = backend;
     fill(conv, graph, node);
-    const enum status status = plan_passes(conv, passes);
+    struct region *region = region_create();
+    const char *key = region ? graph_node_key(graph, node->index, region) : NULL;
+    const enum status status = key ? plan_passes(conv, passes, key) : fail(ST_FAILED, "out of memory");
+    region_destroy(region);
     if (status != ST_OK) {
         conv_release(conv);
         return status;
@@ -243,4 +269,4 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     return ST_OK;
 }
 
-const struct kernel cuda_conv = {true, conv_prepare, conv_forward, conv_backward, conv_release};
+const struct kernel cuda_conv = {true, conv_prepare, conv_forward, conv_backward, conv_release, conv_ways};

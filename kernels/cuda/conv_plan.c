@@ -90,6 +90,18 @@ int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALG
     return found;
 }
 
+int conv_choices(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST])
+{
+    const int count = conv_candidates(want, choices);
+    int kept = 0, least = 0;
+    for (int i = 1; i < count; i++)
+        if (choices[i].workspace < choices[least].workspace) least = i;
+    const bool any = count > 0 && choices[least].workspace <= want->limit;
+    for (int i = 0; i < count; i++)
+        if (any ? choices[i].workspace <= want->limit : i == least) choices[kept++] = choices[i];
+    return kept;
+}
+
 /* What is demanded of a choice, from all that is wished for to what can be had: chunks that fill the device; the
  * limit; nothing but the family. */
 enum demand { DEMAND_FILLS, DEMAND_FITS, DEMAND_LEAST, DEMANDS };

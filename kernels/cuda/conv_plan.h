@@ -32,9 +32,13 @@ struct conv_plan {
  * workspace keeps the limit or, where no chunk does, with the one that needs least. Returns their number. */
 int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST]);
 
+/* Those of the candidates that timing may choose: the ones that keep the limit; where none does, the one that needs
+ * least, which is what the rule takes. Returns their number. */
+int conv_choices(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST]);
+
 /* Chooses among the candidates by rule, and describes the choice. ST_FAILED: there is none. */
 enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan);
-/* Describes a choice made elsewhere, by measurement say, among the candidates. */
+/* Describes a choice that was made elsewhere, by measurement say, among the candidates. */
 enum status conv_plan_take(const struct conv_want *want, const struct conv_choice *choice, struct conv_plan *plan);
 void cuda_conv_plan_release(struct conv_plan *plan);
 

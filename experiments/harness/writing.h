@@ -1,0 +1,18 @@
+/* Files of YAML that the program writes for itself to read: by field tables, and whole or not at all. */
+#ifndef REMATCH_WRITING_H
+#define REMATCH_WRITING_H
+
+#include <stdio.h>
+
+#include "field.h"
+#include "region.h"
+
+/* "key: value" of every field, with between in between. */
+void writing_fields(const struct field *fields, const void *object, const char *between, struct region *region,
+                    FILE *out);
+
+/* Makes the file path by write, which returns false where its stream failed; under another name first, so that a file
+ * that is there is whole. path NULL: to stdout. */
+enum status writing_whole(const char *path, bool (*write)(const void *of, FILE *out), const void *of);
+
+#endif
