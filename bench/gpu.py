@@ -3,10 +3,12 @@
 
 Every network is trained storing everything, with every block computed again, with segments by the square root, and as
 `optimal` plans it within half of store_all's live peak; by PyTorch, eager, with torch.utils.checkpoint, where it has
-the like. All in fp32 without TF32, same shapes, dropout in, relu_save: auto. A step's time is that of the fastest step
+the like. All in fp32 without TF32, same shapes, dropout in, relu_save: auto. Both choose convolutions by timing: PyTorch
+with cudnn.benchmark, ours by a file of wisdom that is made first. A step's time is that of the fastest step
 after the warming ones, whole: reading the batch, digests and record of ours included. Memory of ours is what the device
 has in use at the end of a run less what it had before anything was reserved (context and libraries); of PyTorch's, the
-most that its allocator reserved. Then the largest batches that a device of 16 GB would hold are planned, and run.
+most that its allocator reserved. Then the largest batches that a device of 16 GB would hold are planned, and run,
+with convolutions by rule.
 
 What fails, or finds no time within the limit, is named in the result, and the rest goes on. Ends with 1 where a figure
 misses its target, 3 where something failed.
@@ -14,7 +16,9 @@ misses its target, 3 where something failed.
 import argparse
 import collections
 import datetime
+import os
 import sys
+import tempfile
 import time
 
 import measure
@@ -36,8 +40,9 @@ CELLS = {STORE_ALL: ("policy.name=store_all",),
 PEER_POLICIES = {STORE_ALL: "none", EVERY: "every", SQRT: "sqrt"}
 
 # A network: spec, batch and further overrides; cells that it has otherwise, by spec and policy; the peer's words, and
-# those of another that is measured too.
-Network = collections.namedtuple("Network", "spec batch overrides cells peer other", defaults=(None,))
+# those of another that is measured too; whether there are convolutions.
+Network = collections.namedtuple("Network", "spec batch overrides cells peer other convolutions",
+                                 defaults=(None, True))
 
 
 def vgg16(batch):
@@ -49,7 +54,7 @@ def bert(length):
     tokens = ("data.name=synthetic-tokens", f"data.max_length={length}", "data.vocabulary_size=30522",
               "data.lengths=full")
     words = ("bert", "--batch", 64, "--length", length, "--optimizer", "adamw")
-    return Network(EXPERIMENT("bert-recompute"), 64, tokens, {}, words, (*words, "--fused"))
+    return Network(EXPERIMENT("bert-recompute"), 64, tokens, {}, words, (*words, "--fused"), False)
 
 
 NETWORKS = {
@@ -73,6 +78,10 @@ class Bench:
         self.options = options
         self.start = time.monotonic()
         self.ours, self.peers = {}, {}  # by (network, cell), and by (network, peer, cell)
+        self.folder = tempfile.TemporaryDirectory(prefix="rematch-wisdom-")
+        self.wisdom = {}  # words that make a spec read its file, by network and spec
+        self.convolutions = Table("network", "spec", "passes", "not as by rule", "each once, by rule", "by timing",
+                                  "chosen by timing")
         self.targets = Table("network", "figure", "target", "measured", "")
         self.times = Table("network", "cell", "who", "step", "median", "planned factor", "measured factor")
         self.memory = Table("network", "cell", "ours: static and arena", "ours: taken", "ours: all in use",
@@ -102,12 +111,29 @@ class Bench:
         self.missed += not reached
         self.targets.row(network, what, f"at most {bound}", text, "reached" if reached else "**missed**")
 
+    def choose(self, name, spec):
+        """Words by which a cell takes the convolutions that are timed here, once for each spec; none where there are no
+        convolutions, and where timing fails: the rule chooses."""
+        network = NETWORKS[name]
+        if network.convolutions and (name, spec) not in self.wisdom:
+            path = os.path.join(self.folder.name, f"{len(self.wisdom)}.yaml")
+            words = (spec, f"batch={network.batch}", *common(network))
+            passes = self.attempt(f"{name}, convolutions of {spec}",
+                                  lambda left: measure.wisdom(path, *words, timeout=left))
+            self.wisdom[name, spec] = ("conv.algorithm=measured", f"conv.wisdom={path}") if passes else ()
+            times = [milliseconds(sum(one[key] for one in passes)) for key in ("rule", "best")] if passes else [""] * 2
+            who = ["ours"] * bool(passes) + [PEER] * (not self.options.no_peer)
+            self.convolutions.row(name, spec, len(passes or ()), sum(one["other"] for one in passes or ()), *times,
+                                  " and ".join(who))
+        return self.wisdom.get((name, spec), ())
+
     def measure(self, name):
         steps, warm = self.options.steps, self.options.warm
         network = NETWORKS[name]
         for cell in CELLS:
             spec, *policy = network.cells.get(cell, (network.spec, *CELLS[cell]))
-            words = (spec, *policy, f"batch={network.batch}", f"steps={steps}", *common(network))
+            words = (spec, *policy, f"batch={network.batch}", f"steps={steps}", *common(network),
+                     *self.choose(name, spec))
             one = self.attempt(f"{name}, {cell}", lambda left, words=words: measure.ours(*words, warm=warm, timeout=left))
             if one:
                 self.ours[name, cell] = one
@@ -242,7 +268,8 @@ def main():
     for what, name in LARGEST.items() if not bench.options.no_batches else ():
         bench.largest(what, name)
     write(bench.options.out, [("Figures to reach", bench.targets), ("Time of a step", bench.times),
-                              ("Device memory", bench.memory), (f"Largest batch in {LIMIT}", bench.batches),
+                              ("Device memory", bench.memory), ("Convolutions", bench.convolutions),
+                              (f"Largest batch in {LIMIT}", bench.batches),
                               ("Where a step of store_all goes", breakdown(bench)),
                               ("Left out", bench.left_out), ("Provenance", provenance(bench))], HEAD)
     return 3 if bench.failed else 1 if bench.missed else 0

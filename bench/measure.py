@@ -52,6 +52,16 @@ def seconds_forward(spec, node):
     return int(found[1]) * 1e-9
 
 
+def wisdom(path, spec, *words, timeout=None):
+    """Makes the file path by `rematch bench --convolutions`; returns what each pass takes by rule and at best, and
+    whether that is another way."""
+    output([PROGRAM, "bench", "--convolutions", spec, *words, "--out", path], timeout=timeout)
+    with open(path, encoding="utf-8") as file:
+        rows = re.findall(r", algorithm: (.+), chunk: (\d+), ns: (\d+), rule_algorithm: (.+), rule_chunk: (\d+), "
+                          r"rule_ns: (\d+)}$", file.read(), re.MULTILINE)
+    return [{"rule": int(row[5]) * 1e-9, "best": int(row[2]) * 1e-9, "other": row[:2] != row[3:5]} for row in rows]
+
+
 def ours(spec, *overrides, warm=1, timeout=None):
     """One training run by this project, without a baseline beside it; expectations are not ours to judge here. Its time
     is that of the fastest step after the first ones, which warm up."""
