@@ -63,8 +63,9 @@ __device__ static float load_scores(const float *scores, const float *mask, int6
         const struct quad m = quad_load(mask, j, tokens);
         x[q] = quad_load(scores, j, tokens);
         for (int i = 0; i < QUAD; i++) {
-            *bits |= (uint64_t)(m.v[i] > 0) << (QUAD * q + i);
-            if (m.v[i] > 0 && x[q].v[i] > most) most = x[q].v[i];
+            const bool token = m.v[i] > 0;
+            *bits |= (uint64_t)token << (QUAD * q + i);
+            if (token && x[q].v[i] > most) most = x[q].v[i];
         }
     }
     return most;

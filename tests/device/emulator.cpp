@@ -47,7 +47,7 @@ struct {
     bool backwards, starting;              /* starting: lanes are begun, none is taken up again */
     struct thread thread[THREADS_MOST];
     struct fiber host;
-    std::vector<struct fiber *> idle;
+    std::vector<struct fiber *> *idle; /* never freed: fibers live as long as the program */
 } run;
 
 uint64_t launches;
@@ -88,7 +88,7 @@ void live(struct fiber *self)
             (*run.body)();
             run.thread[run.current].state = DONE;
         }
-        run.idle.push_back(self);
+        run.idle->push_back(self);
         go(self, &run.host);
     }
 }
@@ -105,9 +105,10 @@ void born()
 __attribute__((noinline)) void start(unsigned t)
 {
     run.current = t;
-    if (!run.idle.empty()) {
-        struct fiber *spare = run.idle.back();
-        run.idle.pop_back();
+    if (run.idle == nullptr) run.idle = new std::vector<struct fiber *>;
+    if (!run.idle->empty()) {
+        struct fiber *spare = run.idle->back();
+        run.idle->pop_back();
         go(&run.host, spare);
         return;
     }

@@ -181,9 +181,10 @@ cudaError_t cudaMallocHost(void **block, size_t bytes)
 
 cudaError_t cudaHostAlloc(void **block, size_t bytes, unsigned) { return cudaMallocHost(block, bytes); }
 
+/* The host's memory outlives a device that is lost. */
 cudaError_t cudaFreeHost(void *block)
 {
-    OUTSIDE();
+    if (device_outside_capture() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
     if (block == nullptr) return cudaSuccess;
     device_drain_all();
     if (memory.pinned.erase((char *)block) == 0) return device_error(cudaErrorInvalidValue);
