@@ -9,11 +9,12 @@ TestSuite(overrides, .init = spec_text_begin, .fini = spec_text_end);
 Test(overrides, overrides_are_echoed)
 {
     struct spec *spec = load_well(MINIMAL "policy: {name: segments, segments: 2, unit: stage}\n",
-                                  "steps=3 seed=7 policy.segments=4 data.shape=[2,2] title=two", false);
+                                  "steps=3 seed=7 policy.segments=4 data.shape=[2,2] title=a..b results=../out", false);
     static const char *const expected[] = {"steps: 2 -> 3", "seed: 1 -> 7", "policy.segments: 2 -> 4",
-                                           "data.shape: [4, 4, 1] -> [2, 2]", "title: small -> two"};
-    cr_assert(spec->overrides == 5);
-    for (int i = 0; i < 5; i++) cr_expect(!strcmp(spec->override[i], expected[i]), "%s", spec->override[i]);
+                                           "data.shape: [4, 4, 1] -> [2, 2]", "title: small -> a..b",
+                                           "results: results -> ../out"};
+    cr_assert(spec->overrides == 6);
+    for (int i = 0; i < 6; i++) cr_expect(!strcmp(spec->override[i], expected[i]), "%s", spec->override[i]);
     cr_expect(spec->steps == 3 && spec->seed == 7 && spec->policy_settings.segments == 4);
     cr_expect(spec->policy_settings.unit == UNIT_STAGE && spec->data_settings.shape.count == 2 && !spec->own_size);
     spec_destroy(spec);

@@ -96,14 +96,15 @@ static struct tree *parse(struct reading *r, const char *argument, int number, s
     *source = (struct source){argument, argument, number};
     size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
     struct mark mark = {source, 1, 1, (int)length};
-    bool plain = strspn(argument, "abcdefghijklmnopqrstuvwxyz_.") == length;
-    if (!equals || !length || !plain || *argument == '.' || argument[length - 1] == '.' || strstr(argument, "..")) {
+    const char *key = region_text(r->region, "%.*s", (int)length, argument);
+    if (!key) return NULL;
+    bool plain = strspn(key, "abcdefghijklmnopqrstuvwxyz_.") == length;
+    if (!equals || !length || !plain || *key == '.' || key[length - 1] == '.' || strstr(key, "..")) {
         errors_add(r->errors, mark, NULL, "expected key=value, as in batch=8 or policy.segments=3");
         return NULL;
     }
     if (equals[1] && !(*value = tree_parse(source, length + 1, r->region, r->errors))) return NULL;
-    const char *key = region_text(r->region, "%.*s", (int)length, argument);
-    return key ? tree_make(TREE_TEXT, key, mark, r->region) : NULL;
+    return tree_make(TREE_TEXT, key, mark, r->region);
 }
 
 void overrides_apply(struct reading *r, struct tree *root, int count, const char *const *arguments, const char **keys)
