@@ -200,6 +200,28 @@ Test(record_crash, killed_at_any_instant, .timeout = 300)
     folder_remove(folder);
 }
 
+/* Whoever is refused, at whatever instant, leaves the writer's files alone. */
+Test(record_crash, a_second_writer_is_refused_and_touches_nothing)
+{
+    static const char *const names[] = {"it is begun", "it is written", "its end is written"};
+    char folder[256];
+    struct record_file first, second;
+    folder_make(folder);
+    cr_assert(record_file_begin(&first, folder, "small", "id") == ST_OK, "%s", status_message());
+    for (int i = 0; i < 3; i++) {
+        if (i == 1) cr_assert(record_file_publish(&first, false) == ST_OK, "%s", status_message());
+        if (i == 2) cr_assert(record_file_copy(&first) == ST_OK, "%s", status_message());
+        cr_assert(record_file_begin(&second, folder, "small", "id") == ST_FAILED, "while %s", names[i]);
+        cr_assert(strstr(status_message(), "id.h5.part: another process is writing it"), "%s", status_message());
+    }
+    cr_assert(record_file_publish(&first, true) == ST_OK, "%s", status_message());
+    record_file_release(&first);
+    cr_assert(folder_count(folder, ".h5") == 1 && folder_count(folder, "") == 1);
+    cr_assert(record_file_begin(&second, folder, "small", "id") == ST_OK, "%s", status_message());
+    record_file_release(&second);
+    folder_remove(folder);
+}
+
 /* Plays a write on the copy as the kernel does, page by page, and looks at every state in between: their number. */
 static size_t play(const char *path, int copy, const struct file_write *write, uint32_t committed)
 {
@@ -228,7 +250,7 @@ static size_t cut_everywhere(const struct net *net, const char *folder)
     fake_open(&fake, net, folder);
     cr_assert(record_create(&fake.job, "variant", &record) == ST_OK, "%s", status_message());
     snprintf(files.part, sizeof files.part, "%.1000s.part", record_path(record));
-    snprintf(files.fresh, sizeof files.fresh, "%s/copy.h5.part", folder);
+    snprintf(files.path, sizeof files.path, "%s/copy.h5.part", folder);
     cr_assert(record_file_copy(&files) == ST_OK, "%s", status_message());
     writes_watch(files.part);
     for (uint32_t i = 0; i < CUT_STEPS; i++) {

@@ -1,5 +1,6 @@
 /* Contract: at every instant, part and path name files that can be read. The lock is of the open file description, so
- * it goes with the process, however that ends. */
+ * it goes with the process, however that ends; of the names, who is refused touches none but the .new that it locked.
+ */
 #include "record_file.h"
 
 #include <errno.h>
@@ -39,6 +40,14 @@ bool record_file_is_written(const char *path)
     return written;
 }
 
+/* What was opened may have been renamed before it was locked: whose it was has begun. */
+static bool still_names(const char *path, int descriptor)
+{
+    struct stat named, locked;
+    return stat(path, &named) == 0 && fstat(descriptor, &locked) == 0 && named.st_dev == locked.st_dev &&
+           named.st_ino == locked.st_ino;
+}
+
 /* An empty locked fresh file beside path. */
 static enum status begin(struct record_file *file)
 {
@@ -48,6 +57,7 @@ static enum status begin(struct record_file *file)
     file->lock = open(file->fresh, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file->lock < 0) return fail(ST_FAILED, "%s: cannot create: %s", file->fresh, strerror(errno));
     bool busy = fcntl(file->lock, F_OFD_SETLK, &lock) < 0 && (errno == EAGAIN || errno == EACCES);
+    busy = busy || !still_names(file->fresh, file->lock);
     if (busy || record_file_is_written(file->part)) {
         if (!busy) unlink(file->fresh);
         record_file_release(file);
@@ -108,6 +118,7 @@ static int copy_bytes(int from, int to)
 
 enum status record_file_copy(struct record_file *file)
 {
+    snprintf(file->fresh, RECORD_PATH, "%.1010s.end", file->path);
     int from = open(file->part, O_RDONLY | O_CLOEXEC);
     int to = open(file->fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     int error = from < 0 || to < 0 ? errno : copy_bytes(from, to);

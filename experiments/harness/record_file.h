@@ -24,7 +24,7 @@ enum status record_file_begin_at(struct record_file *file, const char *path);
 /* fresh takes the place of part, or of path; what it holds is on the disk before, and its name after. */
 enum status record_file_publish(struct record_file *file, bool whole);
 
-/* fresh becomes a copy of part. */
+/* fresh becomes a copy of part, under a name that only who holds the lock uses. */
 enum status record_file_copy(struct record_file *file);
 
 /* Removes fresh. */
