@@ -39,19 +39,6 @@ def plan(spec, *words, timeout=None):
     return json.loads(output([PROGRAM, "plan", spec, "--json", *words], timeout=timeout))
 
 
-def seconds_forward(spec, node):
-    """The forward of a node alone, as `rematch bench --costs` times it."""
-    with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
-        path = os.path.join(folder, "costs.yaml")
-        output([PROGRAM, "bench", "--costs", spec, "--out", path])
-        with open(path, encoding="utf-8") as file:
-            rows = file.read()
-    found = re.search(rf"^ *# {node}$\n.* forward: (\d+)", rows, re.MULTILINE)
-    if not found:
-        raise Failed(f"{spec}: no time of node {node} where one was expected")
-    return int(found[1]) * 1e-9
-
-
 def wisdom(path, spec, *words, timeout=None):
     """Makes the file path by `rematch bench --convolutions`; returns what each pass takes by rule and at best, and
     whether that is another way."""
