@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "hash.h"
+
 static hid_t open_file(const char *path)
 {
     hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
@@ -15,26 +17,61 @@ static hid_t open_file(const char *path)
     return file;
 }
 
+/* A whole array, in the types of this machine. */
+struct content {
+    hid_t file, id, memory;
+    hsize_t count;
+    size_t bytes; /* of one */
+    char *all;
+};
+
+static struct content read_array(const char *path, const char *array)
+{
+    struct content c = {.file = open_file(path)};
+    c.id = H5Dopen2(c.file, array, H5P_DEFAULT);
+    hid_t space = H5Dget_space(c.id), type = H5Dget_type(c.id);
+    c.count = (hsize_t)H5Sget_simple_extent_npoints(space);
+    c.memory = H5Tget_native_type(type, H5T_DIR_ASCEND);
+    c.bytes = H5Tget_size(c.memory);
+    c.all = calloc(c.count, c.bytes);
+    cr_assert(H5Dread(c.id, c.memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, c.all) >= 0, "%s", array);
+    H5Tclose(type);
+    H5Sclose(space);
+    return c;
+}
+
+static void write_array(struct content *c)
+{
+    cr_assert(H5Dwrite(c->id, c->memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, c->all) >= 0);
+    H5Tclose(c->memory);
+    H5Dclose(c->id);
+    cr_assert(H5Fclose(c->file) >= 0);
+    free(c->all);
+}
+
 void alter_element(const char *path, const char *array, int64_t element, int64_t add)
 {
-    hid_t file = open_file(path), id = H5Dopen2(file, array, H5P_DEFAULT), space = H5Dget_space(id);
-    hssize_t count = H5Sget_simple_extent_npoints(space);
-    cr_assert(element < count, "%s has %lld elements", array, (long long)count);
-    hid_t type = H5Dget_type(id), memory = H5Tget_native_type(type, H5T_DIR_ASCEND);
-    size_t bytes = H5Tget_size(memory);
-    char *all = calloc((size_t)count, bytes), *one = all + (size_t)element * bytes;
-    cr_assert(H5Dread(id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
+    struct content c = read_array(path, array);
+    cr_assert((hsize_t)element < c.count, "%s has %lld elements", array, (long long)c.count);
+    char *one = c.all + (size_t)element * c.bytes;
     uint64_t value = 0;
-    memcpy(&value, one, bytes); /* little-endian; a sum keeps its low bytes */
+    memcpy(&value, one, c.bytes); /* little-endian; a sum keeps its low bytes */
     value += (uint64_t)add;
-    memcpy(one, &value, bytes);
-    cr_assert(H5Dwrite(id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) >= 0);
-    H5Tclose(memory);
-    H5Tclose(type);
-    free(all);
-    H5Sclose(space);
-    H5Dclose(id);
-    cr_assert(H5Fclose(file) >= 0);
+    memcpy(one, &value, c.bytes);
+    write_array(&c);
+}
+
+void alter_digest(const char *path, size_t step, size_t tensor)
+{
+    struct content gradients = read_array(path, "/digests/gradient");
+    struct content steps = read_array(path, "/steps/grad_digest");
+    struct digest *of_step = (struct digest *)(void *)steps.all + step;
+    const size_t tensors = gradients.count / steps.count;
+    struct digest *all = (struct digest *)(void *)gradients.all + step * tensors;
+    all[tensor].low++;
+    *of_step = digest_bytes(all, tensors * sizeof *all);
+    write_array(&gradients);
+    write_array(&steps);
 }
 
 /* type is closed. */

@@ -2,10 +2,14 @@
 #ifndef REMATCH_TEST_ALTERED_H
 #define REMATCH_TEST_ALTERED_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Adds to one element of an array of integers, counted through all dimensions. */
 void alter_element(const char *path, const char *array, int64_t element, int64_t add);
+
+/* Another gradient of one tensor at a step, as if it had been trained so: the step's digest is that of its tensors'. */
+void alter_digest(const char *path, size_t step, size_t tensor);
 
 /* Replaces an attribute by a text, or by a real number; takes an object away. */
 void alter_text(const char *path, const char *object, const char *attribute, const char *text);

@@ -77,6 +77,14 @@ void fake_close(struct fake *fake)
     backend_close(fake->job.backend);
 }
 
+void fake_seal(const struct fake *fake, struct step_record *step)
+{
+    const size_t bytes = (size_t)fake->job.graph->parameters * sizeof *fake->gradient;
+    step->gradients = digest_bytes(fake->gradient, bytes);
+    step->parameters = digest_bytes(fake->parameter, bytes);
+    step->state = digest_bytes(fake->state, bytes);
+}
+
 struct step_record fake_step(struct fake *fake, uint32_t step)
 {
     const size_t count = (size_t)fake->job.graph->parameters;
@@ -85,19 +93,18 @@ struct step_record fake_step(struct fake *fake, uint32_t step)
         fake->parameter[i] = (struct digest){step * 1000 + i, 2};
         fake->state[i] = (struct digest){step * 1000 + i, 3};
     }
-    return (struct step_record){.step = step,
-                                .loss = 2.0F / (float)(step + 1),
-                                .metric = 0.25F,
-                                .total_ns = 1000 + 10 * step,
-                                .live_peak = fake->job.plan->live_peak,
-                                .rss = 1 << 20,
-                                .gradients = {step, 1},
-                                .parameters = {step, 2},
-                                .state = {step, 3},
-                                .gradient = fake->gradient,
-                                .parameter = fake->parameter,
-                                .parameter_state = fake->state,
-                                .live = step == 1 ? fake->live : NULL};
+    struct step_record row = {.step = step,
+                              .loss = 2.0F / (float)(step + 1),
+                              .metric = 0.25F,
+                              .total_ns = 1000 + 10 * step,
+                              .live_peak = fake->job.plan->live_peak,
+                              .rss = 1 << 20,
+                              .gradient = fake->gradient,
+                              .parameter = fake->parameter,
+                              .parameter_state = fake->state,
+                              .live = step == 1 ? fake->live : NULL};
+    fake_seal(fake, &row);
+    return row;
 }
 
 void fake_write(struct fake *fake, const char *variant, uint32_t steps,
@@ -110,6 +117,7 @@ void fake_write(struct fake *fake, const char *variant, uint32_t steps,
     for (uint32_t i = 0; i < steps; i++) {
         struct step_record step = fake_step(fake, i);
         if (change) change(fake, &step);
+        fake_seal(fake, &step);
         check(record_step(record, &step));
     }
     const struct eval_record eval = {steps, 1.5F, 0.75F};

@@ -21,7 +21,10 @@ void fake_close(struct fake *fake);
 /* Step number step: loss 2 / (step + 1), digests that depend on step and tensor, live bytes as planned. */
 struct step_record fake_step(struct fake *fake, uint32_t step);
 
-/* A whole file of steps steps; change, where given, alters a step before it is written. path: of the result. */
+/* Makes the step's digests those of the tensors' digests that fake holds. */
+void fake_seal(const struct fake *fake, struct step_record *step);
+
+/* A whole file of steps steps; change, where given, alters a step before it is sealed and written. path: of the result. */
 void fake_write(struct fake *fake, const char *variant, uint32_t steps,
                 void (*change)(struct fake *, struct step_record *), char path[1024]);
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "altered.h"
 #include "build.h"
 #include "compare.h"
 #include "nets.h"
@@ -46,23 +47,19 @@ static void gradients(struct fake *f, struct step_record *step)
 {
     if (step->step < 1) return;
     f->gradient[1].high++, f->gradient[3].low++;
-    step->gradients.low++;
     f->parameter[0].low++;
-    step->parameters.high++;
 }
 
 static void parameters(struct fake *f, struct step_record *step)
 {
     if (step->step < 3) return;
     f->parameter[2].low ^= 1ull << 63, f->parameter[5].low++;
-    step->parameters.low ^= 1ull << 63;
 }
 
 static void state(struct fake *f, struct step_record *step)
 {
     if (step->step != 2) return;
     f->state[4].high++;
-    step->state.high++;
 }
 
 static void no_digests(struct fake *f, struct step_record *step)
@@ -93,7 +90,6 @@ static void zero_gradients(struct fake *f, struct step_record *step)
         f->gradient[i] = digest_tensor(zeros, (size_t)graph->parameter[i].elements * sizeof *zeros, 1);
         free(zeros);
     }
-    step->gradients = digest_bytes(f->gradient, (size_t)graph->parameters * sizeof *f->gradient);
 }
 
 static struct comparison compare_with(void (*change)(struct fake *, struct step_record *), uint32_t steps)
@@ -446,4 +442,20 @@ Test(compare, whole_but_wrong)
     replace(file, "/steps/loss", H5T_IEEE_F32LE, STEPS);
     H5Fclose(file);
     refuse(other, ST_SPEC, "loss and loss_bits disagree");
+}
+
+/* What a step's digest is of is kept, too: neither can be altered alone. */
+Test(compare, a_digest_that_is_not_of_its_tensors)
+{
+    static const char *const pairs[][2] = {{"/digests/gradient", "/steps/grad_digest"},
+                                           {"/digests/parameter", "/steps/param_digest"},
+                                           {"/digests/state", "/steps/state_digest"}};
+    for (size_t i = 0; i < 6; i++) {
+        char why[64];
+        const int64_t tensors = fake.job.graph->parameters, row = i % 2 ? 1 : tensors;
+        copy_of_one("altered.h5", 0);
+        alter_element(other, pairs[i / 2][i % 2], (2 * row + row - 1) * 2, 1); /* of the last tensor at step 2 */
+        snprintf(why, sizeof why, "step 2: %s and %s disagree", pairs[i / 2][1] + strlen("/steps/"), pairs[i / 2][0]);
+        refuse(other, ST_SPEC, why);
+    }
 }

@@ -10,9 +10,9 @@ Test(overrides, overrides_are_echoed)
 {
     struct spec *spec = load_well(MINIMAL "policy: {name: segments, segments: 2, unit: stage}\n",
                                   "steps=3 seed=7 policy.segments=4 data.shape=[2,2] title=a..b results=../out", false);
-    static const char *const expected[] = {"steps: 2 -> 3", "seed: 1 -> 7", "policy.segments: 2 -> 4",
-                                           "data.shape: [4, 4, 1] -> [2, 2]", "title: small -> a..b",
-                                           "results: results -> ../out"};
+    static const char *const expected[] = {"steps: 2 -> 3",           "seed: 1 -> 7",
+                                           "policy.segments: 2 -> 4", "data.shape: [4, 4, 1] -> [2, 2]",
+                                           "title: small -> a..b",    "results: results -> ../out"};
     cr_assert(spec->overrides == 6);
     for (int i = 0; i < 6; i++) cr_expect(!strcmp(spec->override[i], expected[i]), "%s", spec->override[i]);
     cr_expect(spec->steps == 3 && spec->seed == 7 && spec->policy_settings.segments == 4);

@@ -128,10 +128,12 @@ static long check_file(const char *path, bool whole)
     cr_assert(result->steps == rows && result->whole == whole && !result->written);
     cr_assert(!whole || (rows == STEPS && strcmp(result->status, "completed") == 0));
     for (uint32_t i = 0; i < rows; i++) {
-        const struct digest *digests = result_digests(result, "state", i);
-        cr_assert(digests && digests[1].low == i * 1000 + 1 && digests[1].high == 3, "%s: step %u: %s", path, i,
-                  result->h5.message);
-        cr_assert(digest_equal(result->gradients[i], (struct digest){i, 1}));
+        static const char *const kinds[] = {"gradient", "parameter", "state"};
+        for (uint64_t k = 0; k < 3; k++) {
+            const struct digest *digests = result_digests(result, kinds[k], i);
+            cr_assert(digests && digest_equal(digests[1], (struct digest){i * 1000 + 1, k + 1}), "%s: step %u: %s",
+                      path, i, result->h5.message);
+        }
     }
     result_close(result);
     return (long)rows;

@@ -84,6 +84,32 @@ static enum status check_steps(const struct result *r)
     return ST_OK;
 }
 
+/* A step's digest is that of its tensors' digests, which are kept beside it. A step has at most one row of them. */
+static enum status check_digests(struct result *r, const char *path, const char *column, const struct digest *of_step)
+{
+    enum { BLOCK = 256 };
+    uint32_t steps[BLOCK];
+    struct digest *digests;
+    if (!h5_exists(&r->h5, path)) return h5_status(&r->h5);
+    uint64_t rows = h5_rows(&r->h5, "/digests/step"), count;
+    if (rows > r->steps) rows = r->steps; /* the writer is ahead of what it has committed */
+    TRY(NEW(r->region, digests, BLOCK * r->parameters));
+    for (uint64_t first = 0, row = 0; first < rows; first += count) {
+        count = rows - first < BLOCK ? rows - first : BLOCK;
+        h5_read_rows(&r->h5, "/digests/step", NUMBER_U32, 1, first, count, steps);
+        h5_read_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, first, count, digests);
+        TRY(h5_status(&r->h5));
+        for (uint64_t i = 0; i < count; i++) {
+            while (row < r->steps && r->step[row] < steps[i]) row++;
+            if (row == r->steps || r->step[row] != steps[i]) continue;
+            const struct digest *own = digests + i * r->parameters;
+            if (!digest_equal(digest_bytes(own, r->parameters * sizeof *own), of_step[row++]))
+                return fail(ST_SPEC, "%s: step %u: %s and %s disagree", r->h5.path, steps[i], column, path);
+        }
+    }
+    return ST_OK;
+}
+
 static enum status read_steps(struct result *r)
 {
     r->steps = h5_rows(&r->h5, "/steps/committed");
@@ -121,7 +147,10 @@ static enum status read_steps(struct result *r)
     if (r->steps) memcpy(ns, r->total_ns, r->steps * sizeof *ns);
     r->timing = timing_of(ns, r->steps);
     TRY(h5_status(&r->h5));
-    return check_steps(r);
+    TRY(check_steps(r));
+    TRY(check_digests(r, "/digests/gradient", "grad_digest", r->gradients));
+    TRY(check_digests(r, "/digests/parameter", "param_digest", r->parameters_digest));
+    return check_digests(r, "/digests/state", "state_digest", r->state);
 }
 
 static enum status read_all(struct result *r, const char *path)
