@@ -7,6 +7,7 @@
 #include "image.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -37,18 +38,25 @@ struct reader {
     uint64_t offset; /* in the decompressed bytes */
 };
 
+/* What zlib has against the file, without the name that it goes by there; NULL: nothing. A file that ends too early
+ * reads as one that ends, and only this tells. */
+static const char *complaint(const struct reader *reader)
+{
+    int code;
+    const char *why = gzerror(reader->stream, &code), *words = strstr(why, ": ");
+    return code == Z_OK ? NULL : words ? words + 2 : why;
+}
+
 static enum status read_bytes(struct reader *reader, size_t bytes, uint8_t *out)
 {
     const size_t piece = 1 << 24;
     for (size_t done = 0; done < bytes;) {
         int got = gzread(reader->stream, out + done, (unsigned)(bytes - done < piece ? bytes - done : piece));
-        if (got <= 0) {
-            int code;
-            const char *why = gzerror(reader->stream, &code);
-            return fail(ST_FAILED, "%s: ends at offset %" PRIu64 " (decompressed)%s%s; expected: %zu bytes more",
-                        reader->file->path, reader->offset, code == Z_OK ? "" : ", ", code == Z_OK ? "" : why,
-                        bytes - done);
-        }
+        const char *why = complaint(reader);
+        if (why) return fail(ST_FAILED, "%s: cannot be decompressed: %s", reader->file->path, why);
+        if (got <= 0)
+            return fail(ST_FAILED, "%s: ends at offset %" PRIu64 " (decompressed); expected: %zu bytes more",
+                        reader->file->path, reader->offset, bytes - done);
         done += (size_t)got;
         reader->offset += (uint64_t)got;
     }
@@ -77,11 +85,13 @@ static uint8_t *read_rest(struct dataset *dataset, struct reader *reader, uint64
     if (NEW(dataset->region, out, (size_t)bytes) != ST_OK || read_bytes(reader, (size_t)bytes, out) != ST_OK)
         return NULL;
     int got = gzread(reader->stream, &more, 1); /* also checks the checksum at the end */
-    if (got == 0) return out;
-    int code;
-    const char *why = gzerror(reader->stream, &code);
-    fail(ST_FAILED, "%s: offset %" PRIu64 " (decompressed): %s; expected: the end of the file", reader->file->path,
-         reader->offset, got > 0 ? "there is more" : why);
+    const char *why = complaint(reader);
+    if (got == 0 && !why) return out;
+    if (why)
+        fail(ST_FAILED, "%s: cannot be decompressed: %s", reader->file->path, why);
+    else
+        fail(ST_FAILED, "%s: offset %" PRIu64 " (decompressed): there is more; expected: the end of the file",
+             reader->file->path, reader->offset);
     return NULL;
 }
 
