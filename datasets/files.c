@@ -1,13 +1,13 @@
 #include "files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sha2.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "file.h"
 
 enum { PIECE = 64 * 1024 };
 
@@ -69,11 +69,7 @@ static enum status hash(const struct files_handle *handle, char text[65])
 
 static enum status inspect(struct dataset *dataset, struct files_handle *handle, struct dataset_file *file)
 {
-    struct stat info;
-    if (fstat(handle->descriptor, &info)) return fail(ST_FAILED, "%s: %s", file->path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) return fail(ST_FAILED, "%s: not a plain file", file->path);
-    if (info.st_size == 0) return fail(ST_FAILED, "%s: the file is empty", file->path);
-    file->bytes = (uint64_t)info.st_size;
+    if (file->bytes == 0) return fail(ST_FAILED, "%s: the file is empty", file->path);
     handle->file = file;
     TRY(hash(handle, file->sha256));
     dataset->files++;
@@ -87,11 +83,8 @@ enum status files_open(struct dataset *dataset, const char *folder, const char *
         return fail(ST_FAILED, "data set %s has more than %d files", dataset->kind->name, DATASET_FILES_MAX);
     file->path = region_text(dataset->region, folder ? "%s/%s" : "%s%s", folder ? folder : "", name);
     if (!file->path) return ST_FAILED;
-    /* Without O_NONBLOCK, a pipe of that name would wait for a writer. */
-    handle->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (handle->descriptor < 0)
-        return fail(ST_FAILED, "%s: %s; expected: a file of data set %s", file->path, strerror(errno),
-                    dataset->kind->name);
+    if (file_open(file->path, &handle->descriptor, &file->bytes) != ST_OK)
+        return fail(ST_FAILED, "%s; expected: a file of data set %s", status_message(), dataset->kind->name);
     enum status status = inspect(dataset, handle, file);
     if (status != ST_OK) close(handle->descriptor);
     return status;

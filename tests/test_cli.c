@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "runs.h"
@@ -68,13 +69,28 @@ static const struct {
     {"run small.yaml fault.kind=skip_replay fault.node=three", "'three' lacks a replay"},
     {"run small.yaml fault.kind=mask_bit fault.node=four", "no node 'four'"},
     {"run small.yaml fault.kind=mask_bit fault.node=drop fault.step=4", "expected 0..3"},
+    {"plan ./pipe", "pipe: is not a plain file"},
+    {"plan --chain pipe", "pipe: is not a plain file"},
+    {"plan small.yaml model=pipe", "pipe: is not a plain file"},
+    {"plan small.yaml costs.name=measured costs.file=pipe", "costs: pipe: is not a plain file"},
+    {"plan small.yaml policy=manual policy.word=pipe", "policy.word: pipe: is not a plain file"},
+    {"plan small.yaml plan=pipe", "pipe"},
     {"run small.yaml steps=2 data=ones data.shape=[4] data.classes=4 epochs=2", "error"},
 };
 
-Test(cli, what_cannot_be_understood_exits_with_2)
+/* A pipe that nobody writes to: opened like a file, it would be waited for. */
+static void make_pipe(const struct cli *cli)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/pipe", cli->folder);
+    cr_assert(mkfifo(path, 0600) == 0);
+}
+
+Test(cli, what_cannot_be_understood_exits_with_2, .timeout = 120)
 {
     struct cli cli;
     cli_open(&cli);
+    make_pipe(&cli);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cli_expect(&cli, 2, wrong[i].arguments);
         cli_complains(&cli, wrong[i].says);
@@ -88,6 +104,7 @@ Test(cli, an_error_is_one_line)
 {
     struct cli cli;
     cli_open(&cli);
+    make_pipe(&cli);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cli_run(&cli, "", wrong[i].arguments);
         if (strstr(cli.err, ": error: ")) continue; /* the spec's own errors, told with their places */

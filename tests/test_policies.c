@@ -76,7 +76,7 @@ static const struct {
     {"manual", {GROUPS(twice)}, "'a' and 'a' overlap"},
     {"manual", {.unit = 0}, "takes either groups or word"},
     {"manual", {.word = "/nowhere", GROUPS(c)}, "takes either groups or word"},
-    {"manual", {.word = "/nowhere"}, "cannot open '/nowhere'"},
+    {"manual", {.word = "/nowhere"}, "policy.word: /nowhere: No such file"},
     /* 100 % is 9728 bytes at the loss's backward: y of 0 to 2 and 4 to 8, the saved set of 4 and a gradient; 90 % is
      * one y too few, and of equal ones the oldest is the cheapest */
     {"dtr", {.budget = "100%"}, "F[0,10) B[0,10)"},

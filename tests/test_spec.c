@@ -68,7 +68,7 @@ Test(spec, files_that_are_no_specs)
     cr_expect(spec_load("/nonexistent/spec.yaml", 0, NULL, false, &spec) == ST_SPEC && !spec);
     cr_expect(strstr(messages(), "/nonexistent/spec.yaml: No such file or directory"));
     cr_expect(spec_load("tests/bad", 0, NULL, false, &spec) == ST_SPEC);
-    cr_expect(strstr(messages(), "tests/bad: is not a file"));
+    cr_expect(strstr(messages(), "tests/bad: is not a plain file"));
     const char *path = write_bytes("", 0);
     cr_expect(spec_load(path, 0, NULL, false, &spec) == ST_SPEC && strstr(messages(), ":1:1: error: nothing in it"));
     write_bytes("name: a\0b\n", 10);

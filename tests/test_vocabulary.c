@@ -78,7 +78,7 @@ Test(vocabulary, what_is_no_vocabulary_is_refused_by_line)
     }
     cr_expect(vocabulary_read(&dataset, "/nowhere/vocab.txt", &v) == ST_MISSING);
     cr_expect(strstr(status_message(), "data.vocabulary: /nowhere/vocab.txt: No such file"), "%s", status_message());
-    cr_expect(vocabulary_read(&dataset, "/", &v) == ST_FAILED && strstr(status_message(), "not a plain file"));
+    cr_expect(vocabulary_read(&dataset, "/", &v) == ST_FAILED && strstr(status_message(), "is not a plain file"));
 }
 
 /* ---- pieces ---- */

@@ -1,16 +1,15 @@
 #include "safetensors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/types.h> /* before sha2.h, which needs them */
 
 #include <sha2.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "region.h"
 #include "text.h"
 
@@ -230,16 +229,8 @@ static enum status read_header(struct safetensors *file)
 
 static enum status open_file(struct safetensors *file)
 {
-    struct stat info;
-    /* Without O_NONBLOCK, a pipe of that name would wait for a writer. */
-    file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file->descriptor < 0)
-        return fail(errno == ENOENT ? ST_MISSING : ST_FAILED, "%s: %s; expected a safetensors file", file->path,
-                    strerror(errno));
-    if (fstat(file->descriptor, &info)) return fail(ST_FAILED, "%s: %s", file->path, strerror(errno));
-    if (!S_ISREG(info.st_mode)) return fail(ST_FAILED, "%s: not a plain file", file->path);
-    file->bytes = (uint64_t)info.st_size;
-    return read_header(file);
+    const enum status opened = file_open(file->path, &file->descriptor, &file->bytes);
+    return opened == ST_OK ? read_header(file) : fail(opened, "%s; expected a safetensors file", status_message());
 }
 
 enum status safetensors_open(const char *path, struct safetensors **file)

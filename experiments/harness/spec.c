@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "overrides.h"
 #include "spec_fields.h"
@@ -28,10 +29,7 @@ const char *spec_find_file(struct spec_reader *r, const char *name)
     const char *const folders[] = {r->folder, "experiments/", below ? below : "", ""};
     for (size_t i = *name == '/' ? 3 : 0; i < sizeof folders / sizeof *folders; i++) {
         const char *path = region_text(r->reading.region, "%s%s", folders[i], name);
-        FILE *file = path ? fopen(path, "rb") : NULL;
-        if (!file) continue;
-        fclose(file);
-        return path;
+        if (path && access(path, R_OK) == 0) return path;
     }
     return NULL;
 }

@@ -3,12 +3,11 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <yaml.h>
 
+#include "file.h"
 #include "text.h"
 
 enum { FILE_MAX = 1 << 20, DEPTH_MAX = 64, KEYS_MAX = 1000 };
@@ -27,21 +26,8 @@ struct reader {
 
 enum status source_read(const char *path, struct region *region, struct source **source)
 {
-    struct stat about;
-    FILE *file = fopen(path, "rb");
-    if (!file) return fail(ST_FAILED, "%s: %s", path, strerror(errno));
-    if (fstat(fileno(file), &about) || !S_ISREG(about.st_mode)) {
-        fclose(file);
-        return fail(ST_FAILED, "%s: is not a file", path);
-    }
-    char *text = region_array(region, FILE_MAX + 1, 1);
-    size_t read = text ? fread(text, 1, FILE_MAX + 1, file) : 0;
-    bool bad = ferror(file);
-    fclose(file);
-    if (!text) return ST_FAILED;
-    if (bad) return fail(ST_FAILED, "%s: cannot be read", path);
-    if (read > FILE_MAX) return fail(ST_FAILED, "%s: is larger than %d bytes", path, FILE_MAX);
-    if (memchr(text, 0, read)) return fail(ST_FAILED, "%s: holds a zero byte: not a text file", path);
+    char *text;
+    TRY(file_read_text(path, FILE_MAX, region, &text));
     if (!strncmp(text, "\xEF\xBB\xBF", 3)) text += 3; /* a byte order mark says nothing in UTF-8 */
     TRY(NEW(region, *source, 1));
     (*source)->name = region_text(region, "%s", path);

@@ -21,7 +21,7 @@ struct tree {
     struct tree **key;  /* MAP: its keys, TEXT each */
 };
 
-/* Reads the whole regular file path; ST_FAILED with the message set. */
+/* Reads the whole text file path; ST_MISSING, ST_FAILED with the message set. */
 enum status source_read(const char *path, struct region *region, struct source **source);
 
 /* The tree of source's text from byte from on; NULL with errors added where it cannot be read. */

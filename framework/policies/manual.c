@@ -1,22 +1,14 @@
 /* What a person decides: the named groups are replayed, everything else is stored; or a word, read from a file. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "file.h"
 #include "policy.h"
 
 enum { WORD_FILE_MAX = 1 << 24 };
 
 static enum status read_word(const char *path, struct region *region, struct word *word)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file) return fail(ST_SPEC, "policy.word: cannot open '%s': %s", path, strerror(errno));
-    char *text = region_array(region, WORD_FILE_MAX, 1);
-    size_t length = text ? fread(text, 1, WORD_FILE_MAX, file) : 0;
-    fclose(file);
-    if (!text) return ST_FAILED;
-    if (length == WORD_FILE_MAX) return fail(ST_SPEC, "policy.word: '%s' is longer than a word can be", path);
-    text[length] = '\0';
+    char *text;
+    if (file_read_text(path, WORD_FILE_MAX, region, &text) != ST_OK)
+        return fail(ST_SPEC, "policy.word: %s", status_message());
     enum status status = word_parse(text, region, word);
     return status == ST_OK ? ST_OK : fail(status, "%s: %s", path, status_message());
 }
