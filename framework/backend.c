@@ -70,6 +70,7 @@ void backend_close(struct backend *backend)
 {
     if (!backend) return;
     backend->kind->close(backend);
+    ledger_free(&backend->ledger);
     free(backend);
 }
 

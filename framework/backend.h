@@ -5,6 +5,7 @@
 
 #include "graph.h"
 #include "hash.h"
+#include "ledger.h"
 #include "update.h"
 #include "wisdom.h"
 
@@ -59,6 +60,7 @@ struct step_outcome {
 struct backend {
     const struct backend_kind *kind;
     struct backend_options options; /* threads resolved */
+    struct ledger ledger;           /* of what allocate handed out */
     uint64_t clock_ns[CLOCK_CLASSES];
     uint64_t phase_ns[PHASES];        /* of the last step, after wait */
     struct step_moment moment;        /* of the next step; the caller's to set */
@@ -106,7 +108,7 @@ struct backend_kind {
     /* A block of bytes, touched and zeroed; ST_FAILED when it cannot be had. */
     enum status (*reserve)(struct backend *backend, size_t bytes, void **block);
     void (*unreserve)(struct backend *backend, void *block, size_t bytes);
-    /* A buffer in the queue's order, for memory: dynamic; NULL: there is none. */
+    /* A buffer in the queue's order, for memory: dynamic, put down in the ledger; NULL: there is none. */
     void *(*allocate)(struct backend *backend, size_t bytes);
     void (*release)(struct backend *backend, void *buffer);
     void (*upload)(struct backend *backend, void *to, const void *from, size_t bytes);

@@ -16,8 +16,7 @@ struct bound {
     const struct plan *plan;
     void **at;        /* buffer -> address */
     int *born, *dead; /* buffers by birth and by death */
-    size_t *live;     /* bytes at each op of the last step that was queued */
-    size_t live_peak; /* the largest of them */
+    size_t *counted;  /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
     uint64_t drawn;   /* in that step, of the sequential stream (rng stash, unsafe) */
 };
 
@@ -33,7 +32,6 @@ struct exec {
     float **parameter, **gradient, **state;
     struct feed feed;
     void *update_room;
-    size_t live_now;
     uint64_t position;       /* in the sequential stream (rng stash, unsafe), after the last step */
     struct digest *replayed; /* node -> digest of its first forward's value, where replays are checked */
     bool looking;            /* for the first value that is not finite */
@@ -90,7 +88,7 @@ static enum status bind_plan(struct exec *e, const struct plan *plan, struct bou
     TRY(NEW(e->region, bound->at, (size_t)l->buffers + 1));
     TRY(NEW(e->region, bound->born, (size_t)l->buffers + 1));
     TRY(NEW(e->region, bound->dead, (size_t)l->buffers + 1));
-    TRY(NEW(e->region, bound->live, (size_t)l->ops + 1));
+    if (e->options.memory == MEMORY_DYNAMIC) TRY(NEW(e->region, bound->counted, (size_t)l->ops + 1));
     for (int i = 0; i < l->buffers; i++) {
         bound->born[i] = bound->dead[i] = i;
         if (e->arena) bound->at[i] = e->arena + l->buffer[i].offset;
@@ -184,24 +182,32 @@ void *exec_batch(struct exec *exec) { return feed_batch(&exec->feed); }
 int32_t *exec_labels(struct exec *exec) { return feed_labels(&exec->feed); }
 bool exec_ahead(const struct exec *exec) { return exec->feed.staged != NULL; }
 void exec_send(struct exec *exec) { feed_send(&exec->feed); }
-size_t exec_live_peak(const struct exec *exec) { return exec->training.live_peak; }
-const size_t *exec_live(const struct exec *exec) { return exec->training.live; }
+const size_t *exec_counted(const struct exec *exec) { return exec->training.counted; }
 
-/* Buffers that op is the first to use. */
+/* What the allocator has handed out while op runs, or after all of them, must be what the plan says. */
+static enum status count(struct exec *e, int op)
+{
+    const struct plan *plan = e->now->plan;
+    const size_t counted = e->backend->ledger.bytes, planned = op < plan->lowered.ops ? plan->live[op] : 0;
+    char a[UNIT_TEXT], b[UNIT_TEXT], name[128] = "the end";
+    e->now->counted[op] = counted;
+    if (counted == planned) return ST_OK;
+    if (op < plan->lowered.ops) plan_op_text(plan, op, name);
+    return fail(ST_FAILED, "memory: at step %u, op %d (%s), the allocator counts %s, the plan predicted %s",
+                e->backend->moment.step, op, name, exact_bytes_text(counted, a), exact_bytes_text(planned, b));
+}
+
+/* DYNAMIC: buffers that op is the first to use. */
 static enum status give_birth(struct exec *e, int op, int *next)
 {
     const struct lowered *l = &e->now->plan->lowered;
     char text[UNIT_TEXT];
     for (; *next < l->buffers && l->buffer[e->now->born[*next]].birth == op; ++*next) {
         int id = e->now->born[*next];
-        if (e->options.memory == MEMORY_DYNAMIC &&
-            !(e->now->at[id] = e->backend->kind->allocate(e->backend, l->buffer[id].bytes)))
+        if (!(e->now->at[id] = e->backend->kind->allocate(e->backend, l->buffer[id].bytes)))
             return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(l->buffer[id].bytes, text));
-        e->live_now += l->buffer[id].bytes;
     }
-    e->now->live[op] = e->live_now;
-    if (e->live_now > e->now->live_peak) e->now->live_peak = e->live_now;
-    return ST_OK;
+    return count(e, op);
 }
 
 /* Buffers that op was the last to use. */
@@ -210,7 +216,6 @@ static void bury(struct exec *e, int op, int *next)
     const struct lowered *l = &e->now->plan->lowered;
     for (; *next < l->buffers && l->buffer[e->now->dead[*next]].death == op; ++*next) {
         int id = e->now->dead[*next];
-        e->live_now -= l->buffer[id].bytes;
         if (e->options.memory == MEMORY_POISON)
             e->backend->kind->fill(e->backend, e->now->at[id], SIGNALLING_NAN, l->buffer[id].bytes);
         if (e->options.memory == MEMORY_DYNAMIC) {
@@ -376,18 +381,18 @@ enum status exec_queue(struct exec *e)
     const struct lowered *l = &e->now->plan->lowered;
     const struct fault *fault = &e->options.fault;
     bool faulty_step = fault->kind != FAULT_NONE && fault->step == e->backend->moment.step && e->now == &e->training;
+    const bool dynamic = e->options.memory == MEMORY_DYNAMIC;
     int faulty = faulty_step ? fault_op(e->plan, fault) : -1, born = 0, dead = 0;
     e->now->drawn = 0;
-    e->live_now = e->now->live_peak = 0;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
         e->backend->kind->phase(e->backend, phase_of(op));
-        TRY(give_birth(e, i, &born));
+        if (dynamic) TRY(give_birth(e, i, &born));
         TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
         if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
         bury(e, i, &dead);
     }
-    return ST_OK;
+    return dynamic ? count(e, l->ops) : ST_OK;
 }
 
 bool exec_repeatable(const struct exec *exec)

@@ -6,7 +6,8 @@
 
 enum memory_mode {
     MEMORY_PLANNED, /* the arena, at planned offsets */
-    MEMORY_DYNAMIC, /* every buffer from aligned_alloc at its birth and freed at its death, bytes counted */
+    MEMORY_DYNAMIC, /* every buffer allocated at its birth and released at its death; what the allocator then counts
+                       must be what the plan says, at every op */
     MEMORY_POISON,  /* PLANNED, and every dying buffer is filled with signalling NaNs */
 };
 
@@ -57,7 +58,8 @@ void exec_send(struct exec *exec);
 enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t step, float loss[2]);
 
 /* One forward and backward of the plan on the batch in place; loss[0] the loss, loss[1] the number of correct
- * predictions. ST_FAILED: out of memory, or check_replay found a difference (message names step and node). */
+ * predictions. ST_FAILED: out of memory, check_replay found a difference (message names step and node), or
+ * the allocator counts other bytes than the plan (step, op, both numbers). */
 enum status exec_step(struct exec *exec, uint32_t step, float loss[2]);
 
 /* The same in parts, for who has more to do in a step: begin sets the backend's moment but for the numbers of the
@@ -68,10 +70,9 @@ bool exec_repeatable(const struct exec *exec);
 enum status exec_queue(struct exec *exec);
 void exec_end(struct exec *exec);
 
-/* Of the last step of training: the largest live bytes, as counted by the allocator in DYNAMIC, else as planned; and
- * live bytes at each op (plan->lowered.ops of them), which in DYNAMIC are measured. */
-size_t exec_live_peak(const struct exec *exec);
-const size_t *exec_live(const struct exec *exec);
+/* Of the last step of training in DYNAMIC: bytes that the allocator counted at each op (plan->lowered.ops of them).
+ * NULL in other modes, in which there is nothing to count. */
+const size_t *exec_counted(const struct exec *exec);
 
 /* After a step whose loss was not finite: runs the same step's forward again, looking at every value, and returns the
  * first node that wrote one that is not finite, -1: none. */

@@ -14,13 +14,15 @@ void host_open(struct backend *backend)
 
 void *host_allocate(struct backend *backend, size_t bytes)
 {
-    (void)backend;
-    return aligned_alloc(ALIGNMENT, bytes);
+    void *buffer = aligned_alloc(ALIGNMENT, bytes);
+    if (!buffer || ledger_lend(&backend->ledger, buffer, bytes)) return buffer;
+    free(buffer);
+    return NULL;
 }
 
 void host_release(struct backend *backend, void *buffer)
 {
-    (void)backend;
+    ledger_take_back(&backend->ledger, buffer);
     free(buffer);
 }
 

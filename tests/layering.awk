@@ -7,7 +7,7 @@
 # 5. No file over 500 lines, no function over 60.
 
 BEGIN {
-    order = "status region file hash squares philox philox_lanes text units field shape tokens rng element_draw element_xxh3 element_optim element_exp element_gelu optim update learning_rate layer op account graph wisdom backend host feed network " \
+    order = "status region file hash squares philox philox_lanes text units field shape tokens rng element_draw element_xxh3 element_optim element_exp element_gelu optim update learning_rate layer op account graph wisdom ledger backend host feed network " \
         "reference layers abstract schedule claims symbolic simulate chain lower place plan plan_account excerpt " \
         "signs variants pareto optimum budget bounds residence evict policy policies measure exec train"
     split(order, name, " ")

@@ -15,7 +15,7 @@ struct step_record {
     struct digest gradients, parameters, state;
     bool gradients_zero; /* all of them are; record_step() also sees it from the digests */
     const struct digest *gradient, *parameter, *parameter_state; /* one a parameter, or NULL */
-    const size_t *live; /* bytes at each op, or NULL where memory is not recorded for this step */
+    const size_t *live; /* bytes at each op, counted or planned; NULL where this step's memory is not recorded */
 };
 
 struct eval_record {

@@ -153,7 +153,9 @@ static void layout_memory(struct h5 *h5, const struct job *job)
     h5_attach(h5, "/memory/live", 1, "/plan/ops/op");
     h5_attribute_text(h5, "/memory/live", "units", "byte");
     h5_attribute_text(h5, "/memory/live", "long_name",
-                      "live bytes of the arena while the op ran: counted in dynamic memory, else planned");
+                      job->spec->memory == MEMORY_DYNAMIC
+                          ? "live bytes while the op ran, as the allocator counted them"
+                          : "live bytes of the arena while the op ran, as planned: nothing counts them in this mode");
 }
 
 void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id)

@@ -14,7 +14,8 @@ struct result {
     const char *policy, *peak_op, *plan_hash;
     bool whole, written; /* a .h5; a process is writing it now */
 
-    /* Planned, in bytes; as measured: live_peak over the steps, high_water 0 before the end. */
+    /* Planned, in bytes; live_peak over the steps, counted in dynamic memory; high_water as measured, 0 before the
+     * end. */
     uint64_t static_bytes, arena_bytes, peak_bytes, live_peak_planned, live_peak, high_water, overhead;
     double time_factor;
 

@@ -36,6 +36,21 @@ static bool wants_memory(const struct spec *spec, int64_t step)
     return false;
 }
 
+/* At each op: counted where an allocator counts, else planned. */
+static const size_t *live_bytes(const struct training *t)
+{
+    const size_t *counted = exec_counted(t->exec);
+    return counted ? counted : t->job->plan->live;
+}
+
+static size_t live_peak(const struct training *t)
+{
+    const size_t *live = live_bytes(t);
+    size_t most = 0;
+    for (int i = 0; i < t->job->plan->lowered.ops; i++) most = live[i] > most ? live[i] : most;
+    return most;
+}
+
 static enum status record_training_step(struct training *t, uint32_t step, const struct train_result *r,
                                         uint64_t data_ns, uint64_t total_ns)
 {
@@ -52,7 +67,7 @@ static enum status record_training_step(struct training *t, uint32_t step, const
                             .digest_ns = r->phase_ns[PHASE_DIGEST],
                             .data_ns = data_ns,
                             .total_ns = total_ns,
-                            .live_peak = exec_live_peak(t->exec),
+                            .live_peak = live_peak(t),
                             .rss = process_rss(),
                             .gradients = r->gradients,
                             .parameters = r->parameters,
@@ -60,7 +75,7 @@ static enum status record_training_step(struct training *t, uint32_t step, const
                             .gradient = spec->record_digests ? r->gradient : NULL,
                             .parameter = spec->record_digests ? r->parameter : NULL,
                             .parameter_state = spec->record_digests ? r->parameter_state : NULL,
-                            .live = wants_memory(spec, step) ? exec_live(t->exec) : NULL};
+                            .live = wants_memory(spec, step) ? live_bytes(t) : NULL};
     TRY(record_step(t->record, &s));
     if (s.live_peak > t->report.live_peak) t->report.live_peak = s.live_peak;
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s.loss;

@@ -22,13 +22,13 @@ static void cell_static(const struct side *s, char text[CELL]) { cell_bytes((dou
 
 static void cell_predicted(const struct side *s, char text[CELL]) { cell_bytes((double)s->job->plan->live_peak, text); }
 
-/* In dynamic memory the allocator counts; else the arena holds what was planned, and the high water is the witness. */
-static void cell_measured(const struct side *s, char text[CELL])
+/* In dynamic memory only is there an allocator that counts; a step in which it counts otherwise fails. */
+static void cell_counted(const struct side *s, char text[CELL])
 {
     char number[UNIT_TEXT];
-    bool same = s->report.live_peak == s->job->plan->live_peak;
-    snprintf(text, CELL, "%s%s%s", bytes_text((double)s->report.live_peak, number),
-             same ? ", as predicted" : " DIFFERS", s->spec->memory == MEMORY_DYNAMIC ? " (counted)" : "");
+    if (s->spec->memory == MEMORY_DYNAMIC && s->report.steps)
+        snprintf(text, CELL, "%s by the allocator, as predicted at every op",
+                 bytes_text((double)s->report.live_peak, number));
 }
 
 static void cell_categories(const struct side *s, char text[CELL])
@@ -88,6 +88,8 @@ static void cell_arena(const struct side *s, char text[CELL])
     else
         cell_bytes((double)s->job->plan->arena_bytes, text);
 }
+
+static void cell_peak(const struct side *s, char text[CELL]) { cell_bytes(allocated(s), text); }
 
 static void cell_high_water(const struct side *s, char text[CELL]) { cell_bytes((double)s->report.high_water, text); }
 
@@ -153,12 +155,13 @@ static void cell_losses(const struct side *s, char text[CELL])
 static const struct row rows[] = {
     {"static", cell_static},
     {"live peak, predicted", cell_predicted},
-    {"live peak, measured", cell_measured},
+    {"live peak, counted", cell_counted},
     {"  made of", cell_categories},
     {"  set by", cell_peak_op},
     {"  largest tensors", cell_tensors},
     {"sampled as the source did", cell_sampled},
     {"arena", cell_arena},
+    {"peak, predicted", cell_peak},
     {"process high water", cell_high_water},
     {"  neither static nor arena", cell_overhead},
     {"device memory in use", cell_device},
