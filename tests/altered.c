@@ -99,6 +99,20 @@ void alter_real(const char *path, const char *object, const char *attribute, dou
     replace(path, object, attribute, H5Tcopy(H5T_IEEE_F64LE), &value);
 }
 
+void alter_number(const char *path, const char *object, const char *attribute, uint64_t value)
+{
+    replace(path, object, attribute, H5Tcopy(H5T_STD_U64LE), &value);
+}
+
+void alter_array_text(const char *path, const char *array, const char *text)
+{
+    hid_t file = open_file(path), id = H5Dopen2(file, array, H5P_DEFAULT), type = H5Dget_type(id);
+    cr_assert(H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &text) >= 0);
+    H5Tclose(type);
+    H5Dclose(id);
+    cr_assert(H5Fclose(file) >= 0);
+}
+
 void alter_away(const char *path, const char *object)
 {
     hid_t file = open_file(path);

@@ -123,6 +123,7 @@ static void check_read(const struct fake *fake, const char *path)
     cr_assert(is.nodes == was.nodes && is.ops == was.ops && is.buffers == was.buffers &&
               is.parameters == was.parameters);
     cr_assert(!table_difference(record_settings, 1, &is, &was, sizeof is, &row));
+    cr_assert(!table_difference(record_model_columns, (size_t)is.nodes, is.node, was.node, sizeof *is.node, &row));
     cr_assert(!table_difference(record_node_columns, (size_t)is.nodes, is.node, was.node, sizeof *is.node, &row));
     cr_assert(!table_difference(record_op_columns, (size_t)is.ops, is.op, was.op, sizeof *is.op, &row));
     cr_assert(
@@ -148,7 +149,7 @@ Test(verify, a_file_holds_what_judging_takes)
     }
 }
 
-/* One number or text of the file. */
+/* One number of an array of the file. */
 static const struct {
     const char *array;
     int64_t element, add;
@@ -165,7 +166,29 @@ static const struct {
     {"/plan/nodes/output_bytes", 0, 256, "op 0 (F flatten1): y: buffer 0 (flatten1.y) has 512 bytes; expected 768"},
     {"/plan/parameters/elements", 0, 64, "memory of parameters is"},
     {"/memory/predicted", 6, 256, "memory of activations is"},
+    {"/plan/nodes/elements", 2, 1, "not of its spec: plan: "},
+    {"/plan/nodes/elements", 2, 1, "of another network: node 2 (drop): elements is 25 in it (ref) and 24 here (ref)"},
+    {"/plan/nodes/draws", 0, 3, "node 0 (flatten1): draws is 3 in it"},
 };
+
+/* One of its attributes. */
+static const struct {
+    const char *object, *name;
+    uint64_t value;
+    const char *says;
+} attributes[] = {
+    {"/plan", "batch", 9, "not of its spec: plan: "},
+    {"/plan", "batch", 9, "batch is 9 in it and 8 here"},
+    {"/plan", "drop_dead", 0, "drop_dead is 0 in it and 1 here"},
+    {"/plan", "evaluation_arena_bytes", 256, "bounds    WRONG: evaluation_arena_bytes is 256; expected 0"},
+};
+
+static void check_wrong(struct cli *cli, const char *arguments, const char *says)
+{
+    cli_expect(cli, 1, arguments);
+    cli_says(cli, says);
+    cr_assert(*cli->err == 0, "%s", cli->err);
+}
 
 Test(verify, names_what_was_changed_in_a_file)
 {
@@ -181,14 +204,22 @@ Test(verify, names_what_was_changed_in_a_file)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         alter_copy(whole, plan);
         alter_element(plan, changes[i].array, changes[i].element, changes[i].add);
-        cli_expect(&cli, 1, i % 2 ? "verify plan.h5" : "verify plan.h5 --plan-only");
-        cli_says(&cli, changes[i].says);
-        cr_assert(*cli.err == 0, "%s", cli.err);
+        check_wrong(&cli, i % 2 ? "verify plan.h5" : "verify plan.h5 --plan-only", changes[i].says);
+    }
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        alter_copy(whole, plan);
+        alter_number(plan, attributes[i].object, attributes[i].name, attributes[i].value);
+        check_wrong(&cli, i % 2 ? "verify plan.h5" : "verify plan.h5 --plan-only", attributes[i].says);
     }
     alter_copy(whole, plan);
     alter_text(plan, "/plan", "hash", "00000000000000000000000000000000");
     cli_expect(&cli, 1, "verify plan.h5");
     cli_says(&cli, "hash is 00000000000000000000000000000000; ops, buffers and offsets have ");
+    alter_copy(whole, plan);
+    alter_array_text(plan, "/spec/resolved", "x");
+    cli_expect(&cli, 1, "verify plan.h5 --plan-only");
+    cli_says(&cli, "plan      WRONG: it is not of its spec: /spec/resolved is refused");
+    cli_complains(&cli, "resolved.yaml");
     cli_close(&cli);
 }
 

@@ -82,8 +82,8 @@ static enum status check_policy(struct taking *t, const char *resolved)
     return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec says '%s'", t->path, theirs, ours);
 }
 
-/* What a node is. */
-static enum status check_node(const struct taking *t, int i)
+/* What a node is called. */
+static enum status check_names(const struct taking *t, int i)
 {
     const struct account_node *theirs = &t->theirs.node[i], *ours = &t->ours.node[i];
     for (const struct text_column *c = record_node_texts; c->name; c++) {
@@ -97,13 +97,13 @@ static enum status check_node(const struct taking *t, int i)
     return ST_OK;
 }
 
-/* What the nodes need, as the word has it. */
-static enum status check_needs(const struct taking *t)
+/* What nodes are or need, as many as there are here. */
+static enum status check_nodes(const struct taking *t, const struct column *columns)
 {
     char a[96], b[96];
     size_t row;
-    const struct column *c = table_difference(record_node_columns, (size_t)t->ours.nodes, t->theirs.node, t->ours.node,
-                                              sizeof *t->ours.node, &row);
+    const struct column *c =
+        table_difference(columns, (size_t)t->ours.nodes, t->theirs.node, t->ours.node, sizeof *t->ours.node, &row);
     if (!c) return ST_OK;
     const struct account_node *theirs = &t->theirs.node[row], *ours = &t->ours.node[row];
     return fail(ST_SPEC, "plan: %s is of another network: node %zu (%s): %s is %s in it (%s) and %s here (%s)", t->path,
@@ -111,20 +111,22 @@ static enum status check_needs(const struct taking *t)
                 ours->implementation);
 }
 
-/* What the plans were made from, as far as no word decides it. */
-static enum status check_network(const struct taking *t)
+/* What the plans were made from, as far as neither word nor kernels decide it. */
+static enum status check_model(struct taking *t)
 {
+    const struct plan_options options = job_plan_options(t->job);
     char a[96], b[96];
     size_t row;
+    TRY(plan_account_network(t->job->network, &options, t->region, &t->ours));
     const struct column *c = table_difference(record_settings, 1, &t->theirs, &t->ours, sizeof t->ours, &row);
     if (c)
         return fail(ST_SPEC, "plan: %s: %s is %s in it and %s here", t->path, c->name, column_text(c, &t->theirs, a),
                     column_text(c, &t->ours, b));
-    for (int i = 0; i < t->theirs.nodes && i < t->ours.nodes; i++) TRY(check_node(t, i));
+    for (int i = 0; i < t->theirs.nodes && i < t->ours.nodes; i++) TRY(check_names(t, i));
     if (t->theirs.nodes != t->ours.nodes)
         return fail(ST_SPEC, "plan: %s is of another model: it has %d nodes, this one %d", t->path, t->theirs.nodes,
                     t->ours.nodes);
-    return ST_OK;
+    return check_nodes(t, record_model_columns);
 }
 
 static enum status check_table(const struct taking *t, const char *what, const struct column *columns,
@@ -155,8 +157,7 @@ static enum status build(struct taking *t, struct plan **plan)
 {
     struct word word;
     const struct plan_options options = job_plan_options(t->job);
-    TRY(plan_account_network(t->job->network, &options, t->region, &t->ours));
-    TRY(check_network(t));
+    TRY(check_model(t));
     TRY(word_parse(t->theirs.word, t->region, &word));
     return plan_build(t->job->network, &word, &options, plan);
 }
@@ -172,10 +173,17 @@ static enum status take(struct taking *t, struct result *r, struct plan **plan)
                     status_message());
     TRY(build(t, plan));
     TRY(plan_account(*plan, t->region, &t->ours));
-    TRY(check_needs(t));
+    TRY(check_nodes(t, record_node_columns));
     TRY(check_plan(t, *plan));
     if (strcmp(digest_print((*plan)->hash, hash), t->theirs.hash) == 0) return ST_OK;
     return fail(ST_SPEC, "plan: %s has the hash %s; its word and offsets give %s here", t->path, t->theirs.hash, hash);
+}
+
+enum status plan_file_of_model(const struct job *job, const char *path, const struct account *account,
+                               struct region *region)
+{
+    struct taking t = {.path = path, .job = job, .region = region, .theirs = *account};
+    return check_model(&t);
 }
 
 enum status plan_file_take(const struct job *job, const char *path, struct plan **plan)

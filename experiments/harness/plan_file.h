@@ -3,6 +3,7 @@
 #ifndef REMATCH_PLAN_FILE_H
 #define REMATCH_PLAN_FILE_H
 
+#include "account.h"
 #include "run.h"
 
 /* Writes the job's plan to path, whole or not at all. ST_SPEC: something is there that is no plan file; ST_FAILED: it
@@ -13,5 +14,10 @@ enum status plan_file_write(const struct job *job, const char *path);
  * member by member against what that word gives here. ST_SPEC: it is of another policy, batch or network (the message
  * names the first node and figure that differ), altered, or cannot be read. */
 enum status plan_file_take(const struct job *job, const char *path, struct plan **plan);
+
+/* The part of it that no kernels decide: the account that was read from path has the settings and the model of a job
+ * that was prepared. ST_SPEC: the message names the first that differs; region takes what is compared. */
+enum status plan_file_of_model(const struct job *job, const char *path, const struct account *account,
+                               struct region *region);
 
 #endif

@@ -40,18 +40,25 @@ const struct column record_buffer_columns[] = {
     {0},
 };
 
-const struct column record_node_columns[] = {
+const struct column record_model_columns[] = {
     {"inputs", NUMBER_I32, NODE_INPUTS_MAX, NODE(inputs), NULL,
      "values: 0 the batch, i + 1 what node i writes; -1 none"},
     {"elements", NUMBER_U64, 1, NODE(elements), NULL, "of the value it writes, a sample"},
     {"draws", NUMBER_U64, 1, NODE(draws), NULL, "random numbers that its forward draws for a sample"},
+    {"wants_gradient", NUMBER_U8, 1, NODE(wants_gradient), NULL, "1: the value it writes"},
+    {"forward_flops", NUMBER_F64, 1, NODE(forward_flops), "flop", "of the batch; a multiply-add counts as two"},
+    {"backward_params_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_PARAMS]), "flop", NULL},
+    {"backward_input_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_INPUT]), "flop", NULL},
+    {0},
+};
+
+const struct column record_node_columns[] = {
     {"output_bytes", NUMBER_U64, 1, NODE(output_bytes), "byte", "of the value it writes, in its layout"},
     {"gradient_bytes", NUMBER_U64, 1, NODE(gradient_bytes), "byte", "of that value's gradient; 0: it has none"},
     {"saved_bytes", NUMBER_U64, 1, NODE(saved), "byte", "of its saved set"},
     {"forward_scratch_bytes", NUMBER_U64, 1, NODE(forward_scratch), "byte", NULL},
     {"backward_scratch_bytes", NUMBER_U64, 2, NODE(backward_scratch), "byte", "for parameters, for the input"},
     {"reads", NUMBER_U32, 2, NODE(reads), NULL, "by its backward for parameters, for the input: 1 x, 2 y, 4 saved set"},
-    {"wants_gradient", NUMBER_U8, 1, NODE(wants_gradient), NULL, "1: the value it writes"},
     {"split", NUMBER_U8, 1, NODE(split), NULL, "1: its backward may be two ops, parameters first"},
     {"y_over_x", NUMBER_U8, 1, NODE(y_over_x), NULL, "1: y may be written over x"},
     {"dx_over_dy", NUMBER_U8, 1, NODE(dx_over_dy), NULL, "1: dx may be written over dy"},
@@ -62,9 +69,6 @@ const struct column record_node_columns[] = {
 
 /* Apart from what makes two networks the same: times may be measured. */
 static const struct column cost_columns[] = {
-    {"forward_flops", NUMBER_F64, 1, NODE(forward_flops), "flop", "of the batch; a multiply-add counts as two"},
-    {"backward_params_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_PARAMS]), "flop", NULL},
-    {"backward_input_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_INPUT]), "flop", NULL},
     {"forward_cost", NUMBER_F64, 1, NODE(forward_time), NULL,
      "time in planning: flop, or ns where /plan@costs is measured"},
     {"backward_cost", NUMBER_F64, 2, NODE(backward_time), NULL, "for parameters, for the input; likewise"},
@@ -170,7 +174,8 @@ static void write_figures(struct h5 *h5, const struct job *job, const struct acc
 static void write_tables(struct h5 *h5, const struct account *a, struct region *region)
 {
     const size_t nodes = (size_t)a->nodes, parameters = (size_t)a->parameters, ops = (size_t)a->ops;
-    table_write(h5, "/plan/nodes", "node", record_node_columns, nodes, a->node, sizeof *a->node);
+    table_write(h5, "/plan/nodes", "node", record_model_columns, nodes, a->node, sizeof *a->node);
+    table_add(h5, "/plan/nodes", "node", record_node_columns, nodes, a->node, sizeof *a->node);
     table_add(h5, "/plan/nodes", "node", cost_columns, nodes, a->node, sizeof *a->node);
     table_write_texts(h5, "/plan/nodes", record_node_texts, nodes, a->node, sizeof *a->node);
     table_write(h5, "/plan/parameters", "parameter", parameter_columns, parameters, a->parameter, sizeof *a->parameter);
@@ -284,6 +289,7 @@ static void read_figures(struct h5 *h5, struct account *a, struct region *region
 static void read_tables(struct h5 *h5, struct account *a, struct region *region)
 {
     const size_t nodes = (size_t)a->nodes, parameters = (size_t)a->parameters, ops = (size_t)a->ops;
+    table_read(h5, "/plan/nodes", record_model_columns, nodes, a->node, sizeof *a->node);
     table_read(h5, "/plan/nodes", record_node_columns, nodes, a->node, sizeof *a->node);
     table_read(h5, "/plan/nodes", cost_columns, nodes, a->node, sizeof *a->node);
     table_read_texts(h5, "/plan/nodes", record_node_texts, nodes, a->node, sizeof *a->node, region);

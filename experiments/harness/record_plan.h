@@ -5,9 +5,11 @@
 #include "run.h"
 #include "table.h"
 
-/* Columns of /plan/nodes (what makes two networks the same), /plan/ops and /plan/buffers; attributes of
- * /plan that decide which plan a word gives, as columns of struct account. */
-extern const struct column record_node_columns[], record_op_columns[], record_buffer_columns[], record_settings[];
+/* Columns of /plan/nodes (what the model says, and what kernels make of it: together what makes two networks the same),
+ * /plan/ops and /plan/buffers; attributes of /plan that decide which plan a word gives, as columns of struct account.
+ */
+extern const struct column record_model_columns[], record_node_columns[], record_op_columns[], record_buffer_columns[],
+    record_settings[];
 extern const struct text_column record_node_texts[];
 
 /* What /plan says of lower bounds, as attributes: times as factors of the floor, as time_factor is. The last rows are

@@ -173,7 +173,7 @@ static enum status prepare(struct job *job)
     return ST_OK;
 }
 
-static enum status make_plans(struct job *job)
+enum status job_make_plans(struct job *job)
 {
     const struct spec *spec = job->spec;
     uint64_t start = clock_now_ns();
@@ -206,7 +206,7 @@ enum status job_prepare(struct spec *spec, struct job **job)
 enum status job_create(struct spec *spec, struct job **job)
 {
     TRY(job_prepare(spec, job));
-    enum status status = make_plans(*job);
+    enum status status = job_make_plans(*job);
     if (status == ST_OK) return ST_OK;
     job_destroy(*job);
     *job = NULL;

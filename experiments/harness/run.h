@@ -31,7 +31,10 @@ struct job {
 /* All but costs and plans: what needs no policy. */
 enum status job_prepare(struct spec *spec, struct job **job);
 
-/* ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
+/* The rest, on a job that was prepared. */
+enum status job_make_plans(struct job *job);
+
+/* Both. ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
 enum status job_create(struct spec *spec, struct job **job);
 void job_destroy(struct job *job);
 

@@ -167,15 +167,14 @@ static enum status judge(struct verification *v, bool plan_only, FILE *print)
 {
     struct again again = {.folder = ""};
     TRY(judge_plan(v));
-    if (print) verify_print_plan(v, print);
-    if (v->wrong) return ST_OK;
-    enum status status = prepare(v, &again);
-    if (status == ST_OK) status = verify_bounds(v, again.spec, again.override[0]);
+    enum status status = v->wrong ? ST_OK : prepare(v, &again);
+    if (status == ST_OK && !v->wrong) status = verify_bounds(v, again.spec, again.override[0]);
     if (status == ST_OK && print) {
-        verify_print_bounds(v, print);
+        verify_print_plan(v, print);
+        if (!v->wrong) verify_print_bounds(v, print);
         fflush(print);
     }
-    if (status == ST_OK && !plan_only) status = judge_steps(v, &again);
+    if (status == ST_OK && !v->wrong && !plan_only) status = judge_steps(v, &again);
     if (status == ST_OK && print) verify_print_steps(v, print);
     if (*again.folder) nftw(again.folder, take_away, 16, FTW_DEPTH | FTW_PHYS);
     return status;

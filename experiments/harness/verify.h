@@ -40,8 +40,9 @@ struct verification {
  * one object, empty where the file cannot be read. */
 int verify_file(const char *path, bool plan_only, bool json, FILE *out);
 
-/* verify_bounds.c: needs the spec's data, kernels as they were, and nothing more; sets wrong_bound or bounds_unjudged.
- * spec: the path of the resolved spec, plan: an override that names the file. */
+/* verify_bounds.c: needs the spec's data, kernels as they were, and nothing more; sets wrong where the plan is not of
+ * the spec, whatever the kernels, and wrong_bound or bounds_unjudged. spec: the path of the resolved spec, plan: an
+ * override that names the file. */
 enum status verify_bounds(struct verification *verification, const char *spec, const char *plan);
 
 /* verify_print.c: what was found of each part, as it is found; and everything at once. */

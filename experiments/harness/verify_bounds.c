@@ -1,11 +1,25 @@
-/* A file's lower bounds, found again: on the network of its spec, with the times that the file gives its nodes. */
+/* Is a file's plan of the spec beside it? And its lower bounds, found again: on the network of that spec, with the
+ * times that the file gives its nodes. */
 #include <math.h>
 
+#include "plan_file.h"
 #include "record_plan.h"
 #include "verify.h"
 
 /* Sums may be rounded otherwise elsewhere. */
 static const double rounding = 1e-9;
+
+static enum status deny(struct verification *v, const char *why)
+{
+    v->wrong = region_text(v->result->region, "it is not of its spec: %s", why);
+    return v->wrong ? ST_OK : ST_FAILED;
+}
+
+static enum status leave(struct verification *v)
+{
+    v->bounds_unjudged = region_text(v->result->region, "%s", status_message());
+    return v->bounds_unjudged ? ST_OK : ST_FAILED;
+}
 
 static enum status judge_row(struct verification *v, const struct record_bound *row)
 {
@@ -36,22 +50,28 @@ static enum status judge(struct verification *v, struct job *job)
     return ST_OK;
 }
 
+/* What no kernels decide is wrong where it differs; what they do cannot be judged with others. */
+static enum status judge_job(struct verification *v, struct job *job)
+{
+    enum status status = plan_file_of_model(job, v->path, &v->account, v->result->region);
+    if (status == ST_SPEC) return deny(v, status_message());
+    TRY(status);
+    if (job_make_plans(job) != ST_OK) return leave(v);
+    const size_t evaluation = job->evaluation ? job->evaluation->arena_bytes : 0;
+    if (evaluation == v->account.evaluation_arena) return judge(v, job);
+    v->wrong_bound = region_text(v->result->region, "evaluation_arena_bytes is %zu; expected %zu",
+                                 v->account.evaluation_arena, evaluation);
+    return v->wrong_bound ? ST_OK : ST_FAILED;
+}
+
 enum status verify_bounds(struct verification *v, const char *path, const char *plan)
 {
     struct spec *spec = NULL;
     struct job *job = NULL;
     const char *override[] = {plan, "costs=flops"};
-    if (spec_load(path, 2, override, false, &spec) != ST_OK) {
-        v->bounds_unjudged = "its spec is refused";
-        return ST_OK;
-    }
-    enum status status = job_create(spec, &job);
-    if (status == ST_OK) {
-        status = judge(v, job);
-    } else {
-        v->bounds_unjudged = region_text(v->result->region, "%s", status_message());
-        status = v->bounds_unjudged ? ST_OK : ST_FAILED;
-    }
+    enum status status = spec_load(path, 2, override, false, &spec);
+    if (status == ST_SPEC) return deny(v, "/spec/resolved is refused");
+    if (status == ST_OK) status = job_prepare(spec, &job) == ST_OK ? judge_job(v, job) : leave(v);
     job_destroy(job);
     spec_destroy(spec);
     return status;
