@@ -89,8 +89,6 @@ static enum status try_point(const struct optimum *optimum, int point, const str
     return ST_OK;
 }
 
-/* From the fastest point that may fit downwards, each time by the excess; then back up through those left out; at last
- * those of least memory, one of which sets the smallest budget. */
 enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
                         struct budgeted *b)
 {
@@ -145,7 +143,7 @@ static double percent_of(size_t bytes, size_t baseline)
     return percent;
 }
 
-enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *verdict)
+enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *policy)
 {
     char op[128], bytes[UNIT_TEXT], share[64] = "", fixed[96] = "";
     const bool percent = budget->kind == BUDGET_PERCENT;
@@ -156,9 +154,12 @@ enum status budget_refuse(const struct budget *budget, const struct plan *least,
     if (plan_static(least))
         snprintf(fixed, sizeof fixed, ", %s %s that no schedule changes", percent ? "besides" : "including",
                  bytes_text((double)plan_static(least), bytes));
-    return fail(ST_SPEC, "policy.budget: %s is %s%s%s; it is set by %s with %s", verdict, share,
-                exact_bytes_text(percent ? least->arena_bytes : plan_peak(least), bytes), fixed,
-                plan_op_text(least, least->peak_op, op), tensors);
+    return fail(
+        ST_SPEC,
+        "policy.budget: %s found no schedule that keeps it; the smallest that it saw can be kept is %s%s%s; it is set "
+        "by %s with %s",
+        policy, share, exact_bytes_text(percent ? least->arena_bytes : plan_peak(least), bytes), fixed,
+        plan_op_text(least, least->peak_op, op), tensors);
 }
 
 enum status budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
@@ -235,8 +236,7 @@ static enum status choose(struct optimum *optimum, const struct budget *budget, 
     TRY(budget_limit(optimum->network, budget, options, least, &limit, &baseline));
     TRY(reach(optimum, limit));
     TRY(budget_find(optimum, limit, options, b));
-    if (b->point < 0)
-        return budget_refuse(budget, least, baseline, "no schedule keeps it; the smallest that can be kept");
+    if (b->point < 0) return budget_refuse(budget, least, baseline, "optimal");
     return optimum_word(optimum, b->point, word);
 }
 

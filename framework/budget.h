@@ -1,4 +1,4 @@
-/* A budget of memory, and the fastest schedule whose placed plan keeps it.
+/* A budget of memory, and a fast schedule whose placed plan keeps it.
  *
  * In bytes a budget bounds the peak: static bytes and arena. As a percentage it is a share of what store_all has live
  * at its peak, activation outputs kept, and bounds the arena. It is never exceeded: where placing a schedule takes more
@@ -29,9 +29,9 @@ enum status budget_baseline(const struct network *network, const struct plan_opt
 enum status budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
                          const struct plan *least, size_t *limit, size_t *baseline);
 
-/* ST_SPEC with a message: verdict ("no schedule keeps it; the smallest that can be kept"), and what least needs and the
- * op and the tensors that set it. */
-enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *verdict);
+/* ST_SPEC with a message: that the policy of that name found no schedule that keeps the budget, and what least, the
+ * smallest that it saw, needs and the op and the tensors that set it. */
+enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *policy);
 
 /* A budget is hard for evaluations, too, and no schedule of the training changes what they need: ST_SPEC where that is
  * more than the limit of the arena, 0: there is none. */
@@ -50,12 +50,14 @@ struct budgeted {
 enum status budget_place(const struct optimum *optimum, int point, const struct plan_options *options,
                          struct plan **plan);
 
-/* The fastest point whose placed arena takes at most limit bytes; point -1: there is none. */
+/* The fastest point of those looked at whose placed arena takes at most limit bytes; point -1: none of them does. Not
+ * every point is placed: those from the fastest that may fit downwards, each time by the excess; of those between the
+ * last that did not fit and the one that did, the fastest few; and where nothing fits, a few of least memory. */
 enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
                         struct budgeted *budgeted);
 
-/* Appends to an empty word; solves as much of the front as that takes. Errors: ST_SPEC for a budget that no schedule
- * keeps, with the smallest one that can be kept and the op and the tensors that set it. */
+/* Appends to an empty word; solves as much of the front as that takes. Errors: ST_SPEC where no schedule of the front
+ * that was looked at keeps the budget: budget_refuse() with the least arena among a few points of least memory. */
 enum status budget_word(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                         struct word *word, struct budgeted *budgeted);
 

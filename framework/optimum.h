@@ -9,10 +9,13 @@
  * - a pass that saves nothing, or what the last of its stages saves, up to a cut value that is held; then the rest;
  *   then a visit of the stretch; or
  * - all of the visit, for what its last stage saves; then the visit once more.
- * Over this class the front is optimal; on chains it is that of all schedules that are persistent and replay in turn: a
- * forward goes on from the newest value there is. Replaying ahead of turn can help where a gradient that waits takes
- * less than one that comes; where gradients have the bytes of their values, as in networks, the tests find nothing
- * persistent that is faster. The recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova,
+ * Over this class the front is optimal. The class is no wider than what variants.h looks at: runs of up to
+ * RUN_NODES_MAX nodes, and of a stage of more than FREE_NODES_MAX nodes only what replays of FREE_NODES_MAX of them can
+ * do, in one level; what a longer stage could do besides, dividing itself or replaying over several levels, is not in
+ * it. On chains, whose stages are single nodes, the front is that of all schedules that are persistent and replay in
+ * turn: a forward goes on from the newest value there is. Replaying ahead of turn can help where a gradient that waits
+ * takes less than one that comes; where gradients have the bytes of their values, as in networks, the tests find
+ * nothing persistent that is faster. The recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova,
  * "Optimal checkpointing for heterogeneous chains" (2019), with saved sets and cut values told apart, and with the
  * memory axis as step functions; its bytes all come from lowering (excerpt.h), none from a formula. */
 #ifndef REMATCH_OPTIMUM_H

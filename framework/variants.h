@@ -4,7 +4,8 @@
  *
  * Looked at: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
  * inside is replayed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX that
- * give most bytes for their time. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody
+ * give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of all its
+ * other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody
  * else's backward reads the output, with either for the run's last node. A variant that is nowhere better than another
  * one is left out. Equal runs are looked at once. */
 #ifndef REMATCH_VARIANTS_H

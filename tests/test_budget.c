@@ -26,18 +26,27 @@ static void random_chain(struct source *source, int stages, struct abstract_stag
                                            .split = draw_below(source, 2)};
 }
 
-/* The plan that policy `optimal` makes of a budget, NULL where it refuses. */
-static struct plan *plan_of(const struct network *network, const char *budget, const struct plan_options *options)
+/* The plan that a policy makes of a budget, all else at its preset, NULL where it refuses. */
+static struct plan *plan_by(const char *policy, const struct network *network, const char *budget,
+                            const struct plan_options *options)
 {
     struct region *region = region_create();
     struct word word = word_empty(region);
     struct plan *plan = NULL;
-    struct policy_settings settings = {.budget = budget, .plan = options};
-    enum status status = policy_find("optimal")->emit(network, &settings, region, &word);
+    struct policy_settings settings = {0};
+    cr_assert(field_defaults(policy_find(policy)->fields, &settings, region) == ST_OK, "%s", status_message());
+    settings.budget = budget;
+    settings.plan = options;
+    enum status status = policy_find(policy)->emit(network, &settings, region, &word);
     cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
     if (status == ST_OK) cr_assert(plan_build(network, &word, options, &plan) == ST_OK, "%s", status_message());
     region_destroy(region);
     return plan;
+}
+
+static struct plan *plan_of(const struct network *network, const char *budget, const struct plan_options *options)
+{
+    return plan_by("optimal", network, budget, options);
 }
 
 /* The smallest budget that the last refusal named: exact bytes, or a percentage. */
@@ -215,6 +224,42 @@ Test(budget, kept_by_networks)
             graph_destroy(graph);
             backend_close(backend);
         }
+}
+
+/* Where `optimal` refuses what dtr can do with, it names a policy that keeps the budget, and what that one needs. */
+Test(budget, refused_with_a_policy_that_keeps_it)
+{
+    int named = 0;
+    for (const struct net *net = nets; net->name; net++)
+        for (int bits = 0; bits < 2; bits++) {
+            struct graph *graph = net_build(net, bits);
+            struct backend *backend;
+            struct network *network;
+            cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
+            cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+            struct plan *least = plan_by("dtr", network, "least", &usual), *plan;
+            cr_assert(least, "%s", status_message());
+            char budget[32], policy[32] = "", needs[64];
+            uint64_t bytes;
+            snprintf(budget, sizeof budget, "%zu", plan_peak(least));
+            if (!(plan = plan_of(network, budget, &usual))) {
+                const char *at = strstr(status_message(), "; policy ");
+                cr_assert(at && (sscanf(at, "; policy %31s keeps it, with %*f %*s (%63[0-9]", policy, needs) == 2 ||
+                                 sscanf(at, "; policy %31s keeps it, with %63[0-9]", policy, needs) == 2),
+                          "%s: %s", net->name, status_message());
+                plan = plan_by(policy, network, budget, &usual);
+                cr_assert(plan && !text_to_bytes(needs, &bytes) && bytes == plan_peak(plan), "%s %s", policy, needs);
+                cr_assert(plan_peak(plan) <= plan_peak(least));
+                named++;
+            }
+            cr_assert(!plan_of(network, "1", &usual) && !strstr(status_message(), "; policy "));
+            plan_destroy(plan);
+            plan_destroy(least);
+            network_destroy(network);
+            graph_destroy(graph);
+            backend_close(backend);
+        }
+    cr_assert(named > 0, "no budget was refused that another policy keeps");
 }
 
 /* A percentage is of what store_all has live with outputs kept, whatever the relus of this network keep. */

@@ -110,7 +110,7 @@ static const struct {
     const char *overrides, *says;
 } refused[] = {{"policy.name=optimal policy.budget=0", "'0' is nothing"},
                {"policy.name=optimal policy.budget=lots", "'lots' is not a size"},
-               {"policy.name=optimal policy.budget=40", "the smallest that can be kept is 55"},
+               {"policy.name=optimal policy.budget=40", "the smallest that it saw can be kept is 55"},
                {"policy.name=segments policy.segments=4", "4 segments of 3 units"},
                {"policy.name=fastest", "'fastest' is not known"},
                {"budget=4", "a chain file has no such key"},

@@ -154,9 +154,7 @@ static enum status choose(struct search *s, const struct budget *budget, const s
     if (status == ST_OK && found.plan) status = take(&found, word, notes);
     if (status == ST_OK && least.plan) {
         bool kept = budget->kind == BUDGET_LEAST || least.plan->arena_bytes <= limit;
-        status = kept ? take(&least, word, notes)
-                      : budget_refuse(budget, least.plan, baseline,
-                                      "dtr found no schedule that keeps it; the smallest that it saw can be kept");
+        status = kept ? take(&least, word, notes) : budget_refuse(budget, least.plan, baseline, "dtr");
     }
     plan_destroy(found.plan);
     plan_destroy(least.plan);

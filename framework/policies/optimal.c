@@ -1,10 +1,10 @@
 /* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
- * backward that reads it, nothing is replayed ahead of its turn, and each stretch of stages keeps what one
- * of its variants keeps or is replayed by a visit of its own. The recurrence, with time as a step function of bytes
+ * backward that reads it, nothing is replayed ahead of its turn, and each stretch of stages keeps what one of the
+ * variants looked at keeps (variants.h) or is replayed by a visit of its own. Where that keeps no budget so small, the
+ * refusal names another policy that does. The recurrence, with time as a step function of bytes
  * where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
  * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
-#include "budget.h"
-#include "policy.h"
+#include "others.h"
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
                         struct word *word)
@@ -17,6 +17,7 @@ static enum status emit(const struct network *network, const struct policy_setti
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
     TRY(optimum_prepare(network, options->lower.rng, &optimum));
     enum status status = budget_word(optimum, &budget, options, word, &budgeted);
+    if (status == ST_SPEC) status = others_refuse(network, &budget, budgeted.limit, settings);
     if (status == ST_OK && settings->notes)
         *settings->notes = (struct policy_notes){
             .live_peak = optimum->front.point[budgeted.point].peak, .tries = budgeted.tries, .lost = budgeted.lost};
