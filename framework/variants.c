@@ -5,10 +5,13 @@
 
 #include "signs.h"
 
+/* A node of a run in a set; those behind the 64th are in none. */
+static uint64_t bit(int node) { return node < 64 ? UINT64_C(1) << node : 0; }
+
 enum status variants_unpack(uint64_t replay, int nodes, struct region *region, bool **marks)
 {
     TRY(NEW(region, *marks, (size_t)nodes));
-    for (int i = 0; i < nodes && i < 64; i++) (*marks)[i] = replay >> i & 1;
+    for (int i = 0; i < nodes; i++) (*marks)[i] = replay & bit(i);
     return ST_OK;
 }
 
@@ -47,8 +50,8 @@ enum status variants_last_nodes(const struct network *network, const struct rang
     for (int i = profile.turn + 1; i < profile.lowered.ops; i++) {
         const struct op *op = &profile.lowered.op[i];
         if (op->kind != OP_FORWARD || op->node < 1) continue;
-        if (op->node <= 64 && replay >> (op->node - 1) & 1) {
-            replay &= ~(UINT64_C(1) << (op->node - 1)); /* the variant's own replay; another one is the forward's */
+        if (replay & bit(op->node - 1)) {
+            replay &= ~bit(op->node - 1); /* the variant's own replay; another one is the forward's */
         } else {
             (*marks)[op->node - 1] = true;
         }
@@ -63,16 +66,16 @@ static bool useful(const struct excerpt *excerpt, uint64_t replay)
     uint64_t read = 0; /* nodes whose y somebody reads */
     for (int i = 1; i <= excerpt->nodes; i++) {
         unsigned reads = network_reads(&excerpt->network, i);
-        if (reads & READS_Y) read |= UINT64_C(1) << (i - 1);
+        if (reads & READS_Y) read |= bit(i - 1);
         for (int k = 0; k < graph->node[i].layer->inputs; k++)
-            if (reads & READS_X && graph->node[i].inputs[k] > 1) read |= UINT64_C(1) << (graph->node[i].inputs[k] - 2);
+            if (reads & READS_X && graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
     }
     for (int i = excerpt->nodes; i >= 1; i--) {
-        if (!(replay >> (i - 1) & 1)) continue;
+        if (!(replay & bit(i - 1))) continue;
         bool saves = network_reads(&excerpt->network, i) & READS_SAVED && excerpt->network.binding[i].footprint.saved;
-        if (!saves && !(read >> (i - 1) & 1)) return false;
+        if (!saves && !(read & bit(i - 1))) return false;
         for (int k = 0; k < graph->node[i].layer->inputs; k++)
-            if (graph->node[i].inputs[k] > 1) read |= UINT64_C(1) << (graph->node[i].inputs[k] - 2);
+            if (graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
     }
     return true;
 }
@@ -149,7 +152,7 @@ static enum status look_at(struct excerpt *excerpt, enum probe kind, uint64_t re
         bool reads_y = network_reads(&excerpt->network, excerpt->nodes) & READS_Y;
         v.replay = replay;
         v.signs = signs;
-        v.outlives = kind == PROBE_THROUGH && reads_y && !(replay >> (excerpt->nodes - 1) & 1);
+        v.outlives = kind == PROBE_THROUGH && reads_y && !(replay & bit(excerpt->nodes - 1));
         bool through = kind == PROBE_THROUGH && excerpt->sink;
         status = add(through ? &lists->through : &lists->last, &v, lists->region);
     }
@@ -161,7 +164,7 @@ static enum status look_at(struct excerpt *excerpt, enum probe kind, uint64_t re
 static enum status look_around(struct excerpt *excerpt, uint64_t replay, uint64_t open, uint64_t kept,
                                struct lists *lists)
 {
-    const uint64_t last = excerpt->nodes > 64 ? 0 : open & UINT64_C(1) << (excerpt->nodes - 1);
+    const uint64_t last = open & bit(excerpt->nodes - 1);
     const uint64_t sets[] = {kept & ~last, kept | last, 0, open};
     for (enum probe kind = PROBE_THROUGH; kind <= (excerpt->sink ? PROBE_LAST : PROBE_THROUGH); kind++)
         for (int i = 0; i < (int)(sizeof sets / sizeof *sets); i++) {

@@ -136,6 +136,26 @@ static int transformer(struct graph *graph)
     return v;
 }
 
+static int deep(struct graph *graph)
+{
+    static const char *const names[] = {"part1", "part2", "part3", "part4", "part5", "part6", "part7"};
+    const int start = linear(graph, 12, ACTIVATION_RELU, 0);
+    int v = start;
+    for (int b = 0; b < 7; b++) {
+        begin(graph, names[b]);
+        for (int i = 0; i < 3; i++) {
+            v = add(graph, "gelu", (struct settings){.rate = 0}, linear(graph, 12 + 4 * i, ACTIVATION_NONE, v), -1);
+            v = dropout(graph, 0.1, v);
+        }
+        v = linear(graph, 12, ACTIVATION_RELU, v);
+        graph_group_end(graph);
+    }
+    v = add(graph, "add", (struct settings){.rate = 0}, v, start);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4};
+
 const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"residual", residual, {3, {8, 8, 3}}, 2, 4},
                            {"vgg", vgg, {3, {32, 32, 3}}, 2, 10},

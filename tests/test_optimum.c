@@ -276,6 +276,18 @@ Test(optimum, predicts_what_lowering_says_of_networks)
             }
 }
 
+/* Sets of nodes hold the first 64 of a stage. */
+Test(optimum, predicts_what_lowering_says_of_a_long_stage, .timeout = 600)
+{
+    struct planned p = set_up(&deep_net, RELU_AUTO);
+    struct optimum *o;
+    cr_assert(optimum_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    check_front(o, &usual, 25, deep_net.name);
+    check_bounds(o, deep_net.name);
+    optimum_destroy(o);
+    tear_down(&p);
+}
+
 /* A plan of another policy is no better than the front: neither faster at its peak nor smaller in its time. */
 static void check_other(const struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
                         const char *what)
