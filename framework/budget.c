@@ -114,14 +114,14 @@ enum status budget_find(const struct optimum *optimum, size_t limit, const struc
     return ST_OK;
 }
 
-/* The largest buffers alive at the peak: "conv1_2.y (784.0 MiB), ...". */
+/* The largest buffers alive at the peak: "conv1_2.y (784.0 MiB), ..."; NULL: no memory. */
 static const char *name_tensors(const struct plan *plan)
 {
     const char *text = "";
-    bool named[4096] = {false};
-    for (int n = 0; n < TENSORS_NAMED && text; n++) {
+    bool *named = region_array(plan->region, (size_t)plan->lowered.buffers, sizeof *named);
+    for (int n = 0; named && n < TENSORS_NAMED && text; n++) {
         int largest = -1;
-        for (int i = 0; i < plan->lowered.buffers && i < (int)(sizeof named / sizeof *named); i++) {
+        for (int i = 0; i < plan->lowered.buffers; i++) {
             const struct buffer *b = &plan->lowered.buffer[i];
             if (named[i] || b->birth > plan->peak_op || b->death < plan->peak_op) continue;
             if (largest < 0 || b->bytes > plan->lowered.buffer[largest].bytes) largest = i;
@@ -132,7 +132,7 @@ static const char *name_tensors(const struct plan *plan)
         text = region_text(plan->region, "%s%s%s (%s)", text, n ? ", " : "", plan_buffer_text(plan, largest, name),
                            bytes_text((double)plan->lowered.buffer[largest].bytes, bytes));
     }
-    return text;
+    return named ? text : NULL;
 }
 
 /* The least percentage, to two decimals, of which bytes are a share. */

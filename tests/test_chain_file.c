@@ -63,6 +63,9 @@ static void done(struct planned *planned)
 
 /* Steps with one state between them and a tape of which two never fit (Griewank and Walther, 2000, whose slots count
  * the first state): tape, state read, state written and slots - 1 stored; each step runs once and once to be taped. */
+#define LONG                                                                                                           \
+    "  - {repeat: 2100, forward: 1, backward: 2, output: 1000, saved: 0, gradient: 1000, forward_scratch: 10}\n"       \
+    "  - {forward: 1, backward: 2, output: 1000, saved: 0, gradient: 0, backward_scratch: 9000000}\n"
 #define STEPS(count) "  - {repeat: " #count ", forward: 1, backward: 0, output: 1, saved: 1000, gradient: 0}\n"
 
 static const struct {
@@ -107,20 +110,24 @@ Test(chain_file, peaks_and_times_are_those_counted_by_hand)
 }
 
 static const struct {
-    const char *overrides, *says;
-} refused[] = {{"policy.name=optimal policy.budget=0", "'0' is nothing"},
-               {"policy.name=optimal policy.budget=lots", "'lots' is not a size"},
-               {"policy.name=optimal policy.budget=40", "the smallest that it saw can be kept is 55"},
-               {"policy.name=segments policy.segments=4", "4 segments of 3 units"},
-               {"policy.name=fastest", "'fastest' is not known"},
-               {"budget=4", "a chain file has no such key"},
-               {"policy.name=optimal policy.name=sqrt", "given twice"}};
+    const char *overrides, *says, *chain; /* NULL: THREE */
+} refused[] = {
+    {"policy.name=optimal policy.budget=0", "'0' is nothing"},
+    {"policy.name=optimal policy.budget=lots", "'lots' is not a size"},
+    {"policy.name=optimal policy.budget=40", "the smallest that it saw can be kept is 55"},
+    {"policy.name=dtr policy.budget=40", "dtr found no schedule that keeps it"},
+    {"policy.name=dtr policy.budget=1000", "it is set by B stage2101 with stage2101.scratch (8.58 MiB)", LONG},
+    {"policy.name=segments policy.segments=4", "4 segments of 3 units"},
+    {"policy.name=fastest", "'fastest' is not known"},
+    {"budget=4", "a chain file has no such key"},
+    {"policy.name=optimal policy.name=sqrt", "given twice"}};
 
 Test(chain_file, refuses_what_cannot_be_asked)
 {
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
         struct planned p;
-        cr_expect(make_plan(THREE, refused[k].overrides, &p) == ST_SPEC, "%s", refused[k].overrides);
+        cr_expect(make_plan(refused[k].chain ? refused[k].chain : THREE, refused[k].overrides, &p) == ST_SPEC, "%s",
+                  refused[k].overrides);
         const char *told = messages();
         cr_expect(strstr(told, refused[k].says) || strstr(status_message(), refused[k].says), "%s: %s: %s",
                   refused[k].overrides, status_message(), told);
