@@ -64,7 +64,8 @@ def read(file, warm):
     steps, summary, plan_ = file["steps"], file["/summary"], file["/plan"]
     seconds = [ns * 1e-9 for ns in steps["total_ns"]]
     clocks = {key[len("clock_"):-len("_ns")]: summary[key] * 1e-9 for key in summary if key.startswith("clock_")}
-    for part in "optimizer", "digest", "data":
+    own = () if "device_used_bytes" in summary else ("data",)  # a device computes while the next batch is read
+    for part in "optimizer", "digest", *own:
         clocks[part] = sum(steps[part + "_ns"]) * 1e-9
     provenance = {group: file["/provenance/" + group] for group in ("git", "build", "libs", "host", "gpu")
                   if "/provenance/" + group in file}

@@ -2,6 +2,7 @@
  * where the tests have it. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 #include "runs.h"
@@ -57,6 +58,34 @@ Test(device_runs, a_recorded_step_does_what_its_calls_do)
     cli_expect(&cli, 0, "compare recorded/small/*.h5 called/small/*.h5");
     cli_expect(&cli, 1, "run small.yaml --quiet backend=cuda rng=unsafe");
     cli_says(&cli, "step 0");
+    cli_close(&cli);
+}
+
+static uint64_t sum(const json_t *steps, const char *column)
+{
+    const json_t *all = json_object_get(steps, column), *one;
+    uint64_t total = 0;
+    size_t i;
+    cr_assert(json_array_size(all) > 0, "%s", column);
+    json_array_foreach(all, i, one) total += (uint64_t)json_integer_value(one);
+    return total;
+}
+
+/* What the clocks share out is the time of the passes: neither the update's nor that of digests. */
+Test(device_runs, clocks_are_of_the_passes)
+{
+    struct cli cli;
+    const char *key;
+    json_t *value;
+    uint64_t clocks = 0;
+    if (!cli_open_on_device(&cli, "memory=1000000000")) return;
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant backend=cuda optimizer=adamw results=clocks");
+    json_t *file = cli_json(&cli, 0, "show clocks/small/*.h5 --json"), *steps = json_object_get(file, "steps");
+    json_object_foreach(json_object_get(file, "/summary"), key, value) if (!strncmp(key, "clock_", 6)) clocks +=
+        (uint64_t)json_integer_value(value);
+    const uint64_t passes = sum(steps, "forward_ns") + sum(steps, "replay_ns") + sum(steps, "backward_ns");
+    cr_assert(passes > 0 && clocks == passes, "clocks %lu, passes %lu ns", clocks, passes);
+    json_decref(file);
     cli_close(&cli);
 }
 

@@ -12,7 +12,7 @@ void clocks_destroy(struct timeline *timeline);
 void clocks_begin(struct backend *backend, bool recorded);
 void clocks_end(struct backend *backend);
 
-/* Once the queue is done: sets the backend's phase_ns and adds to its clock_ns. */
+/* Once the queue is done: sets the backend's phase_ns and adds what passes took to its clock_ns. */
 enum status clocks_read(struct backend *backend);
 
 #endif
