@@ -136,7 +136,7 @@ $(TESTS:%.c=$(BUILD)/%.o) $(DEVICE_TESTS): | $(BUILD)/has-test
 test: all $(BUILD)/suite $(HOST_PROGRAM)
 	@rm -f $(BUILD)/san.log*; \
 	export REMATCH_BIN=$(abspath $(BUILD))/rematch REMATCH_HOST_DEVICE_BIN=$(abspath $(HOST_PROGRAM)) \
-	    OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive \
+	    REMATCH_DEVICE=$(DEVICE) OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive \
 	    ASAN_OPTIONS=log_path=$(abspath $(BUILD))/san.log:exitcode=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1; \
 	timeout $(LIMIT) $(BUILD)/suite --filter '$(FILTER)'; status=$$?; \
 	[ $$status != 124 ] || echo "the suite did not end within $(LIMIT) s"; \

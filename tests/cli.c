@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "mirror.h"
 #include "runs.h"
 
 static const char small[] = "rematch: 1\n"
@@ -51,14 +52,18 @@ void cli_open(struct cli *cli)
     cli_file(cli, "small.yaml", small);
 }
 
-bool cli_open_on_device(struct cli *cli, const char *device)
+void cli_open_on_device(struct cli *cli, const char *device)
 {
-    const char *program = getenv("REMATCH_HOST_DEVICE_BIN");
-    if (program == NULL || *program == '\0') return false;
-    setenv("REMATCH_BIN", program, 1);
-    setenv("REMATCH_HOST_DEVICE", device, 1);
+    const char *stand_in = getenv("REMATCH_HOST_DEVICE_BIN");
+    if (device_is_real()) {
+        if (device != NULL && strcmp(device, "absent") != 0) cr_skip_test("for the stand-in alone (%s)", device);
+        if (device != NULL) setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
+    } else {
+        if (stand_in == NULL || *stand_in == '\0') cr_skip_test("REMATCH_HOST_DEVICE_BIN names no program");
+        setenv("REMATCH_BIN", stand_in, 1);
+        setenv("REMATCH_HOST_DEVICE", device != NULL ? device : "", 1);
+    }
     cli_open(cli);
-    return true;
 }
 
 void cli_close(struct cli *cli)

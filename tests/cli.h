@@ -15,9 +15,10 @@ struct cli {
 void cli_open(struct cli *cli);
 void cli_close(struct cli *cli);
 
-/* The same with the program that has the stand-in for a device (tests/device/); device: what REMATCH_HOST_DEVICE says
- * of it. false: there is no such program here. */
-bool cli_open_on_device(struct cli *cli, const char *device);
+/* The same with a program that has a device: the one with the stand-in (tests/device/), or, where the tests are on a
+ * GPU, the program itself. device: what REMATCH_HOST_DEVICE says of the stand-in; NULL: any device will do. Skips the
+ * test where there is no such device; a GPU can only be told to be absent. */
+void cli_open_on_device(struct cli *cli, const char *device);
 
 /* Writes a file of the folder; text is printed as by printf. */
 void cli_file(const struct cli *cli, const char *name, const char *text);

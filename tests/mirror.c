@@ -1,14 +1,27 @@
 #include "mirror.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool device_is_real(void)
+{
+    const char *device = getenv("REMATCH_DEVICE");
+    return device != NULL && strcmp(device, "real") == 0;
+}
+
+bool backend_is_here(enum status opened)
+{
+    cr_assert(opened == ST_OK || (opened == ST_MISSING && !device_is_real()), "%s", status_message());
+    return opened == ST_OK;
+}
 
 bool backend_opens(const char *name)
 {
     struct backend *backend;
-    const enum status status = backend_open(name, &(struct backend_options){0}, &backend);
-    cr_assert(status == ST_OK || status == ST_MISSING, "%s", status_message());
+    const bool opens = backend_is_here(backend_open(name, &(struct backend_options){0}, &backend));
     backend_close(backend);
-    return status == ST_OK;
+    return opens;
 }
 
 static void *reserve(struct backend *backend, size_t bytes)

@@ -17,6 +17,12 @@ struct mirror {
     void *moment; /* of the device: a draw's step and position */
 };
 
+/* Whether the environment says that the tests are on a GPU (REMATCH_DEVICE=real), as opposed to on a stand-in. */
+bool device_is_real(void);
+
+/* Whether backend_open() found the backend; what it returned is judged: on a GPU none may be missing. */
+bool backend_is_here(enum status opened);
+
 /* Whether a backend of that name can be opened here. */
 bool backend_opens(const char *name);
 

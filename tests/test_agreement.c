@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mirror.h"
 #include "nets.h"
 #include "policy.h"
 #include "sentences.h"
@@ -48,9 +49,7 @@ static bool follow(const char *name, const struct net *net, struct course *cours
     struct plan *plan;
     struct exec *exec;
     struct train *train;
-    enum status status = backend_open(name, &options, &backend);
-    if (status == ST_MISSING) return false;
-    check(status);
+    if (!backend_is_here(backend_open(name, &options, &backend))) return false;
     struct graph *graph = net_build(net, RELU_OUTPUT);
     check(network_prepare(graph, backend, &network));
     struct word word = word_empty(graph->region);

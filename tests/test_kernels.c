@@ -425,7 +425,7 @@ Test(kernels, a_device_chooses_convolutions_by_rule)
     static const char *const others[] = {[CONV_AUTO] = "none", [CONV_DIRECT] = "winograd", [CONV_WINOGRAD] = "none"};
     static const uint64_t limits[] = {0, KIB(20), KIB(300), KIB(1 << 20)};
     const int layouts[] = {BLOCKED, LAST};
-    if (!backend_opens("cuda")) return;
+    if (!backend_opens("cuda")) cr_skip_test("no device");
     for (int a = CONV_AUTO; a <= CONV_WINOGRAD; a++)
         for (int i = 0; i < 8; i++) {
             const uint64_t limit = limits[i / 2];
