@@ -5,13 +5,14 @@ Every network is trained storing everything, with every block computed again, wi
 `optimal` plans it within half of store_all's live peak; by PyTorch, eager, with torch.utils.checkpoint, where it has
 the like. All in fp32 without TF32, same shapes, dropout in, relu_save: auto. Both choose convolutions by timing: PyTorch
 with cudnn.benchmark, ours by a file of wisdom that is made first. A step's time is that of the fastest step
-after the warming ones, whole: reading the batch, digests and record of ours included. Memory of ours is what the device
-has in use at the end of a run less what it had before anything was reserved (context and libraries); of PyTorch's, the
-most that its allocator reserved. Then the largest batches that a device of 16 GB would hold are planned, and run,
-with convolutions by rule.
+after the warming ones: digests of ours included, and reading the next batch, which the device does not wait for; what
+ours writes to its result file between two steps is not. Memory of ours is what the device has in use at the end of a run
+less what it had before anything was reserved (context and libraries; code that CUDA loads when it is first used counts
+as ours); of PyTorch's, the most that its allocator reserved, which has none of that: the like of it is ours' static and
+arena. Then the largest batches that a device of 16 GB would hold are planned, and run, with convolutions by rule.
 
-What fails, or finds no time within the limit, is named in the result, and the rest goes on. Ends with 1 where a figure
-misses its target, 3 where something failed.
+What fails, or finds no time within the limit, is named in the result, and the rest goes on. Ends with 3 where there is
+any of it, else with 1 where a figure misses its target.
 """
 import argparse
 import collections
@@ -97,6 +98,7 @@ class Bench:
         """What function returns, given the seconds that are left; None where it failed or there are none."""
         print(f"[{time.monotonic() - self.start:5.0f} s] {what} ...", file=sys.stderr, flush=True)
         if self.remaining() < 5:
+            self.failed += 1
             self.left_out.row(what, "no time was left")
             return None
         try:

@@ -1,40 +1,69 @@
 #!/bin/bash
 # All that is to be seen on a machine with an NVIDIA GPU, in one report: what device it is, tests, equality in every bit,
-# wrong runs caught, memory checked by compute-sanitizer, the benchmark beside PyTorch.
+# wrong runs caught, memory and races checked by compute-sanitizer, the experiments at true size; and, in a call of its
+# own, the benchmark beside PyTorch.
 #
-#   ./gpu.sh [PART...]      default: device tests steps experiments controls sanitizer bench
+#   ./gpu.sh             device tests equality steps controls sanitizer experiments
+#   ./gpu.sh PART...     these alone; ./gpu.sh bench: the benchmark
 #
 # GPU_LIMIT: seconds for all of it (default 540); a part that fails or takes too long does not stop the next one.
-# Writes report.txt and results/ here and prints the report. Needs the driver, and CUDA 13, cuBLAS and cuDNN 9 as shared
+# GPU_OUT: the folder of report.txt, logs/ and result files (default reports/DATE-TIME here); the result files of a part
+# in which all went as expected are removed again. Needs the driver, and CUDA 13, cuBLAS and cuDNN 9 as shared
 # libraries: from the system, or from the nvidia packages of a Python; for the benchmark's ratios that Python's PyTorch.
-# Ends with 1 where something failed, 77 where what is needed is missing.
+# Ends with 1 where something failed or was left out, both of which the report's last lines name, and 77 where what is
+# needed is missing.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 3
 PYTHON=${PYTHON:-python3}
 GPU_LIMIT=${GPU_LIMIT:-540}
-export REMATCH_BIN=$PWD/rematch OMP_WAIT_POLICY=passive
-report=$PWD/report.txt
-failed=0
-mkdir -p logs results
+GPU_OUT=${GPU_OUT:-reports/$(date -u +%Y%m%d-%H%M%S)}
+mkdir -p "$GPU_OUT/logs" "$GPU_OUT/results" && GPU_OUT=$(readlink -f "$GPU_OUT") || exit 3
+# real: no test may pass for want of a device
+export REMATCH_BIN=$PWD/rematch REMATCH_DEVICE=real OMP_WAIT_POLICY=passive
+report=$GPU_OUT/report.txt
+failed=() left_out=() skipped=()
 : >"$report"
 
 say() { printf '%s\n' "$*" | tee -a "$report" >&2; }
 
 left() { echo $((GPU_LIMIT - SECONDS)); }
 
-# try LIMIT CODE LINES WHAT COMMAND...: runs it for at most LIMIT seconds, expects the exit code, reports its last lines.
+leave_out() { # WHAT WHY
+    say "LEFT OUT $1: $2"
+    left_out+=("$1: $2")
+}
+
+fail() { # WHAT WHY
+    say "FAILED $1: $2"
+    failed+=("$1: $2")
+}
+
+# try LIMIT CODE LINES WHAT COMMAND...: runs it for at most LIMIT seconds, expects the exit code, reports its last
+# lines; log is the file of all of them. Succeeds where the code is the one.
 try() {
-    local limit=$1 expected=$2 lines=$3 what=$4 log code began=$SECONDS verdict=ok
+    local limit=$1 expected=$2 lines=$3 what=$4 code began=$SECONDS
     shift 4
-    [ "$(left)" -gt 5 ] || { say "LEFT OUT $what: no time was left"; failed=$((failed + 1)); return; }
+    [ "$(left)" -gt 5 ] || { leave_out "$what" "no time was left"; return 1; }
     [ "$limit" -lt "$(left)" ] || limit=$(left)
-    log=logs/$(printf '%s' "$what" | tr -c 'a-zA-Z0-9\n' -).txt
+    log=$GPU_OUT/logs/$(printf '%s' "$what" | tr -c 'a-zA-Z0-9\n' -).txt
     timeout -k 5 "$limit" "$@" >"$log" 2>&1
     code=$?
-    [ $code = "$expected" ] || { verdict=FAILED; failed=$((failed + 1)); }
-    [ $code != 124 ] || verdict="FAILED (not done in $limit s)"
-    say "$verdict $what: exit code $code, expected $expected, $((SECONDS - began)) s"
-    tail -n "$lines" "$log" | sed 's/^/    /' >>"$report"
+    if [ $code = "$expected" ]; then
+        say "ok $what: $((SECONDS - began)) s"
+    elif [ $code = 124 ] || [ $code = 137 ]; then
+        fail "$what" "not done in $limit s"
+    else
+        fail "$what" "exit code $code, expected $expected, $((SECONDS - began)) s"
+    fi
+    grep -avE 'Test is disabled|^\[RUN ' "$log" | tail -n "$lines" | sed 's/^/    /' >>"$report"
+    [ $code = "$expected" ]
+}
+
+# check LIMIT FILTER: tests, of which there must be some, and of which those that skip themselves are named.
+check() {
+    try "$1" 0 8 "tests $2" ./suite --verbose --filter "$2" && ! grep -aqE 'Tested: [1-9]' "$log" &&
+        fail "tests $2" "there are none"
+    mapfile -O ${#skipped[@]} -t skipped < <(grep -a '^\[SKIP\]' "$log" | grep -av 'Test is disabled' | cut -c 8-)
 }
 
 # Folders of CUDA's libraries: those of Python's packages first, so that PyTorch and we use the same.
@@ -50,60 +79,76 @@ PYTHON
 LD_LIBRARY_PATH=$(libraries | tr '\n' ':')${LD_LIBRARY_PATH:-}
 export LD_LIBRARY_PATH
 
+run() { # LIMIT CODE LINES WHAT ARGUMENTS...
+    try "$1" "$2" "$3" "$4" ./rematch run "${@:5}" --quiet "results=$GPU_OUT/results"
+}
+
 part_device() {
     try 30 0 20 "the device" nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv
     try 30 0 3 "the program" ./rematch --version
     try 60 0 12 "a plan on the device" ./rematch plan vgg16-recompute backend.name=cuda batch=8
 }
 
+# Suites that hold tests of the device, each a process of its own.
 part_tests() {
-    for suite in backend kernels agreement attention update train rows device_runs; do
-        try 90 0 6 "tests of $suite" ./suite --filter "$suite/*"
-    done
+    for suite in backend kernels layers attention update agreement device_runs; do check 120 "$suite/*"; done
 }
 
+# Every policy, rng mode and memory mode on small networks.
+part_equality() { check 400 'equality/*_cuda'; }
+
+# A hundred steps under every policy; and what is recorded once and queued again beside the same calls one by one.
 part_steps() {
     for net in images tokens; do
-        try 150 0 10 "100 steps, every policy: $net" ./rematch run bench/gpu/$net.yaml --quiet
-        try 60 0 3 "100 steps, not recorded: $net" ./rematch run bench/gpu/$net.yaml --quiet \
-            policy=every backend.graph=false
+        run 150 0 10 "100 steps, every policy: $net" bench/gpu/$net.yaml
+        for graph in true false; do
+            try 60 0 3 "100 steps, backend.graph=$graph: $net" ./rematch run bench/gpu/$net.yaml --quiet --only variant \
+                policy=every backend.graph=$graph "results=$GPU_OUT/results/$net-$graph"
+        done
+        try 30 0 5 "recorded steps are equal to calls: $net" ./rematch compare "$GPU_OUT/results/$net"-{true,false}/*/*.h5
     done
 }
 
 part_experiments() {
-    try 60 0 45 "vgg16-recompute" ./rematch run vgg16-recompute backend.name=cuda --quiet
-    try 60 0 45 "sample-cnn-recompute" ./rematch run sample-cnn-recompute backend.name=cuda --quiet
-    try 120 0 10 "bert-recompute" ./rematch run bert-recompute backend.name=cuda --quiet
+    run 60 0 45 "vgg16-recompute" vgg16-recompute backend.name=cuda
+    run 60 0 45 "sample-cnn-recompute" sample-cnn-recompute backend.name=cuda
+    run 120 0 10 "bert-recompute" bert-recompute backend.name=cuda
     # of its 32 runs the 8 of rng: unsafe must differ, which is exit code 1
-    try 150 1 36 "rng-replay" ./rematch run rng-replay backend.name=cuda --quiet
+    run 200 1 36 "rng-replay" rng-replay backend.name=cuda
 }
 
 # Wrong on purpose: each must differ.
 part_controls() {
     for fault in mask_bit:block-0-.projection_dropout skip_replay:block-0-.up stale_read:block-0-.up; do
         node=${fault#*:} && node=${node/-0-/[0]}
-        try 40 1 4 "control: ${fault%%:*}" ./rematch run bench/gpu/tokens.yaml --quiet steps=5 \
+        run 40 1 4 "control: ${fault%%:*}" bench/gpu/tokens.yaml steps=5 \
             "policy={name: every, keep_saved: false}" "fault={kind: ${fault%%:*}, step: 2, node: '$node'}"
     done
 }
 
+# Reads and writes out of bounds, races in shared memory, barriers. Errors that NVIDIA's libraries get and overcome while
+# they look around are no errors here, and their kernels are theirs.
 part_sanitizer() {
-    local tool
+    local tool option others=() kernels
     tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
-    [ -n "$tool" ] || { say "LEFT OUT compute-sanitizer: it is not on this machine"; return; }
-    for net in images tokens; do
-        try 90 0 8 "compute-sanitizer memcheck: $net" "$tool" --tool memcheck --target-processes all --error-exitcode 9 \
-            ./rematch run bench/gpu/$net.yaml --quiet --only variant batch=4 steps=2 policy=every backend.graph=false
+    [ -n "$tool" ] || { leave_out "compute-sanitizer" "it is not on this machine"; return; }
+    option=$("$tool" --help | grep -oE -- '--kernel-(name|regex)-exclude' | head -1)
+    [ -n "$option" ] || leave_out "sanitizing without NVIDIA's kernels" "this version has no option for it"
+    for kernels in cudnn cublas cutlass xmma gemm gemv winograd fft; do others+=(${option:+"$option" "kns=$kernels"}); done
+    for way in memcheck:images memcheck:tokens racecheck:images racecheck:tokens synccheck:images synccheck:tokens; do
+        try 120 0 8 "compute-sanitizer $way" "$tool" --tool "${way%:*}" --target-processes all --report-api-errors no \
+            --error-exitcode 9 "${others[@]}" ./rematch run "bench/gpu/${way#*:}.yaml" --quiet --only variant batch=4 \
+            steps=1 policy=every backend.graph=false "results=$GPU_OUT/results"
     done
 }
 
 part_bench() {
-    local more=()
+    local more=() limit
     "$PYTHON" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null ||
-        { say "PyTorch is not here, or sees no device: no ratios"; more=(--no-peer); }
-    local limit=$(($(left) - 15))
-    [ $limit -gt 20 ] || { say "LEFT OUT bench: no time was left; ./gpu.sh bench runs it alone"; return; }
-    try $((limit + 10)) 0 200 "bench" "$PYTHON" -B bench/gpu.py --limit $limit "${more[@]}"
+        { leave_out "ratios to PyTorch" "it is not here, or sees no device" && more=(--no-peer); }
+    limit=$(($(left) - 15))
+    [ $limit -gt 20 ] || { leave_out "bench" "no time was left; ./gpu.sh bench runs it alone"; return; }
+    try $((limit + 10)) 0 200 "bench" "$PYTHON" -B bench/gpu.py --limit $limit --out "$GPU_OUT/bench-gpu.md" "${more[@]}"
 }
 
 [ -d lib ] || tar -xzf lib.tar.gz || exit 3
@@ -114,11 +159,14 @@ if [ -n "$missing" ]; then
     exit 77
 fi
 say "$(date -u '+%Y-%m-%d %H:%M UTC'), $(uname -sr), $(nproc) cores, libraries in $LD_LIBRARY_PATH"
-[ $# -gt 0 ] || set -- device tests steps experiments controls sanitizer bench
+[ $# -gt 0 ] || set -- device tests equality steps controls sanitizer experiments
 for part in "$@"; do
+    before=${#failed[@]}
     say "== $part"
-    if declare -F "part_$part" >/dev/null; then "part_$part"; else say "there is no part $part" && failed=$((failed + 1)); fi
+    if declare -F "part_$part" >/dev/null; then "part_$part"; else fail "$part" "there is no such part"; fi
+    [ $before != ${#failed[@]} ] || find "$GPU_OUT/results" -name '*.h5' -delete
 done
-say "== $failed failed or left out, in $SECONDS s"
+say "== ${#failed[@]} failed, ${#left_out[@]} left out, ${#skipped[@]} tests skipped themselves; $SECONDS s of $GPU_LIMIT"
+for one in "${failed[@]/#/failed: }" "${left_out[@]/#/left out: }" "${skipped[@]/#/skipped: }"; do say "$one"; done
 cat "$report"
-[ $failed = 0 ]
+[ ${#failed[@]} = 0 ] && [ ${#left_out[@]} = 0 ]
