@@ -14,6 +14,7 @@
 #include "build.h"
 #include "compare.h"
 #include "nets.h"
+#include "result.h"
 #include "runs.h"
 #include "show.h"
 
@@ -344,6 +345,19 @@ Test(compare, damaged, .timeout = 60)
     free(content);
 }
 
+/* What becomes of a process that reads the file. */
+static int state_of_reader(void)
+{
+    int state;
+    pid_t reader = fork();
+    if (reader == 0) {
+        FILE *nowhere = freopen("/dev/null", "w", stderr);
+        _exit((int)show_file(other, true, nowhere));
+    }
+    waitpid(reader, &state, 0);
+    return state;
+}
+
 /* Heap objects that claim more bytes than their heap has crash the library on some of them (1.10.8). */
 Test(compare, a_crash_of_the_library_is_an_error, .timeout = 60)
 {
@@ -351,7 +365,7 @@ Test(compare, a_crash_of_the_library_is_an_error, .timeout = 60)
     static char content[1 << 16];
     if (strcmp(BUILD_VARIANT, "san") == 0) cr_skip_test("the sanitizer ends the reader where the library goes wrong");
     copy_of_one("heap.h5", 0);
-    int file = open(other, O_RDWR), state;
+    int file = open(other, O_RDWR);
     const ssize_t bytes = read(file, content, sizeof content);
     const char *object = memmem(content, bytes > 0 ? (size_t)bytes : 0, "GCOL", 4);
     cr_assert(object != NULL, "no heap in %zd bytes", bytes);
@@ -361,18 +375,40 @@ Test(compare, a_crash_of_the_library_is_an_error, .timeout = 60)
         memcpy(&size, object + SIZE_AT, sizeof size);
         wrong = size | 0xac0000;
         cr_assert(pwrite(file, &wrong, sizeof wrong, object + SIZE_AT - content) == sizeof wrong);
-        pid_t reader = fork();
-        if (reader == 0) {
-            FILE *nowhere = freopen("/dev/null", "w", stderr);
-            _exit((int)show_file(other, true, nowhere));
-        }
-        waitpid(reader, &state, 0);
+        const int state = state_of_reader();
         cr_assert(WIFEXITED(state), "object %d of %llu bytes: signal %d", i, (unsigned long long)size, WTERMSIG(state));
         cr_assert(WEXITSTATUS(state) == ST_OK || WEXITSTATUS(state) == ST_FAILED);
         cr_assert(pwrite(file, &size, sizeof size, object + SIZE_AT - content) == sizeof size);
         object += 16 + (size + 7) / 8 * 8;
     }
     close(file);
+}
+
+/* A heap whose first object reaches into what is free: from there on the library goes by steps of nothing (1.10.8). */
+Test(compare, what_the_library_never_ends_is_an_error, .timeout = 120)
+{
+    enum { SIZE_AT = 24 };
+    static char content[1 << 20];
+    copy_of_one("endless.h5", 0);
+    int file = open(other, O_RDWR);
+    const ssize_t bytes = read(file, content, sizeof content);
+    const char *heap = NULL, *end = content + (bytes > 0 ? bytes : 0);
+    for (const char *at = content; (at = memmem(at, (size_t)(end - at), "GCOL", 4)); at++) heap = at;
+    cr_assert(heap && bytes < (ssize_t)sizeof content, "no heap in %zd bytes", bytes);
+    uint64_t size;
+    memcpy(&size, heap + SIZE_AT, sizeof size);
+    size += 256;
+    cr_assert(pwrite(file, &size, sizeof size, heap + SIZE_AT - content) == sizeof size && close(file) == 0);
+    const int state = state_of_reader();
+    cr_assert(WIFEXITED(state) && WEXITSTATUS(state) == ST_FAILED, "%x", (unsigned)state);
+}
+
+/* Outside of the library's calls a fault is the program's own: nobody else is blamed. */
+Test(compare, a_fault_of_the_programs_own_is_no_files, .signal = SIGABRT)
+{
+    struct result *open_file;
+    cr_assert(result_open(one, &open_file) == ST_OK, "%s", status_message());
+    abort();
 }
 
 static hid_t edit(const char *name)

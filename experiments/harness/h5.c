@@ -66,7 +66,7 @@ enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
     h5_check(h5, h5->file >= 0, mode == H5_CREATE ? "create" : "open", "");
     H5Pclose(creation);
     H5Pclose(access);
-    if (h5->file < 0) h5_guard(NULL);
+    h5_release(h5);
     return h5_status(h5);
 }
 
@@ -80,7 +80,7 @@ enum status h5_close(struct h5 *h5)
     h5_guard(h5);
     if (h5->file >= 0) h5_check(h5, H5Fclose(h5->file) >= 0, "close", "");
     h5->file = -1;
-    h5_guard(NULL);
+    h5_release(h5);
     return h5_status(h5);
 }
 

@@ -72,9 +72,11 @@ void h5_append(struct h5 *h5, hid_t dataset, enum number number, const void *row
 /* Remembers that name is not what it should be; false. */
 bool h5_refuse(struct h5 *h5, const char *name, const char *why);
 
-/* The library itself crashes on some damaged files. While one is open to be read, a crash ends the process with one
- * message and exit code 3; the file that this was last called for is blamed. NULL: crashes are nobody's again. */
+/* The library itself crashes on some damaged files, or runs for ever. From guard to release, where the file is only
+ * read, a crash or 3 seconds of processor time end the process with one message that names it, and exit code 3. They
+ * come in pairs, which may nest. */
 void h5_guard(const struct h5 *h5);
+void h5_release(const struct h5 *h5);
 
 /* Reading distrusts: the object must be there, of the right kind and width, and within the file's bytes. */
 bool h5_exists(struct h5 *h5, const char *path);

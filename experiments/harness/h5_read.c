@@ -1,40 +1,10 @@
 /* Reading HDF5 files that may be anything: nothing is believed that the file has no room for. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "h5.h"
 
 enum { RANK_MAX = 8 };
-
-static const char *volatile guarded; /* path of the file that is being read */
-
-static void crashed(int signal)
-{
-    static char program[] = "rematch: ",
-                words[] = ": cannot read: the HDF5 library crashes on it, as on some damaged files\n";
-    char *path = (char *)guarded;
-    if (!path) {
-        raise(signal); /* handled once: this ends the process as if nobody had looked */
-        return;
-    }
-    const struct iovec told[] = {{program, sizeof program - 1}, {path, strlen(path)}, {words, sizeof words - 1}};
-    const ssize_t written = writev(STDERR_FILENO, told, 3);
-    (void)written;
-    _exit(ST_FAILED);
-}
-
-void h5_guard(const struct h5 *h5)
-{
-    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE};
-    static bool ready;
-    guarded = h5 && h5->reading ? h5->path : NULL;
-    for (size_t i = 0; guarded && !ready && i < sizeof crashes / sizeof *crashes; i++)
-        sigaction(crashes[i], &(struct sigaction){.sa_handler = crashed, .sa_flags = (int)SA_RESETHAND}, NULL);
-    ready |= guarded != NULL;
-}
 
 bool h5_refuse(struct h5 *h5, const char *name, const char *why)
 {
@@ -46,11 +16,9 @@ bool h5_refuse(struct h5 *h5, const char *name, const char *why)
     return false;
 }
 
-/* A path all of whose groups are there. */
-bool h5_exists(struct h5 *h5, const char *path)
+static bool exists(struct h5 *h5, const char *path)
 {
     char prefix[512];
-    h5_guard(h5);
     if (h5->broken || strlen(path) >= sizeof prefix) return false;
     for (const char *end = path; *end;) {
         end = strchr(end + 1, '/');
@@ -62,7 +30,16 @@ bool h5_exists(struct h5 *h5, const char *path)
     return true;
 }
 
-/* An array's extent; the caller closes what is opened. Total is the number of elements, within the file's bytes. */
+/* A path all of whose groups are there. */
+bool h5_exists(struct h5 *h5, const char *path)
+{
+    h5_guard(h5);
+    const bool there = exists(h5, path);
+    h5_release(h5);
+    return there;
+}
+
+/* An array's extent, within the file's bytes. The caller closes it, opened or not: a guard is held until then. */
 struct array {
     hid_t id, type, space;
     int rank;
@@ -70,11 +47,12 @@ struct array {
     uint64_t row; /* elements of a row */
 };
 
-static void array_close(struct array *array)
+static void array_close(struct h5 *h5, struct array *array)
 {
     if (array->type >= 0) H5Tclose(array->type);
     if (array->space >= 0) H5Sclose(array->space);
     if (array->id >= 0) H5Dclose(array->id);
+    h5_release(h5);
 }
 
 static bool array_open(struct h5 *h5, const char *path, struct array *array)
@@ -82,7 +60,7 @@ static bool array_open(struct h5 *h5, const char *path, struct array *array)
     *array = (struct array){-1, -1, -1, 0, {0}, 1};
     h5_guard(h5);
     if (h5->broken) return false;
-    if (!h5_exists(h5, path)) return h5_refuse(h5, path, "is missing");
+    if (!exists(h5, path)) return h5_refuse(h5, path, "is missing");
     array->id = H5Dopen2(h5->file, path, H5P_DEFAULT);
     if (!h5_check(h5, array->id >= 0, "read", path)) return false;
     array->type = H5Dget_type(array->id);
@@ -107,7 +85,7 @@ uint64_t h5_rows(struct h5 *h5, const char *path)
 {
     struct array array;
     uint64_t rows = array_open(h5, path, &array) ? array.extent[0] : 0;
-    array_close(&array);
+    array_close(h5, &array);
     return rows;
 }
 
@@ -143,7 +121,7 @@ void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t wi
         ok = h5_refuse(h5, path, "is shorter than the committed steps");
     ok = ok && read_rows(h5, path, &array, number, first, count, data);
     if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
-    array_close(&array);
+    array_close(h5, &array);
 }
 
 /* Variable-length strings of any character set, copied into region. */
@@ -178,7 +156,7 @@ const char **h5_read_texts(struct h5 *h5, const char *path, struct region *regio
         *count = array.extent[0];
     else
         texts = NULL;
-    array_close(&array);
+    array_close(h5, &array);
     return texts;
 }
 
@@ -189,12 +167,13 @@ const char *h5_read_text(struct h5 *h5, const char *path, struct region *region)
     return count == 1 ? texts[0] : "";
 }
 
-/* The attribute, open, where it holds one value of the wanted kind; -1: it does not, or is optional and missing. */
+/* The attribute, open, where it holds one value of the wanted kind; -1: it does not, or is optional and missing. The
+ * caller closes it either way: a guard is held until then. */
 static hid_t attribute_open(struct h5 *h5, const char *object, const char *name, bool optional, bool text)
 {
     h5_guard(h5);
     if (h5->broken) return -1;
-    if (strcmp(object, "/") != 0 && !h5_exists(h5, object)) {
+    if (strcmp(object, "/") != 0 && !exists(h5, object)) {
         if (!optional) h5_refuse(h5, object, "is missing");
         return -1;
     }
@@ -214,19 +193,27 @@ static hid_t attribute_open(struct h5 *h5, const char *object, const char *name,
     return -1;
 }
 
+static void attribute_close(struct h5 *h5, hid_t id)
+{
+    if (id >= 0) H5Aclose(id);
+    h5_release(h5);
+}
+
 const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
                                    struct region *region)
 {
+    const char *text = otherwise ? otherwise : "";
     hid_t id = attribute_open(h5, object, name, otherwise, true);
-    if (id < 0) return otherwise ? otherwise : "";
-    char *raw = NULL;
-    hid_t type = H5Aget_type(id);
-    h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
-    const char *text = region_text(region, "%s", raw ? raw : "");
-    if (!text) h5_refuse(h5, name, "does not fit into memory");
-    H5free_memory(raw);
-    H5Tclose(type);
-    H5Aclose(id);
+    if (id >= 0) {
+        char *raw = NULL;
+        hid_t type = H5Aget_type(id);
+        h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
+        text = region_text(region, "%s", raw ? raw : "");
+        if (!text) h5_refuse(h5, name, "does not fit into memory");
+        H5free_memory(raw);
+        H5Tclose(type);
+    }
+    attribute_close(h5, id);
     return text ? text : "";
 }
 
@@ -234,9 +221,8 @@ static void attribute_number(struct h5 *h5, const char *object, const char *name
                              void *value)
 {
     hid_t id = attribute_open(h5, object, name, optional, false);
-    if (id < 0) return;
-    h5_check(h5, H5Aread(id, h5_memory_type(number), value) >= 0, "read attribute", name);
-    H5Aclose(id);
+    if (id >= 0) h5_check(h5, H5Aread(id, h5_memory_type(number), value) >= 0, "read attribute", name);
+    attribute_close(h5, id);
 }
 
 void h5_read_attribute(struct h5 *h5, const char *object, const char *name, enum number number, void *value)

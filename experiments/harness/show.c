@@ -60,7 +60,9 @@ static void print_attributes(struct h5 *h5, const char *path, FILE *out)
     if (!h5_exists(h5, path) && strcmp(path, "/") != 0) return;
     fprintf(out, "%s\n", path);
     hsize_t at = 0;
+    h5_guard(h5);
     H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, print_attribute, out, H5P_DEFAULT);
+    h5_release(h5);
 }
 
 /* ---- the run ---- */

@@ -47,7 +47,9 @@ static void add_attributes(json_t *all, struct h5 *h5, const char *path)
     if (!h5_exists(h5, path) && strcmp(path, "/") != 0) return;
     json_t *object = json_object();
     hsize_t at = 0;
+    h5_guard(h5);
     H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, add_attribute, object, H5P_DEFAULT);
+    h5_release(h5);
     json_object_set_new(all, path, object);
 }
 
