@@ -1,6 +1,7 @@
 #include "altered.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +119,21 @@ void alter_away(const char *path, const char *object)
     hid_t file = open_file(path);
     cr_assert(H5Ldelete(file, object, H5P_DEFAULT) >= 0);
     cr_assert(H5Fclose(file) >= 0);
+}
+
+void alter_endless(const char *path)
+{
+    enum { SIZE_AT = 24 };
+    static char content[1 << 20];
+    int file = open(path, O_RDWR);
+    const ssize_t bytes = read(file, content, sizeof content);
+    const char *heap = NULL, *end = content + (bytes > 0 ? bytes : 0);
+    for (const char *at = content; (at = memmem(at, (size_t)(end - at), "GCOL", 4)); at++) heap = at;
+    cr_assert(heap && bytes < (ssize_t)sizeof content, "no heap in %zd bytes", bytes);
+    uint64_t size;
+    memcpy(&size, heap + SIZE_AT, sizeof size);
+    size += 256;
+    cr_assert(pwrite(file, &size, sizeof size, heap + SIZE_AT - content) == sizeof size && close(file) == 0);
 }
 
 void alter_length(const char *path, double share)

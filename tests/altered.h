@@ -18,6 +18,10 @@ void alter_number(const char *path, const char *object, const char *attribute, u
 void alter_array_text(const char *path, const char *array, const char *text);
 void alter_away(const char *path, const char *object);
 
+/* The last heap's first object reaches into what is free, from where the library goes on by steps of nothing (1.10.8).
+ */
+void alter_endless(const char *path);
+
 /* Cuts the file, or copies it. */
 void alter_length(const char *path, double share);
 void alter_copy(const char *from, const char *to);

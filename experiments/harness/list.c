@@ -5,15 +5,23 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "result.h"
 #include "spec.h"
 
+/* What is known of the last run. */
+struct last {
+    char status[RESULT_STATUS], created[64];
+};
+
 struct row {
     struct spec *spec;
     const char *file; /* the newest result, NULL: none */
-    const char *status, *created;
+    struct last last;
 };
 
 static bool ends_with(const char *text, const char *end)
@@ -51,27 +59,40 @@ static const char *newest(const char *folder, struct region *region)
     return found;
 }
 
-/* What is known of the last run; a file that cannot be read is told as such. */
-static void find_last(struct row *row, struct region *region)
+/* In a process of its own, which some damaged files end. *last: shared with it. */
+static void read_apart(const char *file, struct last *last)
 {
     struct result *result;
-    char status[RESULT_STATUS];
+    fflush(NULL);
+    const pid_t reader = fork();
+    if (reader == 0 && result_open(file, &result) == ST_OK) {
+        result_status(result, last->status);
+        snprintf(last->created, sizeof last->created, "%s", result->created);
+    }
+    if (reader == 0) _exit(ST_OK);
+    if (reader > 0) waitpid(reader, NULL, 0);
+}
+
+/* A file that cannot be read is told as such. */
+static void find_last(struct row *row, struct region *region)
+{
     const char *folder = region_text(region, "%s/%s", row->spec->results, row->spec->name);
     row->file = folder ? newest(folder, region) : NULL;
     if (!row->file) return;
-    row->status = "unreadable";
-    row->created = "";
-    if (result_open(row->file, &result) != ST_OK) return;
-    row->status = region_text(region, "%s", result_status(result, status));
-    row->created = region_text(region, "%s", result->created);
-    result_close(result);
+    struct last *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    row->last = (struct last){"unreadable", ""};
+    if (shared == MAP_FAILED) return;
+    *shared = row->last;
+    read_apart(row->file, shared);
+    row->last = *shared;
+    munmap(shared, sizeof *shared);
 }
 
 static void print_row(const struct row *row, FILE *out)
 {
-    const char *created = row->file ? row->created : "";
+    const char *created = row->last.created;
     fprintf(out, "%-24s %-72s %s%s%s\n", row->spec->name, row->spec->title ? row->spec->title : "",
-            row->file ? row->status : "not run", *created ? " " : "", created);
+            row->file ? row->last.status : "not run", *created ? " " : "", created);
 }
 
 static json_t *row_json(const struct row *row)
@@ -82,8 +103,8 @@ static json_t *row_json(const struct row *row)
     json_object_set_new(one, "path", json_string(row->spec->path));
     if (row->file) {
         json_object_set_new(last, "file", json_string(row->file));
-        json_object_set_new(last, "status", json_string(row->status));
-        json_object_set_new(last, "created", json_string(row->created));
+        json_object_set_new(last, "status", json_string(row->last.status));
+        json_object_set_new(last, "created", json_string(row->last.created));
     }
     json_object_set_new(one, "last", last);
     return one;
