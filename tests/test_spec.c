@@ -104,6 +104,20 @@ Test(spec, what_is_left_out_is_filled_in)
     spec_destroy(spec);
 }
 
+/* Whoever gives steps looks at a few of them: an evaluation after each would take longer than they do. */
+Test(spec, evaluates_every_epoch_or_after_the_last_step)
+{
+    static const struct {
+        const char *overrides;
+        int64_t every;
+    } cases[] = {{"eval=test", 2}, {"eval=test steps= epochs=3", 1}, {"eval.every=1", 1}, {"", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct spec *spec = load_well(MINIMAL, cases[i].overrides, false);
+        cr_expect(spec->eval_every == cases[i].every, "%s: %lld", cases[i].overrides, (long long)spec->eval_every);
+        spec_destroy(spec);
+    }
+}
+
 Test(spec, all_keys_arrive)
 {
     struct spec *spec = load_well(

@@ -91,7 +91,8 @@ static const struct field record_fields[] = {
 
 static const struct field eval_fields[] = {
     {"split", FIELD_CHOICE, MEMBER(eval_split), 0, 0, "test", split_words, "samples to predict"},
-    {"every", FIELD_INT, MEMBER(eval_every), 1, MOST, "1", NULL, "epochs, or steps where steps are given"},
+    {"every", FIELD_INT, MEMBER(eval_every), 1, MOST, "0", NULL,
+     "epochs, or steps where steps are given; unset: every epoch, or after the last step"},
     {.key = NULL}};
 
 const struct field expectation_fields[] = {

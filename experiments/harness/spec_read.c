@@ -250,7 +250,10 @@ void spec_read(struct spec_reader *reader, const struct tree *root, struct spec 
     if (root->kind != TREE_MAP) return;
     spec_read_version(r, root);
     for (const struct section *s = spec_sections; s->key; s++) spec_read_section(r, s, root, spec);
-    if (!tree_get(root, "eval")) spec->eval_every = 0;
+    if (!tree_get(root, "eval"))
+        spec->eval_every = 0;
+    else if (!spec->eval_every)
+        spec->eval_every = spec->epochs > 0 ? 1 : spec->steps;
     read_model(reader, root, spec);
     read_expectations(r, tree_get(root, "expect"), spec);
     read_sweep(r, tree_get(root, "sweep"), spec);
