@@ -5,7 +5,7 @@ static const char *const normalize_words[] = {"none", "unit", "standard", NULL};
 #define AT(member) offsetof(struct dataset_settings, member)
 
 const struct field image_fields[] = {
-    {"path", FIELD_TEXT, AT(path), 0, 0, "", NULL, "folder of the files; unset: searched for"},
+    {"path", FIELD_PATH, AT(path), 0, 0, "", NULL, "folder of the files; unset: searched for"},
     {"resize", FIELD_INT, AT(resize), 0, IMAGE_SIDE_MAX, "0", NULL, "side after bilinear resize, 0: as they are"},
     {"normalize", FIELD_CHOICE, AT(normalize), 0, 0, "standard", normalize_words,
      "pixels as 0..255, as 0..1, or with mean 0 and deviation 1 by channel"},

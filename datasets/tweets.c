@@ -30,10 +30,10 @@ static const struct files_source source = {
 };
 
 static const struct field fields[] = {
-    {"path", FIELD_TEXT, AT(path), 0, 0, "", NULL, "folder of the file; unset: searched for"},
+    {"path", FIELD_PATH, AT(path), 0, 0, "", NULL, "folder of the file; unset: searched for"},
     {"max_length", FIELD_INT, AT(max_length), SEQUENCE_LEAST, SEQUENCE_MAX, "128", NULL,
      "tokens of a text, [CLS] and [SEP] included; the rest is cut off"},
-    {"vocabulary", FIELD_TEXT, AT(vocabulary), 0, 0, "", NULL, "file, one token a line; unset: built of the texts"},
+    {"vocabulary", FIELD_PATH, AT(vocabulary), 0, 0, "", NULL, "file, one token a line; unset: built of the texts"},
     {"vocabulary_size", FIELD_INT, AT(vocabulary_size), 8, VOCABULARY_MAX, "0", NULL,
      "most tokens of a vocabulary that is built; unset: 8192"},
     {"shuffle", FIELD_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},

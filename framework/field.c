@@ -163,6 +163,12 @@ static char *expect_words(const struct field *field, struct region *region)
     return text;
 }
 
+static char *expect_path(const struct field *field, struct region *region)
+{
+    (void)field;
+    return region_text(region, "a path");
+}
+
 static char *expect_list(const struct field *field, struct region *region)
 {
     const char *what = field->type == FIELD_INTS ? "integers" : "texts";
@@ -193,6 +199,7 @@ static const struct {
     [FIELD_BYTES] = {sizeof(uint64_t), read_bytes, print_bytes, expect_bytes, number_bytes},
     [FIELD_CHOICE] = {sizeof(int), read_choice, print_choice, expect_words, NULL},
     [FIELD_TEXT] = {sizeof(const char *), read_text, print_text, expect_words, NULL},
+    [FIELD_PATH] = {sizeof(const char *), read_text, print_text, expect_path, NULL},
     [FIELD_INTS] = {sizeof(struct field_list), NULL, print_list, expect_list, number_list},
     [FIELD_TEXTS] = {sizeof(struct field_list), NULL, print_list, expect_list, number_list},
 };
@@ -219,6 +226,7 @@ bool field_unset(const struct field *field, const void *object)
     const void *at = (const char *)object + field->offset;
     switch (field->type) {
     case FIELD_TEXT:
+    case FIELD_PATH:
         return !*(const char *const *)at;
     case FIELD_REAL:
         return isnan(*(const double *)at) || out_of_range(field, at);
@@ -263,7 +271,7 @@ static enum status set(const struct field *field, void *object, const char *text
     if (!wrong && ranged && out_of_range(field, &value)) wrong = "is out of range";
     if (wrong) return refuse(field, text, wrong, region);
     if (field->check) TRY(field->check(text));
-    if (field->type == FIELD_TEXT) TRY(copy_text(text, region, &value.text));
+    if (field->type == FIELD_TEXT || field->type == FIELD_PATH) TRY(copy_text(text, region, &value.text));
     memcpy((char *)object + field->offset, &value, types[field->type].size);
     return ST_OK;
 }

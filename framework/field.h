@@ -20,6 +20,7 @@ enum field_type {
     FIELD_BYTES,  /* uint64_t; 4096, 64MiB, 16GB, 1.5GiB */
     FIELD_CHOICE, /* int; index into values[] */
     FIELD_TEXT,   /* const char *; NULL while unset */
+    FIELD_PATH,   /* the same: of a file or a folder that is read */
     FIELD_INTS,   /* struct field_list of int64_t */
     FIELD_TEXTS,  /* struct field_list of const char * */
 };
@@ -37,8 +38,8 @@ struct field {
     enum field_type type;
     size_t offset;      /* of the member within the struct that the table describes */
     double min, max;    /* closed range for numbers and for the number of list items */
-    const char *preset; /* default, written as in YAML, not held to the range; NULL: must be given; "" (TEXT, INTS,
-                           TEXTS, REAL): stays unset (REAL: NaN) */
+    const char *preset; /* default, written as in YAML, not held to the range; NULL: must be given; "" (TEXT, PATH,
+                           INTS, TEXTS, REAL): stays unset (REAL: NaN) */
     const char *const *values; /* CHOICE, and TEXT where only some words are allowed: they, NULL-terminated */
     const char *doc;           /* one line */
     enum status (*check)(const char *text); /* TEXT of a form of its own: ST_SPEC says what is wrong with it */

@@ -114,6 +114,35 @@ Test(cli, an_error_is_one_line)
     cli_close(&cli);
 }
 
+/* Whatever file a spec names lies beside it, wherever it is run from and verified; what an argument names lies here. */
+Test(cli, files_are_beside_the_spec_that_names_them)
+{
+    static const char spec[] = "rematch: 1\nname: below\nmodel: layers.yaml\nsteps: 2\nbatch: 8\n"
+                               "data: {name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}\n"
+                               "policy: {name: manual, word: my.word}\n";
+    struct cli cli;
+    char more[1024];
+    cli_open(&cli);
+    cli_run(&cli, "mkdir below away", "--version");
+    cli_file(&cli, "below/spec.yaml", spec);
+    cli_file(&cli, "below/layers.yaml", "[flatten, linear: {units: 9, activation: relu}, linear: {units: classes}]\n");
+    cli_file(&cli, "below/my.word", "F[0,4) B[2,4) F[1,2) B[0,2)\n");
+    cli_file(&cli, "my.word", "F[0,4) B[0,4)\n");
+    cli_expect(&cli, 0, "bench --costs below/spec.yaml --out below/costs.yaml");
+    cli_expect(&cli, 0, "plan below/spec.yaml --out below/plan.h5");
+    cli_says(&cli, "F[1,2)");
+    cli_expect(&cli, 0, "plan below/spec.yaml policy.word=my.word");
+    cr_expect(!strstr(cli.out, "F[1,2)"), "%s", cli.out);
+    snprintf(more, sizeof more, "%splan: plan.h5\ncosts: {name: measured, file: costs.yaml}\n", spec);
+    cli_file(&cli, "below/spec.yaml", more);
+    snprintf(more, sizeof more, "cd away; '%s' run ../below/spec.yaml --only variant >log 2>&1; cd ..", cli_program());
+    cli_run(&cli, more, "verify away/results/below/*.h5");
+    cr_expect(cli.code == 0, "%s%s", cli.out, cli.err);
+    cli_says(&cli, "same bits");
+    cr_expect(!strstr(cli.out, "not judged"), "%s", cli.out);
+    cli_close(&cli);
+}
+
 Test(cli, help_and_version)
 {
     static const char *const commands[] = {"list", "plan", "run", "bench", "compare", "show", "verify"};

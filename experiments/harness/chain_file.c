@@ -166,11 +166,12 @@ static enum status read_file(struct chain_reader *c, const struct tree *root)
 
 static enum status load(struct chain_file *file, const char *path, int count, const char *const *overrides)
 {
-    struct chain_reader c = {.reading = {file->region, errors_create(file->region)}, .file = file};
+    struct chain_reader c = {.reading = {file->region, errors_create(file->region), reading_folder(path, file->region)},
+                             .file = file};
     struct source *source;
     struct tree *root;
     const char **keys;
-    if (!c.reading.errors) return ST_FAILED;
+    if (!c.reading.errors || !c.reading.folder) return ST_FAILED;
     TRY(NEW(file->region, keys, (size_t)count));
     if (source_read(path, file->region, &source) != ST_OK) return fail(ST_SPEC, "%s", status_message());
     if (!(root = tree_parse(source, 0, file->region, c.reading.errors))) return errors_report(c.reading.errors, stderr);

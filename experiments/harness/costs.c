@@ -130,7 +130,7 @@ static void set_costs(const struct costs *c, struct network *network)
 
 enum status costs_read(const struct spec *spec, struct network *network, struct region *region, struct costs **costs)
 {
-    struct reading r = {region, errors_create(region)};
+    struct reading r = {region, errors_create(region), NULL};
     struct source *source;
     struct costs *c;
     if (!r.errors) return ST_FAILED;

@@ -1,4 +1,5 @@
-/* The run id. Contract: a pure function of what it lists, in this order; times and places do not enter. */
+/* The run id. Contract: a pure function of what it lists, in this order; times do not enter, nor places but the paths
+ * of files that the spec reads. */
 #include "identity.h"
 
 #include <errno.h>

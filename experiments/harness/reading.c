@@ -2,7 +2,9 @@
 #include "reading.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "text.h"
 
@@ -60,18 +62,38 @@ static void read_list(struct reading *r, const struct tree *list, const char *pa
         reading_error(r, bad < 0 ? list : list->item[bad], path, field->key, "%s", status_message());
 }
 
+const char *reading_folder(const char *path, struct region *region)
+{
+    const char *slash = strrchr(path, '/');
+    return region_text(region, "%.*s", slash ? (int)(slash - path + 1) : 0, path);
+}
+
+static const char *find_path(struct reading *r, const struct tree *at)
+{
+    const char *beside = r->folder ? r->folder : "", *data = getenv("REMATCH_DATA");
+    const char *below = data && *data ? region_text(r->region, "%s/", data) : NULL;
+    const bool given = at->mark.source->argument > 0;
+    const char *const folders[] = {given ? "" : beside, given ? beside : "", "experiments/", below ? below : ""};
+    for (size_t i = 0; *at->text && *at->text != '/' && i < sizeof folders / sizeof *folders; i++) {
+        const char *path = region_text(r->region, "%s%s", folders[i], at->text);
+        if (path && access(path, F_OK) == 0) return path;
+    }
+    return at->text;
+}
+
 void reading_value(struct reading *r, const struct tree *value, const char *path, const struct field *field,
                    void *object)
 {
     bool list = field->type == FIELD_INTS || field->type == FIELD_TEXTS;
-    bool words = field->type == FIELD_TEXT || field->type == FIELD_TEXTS || field->type == FIELD_CHOICE;
+    bool file = field->type == FIELD_PATH;
+    bool words = file || field->type == FIELD_TEXT || field->type == FIELD_TEXTS || field->type == FIELD_CHOICE;
     if (list && value->kind == TREE_LIST)
         read_list(r, value, path, field, object);
     else if (value->kind != TREE_TEXT)
         reading_error(r, value, path, field->key, "%s; expected %s", kinds[value->kind], expected(r, field));
     else if (value->quoted && !words)
         reading_error(r, value, path, field->key, "a text in quotes; expected %s", expected(r, field));
-    else if (field_set(field, object, value->text, r->region) != ST_OK)
+    else if (field_set(field, object, file ? find_path(r, value) : value->text, r->region) != ST_OK)
         reading_error(r, value, path, field->key, "%s", status_message());
 }
 

@@ -8,7 +8,11 @@
 struct reading {
     struct region *region;
     struct errors *errors;
+    const char *folder; /* of the file that is read, with its slash; NULL: it names no files */
 };
+
+/* The folder of path, with its slash; "" where it names none; NULL: no memory. */
+const char *reading_folder(const char *path, struct region *region);
 
 /* An error at tree about the key path.key; path, key: NULL or "" are left out. */
 void reading_error(struct reading *r, const struct tree *at, const char *path, const char *key, const char *format, ...)
@@ -17,7 +21,9 @@ void reading_error(struct reading *r, const struct tree *at, const char *path, c
 /* "it is not known; expected one of a|b (did you mean 'a'?)": what is wrong with a word that is not among words. */
 char *reading_unknown(struct reading *r, const char *word, const char *const *words);
 
-/* Reads one value into the member of object that field describes. */
+/* Reads one value into the member of object that field describes. A relative path is looked for beside the file that
+ * says it, then in the current folder, in experiments/ and in $REMATCH_DATA; one that an argument says, in the current
+ * folder first. The member is the path as found, as written where it is nowhere. */
 void reading_value(struct reading *r, const struct tree *value, const char *path, const struct field *field,
                    void *object);
 

@@ -2,7 +2,6 @@
  * read once it is whole. Contract: the same file and arguments give the same resolved text. */
 #include "spec.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,38 +21,24 @@ struct loader {
 
 /* ---- model files ---- */
 
-const char *spec_find_file(struct spec_reader *r, const char *name)
-{
-    const char *data = getenv("REMATCH_DATA");
-    const char *below = data ? region_text(r->reading.region, "%s/", data) : NULL;
-    const char *const folders[] = {r->folder, "experiments/", below ? below : "", ""};
-    for (size_t i = *name == '/' ? 3 : 0; i < sizeof folders / sizeof *folders; i++) {
-        const char *path = region_text(r->reading.region, "%s%s", folders[i], name);
-        if (path && access(path, R_OK) == 0) return path;
-    }
-    return NULL;
-}
-
-const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *name, const char **path)
+const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *path)
 {
     struct reading *reading = &r->reading;
-    const char *found = spec_find_file(r, name);
-    if (!found) {
+    if (access(path, F_OK) != 0) {
         reading_error(reading, at, "model", "file", "no file '%.*s' beside the spec or in experiments/",
-                      text_shown(name, 100), name);
+                      text_shown(path, 100), path);
         return NULL;
     }
-    *path = found;
     for (struct model_file *f = r->files; f; f = f->next)
-        if (!strcmp(f->path, found)) return f->list;
+        if (!strcmp(f->path, path)) return f->list;
     struct source *source;
     struct model_file *file = region_array(reading->region, 1, sizeof *file);
     if (!file) return NULL;
-    if (source_read(found, reading->region, &source) != ST_OK)
+    if (source_read(path, reading->region, &source) != ST_OK)
         reading_error(reading, at, "model", "file", "%s", status_message());
     else
         file->list = tree_parse(source, 0, reading->region, reading->errors);
-    file->path = found;
+    file->path = path;
     file->next = r->files;
     r->files = file;
     return file->list;
@@ -163,10 +148,11 @@ static const char *shown_value(struct loader *l, const struct tree *written, con
 /* The spec as it would be without overrides, as a tree of its resolved text; NULL where it is none. */
 static struct tree *resolve_file(struct loader *l)
 {
-    struct loader bare = {.region = l->region, .reader = {.folder = l->reader.folder}};
+    struct loader bare = {.region = l->region, .reader = {.reading = {.folder = l->reader.reading.folder}}};
     struct spec *spec = region_array(l->region, 1, sizeof *spec);
     struct source *source = region_array(l->region, 1, sizeof *source);
-    bare.reader.reading = (struct reading){l->region, errors_create(l->region)};
+    bare.reader.reading.region = l->region;
+    bare.reader.reading.errors = errors_create(l->region);
     if (!bare.reader.reading.errors || !spec || !source) return NULL;
     const struct tree *root = l->baseline ? make_baseline(&bare, l->file) : l->file;
     if (!root) return NULL;
@@ -202,12 +188,6 @@ static enum status note_overrides(struct loader *l, int count, const char *const
 
 /* ---- loading ---- */
 
-static const char *folder_of(const char *path, struct region *region)
-{
-    const char *slash = strrchr(path, '/');
-    return region_text(region, "%.*s", slash ? (int)(slash - path + 1) : 0, path);
-}
-
 static enum status load(struct loader *l, int count, const char *const *overrides)
 {
     struct spec *spec = l->spec;
@@ -216,7 +196,7 @@ static enum status load(struct loader *l, int count, const char *const *override
     const char **keys;
     r->region = l->region;
     if (!(r->errors = errors_create(l->region))) return ST_FAILED;
-    if (!(l->reader.folder = folder_of(spec->path, l->region))) return ST_FAILED;
+    if (!(r->folder = reading_folder(spec->path, l->region))) return ST_FAILED;
     TRY(NEW(l->region, keys, (size_t)count));
     if (source_read(spec->path, l->region, &source) != ST_OK) return fail(ST_SPEC, "%s", status_message());
     spec->text = source->text;

@@ -31,19 +31,18 @@ const struct field spec_fields[] = {
      "of products' and convolutions' operands"},
     {"memory", FIELD_CHOICE, MEMBER(memory), 0, 0, "planned", memory_words, "how buffers are had"},
     {"drop_dead", FIELD_BOOL, MEMBER(drop_dead), 0, 0, "true", NULL, "leave out replays that nobody reads"},
-    {"plan", FIELD_TEXT, MEMBER(plan), 0, 0, "", NULL, "a plan or result file whose plan is taken, not made anew"},
+    {"plan", FIELD_PATH, MEMBER(plan), 0, 0, "", NULL, "a plan or result file whose plan is taken, not made anew"},
     {"check", FIELD_CHOICE, MEMBER(check), 0, 0, "none", check_words, "compare each replayed value with its first"},
-    {"results", FIELD_TEXT, MEMBER(results), 0, 0, "results", NULL, "folder of the result files"},
+    {"results", FIELD_TEXT, MEMBER(results), 0, 0, "results", NULL, "folder of the result files, in the current one"},
     {.key = NULL}};
 
 static const struct field model_fields[] = {
-    {"file", FIELD_TEXT, MEMBER(model_path), 0, 0, "", NULL, "a list of layers; beside the spec or in experiments/"},
-    {.key = NULL}};
+    {"file", FIELD_PATH, MEMBER(model_path), 0, 0, "", NULL, "a file with the list of layers"}, {.key = NULL}};
 
 static const char *const missing_words[] = {"error", "init", NULL};
 const struct field init_fields[] = {
     {"name", FIELD_CHOICE, MEMBER(init), 0, 0, "glorot_uniform", init_words, "of layers that do not say"},
-    {"file", FIELD_TEXT, MEMBER(init_file), 0, 0, "", NULL, "safetensors: initial values by name"},
+    {"file", FIELD_PATH, MEMBER(init_file), 0, 0, "", NULL, "safetensors: initial values by name"},
     {"missing", FIELD_CHOICE, MEMBER(init_missing), 0, 0, "error", missing_words,
      "parameters that the file does not have: an error, or initialised as usual"},
     {.key = NULL}};
@@ -66,13 +65,13 @@ static const struct field conv_fields[] = {{"algorithm", FIELD_CHOICE, MEMBER(ba
                                             "auto is a rule of shapes and limits; measured, what wisdom says"},
                                            {"scratch_limit", FIELD_BYTES, MEMBER(backend_options.scratch_limit), 0,
                                             0x1p62, "128MiB", NULL, "memory a convolution may use within an op"},
-                                           {"wisdom", FIELD_TEXT, MEMBER(wisdom_file), 0, 0, "", NULL,
+                                           {"wisdom", FIELD_PATH, MEMBER(wisdom_file), 0, 0, "", NULL,
                                             "a file of timed choices, written by rematch bench --convolutions"},
                                            {.key = NULL}};
 
 static const struct field costs_fields[] = {
     {"name", FIELD_CHOICE, MEMBER(costs), 0, 0, "flops", costs_names, "where planning's times come from"},
-    {"file", FIELD_TEXT, MEMBER(costs_file), 0, 0, "", NULL, "of measured times, written by rematch bench --costs"},
+    {"file", FIELD_PATH, MEMBER(costs_file), 0, 0, "", NULL, "of measured times, written by rematch bench --costs"},
     {.key = NULL}};
 
 static const struct field fault_fields[] = {

@@ -1,5 +1,5 @@
 /* The canonical text: every default filled in, in one order, so that equal specs are equal texts and the text is a
- * spec again. Model files are written out: it depends on no other file. */
+ * spec again. Model files are written out, other files named by their absolute paths: it may stand anywhere. */
 #include "spec_read.h"
 
 #include <stdlib.h>
@@ -16,12 +16,23 @@ struct printer {
     struct region *region;
 };
 
+/* A path as it is found from everywhere, where there is such a file. */
+static const char *value_text(struct printer *p, const struct field *field, const void *object)
+{
+    if (field->type != FIELD_PATH) return field_print(field, object, p->region);
+    const char *path = *(const char *const *)(const void *)((const char *)object + field->offset);
+    char *absolute = realpath(path, NULL);
+    const char *text = text_quote(absolute ? absolute : path, p->region);
+    free(absolute);
+    return text;
+}
+
 /* "key: value" of every field that is set, with comma between; *printed counts. */
 static void print_fields(struct printer *p, const struct field *fields, const void *object, int *printed)
 {
     for (const struct field *f = fields; f && f->key; f++) {
         if (field_unset(f, object)) continue;
-        const char *value = field_print(f, object, p->region);
+        const char *value = value_text(p, f, object);
         fprintf(p->out, "%s%s: %s", (*printed)++ ? ", " : "", f->key, value ? value : "");
     }
 }
@@ -81,7 +92,7 @@ static void print_key(struct printer *p, const char *key)
 {
     const struct field *field = field_find(spec_fields, key);
     const struct section *section = spec_section(key);
-    const char *value = field && !field_unset(field, p->spec) ? field_print(field, p->spec, p->region) : NULL;
+    const char *value = field && !field_unset(field, p->spec) ? value_text(p, field, p->spec) : NULL;
     if (value) fprintf(p->out, "%s: %s\n", key, value);
     if (!strcmp(key, "rematch"))
         fputs("rematch: 1\n", p->out);

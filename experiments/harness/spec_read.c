@@ -68,10 +68,9 @@ void spec_read_section(struct reading *r, const struct section *section, const s
 /* ---- the model ---- */
 
 /* A bare word stands for {name: word}. */
-static void read_init(struct spec_reader *reader, const struct tree *model, struct spec *spec)
+static void read_init(struct reading *r, const struct tree *model, struct spec *spec)
 {
     static const struct section init = {.word = "name"};
-    struct reading *r = &reader->reading;
     struct tree *value = tree_get(model, "init");
     if (!value) value = tree_make(TREE_MAP, NULL, model->mark, r->region);
     const struct tree *map = value ? as_map(r, &init, value) : NULL;
@@ -79,8 +78,6 @@ static void read_init(struct spec_reader *reader, const struct tree *model, stru
     reading_map(r, map, "model.init", "init", init_fields, NULL, spec);
     if (tree_get(map, "missing") && !tree_get(map, "file"))
         reading_error(r, tree_get(map, "missing"), "model.init", "missing", "means nothing without a file");
-    const char *found = spec->init_file ? spec_find_file(reader, spec->init_file) : NULL;
-    if (found) spec->init_file = found;
 }
 
 static void read_model(struct spec_reader *reader, const struct tree *root, struct spec *spec)
@@ -90,13 +87,13 @@ static void read_model(struct spec_reader *reader, const struct tree *root, stru
     const struct tree *list = tree_get(model, "layers"), *file = model && model->kind == TREE_TEXT ? model : NULL;
     if (!file) file = tree_get(model, "file");
     if (!model || (model->kind != TREE_MAP && !file)) return; /* told by its section */
-    read_init(reader, model, spec);
+    read_init(r, model, spec);
     if (list && file)
         reading_error(r, file, "model", "file", "either a file or layers, not both");
     else if (!list && !file)
         reading_error(r, model, "model", NULL, "neither a file nor layers; expected one of them");
     else if (!list && spec->model_path)
-        list = spec_model_file(reader, file, spec->model_path, &spec->model_path);
+        list = spec_model_file(reader, file, spec->model_path);
     if (list) spec->layers = model_read(r, list, spec->init);
 }
 

@@ -14,7 +14,6 @@ struct model_file {
 
 struct spec_reader {
     struct reading reading;
-    const char *folder; /* of the spec: where model files are searched first */
     struct model_file *files;
 };
 
@@ -25,11 +24,8 @@ void spec_read(struct spec_reader *r, const struct tree *root, struct spec *spec
 void spec_read_section(struct reading *r, const struct section *section, const struct tree *root, struct spec *spec);
 void spec_read_version(struct reading *r, const struct tree *root);
 
-/* A file that is called name: beside the spec, in experiments/, here, or in $REMATCH_DATA; NULL: it is nowhere. */
-const char *spec_find_file(struct spec_reader *r, const char *name);
-
-/* The list of layers in the file that was called name at tree; *path: where it was found. NULL: errors were added. */
-const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *name, const char **path);
+/* The list of layers in the file at path, which at says. NULL: errors were added. */
+const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *path);
 
 /* Canonical YAML of everything in spec, with the baseline: block of root; NULL: no memory. */
 char *spec_print(const struct spec *spec, const struct tree *root, struct region *region);

@@ -97,7 +97,7 @@ static enum status check_owner(const struct wisdom_file *file, const struct spec
 enum status wisdom_file_read(const struct spec *spec, const struct backend *backend, struct region *region,
                              struct wisdom_file **file)
 {
-    struct reading r = {region, errors_create(region)};
+    struct reading r = {region, errors_create(region), NULL};
     struct source *source;
     struct wisdom_file *f;
     if (!r.errors) return ST_FAILED;

@@ -59,7 +59,7 @@ static enum status emit(const struct network *network, const struct policy_setti
 
 static const struct field fields[] = {{"groups", FIELD_TEXTS, offsetof(struct policy_settings, groups), 0, 1e6, "",
                                        NULL, "names of the groups to replay; everything else is stored"},
-                                      {"word", FIELD_TEXT, offsetof(struct policy_settings, word), 0, 0, "", NULL,
+                                      {"word", FIELD_PATH, offsetof(struct policy_settings, word), 0, 0, "", NULL,
                                        "a file with the word itself: steps F[from,to) and B[from,to) over nodes"},
                                       POLICY_FIELD_KEEP_SAVED,
                                       {.key = NULL}};
