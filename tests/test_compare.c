@@ -463,6 +463,20 @@ Test(compare, whole_but_wrong)
     replace(file, "/steps/loss", type, STEPS);
     H5Fclose(file);
     refuse(other, ST_FAILED, "/steps/loss is not a column of numbers");
+
+    file = edit("real.h5");
+    replace(file, "/steps/step", H5T_IEEE_F64LE, STEPS);
+    H5Fclose(file);
+    refuse(other, ST_FAILED, "/steps/step is not a column of numbers of its kind");
+
+    H5Fclose(edit("flag.h5"));
+    alter_element(other, "/steps/gradients_zero", 1, 7);
+    refuse(other, ST_FAILED, "/steps/gradients_zero holds what is no flag");
+
+    H5Fclose(edit("uncommitted.h5"));
+    alter_element(other, "/steps/committed", 1, -1);
+    refuse(other, ST_SPEC, "row 1 of /steps is counted, but not committed");
+
     file = edit("lie.h5");
     replace(file, "/steps/loss", H5T_IEEE_F32LE, STEPS);
     H5Fclose(file);

@@ -78,7 +78,8 @@ bool h5_refuse(struct h5 *h5, const char *name, const char *why);
 void h5_guard(const struct h5 *h5);
 void h5_release(const struct h5 *h5);
 
-/* Reading distrusts: the object must be there, of the right kind and width, and within the file's bytes. */
+/* Reading distrusts: the object must be there, of the right kind and width, and within the file's bytes; what is read
+ * as 8-bit numbers are flags. */
 bool h5_exists(struct h5 *h5, const char *path);
 uint64_t h5_rows(struct h5 *h5, const char *path);
 void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,

@@ -89,10 +89,18 @@ uint64_t h5_rows(struct h5 *h5, const char *path)
     return rows;
 }
 
-static bool is_number(hid_t type)
+/* Of the class that is wanted: the library would make a count of any real number. */
+static bool is_number(hid_t type, enum number number)
 {
-    H5T_class_t kind = H5Tget_class(type);
-    return kind == H5T_INTEGER || kind == H5T_FLOAT;
+    const bool real = number == NUMBER_F32 || number == NUMBER_F64;
+    return H5Tget_class(type) == (real ? H5T_FLOAT : H5T_INTEGER);
+}
+
+static bool are_flags(const uint8_t *column, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (column[i] > 1) return false;
+    return true;
 }
 
 static bool read_rows(struct h5 *h5, const char *path, const struct array *array, enum number number, uint64_t first,
@@ -115,11 +123,13 @@ void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t wi
 {
     struct array array;
     bool ok = array_open(h5, path, &array);
-    if (ok && (array.rank < 1 || !is_number(array.type))) ok = h5_refuse(h5, path, "is not a column of numbers");
+    if (ok && (array.rank < 1 || !is_number(array.type, number)))
+        ok = h5_refuse(h5, path, "is not a column of numbers of its kind");
     if (ok && array.row != width) ok = h5_refuse(h5, path, "has rows of another width than expected");
     if (ok && (first > array.extent[0] || count > array.extent[0] - first))
         ok = h5_refuse(h5, path, "is shorter than the committed steps");
     ok = ok && read_rows(h5, path, &array, number, first, count, data);
+    if (ok && number == NUMBER_U8 && !are_flags(data, count * width)) ok = h5_refuse(h5, path, "holds what is no flag");
     if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
     array_close(h5, &array);
 }
@@ -167,9 +177,10 @@ const char *h5_read_text(struct h5 *h5, const char *path, struct region *region)
     return count == 1 ? texts[0] : "";
 }
 
-/* The attribute, open, where it holds one value of the wanted kind; -1: it does not, or is optional and missing. The
- * caller closes it either way: a guard is held until then. */
-static hid_t attribute_open(struct h5 *h5, const char *object, const char *name, bool optional, bool text)
+/* The attribute, open, where it holds one number of the wanted kind, or a text (number NULL); -1: it does not, or is
+ * optional and missing. The caller closes it either way: a guard is held until then. */
+static hid_t attribute_open(struct h5 *h5, const char *object, const char *name, bool optional,
+                            const enum number *number)
 {
     h5_guard(h5);
     if (h5->broken) return -1;
@@ -184,12 +195,13 @@ static hid_t attribute_open(struct h5 *h5, const char *object, const char *name,
     hid_t id = H5Aopen_by_name(h5->file, object, name, H5P_DEFAULT, H5P_DEFAULT);
     if (!h5_check(h5, id >= 0, "read attribute", name)) return -1;
     hid_t type = H5Aget_type(id), space = H5Aget_space(id);
-    bool ok = H5Sget_simple_extent_npoints(space) == 1 && (text ? H5Tis_variable_str(type) > 0 : is_number(type));
+    bool ok =
+        H5Sget_simple_extent_npoints(space) == 1 && (number ? is_number(type, *number) : H5Tis_variable_str(type) > 0);
     H5Tclose(type);
     H5Sclose(space);
     if (ok) return id;
     H5Aclose(id);
-    h5_refuse(h5, name, text ? "is not a text" : "is not a number");
+    h5_refuse(h5, name, number ? "is not a number of its kind" : "is not a text");
     return -1;
 }
 
@@ -203,7 +215,7 @@ const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char
                                    struct region *region)
 {
     const char *text = otherwise ? otherwise : "";
-    hid_t id = attribute_open(h5, object, name, otherwise, true);
+    hid_t id = attribute_open(h5, object, name, otherwise, NULL);
     if (id >= 0) {
         char *raw = NULL;
         hid_t type = H5Aget_type(id);
@@ -220,7 +232,7 @@ const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char
 static void attribute_number(struct h5 *h5, const char *object, const char *name, enum number number, bool optional,
                              void *value)
 {
-    hid_t id = attribute_open(h5, object, name, optional, false);
+    hid_t id = attribute_open(h5, object, name, optional, &number);
     if (id >= 0) h5_check(h5, H5Aread(id, h5_memory_type(number), value) >= 0, "read attribute", name);
     attribute_close(h5, id);
 }

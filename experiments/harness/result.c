@@ -70,10 +70,11 @@ static enum status read_parameters(struct result *r)
     return h5_status(&r->h5);
 }
 
-/* loss is kept twice so that it can be believed; steps ascend. */
-static enum status check_steps(const struct result *r)
+/* Every row is whole; loss is kept twice so that it can be believed; steps ascend. */
+static enum status check_steps(const struct result *r, const uint8_t *committed)
 {
     for (size_t i = 0; i < r->steps; i++) {
+        if (!committed[i]) return fail(ST_SPEC, "%s: row %zu of /steps is counted, but not committed", r->h5.path, i);
         uint32_t bits;
         memcpy(&bits, &r->loss[i], sizeof bits);
         if (bits != r->loss_bits[i])
@@ -115,7 +116,9 @@ static enum status read_steps(struct result *r)
     r->steps = h5_rows(&r->h5, "/steps/committed");
     TRY(h5_status(&r->h5));
     uint64_t *ns;
+    uint8_t *committed;
     TRY(NEW(r->region, ns, r->steps));
+    TRY(NEW(r->region, committed, r->steps));
     TRY(NEW(r->region, r->step, r->steps));
     TRY(NEW(r->region, r->loss, r->steps));
     TRY(NEW(r->region, r->loss_bits, r->steps));
@@ -131,6 +134,7 @@ static enum status read_steps(struct result *r)
         size_t width;
         void *to;
     } columns[] = {
+        {"/steps/committed", NUMBER_U8, 1, committed},
         {"/steps/step", NUMBER_U32, 1, r->step},
         {"/steps/loss", NUMBER_F32, 1, r->loss},
         {"/steps/loss_bits", NUMBER_U32, 1, r->loss_bits},
@@ -147,7 +151,7 @@ static enum status read_steps(struct result *r)
     if (r->steps) memcpy(ns, r->total_ns, r->steps * sizeof *ns);
     r->timing = timing_of(ns, r->steps);
     TRY(h5_status(&r->h5));
-    TRY(check_steps(r));
+    TRY(check_steps(r, committed));
     TRY(check_digests(r, "/digests/gradient", "grad_digest", r->gradients));
     TRY(check_digests(r, "/digests/parameter", "param_digest", r->parameters_digest));
     return check_digests(r, "/digests/state", "state_digest", r->state);

@@ -120,13 +120,6 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
     table_add(h5, group, scale, columns, count, rows, stride);
 }
 
-static bool are_flags(const uint8_t *column, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (column[i] > 1) return false;
-    return true;
-}
-
 void table_read(struct h5 *h5, const char *group, const struct column *columns, size_t count, void *rows, size_t stride)
 {
     char *gathered = calloc(count + 1, WIDEST), path[256];
@@ -136,8 +129,6 @@ void table_read(struct h5 *h5, const char *group, const struct column *columns, 
         join(path, group, c->name);
         h5_read_rows(h5, path, c->number, (size_t)c->width, 0, count, gathered);
         if (!h5->broken && h5_rows(h5, path) != count) h5_refuse(h5, path, "has another number of rows than its table");
-        if (c->number == NUMBER_U8 && !are_flags((const uint8_t *)gathered, count))
-            h5_refuse(h5, path, "holds what is no flag");
         if (h5->broken) break;
         for (size_t i = 0; i < count; i++) memcpy((char *)rows + i * stride + c->offset, gathered + i * bytes, bytes);
     }
