@@ -59,6 +59,9 @@ enum status word_check(const struct word *word, int nodes, bool forward_only)
         if (forward_only) return fail(ST_SPEC, "step %zu of the word goes backward in an evaluation", i + 1);
         if (s->to > forward)
             return fail(ST_SPEC, "step %zu of the word runs node %d backward before its forward", i + 1, s->to - 1);
+        if (backward == 0)
+            return fail(ST_SPEC, "step %zu of the word runs node %d backward, but every node has run backward", i + 1,
+                        s->to - 1);
         if (s->to != backward)
             return fail(ST_SPEC, "step %zu of the word runs node %d backward, but the next one due is node %d", i + 1,
                         s->to - 1, backward - 1);

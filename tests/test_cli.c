@@ -74,24 +74,26 @@ static const struct {
     {"plan --chain pipe", "pipe: is not a plain file"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},
     {"plan small.yaml costs.name=measured costs.file=pipe", "costs: pipe: is not a plain file"},
+    {"plan small.yaml policy=manual policy.word=empty", "empty: the word ends and node 0 has not run forward"},
     {"plan small.yaml policy=manual policy.word=pipe", "policy.word: pipe: is not a plain file"},
     {"plan small.yaml plan=pipe", "pipe"},
     {"run small.yaml steps=2 data=ones data.shape=[4] data.classes=4 epochs=2", "error"},
 };
 
-/* A pipe that nobody writes to: opened like a file, it would be waited for. */
-static void make_pipe(const struct cli *cli)
+/* A pipe that nobody writes to: opened like a file, it would be waited for. And a file with nothing in it. */
+static void make_odd_files(const struct cli *cli)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/pipe", cli->folder);
     cr_assert(mkfifo(path, 0600) == 0);
+    cli_file(cli, "empty", "");
 }
 
 Test(cli, what_cannot_be_understood_exits_with_2, .timeout = 120)
 {
     struct cli cli;
     cli_open(&cli);
-    make_pipe(&cli);
+    make_odd_files(&cli);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cli_expect(&cli, 2, wrong[i].arguments);
         cli_complains(&cli, wrong[i].says);
@@ -105,7 +107,7 @@ Test(cli, an_error_is_one_line)
 {
     struct cli cli;
     cli_open(&cli);
-    make_pipe(&cli);
+    make_odd_files(&cli);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cli_run(&cli, "", wrong[i].arguments);
         if (strstr(cli.err, ": error: ")) continue; /* the spec's own errors, told with their places */

@@ -96,6 +96,7 @@ Test(schedule, validity)
         {"F[0,4) B[0,2)", "step 2 of the word runs node 1 backward, but the next one due is node 3", false},
         {"F[0,4) B[2,4) B[1,4)", "step 3 of the word runs node 3 backward, but the next one due is node 1", false},
         {"F[0,4) B[2,4) B[0,1)", "step 3 of the word runs node 0 backward, but the next one due is node 1", false},
+        {"F[0,4) B[0,4) B[0,4)", "step 3 of the word runs node 3 backward, but every node has run backward", false},
         {"F[0,4) B[1,4)", "the word ends and node 0 has not run backward", false},
         {"F[0,3) B[3,4) F[3,4) B[0,3)", "step 2 of the word runs node 3 backward before its forward", false},
         {"F[0,4) B[0,4)", "step 2 of the word goes backward in an evaluation", true},

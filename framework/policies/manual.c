@@ -4,12 +4,14 @@
 
 enum { WORD_FILE_MAX = 1 << 24 };
 
-static enum status read_word(const char *path, struct region *region, struct word *word)
+/* One that cannot be run is refused here, where its file is known. */
+static enum status read_word(const char *path, int nodes, struct region *region, struct word *word)
 {
     char *text;
     if (file_read_text(path, WORD_FILE_MAX, region, &text) != ST_OK)
         return fail(ST_SPEC, "policy.word: %s", status_message());
     enum status status = word_parse(text, region, word);
+    if (status == ST_OK) status = word_check(word, nodes, false);
     return status == ST_OK ? ST_OK : fail(status, "%s: %s", path, status_message());
 }
 
@@ -39,7 +41,7 @@ static enum status emit(const struct network *network, const struct policy_setti
     const struct graph *graph = network->graph;
     if ((settings->word != NULL) == (settings->groups.count > 0))
         return fail(ST_SPEC, "policy manual takes either groups or word, and one of them must be given");
-    if (settings->word) return read_word(settings->word, region, word);
+    if (settings->word) return read_word(settings->word, graph->nodes, region, word);
 
     int *group_of;
     struct range *segment;
