@@ -12,7 +12,7 @@ static const struct {
     [OPTION_HELP] = {"--help", NULL, "this text"},
     [OPTION_JSON] = {"--json", NULL, "for programs: one JSON value on stdout"},
     [OPTION_OPS] = {"--ops", NULL, "every op with the bytes alive while it runs"},
-    [OPTION_QUIET] = {"--quiet", NULL, "no plan and no step lines; the verdict and errors only"},
+    [OPTION_QUIET] = {"--quiet", NULL, "no plan, no step lines and no report; the verdict and errors only"},
     [OPTION_PROVENANCE] = {"--provenance", NULL, "also source, build, libraries, machine and data"},
     [OPTION_PLAN_ONLY] = {"--plan-only", NULL, "judge the plan alone; nothing is run again"},
     [OPTION_ONLY] = {"--only", "baseline|variant", "run that one alone; nothing is compared"},

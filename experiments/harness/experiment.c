@@ -103,11 +103,11 @@ static void print_head(const struct experiment *e)
 }
 
 /* The verdict and everything below it; the exit code. */
-static int conclude(struct experiment *e)
+static int conclude(struct experiment *e, const struct request *request)
 {
     if (experiment_compare(e) != ST_OK) return ST_FAILED;
     comparison_print(&e->comparison, stdout);
-    verdict_print(e, stdout);
+    if (!request->quiet) verdict_print(e, stdout);
     bool expected = verdict_expectations(e, stdout);
     for (int i = 0; i < SIDES; i++) printf("%-9s %s\n", side_names[i], e->side[i].report.path);
     return e->comparison.equal && expected ? ST_OK : ST_DIFFERS;
@@ -122,10 +122,10 @@ static int run_sides(struct experiment *e, const struct request *request)
         if (experiment_run_side(e, (enum side_index)i, request, &code) != ST_OK) return ST_FAILED;
         if (code != 0) return code;
         if (!alone) continue;
-        verdict_print_side(&e->side[i], side_names[i], stdout);
+        if (!request->quiet) verdict_print_side(&e->side[i], side_names[i], stdout);
         printf("%-9s %s\n", side_names[i], e->side[i].report.path);
     }
-    return alone ? ST_OK : conclude(e);
+    return alone ? ST_OK : conclude(e, request);
 }
 
 int experiment_run(const struct request *request)
