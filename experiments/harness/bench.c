@@ -1,6 +1,7 @@
 /* Contract: nodes of one key are timed once and share one row, so that stages that are equal stay equal. */
 #include "bench.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ static enum status time_nodes(struct bench *b, const struct network *network)
     for (int i = 0; i < count; i++) {
         struct costs_row *row = &b->costs.row[first + i];
         *row =
-            (struct costs_row){row->key, whole(times[i].forward), whole(times[i].saving),
+            (struct costs_row){row->key, whole(fmax(times[i].forward, 1)), whole(times[i].saving),
                                whole(times[i].backward[PART_INDEX_PARAMS]), whole(times[i].backward[PART_INDEX_INPUT])};
     }
     char took[UNIT_TEXT];

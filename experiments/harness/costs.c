@@ -27,9 +27,10 @@ static const struct field head_fields[] = {
     {"rounds", FIELD_INT, HEAD(rounds), 1, 1 << 20, NULL, NULL, "how often each pass was timed"},
     {.key = NULL}};
 
-#define NS(key, offset, doc)                                                                                           \
+#define NS(key, offset, doc) NS_FROM(0, key, offset, doc)
+#define NS_FROM(least, key, offset, doc)                                                                               \
     {                                                                                                                  \
-        key, FIELD_INT, offset, 0, longest, NULL, NULL, doc                                                            \
+        key, FIELD_INT, offset, least, longest, NULL, NULL, doc                                                        \
     }
 
 static const struct field step_fields[] = {
@@ -43,7 +44,7 @@ static const struct field step_fields[] = {
 
 static const struct field row_fields[] = {
     {"key", FIELD_TEXT, ROW(key), 0, 0, NULL, NULL, "what these times hang on"},
-    NS("forward", ROW(forward), "ns: writes no saved set"),
+    NS_FROM(1, "forward", ROW(forward), "ns: writes no saved set"),
     NS("saving", ROW(saving), "ns: a forward that writes its saved set"),
     NS("backward_params", ROW(backward_params), "ns: of the parameters, or of both where they are one"),
     NS("backward_input", ROW(backward_input), "ns: of the input"),
