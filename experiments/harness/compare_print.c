@@ -53,7 +53,7 @@ static void print_step(const struct compared *c, FILE *out)
 
 static void print_time(const struct comparison *c, FILE *out)
 {
-    fprintf(out, "time      ");
+    fprintf(out, "time       ");
     if (!isfinite(c->time_ratio)) {
         fprintf(out, "no step after the first in both: no ratio\n");
         return;

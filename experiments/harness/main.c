@@ -32,6 +32,7 @@ static enum status plan_one(const struct arguments *a, const struct job *job)
         overview_json(overview, a->given[OPTION_OPS], stdout);
     } else if (status == ST_OK) {
         overview_print(overview, stdout);
+        if (job->spec->axes) printf("note: this is the spec's own point; a run sweeps %s\n", job->spec->axis[0].key);
         if (a->given[OPTION_OPS]) plan_print_ops(overview->job->plan, stdout);
     }
     overview_destroy(overview);
