@@ -406,6 +406,13 @@ Test(run, a_sweep_is_a_table_and_a_csv)
 
     cli_expect(&cli, 0, "run small.yaml rng=mask --quiet");
     cr_assert(count_lines(path, "") == 3, "a key that is set is not swept:\n%s", cli.out);
+    cli_expect(&cli, 0, "run small.yaml rng=mask --quiet steps=1");
+    cr_assert(!strstr(cli.out, "nan") && strstr(cli.out, " - ") && !count_lines(path, "nan"), "%s", cli.out);
+    cli_expect(&cli, 3, "run small.yaml rng=mask --quiet steps=50 optimizer.lr=1e6");
+    cr_assert(!strstr(cli.out, "nan") && !strstr(cli.out, "0.000"), "%s", cli.out);
+    cr_assert(count_lines(path, "\",failed,3,") == 2 && !count_lines(path, "nan"), "%s", cli.out);
+    cli_expect(&cli, 0, "run small.yaml rng=mask policy=sqrt steps=1");
+    cli_says(&cli, "variant : baseline  no step after the first in both: no ratio; predicted by flops ");
     cli_run(&cli, "sed -i 's/^sweep.*/sweep: {policy: [every, sqrt]}/' small.yaml",
             "run small.yaml --quiet rng=unsafe");
     cr_assert(cli.code == 1 && count_lines(path, "\",DIFFERS,1,") == 2, "%d\n%s", cli.code, cli.out);

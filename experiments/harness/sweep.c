@@ -157,10 +157,35 @@ static int axis_width(const struct sweep *s, int axis)
     return (int)width + 1;
 }
 
+enum { FIGURE_LAST_LOSS = 6, FIGURES = 8 };
+
+/* Of a point, as in the CSV from peak_ratio on; NaN: was not measured. */
+static void figures_of(const struct point *p, double figure[FIGURES])
+{
+    const struct comparison *c = &p->comparison;
+    const struct run_report *r = &p->variant;
+    const double compared = c->steps ? 0 : NAN, trained = r->steps ? 0 : NAN;
+    const double all[FIGURES] = {
+        compared + c->peak_ratio,       compared + c->live_ratio,
+        compared + c->time_ratio,       p->time_factor,
+        trained + (double)r->step_ns,   trained + (double)r->loss[0],
+        trained + (double)r->last_loss, trained + (double)r->accuracy,
+    };
+    memcpy(figure, all, sizeof all);
+}
+
+static void print_figure(const char *format, double figure, const char *unmeasured, FILE *out)
+{
+    if (isnan(figure))
+        fputs(unmeasured, out);
+    else
+        fprintf(out, format, figure);
+}
+
 static void print_table(const struct sweep *s, FILE *out)
 {
     for (int a = 0; a < s->axes; a++) fprintf(out, "%-*s ", axis_width(s, a), s->axis[a].key);
-    fprintf(out, "%-8s %12s %12s %8s %8s %8s %8s %14s\n", "bits", "live peak", "arena", "peak", "live", "time",
+    fprintf(out, "%-8s %12s %12s %8s %8s %8s %8s %14s\n", "bits", "live peak", "arena", "peak x", "live x", "time x",
             "planned", "last loss");
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
@@ -168,8 +193,10 @@ static void print_table(const struct sweep *s, FILE *out)
         for (int a = 0; a < s->axes; a++) fprintf(out, "%-*s ", axis_width(s, a), p->value[a]);
         fprintf(out, "%-8s %12s %12s ", p->outcome, bytes_text((double)p->live_peak, live),
                 bytes_text((double)p->arena, arena));
-        fprintf(out, "%8.3f %8.3f %8.3f %8.3f %14.9g\n", p->comparison.peak_ratio, p->comparison.live_ratio,
-                p->comparison.time_ratio, p->time_factor, (double)p->variant.last_loss);
+        double figure[FIGURES];
+        figures_of(p, figure);
+        for (int k = 0; k < 4; k++) print_figure("%8.3f ", figure[k], "       - ", out);
+        print_figure("%14.9g\n", figure[FIGURE_LAST_LOSS], "             -\n", out);
     }
 }
 
@@ -192,10 +219,10 @@ static void write_rows(const struct sweep *s, FILE *out)
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
         for (int a = 0; a < s->axes; a++) csv_text(p->value[a], out);
-        fprintf(out, "%s,%d,%zu,%zu,%zu,%.9g,%.9g,%.9g,%.9g,%llu,%.9g,%.9g,%.9g,", p->outcome, p->code, p->static_bytes,
-                p->live_peak, p->arena, p->comparison.peak_ratio, p->comparison.live_ratio, p->comparison.time_ratio,
-                p->time_factor, (unsigned long long)p->variant.step_ns, (double)p->variant.loss[0],
-                (double)p->variant.last_loss, (double)p->variant.accuracy);
+        double figure[FIGURES];
+        figures_of(p, figure);
+        fprintf(out, "%s,%d,%zu,%zu,%zu,", p->outcome, p->code, p->static_bytes, p->live_peak, p->arena);
+        for (int k = 0; k < FIGURES; k++) print_figure("%.12g,", figure[k], ",", out);
         fprintf(out, "%s,%s\n", p->baseline.path, p->variant.path);
     }
 }

@@ -192,8 +192,12 @@ void verdict_print(const struct experiment *experiment, FILE *out)
                  : plan->time / base->time;
     char miss[64];
     for (int i = 0; i < SIDES; i++) verdict_print_side(&experiment->side[i], side_names[i], out);
-    fprintf(out, "\ntime of a step, variant : baseline  %.3f%s; predicted by %s %.3f, %s\n", c->time_ratio,
-            c->side_by_side ? "" : " (not measured side by side)", measured ? "measured costs" : "flops", ratio,
+    fprintf(out, "\ntime of a step, variant : baseline  ");
+    if (isfinite(c->time_ratio))
+        fprintf(out, "%.3f%s", c->time_ratio, c->side_by_side ? "" : " (not measured side by side)");
+    else
+        fprintf(out, "no step after the first in both: no ratio");
+    fprintf(out, "; predicted by %s %.3f, %s\n", measured ? "measured costs" : "flops", ratio,
             costs_miss(ratio, c->time_ratio, miss));
 }
 
@@ -235,7 +239,11 @@ bool verdict_expectations(const struct experiment *experiment, FILE *out)
         fprintf(out, "  %s", expectation_names[x->what]);
         print_bound(x, out);
         const char *why = unjudged(&experiment->side[SIDE_VARIANT], x->what);
-        fprintf(out, ": %.6g, %s%s (%s)\n", value,
+        if (isnan(value))
+            fprintf(out, ": not measured, ");
+        else
+            fprintf(out, ": %.6g, ", value);
+        fprintf(out, "%s%s (%s)\n",
                 why   ? "not judged: "
                 : met ? "met"
                       : "FAILED",
