@@ -133,7 +133,7 @@ enum { WAYS_MOST = 16 };
 
 /* One implementation of a layer. All pointers may be NULL but prepare and forward. */
 struct kernel {
-    bool deterministic; /* equal arguments give equal bits */
+    bool deterministic; /* equal arguments give equal bits; a row that says no is refused */
     /* Chooses the implementation for this node and says what it needs; *state is handed to the passes. */
     enum status (*prepare)(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state);

@@ -11,6 +11,10 @@ static enum status prepare_node(struct network *network, struct node *node)
     if (!b->kernel)
         return fail(ST_SPEC, "layer '%s': backend '%s' has no kernel for %s", node->name, backend->kind->name,
                     node->layer->name);
+    if (!b->kernel->deterministic)
+        return fail(ST_SPEC,
+                    "layer '%s': the kernel of backend '%s' for %s is not deterministic: no run could be equal",
+                    node->name, backend->kind->name, node->layer->name);
     enum status status = b->kernel->prepare(backend, network->graph, node, &b->footprint, &b->state);
     if (status != ST_OK) return fail(status, "layer '%s': %s", node->name, status_message());
     if (!b->footprint.implementation) b->footprint.implementation = backend->kind->name;

@@ -44,7 +44,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     return ST_OK;
 }
 
-static const struct kernel kernel = {.prepare = prepare};
+static const struct kernel kernel = {.deterministic = true, .prepare = prepare};
 
 static const struct kernel *kernel_of(const struct node *node)
 {
