@@ -2,8 +2,8 @@
  *
  * A definition says what YAML may set, the output shape, the parameters and the arithmetic; it comes with a reference
  * kernel in plain C. A backend overlays rows with kernels of its own. Kernels are pure functions of their arguments: no
- * allocation, no hidden state, no randomness of their own. Parameter gradients accumulate (args.accumulate) or are
- * assigned; activation gradients are always assigned. */
+ * allocation, no hidden state, no randomness of their own. Parameter gradients are assigned, or accumulate where
+ * args.accumulate says so; activation gradients are always assigned. */
 #ifndef REMATCH_LAYER_H
 #define REMATCH_LAYER_H
 
@@ -115,7 +115,8 @@ struct kernel_args {
     const int32_t *labels; /* a loss: one a sample */
     struct draw draw;
     bool save;       /* forward: write the saved set */
-    bool accumulate; /* PARAMS: += instead of = */
+    bool accumulate; /* PARAMS: += instead of =. Reserved for backwards over slices of the batch: today a step has one
+                        backward a node, and no op sets it */
 };
 
 struct backend;
