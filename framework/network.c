@@ -21,6 +21,51 @@ static enum status prepare_node(struct network *network, struct node *node)
     return ST_OK;
 }
 
+/* No machine has as many, and 2^64 are far from whatever sums planning makes of them. */
+static const size_t BYTES_MAX = (size_t)1 << 58;
+
+static enum status check_bytes(const struct network *network)
+{
+    const struct graph *graph = network->graph;
+    size_t sum = graph->value[0].bytes;
+    for (int i = 0; i < graph->nodes; i++) {
+        const struct node *node = &graph->node[i];
+        const struct value *y = &graph->value[node->output];
+        const struct footprint *f = &network->binding[i].footprint;
+        size_t parameters = 0;
+        for (int p = 0; p < node->parameters; p++)
+            parameters += (size_t)graph->parameter[node->first_parameter + p].elements * sizeof(float);
+        const size_t bytes[] = {y->bytes,
+                                y->gradient_bytes,
+                                parameters,
+                                f->saved,
+                                f->signs,
+                                f->forward_scratch,
+                                f->backward_scratch[0],
+                                f->backward_scratch[1]};
+        for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
+            if (sum > BYTES_MAX || bytes[k] > BYTES_MAX - sum)
+                return fail(ST_SPEC,
+                            "layer '%s': with it outputs, gradients, parameters, saved sets and scratch add up "
+                            "to more than 2^58 bytes",
+                            node->name);
+            sum += bytes[k];
+        }
+    }
+    return ST_OK;
+}
+
+static enum status prepare_nodes(struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        struct node *node = &network->graph->node[i];
+        const struct flops *flops = &node->flops;
+        network->cost[i] = (struct cost){flops->forward, {flops->backward_params, flops->backward_input}};
+        TRY(prepare_node(network, node));
+    }
+    return check_bytes(network);
+}
+
 bool network_read_by_another(const struct network *network, int node)
 {
     const struct graph *graph = network->graph;
@@ -54,11 +99,8 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
         graph->value[v].gradient_bytes = graph->value[v].wants_gradient ? graph->value[v].bytes : 0;
     TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
     TRY(NEW(graph->region, n->cost, (size_t)graph->nodes));
-    for (int i = 0; i < graph->nodes; i++) {
-        const struct flops *flops = &graph->node[i].flops;
-        n->cost[i] = (struct cost){flops->forward, {flops->backward_params, flops->backward_input}};
-        enum status status = prepare_node(n, &graph->node[i]);
-        if (status == ST_OK) continue;
+    const enum status status = prepare_nodes(n);
+    if (status != ST_OK) {
         network_destroy(n);
         return status;
     }

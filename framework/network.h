@@ -32,7 +32,8 @@ static inline size_t network_round(const struct network *network, size_t bytes)
 }
 
 /* Arranges layouts and prepares every node; graph and backend stay the caller's. Errors: ST_SPEC naming layer and
- * backend for a row that is missing or not deterministic, and whatever prepare() says. */
+ * backend for a row that is missing or not deterministic, naming the layer where all nodes together need more than 2^58
+ * bytes, and whatever prepare() says. */
 enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network);
 void network_destroy(struct network *network);
 
