@@ -1,8 +1,9 @@
 /* What the definitions in layers/ and their reference kernels share.
  *
  * Numerical contract of every reference kernel: one thread, logical layouts, sums in double in a fixed order and
- * rounded to float once. They are the oracle that other kernels are judged by, so they are written to be read, not to
- * be fast. */
+ * rounded to float once; but where windows of a pool overlap, what each hands to a gradient is rounded and then added
+ * in float, in the order of the outputs. They are the oracle that other kernels are judged by, so they are written to
+ * be read, not to be fast. */
 #ifndef REMATCH_REFERENCE_H
 #define REMATCH_REFERENCE_H
 
