@@ -203,6 +203,14 @@ static void check_wisdom(struct reading *r, const struct tree *root, const struc
         reading_error(r, conv, "conv", "wisdom", "missing; expected a file written by rematch bench --convolutions");
 }
 
+/* What it says otherwise than by default: a resolved spec says everything. */
+static void check_word(struct reading *r, const struct tree *root, const struct spec *spec)
+{
+    const struct tree *policy = tree_get(root, "policy"), *kept = tree_get(policy, "keep_saved");
+    if (kept && tree_get(policy, "word") && !spec->policy_settings.keep_saved)
+        reading_error(r, kept, "policy", "keep_saved", "means nothing beside a word, which names what is replayed");
+}
+
 static void check_evaluation(struct reading *r, const struct tree *root, const struct spec *spec)
 {
     const struct tree *eval = tree_get(root, "eval");
@@ -259,6 +267,7 @@ void spec_read(struct spec_reader *reader, const struct tree *root, struct spec 
     check_fault(r, root, spec);
     check_costs(r, root, spec);
     check_wisdom(r, root, spec);
+    check_word(r, root, spec);
     check_evaluation(r, root, spec);
     check_backend(r, root, spec);
 }
