@@ -399,6 +399,7 @@ Test(run, a_sweep_is_a_table_and_a_csv)
     cli_says(&cli, "sqrt");
     cr_assert(find_result(&cli, "sweep.csv", path));
     cr_assert(count_lines(path, "") == 5 && count_lines(path, "\",equal,0,") == 4, "%s", cli.out);
+    cr_assert(count_lines(path, ",\"results/small/") == 4, "paths are quoted, as values are");
     cr_assert(folder_count(cli.folder, ".h5") == 6, "two baselines and four variants");
     int baselines = 0;
     for (const char *at = cli.err; (at = strstr(at, "baseline: ")); at++) baselines++;

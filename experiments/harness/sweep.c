@@ -200,30 +200,31 @@ static void print_table(const struct sweep *s, FILE *out)
     }
 }
 
-static void csv_text(const char *text, FILE *out)
+static void csv_text(const char *text, const char *end, FILE *out)
 {
     fputc('"', out);
     for (; *text; text++) {
         if (*text == '"') fputc('"', out);
         fputc(*text, out);
     }
-    fputs("\",", out);
+    fprintf(out, "\"%s", end);
 }
 
 static void write_rows(const struct sweep *s, FILE *out)
 {
-    for (int a = 0; a < s->axes; a++) csv_text(s->axis[a].key, out);
+    for (int a = 0; a < s->axes; a++) csv_text(s->axis[a].key, ",", out);
     fputs("outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,time_factor,"
           "step_ns,first_loss,last_loss,accuracy,baseline,variant\n",
           out);
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
-        for (int a = 0; a < s->axes; a++) csv_text(p->value[a], out);
+        for (int a = 0; a < s->axes; a++) csv_text(p->value[a], ",", out);
         double figure[FIGURES];
         figures_of(p, figure);
         fprintf(out, "%s,%d,%zu,%zu,%zu,", p->outcome, p->code, p->static_bytes, p->live_peak, p->arena);
         for (int k = 0; k < FIGURES; k++) print_figure("%.12g,", figure[k], ",", out);
-        fprintf(out, "%s,%s\n", p->baseline.path, p->variant.path);
+        csv_text(p->baseline.path, ",", out);
+        csv_text(p->variant.path, "\n", out);
     }
 }
 
