@@ -117,11 +117,18 @@ static void read_expectations(struct reading *r, const struct tree *list, struct
     }
 }
 
+/* What a run is called, where it goes and what is asked of it: its points would be one and the same. */
+static const char *const no_axes[] = {"rematch", "name", "title", "results", "expect", "sweep", NULL};
+
 static void read_axis(struct reading *r, const struct tree *key, const struct tree *values, struct sweep_axis *axis)
 {
     const char **texts;
     int count = values->kind == TREE_LIST ? values->count : 0;
+    const char *section = region_text(r->region, "%.*s", (int)strcspn(key->text, "."), key->text);
     axis->key = key->text;
+    for (int i = 0; section && no_axes[i]; i++)
+        if (!strcmp(section, no_axes[i]))
+            reading_error(r, key, "sweep", key->text, "cannot be swept: it changes nothing that is computed");
     if (!count) reading_error(r, values, "sweep", key->text, "expected a list of the values it takes");
     if (NEW(r->region, texts, (size_t)count) != ST_OK) return;
     for (int i = 0; i < count; i++) texts[i] = tree_print(values->item[i], r->region);
