@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "utf8.h"
+
 enum { KEPT = 100, LINE_SHOWN = 160, BEFORE_CARET = 60 };
 
 struct error {
@@ -54,26 +56,6 @@ void errors_add(struct errors *errors, struct mark mark, const char *key, const 
     errors->count++;
     e.message = region_text(errors->region, "%s", message);
     if (errors->kept < KEPT && e.message) errors->error[errors->kept++] = e;
-}
-
-int utf8_length(const char *text, size_t left)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    static const struct {
-        unsigned char mask, lead, least; /* least second byte's bits that make a longer form needed */
-    } form[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0}, {0xF0, 0xE0, 0}, {0xF8, 0xF0, 0}};
-    for (int n = 1; n <= 4; n++) {
-        if ((c[0] & form[n - 1].mask) != form[n - 1].lead) continue;
-        if ((size_t)n > left) return 0;
-        for (int i = 1; i < n; i++)
-            if ((c[i] & 0xC0) != 0x80) return 0;
-        bool longer = (n == 2 && c[0] < 0xC2) || (n == 3 && c[0] == 0xE0 && c[1] < 0xA0) ||
-                      (n == 4 && c[0] == 0xF0 && c[1] < 0x90);
-        bool outside =
-            (n == 3 && c[0] == 0xED && c[1] >= 0xA0) || (n == 4 && (c[0] > 0xF4 || (c[0] == 0xF4 && c[1] >= 0x90)));
-        return longer || outside ? 0 : n;
-    }
-    return 0;
 }
 
 /* Prints characters [from, from + LINE_SHOWN) of the line at text; what is no printable character becomes '?'. */

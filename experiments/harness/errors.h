@@ -37,7 +37,4 @@ int errors_count(const struct errors *errors);
  * are none. */
 enum status errors_report(const struct errors *errors, FILE *out);
 
-/* Bytes of the UTF-8 character at text (left bytes remain), 0 where there is no valid one. */
-int utf8_length(const char *text, size_t left);
-
 #endif

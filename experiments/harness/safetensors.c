@@ -12,6 +12,7 @@
 #include "file.h"
 #include "region.h"
 #include "text.h"
+#include "utf8.h"
 
 enum { LENGTH_BYTES = 8, HEADER_MAX = 100 << 20, PIECE = 1 << 18, SHOWN = 100 };
 
@@ -154,9 +155,7 @@ static enum status read_tensor(const struct safetensors *file, const char *name,
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     t->name = region_text(file->region, "%s", name);
     if (!t->name) return ST_FAILED;
-    for (const char *c = name; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            return fail(ST_FAILED, "%s: a name has control characters", file->path);
+    if (!utf8_is_plain(name)) return fail(ST_FAILED, "%s: a name has control characters", file->path);
     while (dtype && t->type < TYPES && strcmp(types[t->type].name, dtype) != 0) t->type++;
     if (!dtype || t->type == TYPES) return wrong(file, name, "its dtype is not known");
     t->dtype = types[t->type].name;

@@ -9,6 +9,7 @@
 
 #include "file.h"
 #include "text.h"
+#include "utf8.h"
 
 enum { FILE_MAX = 1 << 20, DEPTH_MAX = 64, KEYS_MAX = 1000 };
 
@@ -126,15 +127,12 @@ static void refuse_extras(struct reader *r, struct mark mark, const void *anchor
 static struct tree *read_scalar(struct reader *r, struct mark mark)
 {
     const char *value = (const char *)r->event.data.scalar.value;
-    size_t length = r->event.data.scalar.length;
     bool plain = r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     enum tree_kind kind = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null")) ? TREE_NULL : TREE_TEXT;
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)value[i] < ' ' || value[i] == 0x7F) {
-            errors_add(r->errors, mark, NULL, "a text with a line break or control character; expected one line");
-            kind = TREE_BROKEN;
-            break;
-        }
+    if (strlen(value) != r->event.data.scalar.length || !utf8_is_plain(value)) {
+        errors_add(r->errors, mark, NULL, "a text with a line break or control character; expected one line");
+        kind = TREE_BROKEN;
+    }
     refuse_extras(r, mark, r->event.data.scalar.anchor, r->event.data.scalar.tag);
     const char *text = kind == TREE_TEXT ? region_text(r->region, "%s", value) : NULL;
     if (kind == TREE_TEXT && !text) return stop(r, mark, "out of memory"), NULL;
