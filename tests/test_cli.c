@@ -395,6 +395,31 @@ Test(cli, list_knows_what_became_of_the_last_run)
     cli_close(&cli);
 }
 
+/* A file's texts may be anybody's: shown, they stay texts. */
+Test(cli, texts_of_a_file_say_nothing_to_a_terminal)
+{
+    static const char *const ways[] = {"show odd.h5", "show odd.h5 --json", "list ."};
+    struct cli cli;
+    char path[512];
+    cli_open(&cli);
+    cli_expect(&cli, 0, "run small.yaml --only variant --quiet steps=1");
+    cli_run(&cli, "mv results/small/*.h5 odd.h5", "show odd.h5");
+    snprintf(path, sizeof path, "%s/odd.h5", cli.folder);
+    alter_text(path, "/", "title",
+               "odd\x1b[31m \xC2\x9B"
+               "31m\xFF\nverdict   EQUAL");
+    alter_text(path, "/", "status",
+               "done\x1b[31m \xC2\x9B"
+               "31m\xFF\nverdict   EQUAL");
+    cli_run(&cli, "cp odd.h5 results/small/odd.h5", "list .");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        cli_expect(&cli, 0, ways[i]);
+        cli_says(&cli, "?[31m ??31m??verdict   EQUAL");
+        cr_assert(!strpbrk(cli.out, "\x1b\x9b\xff"), "%s", cli.out);
+    }
+    cli_close(&cli);
+}
+
 /* Where no tweets are at hand, the run is of made tokens; nobody who reads what it says can miss that. */
 Test(cli, synthetic_tokens_stand_in_aloud)
 {

@@ -79,7 +79,7 @@ void h5_guard(const struct h5 *h5);
 void h5_release(const struct h5 *h5);
 
 /* Reading distrusts: the object must be there, of the right kind and width, and within the file's bytes; what is read
- * as 8-bit numbers are flags. */
+ * as 8-bit numbers are flags; what texts would do to a terminal becomes '?'. */
 bool h5_exists(struct h5 *h5, const char *path);
 uint64_t h5_rows(struct h5 *h5, const char *path);
 void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "h5.h"
+#include "utf8.h"
 
 enum { RANK_MAX = 8 };
 
@@ -134,7 +135,7 @@ void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t wi
     array_close(h5, &array);
 }
 
-/* Variable-length strings of any character set, copied into region. */
+/* Variable-length strings of any character set, copied into region. Only one that stands alone may have lines. */
 static bool copy_texts(struct h5 *h5, const char *path, const struct array *array, struct region *region,
                        const char **texts)
 {
@@ -144,8 +145,12 @@ static bool copy_texts(struct h5 *h5, const char *path, const struct array *arra
     bool ok = raw && H5Dread(array->id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, raw) >= 0;
     h5_check(h5, ok, "read", path);
     for (size_t i = 0; ok && i < count; i++) {
-        texts[i] = region_text(region, "%s", raw[i] ? raw[i] : "");
-        if (!texts[i]) ok = h5_refuse(h5, path, "does not fit into memory");
+        char *text = region_text(region, "%s", raw[i] ? raw[i] : "");
+        if (text)
+            utf8_clean(text, array->rank ? "" : "\n\t");
+        else
+            ok = h5_refuse(h5, path, "does not fit into memory");
+        texts[i] = text;
     }
     if (raw) H5Dvlen_reclaim(type, array->space, H5P_DEFAULT, raw);
     H5Tclose(type);
@@ -214,19 +219,22 @@ static void attribute_close(struct h5 *h5, hid_t id)
 const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
                                    struct region *region)
 {
-    const char *text = otherwise ? otherwise : "";
+    char *text = NULL;
     hid_t id = attribute_open(h5, object, name, otherwise, NULL);
     if (id >= 0) {
         char *raw = NULL;
         hid_t type = H5Aget_type(id);
         h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
         text = region_text(region, "%s", raw ? raw : "");
-        if (!text) h5_refuse(h5, name, "does not fit into memory");
+        if (text)
+            utf8_clean(text, "");
+        else
+            h5_refuse(h5, name, "does not fit into memory");
         H5free_memory(raw);
         H5Tclose(type);
     }
     attribute_close(h5, id);
-    return text ? text : "";
+    return text ? text : id < 0 && otherwise ? otherwise : "";
 }
 
 static void attribute_number(struct h5 *h5, const char *object, const char *name, enum number number, bool optional,

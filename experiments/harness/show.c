@@ -4,6 +4,7 @@
 
 #include "result.h"
 #include "units.h"
+#include "utf8.h"
 
 enum { ROWS_SHOWN = 20 };
 
@@ -28,7 +29,10 @@ static void print_value(hid_t attribute, FILE *out)
     H5T_class_t kind = H5Tget_class(type);
     if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
         char *text = NULL;
-        if (H5Aread(attribute, type, &text) >= 0 && text) fputs(text, out);
+        if (H5Aread(attribute, type, &text) >= 0 && text) {
+            utf8_clean(text, "");
+            fputs(text, out);
+        }
         H5free_memory(text);
     } else if (kind == H5T_INTEGER) {
         uint64_t number = 0;
@@ -45,7 +49,10 @@ static herr_t print_attribute(hid_t object, const char *name, const H5A_info_t *
     (void)info;
     hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), space = attribute < 0 ? -1 : H5Aget_space(attribute);
     if (space >= 0 && H5Sget_simple_extent_npoints(space) == 1) {
-        fprintf(out, "  %-26s ", name);
+        char shown[256];
+        snprintf(shown, sizeof shown, "%s", name);
+        utf8_clean(shown, "");
+        fprintf(out, "  %-26s ", shown);
         print_value(attribute, out);
         fputc('\n', out);
     }

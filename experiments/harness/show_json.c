@@ -7,6 +7,7 @@
 #include "record_layout.h"
 #include "result.h"
 #include "show.h"
+#include "utf8.h"
 
 /* JSON has no numbers that are not finite. */
 static json_t *real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
@@ -18,7 +19,10 @@ static json_t *attribute_json(hid_t attribute)
     json_t *value = NULL;
     if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
         char *text = NULL;
-        if (H5Aread(attribute, type, &text) >= 0 && text) value = json_string(text);
+        if (H5Aread(attribute, type, &text) >= 0 && text) {
+            utf8_clean(text, "");
+            value = json_string(text);
+        }
         H5free_memory(text);
     } else if (kind == H5T_INTEGER) {
         int64_t number;
