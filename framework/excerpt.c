@@ -118,8 +118,7 @@ enum status excerpt_profile(const struct excerpt *excerpt, const struct word *wo
     TRY(lower(&excerpt->network, word, &options, region, &profile->lowered));
     const struct lowered *l = &profile->lowered;
     TRY(NEW(region, profile->live, (size_t)l->ops + 1));
-    for (int i = 0; i < l->buffers; i++)
-        for (int op = l->buffer[i].birth; op <= l->buffer[i].death; op++) profile->live[op] += l->buffer[i].bytes;
+    buffers_live(l->buffer, l->buffers, l->ops, profile->live);
     count(excerpt, profile);
     return ST_OK;
 }

@@ -22,6 +22,23 @@ char *buffer_text(const struct buffer *buffer, const char *node, char *text)
     return text;
 }
 
+/* Sums of differences, modulo 2^N: a buffer's bytes come at its birth and go behind its death. */
+size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *live)
+{
+    size_t most = 0;
+    memset(live, 0, ((size_t)ops + 1) * sizeof *live);
+    for (int i = 0; i < buffers; i++) {
+        live[buffer[i].birth] += buffer[i].bytes;
+        live[buffer[i].death + 1] -= buffer[i].bytes;
+    }
+    for (int op = 0; op < ops; op++) {
+        if (op) live[op] += live[op - 1];
+        if (live[op] > most) most = live[op];
+    }
+    live[ops] = 0;
+    return most;
+}
+
 /* The members are hashed one by one: padding between them has no value. */
 enum status ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers, struct digest *digest)
 {

@@ -44,6 +44,9 @@ struct op {
 char *op_text(const struct op *op, const char *node, char *text);
 char *buffer_text(const struct buffer *buffer, const char *node, char *text);
 
+/* Bytes of the buffers alive while each of ops ops runs, into live[ops + 1] (the last is 0); returns the most. */
+size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *live);
+
 /* The digest that a plan is known by: of every member of every op and buffer, offsets included. */
 enum status ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers, struct digest *digest);
 

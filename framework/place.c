@@ -191,18 +191,6 @@ static void search(struct placing *p, size_t floor)
     }
 }
 
-static size_t live_peak(const struct buffer *buffer, int buffers, int ops, size_t *live)
-{
-    size_t peak = 0;
-    memset(live, 0, (size_t)ops * sizeof *live);
-    for (int i = 0; i < buffers; i++)
-        for (int op = buffer[i].birth; op <= buffer[i].death; op++) {
-            live[op] += buffer[i].bytes;
-            if (live[op] > peak) peak = live[op];
-        }
-    return peak;
-}
-
 enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
 {
     *arena_bytes = 0;
@@ -210,7 +198,7 @@ enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
     int ops = 1;
     for (int i = 0; i < buffers; i++)
         if (buffer[i].death >= ops) ops = buffer[i].death + 1;
-    size_t count = (size_t)buffers, entries = 1, *live = calloc((size_t)ops, sizeof *live);
+    size_t count = (size_t)buffers, entries = 1, *live = calloc((size_t)ops + 1, sizeof *live);
     for (int i = 0; i < buffers; i++) entries += (size_t)(1 + buffer[i].death / BLOCK - buffer[i].birth / BLOCK);
     struct placing p = {.buffer = buffer,
                         .count = count,
@@ -222,7 +210,7 @@ enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
     enum status status = p.item && p.neighbour && live && p.calendar.entry && p.calendar.born && p.calendar.alive
                              ? ST_OK
                              : fail(ST_FAILED, "out of memory for placing %d buffers", buffers);
-    if (status == ST_OK) search(&p, live_peak(buffer, buffers, ops, live));
+    if (status == ST_OK) search(&p, buffers_live(buffer, buffers, ops, live));
     *arena_bytes = p.least;
     free(p.item);
     free(p.neighbour);

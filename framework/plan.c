@@ -86,11 +86,10 @@ static enum status count_live(struct plan *plan)
     while (forward_end < l->ops && l->op[forward_end].kind == OP_FORWARD && !l->op[forward_end].replay) forward_end++;
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
-        for (int op = b->birth; op <= b->death; op++) plan->live[op] += b->bytes;
         if (b->birth < forward_end && b->death >= forward_end) plan->live_forward += b->bytes;
     }
-    for (int op = 0; op < l->ops; op++)
-        if (plan->live[op] > plan->live_peak) plan->live_peak = plan->live[plan->peak_op = op];
+    plan->live_peak = buffers_live(l->buffer, l->buffers, l->ops, plan->live);
+    while (plan->live[plan->peak_op] < plan->live_peak) plan->peak_op++;
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
         if (b->birth <= plan->peak_op && plan->peak_op <= b->death) plan->peak_by_category[b->category] += b->bytes;

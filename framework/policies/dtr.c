@@ -72,17 +72,11 @@ static enum status find_live_peak(const struct search *s, const struct word *wor
 {
     struct region *region = region_create();
     struct lowered l;
-    size_t *change = NULL, live = 0; /* by op, modulo 2^N */
+    size_t *live = NULL;
     if (!region) return fail(ST_FAILED, "out of memory for a schedule");
     enum status status = lower(s->network, word, &s->options->lower, region, &l);
-    if (status == ST_OK) status = NEW(region, change, (size_t)l.ops + 1);
-    for (int i = 0; status == ST_OK && i < l.buffers; i++) {
-        change[l.buffer[i].birth] += l.buffer[i].bytes;
-        change[l.buffer[i].death + 1] -= l.buffer[i].bytes;
-    }
-    *peak = 0;
-    for (int i = 0; status == ST_OK && i < l.ops; i++)
-        if ((live += change[i]) > *peak) *peak = live;
+    if (status == ST_OK) status = NEW(region, live, (size_t)l.ops + 1);
+    if (status == ST_OK) *peak = buffers_live(l.buffer, l.buffers, l.ops, live);
     region_destroy(region);
     return status;
 }
