@@ -306,7 +306,7 @@ static enum status publish(struct optimum *o)
     TRY(NEW(o->solved, o->front.point, (size_t)all->count));
     for (int i = 0; i < all->count; i++)
         o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
-    return ST_OK;
+    return offers_merge(&o->offers, o->most, o->solved, &o->front, &o->words);
 }
 
 enum status optimum_within(struct optimum *o, size_t most)
@@ -443,6 +443,10 @@ static enum status write_visit(const struct writing *w, const struct visit *v, i
 enum status optimum_word(const struct optimum *o, int point, struct word *word)
 {
     struct writing w = {.optimum = o, .word = word};
+    const struct word *offered = o->words[point];
+    for (size_t i = 0; offered && i < offered->steps; i++)
+        TRY(word_append(word, offered->step[i].kind, offered->step[i].from, offered->step[i].to));
+    if (offered) return ST_OK;
     TRY(network_copy(o->network, word->region, &w.network));
     return write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
 }

@@ -12,16 +12,17 @@
  * Over this class the front is optimal. The class is no wider than what variants.h looks at: runs of up to
  * RUN_NODES_MAX nodes, and of a stage of more than FREE_NODES_MAX nodes only what replays of FREE_NODES_MAX of them can
  * do, in one level; what a longer stage could do besides, dividing itself or replaying over several levels, is not in
- * it. On chains, whose stages are single nodes, the front is that of all schedules that are persistent and replay in
- * turn: a forward goes on from the newest value there is. Replaying ahead of turn can help where a gradient that waits
- * takes less than one that comes; where gradients have the bytes of their values, as in networks, the tests find
- * nothing persistent that is faster. The recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova,
- * "Optimal checkpointing for heterogeneous chains" (2019), with saved sets and cut values told apart, and with the
- * memory axis as step functions; its bytes all come from lowering (excerpt.h), none from a formula. */
+ * it; schedules that are offered (offers.h) are points of the front where they are better. On chains, whose stages are
+ * single nodes, the front is that of all schedules that are persistent and replay in turn: a forward goes on from the
+ * newest value there is. Replaying ahead of turn can help where a gradient that waits takes less than one that comes;
+ * where gradients have the bytes of their values, as in networks, the tests find nothing persistent that is faster. The
+ * recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous
+ * chains" (2019), with saved sets and cut values told apart, and with the memory axis as step functions; its bytes all
+ * come from lowering (excerpt.h), none from a formula. */
 #ifndef REMATCH_OPTIMUM_H
 #define REMATCH_OPTIMUM_H
 
-#include "pareto.h"
+#include "offers.h"
 #include "variants.h"
 
 struct optimum {
@@ -34,7 +35,9 @@ struct optimum {
     bool *needs;        /* by first and last stage, tail: does that visit read the cut value before it? */
     size_t *once;       /* sums of the stages' stashes and masks: [0, s) */
     double *forward;    /* sums of the stages' forward times: [0, s) */
-    struct front front; /* live peak, and time of all ops: forward, backward and replays */
+    struct offers offers;      /* schedules besides those of the class: points of the fronts solved after them */
+    const struct word **words; /* by point of the front: of an offer; NULL: it is of the class */
+    struct front front;        /* live peak, and time of all ops: forward, backward and replays */
 };
 
 /* All that does not depend on memory; there is no front yet. rng as it will be in the plan. */

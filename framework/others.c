@@ -4,6 +4,67 @@
 
 #include "units.h"
 
+/* What the policy makes with these settings; false: it refuses. */
+static enum status offer(struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
+                         bool *emits)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a schedule");
+    struct word word = word_empty(region);
+    enum status status = policy->emit(o->network, settings, region, &word);
+    *emits = status == ST_OK;
+    if (status == ST_OK) status = offers_add(&o->offers, o->network, o->stages.rng, &word, o->region);
+    region_destroy(region);
+    return status == ST_SPEC ? ST_OK : status;
+}
+
+/* All values of the fields from field on, the others being set. *emits: some of them make a schedule. */
+static enum status vary(struct optimum *o, const struct policy *policy, const struct field *field,
+                        struct policy_settings *settings, bool *emits)
+{
+    if (!field->key) return offer(o, policy, settings, emits);
+    void *member = (char *)settings + field->offset;
+    bool any = true;
+    *emits = false;
+    for (int value = 0; any; value++) {
+        if (field->type == FIELD_INT && value <= OTHERS_MOST)
+            *(int64_t *)member = value;
+        else if (field->type == FIELD_BOOL && value < 2)
+            *(bool *)member = value;
+        else if (field->type == FIELD_CHOICE && field->values[value])
+            *(int *)member = value;
+        else if (value)
+            break; /* a field of another type keeps its preset */
+        TRY(vary(o, policy, field + 1, settings, &any));
+        *emits |= any;
+        any |= field->type != FIELD_INT; /* a number that is too large refuses all larger ones */
+    }
+    return ST_OK;
+}
+
+enum status others_offer(struct optimum *optimum)
+{
+    for (const struct policy *const *policy = policy_table; *policy && optimum->stages.partial; policy++) {
+        struct policy_settings settings = {0};
+        bool emits;
+        if (field_find((*policy)->fields, "budget")) continue;
+        TRY(field_defaults((*policy)->fields, &settings, optimum->region));
+        TRY(vary(optimum, *policy, (*policy)->fields, &settings, &emits));
+    }
+    return ST_OK;
+}
+
+enum status others_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
+{
+    TRY(optimum_prepare(network, rng, optimum));
+    enum status status = others_offer(*optimum);
+    if (status == ST_OK) status = optimum_within(*optimum, SIZE_MAX);
+    if (status == ST_OK) return ST_OK;
+    optimum_destroy(*optimum);
+    *optimum = NULL;
+    return status;
+}
+
 /* The plan of a policy with its presets and the budget of settings; NULL: it refuses. */
 static enum status plan_preset(const struct network *network, const struct policy *policy,
                                const struct policy_settings *settings, struct plan **plan)

@@ -5,6 +5,15 @@
 #include "budget.h"
 #include "policy.h"
 
+/* Offers to optimum, before it is solved, what every policy without a budget makes of its network, with all values of
+ * its switches and choices and numbers up to OTHERS_MOST: where a stage is too long for all subsets of its nodes to be
+ * looked at. The front then is nowhere behind those schedules. */
+enum { OTHERS_MOST = 64 };
+enum status others_offer(struct optimum *optimum);
+
+/* Both halves, for the whole front. */
+enum status others_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum);
+
 /* After `optimal` refused a budget, which leaves limit bytes for the arena: ST_SPEC with its message, and at its end
  * the fastest plan that another policy finds with nothing set but the budget, where one keeps it. */
 enum status others_refuse(const struct network *network, const struct budget *budget, size_t limit,

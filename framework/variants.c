@@ -370,6 +370,7 @@ enum status variants_list(const struct network *network, enum rng_mode rng, stru
         for (int count = 1; count <= stages->reach && first + count <= stages->count; count++) {
             int nodes = stages->stage[first + count - 1].nodes.to - stages->stage[first].nodes.from;
             if (count > 1 && nodes > RUN_NODES_MAX) break;
+            stages->partial |= count == 1 && nodes > FREE_NODES_MAX;
             struct run **run = &stages->run[first * stages->reach + count - 1];
             if ((*run = find_equal(stages, first, count)) != NULL) continue;
             TRY(NEW(region, *run, 1));

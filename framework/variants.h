@@ -4,10 +4,10 @@
  *
  * Looked at: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
  * inside is replayed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX that
- * give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of all its
- * other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody
- * else's backward reads the output, with either for the run's last node. A variant that is nowhere better than another
- * one is left out. Equal runs are looked at once. */
+ * give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of all
+ * its other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody else's backward
+ * reads the output, with either for the run's last node. A variant that is nowhere better than another one is left out.
+ * Equal runs are looked at once. */
 #ifndef REMATCH_VARIANTS_H
 #define REMATCH_VARIANTS_H
 
@@ -70,6 +70,7 @@ struct stages {
     int count;
     struct stage *stage;
     int reach;        /* runs of up to so many stages */
+    bool partial;     /* of some stage not all subsets of its nodes were looked at */
     struct run **run; /* run[first * reach + stages - 1], NULL: not looked at */
     enum rng_mode rng;
 };

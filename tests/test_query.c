@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "budget.h"
+#include "others.h"
 #include "cli.h"
 #include "tries.h"
 
@@ -145,7 +145,7 @@ static size_t least_arena(const struct job *job, double slowdown)
     const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 1};
     struct optimum *o;
     size_t least = SIZE_MAX;
-    cr_assert(optimum_solve(job->network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    cr_assert(others_solve(job->network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
     for (int i = 0; i < o->front.count; i++) {
         struct region *region = region_create();
         struct word word = word_empty(region);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "budget.h"
+#include "others.h"
 #include "overview.h"
 #include "progress.h"
 #include "units.h"
@@ -309,7 +309,7 @@ static enum status try_front(struct tries *t, const struct policy *policy, const
     struct optimum *optimum;
     if (t->memory) return try_grid(t, policy, why);
     note(t, policy, "");
-    TRY(optimum_solve(t->job->network, (enum rng_mode)t->job->spec->rng, &optimum));
+    TRY(others_solve(t->job->network, (enum rng_mode)t->job->spec->rng, &optimum));
     enum status status = try_points(t, policy, optimum);
     optimum_destroy(optimum);
     return status;

@@ -1,7 +1,8 @@
 /* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
  * backward that reads it, nothing is replayed ahead of its turn, and each stretch of stages keeps what one of the
- * variants looked at keeps (variants.h) or is replayed by a visit of its own. Where that keeps no budget so small, the
- * refusal names another policy that does. The recurrence, with time as a step function of bytes
+ * variants looked at keeps (variants.h) or is replayed by a visit of its own. Where a stage is too long for all
+ * variants to be looked at, what the other policies make are candidates, too; and where nothing keeps the budget, the
+ * refusal names a policy that does. The recurrence, with time as a step function of bytes
  * where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
  * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
 #include "others.h"
@@ -12,11 +13,12 @@ static enum status emit(const struct network *network, const struct policy_setti
     (void)region;
     const struct plan_options *options = policy_plan_options(settings);
     struct budget budget;
-    struct budgeted budgeted;
+    struct budgeted budgeted = {.point = -1};
     struct optimum *optimum;
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
     TRY(optimum_prepare(network, options->lower.rng, &optimum));
-    enum status status = budget_word(optimum, &budget, options, word, &budgeted);
+    enum status status = others_offer(optimum);
+    if (status == ST_OK) status = budget_word(optimum, &budget, options, word, &budgeted);
     if (status == ST_SPEC) status = others_refuse(network, &budget, budgeted.limit, settings);
     if (status == ST_OK && settings->notes)
         *settings->notes = (struct policy_notes){

@@ -1,0 +1,96 @@
+#include "offers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The word of what was lowered. A node's backward stands where the first of its ops is; of nodes that have none it does
+ * not matter. */
+static enum status word_again(const struct lowered *l, int nodes, struct word *word)
+{
+    int due = nodes; /* backwards of nodes from here on are written */
+    for (int i = 0; i < l->ops; i++) {
+        const struct op *op = &l->op[i];
+        if (op->kind == OP_FORWARD) {
+            TRY(word_append(word, STEP_FORWARD, op->node, op->node + 1));
+        } else if (op->node < due) {
+            TRY(word_append(word, STEP_BACKWARD, op->node, due));
+            due = op->node;
+        }
+    }
+    return word_append(word, STEP_BACKWARD, 0, due);
+}
+
+/* Room for one more; it doubles at powers of two. */
+static enum status make_room(struct offers *offers, struct region *region)
+{
+    struct offer *more;
+    if (offers->count & (offers->count - 1)) return ST_OK;
+    TRY(NEW(region, more, (size_t)offers->count * 2 + 1));
+    if (offers->count) memcpy(more, offers->offer, (size_t)offers->count * sizeof *more);
+    offers->offer = more;
+    return ST_OK;
+}
+
+enum status offers_add(struct offers *offers, const struct network *network, enum rng_mode rng, const struct word *word,
+                       struct region *region)
+{
+    const struct lower_options options = {.drop_dead = true, .rng = rng};
+    const int nodes = network->graph->nodes;
+    struct offer offer = {.word = word_empty(region)};
+    struct point *point = &offer.point;
+    struct lowered l;
+    size_t *live;
+    TRY(lower(network, word, &options, word->region, &l));
+    TRY(NEW(word->region, live, (size_t)l.ops + 1));
+    point->peak = buffers_live(l.buffer, l.buffers, l.ops, live);
+    for (int i = 0; i < l.ops; i++) point->time += l.op[i].kind == OP_FORWARD ? network->cost[l.op[i].node].forward : 0;
+    for (int i = 0; i < nodes; i++) point->time += network_backward_time(network, i);
+    for (int i = 0; i < offers->count; i++)
+        if (offers->offer[i].point.peak <= point->peak && offers->offer[i].point.time <= point->time) return ST_OK;
+    TRY(make_room(offers, region));
+    TRY(word_again(&l, nodes, &offer.word));
+    offers->offer[offers->count++] = offer;
+    return ST_OK;
+}
+
+/* A point and the word that it is. */
+struct candidate {
+    struct point point;
+    const struct word *word;
+};
+
+/* By peak, then time; of equals that without a word. */
+static int by_peak(const void *x, const void *y)
+{
+    const struct candidate *a = x, *b = y;
+    if (a->point.peak != b->point.peak) return a->point.peak < b->point.peak ? -1 : 1;
+    if (a->point.time != b->point.time) return a->point.time < b->point.time ? -1 : 1;
+    return (a->word != NULL) - (b->word != NULL);
+}
+
+enum status offers_merge(const struct offers *offers, size_t most, struct region *region, struct front *front,
+                         const struct word ***words)
+{
+    struct candidate *candidate;
+    const size_t room = (size_t)front->count + (size_t)offers->count;
+    size_t count = 0;
+    double least = INFINITY;
+    struct front merged = {0, NULL};
+    TRY(NEW(region, candidate, room));
+    TRY(NEW(region, merged.point, room));
+    TRY(NEW(region, *words, room));
+    for (int i = 0; i < front->count; i++) candidate[count++] = (struct candidate){front->point[i], NULL};
+    for (int i = 0; i < offers->count; i++)
+        if (offers->offer[i].point.peak <= most)
+            candidate[count++] = (struct candidate){offers->offer[i].point, &offers->offer[i].word};
+    qsort(candidate, count, sizeof *candidate, by_peak);
+    for (size_t i = 0; i < count; i++) {
+        if (!(candidate[i].point.time < least)) continue;
+        least = candidate[i].point.time;
+        merged.point[merged.count] = candidate[i].point;
+        (*words)[merged.count++] = candidate[i].word;
+    }
+    *front = merged;
+    return ST_OK;
+}

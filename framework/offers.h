@@ -1,0 +1,28 @@
+/* Schedules from elsewhere as points of a front, where nothing else is as fast with as few bytes. */
+#ifndef REMATCH_OFFERS_H
+#define REMATCH_OFFERS_H
+
+#include "lower.h"
+#include "pareto.h"
+
+struct offer {
+    struct point point; /* live peak, and time of all ops */
+    struct word word;
+};
+
+struct offers {
+    int count;
+    struct offer *offer;
+};
+
+/* A word of any class, without those of its replays that nobody reads, in which relus keep what the network says. What
+ * is kept of it lives in region. */
+enum status offers_add(struct offers *offers, const struct network *network, enum rng_mode rng, const struct word *word,
+                       struct region *region);
+
+/* The front with the offers of at most most bytes; by point the word that it is, NULL: a point that was there. Both in
+ * region. */
+enum status offers_merge(const struct offers *offers, size_t most, struct region *region, struct front *front,
+                         const struct word ***words);
+
+#endif
