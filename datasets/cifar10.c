@@ -93,5 +93,5 @@ static void close_cifar10(struct dataset *dataset)
     for (int i = 0; state && i < state->files; i++) close(state->handle[i].descriptor);
 }
 
-const struct dataset_kind dataset_cifar10 = {"cifar10",    image_fields,   true,
-                                             open_cifar10, sample_cifar10, close_cifar10};
+const struct dataset_kind dataset_cifar10 = {
+    "cifar10", "photographs of 32x32, ten classes", image_fields, true, open_cifar10, sample_cifar10, close_cifar10};

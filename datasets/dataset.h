@@ -54,7 +54,7 @@ struct dataset {
 };
 
 struct dataset_kind {
-    const char *name;
+    const char *name, *doc;
     const struct field *fields;
     bool sized; /* has a fixed number of samples; else any index is valid in TRAIN */
     enum status (*open)(struct dataset *dataset);

@@ -25,4 +25,4 @@ static enum status sample_ones(struct dataset *dataset, enum split split, int64_
     return ST_OK;
 }
 
-const struct dataset_kind dataset_ones = {"ones", fields, false, open_ones, sample_ones, NULL};
+const struct dataset_kind dataset_ones = {"ones", "every element 1", fields, false, open_ones, sample_ones, NULL};

@@ -121,4 +121,5 @@ static enum status sample_synthetic(struct dataset *dataset, enum split split, i
     return ST_OK;
 }
 
-const struct dataset_kind dataset_synthetic = {"synthetic", fields, true, open_synthetic, sample_synthetic, NULL};
+const struct dataset_kind dataset_synthetic = {
+    "synthetic", "patterns with noise, one a class", fields, true, open_synthetic, sample_synthetic, NULL};

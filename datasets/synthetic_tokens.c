@@ -73,5 +73,10 @@ static enum status sample_synthetic_tokens(struct dataset *dataset, enum split s
     return ST_OK;
 }
 
-const struct dataset_kind dataset_synthetic_tokens = {"synthetic-tokens",      fields, true, open_synthetic_tokens,
-                                                      sample_synthetic_tokens, NULL};
+const struct dataset_kind dataset_synthetic_tokens = {"synthetic-tokens",
+                                                      "made sequences of tokens, in place of texts",
+                                                      fields,
+                                                      true,
+                                                      open_synthetic_tokens,
+                                                      sample_synthetic_tokens,
+                                                      NULL};

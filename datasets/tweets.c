@@ -248,4 +248,6 @@ static void close_tweets(struct dataset *dataset)
     free(t->token);
 }
 
-const struct dataset_kind dataset_tweets = {"tweets", fields, true, open_tweets, sample_tweets, close_tweets};
+const struct dataset_kind dataset_tweets = {
+    "tweets",    "tweet-sentiment-extraction: texts of three sentiments", fields, true, open_tweets, sample_tweets,
+    close_tweets};

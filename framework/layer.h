@@ -55,6 +55,7 @@ struct flops {
 
 struct layer {
     const char *name;   /* as in YAML */
+    const char *doc;    /* one line */
     const char *family; /* what policies may call it and its like ("pool", "norm"), NULL: none */
     int inputs;
     bool reads_batch; /* its last input is value 0, which a model does not say */

@@ -10,7 +10,7 @@ struct learning_rate_settings {
 };
 
 struct learning_rate {
-    const char *name;
+    const char *name, *doc;
     const struct field *fields;
     /* What the optimiser's rate is multiplied by in the step-th of so many steps, from 0. */
     double (*factor)(const struct learning_rate_settings *settings, int64_t step, int64_t steps);

@@ -136,9 +136,14 @@ static void adam_update(const struct optim_numbers *numbers, int64_t elements, f
 
 /* ---- the table ---- */
 
-static const struct optimizer sgd = {"sgd", sgd_fields, sgd_state, sgd_numbers, sgd_update};
-static const struct optimizer adam = {"adam", adam_fields, adam_state, adam_numbers, adam_update};
-static const struct optimizer adamw = {"adamw", adamw_fields, adam_state, adamw_numbers, adam_update};
+static const struct optimizer sgd = {"sgd",     "with momentum where it is set", sgd_fields, sgd_state, sgd_numbers,
+                                     sgd_update};
+static const struct optimizer adam = {"adam",     "Kingma and Ba, 2015", adam_fields,
+                                      adam_state, adam_numbers,          adam_update};
+static const struct optimizer adamw = {
+    "adamw",       "with weight decay apart from the gradient: Loshchilov and Hutter, 2019",
+    adamw_fields,  adam_state,
+    adamw_numbers, adam_update};
 
 const struct optimizer *const optimizer_table[] = {&sgd, &adam, &adamw, NULL};
 

@@ -19,7 +19,7 @@ struct optim_settings {
 };
 
 struct optimizer {
-    const char *name;
+    const char *name, *doc;
     const struct field *fields;
     /* Copies of the parameters kept as state under these settings. */
     int (*state)(const struct optim_settings *settings);

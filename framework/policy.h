@@ -31,7 +31,7 @@ struct policy_settings {
 };
 
 struct policy {
-    const char *name;
+    const char *name, *doc;
     const struct field *fields;
     /* Appends to an empty word; ST_SPEC where the settings do not fit the network. */
     enum status (*emit)(const struct network *network, const struct policy_settings *settings, struct region *region,

@@ -147,7 +147,7 @@ Test(cli, files_are_beside_the_spec_that_names_them)
 
 Test(cli, help_and_version)
 {
-    static const char *const commands[] = {"list", "plan", "run", "bench", "compare", "show", "verify"};
+    static const char *const commands[] = {"list", "plan", "run", "bench", "schema", "compare", "show", "verify"};
     struct cli cli;
     cli_open(&cli);
     cli_expect(&cli, 0, "--version");

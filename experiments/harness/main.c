@@ -12,6 +12,7 @@
 #include "overview.h"
 #include "plan_file.h"
 #include "query.h"
+#include "schema.h"
 #include "show.h"
 #include "sibling.h"
 #include "sweep.h"
@@ -114,6 +115,11 @@ static int run_verify(const struct arguments *a)
     return verify_file(a->operand[0], a->given[OPTION_PLAN_ONLY], a->given[OPTION_JSON], stdout);
 }
 
+static int run_schema(const struct arguments *a)
+{
+    return (int)told(schema_print(a->operands ? a->operand[0] : NULL, a->given[OPTION_JSON], stdout));
+}
+
 static int run_bench(const struct arguments *a)
 {
     /* each pass at least so often, and again and again for as long where all of them take less; of convolutions, in
@@ -149,6 +155,9 @@ static const struct command commands[] = {
      "measured costs;\nor every way to do each convolution's passes, for conv: {algorithm: measured, wisdom: FILE}.\n"
      "SPEC: a file, or a name in experiments/.",
      1u << OPTION_COSTS | 1u << OPTION_CONVOLUTIONS | 1u << OPTION_OUT, 1, 1, true, run_bench},
+    {"schema", "schema [NAME] [--json]",
+     "Every key of specs and models with its values, default and meaning; NAME: of one section, policy, layer or key.",
+     1u << OPTION_JSON, 0, 1, false, run_schema},
     {"compare", "compare A B [--json]", "Two result files, bit by bit; exit code 1 where they differ.",
      1u << OPTION_JSON, 2, 2, false, run_compare},
     {"show", "show FILE [--provenance | --json]", "What a result file holds; as JSON with where it comes from.",
@@ -212,7 +221,8 @@ int main(int count, char **words)
     }
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0) return flushed(run_command(&commands[i], count - 2, words + 2));
-    fprintf(stderr, "rematch: %s%s%s; expected list, plan, run, bench, compare, show or verify; see rematch --help\n",
+    fprintf(stderr,
+            "rematch: %s%s%s; expected list, plan, run, bench, schema, compare, show or verify; see rematch --help\n",
             *name ? "unknown command '" : "no command given", name, *name ? "'" : "");
     return ST_SPEC;
 }

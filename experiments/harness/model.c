@@ -22,14 +22,14 @@ static const struct field repeated[] = {
     NAME(NULL),
     {.key = NULL}};
 
-static const struct {
-    const char *name;
-    const struct field *fields;
-    const char *lists[3]; /* keys that hold layers: the body, then a shortcut */
-} forms[FORMS] = {[FORM_LAYER] = {"", may_be_named, {NULL}},
-                  [FORM_GROUP] = {"group", named, {"layers", NULL}},
-                  [FORM_REPEAT] = {"repeat", repeated, {"layers", NULL}},
-                  [FORM_RESIDUAL] = {"residual", may_be_named, {"layers", "shortcut", NULL}}};
+const struct form_rows model_forms[FORMS] = {
+    [FORM_LAYER] = {"", "a layer", may_be_named, {NULL}},
+    [FORM_GROUP] = {"group", "layers under a name that policies and plans know", named, {"layers", NULL}},
+    [FORM_REPEAT] = {"repeat", "the layers over and over, each turn a group", repeated, {"layers", NULL}},
+    [FORM_RESIDUAL] = {"residual",
+                       "the sum of the layers' output and the shortcut's, or their input",
+                       may_be_named,
+                       {"layers", "shortcut", NULL}}};
 
 /* ---- reading ---- */
 
@@ -43,8 +43,7 @@ static void check_name(struct reading *r, const struct item *item, const struct 
                       text_shown(item->name, NAME_LENGTH), item->name, NAME_LENGTH);
 }
 
-/* Whether a layer may stand in a list, where its input is what stands before it. */
-static bool listed(const struct layer *layer) { return !layer->loss && layer->inputs == 1 + layer->reads_batch; }
+bool model_lists(const struct layer *layer) { return !layer->loss && layer->inputs == 1 + layer->reads_batch; }
 
 /* Everything a list may hold, in the order of the tables. */
 static const char *const *words_of(struct region *region)
@@ -54,8 +53,8 @@ static const char *const *words_of(struct region *region)
     while (layer_table[count]) count++;
     if (NEW(region, words, count + FORMS + 1) != ST_OK) return NULL;
     for (size_t i = 0; i < count; i++)
-        if (listed(layer_table[i])) words[at++] = layer_table[i]->name;
-    for (int f = FORM_GROUP; f < FORMS; f++) words[at++] = forms[f].name;
+        if (model_lists(layer_table[i])) words[at++] = layer_table[i]->name;
+    for (int f = FORM_GROUP; f < FORMS; f++) words[at++] = model_forms[f].name;
     return words;
 }
 
@@ -63,9 +62,9 @@ static const char *const *words_of(struct region *region)
 static bool find_form(struct reading *r, const struct tree *word, const char *path, struct item *item)
 {
     for (int f = FORM_GROUP; f < FORMS; f++)
-        if (!strcmp(word->text, forms[f].name)) return item->form = (enum form)f, true;
+        if (!strcmp(word->text, model_forms[f].name)) return item->form = (enum form)f, true;
     item->layer = layer_find(word->text);
-    if (item->layer && listed(item->layer)) return true;
+    if (item->layer && model_lists(item->layer)) return true;
     const char *const *words = words_of(r->region);
     const char *unknown = words ? reading_unknown(r, word->text, words) : NULL;
     if (item->layer && item->layer->loss)
@@ -100,8 +99,8 @@ static int read_list(struct reading *r, const struct tree *list, const char *pat
 
 static void read_lists(struct reading *r, const struct tree *map, const char *path, struct item *item, int init)
 {
-    for (int i = 0; forms[item->form].lists[i]; i++) {
-        const char *key = forms[item->form].lists[i];
+    for (int i = 0; model_forms[item->form].lists[i]; i++) {
+        const char *key = model_forms[item->form].lists[i];
         const struct tree *list = tree_get(map, key);
         const char *below = region_text(r->region, "%s.%s", path, key);
         if (!list && i == 0) reading_error(r, map, path, key, "missing; expected a list of layers");
@@ -125,7 +124,7 @@ static bool read_item(struct reading *r, const struct tree *tree, const char *pa
     if (!map || !below) return false;
     if (map->kind == TREE_NULL) map = tree_make(TREE_MAP, NULL, map->mark, r->region); /* `- flatten:` */
     if (map->kind != TREE_MAP || item->form != FORM_LAYER)
-        reading_map(r, map, below, item->at->text, forms[item->form].fields, forms[item->form].lists, item);
+        reading_map(r, map, below, item->at->text, model_forms[item->form].fields, model_forms[item->form].lists, item);
     else
         read_layer(r, map, below, item, init);
     check_name(r, item, map, below);
@@ -201,12 +200,12 @@ static void print_items(const struct item *item, int count, int indent, struct r
     for (; count > 0; item++, count--) {
         bool layer = item->form == FORM_LAYER;
         int printed = 0;
-        fprintf(out, "%*s- %s:", indent, "", layer ? item->layer->name : forms[item->form].name);
+        fprintf(out, "%*s- %s:", indent, "", layer ? item->layer->name : model_forms[item->form].name);
         char *between = region_text(region, layer ? ", " : "\n%*s", indent + 4, "");
         if (layer) fputs(" {", out);
         if (!layer) fprintf(out, "\n%*s", indent + 4, "");
         if (layer) print_fields(item->layer->fields, &item->settings, between, item->classes, region, out, &printed);
-        print_fields(forms[item->form].fields, item, between, false, region, out, &printed);
+        print_fields(model_forms[item->form].fields, item, between, false, region, out, &printed);
         if (layer)
             fputs("}\n", out);
         else

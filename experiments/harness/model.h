@@ -22,6 +22,17 @@ struct item {
     int body_count, shortcut_count;
 };
 
+/* What each form is called and may be given; of FORM_LAYER, what every layer may. */
+struct form_rows {
+    const char *name, *doc;
+    const struct field *fields;
+    const char *lists[3]; /* keys that hold layers: the body, then a shortcut */
+};
+extern const struct form_rows model_forms[FORMS];
+
+/* Whether a layer may stand in a list, where its input is what stands before it. */
+bool model_lists(const struct layer *layer);
+
 struct model {
     struct item *item;
     int count;

@@ -105,6 +105,7 @@ const struct field expectation_fields[] = {
 
 #define REGISTRY(id, table, member)                                                                                    \
     static const char *id##_name(int i) { return (table)[i] ? (table)[i]->name : NULL; }                               \
+    static const char *id##_doc(int i) { return (table)[i]->doc; }                                                     \
     static const struct field *id##_fields(int i) { return (table)[i]->fields; }                                       \
     static void id##_choose(struct spec *spec, int i) { spec->member = (table)[i]; }                                   \
     static bool id##_chosen(const struct spec *spec, int i) { return spec->member == (table)[i]; }
@@ -123,53 +124,59 @@ static const struct layer *loss_at(int index)
     return layer_table[i];
 }
 static const char *loss_name(int i) { return loss_at(i) ? loss_at(i)->name : NULL; }
+static const char *loss_doc(int i) { return loss_at(i)->doc; }
 static void loss_choose(struct spec *spec, int i) { spec->loss = loss_at(i); }
 static bool loss_chosen(const struct spec *spec, int i) { return spec->loss == loss_at(i); }
 
 /* Those that this program may have been built without are known too. */
 static const struct {
-    const char *name;
+    const char *name, *doc;
     const struct field *fields;
-} backends[] = {{"ref", host_fields}, {"cpu", host_fields}, {"cuda", device_fields}, {NULL, NULL}};
+} backends[] = {{"ref", "plain C, which every kernel is judged by", host_fields},
+                {"cpu", "oneDNN and loops of our own", host_fields},
+                {"cuda", "cuDNN, cuBLAS and kernels of our own", device_fields},
+                {.name = NULL}};
 static const char *backend_name(int i) { return backends[i].name; }
+static const char *backend_doc(int i) { return backends[i].doc; }
 static const struct field *backend_fields(int i) { return backends[i].fields; }
 static void backend_choose(struct spec *spec, int i) { spec->backend = backends[i].name; }
 static bool backend_chosen(const struct spec *spec, int i) { return !strcmp(spec->backend, backends[i].name); }
 
-static const struct registry data_registry = {data_name, data_fields, data_choose, data_chosen, MEMBER(data_settings),
-                                              NULL,      "data set"};
-static const struct registry policy_registry = {
-    policy_name, policy_fields, policy_choose, policy_chosen, MEMBER(policy_settings), "store_all", "policy"};
+static const struct registry data_registry = {
+    data_name, data_doc, data_fields, data_choose, data_chosen, MEMBER(data_settings), NULL, "data set"};
+static const struct registry policy_registry = {policy_name,   policy_doc,    policy_fields,
+                                                policy_choose, policy_chosen, MEMBER(policy_settings),
+                                                "store_all",   "policy"};
 static const struct registry optimizer_registry = {
-    optimizer_name, optimizer_fields, optimizer_choose, optimizer_chosen, MEMBER(optim_settings), "sgd", "optimizer"};
-static const struct registry schedule_registry = {learning_rate_name,
-                                                  learning_rate_fields,
-                                                  learning_rate_choose,
-                                                  learning_rate_chosen,
-                                                  MEMBER(learning_rate_settings),
-                                                  "constant",
-                                                  "schedule"};
-static const struct registry loss_registry = {loss_name, NULL, loss_choose, loss_chosen, 0, "cross_entropy", "loss"};
+    optimizer_name,         optimizer_doc, optimizer_fields, optimizer_choose, optimizer_chosen,
+    MEMBER(optim_settings), "sgd",         "optimizer"};
+static const struct registry schedule_registry = {learning_rate_name,   learning_rate_doc,
+                                                  learning_rate_fields, learning_rate_choose,
+                                                  learning_rate_chosen, MEMBER(learning_rate_settings),
+                                                  "constant",           "schedule"};
+static const struct registry loss_registry = {loss_name, loss_doc,        NULL,  loss_choose, loss_chosen,
+                                              0,         "cross_entropy", "loss"};
 
-static const struct registry backend_registry = {
-    backend_name, backend_fields, backend_choose, backend_chosen, MEMBER(backend_options), "cpu", "backend"};
+static const struct registry backend_registry = {backend_name,   backend_doc,    backend_fields,
+                                                 backend_choose, backend_chosen, MEMBER(backend_options),
+                                                 "cpu",          "backend"};
 
 static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAULT_NONE; }
 static bool has_evaluation(const struct spec *spec) { return spec->eval_every > 0; }
 
 const struct section spec_sections[] = {
-    {"model", "file", model_fields, NULL, {"layers", "init"}, true, NULL},
-    {"data", "name", NULL, &data_registry, {"name"}, true, NULL},
-    {"loss", "name", NULL, &loss_registry, {"name"}, false, NULL},
-    {"optimizer", "name", NULL, &optimizer_registry, {"name"}, false, NULL},
-    {"schedule", "name", NULL, &schedule_registry, {"name"}, false, NULL},
-    {"backend", "name", NULL, &backend_registry, {"name"}, false, NULL},
-    {"conv", NULL, conv_fields, NULL, {NULL}, false, NULL},
-    {"policy", "name", NULL, &policy_registry, {"name"}, false, NULL},
-    {"costs", "name", costs_fields, NULL, {NULL}, false, NULL},
-    {"fault", "kind", fault_fields, NULL, {NULL}, false, has_fault},
-    {"record", NULL, record_fields, NULL, {NULL}, false, NULL},
-    {"eval", "split", eval_fields, NULL, {NULL}, false, has_evaluation},
+    {"model", "file", model_fields, NULL, {"layers", "init"}, true, NULL, "the layers, in a file or here"},
+    {"data", "name", NULL, &data_registry, {"name"}, true, NULL, "what is trained on"},
+    {"loss", "name", NULL, &loss_registry, {"name"}, false, NULL, "what ends the model"},
+    {"optimizer", "name", NULL, &optimizer_registry, {"name"}, false, NULL, "how parameters are updated"},
+    {"schedule", "name", NULL, &schedule_registry, {"name"}, false, NULL, "of the learning rate"},
+    {"backend", "name", NULL, &backend_registry, {"name"}, false, NULL, "whose kernels run"},
+    {"conv", NULL, conv_fields, NULL, {NULL}, false, NULL, "how convolutions are done"},
+    {"policy", "name", NULL, &policy_registry, {"name"}, false, NULL, "which forwards are run again, and when"},
+    {"costs", "name", costs_fields, NULL, {NULL}, false, NULL, "where planning's times come from"},
+    {"fault", "kind", fault_fields, NULL, {NULL}, false, has_fault, "a deliberate error, to see it caught"},
+    {"record", NULL, record_fields, NULL, {NULL}, false, NULL, "what a result file holds besides"},
+    {"eval", "split", eval_fields, NULL, {NULL}, false, has_evaluation, "predictions of a split; left out: none"},
     {.key = NULL},
 };
 

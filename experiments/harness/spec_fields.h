@@ -7,6 +7,7 @@
 /* A table of things chosen by name, each with keys of its own. */
 struct registry {
     const char *(*name)(int index);           /* NULL after the last */
+    const char *(*doc)(int index);            /* one line */
     const struct field *(*fields)(int index); /* its keys, of the struct at settings */
     void (*choose)(struct spec *spec, int index);
     bool (*chosen)(const struct spec *spec, int index);
@@ -24,6 +25,7 @@ struct section {
     const char *also[3];                    /* more keys, read elsewhere, ended by NULL */
     bool needed;                            /* must be given */
     bool (*shown)(const struct spec *spec); /* in the resolved spec; NULL: always */
+    const char *doc;                        /* one line */
 };
 
 /* The scalars at the top level, in struct spec. */

@@ -39,5 +39,10 @@ static enum status forward(void *state, const struct kernel_args *args)
 
 static const struct kernel reference = {.deterministic = true, .prepare = prepare, .forward = forward, .release = free};
 
-const struct layer layer_add = {
-    .name = "add", .inputs = 2, .fields = no_fields, .infer = infer, .flops = flops, .reference = &reference};
+const struct layer layer_add = {.name = "add",
+                                .doc = "sum of two branches",
+                                .inputs = 2,
+                                .fields = no_fields,
+                                .infer = infer,
+                                .flops = flops,
+                                .reference = &reference};

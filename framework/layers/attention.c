@@ -239,12 +239,14 @@ static const struct kernel reference = {.deterministic = true,
                                     .backward = backward_light,
                                     .release = free};
 
-const struct layer layer_attention = {.name = "attention",
-                                      .inputs = 2,
-                                      .reads_batch = true,
-                                      .fields = fields,
-                                      .infer = infer,
-                                      .flops = flops,
-                                      .draws = draws,
-                                      .reference = &reference,
-                                      .reference_light = &light};
+const struct layer layer_attention = {
+    .name = "attention",
+    .doc = "softmax(q k / sqrt(d)) v by heads, of the queries, keys and values in one row",
+    .inputs = 2,
+    .reads_batch = true,
+    .fields = fields,
+    .infer = infer,
+    .flops = flops,
+    .draws = draws,
+    .reference = &reference,
+    .reference_light = &light};

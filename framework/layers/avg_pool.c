@@ -88,6 +88,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_avg_pool = {.name = "avg_pool",
+                                     .doc = "mean of each window",
                                      .family = "pool",
                                      .inputs = 1,
                                      .fields = pool_fields,

@@ -160,6 +160,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_conv = {.name = "conv",
+                                 .doc = "convolution of images, with zeros around",
                                  .inputs = 1,
                                  .fields = fields,
                                  .infer = infer,

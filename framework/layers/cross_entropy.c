@@ -87,6 +87,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_cross_entropy = {.name = "cross_entropy",
+                                          .doc = "of the softmax with the label, mean over the batch",
                                           .inputs = 1,
                                           .loss = true,
                                           .predicts = true,

@@ -56,6 +56,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_dropout = {.name = "dropout",
+                                    .doc = "elements set to 0 at random, the others scaled up",
                                     .inputs = 1,
                                     .fields = fields,
                                     .infer = same_infer,

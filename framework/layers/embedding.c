@@ -115,6 +115,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_embedding = {.name = "embedding",
+                                      .doc = "vectors of tokens, positions and segments, added",
                                       .inputs = 1,
                                       .fields = fields,
                                       .infer = infer,

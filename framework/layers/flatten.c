@@ -32,5 +32,10 @@ static enum status forward(void *state, const struct kernel_args *args)
 
 static const struct kernel reference = {.deterministic = true, .prepare = prepare, .forward = forward, .release = free};
 
-const struct layer layer_flatten = {
-    .name = "flatten", .inputs = 1, .fields = no_fields, .infer = infer, .flops = flops, .reference = &reference};
+const struct layer layer_flatten = {.name = "flatten",
+                                    .doc = "an image as one row",
+                                    .inputs = 1,
+                                    .fields = no_fields,
+                                    .infer = infer,
+                                    .flops = flops,
+                                    .reference = &reference};

@@ -69,6 +69,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_gelu = {.name = "gelu",
+                                 .doc = "x times the normal distribution function of x",
                                  .inputs = 1,
                                  .fields = fields,
                                  .infer = same_infer,

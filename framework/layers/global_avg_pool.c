@@ -52,6 +52,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_global_avg_pool = {.name = "global_avg_pool",
+                                            .doc = "mean of each channel",
                                             .family = "pool",
                                             .inputs = 1,
                                             .fields = no_fields,

@@ -128,6 +128,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_layernorm = {.name = "layernorm",
+                                      .doc = "each row with mean 0 and variance 1, then gain and bias",
                                       .family = "norm",
                                       .inputs = 1,
                                       .fields = fields,

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 static const struct field fields[] = {
-    {SETTING(units), .type = FIELD_INT, .min = 1, .max = INT32_MAX, .doc = "output width"},
+    {SETTING(units), .type = FIELD_INT, .min = 1, .max = INT32_MAX,
+     .doc = "output width; or classes: as many as the data set has"},
     {SETTING(activation), .type = FIELD_CHOICE, .preset = "none", .values = activation_words,
      .doc = "applied to the output"},
     {SETTING(bias), .type = FIELD_BOOL, .preset = "true", .doc = "adds a constant to each output"},
@@ -107,6 +108,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_linear = {.name = "linear",
+                                   .doc = "product with a matrix, of each row",
                                    .inputs = 1,
                                    .fields = fields,
                                    .infer = infer,

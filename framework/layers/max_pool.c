@@ -112,6 +112,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_max_pool = {.name = "max_pool",
+                                     .doc = "largest of each window",
                                      .family = "pool",
                                      .inputs = 1,
                                      .fields = pool_fields,

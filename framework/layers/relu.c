@@ -34,6 +34,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_relu = {.name = "relu",
+                                 .doc = "max(x, 0)",
                                  .inputs = 1,
                                  .fields = no_fields,
                                  .infer = same_infer,

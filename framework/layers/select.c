@@ -59,5 +59,10 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
 static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
-const struct layer layer_select = {
-    .name = "select", .inputs = 1, .fields = fields, .infer = infer, .flops = flops, .reference = &reference};
+const struct layer layer_select = {.name = "select",
+                                   .doc = "one token of a sequence",
+                                   .inputs = 1,
+                                   .fields = fields,
+                                   .infer = infer,
+                                   .flops = flops,
+                                   .reference = &reference};

@@ -48,6 +48,7 @@ static const struct kernel reference = {
     .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
 
 const struct layer layer_sum = {.name = "sum",
+                                .doc = "of everything: gradients of ones",
                                 .inputs = 1,
                                 .loss = true,
                                 .fields = no_fields,

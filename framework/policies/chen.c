@@ -127,4 +127,5 @@ static const struct field fields[] = {
     POLICY_FIELD_KEEP_SAVED,
     {.key = NULL}};
 
-const struct policy policy_chen = {.name = "chen", .fields = fields, .emit = emit};
+const struct policy policy_chen = {
+    .name = "chen", .doc = "a segment ends where its outputs exceed a budget", .fields = fields, .emit = emit};

@@ -186,4 +186,5 @@ static const struct field fields[] = {
      "with what would have to be run before it (msps)"},
     {.key = NULL}};
 
-const struct policy policy_dtr = {.name = "dtr", .fields = fields, .emit = emit};
+const struct policy policy_dtr = {
+    .name = "dtr", .doc = "dynamic tensor rematerialization, simulated under a budget", .fields = fields, .emit = emit};

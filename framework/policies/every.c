@@ -15,4 +15,5 @@ static enum status emit(const struct network *network, const struct policy_setti
 
 static const struct field fields[] = {POLICY_FIELD_UNIT, POLICY_FIELD_KEEP_SAVED, {.key = NULL}};
 
-const struct policy policy_every = {.name = "every", .fields = fields, .emit = emit};
+const struct policy policy_every = {
+    .name = "every", .doc = "each unit is replayed alone", .fields = fields, .emit = emit};

@@ -66,4 +66,5 @@ static const struct field fields[] = {{"groups", FIELD_TEXTS, offsetof(struct po
                                       POLICY_FIELD_KEEP_SAVED,
                                       {.key = NULL}};
 
-const struct policy policy_manual = {.name = "manual", .fields = fields, .emit = emit};
+const struct policy policy_manual = {
+    .name = "manual", .doc = "the named groups are replayed, or a word is taken", .fields = fields, .emit = emit};

@@ -81,4 +81,5 @@ static const struct field fields[] = {{"slots", FIELD_INT, offsetof(struct polic
                                       POLICY_FIELD_KEEP_SAVED,
                                       {.key = NULL}};
 
-const struct policy policy_revolve = {.name = "revolve", .fields = fields, .emit = emit};
+const struct policy policy_revolve = {
+    .name = "revolve", .doc = "binomial checkpointing over several levels", .fields = fields, .emit = emit};

@@ -15,4 +15,5 @@ static const struct field fields[] = {{"segments", FIELD_INT, offsetof(struct po
                                       POLICY_FIELD_KEEP_SAVED,
                                       {.key = NULL}};
 
-const struct policy policy_segments = {.name = "segments", .fields = fields, .emit = emit};
+const struct policy policy_segments = {
+    .name = "segments", .doc = "equal numbers of units, replayed segment by segment", .fields = fields, .emit = emit};

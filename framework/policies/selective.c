@@ -107,4 +107,5 @@ static const struct field fields[] = {
      "layer without parameters"},
     {.key = NULL}};
 
-const struct policy policy_selective = {.name = "selective", .fields = fields, .emit = emit};
+const struct policy policy_selective = {
+    .name = "selective", .doc = "outputs of the named kinds of layers are made again", .fields = fields, .emit = emit};

@@ -196,4 +196,7 @@ static const struct field fields[] = {{"by", FIELD_CHOICE, offsetof(struct polic
                                       POLICY_FIELD_KEEP_SAVED,
                                       {.key = NULL}};
 
-const struct policy policy_sqrt = {.name = "sqrt", .fields = fields, .emit = emit};
+const struct policy policy_sqrt = {.name = "sqrt",
+                                   .doc = "about as many segments as each has units, or the cuts of least bytes",
+                                   .fields = fields,
+                                   .emit = emit};

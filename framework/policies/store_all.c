@@ -11,4 +11,5 @@ static enum status emit(const struct network *network, const struct policy_setti
 
 static const struct field fields[] = {{.key = NULL}};
 
-const struct policy policy_store_all = {.name = "store_all", .fields = fields, .emit = emit};
+const struct policy policy_store_all = {
+    .name = "store_all", .doc = "keeps whatever a backward reads", .fields = fields, .emit = emit};

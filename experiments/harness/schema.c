@@ -1,0 +1,209 @@
+/* The tables as one JSON object, {"policy segments": {doc, keys: [{key, expected, needed, default, doc}]}}, from which
+ * the text is made too. */
+#include "schema.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "model.h"
+#include "spec_fields.h"
+#include "text.h"
+
+enum { COLUMNS = 118, KEY_WIDTH = 15, DOC_COLUMN = 34 };
+
+struct schema {
+    struct region *region;
+    json_t *all;
+};
+
+/* The rows, still none. */
+static json_t *block(struct schema *s, const char *kind, const char *name, const char *doc)
+{
+    const char *heading = region_text(s->region, "%s%s%s", kind, name ? " " : "", name ? name : "");
+    json_t *rows = json_array();
+    if (heading) json_object_set_new(s->all, heading, json_pack("{s:s, s:o}", "doc", doc, "keys", rows));
+    return rows;
+}
+
+/* preset: NULL where there is none. */
+static void add(json_t *rows, const char *key, const char *expected, bool needed, const char *preset, const char *doc)
+{
+    json_t *row = json_pack("{s:s, s:s, s:b, s:s?, s:s}", "key", key, "expected", expected ? expected : "", "needed",
+                            needed, "default", preset, "doc", doc);
+    json_array_append_new(rows, row);
+}
+
+static const char *preset_text(const struct field *field, struct region *region)
+{
+    union {
+        int64_t integer;
+        double real;
+        uint64_t bytes;
+        const char *text;
+        struct field_list list;
+    } value;
+    struct field alone[] = {*field, {.key = NULL}};
+    alone->offset = 0;
+    if (!field->preset || field_defaults(alone, &value, region) != ST_OK || field_unset(alone, &value)) return NULL;
+    return field_print(alone, &value, region);
+}
+
+static void add_field(struct schema *s, json_t *rows, const struct field *f)
+{
+    add(rows, f->key, field_expected(f, s->region), !f->preset, preset_text(f, s->region), f->doc);
+}
+
+static json_t *add_fields(struct schema *s, json_t *rows, const struct field *fields)
+{
+    for (const struct field *f = fields; f && f->key; f++) add_field(s, rows, f);
+    return rows;
+}
+
+/* ---- the top level ---- */
+
+/* Keys that have readers of their own. */
+static const struct {
+    const char *key, *expected, *doc;
+    bool needed;
+} others[] = {
+    {"rematch", "1", "version of the format", true},
+    {"baseline", "a map of keys", "what the baseline computes otherwise; its policy is store_all", false},
+    {"expect", "a list of maps", "figures of the source, judged where nothing that changes them is overridden", false},
+    {"sweep", "a map of keys to lists", "each combination is run: {policy.segments: [1, 2, 5]}", false}};
+
+static const char *names_of(struct schema *s, const struct registry *registry)
+{
+    const char *text = region_text(s->region, "one of");
+    for (int i = 0; text && registry->name(i); i++)
+        text = region_text(s->region, "%s%s%s", text, i ? "|" : " ", registry->name(i));
+    return text;
+}
+
+static void add_top(struct schema *s, json_t *rows, const char *key)
+{
+    const struct field *field = field_find(spec_fields, key);
+    const struct section *section = spec_section(key);
+    const struct registry *registry = section ? section->registry : NULL;
+    if (field) add_field(s, rows, field);
+    if (registry)
+        add(rows, key, names_of(s, registry), section->needed, registry->preset, section->doc);
+    else if (section)
+        add(rows, key, "a map of keys", section->needed, NULL, section->doc);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(key, others[i].key)) add(rows, key, others[i].expected, others[i].needed, NULL, others[i].doc);
+}
+
+static void add_section(struct schema *s, const struct section *section)
+{
+    const struct registry *registry = section->registry;
+    if (!registry) add_fields(s, block(s, section->key, NULL, section->doc), section->fields);
+    for (int i = 0; registry && registry->name(i); i++)
+        add_fields(s, block(s, section->key, registry->name(i), registry->doc(i)),
+                   registry->fields ? registry->fields(i) : NULL);
+}
+
+/* ---- the model ---- */
+
+static void add_layers(struct schema *s)
+{
+    json_t *model = json_object_get(json_object_get(s->all, "model"), "keys");
+    add(model, "layers", "a list of layers", false, NULL, "or the list itself");
+    add(model, "init", "a map of keys", false, NULL, "initial values; a bare word is its name");
+    add_fields(s, block(s, "model.init", NULL, "where training starts from"), init_fields);
+    for (int f = FORM_GROUP; f < FORMS; f++) {
+        json_t *rows = add_fields(s, block(s, "model", model_forms[f].name, model_forms[f].doc), model_forms[f].fields);
+        for (const char *const *list = model_forms[f].lists; *list; list++)
+            add(rows, *list, "a list of layers", list == model_forms[f].lists, NULL, "in their order");
+    }
+    for (int i = 0; layer_table[i]; i++) {
+        if (!model_lists(layer_table[i])) continue;
+        json_t *rows =
+            add_fields(s, block(s, "layer", layer_table[i]->name, layer_table[i]->doc), layer_table[i]->fields);
+        add_fields(s, rows, model_forms[FORM_LAYER].fields);
+    }
+}
+
+/* ---- printing ---- */
+
+static const char *text_of(const json_t *row, const char *member)
+{
+    return json_string_value(json_object_get(row, member));
+}
+
+/* Left is what is called name: blocks by a word of their heading, else rows by their key. */
+static void narrow(json_t *all, const char *name)
+{
+    const char *heading;
+    json_t *one;
+    void *next;
+    const size_t length = strlen(name);
+    json_object_foreach_safe(all, next, heading, one)
+    {
+        const char *second = strchr(heading, ' ');
+        json_t *rows = json_object_get(one, "keys");
+        if (!strncmp(heading, name, length) && (!heading[length] || heading[length] == ' ')) continue;
+        if (second && !strcmp(second + 1, name)) continue;
+        for (size_t i = json_array_size(rows); i-- > 0;)
+            if (strcmp(text_of(json_array_get(rows, i), "key"), name) != 0) json_array_remove(rows, i);
+        if (!json_array_size(rows)) json_object_del(all, heading);
+    }
+}
+
+/* text from DOC_COLUMN on, in lines of COLUMNS. */
+static void print_wrapped(const char *text, FILE *out)
+{
+    int column = DOC_COLUMN;
+    while (*text) {
+        int word = (int)strcspn(text, " ");
+        if (column > DOC_COLUMN && column + 1 + word > COLUMNS) column = fprintf(out, "\n%*s", DOC_COLUMN, "") - 1;
+        column += fprintf(out, "%s%.*s", column > DOC_COLUMN ? " " : "", word, text);
+        text += word + (text[word] == ' ');
+    }
+    fputc('\n', out);
+}
+
+static void print_row(const json_t *row, struct region *region, FILE *out)
+{
+    const char *preset = text_of(row, "default");
+    const char *value = json_is_true(json_object_get(row, "needed")) ? "(needed)" : preset ? preset : "-";
+    const char *text = region_text(region, "%s: %s", text_of(row, "expected"), text_of(row, "doc"));
+    int column = fprintf(out, "  %-*s %s ", KEY_WIDTH, text_of(row, "key"), value);
+    fprintf(out, "%*s", column < DOC_COLUMN ? DOC_COLUMN - column : 0, "");
+    if (text) print_wrapped(text, out);
+}
+
+static void print_text(json_t *all, struct region *region, FILE *out)
+{
+    const char *heading, *between = "";
+    json_t *one;
+    json_object_foreach(all, heading, one)
+    {
+        const json_t *rows = json_object_get(one, "keys");
+        fprintf(out, "%s%s: %s\n", between, heading, text_of(one, "doc"));
+        for (size_t i = 0; i < json_array_size(rows); i++) print_row(json_array_get(rows, i), region, out);
+        between = "\n";
+    }
+}
+
+enum status schema_print(const char *name, bool json, FILE *out)
+{
+    struct schema s = {region_create(), json_object()};
+    enum status status = s.region && s.all ? ST_OK : fail(ST_FAILED, "out of memory for the schema");
+    if (status == ST_OK) {
+        json_t *top = block(&s, "spec", NULL, "a file of the keys below; a bare word in place of a map is its name");
+        for (const char *const *key = spec_order; *key; key++) add_top(&s, top, *key);
+        for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
+        add_fields(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_fields);
+        add_layers(&s);
+        if (name) narrow(s.all, name);
+        if (!json_object_size(s.all))
+            status = fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all", name);
+    }
+    if (status == ST_OK && json)
+        json_dumpf(s.all, out, JSON_INDENT(2)), fputc('\n', out);
+    else if (status == ST_OK)
+        print_text(s.all, s.region, out);
+    json_decref(s.all);
+    region_destroy(s.region);
+    return status;
+}
