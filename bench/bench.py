@@ -251,7 +251,7 @@ def provenance(bench, networks):
     table = Table("what", "")
     table.row("date (UTC)", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
     ours = [runs[0] for key, runs in bench.cells.items() if not is_peer(*key)]
-    for group, values in ours[0]["provenance"].items() if ours else ():
+    for group, values in (ours[0]["provenance"] if ours else measure.planner(VGG16)).items():
         for key, value in values.items():
             if key not in ("tree_diff_xxh3", "dirty_sha1"):
                 table.row(f"{group} {key}", value)
@@ -259,8 +259,9 @@ def provenance(bench, networks):
         if is_peer(network, cell):
             table.row(f"{cell}, {network}", f"{peer['torch']}, oneDNN {peer['onednn']}, BLAS {peer['blas']}, losses "
                       f"{peer['losses']}")
-    table.row("turns, steps a run, threads", f"{bench.options.pairs}, {bench.options.steps}, {bench.options.threads}")
-    table.row("networks", ", ".join(networks))
+    if networks:
+        table.row("turns, steps a run, threads", f"{bench.options.pairs}, {bench.options.steps}, {bench.options.threads}")
+        table.row("networks", ", ".join(networks))
     return table
 
 

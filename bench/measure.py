@@ -60,6 +60,19 @@ def ours(spec, *overrides, warm=1, timeout=None):
         return read(json.loads(output([PROGRAM, "show", found[0], "--json"])), warm)
 
 
+def provenance(file):
+    return {group: file["/provenance/" + group] for group in ("git", "build", "libs", "host", "gpu")
+            if "/provenance/" + group in file}
+
+
+def planner(spec):
+    """The provenance of plans that are made here."""
+    with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
+        path = os.path.join(folder, "plan.h5")
+        output([PROGRAM, "plan", spec, "--out", path])
+        return provenance(json.loads(output([PROGRAM, "show", path, "--json"])))
+
+
 def read(file, warm):
     steps, summary, plan_ = file["steps"], file["/summary"], file["/plan"]
     seconds = [ns * 1e-9 for ns in steps["total_ns"]]
@@ -67,12 +80,10 @@ def read(file, warm):
     own = () if "device_used_bytes" in summary else ("data",)  # a device computes while the next batch is read
     for part in "optimizer", "digest", *own:
         clocks[part] = sum(steps[part + "_ns"]) * 1e-9
-    provenance = {group: file["/provenance/" + group] for group in ("git", "build", "libs", "host", "gpu")
-                  if "/provenance/" + group in file}
     return {"step_seconds": min(seconds[warm:] or seconds), "seconds": seconds, "all_seconds": sum(seconds),
             "before_mib": summary["start_rss_bytes"] / 1024 ** 2,
             "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks,
-            "overhead": summary["overhead_bytes"], "losses": steps["loss"], "provenance": provenance,
+            "overhead": summary["overhead_bytes"], "losses": steps["loss"], "provenance": provenance(file),
             "peak_bytes": plan_["peak_bytes"], "static_bytes": plan_["static_bytes"],
             "time_factor": plan_["time_factor"],
             **{key: summary[key] for key in summary if key.startswith("device_")}}
