@@ -81,6 +81,7 @@ static bool follow(const char *name, const struct net *net, struct course *cours
 
 Test(agreement, of_every_backend_with_the_reference)
 {
+    const float tolerance = device_is_real() ? 1e-4f : 2e-5f; /* cuDNN's transforms round more than sums do */
     for (const struct net *net = nets; net->name; net++) {
         struct course ref, other;
         cr_assert(follow("ref", net, &ref));
@@ -90,7 +91,7 @@ Test(agreement, of_every_backend_with_the_reference)
                 cr_assert(digest_equal(ref.initial[i], other.initial[i]), "%s on %s: parameter %d starts otherwise",
                           net->name, (*kind)->name, i);
             for (int s = 0; s < STEPS; s++) {
-                cr_assert(fabsf(ref.loss[s] - other.loss[s]) <= 2e-5f * fabsf(ref.loss[s]),
+                cr_assert(fabsf(ref.loss[s] - other.loss[s]) <= tolerance * fabsf(ref.loss[s]),
                           "%s on %s, step %d: loss %.8g, not %.8g", net->name, (*kind)->name, s, (double)other.loss[s],
                           (double)ref.loss[s]);
                 cr_assert(fabs(ref.norm[s] - other.norm[s]) <= 1e-3 * ref.norm[s],

@@ -167,6 +167,14 @@ static double distance(const float *a, const float *b, int64_t count)
     return difference / magnitude;
 }
 
+/* How far off may be. On a GPU cuDNN's transforms round more than sums do; 1.5e-5 has been seen of its Winograd. */
+static double tolerance(const struct subject *own)
+{
+    const char *how = own->footprint.implementation;
+    const bool transforms = strstr(how, "winograd") != NULL || strstr(how, "fft") != NULL;
+    return device_is_real() && transforms ? 1e-4 : 2e-5;
+}
+
 /* Fails unless a value of both subjects agrees. */
 static void agree(const struct subject *own, const struct subject *ref, int value, const void *a, const void *b,
                   const char *what)
@@ -176,8 +184,8 @@ static void agree(const struct subject *own, const struct subject *ref, int valu
     subject_get(own, value, a, one);
     subject_get(ref, value, b, other);
     double d = distance(one, other, count);
-    cr_assert(d < 2e-5, "%s, %s of %s, limit %llu, is off by %g", own->c->layer, what, own->footprint.implementation,
-              (unsigned long long)own->c->scratch_limit, d);
+    cr_assert(d < tolerance(own), "%s, %s of %s, limit %llu, is off by %g", own->c->layer, what,
+              own->footprint.implementation, (unsigned long long)own->c->scratch_limit, d);
     free(one), free(other);
 }
 
@@ -230,7 +238,8 @@ static void check_numbers(const struct subject *own, const struct subject *ref)
     for (int i = 0; i < ref->node->parameters; i++) {
         const float *a = (const void *)own->gradient[i].data, *b = (const void *)ref->gradient[i].data;
         double d = distance(a, b, (int64_t)(ref->gradient[i].bytes / 4));
-        cr_assert(d < 2e-5, "%s, gradient %d of %s is off by %g", own->c->layer, i, own->footprint.implementation, d);
+        cr_assert(d < tolerance(own), "%s, gradient %d of %s is off by %g", own->c->layer, i,
+                  own->footprint.implementation, d);
     }
 }
 

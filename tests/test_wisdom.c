@@ -77,6 +77,9 @@ Test(wisdom, is_written_for_every_pass_of_every_kind)
     /* what the library recommends where it is asked for such a convolution */
     cr_expect(strstr(text, "rule_algorithm: winograd_nonfused, rule_chunk: 6, "));
     cli_complains(&cli, "6 passes, ");
+    /* in TF32, too, where it is offered with other arithmetic than was asked for */
+    cli_expect(&cli, 0, "bench --convolutions convs.yaml precision=tf32 backend.layout=channels_first");
+    cli_says(&cli, "rule_algorithm: winograd_nonfused, rule_chunk: 6, ");
     cli_expect(&cli, 0, "bench --convolutions convs.yaml 'conv={algorithm: measured, wisdom: none.yaml}' --out w.yaml");
     cr_expect(*cli.out == '\0' && folder_count(cli.folder, ".part") == 0);
     cli_close(&cli);

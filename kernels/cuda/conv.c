@@ -144,18 +144,19 @@ static void conv_release(void *state)
     free(conv);
 }
 
-/* "winograd_nonfused chunk 8 | ..." by pass. */
+/* "winograd_nonfused chunk 8 | ..." by pass; in TF32, what is computed without tensor cores says so. */
 static void describe(struct conv *conv, int passes)
 {
     int length = 0;
     for (int p = 0; p < passes && length < (int)sizeof conv->implementation; p++) {
         const struct conv_choice *choice = &conv->pass[p].choice;
         length +=
-            snprintf(conv->implementation + length, sizeof conv->implementation - (size_t)length, "%s%s chunk %lld",
+            snprintf(conv->implementation + length, sizeof conv->implementation - (size_t)length, "%s%s%s chunk %lld",
                      p                    ? " | "
                      : conv->problem.tf32 ? "tf32 "
                                           : "",
-                     convolution_algorithm((enum conv_pass)p, choice->algorithm)->name, (long long)choice->chunk);
+                     convolution_algorithm((enum conv_pass)p, choice->algorithm)->name,
+                     conv->problem.tf32 && choice->math == CUDNN_FMA_MATH ? " fma" : "", (long long)choice->chunk);
     }
 }
 

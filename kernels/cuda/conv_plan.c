@@ -14,18 +14,19 @@ void cuda_conv_plan_release(struct conv_plan *plan)
 enum status conv_plan_take(const struct conv_want *want, const struct conv_choice *choice, struct conv_plan *plan)
 {
     *plan = (struct conv_plan){.choice = *choice, .rest = want->batch % choice->chunk};
-    enum status status = convolution_describe(want->problem, choice->chunk, &plan->call[0]);
-    if (status == ST_OK && plan->rest > 0) status = convolution_describe(want->problem, plan->rest, &plan->call[1]);
+    enum status status = convolution_describe(want->problem, choice->chunk, choice->math, &plan->call[0]);
+    if (status == ST_OK && plan->rest > 0)
+        status = convolution_describe(want->problem, plan->rest, choice->math, &plan->call[1]);
     if (status != ST_OK) cuda_conv_plan_release(plan);
     return status;
 }
 
-/* The workspace of an algorithm on samples samples; false where cuDNN cannot do it. */
-static bool workspace_of(const struct conv_want *want, int64_t samples, int algorithm, size_t *bytes)
+/* The workspace of a choice on samples samples; false where cuDNN cannot do it. */
+static bool workspace_of(const struct conv_want *want, int64_t samples, const struct conv_choice *choice, size_t *bytes)
 {
     struct convolution convolution;
-    if (convolution_describe(want->problem, samples, &convolution) != ST_OK) return false;
-    const bool done = convolution_workspace(want->cudnn, &convolution, want->pass, algorithm, bytes);
+    if (convolution_describe(want->problem, samples, choice->math, &convolution) != ST_OK) return false;
+    const bool done = convolution_workspace(want->cudnn, &convolution, want->pass, choice->algorithm, bytes);
     convolution_release(&convolution);
     return done;
 }
@@ -35,8 +36,8 @@ static bool measure(const struct conv_want *want, struct conv_choice *choice)
 {
     const int64_t rest = want->batch % choice->chunk;
     size_t bytes = 0;
-    if (!workspace_of(want, choice->chunk, choice->algorithm, &choice->workspace)) return false;
-    if (rest > 0 && !workspace_of(want, rest, choice->algorithm, &bytes)) return false;
+    if (!workspace_of(want, choice->chunk, choice, &choice->workspace)) return false;
+    if (rest > 0 && !workspace_of(want, rest, choice, &bytes)) return false;
     if (bytes > choice->workspace) choice->workspace = bytes;
     return true;
 }
@@ -59,16 +60,20 @@ static int64_t next_chunk(const struct conv_want *want, int64_t chunk)
 }
 
 /* The largest chunk from chunk on that keeps the limit, else the one that needs least; false where the algorithm can
- * do none. */
+ * do none. A workspace is taken to grow with the chunk from what it is without samples: chunks that could not keep the
+ * limit then are not asked for, since asking takes its time. */
 static bool fit(const struct conv_want *want, int64_t chunk, struct conv_choice *choice)
 {
     bool found = false;
-    for (; chunk > 0; chunk = next_chunk(want, chunk)) {
-        struct conv_choice next = {.algorithm = choice->algorithm, .chunk = chunk};
-        if (!measure(want, &next)) continue;
+    int64_t most = chunk, following;
+    for (; chunk > 0; chunk = following) {
+        following = next_chunk(want, chunk);
+        struct conv_choice next = {.algorithm = choice->algorithm, .math = choice->math, .chunk = chunk};
+        if ((chunk > most && following > 0) || !measure(want, &next)) continue;
         if (!found || next.workspace < choice->workspace) *choice = next;
         found = true;
         if (choice->workspace <= want->limit) break;
+        most = (int64_t)((double)chunk * (double)want->limit / (double)next.workspace);
     }
     return found;
 }
@@ -76,15 +81,16 @@ static bool fit(const struct conv_want *want, int64_t chunk, struct conv_choice 
 int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST])
 {
     struct convolution convolution;
-    int algorithms[ALGORITHMS_MOST], found = 0;
+    struct conv_offer offers[ALGORITHMS_MOST];
+    int found = 0;
     int64_t chunk = want->batch;
-    while (chunk > 0 && convolution_describe(want->problem, chunk, &convolution) != ST_OK)
+    while (chunk > 0 && convolution_describe(want->problem, chunk, conv_math(want->problem), &convolution) != ST_OK)
         chunk = next_chunk(want, chunk);
     if (chunk == 0) return 0;
-    const int ranked = convolution_algorithms(want->cudnn, &convolution, want->pass, algorithms);
+    const int ranked = convolution_offers(want->cudnn, &convolution, want->pass, offers);
     convolution_release(&convolution);
     for (int i = 0; i < ranked; i++) {
-        struct conv_choice choice = {.algorithm = algorithms[i]};
+        struct conv_choice choice = {.algorithm = offers[i].algorithm, .math = offers[i].math};
         if (fit(want, chunk, &choice)) choices[found++] = choice;
     }
     return found;

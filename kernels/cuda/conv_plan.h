@@ -17,6 +17,7 @@ struct conv_want {
 /* One way to do a pass: the batch in chunks of so many samples, the last one shorter where the batch is no multiple. */
 struct conv_choice {
     int algorithm;
+    cudnnMathType_t math; /* as it was offered */
     int64_t chunk;
     size_t workspace; /* bytes, the larger need of both sizes of chunk */
 };

@@ -39,7 +39,8 @@ static enum status describe_images(cudnnTensorDescriptor_t *tensor, cudnnTensorF
                        "tensor descriptor");
 }
 
-static enum status describe(const struct conv_problem *problem, int64_t samples, struct convolution *c)
+static enum status describe(const struct conv_problem *problem, int64_t samples, cudnnMathType_t math,
+                            struct convolution *c)
 {
     const cudnnTensorFormat_t format = problem->order == ORDER_CHANNELS_FIRST ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
     const int64_t *w = problem->weights.dim;
@@ -55,14 +56,14 @@ static enum status describe(const struct conv_problem *problem, int64_t samples,
     TRY(cudnn_check(cudnnSetConvolution2dDescriptor(c->window, padding, padding, stride, stride, 1, 1,
                                                     CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
                     "convolution descriptor"));
-    return cudnn_check(cudnnSetConvolutionMathType(c->window, problem->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH),
-                       "math type");
+    return cudnn_check(cudnnSetConvolutionMathType(c->window, math), "math type");
 }
 
-enum status convolution_describe(const struct conv_problem *problem, int64_t samples, struct convolution *convolution)
+enum status convolution_describe(const struct conv_problem *problem, int64_t samples, cudnnMathType_t math,
+                                 struct convolution *convolution)
 {
     *convolution = (struct convolution){.tf32 = problem->tf32};
-    const enum status status = describe(problem, samples, convolution);
+    const enum status status = describe(problem, samples, math, convolution);
     if (status != ST_OK) convolution_release(convolution);
     return status;
 }
@@ -120,24 +121,23 @@ static int ask_input(cudnnHandle_t cudnn, const struct convolution *c, struct an
     return count;
 }
 
-/* Whether the algorithm of an answer may be used, and is not among those found. An answer for tensor cores is another
- * kernel than the one that the descriptor asks for, where that forbids them. */
+/* Whether an answer may be taken, and its algorithm is not among those found. Kernels that convert to half precision
+ * never may, and those of tensor cores only in TF32. */
 static bool usable(const struct convolution *c, enum conv_pass pass, const struct answer *answer, int found,
-                   const int *algorithms)
+                   const struct conv_offer *offers)
 {
-    const bool tensor_cores =
-        answer->math == CUDNN_TENSOR_OP_MATH || answer->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION;
     if (answer->status != CUDNN_STATUS_SUCCESS || answer->determinism != CUDNN_DETERMINISTIC ||
-        (tensor_cores && !c->tf32) || answer->algorithm < 0 || answer->algorithm >= ALGORITHMS_MOST ||
+        answer->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || (answer->math == CUDNN_TENSOR_OP_MATH && !c->tf32) ||
+        answer->algorithm < 0 || answer->algorithm >= ALGORITHMS_MOST ||
         algorithm_rows[pass][answer->algorithm].family == FAMILY_NONE)
         return false;
     for (int i = 0; i < found; i++)
-        if (algorithms[i] == answer->algorithm) return false;
+        if (offers[i].algorithm == answer->algorithm) return false;
     return true;
 }
 
-int convolution_algorithms(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                           int algorithms[ALGORITHMS_MOST])
+int convolution_offers(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
+                       struct conv_offer offers[ALGORITHMS_MOST])
 {
     static int (*const ask[CONV_PASSES])(cudnnHandle_t, const struct convolution *,
                                          struct answer *) = {ask_forward, ask_params, ask_input};
@@ -145,7 +145,9 @@ int convolution_algorithms(cudnnHandle_t cudnn, const struct convolution *convol
     const int count = ask[pass](cudnn, convolution, answers);
     int found = 0;
     for (int i = 0; i < count; i++)
-        if (usable(convolution, pass, &answers[i], found, algorithms)) algorithms[found++] = answers[i].algorithm;
+        if (usable(convolution, pass, &answers[i], found, offers))
+            offers[found++] =
+                (struct conv_offer){answers[i].algorithm, convolution->tf32 ? answers[i].math : CUDNN_FMA_MATH};
     return found;
 }
 

@@ -2,7 +2,8 @@
  *
  * Only algorithms that cuDNN calls deterministic, both in its reference (enums of cudnn_ops.h: backward filter 0 and 3
  * and backward data 0 are not) and in what it answers for the very problem. The fused call that adds bias and relu is
- * not used: no query tells which algorithms it takes. TF32 off, the descriptors say CUDNN_FMA_MATH. */
+ * not used: no query tells which algorithms it takes. A kernel runs with the arithmetic for which it was offered; TF32
+ * off, the descriptors say CUDNN_FMA_MATH. */
 #ifndef REMATCH_CUDA_CONVOLUTIONS_H
 #define REMATCH_CUDA_CONVOLUTIONS_H
 
@@ -38,19 +39,33 @@ struct conv_operands {
     size_t workspace_bytes;
 };
 
+/* What cuDNN offers: an algorithm, and the arithmetic of its kernel, for which rank, workspace and determinism hold. */
+struct conv_offer {
+    int algorithm;
+    cudnnMathType_t math;
+};
+
 /* An algorithm of a pass, by its number in cuDNN. */
 struct conv_algorithm_row {
     const char *name;
     enum conv_family family;
 };
 
+/* The arithmetic with which offers are asked for. */
+static inline cudnnMathType_t conv_math(const struct conv_problem *problem)
+{
+    return problem->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+}
+
 /* ST_FAILED where cuDNN cannot describe it; a tensor holds at most 2^31 - 1 elements. */
-enum status convolution_describe(const struct conv_problem *problem, int64_t samples, struct convolution *convolution);
+enum status convolution_describe(const struct conv_problem *problem, int64_t samples, cudnnMathType_t math,
+                                 struct convolution *convolution);
 void convolution_release(struct convolution *convolution);
 
-/* Fills algorithms with those that can be used, fastest first as cuDNN's heuristics expect it, and returns how many. */
-int convolution_algorithms(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                           int algorithms[ALGORITHMS_MOST]);
+/* Fills offers with those that can be used, one for an algorithm, fastest first as cuDNN's heuristics expect it, and
+ * returns how many. */
+int convolution_offers(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
+                       struct conv_offer offers[ALGORITHMS_MOST]);
 const struct conv_algorithm_row *convolution_algorithm(enum conv_pass pass, int algorithm);
 
 /* Bytes that the algorithm needs; false where it cannot do it. */

@@ -96,18 +96,19 @@ struct algorithm {
     bool deterministic, simple; /* simple: only for 3x3 filters with stride 1, channels first */
     size_t workspace;
     bool rounds;
+    bool tensor_cores = true; /* false: offered, and there, for CUDNN_FMA_MATH alone */
 };
 
 const std::vector<algorithm> algorithms[] = {
-    {{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true},
+    {{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true, false},
      {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, true, false, 300, false},
      {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, true, false, 0, true}},
     {{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, false, false, 0, false},
-     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true, false},
      {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, true, false, 300, false}},
     {{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, false, false, 0, false},
      {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, false, false, 100, false},
-     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true, false},
      {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, true, false, 300, false}},
 };
 
@@ -124,7 +125,7 @@ cudnnStatus_t workspace(const convolution &v, enum pass pass, int number, size_t
 {
     if (!fits(v)) return CUDNN_STATUS_BAD_PARAM;
     const algorithm *a = find(v, pass, number);
-    if (a == nullptr) return CUDNN_STATUS_NOT_SUPPORTED;
+    if (a == nullptr || (v.c.math != CUDNN_FMA_MATH && !a->tensor_cores)) return CUDNN_STATUS_NOT_SUPPORTED;
     *bytes = a->workspace * (size_t)v.x.n;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -139,10 +140,12 @@ cudnnStatus_t rank(const convolution &v, enum pass pass, int requested, int *ret
         Perf *p = &results[(*returned)++];
         *p = {};
         p->algo = (decltype(p->algo))a.number;
-        p->status = workspace(v, pass, a.number, &p->memory);
+        convolution offered = v;
+        if (!a.tensor_cores) offered.c.math = CUDNN_FMA_MATH;
+        p->status = workspace(offered, pass, a.number, &p->memory);
         p->time = p->status == CUDNN_STATUS_SUCCESS ? (float)*returned : -1;
         p->determinism = a.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
-        p->mathType = v.c.math;
+        p->mathType = offered.c.math;
     }
     return CUDNN_STATUS_SUCCESS;
 }
