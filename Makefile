@@ -53,7 +53,8 @@ flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fn
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
 LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
 CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
-CUDA_LIBS := $(if $(KERNELS_CU),-L$(CUDA)/lib64 -lcudnn -lcublas -lcublasLt -lcudart -lstdc++)
+CUDA_PATH := -L$(CUDA)/lib64 -Wl,--enable-new-dtags,-rpath,$(CUDA)/lib64
+CUDA_LIBS := $(if $(KERNELS_CU),$(CUDA_PATH) -lcudnn -lcublas -lcublasLt -lcudart -lstdc++)
 # Machine code for devices of the A100's and of the H100's generation; later ones translate the form between.
 DEVICES := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 WERROR := $(if $(filter true,$(CI)),-Werror)
@@ -163,7 +164,7 @@ bench: all $(BUILD)/has-bench
 # ---- What a machine with a GPU, but without this repository and its libraries, can run.
 gpu-bundle: $(BUILD)/has-test
 	@[ "$(filter cuda,$(BACKENDS))" ] || { echo "gpu-bundle: the cuda backend needs nvcc, cuDNN and cuBLAS in $(CUDA)" >&2; exit 77; }
-	@MAKEFLAGS= $(MAKE) --no-print-directory BUILD=build/gpu MARCH=x86-64-v3 DEVICE=real build/gpu/rematch build/gpu/rematch-cuda build/gpu/suite
+	@MAKEFLAGS=$(findstring n,$(firstword -$(MAKEFLAGS))) $(MAKE) --no-print-directory BUILD=build/gpu MARCH=x86-64-v3 DEVICE=real build/gpu/rematch build/gpu/rematch-cuda build/gpu/suite
 	@scripts/gpu-bundle.sh build/gpu build/gpu-bundle
 
 # ---- Dependencies by group (scripts/deps.sh): $(BUILD)/has-GROUP is a stamp.
