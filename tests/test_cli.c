@@ -1,10 +1,13 @@
 /* The program's promises: exit codes, one clear error, what plan and list print for programs. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "altered.h"
+#include "build.h"
 #include "cli.h"
 #include "runs.h"
 
@@ -49,7 +52,7 @@ static const struct {
     {"run folder/nothing.yaml", "folder/nothing.yaml"},
     {"bench small.yaml", "expected --costs"},
     {"bench --costs --convolutions small.yaml", "expected --costs or --convolutions"},
-    {"bench --convolutions small.yaml", "no convolution that backend ref could do in several ways"},
+    {"bench --convolutions small.yaml", "backend ref chooses convolutions by rule alone"},
     {"bench --costs", "too few arguments"},
     {"bench --costs small.yaml --out", "expected FILE"},
     {"show small.yaml --out=x", "unknown option --out=x"},
@@ -142,6 +145,22 @@ Test(cli, files_are_beside_the_spec_that_names_them)
     cr_expect(cli.code == 0, "%s%s", cli.out, cli.err);
     cli_says(&cli, "same bits");
     cr_expect(!strstr(cli.out, "not judged"), "%s", cli.out);
+    cli_close(&cli);
+}
+
+/* A backend with a program of its own, which was not copied along. */
+Test(cli, a_missing_sibling_is_named)
+{
+    struct cli cli;
+    if (!strstr(BUILD_BACKENDS, "cuda")) cr_skip_test("no backend has a program of its own");
+    cli_open(&cli);
+    char alone[512];
+    snprintf(alone, sizeof alone, "%s/alone", cli.folder);
+    cli_run(&cli, "cp \"$REMATCH_BIN\" alone", "--version");
+    setenv("REMATCH_BIN", alone, 1);
+    cli_expect(&cli, 77, "plan small.yaml backend=cuda");
+    cli_complains(&cli, "backend 'cuda' is in ");
+    cli_complains(&cli, "/alone-cuda: No such file or directory\n");
     cli_close(&cli);
 }
 

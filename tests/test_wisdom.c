@@ -229,5 +229,7 @@ Test(wisdom, needs_something_to_choose)
     cli_expect(&cli, 2, "bench --convolutions small.yaml backend=cuda --out w.yaml");
     cli_complains(&cli, "the network has no convolution that backend cuda could do in several ways");
     cr_expect(cli_complaints(&cli) == 1 && folder_count(cli.folder, "w.yaml") == 0, "%s", cli.err);
+    cli_expect(&cli, 2, "bench --convolutions small.yaml backend=cpu");
+    cli_complains(&cli, "backend cpu chooses convolutions by rule alone");
     cli_close(&cli);
 }

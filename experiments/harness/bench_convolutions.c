@@ -60,7 +60,12 @@ static enum status collect_node(struct trials *t, int node, bool *fresh)
 static enum status collect(struct trials *t)
 {
     const struct network *network = t->job->network;
+    const struct backend_kind *kind = network->backend->kind;
     const int nodes = network->graph->nodes;
+    if (!(kind->conv_algorithms >> CONV_MEASURED & 1))
+        return fail(ST_SPEC,
+                    "bench: backend %s chooses convolutions by rule alone; conv.algorithm: measured is not its",
+                    kind->name);
     TRY(NEW(t->region, t->timed, (size_t)nodes * PASSES));
     TRY(NEW(t->region, t->node, (size_t)nodes));
     for (int i = 0; i < nodes; i++) {
@@ -71,7 +76,7 @@ static enum status collect(struct trials *t)
     }
     return t->count ? ST_OK
                     : fail(ST_SPEC, "bench: the network has no convolution that backend %s could do in several ways",
-                           network->backend->kind->name);
+                           kind->name);
 }
 
 /* The time of a pass among those of its node. */

@@ -160,7 +160,7 @@ static enum status read_wisdom(struct job *job)
 static enum status prepare(struct job *job)
 {
     struct spec *spec = job->spec;
-    sibling_become(spec->backend);
+    TRY(sibling_become(spec->backend));
     TRY(dataset_open(spec->data->name, &spec->data_settings, (uint64_t)spec->seed, &job->dataset));
     TRY(model_build(spec, job->dataset, &job->graph));
     TRY(backend_open(spec->backend, &spec->backend_options, &job->backend));

@@ -3,11 +3,13 @@
 #ifndef REMATCH_SIBLING_H
 #define REMATCH_SIBLING_H
 
+#include "status.h"
+
 /* What the program was called with, for another to be called with; to be said once, at the start. */
 void sibling_remember(char *const *arguments);
 
-/* Becomes the sibling that has the backend, where this program has not and there is one; else returns. To be called
- * before anything is printed or written. */
-void sibling_become(const char *backend);
+/* Becomes the sibling that has the backend, where this program has not; returns where none was built. ST_MISSING: one
+ * was built, and is not beside this program. To be called before anything is printed or written. */
+enum status sibling_become(const char *backend);
 
 #endif

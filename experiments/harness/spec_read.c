@@ -205,8 +205,9 @@ static void check_wisdom(struct reading *r, const struct tree *root, const struc
 {
     const struct tree *conv = tree_get(root, "conv"), *file = tree_get(conv, "wisdom");
     const bool measured = spec->backend_options.conv_algorithm == CONV_MEASURED;
+    const struct backend_kind *kind = spec->backend ? backend_find(spec->backend) : NULL;
     if (file && !measured) reading_error(r, file, "conv", "wisdom", "means nothing but for algorithm: measured");
-    if (!file && measured)
+    if (!file && measured && (!kind || kind->conv_algorithms >> CONV_MEASURED & 1)) /* else check_backend() tells */
         reading_error(r, conv, "conv", "wisdom", "missing; expected a file written by rematch bench --convolutions");
 }
 
