@@ -12,6 +12,7 @@
 #include "record_plan.h"
 #include "result.h"
 #include "runs.h"
+#include "safetensors_files.h"
 #include "simulated.h"
 #include "sketch.h"
 #include "words.h"
@@ -391,6 +392,30 @@ Test(verify, names_the_first_step_and_tensor_that_differ)
     cr_assert(json_integer_value(json_object_get(first, "step")) == 2);
     cr_assert_str_eq(json_string_value(json_object_get(first, "tensor")), "gradient of two.weight");
     json_decref(all);
+    cli_close(&cli);
+}
+
+static void write_weights(const struct cli *cli, float base)
+{
+    static struct safetensors_writer writer;
+    char path[300];
+    snprintf(path, sizeof path, "%.250s/w.safetensors", cli->folder);
+    writer = (struct safetensors_writer){.length = 0};
+    safetensors_add(&writer, "one.bias", "24", base);
+    safetensors_finish(&writer, path);
+}
+
+Test(verify, names_the_initial_values_that_are_others)
+{
+    struct cli cli;
+    char path[300];
+    cli_open(&cli);
+    write_weights(&cli, 0);
+    result_of(&cli, "run small.yaml model.init.file=w.safetensors model.init.missing=init", path);
+    cli_expect(&cli, 0, "verify result.h5");
+    write_weights(&cli, 1);
+    cli_expect(&cli, 1, "verify result.h5");
+    cli_says(&cli, "steps     DIFFER: first at step 0, in loss\nnot as it was:\n  sha256       ");
     cli_close(&cli);
 }
 

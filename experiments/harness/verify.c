@@ -57,14 +57,16 @@ static const struct {
     {"/provenance/libs", "libc", false},      {"/provenance/host", "isa", false},
     {"/provenance/host", "threads", true},    {"/provenance/host", "cpu", false},
     {"/provenance/data", "name", false},      {"/provenance/data", "digest_xxh3", false},
+    {"/provenance/weights", "sha256", false}, {"/spec", "wisdom_digest_xxh3", false},
 };
+static const char unknown[] = "unknown"; /* or there is none */
 
 /* What r says, kept with the verification. */
 static const char *surrounding_of(const struct verification *v, struct result *r, int i)
 {
     const char *group = surroundings[i].group, *name = surroundings[i].name;
     struct region *region = v->result->region;
-    if (!surroundings[i].number) return h5_read_attribute_text(&r->h5, group, name, "unknown", region);
+    if (!surroundings[i].number) return h5_read_attribute_text(&r->h5, group, name, unknown, region);
     const char *text = region_text(region, "%llu", (unsigned long long)h5_read_attribute_u64(&r->h5, group, name, 0));
     return text ? text : "";
 }
@@ -74,7 +76,7 @@ static void find_surroundings(struct verification *v, struct result *again)
 {
     for (int i = 0; i < SURROUNDINGS; i++) {
         const char *then = surrounding_of(v, v->result, i), *now = again ? surrounding_of(v, again, i) : NULL;
-        if (now && !strcmp(then, now)) continue;
+        if (!strcmp(then, now ? now : unknown)) continue;
         v->surrounding[v->surroundings++] = (struct surrounding){surroundings[i].name, then, now};
     }
 }

@@ -13,7 +13,7 @@ enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS
 struct surrounding {
     const char *name, *then, *now;
 };
-enum { SURROUNDINGS = 12 };
+enum { SURROUNDINGS = 14 };
 
 /* What was found so far; texts are the file's own region's. */
 struct verification {
