@@ -24,7 +24,8 @@ struct step_record fake_step(struct fake *fake, uint32_t step);
 /* Makes the step's digests those of the tensors' digests that fake holds. */
 void fake_seal(const struct fake *fake, struct step_record *step);
 
-/* A whole file of steps steps; change, where given, alters a step before it is sealed and written. path: of the result. */
+/* A whole file of steps steps; change, where given, alters a step before it is sealed and written. path: of the result.
+ */
 void fake_write(struct fake *fake, const char *variant, uint32_t steps,
                 void (*change)(struct fake *, struct step_record *), char path[1024]);
 
