@@ -13,8 +13,9 @@
 #include "cuda/softmax.h"
 #include "tokens.h"
 
-/* Bytes of cuBLAS' workspace; blocks of scores of which the chunk's size allows for, whatever a pass needs; matrices of
- * a batch of products. */
+/* Bytes of cuBLAS' workspace: it counts in every attention's scratch, used or not, and a batch of products keeps a
+ * device busy without sums that are split, so it is less than products.c allows where a product asks for it; blocks of
+ * scores of which the chunk's size allows for, whatever a pass needs; matrices of a batch of products. */
 enum { WORKSPACE = 4 << 20, BLOCKS = 3, PRODUCTS_MOST = UINT16_MAX };
 
 /* What the arrays of pointers point at: heads of the fused value and its gradient, of the output or its gradient, and
