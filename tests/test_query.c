@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "others.h"
 #include "cli.h"
+#include "others.h"
 #include "tries.h"
 
 static const char cnn[] =
