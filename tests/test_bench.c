@@ -139,6 +139,13 @@ Test(bench, a_file_is_whole_or_not_there)
     cli_open(&cli);
     cli_expect(&cli, 3, "bench --costs small.yaml --out nowhere/costs.yaml");
     cli_complains(&cli, "nowhere/costs.yaml.part: cannot be written");
+    cr_expect(!strstr(cli.err, "rounds"), "measured in vain:\n%s", cli.err);
+    cli_expect(&cli, 2, "bench --costs small.yaml --out small.yaml");
+    cli_complains(&cli, "small.yaml: it is there and no file of rematch_costs; nothing was measured");
+    cli_expect(&cli, 0, "plan small.yaml");
+    cli_file(&cli, "costs.yaml", "# of another day\nrematch_costs: 1\n");
+    cli_expect(&cli, 0, "bench --costs small.yaml --out costs.yaml");
+    cr_expect(folder_count(cli.folder, ".part") == 0);
     cli_expect(&cli, 3, "bench --costs small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
     cli_complains(&cli, "memory: measuring needs");
     cr_expect(*cli.out == '\0');

@@ -18,6 +18,7 @@
 #include "sweep.h"
 #include "told.h"
 #include "verify.h"
+#include "writing.h"
 
 static int run_list(const struct arguments *a)
 {
@@ -130,6 +131,8 @@ static int run_bench(const struct arguments *a)
     if (a->given[OPTION_COSTS] == convolutions)
         return (int)told(fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
     enum status status = arguments_spec(a, &path);
+    if (status == ST_OK)
+        status = writing_check(a->value[OPTION_OUT], convolutions ? "rematch_wisdom" : "rematch_costs", a->region);
     if (status != ST_OK) return (int)told(status);
     if (convolutions) return (int)bench_convolutions(path, a->overrides, a->override, &ways, a->value[OPTION_OUT]);
     return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
