@@ -278,7 +278,7 @@ Test(compare, other_parameters)
 Test(compare, what_is_no_result_file)
 {
     static const char text[] = "loss 2.3\n";
-    refuse("/nowhere/at/all.h5", ST_FAILED, "No such file");
+    refuse("/nowhere/at/all.h5", ST_SPEC, "No such file");
     refuse(folder, ST_SPEC, "not a file");
     snprintf(other, sizeof other, "%s/text.h5", folder);
     int file = open(other, O_CREAT | O_WRONLY, 0600);

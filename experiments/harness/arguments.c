@@ -2,7 +2,7 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 /* One row an option, in the order of enum option. */
 static const struct {
@@ -111,14 +111,22 @@ void arguments_help(const struct command *command, FILE *out)
     }
 }
 
+static bool is_file(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 enum status arguments_spec(const struct arguments *arguments, const char **path)
 {
     const char *word = arguments->operand[0];
     *path = word;
-    if (access(word, F_OK) == 0 || strchr(word, '/')) return ST_OK;
-    *path = region_text(arguments->region, "experiments/%s.yaml", word);
+    if (is_file(word) || strchr(word, '/')) return ST_OK;
+    const size_t length = strlen(word);
+    const bool whole = length > 5 && strcmp(word + length - 5, ".yaml") == 0;
+    *path = region_text(arguments->region, "experiments/%s%s", word, whole ? "" : ".yaml");
     if (!*path) return ST_FAILED;
-    if (access(*path, F_OK) == 0) return ST_OK;
-    return fail(ST_SPEC, "no spec '%s': neither %s nor %s is there; rematch list shows the experiments", word, word,
+    if (is_file(*path)) return ST_OK;
+    return fail(ST_SPEC, "no spec '%s': neither %s nor %s is a file; rematch list shows the experiments", word, word,
                 *path);
 }

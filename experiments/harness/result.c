@@ -18,7 +18,8 @@ static bool ends_with(const char *text, const char *end)
 static enum status check_file(const char *path)
 {
     struct stat file;
-    if (stat(path, &file) < 0) return fail(ST_FAILED, "%s: cannot read: %s", path, strerror(errno));
+    if (stat(path, &file) < 0)
+        return fail(errno == ENOENT ? ST_SPEC : ST_FAILED, "%s: cannot read: %s", path, strerror(errno));
     if (!S_ISREG(file.st_mode)) return fail(ST_SPEC, "%s: not a file; expected a result file", path);
     return ST_OK;
 }

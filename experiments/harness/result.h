@@ -33,7 +33,7 @@ struct result {
     struct timing timing;
 };
 
-/* ST_SPEC: not a result file of this schema; ST_FAILED: cannot be read. The message names the file. */
+/* ST_SPEC: not there, or not a result file of this schema; ST_FAILED: cannot be read. The message names the file. */
 enum status result_open(const char *path, struct result **result);
 void result_close(struct result *result);
 
