@@ -124,9 +124,9 @@ struct search {
     double *time;      /* of items [i, items) */
     int items;
     size_t room;
-    /* of the op that forces most */
-    int branches;
-    double least; /* time of what is left out, best so far */
+    int branches; /* of all ops' searches together: the relaxed bounds of ops after BRANCHES_MAX stand, which are valid,
+                     too */
+    double least; /* time of what one op leaves out, best so far */
 };
 
 /* Time that must be left out of items [from, items) with room bytes, parts of items allowed. */
