@@ -32,6 +32,15 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
     return status;
 }
 
+/* A bound that a schedule beats is none, and would pass for the best proof there is. */
+static enum status check_bound(const struct plan *plan, const struct bounds *bounds)
+{
+    const double noise = 1e-9; /* sums of the same times in another order */
+    if (plan->time >= bounds->best * (1 - noise)) return ST_OK;
+    return fail(ST_FAILED, "the lower bound for %zu live bytes, %g, is above the time of a schedule, %g: it is wrong",
+                bounds->budget, bounds->best, plan->time);
+}
+
 enum status plan_bounds(const struct plan *plan, const struct policy *policy, const struct policy_settings *settings,
                         const struct plan_options *options, struct bounds *own, struct bounds *within)
 {
@@ -40,11 +49,13 @@ enum status plan_bounds(const struct plan *plan, const struct policy *policy, co
     size_t limit, baseline;
     *within = (struct bounds){.budget = 0};
     TRY(bounds_find(plan->network, plan->live_peak, own));
+    TRY(check_bound(plan, own));
     if (!text) return ST_OK;
     TRY(budget_parse(text, &budget));
     if (budget.kind == BUDGET_LEAST) return ST_OK;
     TRY(budget_limit(plan->network, &budget, options, plan, &limit, &baseline));
-    return bounds_find(plan->network, limit, within);
+    TRY(bounds_find(plan->network, limit, within));
+    return check_bound(plan, within);
 }
 
 static enum status plan_training(struct job *job)

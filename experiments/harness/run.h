@@ -49,7 +49,7 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
                      struct plan **plan);
 
 /* Of any schedule with the live peak of a policy's plan; and within the budget that its settings set (budget 0: they
- * set none). */
+ * set none). ST_FAILED: the plan is faster than a bound. */
 enum status plan_bounds(const struct plan *plan, const struct policy *policy, const struct policy_settings *settings,
                         const struct plan_options *options, struct bounds *own, struct bounds *within);
 
