@@ -31,12 +31,15 @@ enum status file_read_text(const char *path, size_t most, struct region *region,
     uint64_t bytes;
     TRY(file_open(path, &descriptor, &bytes));
     FILE *file = fdopen(descriptor, "rb");
-    if (!file) close(descriptor);
-    const bool fits = file && bytes <= most;
+    if (!file) {
+        close(descriptor);
+        return fail(ST_FAILED, "%s: cannot be read", path);
+    }
+    const bool fits = bytes <= most;
     *text = fits ? region_array(region, (size_t)bytes + 1, 1) : NULL;
     const size_t read = *text ? fread(*text, 1, (size_t)bytes, file) : 0;
-    const bool bad = !file || ferror(file);
-    if (file) fclose(file);
+    const bool bad = ferror(file);
+    fclose(file);
     if (bad) return fail(ST_FAILED, "%s: cannot be read", path);
     if (!fits) return fail(ST_FAILED, "%s: is larger than %zu bytes", path, most);
     if (!*text) return ST_FAILED;
