@@ -43,6 +43,7 @@ static enum status judge(struct verification *v, struct job *job)
         const struct account_node *n = &v->account.node[i];
         job->network->cost[i] = (struct cost){n->forward_time, {n->backward_time[0], n->backward_time[1]}};
     }
+    job->plan->time = v->account.real[REAL_TIME]; /* by those costs, as the simulator found it */
     TRY(plan_bounds(job->plan, job->spec->policy, &job->spec->policy_settings, &options, &job->bounds,
                     &job->budget_bounds));
     const int rows = record_bounds(&job->bounds, &job->budget_bounds, v->account.real[REAL_TIME], row);
