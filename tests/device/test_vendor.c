@@ -189,6 +189,7 @@ static void describe(const struct conv *v)
     OK(cudnnSetFilter4dDescriptor(d.w, CUDNN_DATA_FLOAT, format, O, C, R, R));
     OK(cudnnSetConvolution2dDescriptor(d.c, 1, 1, v->stride, v->stride, 1, 1, CUDNN_CROSS_CORRELATION,
                                        CUDNN_DATA_FLOAT));
+    OK(cudnnSetConvolutionMathType(d.c, CUDNN_FMA_MATH)); /* with which Winograd is offered */
 }
 
 static void forget(void)
