@@ -34,9 +34,9 @@ def text(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
-def plan(spec, *words, timeout=None):
-    """What `rematch plan --json` says."""
-    return json.loads(output([PROGRAM, "plan", spec, "--json", *words], timeout=timeout))
+def plan(*words, timeout=None):
+    """What `rematch plan --json` says of a spec or of --chain and a chain's file, and overrides."""
+    return json.loads(output([PROGRAM, "plan", *words, "--json"], timeout=timeout))
 
 
 def wisdom(path, spec, *words, timeout=None):
