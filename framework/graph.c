@@ -33,19 +33,6 @@ void graph_destroy(struct graph *graph)
     if (graph) region_destroy(graph->region);
 }
 
-/* Makes room for one more element of an array that lives in the graph's region: doubles it at every power of two. */
-static enum status grow(struct region *region, void *array, int count, size_t size)
-{
-    if (count & (count - 1)) return ST_OK; /* not yet full: count is no power of two (nor 0) */
-    size_t room = count ? (size_t)count * 2 : 1;
-    void *old, *more = region_array(region, room, size);
-    if (!more) return ST_FAILED;
-    memcpy(&old, array, sizeof old);
-    if (count) memcpy(more, old, (size_t)count * size);
-    memcpy(array, &more, sizeof more);
-    return ST_OK;
-}
-
 static enum status name_node(struct graph *graph, struct node *node, const char *name)
 {
     if (name) {
@@ -68,7 +55,7 @@ static enum status add_parameters(struct graph *graph, struct node *node, const 
     node->first_parameter = graph->parameters;
     node->parameters = count;
     for (int i = 0; i < count; i++) {
-        TRY(grow(graph->region, &graph->parameter, graph->parameters, sizeof *graph->parameter));
+        TRY(region_grow(graph->region, &graph->parameter, graph->parameters, sizeof *graph->parameter));
         struct parameter *p = &graph->parameter[graph->parameters++];
         p->definition = definition[i];
         p->node = node->index;
@@ -84,8 +71,8 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const stru
                       const int *inputs, int *output)
 {
     if (graph->nodes >= NODES_MAX) return fail(ST_SPEC, "more than %d layers", NODES_MAX);
-    TRY(grow(graph->region, &graph->node, graph->nodes, sizeof *graph->node));
-    TRY(grow(graph->region, &graph->value, graph->values, sizeof *graph->value));
+    TRY(region_grow(graph->region, &graph->node, graph->nodes, sizeof *graph->node));
+    TRY(region_grow(graph->region, &graph->value, graph->values, sizeof *graph->value));
     struct node *node = &graph->node[graph->nodes];
     memset(node, 0, sizeof *node);
     node->layer = layer;
@@ -131,7 +118,7 @@ enum status graph_group_begin(struct graph *graph, const char *name)
     int parent = -1;
     for (int g = 0; g < graph->groups; g++)
         if (graph->group[g].to < 0) parent = g;
-    TRY(grow(graph->region, &graph->group, graph->groups, sizeof *graph->group));
+    TRY(region_grow(graph->region, &graph->group, graph->groups, sizeof *graph->group));
     const char *copy = region_text(graph->region, "%s", name);
     if (!copy) return ST_FAILED;
     graph->group[graph->groups++] = (struct group){copy, graph->nodes, -1, parent};

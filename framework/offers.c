@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The word of what was lowered. A node's backward stands where the first of its ops is; of nodes that have none it does
  * not matter. */
@@ -21,17 +20,6 @@ static enum status word_again(const struct lowered *l, int nodes, struct word *w
     return word_append(word, STEP_BACKWARD, 0, due);
 }
 
-/* Room for one more; it doubles at powers of two. */
-static enum status make_room(struct offers *offers, struct region *region)
-{
-    struct offer *more;
-    if (offers->count & (offers->count - 1)) return ST_OK;
-    TRY(NEW(region, more, (size_t)offers->count * 2 + 1));
-    if (offers->count) memcpy(more, offers->offer, (size_t)offers->count * sizeof *more);
-    offers->offer = more;
-    return ST_OK;
-}
-
 enum status offers_add(struct offers *offers, const struct network *network, enum rng_mode rng, const struct word *word,
                        struct region *region)
 {
@@ -48,7 +36,7 @@ enum status offers_add(struct offers *offers, const struct network *network, enu
     for (int i = 0; i < nodes; i++) point->time += network_backward_time(network, i);
     for (int i = 0; i < offers->count; i++)
         if (offers->offer[i].point.peak <= point->peak && offers->offer[i].point.time <= point->time) return ST_OK;
-    TRY(make_room(offers, region));
+    TRY(region_grow(region, &offers->offer, offers->count, sizeof *offers->offer));
     TRY(word_again(&l, nodes, &offer.word));
     offers->offer[offers->count++] = offer;
     return ST_OK;

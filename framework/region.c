@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ALIGN = sizeof(max_align_t), BLOCK = 64 * 1024 };
 
@@ -57,6 +58,18 @@ void *region_array(struct region *region, size_t count, size_t size)
     void *p = (char *)b->data + b->used;
     b->used += bytes;
     return p;
+}
+
+enum status region_grow(struct region *region, void *array, int count, size_t size)
+{
+    if (count & (count - 1)) return ST_OK; /* not yet full: count is no power of two (nor 0) */
+    size_t room = count ? (size_t)count * 2 : 1;
+    void *old, *more = region_array(region, room, size);
+    if (!more) return ST_FAILED;
+    memcpy(&old, array, sizeof old);
+    if (count) memcpy(more, old, (size_t)count * size);
+    memcpy(array, &more, sizeof more);
+    return ST_OK;
 }
 
 char *region_text(struct region *region, const char *format, ...)

@@ -18,6 +18,9 @@ void region_destroy(struct region *region);
  * fail() set, when the product overflows or the system has no memory. */
 void *region_array(struct region *region, size_t count, size_t size);
 
+/* Makes room for one more element of *(T **)array, of which count are there: doubles it at every power of two. */
+enum status region_grow(struct region *region, void *array, int count, size_t size);
+
 /* A copy of text made as by snprintf; NULL as above. */
 char *region_text(struct region *region, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -92,17 +92,6 @@ struct lists {
     struct variants through, last;
 };
 
-/* Room for one more; it doubles at powers of two. */
-static enum status make_room(struct variants *list, struct region *region)
-{
-    struct variant *more;
-    if (list->count & (list->count - 1)) return ST_OK;
-    TRY(NEW(region, more, (size_t)list->count * 2 + 1));
-    if (list->count) memcpy(more, list->variant, (size_t)list->count * sizeof *more);
-    list->variant = more;
-    return ST_OK;
-}
-
 /* Adds a variant, unless one is as good; takes out those that it beats. */
 static enum status add(struct variants *list, const struct variant *variant, struct region *region)
 {
@@ -112,7 +101,7 @@ static enum status add(struct variants *list, const struct variant *variant, str
     for (int i = 0; i < list->count; i++)
         if (!dominates(variant, &list->variant[i])) list->variant[kept++] = list->variant[i];
     list->count = kept;
-    TRY(make_room(list, region));
+    TRY(region_grow(region, &list->variant, list->count, sizeof *list->variant));
     list->variant[list->count++] = *variant;
     return ST_OK;
 }

@@ -103,16 +103,8 @@ struct tree *tree_make(enum tree_kind kind, const char *text, struct mark mark, 
 
 static enum status append(struct tree *tree, struct tree *key, struct tree *item, struct region *region)
 {
-    if (!(tree->count & (tree->count - 1))) { /* full at every power of two */
-        size_t room = tree->count ? 2 * (size_t)tree->count : 1, used = (size_t)tree->count;
-        struct tree **items, **keys;
-        TRY(NEW(region, items, room));
-        TRY(NEW(region, keys, room));
-        if (used) memcpy(items, tree->item, used * sizeof *items);
-        if (used && tree->key) memcpy(keys, tree->key, used * sizeof *keys);
-        tree->item = items;
-        tree->key = keys;
-    }
+    TRY(region_grow(region, &tree->item, tree->count, sizeof *tree->item));
+    TRY(region_grow(region, &tree->key, tree->count, sizeof *tree->key));
     tree->key[tree->count] = key;
     tree->item[tree->count++] = item;
     return ST_OK;
