@@ -39,6 +39,11 @@ def plan(*words, timeout=None):
     return json.loads(output([PROGRAM, "plan", *words, "--json"], timeout=timeout))
 
 
+def costs(path, spec, *words, timeout=None):
+    """Makes the file path by `rematch bench --costs`."""
+    output([PROGRAM, "bench", "--costs", spec, *words, "--out", path], timeout=timeout)
+
+
 def wisdom(path, spec, *words, timeout=None):
     """Makes the file path by `rematch bench --convolutions`; returns what each pass takes by rule and at best, and
     whether that is another way."""
@@ -86,6 +91,7 @@ def read(file, warm):
             "overhead": summary["overhead_bytes"], "losses": steps["loss"], "provenance": provenance(file),
             "peak_bytes": plan_["peak_bytes"], "static_bytes": plan_["static_bytes"],
             "time_factor": plan_["time_factor"],
+            "predicted_seconds": plan_.get("predicted_step_ns", 0) * 1e-9,  # 0: costs were not measured
             **{key: summary[key] for key in summary if key.startswith("device_")}}
 
 
