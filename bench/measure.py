@@ -30,6 +30,25 @@ def output(command, allowed=(0,), timeout=None, **environment):
     return done.stdout
 
 
+class Stolen:
+    """The share of all processors' time that a virtual machine's host gave to others while this was entered: `steal` of
+    /proc/stat (man 5 proc), 0 on a machine of one's own."""
+
+    @staticmethod
+    def read():
+        with open("/proc/stat", encoding="ascii") as file:
+            times = [int(word) for word in file.readline().split()[1:9]]  # user ... steal; what follows is in user
+        return times[7], sum(times)
+
+    def __enter__(self):
+        self.before = self.read()
+        return self
+
+    def __exit__(self, *_):
+        stolen, total = (after - before for after, before in zip(self.read(), self.before))
+        self.share = stolen / max(total, 1)
+
+
 def text(value):
     return value.decode() if isinstance(value, bytes) else value
 

@@ -1,12 +1,12 @@
 """The result as Markdown: tables, and how figures are written."""
 import os
-import statistics
 
 import measure
 
 HEAD = """# Benchmark on the CPU
 
-Written by `make bench` (bench/bench.py says how it measures). Ratios are medians over the turns, with their range.
+Written by `make bench` (bench/bench.py says how it measures). Ratios are of the least times over all turns, with the
+range of the ratios within a turn.
 """
 
 
@@ -36,8 +36,8 @@ def seconds(value):
     return f"{value:.2f} s"
 
 
-def spread(values):
-    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f}, {len(values)} turns)"
+def spread(value, turns):
+    return f"{value:.2f} (in a turn {min(turns):.2f} to {max(turns):.2f}, {len(turns)} turns)"
 
 
 def write(path, sections, head=HEAD):
