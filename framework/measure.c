@@ -170,12 +170,24 @@ static enum status run_pass(void *self)
                        : kernel->forward(pass->binding->state, pass->args);
 }
 
+/* Which of a node's inputs was written last. */
+static int newest_input(const struct node *node)
+{
+    int newest = 0;
+    for (int k = 1; k < node->layer->inputs; k++)
+        if (node->inputs[k] > node->inputs[newest]) newest = k;
+    return newest;
+}
+
 static enum status time_forward(const struct bench *b, int node, struct cut *cut, bool save, double *time)
 {
     struct timed_pass pass = {&b->network->binding[node], &cut->args, 0};
+    const int newest = newest_input(&b->network->graph->node[node]);
     cut->args.save = save;
+    for (int k = 0; k < NODE_INPUTS_MAX; k++)
+        if (k != newest) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
     pass_time_elsewhere(b);
-    for (int k = 0; k < NODE_INPUTS_MAX; k++) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
+    write_operand(b, cut->args.x[newest], cut->x_bytes[newest]);
     return time_step(b, run_pass, &pass, time);
 }
 

@@ -1,4 +1,5 @@
-/* Times: every pass of every net on every backend has one, in memory that holds an op and no training step. */
+/* Times: every pass of every net on every backend has one, in memory that holds an op and no training step, and is
+ * taken behind what a step would have done before it. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -132,6 +133,100 @@ Test(measure, stays_in_its_memory)
             p.backend->kind = own;
             tear_down(&p);
         }
+}
+
+/* ---- the order of what is written and timed ---- */
+
+/* What happened, a letter each: an operand is Written, the Distance gone through, Forward, Backward. */
+static struct {
+    char events[64];
+    size_t count;
+    const void *written; /* the last operand */
+    int newest;          /* of the node's inputs */
+    const struct backend_kind *backend;
+    const struct kernel *kernel;
+} spied;
+
+static void note(char event)
+{
+    cr_assert(spied.count + 1 < sizeof spied.events);
+    spied.events[spied.count++] = event;
+    spied.events[spied.count] = 0;
+}
+
+static void spied_upload(struct backend *backend, void *to, const void *from, size_t bytes)
+{
+    note('W');
+    spied.written = to;
+    spied.backend->upload(backend, to, from, bytes);
+}
+
+static void spied_fill(struct backend *backend, void *to, uint32_t pattern, size_t bytes)
+{
+    note('D');
+    spied.backend->fill(backend, to, pattern, bytes);
+}
+
+static enum status spied_forward(void *state, const struct kernel_args *args)
+{
+    note('F');
+    cr_assert(args->x[spied.newest] == spied.written, "%s: another operand is the newest", spied.events);
+    return spied.kernel->forward(state, args);
+}
+
+static enum status spied_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    note('B');
+    cr_assert(!args->dy || args->dy == spied.written, "%s: dy is not the newest", spied.events);
+    return spied.kernel->backward(state, args, parts);
+}
+
+/* Parameters; then for each forward every input but the newest, the distance, the newest; then for the backward the
+ * distance, dy, which a loss has not, and as many calls as there are ops. */
+static void expect_events(const struct planned *p, int index)
+{
+    const struct node *node = &p->graph->node[index];
+    const struct footprint *f = &p->network->binding[index].footprint;
+    const unsigned parts = network_parts(p->network, index);
+    char expected[sizeof spied.events] = "";
+    for (int i = 0; i < node->parameters; i++) strcat(expected, "W");
+    for (int forwards = f->saved > 0 ? 2 : 1; forwards > 0; forwards--)
+        strcat(expected, node->layer->inputs > 1 ? "WDWF" : "DWF");
+    if (parts) strcat(expected, node->layer->loss ? "DB" : "DWB");
+    if (f->split && parts == (PART_PARAMS | PART_INPUT)) strcat(expected, "B");
+    cr_assert(!strcmp(spied.events, expected), "%s: %s, not %s", node->name, spied.events, expected);
+}
+
+Test(measure, the_newest_operand_is_written_last)
+{
+    int pairs = 0;
+    for (const struct net *net = nets; net->name; net++) {
+        struct planned p = set_up(net, "ref", true);
+        struct backend_kind kind = *p.backend->kind;
+        spied.backend = p.backend->kind;
+        kind.upload = spied_upload;
+        kind.fill = spied_fill;
+        p.backend->kind = &kind;
+        for (int i = 0; i < p.graph->nodes; i++) {
+            const struct node *node = &p.graph->node[i];
+            struct kernel kernel = *p.network->binding[i].kernel;
+            struct measured times;
+            int rounds;
+            spied.kernel = p.network->binding[i].kernel;
+            spied.count = 0;
+            spied.newest = node->layer->inputs > 1 && node->inputs[1] > node->inputs[0];
+            pairs += node->layer->inputs > 1;
+            kernel.forward = spied_forward;
+            kernel.backward = spied_backward;
+            p.network->binding[i].kernel = &kernel;
+            cr_assert(measure_nodes(p.network, &i, 1, &once, &times, &rounds) == ST_OK, "%s", status_message());
+            p.network->binding[i].kernel = spied.kernel;
+            expect_events(&p, i);
+        }
+        p.backend->kind = spied.backend;
+        tear_down(&p);
+    }
+    cr_assert(pairs > 0);
 }
 
 /* Of a network whose values outweigh its parameters; nothing is reserved. */
