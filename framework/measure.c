@@ -5,13 +5,26 @@
 
 enum { PATTERN_BYTES = 1 << 20 };
 
+/* Whether a step that stores everything writes node's y over its x: nobody reads x later. */
+static bool in_place(const struct network *network, int node)
+{
+    const struct graph *graph = network->graph;
+    const struct node *n = &graph->node[node];
+    const struct value *x = &graph->value[n->inputs[0]];
+    const int writer = n->inputs[0] - 1; /* -1: the batch, which stays */
+    return network->binding[node].footprint.y_over_x && writer >= 0 && x->consumers == 1 &&
+           x->bytes == graph->value[n->output].bytes && !(network_reads(network, writer) & READS_Y) &&
+           !network_read_by_another(network, writer);
+}
+
 char *measure_key(const struct network *network, int node, struct region *region)
 {
     const struct footprint *f = &network->binding[node].footprint;
     const char *key = graph_node_key(network->graph, node, region);
     if (!key) return NULL;
-    return region_text(region, "%s; parts %u; saved %zu; scratch %zu, %zu, %zu; %s", key, network_parts(network, node),
-                       f->saved, f->forward_scratch, f->backward_scratch[0], f->backward_scratch[1], f->implementation);
+    return region_text(region, "%s; parts %u; saved %zu; scratch %zu, %zu, %zu; %s%s", key,
+                       network_parts(network, node), f->saved, f->forward_scratch, f->backward_scratch[0],
+                       f->backward_scratch[1], f->implementation, in_place(network, node) ? ", in place" : "");
 }
 
 /* ---- memory ---- */
@@ -79,8 +92,7 @@ static struct cut cut_node(const struct bench *b, int index)
         cut.x_bytes[k] = graph->value[node->inputs[k]].bytes;
         cut.args.x[k] = take(b->block, &cut.bytes, cut.x_bytes[k]);
     }
-    bool over = f->y_over_x && cut.x_bytes[0] == y->bytes && !(network_reads(b->network, index) & READS_X);
-    cut.args.y = over ? (void *)(uintptr_t)cut.args.x[0] : take(b->block, &cut.bytes, y->bytes);
+    cut.args.y = in_place(b->network, index) ? (void *)(uintptr_t)cut.args.x[0] : take(b->block, &cut.bytes, y->bytes);
     cut.args.dy = take(b->block, &cut.bytes, cut.dy_bytes);
     cut.args.saved = take(b->block, &cut.bytes, f->saved);
     cut.args.scratch =

@@ -135,6 +135,38 @@ Test(measure, stays_in_its_memory)
         }
 }
 
+/* A key says so where a plan that stores everything does so. */
+Test(measure, y_lies_over_x_where_a_step_puts_it_there)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    const struct plan_options options = {.lower = {.drop_dead = true}};
+    int over = 0, apart = 0;
+    for (int b = 0; b < 2; b++)
+        for (const struct net *net = nets; net->name; net++)
+            for (int bits = 0; bits < 2; bits++) {
+                struct planned p = set_up(net, backends[b], bits);
+                struct word word = word_empty(p.graph->region);
+                struct plan *plan;
+                cr_assert(
+                    policy_find("store_all")->emit(p.network, &(struct policy_settings){0}, p.graph->region, &word) ==
+                    ST_OK);
+                cr_assert(plan_build(p.network, &word, &options, &plan) == ST_OK);
+                for (int i = 0; i < plan->lowered.ops; i++) {
+                    const struct op *op = &plan->lowered.op[i];
+                    const bool there = op->x[0] >= 0 && op->y == op->x[0];
+                    if (op->kind != OP_FORWARD) continue;
+                    const char *key = measure_key(p.network, op->node, p.graph->region);
+                    cr_assert((strstr(key, ", in place") != NULL) == there, "%s: %s", p.graph->node[op->node].name,
+                              key);
+                    over += there;
+                    apart += !there && p.network->binding[op->node].footprint.y_over_x;
+                }
+                plan_destroy(plan);
+                tear_down(&p);
+            }
+    cr_assert(over > 0 && apart > 0, "%d, %d", over, apart);
+}
+
 /* ---- the order of what is written and timed ---- */
 
 /* What happened, a letter each: an operand is Written, the Distance gone through, Forward, Backward. */
