@@ -182,6 +182,14 @@ static void print_figure(const char *format, double figure, const char *unmeasur
         fprintf(out, format, figure);
 }
 
+/* What no figure says: since when the bits differ, or that equal ones prove nothing. */
+static void print_remark(const struct comparison *c, FILE *out)
+{
+    if (c->differs) fprintf(out, "  at step %lld, %s", (long long)c->first_step, c->first_tensor);
+    if (c->degenerate) fprintf(out, "  degenerate: proves nothing");
+    fputc('\n', out);
+}
+
 static void print_table(const struct sweep *s, FILE *out)
 {
     for (int a = 0; a < s->axes; a++) fprintf(out, "%-*s ", axis_width(s, a), s->axis[a].key);
@@ -196,7 +204,8 @@ static void print_table(const struct sweep *s, FILE *out)
         double figure[FIGURES];
         figures_of(p, figure);
         for (int k = 0; k < 4; k++) print_figure("%8.3f ", figure[k], "       - ", out);
-        print_figure("%14.9g\n", figure[FIGURE_LAST_LOSS], "             -\n", out);
+        print_figure("%14.9g", figure[FIGURE_LAST_LOSS], "             -", out);
+        print_remark(&p->comparison, out);
     }
 }
 
@@ -214,7 +223,7 @@ static void write_rows(const struct sweep *s, FILE *out)
 {
     for (int a = 0; a < s->axes; a++) csv_text(s->axis[a].key, ",", out);
     fputs("outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,time_factor,"
-          "step_ns,first_loss,last_loss,accuracy,baseline,variant\n",
+          "step_ns,first_loss,last_loss,accuracy,degenerate,first_difference_step,first_difference,baseline,variant\n",
           out);
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
@@ -223,6 +232,10 @@ static void write_rows(const struct sweep *s, FILE *out)
         figures_of(p, figure);
         fprintf(out, "%s,%d,%zu,%zu,%zu,", p->outcome, p->code, p->static_bytes, p->live_peak, p->arena);
         for (int k = 0; k < FIGURES; k++) print_figure("%.12g,", figure[k], ",", out);
+        const struct comparison *c = &p->comparison;
+        fprintf(out, "%d,", c->degenerate);
+        print_figure("%.0f,", c->differs ? (double)c->first_step : (double)NAN, ",", out);
+        csv_text(c->first_tensor, ",", out);
         csv_text(p->baseline.path, ",", out);
         csv_text(p->variant.path, "\n", out);
     }
