@@ -425,3 +425,16 @@ Test(run, a_sweep_is_a_table_and_a_csv)
     cli_expect(&cli, 2, "run small.yaml --only variant");
     cli_close(&cli);
 }
+
+Test(run, a_sweep_tells_of_its_data_once)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cr_assert(setenv("REMATCH_DATA", "/nowhere", 1) == 0);
+    cli_run(&cli, "echo 'sweep: {policy: [every, sqrt]}' >>small.yaml",
+            "run small.yaml \"data={name: tweets, max_length: 8}\" optimizer.lr=1e-6");
+    cr_assert(cli.code == 0, "%s", cli.err);
+    const char *at = strstr(cli.err, "SYNTHETIC");
+    cr_assert(at && !strstr(at + 1, "SYNTHETIC"), "%s", cli.err);
+    cli_close(&cli);
+}

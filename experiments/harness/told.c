@@ -1,6 +1,7 @@
 #include "told.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum status told(enum status status)
 {
@@ -10,5 +11,8 @@ enum status told(enum status status)
 
 void told_notice(const struct dataset *dataset)
 {
-    if (dataset->notice) fprintf(stderr, "rematch: warning: %s\n", dataset->notice);
+    static char last[2048];
+    if (!dataset->notice || strncmp(dataset->notice, last, sizeof last - 1) == 0) return;
+    snprintf(last, sizeof last, "%s", dataset->notice);
+    fprintf(stderr, "rematch: warning: %s\n", dataset->notice);
 }

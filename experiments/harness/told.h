@@ -8,7 +8,7 @@
 /* Unless status is ST_OK, prints "rematch: " and the message of fail(); returns status. */
 enum status told(enum status status);
 
-/* Prints the data set's notice, where it has one, as a warning. */
+/* Prints the data set's notice, where it has one, as a warning; once, though a sweep opens it for every point. */
 void told_notice(const struct dataset *dataset);
 
 #endif
