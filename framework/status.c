@@ -13,6 +13,8 @@ enum status fail(enum status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
     snprintf(message, sizeof message, "%s", text);
     return status;
 }

@@ -19,7 +19,8 @@ enum status {
         if (try_status != ST_OK) return try_status;                                                                    \
     } while (0)
 
-/* Records the message (printf format, one line, no newline) for this thread and returns status. */
+/* Records the message (printf format, no newline) for this thread and returns status. It is one line whatever is quoted
+ * in it: control characters become '?'. */
 enum status fail(enum status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #ifdef __clang_analyzer__ /* which sees only this prototype: what fail() returns */
 #define fail(status, ...) (fail(status, __VA_ARGS__), (status))

@@ -109,6 +109,7 @@ Test(tweets, bad_rows_are_refused_by_file_and_line)
         {HEADER "1,good,positive\n2,bad,angry\n",
          "tweets.csv:3: sentiment 'angry'; expected: negative, neutral or positive"},
         {HEADER "1,good,positive\n2,bad,\n", "tweets.csv:3: sentiment ''; expected"},
+        {HEADER "1,good,positive\n2,bad,\"neu\ntral\x1B[1m\"\n", "tweets.csv:3: sentiment 'neu?tral?[1m'; expected"},
         {HEADER "1,good,positive\n2,bad,Neutral\n", "tweets.csv:3: sentiment 'Neutral'"},
         {HEADER "1,\"a\n\nb\",positive\n2,bad \xC3,neutral\n", "tweets.csv:5: byte 5, 0xC3, is not UTF-8"},
         {HEADER "1,good,positive\n2,\"bad,neutral\n3,good,positive\n", "tweets.csv:3: a quote is not closed"},
