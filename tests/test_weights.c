@@ -192,6 +192,11 @@ Test(weights, what_does_not_fit_is_told)
     refuse("init", ST_SPEC,
            (const char *const[]){
                "encoder.layer.0.intermediate.dense.weight is F32 [2, 3], expected F32, F16 or BF16 of [3, 2]", NULL});
+    w = write_bert(&(struct naming){"", false, 3});
+    safetensors_add(w, "encoder.layer.0.attention.self.key.weight", "4611686018427387904, 0", 0); /* of no byte */
+    safetensors_finish(w, path);
+    refuse("init", ST_SPEC,
+           (const char *const[]){"key.weight is F32 [4611686018427387904, 0], expected F32, F16 or BF16 of a", NULL});
     w = write_bert(&(struct naming){"x.", false, -1});
     safetensors_finish(w, path);
     refuse("init", ST_SPEC,

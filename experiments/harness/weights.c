@@ -61,8 +61,8 @@ static bool fits(const struct safetensor *t, const struct shape *shape, int coun
 {
     if (t->rank != shape->rank || !safetensors_is_float(t)) return false;
     for (int i = 0; i < t->rank; i++)
-        if (t->dim[i] * (i ? 1 : count) != shape->dim[i]) return false;
-    return true;
+        if (t->dim[i] != shape->dim[i] / (i ? 1 : count)) return false;
+    return shape->dim[0] % count == 0;
 }
 
 static void check_fit(struct search *s, const struct parameter *p, const struct weight *w)
