@@ -52,6 +52,9 @@ static const struct {
     {TEXT("\u3042\u3044 \u30A2\u30A4"), "\u3042\u3044|\u30A2\u30A4"},
     {TEXT("\u30AC"), "\u30AB"}, /* a voiced sound loses its mark */
     {TEXT("\uD55C"), "\u1112\u1161\u11AB"},
+    {TEXT("\u05E9\u05C1\u05B8\u05DC\u05D5\u05B9\u05DD, \u0645\u064E\u0631\u0652\u062D\u064E\u0628\u064B\u0627\u061F"),
+     "\u05E9\u05DC\u05D5\u05DD|,|\u0645\u0631\u062D\u0628\u0627|\u061F"}, /* points and vowels are marks */
+    {TEXT("\u202Eabc\u202C \u200Fd"), "abc|d"},                           /* directions are controls */
     {TEXT("\uFF0C\u3002\uFF1F"), "\uFF0C|\u3002|\uFF1F"},
     {TEXT("a\U0001F600b \u2764\uFE0F ok"), "a\U0001F600b|\u2764|ok"}, /* the variation selector is a mark */
     {TEXT("\U0001F468\u200D\U0001F469"), "\U0001F468\U0001F469"},     /* a joiner is a control character */

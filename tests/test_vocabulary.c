@@ -160,6 +160,41 @@ Test(vocabulary, a_text_is_bounded)
     vocabulary_release(&v);
 }
 
+/* Whole texts, accents, scripts, directions and brackets: what stands for a piece or a special token is neither when a
+ * text has it. */
+Test(vocabulary, texts_are_the_tokens_written_down)
+{
+    static const char words[] = SPECIAL "caf\ncafe\n##s\ns\n!\nsep\nno\nnow\n\u4E2D\n\U0001F468\n##\U0001F469\n"
+                                        "\u05E9\n##\u05DC\u05D5\u05DD\n##\u0301\n";
+    static const struct {
+        const char *text;
+        size_t bytes;
+        const char *tokens;
+    } cases[] = {
+        {TEXT(""), "[CLS] [SEP]"},
+        {TEXT("Caf\u00E9s!"), "[CLS] cafe ##s ! [SEP]"},
+        {TEXT("CAFE\u0301S \u0301!"), "[CLS] cafe ##s ! [SEP]"},
+        {TEXT("\u4E2D\u6587s"), "[CLS] \u4E2D [UNK] s [SEP]"},
+        {TEXT("\U0001F468\u200D\U0001F469\uFE0F"), "[CLS] \U0001F468 ##\U0001F469 [SEP]"},
+        {TEXT("\u200F\u05E9\u05C1\u05B8\u05DC\u05D5\u05B9\u05DD"), "[CLS] \u05E9 ##\u05DC\u05D5\u05DD [SEP]"},
+        {TEXT("\u202Eno\u200B\x01w\u202C no\u3000w"), "[CLS] now no [UNK] [SEP]"},
+        {TEXT("##s"), "[CLS] [UNK] [UNK] s [SEP]"},
+        {TEXT("[SEP]s"), "[CLS] [UNK] sep [UNK] s [SEP]"},
+        {TEXT("!!!?!"), "[CLS] ! ! ! [UNK] ! [SEP]"},
+    };
+    struct vocabulary v;
+    cr_assert(read_as(TEXT(words), &v) == ST_OK, "%s", status_message());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t tokens[16];
+        int64_t count, ignored;
+        char text[512] = "", got[512];
+        cr_assert(wordpiece_encode(&v, cases[i].text, cases[i].bytes, 16, tokens, &count, &ignored) == ST_OK);
+        for (int64_t k = 0; k < count; k++) strcat(strcat(text, k ? " " : ""), token(&v, tokens[k], got));
+        cr_expect(!strcmp(text, cases[i].tokens), "%s: %s, not %s", cases[i].text, text, cases[i].tokens);
+    }
+    vocabulary_release(&v);
+}
+
 /* ---- built ---- */
 
 static void count_texts(struct word_counts *counts)
