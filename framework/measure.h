@@ -3,8 +3,9 @@
  * What is measured: before each pass everything it reads but its newest operand is written, then as many bytes as the
  * network's values and parameters take, at most DISTANCE_MAX, go through the caches, then the newest operand (of a
  * forward the input that was written last, of a backward dy) is written, as the op before would have left it. Then the
- * pass is timed. All passes are timed in turn, round after round, and the least time of a pass counts. Outputs lie over
- * inputs where the kernel allows it and nobody reads the input later. Dropout draws as in rng: counter.
+ * pass is timed. All passes are timed in turn, round after round, and the least time of a pass counts; a device that
+ * records steps records it, too, from the second round on. Outputs lie over inputs where the kernel allows it and
+ * nobody reads the input later. Dropout draws as in rng: counter.
  *
  * Memory: one block, cut anew for each node, so at most what one node's operands take; then parameters, gradients and
  * state. Values are uniform in [-1, 1): no time hangs on denormals. */

@@ -7,6 +7,7 @@
 
 #include "bounds.h"
 #include "measure.h"
+#include "mirror.h"
 #include "nets.h"
 #include "plan.h"
 #include "policy.h"
@@ -23,7 +24,7 @@ struct planned {
 static struct planned set_up(const struct net *net, const char *backend, bool bits)
 {
     struct planned p = {.graph = net_build(net, bits)};
-    const struct backend_options options = {.threads = 2, .scratch_limit = 1 << 20};
+    const struct backend_options options = {.threads = 2, .graph = true, .scratch_limit = 1 << 20};
     cr_assert(backend_open(backend, &options, &p.backend) == ST_OK, "%s", status_message());
     cr_assert(network_prepare(p.graph, p.backend, &p.network) == ST_OK, "%s", status_message());
     cr_assert(p.graph->nodes <= 64);
@@ -38,13 +39,13 @@ static void tear_down(struct planned *p)
     backend_close(p->backend);
 }
 
-static void check_times(const struct planned *p, const char *what)
+static void check_times(const struct planned *p, const struct measure_options *options, const char *what)
 {
     struct measured times[64];
     int rounds;
-    cr_assert(measure_nodes(p->network, p->nodes, p->graph->nodes, &once, times, &rounds) == ST_OK, "%s",
+    cr_assert(measure_nodes(p->network, p->nodes, p->graph->nodes, options, times, &rounds) == ST_OK, "%s",
               status_message());
-    cr_assert(rounds == 1);
+    cr_assert(rounds == options->rounds_least);
     for (int i = 0; i < p->graph->nodes; i++) {
         const struct node *node = &p->graph->node[i];
         const struct footprint *f = &p->network->binding[i].footprint;
@@ -67,9 +68,62 @@ Test(measure, every_pass_has_a_time)
         for (const struct net *net = nets; net->name; net++)
             for (int bits = 0; bits < 2; bits++) {
                 struct planned p = set_up(net, backends[b], bits);
-                check_times(&p, net->name);
+                check_times(&p, &once, net->name);
                 tear_down(&p);
             }
+}
+
+/* ---- on a device ---- */
+
+static const struct kernel *counted;
+static int calls;
+
+static enum status count_forward(void *state, const struct kernel_args *args)
+{
+    calls++;
+    return counted->forward(state, args);
+}
+
+static enum status count_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    calls++;
+    return counted->backward(state, args, parts);
+}
+
+/* What is called for a node alone in so many rounds. Where it has several passes each is recorded anew in its turn, or
+ * it would be timed by another's recording; the only one is called, then recorded. */
+static int expected_calls(const struct planned *p, int node, int rounds)
+{
+    const struct footprint *f = &p->network->binding[node].footprint;
+    const unsigned parts = network_parts(p->network, node);
+    const int backward = parts == (PART_PARAMS | PART_INPUT) && f->split ? 2 : parts != 0;
+    const int passes = 1 + (f->saved > 0) + backward;
+    return passes > 1 ? rounds * passes : 2;
+}
+
+Test(measure, a_device_records_every_pass)
+{
+    static const struct measure_options thrice = {3, 0};
+    if (!backend_opens("cuda")) cr_skip_test("no device");
+    for (const struct net *net = nets; net->name; net++) {
+        struct planned p = set_up(net, "cuda", false);
+        for (int i = 0; i < p.graph->nodes; i++) {
+            struct binding *binding = &p.network->binding[i];
+            struct kernel counting = *(counted = binding->kernel);
+            struct measured times;
+            int rounds;
+            counting.forward = count_forward;
+            counting.backward = count_backward;
+            binding->kernel = &counting;
+            calls = 0;
+            cr_assert(measure_nodes(p.network, &i, 1, &thrice, &times, &rounds) == ST_OK, "%s", status_message());
+            cr_assert(calls == expected_calls(&p, i, rounds), "%s %s: %d calls", net->name, p.graph->node[i].name,
+                      calls);
+            binding->kernel = counted;
+        }
+        check_times(&p, &thrice, net->name);
+        tear_down(&p);
+    }
 }
 
 /* ---- memory ---- */
@@ -320,16 +374,24 @@ Test(measure, nodes_that_are_alike_have_one_key)
 }
 
 /* Gradients are added where a value has two readers. */
-Test(measure, the_rest_of_a_step_has_its_times)
+static void check_rest(const char *backend)
 {
     static const struct optim_settings settings = {.lr = 0.1, .momentum = 0.9};
+    static const struct measure_options twice = {2, 0};
     for (const struct net *net = nets; net->name; net++) {
-        struct planned p = set_up(net, "cpu", false);
+        struct planned p = set_up(net, backend, false);
         struct measured_rest rest;
         const bool sums = !strcmp(net->name, "residual") || !strcmp(net->name, "transformer");
-        cr_assert(measure_rest(p.network, optimizer_find("sgd"), &settings, &once, &rest) == ST_OK);
+        cr_assert(measure_rest(p.network, optimizer_find("sgd"), &settings, &twice, &rest) == ST_OK, "%s",
+                  status_message());
         cr_assert(rest.digest > 0 && rest.optimizer > 0 && isfinite(rest.digest));
         cr_assert((rest.add > 0) == sums && (rest.copy > 0) == sums && isfinite(rest.add), "%s", net->name);
         tear_down(&p);
     }
+}
+
+Test(measure, the_rest_of_a_step_has_its_times)
+{
+    check_rest("cpu");
+    if (backend_opens("cuda")) check_rest("cuda");
 }
