@@ -89,6 +89,19 @@ Test(device_runs, clocks_are_of_the_passes)
     cli_close(&cli);
 }
 
+/* Passes as they are recorded; a batch is read while the device works, so that costs a step nothing. */
+Test(device_runs, plan_with_costs_that_were_measured_there)
+{
+    struct cli cli;
+    cli_open_on_device(&cli, NULL);
+    cli_expect(&cli, 0, "bench --costs small.yaml backend=cuda --out costs.yaml");
+    cli_run(&cli, "grep -q 'data: 0, digest: [1-9]' costs.yaml || rm costs.yaml",
+            "run small.yaml --quiet backend=cuda costs.name=measured costs.file=costs.yaml");
+    cr_assert(cli.code == 0, "%d: %s", cli.code, cli.err);
+    cli_says(&cli, "equal");
+    cli_close(&cli);
+}
+
 Test(device_runs, without_a_device_say_so)
 {
     struct cli cli;
