@@ -53,13 +53,14 @@ flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fn
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
 LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
 CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
+CUDA_TRACE := $(if $(KERNELS_CU),$(and $(wildcard $(CUDA)/include/cupti.h),$(wildcard $(CUDA)/lib64/libcupti.so),$(BUILD)/trace.so))
 CUDA_PATH := -L$(CUDA)/lib64 -Wl,--enable-new-dtags,-rpath,$(CUDA)/lib64
 CUDA_LIBS := $(if $(KERNELS_CU),$(CUDA_PATH) -lcudnn -lcublas -lcublasLt -lcudart -lstdc++)
 # Machine code for devices of the A100's and of the H100's generation; later ones translate the form between.
 DEVICES := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 WERROR := $(if $(filter true,$(CI)),-Werror)
 
-all: $(BUILD)/rematch $(CUDA_PROGRAM)
+all: $(BUILD)/rematch $(CUDA_PROGRAM) $(CUDA_TRACE)
 	@[ $(BUILD) != build/$(VARIANT) ] || ln -sfn $(VARIANT)/rematch build/rematch
 
 # CUDA's libraries take time and memory as soon as they are loaded: the program with them is another, which becomes of
@@ -71,6 +72,11 @@ $(BUILD)/rematch: $(PROGRAM_OBJECTS) $(BUILD)/sources
 $(BUILD)/rematch-cuda: $(OBJECTS) $(BUILD)/sources
 	@echo "link $@"
 	@$(CC) $(flags) -o $@ $(OBJECTS) $(CUDA_LIBS) $(LDLIBS)
+
+# Loaded into a program by CUDA's driver, for bench/gpu.py.
+$(BUILD)/trace.so: bench/gpu/trace.c $(BUILD)/flags
+	@echo "link $@"
+	@$(CC) -std=c11 -O2 $(WARNINGS) $(WERROR) $(CUDA_INCLUDES) -fPIC -shared -o $@ $< $(CUDA_PATH) -lcupti
 
 # The host device (tests/device/device.h): where CUDA's headers are, tests run on a stand-in for a GPU. A program is
 # linked with it, too, for tests and for trying things by hand.
@@ -164,7 +170,7 @@ bench: all $(BUILD)/has-bench
 # ---- What a machine with a GPU, but without this repository and its libraries, can run.
 gpu-bundle: $(BUILD)/has-test
 	@[ "$(filter cuda,$(BACKENDS))" ] || { echo "gpu-bundle: the cuda backend needs nvcc, cuDNN and cuBLAS in $(CUDA)" >&2; exit 77; }
-	@MAKEFLAGS=$(findstring n,$(firstword -$(MAKEFLAGS))) $(MAKE) --no-print-directory BUILD=build/gpu MARCH=x86-64-v3 DEVICE=real build/gpu/rematch build/gpu/rematch-cuda build/gpu/suite
+	@MAKEFLAGS=$(findstring n,$(firstword -$(MAKEFLAGS))) $(MAKE) --no-print-directory BUILD=build/gpu MARCH=x86-64-v3 DEVICE=real build/gpu/rematch build/gpu/rematch-cuda build/gpu/suite $(CUDA_TRACE:$(BUILD)/%=build/gpu/%)
 	@scripts/gpu-bundle.sh build/gpu build/gpu-bundle
 
 # ---- Dependencies by group (scripts/deps.sh): $(BUILD)/has-GROUP is a stamp.
@@ -179,7 +185,7 @@ $(BUILD)/has-%: scripts/deps.sh
 C_FILES := $(wildcard framework/*.[ch] framework/*/*.[ch] kernels/*/*.[ch] datasets/*.[ch] experiments/harness/*.[ch] tests/*.[ch])
 DEFS := $(wildcard framework/*.def datasets/*.def)
 check: check-format check-layering $(C_FILES:%=$(BUILD)/check/%)
-FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.*)
+FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.* bench/gpu/*.c)
 check-format: $(BUILD)/has-check
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-layering:

@@ -3,16 +3,18 @@
 
 Every network is trained storing everything, with every block computed again, with segments by the square root, and as
 `optimal` plans it within half of store_all's live peak; by PyTorch, eager, with torch.utils.checkpoint, where it has
-the like. All in fp32 without TF32, same shapes, dropout in, relu_save: auto. Both choose convolutions by timing: PyTorch
-with cudnn.benchmark, ours by a file of wisdom that is made first. A step's time is that of the fastest step
-after the warming ones: digests of ours included, and reading the next batch, which the device does not wait for; what
-ours writes to its result file between two steps is not. Memory of ours is what the device has in use at the end of a run
-less what it had before anything was reserved (context and libraries; code that CUDA loads when it is first used counts
-as ours); of PyTorch's, the most that its allocator reserved, which has none of that: the like of it is ours' static and
-arena. Then the largest batches that a device of 16 GB would hold are planned, and run, with convolutions by rule.
+the like. All in fp32 without TF32, same shapes, dropout in, relu_save: auto. Both choose convolutions by timing:
+PyTorch with cudnn.benchmark, ours by a file of wisdom that is made first; and ours plans with costs that are measured
+next. A step's time is that of the fastest step after the warming ones: digests of ours included, and reading the next
+batch, which the device does not wait for; what ours writes to its result file between two steps is not. Launch gaps are
+what is left of store_all's fastest step without the least time that the device works within a step of another run, as
+CUPTI sees it. Memory of ours is what the device has in use at the end of a run less what it had before anything was
+reserved (context and libraries; code that CUDA loads when it is first used counts as ours); of PyTorch's, the most that
+its allocator reserved, which has none of that: the like of it is ours' static and arena. Then the largest batches that
+a device of 16 GB would hold are planned, and run, with convolutions by rule.
 
-What fails, or finds no time within the limit, is named in the result, and the rest goes on. Ends with 3 where there is
-any of it, else with 1 where a figure misses its target.
+What fails, or finds no time within the limit, is named in the result, which is written after each network, and the rest
+goes on. Ends with 3 where there is any of it, else with 1 where a figure misses its target.
 """
 import argparse
 import collections
@@ -23,7 +25,7 @@ import tempfile
 import time
 
 import measure
-from report import Table, gib, write
+from report import Table, gib, save, write
 
 HEAD = """# Benchmark on a GPU
 
@@ -60,15 +62,15 @@ def bert(length):
 
 NETWORKS = {
     "vgg16-64": vgg16(64),
-    "vgg16-256": vgg16(256),
+    "bert-128": bert(128),
     "sample-cnn-16": Network(SAMPLE_CNN, 16, (), {EVERY: (EXPERIMENT("sample-cnn-blocks"),),
                                                   SQRT: (SAMPLE_CNN, *CELLS[SQRT], STAGES)},
                              ("sample-cnn", "--batch", 16)),
-    "bert-128": bert(128),
     "bert-512": bert(512),
+    "vgg16-256": vgg16(256),
 }
 PEER, OTHER = "PyTorch", "PyTorch, fused attention"
-LARGEST = {"vgg16": "vgg16-64", "bert-base, length 128": "bert-128"}  # whose largest batch is looked for
+LARGEST = {"bert-base, length 128": "bert-128", "vgg16": "vgg16-64"}  # whose largest batch is looked for
 LIMIT = "16GB"
 
 
@@ -79,8 +81,8 @@ class Bench:
         self.options = options
         self.start = time.monotonic()
         self.ours, self.peers = {}, {}  # by (network, cell), and by (network, peer, cell)
-        self.folder = tempfile.TemporaryDirectory(prefix="rematch-wisdom-")
-        self.wisdom = {}  # words that make a spec read its file, by network and spec
+        self.folder = tempfile.TemporaryDirectory(prefix="rematch-timed-")
+        self.files = {}  # words that make a spec read what was timed for it, by network and spec
         self.convolutions = Table("network", "spec", "passes", "not as by rule", "each once, by rule", "by timing",
                                   "chosen by timing")
         self.targets = Table("network", "figure", "target", "measured", "")
@@ -90,6 +92,7 @@ class Bench:
         self.batches = Table("network", "policy", "largest batch", "planned", "taken", "step")
         self.left_out = Table("what", "why")
         self.missed = self.failed = 0
+        self.card = card()
 
     def remaining(self):
         return self.options.limit - (time.monotonic() - self.start)
@@ -113,30 +116,45 @@ class Bench:
         self.missed += not reached
         self.targets.row(network, what, f"at most {bound}", text, "reached" if reached else "**missed**")
 
-    def choose(self, name, spec):
-        """Words by which a cell takes the convolutions that are timed here, once for each spec; none where there are no
-        convolutions, and where timing fails: the rule chooses."""
+    def timed(self, name, spec):
+        """Words by which a cell takes the convolutions that are timed here, and plans with costs that are; both once
+        for each spec. What could not be timed is chosen by rule, or costs its flops."""
         network = NETWORKS[name]
-        if network.convolutions and (name, spec) not in self.wisdom:
-            path = os.path.join(self.folder.name, f"{len(self.wisdom)}.yaml")
+        if (name, spec) not in self.files:
             words = (spec, f"batch={network.batch}", *common(network))
-            passes = self.attempt(f"{name}, convolutions of {spec}",
-                                  lambda left: measure.wisdom(path, *words, timeout=left))
-            self.wisdom[name, spec] = ("conv.algorithm=measured", f"conv.wisdom={path}") if passes else ()
-            times = [milliseconds(sum(one[key] for one in passes)) for key in ("rule", "best")] if passes else [""] * 2
-            who = ["ours"] * bool(passes) + [PEER] * (not self.options.no_peer)
-            self.convolutions.row(name, spec, len(passes or ()), sum(one["other"] for one in passes or ()), *times,
-                                  " and ".join(who))
-        return self.wisdom.get((name, spec), ())
+            chosen = self.choose(name, words) if network.convolutions else ()
+            path = self.path("costs")
+            costs = self.attempt(f"{name}, costs of {spec}",
+                                 lambda left: measure.costs(path, *words, *chosen, timeout=left))
+            self.files[name, spec] = (*chosen, *(("costs.name=measured", f"costs.file={path}") if costs else ()))
+        return self.files[name, spec]
+
+    def path(self, what):
+        return os.path.join(self.folder.name, f"{len(self.files)}.{what}.yaml")
+
+    def choose(self, name, words):
+        path = self.path("wisdom")
+        passes = self.attempt(f"{name}, convolutions of {words[0]}",
+                              lambda left: measure.wisdom(path, *words, timeout=left))
+        times = [milliseconds(sum(one[key] for one in passes)) for key in ("rule", "best")] if passes else [""] * 2
+        who = ["ours"] * bool(passes) + [PEER] * (not self.options.no_peer)
+        self.convolutions.row(name, words[0], len(passes or ()), sum(one["other"] for one in passes or ()), *times,
+                              " and ".join(who))
+        return ("conv.algorithm=measured", f"conv.wisdom={path}") if passes else ()
+
+    def words(self, name, cell):
+        """How a cell is asked for."""
+        network = NETWORKS[name]
+        spec, *policy = network.cells.get(cell, (network.spec, *CELLS[cell]))
+        return (spec, *policy, f"batch={network.batch}", *common(network), *self.timed(name, spec))
 
     def measure(self, name):
         steps, warm = self.options.steps, self.options.warm
         network = NETWORKS[name]
         for cell in CELLS:
-            spec, *policy = network.cells.get(cell, (network.spec, *CELLS[cell]))
-            words = (spec, *policy, f"batch={network.batch}", f"steps={steps}", *common(network),
-                     *self.choose(name, spec))
-            one = self.attempt(f"{name}, {cell}", lambda left, words=words: measure.ours(*words, warm=warm, timeout=left))
+            words = (*self.words(name, cell), f"steps={steps}")
+            one = self.attempt(f"{name}, {cell}",
+                               lambda left, words=words: measure.ours(*words, warm=warm, timeout=left))
             if one:
                 self.ours[name, cell] = one
         for who, peer in (PEER, network.peer), (OTHER, network.other):
@@ -147,6 +165,18 @@ class Bench:
                                 lambda left, words=words: measure.torch_peer(sys.executable, *words, timeout=left))
             self.peers.update(((name, who, cell), one) for cell, one in zip(PEER_POLICIES, done or ()))
         self.tell(name)
+        self.gaps(name)
+
+    def gaps(self, name):
+        stored = self.ours.get((name, STORE_ALL))
+        traced = stored and self.attempt(
+            f"{name}, launch gaps",
+            lambda left: measure.traced(*self.words(name, STORE_ALL), steps=self.options.warm + 3, timeout=left))
+        if traced:
+            works, pieces = traced
+            share = 1 - min(works) / stored["step_seconds"]
+            self.judge(name, "launch gaps: share of a step not covered by kernels", 0.03, share,
+                       f"{share:.3f} ({milliseconds(min(works))} on {pieces} kernels and copies)")
 
     def tell(self, name):
         """The rows of a network."""
@@ -155,11 +185,12 @@ class Bench:
             ours = self.ours.get((name, cell))
             if ours:
                 factor = ours["step_seconds"] / stored["step_seconds"] if stored else None
+                plan = planned(ours, stored)
                 self.times.row(name, cell, "ours", milliseconds(ours["step_seconds"]),
-                               milliseconds(middle(ours["seconds"][self.options.warm:])), f"{ours['time_factor']:.3f}",
+                               milliseconds(middle(ours["seconds"][self.options.warm:])), f"{plan:.3f}",
                                f"{factor:.3f}" if factor else "")
                 if factor and cell != STORE_ALL:
-                    over = factor / ours["time_factor"]
+                    over = factor / plan
                     self.judge(name, f"{cell}: measured : planned time, both over store_all's", 1.03, over,
                                f"{over:.3f}")
             for who in PEER, OTHER:
@@ -174,9 +205,9 @@ class Bench:
     def beside(self, name, cell, who, ours, peer):
         ratio = ours["step_seconds"] / peer["step_seconds"]
         self.judge(name, f"{cell}: step, ours : {who}", 1.0, ratio, f"{ratio:.3f}")
-        share = taken(ours) / peer["reserved_bytes"]
+        share, blocks = (mine / peer["reserved_bytes"] for mine in (taken(ours), ours["peak_bytes"]))
         self.judge(name, f"{cell}: device memory, ours : {who}", 0.8 if cell == STORE_ALL else 0.7, share,
-                   f"{share:.3f}")
+                   f"{share:.3f}; static and arena {blocks:.3f}")
 
     def tell_memory(self, name, cell, ours):
         peers = [self.peers[name, who, cell] for who in (PEER, OTHER) if (name, who, cell) in self.peers]
@@ -204,6 +235,14 @@ class Bench:
 
 def common(network):
     return "backend.name=cuda", AUTO, FP32, *network.overrides
+
+
+def planned(ours, stored):
+    """The time of a planned step over store_all's: of passes and what a step does besides, or of passes alone where
+    costs are flops."""
+    if stored and stored["predicted_seconds"] and ours["predicted_seconds"]:
+        return ours["predicted_seconds"] / stored["predicted_seconds"]
+    return ours["time_factor"]
 
 
 def taken(ours):
@@ -234,9 +273,18 @@ def breakdown(bench):
     return table
 
 
+def card():
+    try:
+        return measure.output(["nvidia-smi", "--query-gpu=name,driver_version,clocks.max.sm", "--format=csv,noheader"],
+                              timeout=30)
+    except measure.Failed as failure:
+        return failure
+
+
 def provenance(bench):
     table = Table("what", "")
     table.row("date (UTC)", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
+    table.row("GPU, driver, highest clock", bench.card)
     for run in list(bench.ours.values())[:1]:
         for group, values in run["provenance"].items():
             for key, value in values.items():
@@ -263,17 +311,21 @@ def arguments():
     return options
 
 
+def sections(bench):
+    return [("Figures to reach", bench.targets), ("Time of a step", bench.times), ("Device memory", bench.memory),
+            ("Convolutions", bench.convolutions), (f"Largest batch in {LIMIT}", bench.batches),
+            ("Where a step of store_all goes", breakdown(bench)), ("Left out", bench.left_out),
+            ("Provenance", provenance(bench))]
+
+
 def main():
     bench = Bench(arguments())
     for name in bench.options.networks:
         bench.measure(name)
+        save(bench.options.out, sections(bench), HEAD)
     for what, name in LARGEST.items() if not bench.options.no_batches else ():
         bench.largest(what, name)
-    write(bench.options.out, [("Figures to reach", bench.targets), ("Time of a step", bench.times),
-                              ("Device memory", bench.memory), ("Convolutions", bench.convolutions),
-                              (f"Largest batch in {LIMIT}", bench.batches),
-                              ("Where a step of store_all goes", breakdown(bench)),
-                              ("Left out", bench.left_out), ("Provenance", provenance(bench))], HEAD)
+    write(bench.options.out, sections(bench), HEAD)
     return 3 if bench.failed else 1 if bench.missed else 0
 
 

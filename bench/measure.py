@@ -1,4 +1,5 @@
 """Runs ours and the peer as processes of their own and reads what they measured."""
+import ctypes
 import glob
 import json
 import os
@@ -10,6 +11,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"  # where Debian keeps a folder for each BLAS
 PROGRAM = os.environ.get("REMATCH_BIN", os.path.join(ROOT, "build", "rematch"))
+TRACE = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "trace.so")  # of bench/gpu/trace.c
 
 
 class Failed(Exception):
@@ -59,8 +61,9 @@ def plan(*words, timeout=None):
 
 
 def costs(path, spec, *words, timeout=None):
-    """Makes the file path by `rematch bench --costs`."""
+    """Makes the file path by `rematch bench --costs`; returns path."""
     output([PROGRAM, "bench", "--costs", spec, *words, "--out", path], timeout=timeout)
+    return path
 
 
 def wisdom(path, spec, *words, timeout=None):
@@ -73,15 +76,48 @@ def wisdom(path, spec, *words, timeout=None):
     return [{"rule": int(row[5]) * 1e-9, "best": int(row[2]) * 1e-9, "other": row[:2] != row[3:5]} for row in rows]
 
 
+def run(folder, spec, *overrides, timeout=None, **environment):
+    """One training run by this project, without a baseline beside it; expectations are not ours to judge here."""
+    output([PROGRAM, "run", spec, "--only", "variant", *overrides, f"results={folder}"], (0, 1), timeout, **environment)
+
+
 def ours(spec, *overrides, warm=1, timeout=None):
-    """One training run by this project, without a baseline beside it; expectations are not ours to judge here. Its time
-    is that of the fastest step after the first ones, which warm up."""
+    """A run's time is that of the fastest step after the first ones, which warm up."""
     with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
-        output([PROGRAM, "run", spec, "--only", "variant", *overrides, f"results={folder}"], (0, 1), timeout)
+        run(folder, spec, *overrides, timeout=timeout)
         found = glob.glob(os.path.join(folder, "**", "*.h5"), recursive=True)
         if len(found) != 1:
             raise Failed(f"{spec}: {len(found)} result files where one was expected")
         return read(json.loads(output([PROGRAM, "show", found[0], "--json"])), warm)
+
+
+def covered(intervals):
+    """How much of time intervals cover that may overlap."""
+    total = reached = 0
+    for start, end in sorted(intervals):
+        total += max(end - max(start, reached), 0)
+        reached = max(reached, end)
+    return total
+
+
+def traced(spec, *overrides, steps, timeout=None):
+    """How long a device works within each of a run's recorded steps (all but the first), as CUPTI sees it, in seconds;
+    and on how many kernels, copies and fills."""
+    try:
+        ctypes.CDLL(TRACE)
+    except OSError as error:
+        raise Failed(f"not measured: {error}") from error
+    launches = {}
+    with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
+        with open(os.path.join(folder, "trace"), "w+", encoding="ascii") as file:
+            run(folder, spec, *overrides, f"steps={steps}", timeout=timeout, CUDA_INJECTION64_PATH=TRACE,
+                REMATCH_TRACE=file.name)
+            for line in file:
+                launch, start, end = map(int, line.split())
+                launches.setdefault(launch, []).append((start, end))
+    if len(launches) != steps - 1:
+        raise Failed(f"{spec}: CUPTI saw {len(launches)} recorded steps where {steps - 1} were expected")
+    return [covered(one) * 1e-9 for one in launches.values()], max(len(one) for one in launches.values())
 
 
 def provenance(file):

@@ -40,11 +40,17 @@ def spread(value, turns):
     return f"{value:.2f} (in a turn {min(turns):.2f} to {max(turns):.2f}, {len(turns)} turns)"
 
 
-def write(path, sections, head=HEAD):
-    """Prints the sections, and writes them to path (below the project's folder) unless that is None."""
+def save(path, sections, head=HEAD):
+    """Writes the sections to path (below the project's folder) unless that is None; returns the text."""
     text = head + "".join(f"\n## {title}\n\n{table}\n" for title, table in sections)
-    print(text)
     if path:
         with open(os.path.join(measure.ROOT, path), "w", encoding="utf-8") as file:
             file.write(text)
+    return text
+
+
+def write(path, sections, head=HEAD):
+    """Saves the sections and prints them."""
+    print(save(path, sections, head))
+    if path:
         print(f"written to {path}")

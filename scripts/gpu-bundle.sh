@@ -4,8 +4,8 @@
 #   scripts/gpu-bundle.sh BUILD FOLDER      BUILD: where the program and the suite are
 #
 # It holds the program (two of them: what it becomes on a GPU is linked with CUDA's libraries), the test binary, the
-# shared libraries that they need but CUDA's and the C library's, the specs, the benchmark, and gpu.sh, which runs it
-# all. Fails where it would be larger than 64 MiB.
+# shared libraries that they need but CUDA's and the C library's, the specs, the benchmark with the library that sees
+# launch gaps where it was built, and gpu.sh, which runs it all. Fails where it would be larger than 64 MiB.
 set -eu
 build=$1
 folder=$2
@@ -15,6 +15,7 @@ rm -rf "$folder" "$folder.tar.gz"
 mkdir -p "$folder/program" "$folder/lib" "$folder/results" "$folder/tests"
 cp "$build/rematch" "$build/rematch-cuda" "$build/suite" "$folder/program/"
 strip --strip-unneeded "$folder/program/"*
+[ ! -e "$build/trace.so" ] || cp "$build/trace.so" "$folder/"
 for program in rematch suite; do
     cat >"$folder/$program" <<'WRAPPER'
 #!/bin/sh
