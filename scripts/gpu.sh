@@ -1,30 +1,31 @@
 #!/bin/bash
-# All that is to be seen on a machine with an NVIDIA GPU, in one report: what device it is, tests, equality in every bit,
-# wrong runs caught, memory and races checked by compute-sanitizer, the experiments at true size; and, in a call of its
-# own, the benchmark beside PyTorch.
+# All that is to be seen on a machine with an NVIDIA GPU, in one report: what device it is, a hundred steps equal in every
+# bit, tests, the experiments at true size, wrong runs caught, memory and races checked by compute-sanitizer; and, in a
+# call of its own, the benchmark beside PyTorch. What says most comes first.
 #
-#   ./gpu.sh             device tests equality steps controls sanitizer experiments
+#   ./gpu.sh             device steps tests experiments controls equality randomness sanitizer
 #   ./gpu.sh PART...     these alone; ./gpu.sh bench: the benchmark
 #
 # GPU_LIMIT: seconds for all of it (default 540); a part that fails or takes too long does not stop the next one.
-# GPU_OUT: the folder of report.txt, logs/ and result files (default reports/DATE-TIME here); the result files of a part
-# in which all went as expected are removed again. Needs the driver, and CUDA 13, cuBLAS and cuDNN 9 as shared
-# libraries: from the system, or from the nvidia packages of a Python; for the benchmark's ratios that Python's PyTorch.
-# Ends with 1 where something failed or was left out, both of which the report's last lines name, and 77 where what is
-# needed is missing.
+# GPU_OUT: a folder (default reports/DATE-TIME here) for report.txt, which grows as things end and is printed as it
+# grows, log.txt with all that was said, bench-gpu.md, and result files; those of a part in which all went as expected
+# are removed again. GPU_BENCH: more words for bench/gpu.py, "--networks vgg16-64 bert-128" say. Needs the driver, and
+# CUDA 13, cuBLAS and cuDNN 9 as shared libraries: from the system, or from the nvidia packages of a Python; for the
+# benchmark's ratios that Python's PyTorch, and CUPTI for launch gaps. Ends with 1 where something failed or was left
+# out, both of which the report's last lines name, and 77 where what is needed is missing.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 3
 PYTHON=${PYTHON:-python3}
 GPU_LIMIT=${GPU_LIMIT:-540}
 GPU_OUT=${GPU_OUT:-reports/$(date -u +%Y%m%d-%H%M%S)}
-mkdir -p "$GPU_OUT/logs" "$GPU_OUT/results" && GPU_OUT=$(readlink -f "$GPU_OUT") || exit 3
+mkdir -p "$GPU_OUT/results" && GPU_OUT=$(readlink -f "$GPU_OUT") || exit 3
 # real: no test may pass for want of a device
 export REMATCH_BIN=$PWD/rematch REMATCH_DEVICE=real OMP_WAIT_POLICY=passive
-report=$GPU_OUT/report.txt
+report=$GPU_OUT/report.txt now=$GPU_OUT/now.txt # now: what is being said by what runs now
 failed=() left_out=() skipped=()
-: >"$report"
+: >"$report" && : >"$GPU_OUT/log.txt" || exit 3
 
-say() { printf '%s\n' "$*" | tee -a "$report" >&2; }
+say() { printf '%s\n' "$*" | tee -a "$report"; }
 
 left() { echo $((GPU_LIMIT - SECONDS)); }
 
@@ -39,15 +40,16 @@ fail() { # WHAT WHY
 }
 
 # try LIMIT CODE LINES WHAT COMMAND...: runs it for at most LIMIT seconds, expects the exit code, reports its last
-# lines; log is the file of all of them. Succeeds where the code is the one.
+# lines, and more of them where the code is another. Succeeds where it is the one.
 try() {
     local limit=$1 expected=$2 lines=$3 what=$4 code began=$SECONDS
     shift 4
+    : >"$now"
     [ "$(left)" -gt 5 ] || { leave_out "$what" "no time was left"; return 1; }
     [ "$limit" -lt "$(left)" ] || limit=$(left)
-    log=$GPU_OUT/logs/$(printf '%s' "$what" | tr -c 'a-zA-Z0-9\n' -).txt
-    timeout -k 5 "$limit" "$@" >"$log" 2>&1
+    timeout -k 5 "$limit" "$@" >"$now" 2>&1
     code=$?
+    { printf '\n==== %s: %s\n\n' "$what" "$*" && cat "$now"; } >>"$GPU_OUT/log.txt"
     if [ $code = "$expected" ]; then
         say "ok $what: $((SECONDS - began)) s"
     elif [ $code = 124 ] || [ $code = 137 ]; then
@@ -55,15 +57,16 @@ try() {
     else
         fail "$what" "exit code $code, expected $expected, $((SECONDS - began)) s"
     fi
-    grep -avE 'Test is disabled|^\[RUN ' "$log" | tail -n "$lines" | sed 's/^/    /' >>"$report"
+    [ $code = "$expected" ] || lines=$((lines + 30))
+    grep -avE 'Test is disabled|^\[RUN |^\[PASS\]' "$now" | tail -n "$lines" | sed 's/^/    /' | tee -a "$report"
     [ $code = "$expected" ]
 }
 
 # check LIMIT FILTER: tests, of which there must be some, and of which those that skip themselves are named.
 check() {
-    try "$1" 0 8 "tests $2" ./suite --verbose --filter "$2" && ! grep -aqE 'Tested: [1-9]' "$log" &&
+    try "$1" 0 8 "tests $2" ./suite --verbose --timeout 150 --filter "$2" && ! grep -aqE 'Tested: [1-9]' "$now" &&
         fail "tests $2" "there are none"
-    mapfile -O ${#skipped[@]} -t skipped < <(grep -a '^\[SKIP\]' "$log" | grep -av 'Test is disabled' | cut -c 8-)
+    mapfile -O ${#skipped[@]} -t skipped < <(grep -a '^\[SKIP\]' "$now" | grep -av 'Test is disabled' | cut -c 8-)
 }
 
 # Folders of CUDA's libraries: those of Python's packages first, so that PyTorch and we use the same.
@@ -89,32 +92,25 @@ part_device() {
     try 60 0 12 "a plan on the device" ./rematch plan vgg16-recompute backend.name=cuda batch=8
 }
 
-# Suites that hold tests of the device, each a process of its own.
-part_tests() {
-    for suite in backend kernels layers attention update agreement device_runs; do check 120 "$suite/*"; done
-}
-
-# Every policy, rng mode and memory mode on small networks.
-part_equality() { check 400 'equality/*_cuda'; }
-
 # A hundred steps under every policy; and what is recorded once and queued again beside the same calls one by one.
 part_steps() {
     for net in images tokens; do
-        run 150 0 10 "100 steps, every policy: $net" bench/gpu/$net.yaml
+        run 100 0 14 "100 steps, every policy: $net" bench/gpu/$net.yaml
         for graph in true false; do
-            try 60 0 3 "100 steps, backend.graph=$graph: $net" ./rematch run bench/gpu/$net.yaml --quiet --only variant \
+            try 40 0 3 "100 steps, backend.graph=$graph: $net" ./rematch run bench/gpu/$net.yaml --quiet --only variant \
                 policy=every backend.graph=$graph "results=$GPU_OUT/results/$net-$graph"
         done
-        try 30 0 5 "recorded steps are equal to calls: $net" ./rematch compare "$GPU_OUT/results/$net"-{true,false}/*/*.h5
+        try 20 0 5 "recorded steps are equal to calls: $net" ./rematch compare "$GPU_OUT/results/$net"-{true,false}/*/*.h5
     done
 }
+
+# Suites that hold tests of the device, each test a process of its own.
+part_tests() { check 200 '@(backend|kernels|layers|attention|update|agreement|measure|device_runs)/*'; }
 
 part_experiments() {
     run 60 0 45 "vgg16-recompute" vgg16-recompute backend.name=cuda
     run 60 0 45 "sample-cnn-recompute" sample-cnn-recompute backend.name=cuda
-    run 120 0 10 "bert-recompute" bert-recompute backend.name=cuda
-    # of its 32 runs the 8 of rng: unsafe must differ, which is exit code 1
-    run 200 1 36 "rng-replay" rng-replay backend.name=cuda
+    run 90 0 10 "bert-recompute" bert-recompute backend.name=cuda
 }
 
 # Wrong on purpose: each must differ.
@@ -126,29 +122,34 @@ part_controls() {
     done
 }
 
+# Every policy, rng mode and memory mode on small networks.
+part_equality() { check 200 'equality/*_cuda'; }
+
+# Of its 32 runs the 8 of rng: unsafe must differ, which is exit code 1.
+part_randomness() { run 200 1 36 "rng-replay" rng-replay backend.name=cuda; }
+
 # Reads and writes out of bounds, races in shared memory, barriers. Errors that NVIDIA's libraries get and overcome while
-# they look around are no errors here, and their kernels are theirs.
+# they look around are no errors here, and their kernels, by parts of their mangled names, are theirs.
 part_sanitizer() {
-    local tool option others=() kernels
+    local tool others='cudnn|cublas|cutlass|cask|xmma|nvjet|gemm|gemv|convol|fprop|dgrad|wgrad|winograd|fft'
     tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -1)
     [ -n "$tool" ] || { leave_out "compute-sanitizer" "it is not on this machine"; return; }
-    option=$("$tool" --help | grep -oE -- '--kernel-(name|regex)-exclude' | head -1)
-    [ -n "$option" ] || leave_out "sanitizing without NVIDIA's kernels" "this version has no option for it"
-    for kernels in cudnn cublas cutlass xmma gemm gemv winograd fft; do others+=(${option:+"$option" "kns=$kernels"}); done
     for way in memcheck:images memcheck:tokens racecheck:images racecheck:tokens synccheck:images synccheck:tokens; do
-        try 120 0 8 "compute-sanitizer $way" "$tool" --tool "${way%:*}" --target-processes all --report-api-errors no \
-            --error-exitcode 9 "${others[@]}" ./rematch run "bench/gpu/${way#*:}.yaml" --quiet --only variant batch=4 \
-            steps=1 policy=every backend.graph=false "results=$GPU_OUT/results"
+        try 90 0 8 "compute-sanitizer $way" "$tool" --tool "${way%:*}" --target-processes all --report-api-errors no \
+            --error-exitcode 9 --kernel-name-exclude "regex=$others" ./rematch run "bench/gpu/${way#*:}.yaml" --quiet \
+            --only variant batch=4 steps=1 policy=every backend.graph=false "results=$GPU_OUT/results"
     done
 }
 
 part_bench() {
-    local more=() limit
+    local more=() words limit
     "$PYTHON" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null ||
         { leave_out "ratios to PyTorch" "it is not here, or sees no device" && more=(--no-peer); }
     limit=$(($(left) - 15))
     [ $limit -gt 20 ] || { leave_out "bench" "no time was left; ./gpu.sh bench runs it alone"; return; }
-    try $((limit + 10)) 0 200 "bench" "$PYTHON" -B bench/gpu.py --limit $limit --out "$GPU_OUT/bench-gpu.md" "${more[@]}"
+    read -ra words <<<"${GPU_BENCH:-}"
+    try $((limit + 10)) 0 200 "bench" "$PYTHON" -B bench/gpu.py --limit $limit --out "$GPU_OUT/bench-gpu.md" \
+        "${more[@]}" "${words[@]}"
 }
 
 [ -d lib ] || tar -xzf lib.tar.gz || exit 3
@@ -159,7 +160,7 @@ if [ -n "$missing" ]; then
     exit 77
 fi
 say "$(date -u '+%Y-%m-%d %H:%M UTC'), $(uname -sr), $(nproc) cores, libraries in $LD_LIBRARY_PATH"
-[ $# -gt 0 ] || set -- device tests equality steps controls sanitizer experiments
+[ $# -gt 0 ] || set -- device steps tests experiments controls equality randomness sanitizer
 for part in "$@"; do
     before=${#failed[@]}
     say "== $part"
@@ -168,5 +169,5 @@ for part in "$@"; do
 done
 say "== ${#failed[@]} failed, ${#left_out[@]} left out, ${#skipped[@]} tests skipped themselves; $SECONDS s of $GPU_LIMIT"
 for one in "${failed[@]/#/failed: }" "${left_out[@]/#/left out: }" "${skipped[@]/#/skipped: }"; do say "$one"; done
-cat "$report"
+rm -f "$now"
 [ ${#failed[@]} = 0 ] && [ ${#left_out[@]} = 0 ]
