@@ -13,22 +13,41 @@ static const char *shape_of(const struct overview *o, int value, char *text)
     return shape_print(&o->job->graph->value[value].shape, text);
 }
 
+/* A node's name without that of its group, which stands before it. */
+static const char *within(const char *group, const char *name)
+{
+    const size_t length = group ? strlen(group) : 0;
+    return length && strncmp(name, group, length) == 0 && name[length] == '.' ? name + length + 1 : name;
+}
+
+static char *stage_name(const struct overview *o, const struct stage_row *row, char name[128])
+{
+    const struct node *node = o->job->graph->node;
+    snprintf(name, 128, "%s%s%s%s%s", row->group ? row->group : "", row->group ? ": " : "",
+             within(row->group, node[row->range.from].name), row->nodes > 1 ? " .. " : "",
+             row->nodes > 1 ? within(row->group, node[row->range.to - 1].name) : "");
+    return name;
+}
+
 static void print_stages(const struct overview *o, FILE *out)
 {
-    const struct graph *graph = o->job->graph;
-    fprintf(out, "%-34s %-14s %10s %10s %10s %12s %12s  %s\n", "stage", "output shape", "output", "saved", "scratch",
-            "forward", "backward", "action");
+    char name[128];
+    int width = 34;
+    for (int s = 0; s < o->stages; s++) {
+        const int length = (int)strlen(stage_name(o, &o->stage[s], name));
+        if (length > width) width = length;
+    }
+    fprintf(out, "%-*s %-14s %10s %10s %10s %12s %12s  %s\n", width, "stage", "output shape", "output", "saved",
+            "scratch", "forward", "backward", "action");
     for (int s = 0; s < o->stages; s++) {
         const struct stage_row *row = &o->stage[s];
-        char name[128], shape[96], output[UNIT_TEXT], saved[UNIT_TEXT], scratch[UNIT_TEXT], forward[UNIT_TEXT],
+        char shape[96], output[UNIT_TEXT], saved[UNIT_TEXT], scratch[UNIT_TEXT], forward[UNIT_TEXT],
             backward[UNIT_TEXT], action[64];
-        const char *first = graph->node[row->range.from].name, *last = graph->node[row->range.to - 1].name;
-        snprintf(name, sizeof name, "%s%s%s%s%s", row->group ? row->group : "", row->group ? ": " : "", first,
-                 row->nodes > 1 ? " .. " : "", row->nodes > 1 ? last : "");
-        fprintf(out, "%-34s %-14s %10s %10s %10s %12s %12s  %s\n", name, shape_of(o, row->output, shape),
-                bytes_text((double)row->output_bytes, output), bytes_text((double)row->saved_bytes, saved),
-                bytes_text((double)row->scratch_bytes, scratch), flops_text(row->forward_flops, forward),
-                flops_text(row->backward_flops, backward), stage_action(row, action));
+        fprintf(out, "%-*s %-14s %10s %10s %10s %12s %12s  %s\n", width, stage_name(o, row, name),
+                shape_of(o, row->output, shape), bytes_text((double)row->output_bytes, output),
+                bytes_text((double)row->saved_bytes, saved), bytes_text((double)row->scratch_bytes, scratch),
+                flops_text(row->forward_flops, forward), flops_text(row->backward_flops, backward),
+                stage_action(row, action));
     }
 }
 
