@@ -91,8 +91,8 @@ static void find_last(struct row *row, struct region *region)
 static void print_row(const struct row *row, FILE *out)
 {
     const char *created = row->last.created;
-    fprintf(out, "%-24s %-72s %s%s%s\n", row->spec->name, row->spec->title ? row->spec->title : "",
-            row->file ? row->last.status : "not run", *created ? " " : "", created);
+    fprintf(out, "%-24s %s\n", row->spec->name, row->spec->title ? row->spec->title : "");
+    if (row->file) fprintf(out, "%-24s %s%s%s, %s\n", "", row->last.status, *created ? " " : "", created, row->file);
 }
 
 static json_t *row_json(const struct row *row)

@@ -139,8 +139,9 @@ static int run_bench(const struct arguments *a)
 }
 
 static const struct command commands[] = {
-    {"list", "list [FOLDER] [--json]", "The experiments in a folder, and what became of their last run.",
-     1u << OPTION_JSON, 0, 1, false, run_list},
+    {"list", "list [FOLDER] [--json]",
+     "The experiments in a folder and, where there is one, the newest result file of each.", 1u << OPTION_JSON, 0, 1,
+     false, run_list},
     {"plan",
      "plan SPEC | --chain FILE [key=value...] [--ops | --pareto | --max-batch | --min-memory | --explain] "
      "[--json | --csv] [--out FILE]",
