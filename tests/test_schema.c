@@ -49,7 +49,19 @@ Test(schema, shows_every_key)
     cr_expect(!strstr(cli.out, "keep_saved") && !strstr(cli.out, "layer linear"), "%s", cli.out);
     cli_expect(&cli, 0, "schema keep_last");
     cli_says(&cli, "policy chen: ");
+    cli_expect(&cli, 0, "schema policy.segments");
+    cli_says(&cli, "policy segments: ");
+    cr_expect(!strstr(cli.out, "layer embedding") && !strstr(cli.out, "keep_last"), "%s", cli.out);
+    cli_expect(&cli, 0, "schema model.init.file");
+    cli_says(&cli, "model.init: ");
+    cr_expect(!strstr(cli.out, "model: "), "%s", cli.out);
+    cli_expect(&cli, 0, "schema optimizer.name");
+    cli_says(&cli, "optimizer adamw: ");
     cli_expect(&cli, 2, "schema swish");
+    cr_expect(!strstr(cli.err, "did you mean"), "%s", cli.err);
+    cli_expect(&cli, 2, "schema optmal");
+    cli_complains(&cli, "(did you mean 'optimal'?)");
+    cli_expect(&cli, 2, "schema policy.units");
     cli_close(&cli);
 }
 

@@ -130,23 +130,51 @@ static const char *text_of(const json_t *row, const char *member)
     return json_string_value(json_object_get(row, member));
 }
 
-/* Left is what is called name: blocks by a word of their heading, else rows by their key. */
+/* Whether a block's heading begins with the length bytes of name, a word of it, or ends with them. */
+static bool heads(const char *heading, const char *name, size_t length)
+{
+    const char *second = strchr(heading, ' ');
+    if (strncmp(heading, name, length) == 0 && (heading[length] == '\0' || heading[length] == ' ')) return true;
+    return second && strncmp(second + 1, name, length) == 0 && second[1 + length] == '\0';
+}
+
+/* Left is what is called name: blocks by a word of their heading, else rows by their key; of section.key, as on the
+ * command line, the rows of that section alone. */
 static void narrow(json_t *all, const char *name)
 {
-    const char *heading;
+    const char *heading, *dot = strrchr(name, '.'), *key = dot ? dot + 1 : name;
     json_t *one;
     void *next;
-    const size_t length = strlen(name);
     json_object_foreach_safe(all, next, heading, one)
     {
-        const char *second = strchr(heading, ' ');
         json_t *rows = json_object_get(one, "keys");
-        if (!strncmp(heading, name, length) && (!heading[length] || heading[length] == ' ')) continue;
-        if (second && !strcmp(second + 1, name)) continue;
+        const bool within = !dot || heads(heading, name, (size_t)(dot - name));
+        if (heads(heading, name, strlen(name)) || (dot && within && !strcmp(key, "name"))) continue;
         for (size_t i = json_array_size(rows); i-- > 0;)
-            if (strcmp(text_of(json_array_get(rows, i), "key"), name) != 0) json_array_remove(rows, i);
+            if (!within || strcmp(text_of(json_array_get(rows, i), "key"), key)) json_array_remove(rows, i);
         if (!json_array_size(rows)) json_object_del(all, heading);
     }
+}
+
+/* Of all headings' words and keys the one most like name, NULL: none is near. */
+static const char *nearest(struct schema *s, const char *name)
+{
+    const char *heading, **words = NULL;
+    const json_t *one;
+    int count = 0;
+    json_object_foreach(s->all, heading, one)
+    {
+        const json_t *rows = json_object_get(one, "keys");
+        const char *second = strchr(heading, ' ');
+        for (size_t i = 0; i <= json_array_size(rows); i++) {
+            if (region_grow(s->region, &words, count, sizeof *words) != ST_OK) return NULL;
+            words[count++] = i ? text_of(json_array_get(rows, i - 1), "key") : second ? second + 1 : heading;
+        }
+    }
+    if (region_grow(s->region, &words, count, sizeof *words) != ST_OK) return NULL;
+    words[count] = NULL;
+    const char *near = text_nearest(name, words);
+    return near ? region_text(s->region, "%s", near) : NULL; /* what is not it will be gone */
 }
 
 /* text from DOC_COLUMN on, in lines of COLUMNS. */
@@ -195,9 +223,11 @@ enum status schema_print(const char *name, bool json, FILE *out)
         for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
         add_fields(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_fields);
         add_layers(&s);
+        const char *near = name ? nearest(&s, name) : NULL;
         if (name) narrow(s.all, name);
         if (!json_object_size(s.all))
-            status = fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all", name);
+            status = fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s%s%s", name,
+                          near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     }
     if (status == ST_OK && json)
         json_dumpf(s.all, out, JSON_INDENT(2)), fputc('\n', out);
