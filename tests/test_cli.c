@@ -47,7 +47,8 @@ static const struct {
     {"run small.yaml --only", "expected baseline|variant"},
     {"plan --chain", "too few arguments"},
     {"plan --chain nothing.yaml", "nothing.yaml"},
-    {"plan --chain small.yaml", "a chain file has no such key"},
+    {"plan --chain small.yaml", "a chain file has no such key; a spec is planned without --chain"},
+    {"plan chain.yaml", "a spec has no such key; a chain file is planned by rematch plan --chain"},
     {"run nothing", "experiments/nothing.yaml"},
     {"run nothing.yaml", "neither nothing.yaml nor experiments/nothing.yaml is a file"},
     {"run .", "neither . nor experiments/..yaml is a file"},
@@ -86,13 +87,15 @@ static const struct {
     {"run small.yaml steps=2 data=ones data.shape=[4] data.classes=4 epochs=2", "error"},
 };
 
-/* A pipe that nobody writes to: opened like a file, it would be waited for. And a file with nothing in it. */
+/* A pipe that nobody writes to: opened like a file, it would be waited for. A file with nothing in it, and a chain. */
 static void make_odd_files(const struct cli *cli)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/pipe", cli->folder);
     cr_assert(mkfifo(path, 0600) == 0);
     cli_file(cli, "empty", "");
+    cli_file(cli, "chain.yaml",
+             "rematch: 1\nname: c\nchain: [{forward: 1, backward: 2, output: 3, saved: 4, gradient: 5}]\n");
 }
 
 Test(cli, what_cannot_be_understood_exits_with_2, .timeout = 120)
@@ -106,6 +109,18 @@ Test(cli, what_cannot_be_understood_exits_with_2, .timeout = 120)
         cr_assert(*cli.out == '\0', "rematch %s printed\n%s", wrong[i].arguments, cli.out);
     }
     cr_assert(folder_count(cli.folder, ".h5") + folder_count(cli.folder, ".part") == 0);
+    cli_close(&cli);
+}
+
+Test(cli, a_misspelt_experiment_is_guessed)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_run(&cli, "mkdir experiments; cp small.yaml experiments/little-net.yaml", "plan litle-net");
+    cr_expect(cli.code == 2);
+    cli_complains(&cli, "(did you mean 'little-net'?)");
+    cli_expect(&cli, 2, "plan faraway");
+    cr_expect(!strstr(cli.err, "did you mean"), "%s", cli.err);
     cli_close(&cli);
 }
 

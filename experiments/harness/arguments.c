@@ -1,8 +1,11 @@
 #include "arguments.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "text.h"
 
 /* One row an option, in the order of enum option. */
 static const struct {
@@ -109,12 +112,35 @@ void arguments_help(const struct command *command, FILE *out)
                  options[i].value ? options[i].value : "");
         fprintf(out, "  %-26s %s\n", name, options[i].doc);
     }
+    if (command->overrides)
+        fprintf(out, "  %-26s %s\n", "key=value",
+                "this value for a key of the spec: batch=8 policy.unit=stage; rematch schema names them all");
 }
 
 static bool is_file(const char *path)
 {
     struct stat about;
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+/* The experiment whose name is most like word; NULL: none is near. */
+static const char *nearest_spec(const char *word, struct region *region)
+{
+    const char **names = NULL, *near = NULL;
+    int count = 0;
+    DIR *folder = opendir("experiments");
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        const size_t length = strlen(entry->d_name);
+        if (length < 6 || strcmp(entry->d_name + length - 5, ".yaml") != 0) continue;
+        if (region_grow(region, &names, count, sizeof *names) != ST_OK) break;
+        if (!(names[count++] = region_text(region, "%.*s", (int)length - 5, entry->d_name))) break;
+    }
+    if (names && region_grow(region, &names, count, sizeof *names) == ST_OK) {
+        names[count] = NULL;
+        near = text_nearest(word, names);
+    }
+    if (folder) closedir(folder);
+    return near;
 }
 
 enum status arguments_spec(const struct arguments *arguments, const char **path)
@@ -127,6 +153,7 @@ enum status arguments_spec(const struct arguments *arguments, const char **path)
     *path = region_text(arguments->region, "experiments/%s%s", word, whole ? "" : ".yaml");
     if (!*path) return ST_FAILED;
     if (is_file(*path)) return ST_OK;
-    return fail(ST_SPEC, "no spec '%s': neither %s nor %s is a file; rematch list shows the experiments", word, word,
-                *path);
+    const char *near = nearest_spec(word, arguments->region);
+    return fail(ST_SPEC, "no spec '%s': neither %s nor %s is a file; rematch list shows the experiments%s%s%s", word,
+                word, *path, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }

@@ -145,6 +145,11 @@ static enum status read_file(struct chain_reader *c, const struct tree *root)
 {
     struct reading *r = &c->reading;
     struct chain_file *file = c->file;
+    const struct tree *model = tree_get(root, "model");
+    if (model) {
+        reading_error(r, model, NULL, "model", "a chain file has no such key; a spec is planned without --chain");
+        return ST_OK;
+    }
     reading_map(r, root, NULL, "a chain file", file_fields, also_file, file);
     if (root->kind != TREE_MAP) return ST_OK;
     spec_read_version(r, root);

@@ -259,6 +259,12 @@ void spec_read_version(struct reading *r, const struct tree *root)
 void spec_read(struct spec_reader *reader, const struct tree *root, struct spec *spec)
 {
     struct reading *r = &reader->reading;
+    const struct tree *chain = tree_get(root, "chain");
+    if (chain) {
+        reading_error(r, chain, NULL, "chain",
+                      "a spec has no such key; a chain file is planned by rematch plan --chain");
+        return;
+    }
     reading_map(r, root, NULL, "a spec", spec_fields, spec_order, spec);
     if (root->kind != TREE_MAP) return;
     spec_read_version(r, root);
