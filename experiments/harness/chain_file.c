@@ -1,5 +1,5 @@
 /* Contract: an item of the list is a stage or, where it has `stages`, a group of items; `repeat` writes either out so
- * many times, and NAME becomes NAME[1], NAME[2] and so on. */
+ * many times, and NAME becomes NAME[0], NAME[1] and so on, as in a model. */
 #include "chain_file.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ static void repeat(struct chain_reader *c, const struct tree *item, const char *
             const int to = from + (int)(turn - 1) * each + i;
             const char *name = file->stage[from + i].name;
             file->stage[to] = file->stage[from + i];
-            if (name) file->stage[to].name = region_text(file->region, "%s[%d]", name, (int)turn);
+            if (name) file->stage[to].name = region_text(file->region, "%s[%d]", name, (int)turn - 1);
             c->at[to] = c->at[from + i];
         }
     file->stages = from + (int)times * each;
