@@ -145,10 +145,14 @@ static double percent_of(size_t bytes, size_t baseline)
 
 enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *policy)
 {
-    char op[128], bytes[UNIT_TEXT], share[64] = "", fixed[96] = "";
+    char op[128], bytes[UNIT_TEXT], given[UNIT_TEXT], share[64] = "", fixed[96] = "";
     const bool percent = budget->kind == BUDGET_PERCENT;
     const char *tensors = name_tensors(least);
     if (!tensors) return ST_FAILED;
+    if (percent)
+        snprintf(given, sizeof given, "%g%%", budget->percent);
+    else
+        exact_bytes_text((size_t)budget->bytes, given);
     if (percent)
         snprintf(share, sizeof share, "%.2f%% of store_all's live peak, ", percent_of(least->arena_bytes, baseline));
     if (plan_static(least))
@@ -156,9 +160,9 @@ enum status budget_refuse(const struct budget *budget, const struct plan *least,
                  bytes_text((double)plan_static(least), bytes));
     return fail(
         ST_SPEC,
-        "policy.budget: %s found no schedule that keeps it; the smallest that it saw can be kept is %s%s%s; it is set "
-        "by %s with %s",
-        policy, share, exact_bytes_text(percent ? least->arena_bytes : plan_peak(least), bytes), fixed,
+        "policy.budget: %s: %s found no schedule that keeps it; the smallest budget that it found kept is %s%s%s; it "
+        "is set by %s with %s",
+        given, policy, share, exact_bytes_text(percent ? least->arena_bytes : plan_peak(least), bytes), fixed,
         plan_op_text(least, least->peak_op, op), tensors);
 }
 

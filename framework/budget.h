@@ -30,7 +30,7 @@ enum status budget_limit(const struct network *network, const struct budget *bud
                          const struct plan *least, size_t *limit, size_t *baseline);
 
 /* ST_SPEC with a message: that the policy of that name found no schedule that keeps the budget, and what least, the
- * smallest that it saw, needs and the op and the tensors that set it. */
+ * smallest that it found, needs and the op and the tensors that set it. */
 enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *policy);
 
 /* A budget is hard for evaluations, too, and no schedule of the training changes what they need: ST_SPEC where that is

@@ -53,10 +53,10 @@ static struct plan *plan_of(const struct network *network, const char *budget, c
 static const char *smallest(void)
 {
     static char text[64];
-    const char *at = strstr(status_message(), "can be kept is ");
+    const char *at = strstr(status_message(), "found kept is ");
     cr_assert(at != NULL, "%s", status_message());
-    cr_assert(sscanf(at, "can be kept is %*f %*s (%63[0-9] bytes)", text) == 1 ||
-              sscanf(at, "can be kept is %63[0-9.%]", text) == 1);
+    cr_assert(sscanf(at, "found kept is %*f %*s (%63[0-9] bytes)", text) == 1 ||
+              sscanf(at, "found kept is %63[0-9.%]", text) == 1);
     return text;
 }
 

@@ -114,7 +114,7 @@ static const struct {
 } refused[] = {
     {"policy.name=optimal policy.budget=0", "'0' is nothing"},
     {"policy.name=optimal policy.budget=lots", "'lots' is not a size"},
-    {"policy.name=optimal policy.budget=40", "the smallest that it saw can be kept is 55"},
+    {"policy.name=optimal policy.budget=40", "the smallest budget that it found kept is 55"},
     {"policy.name=dtr policy.budget=40", "dtr found no schedule that keeps it"},
     {"policy.name=dtr policy.budget=1000", "it is set by B stage2101 with stage2101.scratch (8.58 MiB)", LONG},
     {"policy.name=segments policy.segments=4", "4 segments of 3 units"},

@@ -202,8 +202,8 @@ static struct plan *plan_of(const struct network *network, uint64_t budget, int 
         cr_assert(plan_peak(plan) <= budget, "%zu with a budget of %s", plan_peak(plan), text);
     } else {
         char named[64];
-        const char *at = strstr(status_message(), "can be kept is ");
-        cr_assert(status == ST_SPEC && at && sscanf(at, "can be kept is %63[^, ]", named) == 1, "%s", status_message());
+        const char *at = strstr(status_message(), "found kept is ");
+        cr_assert(status == ST_SPEC && at && sscanf(at, "found kept is %63[^, ]", named) == 1, "%s", status_message());
         cr_assert(!text_to_bytes(named, least) && *least > budget, "%s", status_message());
     }
     region_destroy(region);
