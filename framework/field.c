@@ -281,8 +281,10 @@ static bool is_list(const struct field *field) { return field->type == FIELD_INT
 enum status field_set(const struct field *field, void *object, const char *text, struct region *region)
 {
     int bad;
-    if (is_list(field)) return field_set_list(field, object, 1, &text, region, &bad);
-    return set(field, object, text, true, region);
+    int64_t item;
+    if (!is_list(field)) return set(field, object, text, true, region);
+    if (field->type == FIELD_INTS && text_to_int(text, &item)) return refuse(field, text, "is no list", region);
+    return field_set_list(field, object, 1, &text, region, &bad);
 }
 
 /* A list: its items are set one by one as scalars, into an array of their own. */

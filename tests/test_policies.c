@@ -74,8 +74,8 @@ static const struct {
     {"manual", {GROUPS(c)}, "F[0,10) B[9,10) F[6,9) B[0,9)"},
     {"manual", {GROUPS(bad)}, "the model has no group 'd'"},
     {"manual", {GROUPS(twice)}, "'a' and 'a' overlap"},
-    {"manual", {.unit = 0}, "takes either groups or word"},
-    {"manual", {.word = "/nowhere", GROUPS(c)}, "takes either groups or word"},
+    {"manual", {.unit = 0}, "must be set, and not both"},
+    {"manual", {.word = "/nowhere", GROUPS(c)}, "must be set, and not both"},
     {"manual", {.word = "/nowhere"}, "policy.word: /nowhere: No such file"},
     /* 100 % is 9728 bytes at the loss's backward: y of 0 to 2 and 4 to 8, the saved set of 4 and a gradient; 90 % is
      * one y too few, and of equal ones the oldest is the cheapest */

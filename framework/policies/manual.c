@@ -40,7 +40,7 @@ static enum status emit(const struct network *network, const struct policy_setti
 {
     const struct graph *graph = network->graph;
     if ((settings->word != NULL) == (settings->groups.count > 0))
-        return fail(ST_SPEC, "policy manual takes either groups or word, and one of them must be given");
+        return fail(ST_SPEC, "policy.groups or policy.word must be set, and not both");
     if (settings->word) return read_word(settings->word, graph->nodes, region, word);
 
     int *group_of;
