@@ -58,7 +58,7 @@ try() {
         fail "$what" "exit code $code, expected $expected, $((SECONDS - began)) s"
     fi
     [ $code = "$expected" ] || lines=$((lines + 30))
-    grep -avE 'Test is disabled|^\[RUN |^\[PASS\]' "$now" | tail -n "$lines" | sed 's/^/    /' | tee -a "$report"
+    grep -avE 'Test is disabled|^\[(RUN |PASS\]|====\] Running)' "$now" | tail -n "$lines" | sed 's/^/    /' | tee -a "$report"
     [ $code = "$expected" ]
 }
 
