@@ -30,8 +30,8 @@ struct measured_rest {
     double add, copy; /* of a MiB of gradient; 0 where no value has two readers */
 };
 
-/* All that the time of node's passes hangs on, as text: layer, settings, shapes, layouts, bytes, implementation. Nodes
- * of one key are measured once, so that equal stages stay equal. NULL: no memory. */
+/* All that the time of node's passes hangs on, as text: layer, settings, shapes, layouts, bytes, implementation, and
+ * whether y lies over x. Nodes of one key are measured once, so that equal stages stay equal. NULL: no memory. */
 char *measure_key(const struct network *network, int node, struct region *region);
 
 /* Rounds go on until there are rounds_least and budget_ns has passed, or there are ROUNDS_MOST. */
