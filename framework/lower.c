@@ -168,6 +168,12 @@ static void emit_forward(struct builder *b, const struct event *e)
     b->out->ops++;
 }
 
+/* A buffer for the gradient of a value, or for a contribution to it: whoever makes it, it is that value's. */
+static int make_gradient(struct builder *b, int value)
+{
+    return make(b, CATEGORY_GRADIENT, value - 1, b->graph->value[value].gradient_bytes);
+}
+
 /* An op on gradients alone; the new buffer is returned. */
 static int emit_gradient(struct builder *b, enum op_kind kind, int node, int x0, int x1, int value)
 {
@@ -175,7 +181,7 @@ static int emit_gradient(struct builder *b, enum op_kind kind, int node, int x0,
     op->bytes = b->graph->value[value].gradient_bytes;
     op->x[0] = use(b, x0);
     op->x[1] = kind == OP_ACCUMULATE ? use(b, x1) : BUFFER_NONE;
-    op->y = make(b, CATEGORY_GRADIENT, node, op->bytes);
+    op->y = make_gradient(b, value);
     b->out->ops++;
     return op->y;
 }
@@ -198,7 +204,7 @@ static void emit_backward(struct builder *b, const struct event *e)
     const struct footprint *f = footprint_of(b, e->node);
     int *dy = &b->gradient[node->output];
     if (e->first && e->node + 1 == b->graph->nodes) { /* nobody made it: it appears here, where it has bytes at all */
-        *dy = make(b, CATEGORY_GRADIENT, e->node, b->graph->value[node->output].gradient_bytes);
+        *dy = make_gradient(b, node->output);
         if (*dy >= 0) b->roles[*dy]++;
     }
     if (e->first && e->parts && f->writes_dy && *dy >= 0 && b->roles[*dy] > 1) { /* somebody else reads it later */
@@ -215,10 +221,9 @@ static void emit_backward(struct builder *b, const struct event *e)
         op->parts = e->parts;
         op->dy = use(b, *dy);
         for (int k = 0; k < node->layer->inputs; k++) {
-            const struct value *x = &b->graph->value[node->inputs[k]];
+            const bool wanted = e->parts & PART_INPUT && b->graph->value[node->inputs[k]].wants_gradient;
             if (reads & READS_X) op->x[k] = use(b, b->current[node->inputs[k]]);
-            if (e->parts & PART_INPUT && x->wants_gradient)
-                op->dx[k] = dx[k] = make(b, CATEGORY_GRADIENT, e->node, x->gradient_bytes);
+            if (wanted) op->dx[k] = dx[k] = make_gradient(b, node->inputs[k]);
         }
         if (reads & READS_Y) op->y = use(b, b->current[node->output]);
         if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[e->node]);

@@ -13,7 +13,7 @@ extern const char *const category_names[CATEGORIES];
 /* A piece of the arena; overlaid values share one. */
 struct buffer {
     enum category category; /* of what it was made for */
-    int node;               /* whose op made it */
+    int node;               /* it is of: what that node writes, its scratch, or the gradient of its value */
     size_t bytes;           /* a multiple of the network's granularity */
     int birth, death;       /* first and last op that uses it, both inclusive */
     size_t offset;          /* in the arena; set by placing */

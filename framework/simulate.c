@@ -51,8 +51,19 @@ static enum status reads_saved(struct machine *m, int node, size_t bytes)
     return ST_OK;
 }
 
+/* What is about to be written: the first thing in a buffer is what it is called after. */
+static enum status called(const struct machine *m, int id, enum category category, int node)
+{
+    const struct buffer expected = {.category = category, .node = node};
+    char text[128];
+    MUST(machine_called(m, id, category, node), "buffer %d is called %s; expected %s", id, machine_buffer(m, id),
+         buffer_text(&expected, m->account->node[node].name, text));
+    return ST_OK;
+}
+
 static enum status scratch(struct machine *m, size_t bytes)
 {
+    TRY(called(m, m->op->scratch, CATEGORY_SCRATCH, m->op->node));
     TRY(machine_writes(m, m->op->scratch, bytes, 0, "scratch"));
     return machine_apart(m, m->op->scratch, BUFFER_NONE, 0, "scratch");
 }
@@ -64,6 +75,7 @@ static enum status once(struct machine *m, const struct account_node *node, bool
     size_t bytes = a->rng == RNG_MASK ? (node->draws + 7) / 8 * a->batch : sizeof(uint64_t);
     if (!wanted || !node->draws || a->rng == RNG_COUNTER) bytes = 0;
     TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
+    TRY(called(m, m->op->once, CATEGORY_SAVED, m->op->node));
     uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
     if (m->op->kind == OP_FORWARD && !m->op->replay) return machine_writes(m, m->op->once, bytes, content, "the stash");
     return machine_reads(m, m->op->once, bytes, content, "the stash");
@@ -87,6 +99,7 @@ static enum status forward(struct machine *m, const struct account_node *node)
     TRY(scratch(m, node->forward_scratch));
     TRY(machine_apart(m, op->y, node->y_over_x ? op->x[0] : BUFFER_NONE, (op->x[0] == op->y) + (op->x[1] == op->y),
                       "y"));
+    TRY(called(m, op->y, CATEGORY_ACTIVATION, n));
     TRY(machine_writes(m, op->y, node->output_bytes, name(VALUE, (uint64_t)n + 1, 0), "y"));
     m->value_at[n] = m->at;
     if (!op->save) {
@@ -95,6 +108,7 @@ static enum status forward(struct machine *m, const struct account_node *node)
     }
     m->saved_at[n] = m->at;
     TRY(machine_apart(m, op->saved, BUFFER_NONE, 0, "the saved set"));
+    TRY(called(m, op->saved, CATEGORY_SAVED, n));
     return machine_writes(m, op->saved, node->saved, name(SAVED, (uint64_t)n, 0), "the saved set");
 }
 
@@ -120,8 +134,10 @@ static enum status backward_gradients(struct machine *m, const struct account_no
     const struct op *op = m->op;
     bool again = m->done[op->node];
     uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
-    if (op->node + 1 == m->account->nodes && !again) /* it appears here, where it has bytes at all */
+    if (op->node + 1 == m->account->nodes && !again) { /* it appears here, where it has bytes at all */
+        TRY(called(m, op->dy, CATEGORY_GRADIENT, op->node));
         TRY(machine_writes(m, op->dy, node->gradient_bytes, dy, "dy"));
+    }
     TRY(machine_reads(m, op->dy, node->gradient_bytes, node->writes_dy && again ? derived : dy, "dy"));
     if (node->writes_dy && !again) TRY(machine_writes(m, op->dy, node->gradient_bytes, derived, "dy"));
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
@@ -129,6 +145,7 @@ static enum status backward_gradients(struct machine *m, const struct account_no
         bool wanted = x > 0 && op->parts & PART_INPUT && m->account->node[x - 1].wants_gradient;
         size_t bytes = wanted ? m->account->node[x - 1].gradient_bytes : 0;
         TRY(machine_apart(m, op->dx[k], k == 0 && node->dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
+        if (wanted) TRY(called(m, op->dx[k], CATEGORY_GRADIENT, x - 1));
         TRY(machine_writes(m, op->dx[k], bytes, name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k), "dx"));
     }
     return ST_OK;
@@ -178,15 +195,22 @@ static enum status combine(struct machine *m)
     if (two) TRY(machine_look(m, op->x[1], op->bytes, "a gradient"));
     uint64_t a = m->place[op->x[0]].content, b = two ? m->place[op->x[1]].content : a;
     MUST(a && b, "expected gradients in its inputs, where nothing is yet");
-    bool own =
-        two ? b == contribution(m, op->node, 0) || b == contribution(m, op->node, 1) : a == m->gradient[op->node + 1];
-    MUST(own, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
+    int of = !two && a == m->gradient[op->node + 1] ? op->node : -1; /* the node whose value's gradient it is */
+    for (int k = 0; two && k < NODE_INPUTS_MAX; k++) {
+        const int input = m->account->node[op->node].inputs[k] - 1;
+        if (b != contribution(m, op->node, k)) continue;
+        if (of < 0 || machine_called(m, op->y, CATEGORY_GRADIENT, input)) of = input;
+    }
+    MUST(of >= 0, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
          machine_buffer(m, op->x[two]));
     MUST(two || (m->account->node[op->node].writes_dy && m->parts[op->node] && !m->done[op->node] &&
                  m->account->buffer[op->x[0]].death > m->at),
          "a copy; expected none but before a backward that writes on what others read later");
     int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
     TRY(machine_apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
+    TRY(called(m, op->y, CATEGORY_GRADIENT, of));
+    MUST(op->bytes == m->account->node[of].gradient_bytes, "%zu bytes; expected those of a gradient, %zu", op->bytes,
+         m->account->node[of].gradient_bytes);
     return machine_writes(m, op->y, op->bytes, two ? sum(a, b) : a, "a gradient");
 }
 
@@ -209,7 +233,7 @@ static void count(struct machine *m, const struct account_node *node)
         if (m->op->parts & 1u << part) o->time += node->backward_time[part];
 }
 
-/* Operands that an op of its kind does not have. */
+/* What an op of its kind does not have. */
 static enum status spare(const struct machine *m)
 {
     const struct op *op = m->op;
@@ -223,6 +247,10 @@ static enum status spare(const struct machine *m)
                         op->kind == OP_COPY ? op->x[1] : -1};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         MUST(none[i] == BUFFER_NONE, "buffer %d is an operand; expected none there", none[i]);
+    MUST(op->kind == OP_FORWARD || (!op->replay && !op->save), "replay is %d and save %d; expected them of forwards",
+         op->replay, op->save);
+    MUST(back || !op->parts, "parts %u; expected them of a backward", op->parts);
+    MUST(!passes || !op->bytes, "%zu bytes; expected them of a copy or a sum", op->bytes);
     return ST_OK;
 }
 

@@ -61,6 +61,13 @@ enum status machine_writes(struct machine *m, int id, size_t bytes, uint64_t con
     return ST_OK;
 }
 
+bool machine_called(const struct machine *m, int id, enum category category, int node)
+{
+    if (id < 0 || m->place[id].writer >= 0) return true;
+    const struct buffer *b = &m->account->buffer[id];
+    return b->category == category && b->node == node;
+}
+
 /* How many operands of the op are the buffer. */
 static int uses(const struct op *op, int id)
 {

@@ -47,6 +47,9 @@ enum status machine_look(const struct machine *m, int id, size_t bytes, const ch
 enum status machine_reads(const struct machine *m, int id, size_t bytes, uint64_t content, const char *what);
 enum status machine_writes(struct machine *m, int id, size_t bytes, uint64_t content, const char *what);
 
+/* The buffer, where nothing is in it yet, is called after what is about to be written there. */
+bool machine_called(const struct machine *m, int id, enum category category, int node);
+
 /* An output that is no other operand, but for an input whose place it may take (shared: how often that input is one).
  */
 enum status machine_apart(const struct machine *m, int id, int partner, int shared, const char *what);

@@ -260,13 +260,17 @@ static bool save_flag(struct account *a, struct source *s)
 
 static bool category_another(struct account *a, struct source *s)
 {
-    int peak = 0; /* of a buffer that is alive at the peak: one more category would be wrong there alone */
-    for (int i = 0; i < a->ops; i++)
-        if (a->live[i] > a->live[peak]) peak = i;
     struct buffer *b = any_buffer(a, s);
-    if (b->birth > peak || peak > b->death) return false;
     b->category = (enum category)((b->category + 1) % CATEGORIES);
     return true;
+}
+
+/* A sum of gradients may be of either input of a node that hands the same gradient to both. */
+static bool buffer_of_another(struct account *a, struct source *s)
+{
+    struct buffer *b = any_buffer(a, s);
+    b->node = (b->node + 1) % a->nodes;
+    return a->op[b->birth].kind != OP_ACCUMULATE;
 }
 
 static bool real_another(struct account *a, struct source *s)
@@ -342,6 +346,24 @@ static bool gradient_of_no_bytes(struct account *a, struct source *s)
     return op;
 }
 
+static bool gradient_of_fewer_bytes(struct account *a, struct source *s)
+{
+    struct op *op = op_of_kind(a, s, draw_below(s, 2) ? OP_ACCUMULATE : OP_COPY);
+    if (op) op->bytes -= sizeof(float);
+    return op;
+}
+
+/* What only ops of another kind have. */
+static bool more_than_it_has(struct account *a, struct source *s)
+{
+    struct op *op = any_op(a, s);
+    const bool forward = op->kind == OP_FORWARD, backward = op->kind == OP_BACKWARD;
+    if (!forward && draw_below(s, 2)) return op->replay = true;
+    if (!forward && draw_below(s, 2)) return op->save = true;
+    if (!backward && draw_below(s, 2)) return (op->parts = PART_INPUT) > 0;
+    return (forward || backward) && (op->bytes = 256) > 0;
+}
+
 /* Replays that nobody reads are left out, it says; and there is one. */
 static bool dead_replay(struct account *a, struct source *s)
 {
@@ -412,7 +434,8 @@ const struct alteration alterations[ALTERATIONS] = {
     {"the flag of a replay", replay_flag, "replay is "},
     {"the flag of saving", save_flag, "sav"},
     {"no category", category_unknown, "category is 4; expected 0..3"},
-    {"another category at the peak", category_another, "memory of "},
+    {"another category", category_another, "is called "},
+    {"a buffer of another node", buffer_of_another, "is called "},
     {"live bytes of an op", live_another, "bytes; expected"},
     {"a count", count_another, NULL},
     {"a real figure", real_another, "expected "},
@@ -431,6 +454,8 @@ const struct alteration alterations[ALTERATIONS] = {
     {"a parameter of no node", parameter_nowhere, "parameter "},
     {"a larger parameter", parameter_larger, "memory of parameters"},
     {"a gradient of no bytes", gradient_of_no_bytes, "expected those of a gradient"},
+    {"a gradient of fewer bytes", gradient_of_fewer_bytes, "expected "},
+    {"what an op of its kind has not", more_than_it_has, "expected them of "},
     {"a dead replay", dead_replay, "a replay that nobody reads"},
     {"no granularity", granularity_none, "granularity is 0"},
     {"no ops", no_ops, "expected some"},

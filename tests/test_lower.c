@@ -60,38 +60,38 @@ static const struct by_hand {
     enum rng_mode rng;
     const char *ops, *buffers;
 } by_hand[] = {
-    /* y1 is read last by the parameters' half of 2, so 2's dx (g2) may have its place; a gradient dies with its half */
+    /* y1 is read last by the parameters' half of 2, so 2's dx (g1) may have its place; a gradient dies with its half */
     {chain, "F[0,4) B[0,4)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i B1p B1i B0p",
-     "y0[0,7] y1[1,5] y2[2,4] y3[3,3] g3[4,6] g2[6,8] g1[8,9]"},
+     "y0[0,7] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,8] g0[8,9]"},
     /* 0 replayed: its first incarnation dies with its last reader before the replay */
     {chain, "F[0,4) B[2,4) F[0,1) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 B1p B1i B0p",
-     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g3[4,6] g2[6,9] y0[7,8] g1[9,10]"},
+     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] g0[9,10]"},
     /* a whole segment replayed: nobody reads the last one's y, so it is dropped, or dies at birth */
     {chain, "F[0,4) B[2,4) F[0,2) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 B1p B1i B0p",
-     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g3[4,6] g2[6,9] y0[7,8] g1[9,10]"},
+     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] g0[9,10]"},
     {chain, "F[0,4) B[2,4) F[0,2) B[0,2)", false, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 R1 B1p B1i B0p",
-     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g3[4,6] g2[6,10] y0[7,9] y1[8,8] g1[10,11]"},
+     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,10] y0[7,9] y1[8,8] g0[10,11]"},
     /* replays that feed only dead replays are dead */
     {chain, "F[0,4) B[2,4) F[0,3) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 B1p B1i B0p",
-     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g3[4,6] g2[6,9] y0[7,8] g1[9,10]"},
+     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] g0[9,10]"},
     {chain, "F[0,4) B[0,4) F[0,3)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i B1p B1i B0p",
-     "y0[0,7] y1[1,5] y2[2,4] y3[3,3] g3[4,6] g2[6,8] g1[8,9]"},
+     "y0[0,7] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,8] g0[8,9]"},
     /* the pool's x dies once pooled: its backward reads indices */
     {pooled, "F[0,4) B[0,4)", true, RNG_COUNTER, "F0 F1s F2 F3 B3i B2p B2i B1i B0p",
-     "y0[0,1] y1[1,5] s1[1,7] y2[2,4] y3[3,3] g3[4,6] g2[6,7] g1[7,8]"},
+     "y0[0,1] y1[1,5] s1[1,7] y2[2,4] y3[3,3] g2[4,6] g1[6,7] g0[7,8]"},
     /* replayed before its backward: only the replay saves */
     {pooled, "F[0,4) B[2,4) F[0,2) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 R1s B1i B0p",
-     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g3[4,6] g2[6,9] y0[7,8] y1[8,8] s1[8,9] g1[9,10]"},
+     "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] y1[8,8] s1[8,9] g0[9,10]"},
     /* dropout in place, forward and backward: one buffer for both values, one for both gradients */
     {dropped, "F[0,4) B[0,4)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i B1i B0p",
-     "y0[0,5] y2[2,4] y3[3,3] g3[4,6] g2[6,8]"},
+     "y0[0,5] y2[2,4] y3[3,3] g2[4,6] g1[6,8]"},
     /* with a stash that its backward reads */
     {dropped, "F[0,4) B[0,4)", true, RNG_STASH, "F0 F1 F2 F3 B3i B2p B2i B1i B0p",
-     "y0[0,5] s1[1,7] y2[2,4] y3[3,3] g3[4,6] g2[6,8]"},
-    /* 2 writes on the sum's gradient while 1 has not read it: a copy; 1, the last, writes on the gradient itself. The
-     * two contributions to 0's gradient are added, over the first. */
+     "y0[0,5] s1[1,7] y2[2,4] y3[3,3] g2[4,6] g1[6,8]"},
+    /* 2 writes on the sum's gradient (g3, its own and 1's as well) while 1 has not read it: a copy (g2); 1, the last,
+     * writes on the gradient itself. The two contributions to 0's gradient are added, over the first. */
     {arms, "F[0,5) B[0,5)", true, RNG_COUNTER, "F0 F1 F2 F3 F4 B4i copy2 B2p B2i B1p B1i sum1 B0p",
-     "y0[0,9] y1[1,9] y2[2,7] y3[3,5] y4[4,4] g4[5,10] g2[6,8] g2[8,12] g1[10,11]"},
+     "y0[0,9] y1[1,9] y2[2,7] y3[3,5] y4[4,4] g3[5,10] g2[6,8] g0[8,12] g0[10,11]"},
 };
 
 static void print_op(const struct op *op, char *to)

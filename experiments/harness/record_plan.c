@@ -32,7 +32,8 @@ static const struct column live_columns[] = {
 
 const struct column record_buffer_columns[] = {
     {"category", NUMBER_U32, 1, BUFFER(category), NULL, "0 activation, 1 saved, 2 gradient, 3 scratch"},
-    {"node", NUMBER_I32, 1, BUFFER(node), NULL, "row of /plan/nodes whose op made it"},
+    {"node", NUMBER_I32, 1, BUFFER(node), NULL,
+     "row of /plan/nodes that it is of; of a gradient: that writes its value"},
     {"bytes", NUMBER_U64, 1, BUFFER(bytes), "byte", "rounded up to 256"},
     {"birth", NUMBER_I32, 1, BUFFER(birth), NULL, "first op that uses it"},
     {"death", NUMBER_I32, 1, BUFFER(death), NULL, "last op that uses it"},
