@@ -126,6 +126,7 @@ struct search {
     size_t room;
     int branches; /* of all ops' searches together: the relaxed bounds of ops after BRANCHES_MAX stand, which are valid,
                      too */
+    double most;  /* that some op is known to force: a search that cannot exceed it is of no use */
     double least; /* time of what one op leaves out, best so far */
 };
 
@@ -148,7 +149,7 @@ static double relaxed(const struct search *s, int from, size_t room)
 static void branch(struct search *s, int from, size_t room, double out)
 {
     while (from < s->items && ++s->branches < BRANCHES_MAX) {
-        if (out + relaxed(s, from, room) >= s->least) return;
+        if (s->least <= s->most || out + relaxed(s, from, room) >= s->least) return;
         if (s->item[from].bytes <= room) branch(s, from + 1, room - s->item[from].bytes, out);
         out += s->item[from++].time;
     }
@@ -230,21 +231,20 @@ static void find_items(struct search *s)
  * force more are searched. */
 static double forced_replays(struct search *s)
 {
-    double most = 0;
     for (int exact = 0; exact < 2; exact++)
         for (int i = 0; i < s->network->graph->nodes; i++) {
             unsigned parts;
             for (int op = 0; op < 2 && (parts = op_parts(s->network, i, op)); op++) {
                 if (!gather(s, i, parts)) continue;
                 double time = relaxed(s, 0, s->room);
-                if (exact && (s->least = greedy(s)) > most && s->branches < BRANCHES_MAX) {
+                if (exact && (s->least = greedy(s)) > s->most && s->branches < BRANCHES_MAX) {
                     branch(s, 0, s->room, 0);
                     if (s->branches < BRANCHES_MAX) time = s->least;
                 }
-                if (time > most) most = time;
+                if (time > s->most) s->most = time;
             }
         }
-    return most;
+    return s->most;
 }
 
 /* The network in which a relu that may keep either its output or its signs needs the less of both, or
