@@ -135,6 +135,13 @@ bool network_relu_open(const struct network *network, int node)
     return network->graph->node[node].relu_save == RELU_AUTO && network->binding[node].footprint.signs;
 }
 
+bool network_any_relu_open(const struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++)
+        if (network_relu_open(network, i)) return true;
+    return false;
+}
+
 unsigned network_parts(const struct network *network, int node)
 {
     const struct graph *graph = network->graph;

@@ -43,8 +43,9 @@ enum status network_copy(const struct network *network, struct region *region, s
 /* Makes every footprint what its node's relu_save says, where that has changed since the network was prepared. */
 void network_settle_relus(struct network *network);
 
-/* Whether node has a relu of which the plan may say what it keeps. */
+/* Whether node has a relu of which the plan may say what it keeps; whether any node has. */
 bool network_relu_open(const struct network *network, int node);
+bool network_any_relu_open(const struct network *network);
 
 /* Whether the backward of another node reads what node writes. */
 bool network_read_by_another(const struct network *network, int node);

@@ -3,9 +3,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The word of what was lowered. A node's backward stands where the first of its ops is; of nodes that have none it does
- * not matter. */
-static enum status word_again(const struct lowered *l, int nodes, struct word *word)
+/* Nodes' backwards from due - 1 down to from; they say of relus what those of said say. */
+static enum status append_backwards(struct word *word, int from, int due, const struct word *said)
+{
+    for (size_t i = 0; i < said->steps; i++) {
+        const struct step *s = &said->step[i];
+        if (s->kind != STEP_BACKWARD || s->from >= due || s->to <= from) continue;
+        TRY(word_append_backward(word, s->from > from ? s->from : from, s->to < due ? s->to : due, s->relu));
+    }
+    return ST_OK;
+}
+
+/* The word of what was lowered of said. A node's backward stands where the first of its ops is; of nodes that have none
+ * it does not matter. */
+static enum status word_again(const struct lowered *l, const struct word *said, int nodes, struct word *word)
 {
     int due = nodes; /* backwards of nodes from here on are written */
     for (int i = 0; i < l->ops; i++) {
@@ -13,11 +24,11 @@ static enum status word_again(const struct lowered *l, int nodes, struct word *w
         if (op->kind == OP_FORWARD) {
             TRY(word_append(word, STEP_FORWARD, op->node, op->node + 1));
         } else if (op->node < due) {
-            TRY(word_append(word, STEP_BACKWARD, op->node, due));
+            TRY(append_backwards(word, op->node, due, said));
             due = op->node;
         }
     }
-    return word_append(word, STEP_BACKWARD, 0, due);
+    return append_backwards(word, 0, due, said);
 }
 
 enum status offers_add(struct offers *offers, const struct network *network, enum rng_mode rng, const struct word *word,
@@ -27,9 +38,11 @@ enum status offers_add(struct offers *offers, const struct network *network, enu
     const int nodes = network->graph->nodes;
     struct offer offer = {.word = word_empty(region)};
     struct point *point = &offer.point;
+    const struct network *seen;
     struct lowered l;
     size_t *live;
-    TRY(lower(network, word, &options, word->region, &l));
+    TRY(plan_view(network, word, word->region, &seen));
+    TRY(lower(seen, word, &options, word->region, &l));
     TRY(NEW(word->region, live, (size_t)l.ops + 1));
     point->peak = buffers_live(l.buffer, l.buffers, l.ops, live);
     for (int i = 0; i < l.ops; i++) point->time += l.op[i].kind == OP_FORWARD ? network->cost[l.op[i].node].forward : 0;
@@ -37,7 +50,7 @@ enum status offers_add(struct offers *offers, const struct network *network, enu
     for (int i = 0; i < offers->count; i++)
         if (offers->offer[i].point.peak <= point->peak && offers->offer[i].point.time <= point->time) return ST_OK;
     TRY(region_grow(region, &offers->offer, offers->count, sizeof *offers->offer));
-    TRY(word_again(&l, nodes, &offer.word));
+    TRY(word_again(&l, word, nodes, &offer.word));
     offers->offer[offers->count++] = offer;
     return ST_OK;
 }

@@ -2,8 +2,8 @@
 #ifndef REMATCH_OFFERS_H
 #define REMATCH_OFFERS_H
 
-#include "lower.h"
 #include "pareto.h"
+#include "plan.h"
 
 struct offer {
     struct point point; /* live peak, and time of all ops */
@@ -15,8 +15,7 @@ struct offers {
     struct offer *offer;
 };
 
-/* A word of any class, without those of its replays that nobody reads, in which relus keep what the network says. What
- * is kept of it lives in region. */
+/* A word of any class, without those of its replays that nobody reads. What is kept of it lives in region. */
 enum status offers_add(struct offers *offers, const struct network *network, enum rng_mode rng, const struct word *word,
                        struct region *region);
 

@@ -443,10 +443,7 @@ static enum status write_visit(const struct writing *w, const struct visit *v, i
 enum status optimum_word(const struct optimum *o, int point, struct word *word)
 {
     struct writing w = {.optimum = o, .word = word};
-    const struct word *offered = o->words[point];
-    for (size_t i = 0; offered && i < offered->steps; i++)
-        TRY(word_append(word, offered->step[i].kind, offered->step[i].from, offered->step[i].to));
-    if (offered) return ST_OK;
+    if (o->words[point]) return word_append_all(word, o->words[point]);
     TRY(network_copy(o->network, word->region, &w.network));
     return write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
 }

@@ -4,18 +4,28 @@
 
 #include "units.h"
 
-/* What the policy makes with these settings; false: it refuses. */
-static enum status offer(struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
-                         bool *emits)
+/* What the policy makes with these settings where relus keep this; false: it refuses. */
+static enum status offer_one(struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
+                             enum relu_save relus, bool *emits)
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a schedule");
     struct word word = word_empty(region);
-    enum status status = policy->emit(o->network, settings, region, &word);
+    enum status status = policy_emit(policy, o->network, settings, relus, region, &word);
     *emits = status == ST_OK;
     if (status == ST_OK) status = offers_add(&o->offers, o->network, o->stages.rng, &word, o->region);
     region_destroy(region);
     return status == ST_SPEC ? ST_OK : status;
+}
+
+static enum status offer(struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
+                         bool *emits)
+{
+    const int last = network_any_relu_open(o->network) ? RELU_OUTPUT : RELU_AUTO;
+    *emits = true;
+    for (int relus = RELU_AUTO; *emits && relus >= last; relus--)
+        TRY(offer_one(o, policy, settings, (enum relu_save)relus, emits));
+    return ST_OK;
 }
 
 /* All values of the fields from field on, the others being set. *emits: some of them make a schedule. */
@@ -77,7 +87,7 @@ static enum status plan_preset(const struct network *network, const struct polic
     enum status status = field_defaults(policy->fields, &preset, region);
     preset.budget = settings->budget;
     preset.plan = settings->plan;
-    if (status == ST_OK) status = policy->emit(network, &preset, region, &word);
+    if (status == ST_OK) status = policy_word(policy, network, &preset, region, &word);
     if (status == ST_OK) status = plan_build(network, &word, policy_plan_options(settings), plan);
     region_destroy(region);
     return status == ST_SPEC ? ST_OK : status;

@@ -114,9 +114,8 @@ enum status plan_move(struct plan *plan, const struct buffer *placed)
     return hash_plan(plan);
 }
 
-/* The network with what the word says of relus. */
-static enum status view(const struct network *network, const struct word *word, struct region *region,
-                        const struct network **seen)
+enum status plan_view(const struct network *network, const struct word *word, struct region *region,
+                      const struct network **seen)
 {
     struct network *copy;
     TRY(network_copy(network, region, &copy));
@@ -130,7 +129,7 @@ static enum status view(const struct network *network, const struct word *word, 
 static enum status build(struct plan *plan, const struct word *word, const struct plan_options *options)
 {
     TRY(word_check(word, plan->network->graph->nodes, options->forward_only));
-    TRY(view(plan->network, word, plan->region, &plan->network));
+    TRY(plan_view(plan->network, word, plan->region, &plan->network));
     if (!(plan->word = word_print(word, plan->region))) return ST_FAILED;
     TRY(lower(plan->network, word, &options->lower, plan->region, &plan->lowered));
     TRY(count_live(plan));

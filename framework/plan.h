@@ -37,6 +37,10 @@ enum status plan_build(const struct network *network, const struct word *word, c
                        struct plan **plan);
 void plan_destroy(struct plan *plan);
 
+/* The network as a word has it: with what its backwards say that relus keep. In region. */
+enum status plan_view(const struct network *network, const struct word *word, struct region *region,
+                      const struct network **seen);
+
 /* Other offsets than those that placing found, one a buffer; what depends on them follows. They must be right: see
  * simulate.h. */
 enum status plan_move(struct plan *plan, const struct buffer *placed);

@@ -36,7 +36,20 @@ struct policy {
     /* Appends to an empty word; ST_SPEC where the settings do not fit the network. */
     enum status (*emit)(const struct network *network, const struct policy_settings *settings, struct region *region,
                         struct word *word);
+    bool chooses_relus; /* the word says of each relu that is open what it keeps */
 };
+
+/* The policy's word with all relus that are open keeping the same, which it says of them; AUTO: what they keep where
+ * nobody says it. Of what the word says itself nothing is changed. */
+enum status policy_emit(const struct policy *policy, const struct network *network,
+                        const struct policy_settings *settings, enum relu_save relus, struct region *region,
+                        struct word *word);
+
+/* The policy's word. Where relus are open and the policy does not choose what each keeps, all three of the above are
+ * planned: the least live peak is taken, of equals the fastest, and within a budget the fastest, of equals the least
+ * live peak; where that is equal too, AUTO before bits before outputs. ST_SPEC: it refuses all three. */
+enum status policy_word(const struct policy *policy, const struct network *network,
+                        const struct policy_settings *settings, struct region *region, struct word *word);
 
 /* What the simple policies share. Emits one forward of everything, then from the last segment to the first its
  * backward, with a replay (chain_replay) where replay[s]. */

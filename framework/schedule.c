@@ -41,6 +41,12 @@ enum status word_append_backward(struct word *word, int from, int to, enum relu_
     return append(word, (struct step){STEP_BACKWARD, from, to, relu});
 }
 
+enum status word_append_all(struct word *word, const struct word *more)
+{
+    for (size_t i = 0; i < more->steps; i++) TRY(append(word, more->step[i]));
+    return ST_OK;
+}
+
 enum status word_check(const struct word *word, int nodes, bool forward_only)
 {
     int forward = 0, backward = nodes; /* first F done of [0, forward), B done of [backward, nodes) */

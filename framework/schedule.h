@@ -30,6 +30,9 @@ enum status word_append(struct word *word, enum step_kind kind, int from, int to
 /* The same for a backward that says what relus keep. */
 enum status word_append_backward(struct word *word, int from, int to, enum relu_save relu);
 
+/* Appends all steps of another word, with what they say of relus. */
+enum status word_append_all(struct word *word, const struct word *more);
+
 /* Valid: every node's first F comes in topological order and every node's B exactly once, in reverse, after its first
  * F. forward_only: no B at all. Else ST_SPEC naming step and node. */
 enum status word_check(const struct word *word, int nodes, bool forward_only);

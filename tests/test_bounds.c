@@ -66,7 +66,7 @@ static double gap_of(const struct network *network, const char *policy, const ch
     struct word word = word_empty(region);
     struct plan *plan;
     struct bounds bounds;
-    enum status status = policy_find(policy)->emit(network, &settings, region, &word);
+    enum status status = policy_word(policy_find(policy), network, &settings, region, &word);
     if (status == ST_SPEC) {
         region_destroy(region);
         return INFINITY;

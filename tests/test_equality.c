@@ -84,7 +84,7 @@ static struct plan *plan_of(const struct trial *t)
     struct region *region = t->bench->graph->region;
     struct plan *plan;
     struct word word = word_empty(region);
-    cr_assert(t->policy->emit(network, &t->settings, region, &word) == ST_OK, "%s", status_message());
+    cr_assert(policy_word(t->policy, network, &t->settings, region, &word) == ST_OK, "%s", status_message());
     struct plan_options options = {.lower = {.drop_dead = t->drop_dead, .rng = t->rng},
                                    .state_per_parameter =
                                        optimizer_find(t->learner->name)->state(&t->learner->settings)};

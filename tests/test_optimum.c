@@ -282,7 +282,7 @@ static void check_other(const struct optimum *o, const struct policy *policy, co
 {
     struct region *region = region_create();
     struct word word = word_empty(region);
-    if (policy->emit(o->network, settings, region, &word) == ST_OK) {
+    if (policy_word(policy, o->network, settings, region, &word) == ST_OK) {
         struct plan *plan = plan_of(o->network, &word, &usual);
         int at = front_at(&o->front, plan->live_peak);
         cr_assert(at >= 0, "%s: %s needs %zu bytes, the front at least %zu", what, policy->name, plan->live_peak,

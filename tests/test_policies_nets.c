@@ -1,8 +1,10 @@
-/* On real networks: what published schemes replay is replayed, and selective drops what it is told and nothing else. */
+/* On real networks: what published schemes replay is replayed, selective drops what it is told and nothing else, and
+ * relus keep what serves a policy best. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "nets.h"
 #include "plan.h"
@@ -132,6 +134,106 @@ Test(policies_nets, selective_drops_the_kinds_and_nothing_else)
             release(&b);
         }
     cr_assert(words > 20, "%d plans replay anything", words);
+}
+
+/* The k-th of the settings, false after the last. */
+static bool settings_at(int k, const struct graph *graph, struct policy_settings *settings)
+{
+    static const char *const kinds[] = {"weightless", "conv", "linear", "max_pool"};
+    static const char *const budgets[] = {"least", "80%", "90%", "97%"};
+    *settings = (struct policy_settings){.segments = 1 + k % 4,
+                                         .slots = 1 + k % 4,
+                                         .by = k % 2,
+                                         .kinds = {1, {.texts = &kinds[k % 4]}},
+                                         .budget = budgets[k % 4],
+                                         .groups = {1, {.texts = &graph->group[k % graph->groups].name}},
+                                         .unit = k & 4 ? UNIT_STAGE : UNIT_AUTO,
+                                         .keep_saved = k & 8,
+                                         .keep_last = k & 16,
+                                         .plan = &usual};
+    return k < 32;
+}
+
+/* The policy's plan, with relus as is best or as they are where nobody says it; NULL where it refuses. */
+static struct plan *plan_by(const struct network *network, const struct policy *policy,
+                            const struct policy_settings *settings, bool best)
+{
+    struct word word = word_empty(network->graph->region);
+    struct plan *plan;
+    enum status status = best ? policy_word(policy, network, settings, network->graph->region, &word)
+                              : policy->emit(network, settings, network->graph->region, &word);
+    cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
+    if (status != ST_OK) return NULL;
+    cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+    return plan;
+}
+
+/* Its word, read again, gives the same plan: what relus keep is said in it. */
+static void check_said(const struct plan *plan, const struct network *network)
+{
+    struct word word;
+    struct plan *again;
+    cr_assert(word_parse(plan->word, network->graph->region, &word) == ST_OK, "%s", status_message());
+    cr_assert(plan_build(network, &word, &usual, &again) == ST_OK, "%s", status_message());
+    cr_assert(digest_equal(plan->hash, again->hash) && !strcmp(plan->word, again->word), "%s", plan->word);
+    plan_destroy(again);
+}
+
+static bool is_worse(const struct plan *a, const struct plan *b, bool bounded)
+{
+    if (bounded) return a->time > b->time || (a->time == b->time && a->live_peak > b->live_peak);
+    return a->live_peak > b->live_peak || (a->live_peak == b->live_peak && a->time > b->time);
+}
+
+/* What is open is no worse than either for all of them, by what the policy is after; the rest, which is as it was where
+ * nobody chose, counts how often that helps. */
+Test(policies_nets, relus_keep_what_serves_the_policy_best)
+{
+    int better = 0, refused = 0;
+    for (const struct net *net = nets; net->name; net++) {
+        struct bound open = bind(net, RELU_AUTO), fixed[] = {bind(net, RELU_OUTPUT), bind(net, RELU_BITS)};
+        struct policy_settings settings;
+        for (const struct policy *const *policy = policy_table; *policy; policy++)
+            for (int k = 0; settings_at(k, open.graph, &settings); k++) {
+                const bool bounded = field_find((*policy)->fields, "budget") && strcmp(settings.budget, "least") != 0;
+                if ((*policy)->chooses_relus) continue;
+                struct plan *best = plan_by(open.network, *policy, &settings, true);
+                struct plan *ruled = plan_by(open.network, *policy, &settings, false);
+                for (int i = 0; i < 2; i++) {
+                    struct plan *plan = plan_by(fixed[i].network, *policy, &settings, false);
+                    cr_assert(!plan || best, "%s, %s: only what is fixed is not refused", net->name, (*policy)->name);
+                    cr_assert(!plan || !is_worse(best, plan, bounded), "%s, %s, settings %d: %s\nis worse than %s",
+                              net->name, (*policy)->name, k, best->word, plan->word);
+                    plan_destroy(plan);
+                }
+                cr_assert(!ruled || (best && !is_worse(best, ruled, bounded)));
+                better += best && (!ruled || is_worse(ruled, best, bounded));
+                refused += !best;
+                if (best) check_said(best, open.network);
+                plan_destroy(ruled);
+                plan_destroy(best);
+            }
+        release(&open);
+        for (int i = 0; i < 2; i++) release(&fixed[i]);
+    }
+    cr_assert(better > 50 && refused > 0, "%d better, %d refused", better, refused);
+}
+
+/* A word that says what relus keep is left as it is. */
+Test(policies_nets, what_a_word_says_of_relus_stays)
+{
+    char path[] = P_tmpdir "/rematch-word-XXXXXX", text[64];
+    struct bound b = bind(&nets[0], RELU_AUTO);
+    struct word word = word_empty(b.graph->region);
+    struct policy_settings settings = {.word = path};
+    const int nodes = b.graph->nodes, length = snprintf(text, sizeof text, "F[0,%d) B[0,%d):output", nodes, nodes);
+    const int file = mkstemp(path);
+    cr_assert(file >= 0 && write(file, text, (size_t)length) == length && close(file) == 0);
+    cr_assert(policy_word(policy_find("manual"), b.network, &settings, b.graph->region, &word) == ST_OK, "%s",
+              status_message());
+    cr_expect(!strcmp(word_print(&word, b.graph->region), text), "%s", word_print(&word, b.graph->region));
+    unlink(path);
+    release(&b);
 }
 
 Test(policies_nets, selective_refuses_what_it_does_not_know)

@@ -18,7 +18,7 @@ static enum status plan_word(const struct chain_plan *c, const struct policy *po
     const struct plan_options options = plan_options(c->file);
     struct policy_settings told = *settings;
     told.plan = &options;
-    enum status status = policy->emit(c->network, &told, region, &word);
+    enum status status = policy_word(policy, c->network, &told, region, &word);
     if (status == ST_OK) status = plan_build(c->network, &word, &options, plan);
     region_destroy(region);
     return status;

@@ -26,7 +26,7 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
     struct plan_options options = job_plan_options(job);
     struct policy_settings told = *settings;
     told.plan = &options;
-    enum status status = policy->emit(job->network, &told, region, &word);
+    enum status status = policy_word(policy, job->network, &told, region, &word);
     if (status == ST_OK) status = plan_build(job->network, &word, &options, plan);
     region_destroy(region);
     return status;

@@ -120,20 +120,13 @@ static enum status find_within(const struct search *s, size_t limit, struct foun
     return ST_OK;
 }
 
-static enum status append(struct word *word, const struct word *found)
-{
-    for (size_t i = 0; i < found->steps; i++)
-        TRY(word_append(word, found->step[i].kind, found->step[i].from, found->step[i].to));
-    return ST_OK;
-}
-
 static enum status take(const struct found *found, struct word *word, struct policy_notes *notes)
 {
     char bytes[UNIT_TEXT];
     if (notes)
         snprintf(notes->found, sizeof notes->found, "%d evictions in a simulation with at most %s", found->evictions,
                  exact_bytes_text(found->limit, bytes));
-    return append(word, &found->word);
+    return word_append_all(word, &found->word);
 }
 
 /* all: a plan that gives nothing up. */

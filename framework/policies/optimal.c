@@ -29,5 +29,8 @@ static enum status emit(const struct network *network, const struct policy_setti
 
 static const struct field fields[] = {POLICY_FIELD_BUDGET, {.key = NULL}};
 
-const struct policy policy_optimal = {
-    .name = "optimal", .doc = "the fastest persistent schedule within a budget", .fields = fields, .emit = emit};
+const struct policy policy_optimal = {.name = "optimal",
+                                      .doc = "the fastest persistent schedule within a budget",
+                                      .fields = fields,
+                                      .emit = emit,
+                                      .chooses_relus = true};
