@@ -11,14 +11,15 @@
  * - all of the visit, for what its last stage saves; then the visit once more.
  * Over this class the front is optimal. The class is no wider than what variants.h looks at: runs of up to
  * RUN_NODES_MAX nodes, and of a stage of more than FREE_NODES_MAX nodes only what replays of FREE_NODES_MAX of them can
- * do, in one level; what a longer stage could do besides, dividing itself or replaying over several levels, is not in
- * it; schedules that are offered (offers.h) are points of the front where they are better. On chains, whose stages are
- * single nodes, the front is that of all schedules that are persistent and replay in turn: a forward goes on from the
- * newest value there is. Replaying ahead of turn can help where a gradient that waits takes less than one that comes;
- * where gradients have the bytes of their values, as in networks, the tests find nothing persistent that is faster. The
- * recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal checkpointing for heterogeneous
- * chains" (2019), with saved sets and cut values told apart, and with the memory axis as step functions; its bytes all
- * come from lowering (excerpt.h), none from a formula. */
+ * do. A stage is passed as a whole, and before its backward each of its nodes is replayed once, for all that is read of
+ * it, or not at all: what one of several nodes could do besides, dividing itself and replaying over several levels, is
+ * not in the class; schedules that are offered (offers.h) are points of the front where they are better. On chains,
+ * whose stages are single nodes, the front is that of all schedules that are persistent and replay in turn: a forward
+ * goes on from the newest value there is. Replaying ahead of turn can help where a gradient that waits takes less than
+ * one that comes; where gradients have the bytes of their values, as in networks, the tests find nothing persistent
+ * that is faster on a chain. The recurrence is that of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova, "Optimal
+ * checkpointing for heterogeneous chains" (2019), with saved sets and cut values told apart, and with the memory axis
+ * as step functions; its bytes all come from lowering (excerpt.h), none from a formula. */
 #ifndef REMATCH_OPTIMUM_H
 #define REMATCH_OPTIMUM_H
 

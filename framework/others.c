@@ -52,9 +52,25 @@ static enum status vary(struct optimum *o, const struct policy *policy, const st
     return ST_OK;
 }
 
+/* Whether a group begins or ends within a stage, which `optimal` divides no further. */
+static enum status divide_stages(const struct graph *graph, struct region *region, bool *divided)
+{
+    struct ranges stages, units;
+    TRY(chain_stages(graph, region, &stages));
+    TRY(chain_units(graph, UNIT_AUTO, region, &units));
+    *divided = false;
+    for (int u = 0, s = 0; u < units.count; u++) {
+        while (stages.range[s].to <= units.range[u].from) s++;
+        *divided |= stages.range[s].from != units.range[u].from;
+    }
+    return ST_OK;
+}
+
 enum status others_offer(struct optimum *optimum)
 {
-    for (const struct policy *const *policy = policy_table; *policy && optimum->stages.partial; policy++) {
+    bool divided;
+    TRY(divide_stages(optimum->network->graph, optimum->region, &divided));
+    for (const struct policy *const *policy = policy_table; *policy && (divided || optimum->stages.partial); policy++) {
         struct policy_settings settings = {0};
         bool emits;
         if (field_find((*policy)->fields, "budget")) continue;

@@ -6,8 +6,9 @@
 #include "policy.h"
 
 /* Offers to optimum, before it is solved, what every policy without a budget makes of its network, with all values of
- * its switches and choices and numbers up to OTHERS_MOST: where a stage is too long for all subsets of its nodes to be
- * looked at. The front then is nowhere behind those schedules. */
+ * its switches and choices and numbers up to OTHERS_MOST and every choice of what relus keep (policy.h): where a stage
+ * is too long for all subsets of its nodes to be looked at, or groups divide one. The front then is nowhere behind
+ * those schedules. */
 enum { OTHERS_MOST = 64 };
 enum status others_offer(struct optimum *optimum);
 

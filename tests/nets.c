@@ -1,6 +1,7 @@
 #include "nets.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 
 static int add(struct graph *graph, const char *layer, struct settings settings, int x, int other)
 {
@@ -154,7 +155,23 @@ static int deep(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
-const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4};
+/* A shortcut around ten layers, each of them a group: a stage whose nodes can all be looked at, and be divided. */
+static int divided(struct graph *graph)
+{
+    const int start = linear(graph, 16, ACTIVATION_NONE, 0);
+    int v = start;
+    for (int i = 0; i < 10; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "part%d", i);
+        begin(graph, name);
+        v = linear(graph, 16, ACTIVATION_NONE, v);
+        graph_group_end(graph);
+    }
+    v = add(graph, "add", (struct settings){.rate = 0}, v, start);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4};
 
 const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"residual", residual, {3, {8, 8, 3}}, 2, 4},

@@ -333,19 +333,24 @@ Test(optimum, is_never_behind_another_policy)
         }
 }
 
-/* Sets of nodes hold the first 64 of a stage, and of those not all are looked at: what other policies make is a point
- * of the front where it is better. */
-Test(optimum, is_behind_no_policy_in_a_long_stage, .timeout = 600)
+static void check_offered(const struct net *net)
 {
-    struct planned p = set_up(&deep_net, RELU_AUTO);
+    struct planned p = set_up(net, RELU_AUTO);
     struct optimum *o;
     cr_assert(others_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
-    check_front(o, &usual, 25, deep_net.name);
-    check_bounds(o, deep_net.name);
-    check_others(o, deep_net.name);
+    check_front(o, &usual, 25, net->name);
+    check_bounds(o, net->name);
+    check_others(o, net->name);
     optimum_destroy(o);
     tear_down(&p);
 }
+
+/* Sets of nodes hold the first 64 of a stage, and of those not all are looked at: what other policies make is a point
+ * of the front where it is better. */
+Test(optimum, is_behind_no_policy_in_a_long_stage, .timeout = 600) { check_offered(&deep_net); }
+
+/* Nor where they count in groups within a stage, which revolve replays over several levels. */
+Test(optimum, is_behind_no_policy_that_divides_a_stage, .timeout = 600) { check_offered(&divided_net); }
 
 /* A chain of single nodes that read and keep whatever they like, some of them with relus. */
 static void chain_sketch(struct sketch *sketch, struct source *source, int nodes)

@@ -1,9 +1,9 @@
 /* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
  * backward that reads it, nothing is replayed ahead of its turn, and each stretch of stages keeps what one of the
  * variants looked at keeps (variants.h) or is replayed by a visit of its own. Where a stage is too long for all
- * variants to be looked at, what the other policies make are candidates, too; and where nothing keeps the budget, the
- * refusal names a policy that does. The recurrence, with time as a step function of bytes
- * where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
+ * variants to be looked at, or groups divide one, what the other policies make are candidates, too; and where nothing
+ * keeps the budget, the refusal names a policy that does. The recurrence, with time as a step function of bytes where
+ * the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
  * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
 #include "others.h"
 
