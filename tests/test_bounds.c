@@ -42,7 +42,7 @@ Test(bounds, below_every_schedule_of_random_chains)
         for (int i = 0; i < stages; i++) stage[i] = random_stage(&source);
         for (int i = 1; i < stages && c % 2; i++) stage[i] = stage[0]; /* uniform: the binomial bound counts */
         for (int64_t budget = 10; budget < 300; budget += 7) {
-            int64_t least = exhaustive_time(stage, stages, budget, false);
+            int64_t least = exhaustive_time(stage, stages, budget, ANY);
             struct bounds bounds = find(stage, stages, (size_t)budget);
             cr_assert(least < 0 || (size_t)budget >= bounds.memory, "%zu with %lld", bounds.memory, (long long)budget);
             if (least < 0) continue;
@@ -149,7 +149,7 @@ Test(bounds, binomial_encloses_uniform_chains)
         for (int values = 2; values < stages; values++) {
             struct abstract_stage stage[EXHAUSTIVE_STAGES_MAX];
             for (int i = 0; i < stages; i++) stage[i] = (struct abstract_stage){.forward = 1, .output = 1};
-            int64_t least = exhaustive_time(stage, stages, values, false);
+            int64_t least = exhaustive_time(stage, stages, values, ANY);
             struct bounds bounds = find(stage, stages, (size_t)values);
             double most = bounds_advances(stages, values - 1) + 1;
             cr_assert((double)least >= bounds.binomial && (double)least <= most, "%d stages, %d values: %lld, %g..%g",
