@@ -158,7 +158,7 @@ static int first_difference(const struct trace *a, const struct trace *b, int st
 /* Settings under which a policy is tried; what a policy does not read is ignored by it. */
 static const struct policy_settings tried[] = {
     {.segments = 1, .keep_last = false, .keep_saved = true},
-    {.segments = 2, .keep_last = true, .keep_saved = true, .slots = 2, .by = 1, .budget = "92%", .heuristic = 3},
+    {.segments = 2, .keep_last = true, .keep_saved = true, .slots = 2, .by = 1, .budget = "94%", .heuristic = 3},
     {.segments = 3,
      .keep_last = false,
      .keep_saved = false,
