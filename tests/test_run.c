@@ -195,7 +195,7 @@ static pid_t start(const struct cli *cli, const char *overrides)
 static pid_t start_long_run(const struct cli *cli)
 {
     char path[512], command[1600];
-    pid_t pid = start(cli, "steps=100000000");
+    pid_t pid = start(cli, "steps=100000000 schedule=linear"); /* the length of the run says what each step does */
     for (int i = 0; i < 3000; i++) {
         usleep(20000);
         if (!find_result(cli, ".part", path)) continue;
@@ -230,7 +230,7 @@ static bool has_said(const struct cli *cli, const char *text)
 
 Test(run, a_signal_stops_it_and_keeps_what_was_committed)
 {
-    static const int signals[] = {SIGINT, SIGTERM};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct cli cli;
         char path[512], arguments[600];
@@ -243,6 +243,10 @@ Test(run, a_signal_stops_it_and_keeps_what_was_committed)
         snprintf(arguments, sizeof arguments, "show %s", path);
         cli_expect(&cli, 0, arguments);
         cli_says(&cli, "interrupted");
+        snprintf(arguments, sizeof arguments, "verify %s", path); /* which ends, other than the spec's steps */
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "run       interrupted\nplan      right");
+        cli_says(&cli, "steps     same bits");
         cli_close(&cli);
     }
 }
@@ -320,6 +324,17 @@ Test(run, a_killed_run_leaves_its_steps)
     snprintf(arguments, sizeof arguments, "show %s", path);
     cli_expect(&cli, 0, arguments);
     cli_says(&cli, "died after");
+    cli_close(&cli);
+}
+
+/* What was planned is run, whatever was made of the file since. */
+Test(run, a_spec_that_was_changed_is_refused)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 2, "child-run variant quiet 0 0123456789abcdef0123456789abcdef small.yaml");
+    cli_complains(&cli, "small.yaml: it, or its model file, is not as it was planned");
+    cr_assert(cli_complaints(&cli) == 1 && folder_count(cli.folder, ".part") == 0, "%s", cli.err);
     cli_close(&cli);
 }
 

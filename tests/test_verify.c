@@ -395,6 +395,64 @@ Test(verify, names_the_first_step_and_tensor_that_differ)
     cli_close(&cli);
 }
 
+/* What the file has of its steps is run again, and not one more; what became of the others is said. */
+Test(verify, runs_a_failed_run_as_far_as_it_went)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 3, "run small.yaml --quiet steps=50 optimizer.lr=1e6 schedule=linear");
+    cli_run(&cli, "mv results/small/*.part failed.part; rm -r results", "show failed.part --json");
+    json_t *shown = json_loads(cli.out, 0, NULL);
+    const size_t steps = json_array_size(json_object_get(json_object_get(shown, "steps"), "step"));
+    cr_assert(steps > 1 && steps < 50, "%zu steps", steps);
+    cli_expect(&cli, 0, "verify failed.part");
+    cli_says(&cli, "run       failed: step ");
+    cli_says(&cli, "the first node whose output is not finite is ");
+    cli_says(&cli, "steps     same bits");
+    json_t *all = cli_json(&cli, 0, "verify failed.part --json");
+    cr_assert(json_equal(json_object_get(all, "status"), json_object_get(shown, "now")));
+    cr_assert(json_integer_value(json_object_get(json_object_get(all, "steps"), "compared")) == (json_int_t)steps);
+    json_decref(shown);
+    json_decref(all);
+    cli_close(&cli);
+}
+
+/* Whatever ends it: its reader, or a signal while the run goes on, which has no end here. */
+Test(verify, leaves_nothing_when_it_is_ended, .timeout = 60)
+{
+    static const struct {
+        const char *signal;
+        int code;
+    } signals[] = {{"INT", 130}, {"TERM", 143}, {"HUP", 129}};
+    struct cli cli;
+    char path[300], before[1024], *endless = NULL;
+    cli_open(&cli);
+    result_of(&cli, "run small.yaml", path);
+    snprintf(before, sizeof before, "export TMPDIR=$PWD; '%s' verify result.h5 | :", cli_program());
+    cli_run(&cli, before, "--version");
+    cr_assert(folder_count(cli.folder, "resolved.yaml") == 0);
+
+    struct result *r;
+    cr_assert(result_open(path, &r) == ST_OK);
+    const char *spec = h5_read_text(&r->h5, "/spec/resolved", r->region), *steps = strstr(spec, "steps: 4\n");
+    cr_assert(steps && asprintf(&endless, "%.*ssteps: 100000000\n%s", (int)(steps - spec), spec, steps + 9) > 0);
+    result_close(r);
+    alter_array_text(path, "/spec/resolved", endless);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        snprintf(before, sizeof before,
+                 "export TMPDIR=$PWD; '%s' verify result.h5 >log 2>&1 & pid=$!; "
+                 "until ls rematch-verify-*/results/small/*.part >/dev/null 2>&1; do sleep 0.02; done; "
+                 "kill -%s $pid; wait $pid; echo $? >code",
+                 cli_program(), signals[i].signal);
+        cli_run(&cli, before, "--version");
+        cli_run(&cli, "exit $(cat code)", "--version");
+        cr_assert(cli.code == signals[i].code, "%s: exit code %d", signals[i].signal, cli.code);
+        cr_assert(folder_count(cli.folder, "resolved.yaml") == 0, "%s", signals[i].signal);
+    }
+    free(endless);
+    cli_close(&cli);
+}
+
 static void write_weights(const struct cli *cli, float base)
 {
     static struct safetensors_writer writer;

@@ -54,13 +54,18 @@ void child_name_invocation(void)
 
 static enum status spawn(const struct child *child, int write_end, pid_t *pid)
 {
-    const char **arguments = calloc((size_t)child->overrides + 6, sizeof *arguments);
+    const char **arguments = calloc((size_t)child->overrides + 8, sizeof *arguments);
+    char steps[32], planned[33] = "";
     if (!arguments) return fail(ST_FAILED, "out of memory");
     int n = 0;
     arguments[n++] = "rematch";
     arguments[n++] = child_command;
     arguments[n++] = roles[child->baseline];
     arguments[n++] = voices[child->quiet];
+    snprintf(steps, sizeof steps, "%lld", (long long)child->steps);
+    if (child->resolved) digest_print(digest_bytes(child->resolved, strlen(child->resolved)), planned);
+    arguments[n++] = steps;
+    arguments[n++] = planned;
     arguments[n++] = child->spec;
     for (int i = 0; i < child->overrides; i++) arguments[n++] = child->override[i];
 
@@ -147,13 +152,22 @@ static int word_in(const char *word, const char *const *words)
     return strcmp(word, words[0]) == 0 ? 0 : strcmp(word, words[1]) == 0 ? 1 : -1;
 }
 
-static int train_spec(struct spec *spec, const char *role, bool quiet)
+/* A file may be edited while the run before goes on. */
+static enum status check_planned(const struct spec *spec, const char *planned)
+{
+    char now[33];
+    if (!*planned || !strcmp(digest_print(digest_bytes(spec->resolved, strlen(spec->resolved)), now), planned))
+        return ST_OK;
+    return fail(ST_SPEC, "%s: it, or its model file, is not as it was planned", spec->path);
+}
+
+static int train_spec(struct spec *spec, const char *role, bool quiet, int64_t steps)
 {
     struct run_report last = {0};
     struct report_listener parent = {tell_parent, &last};
     struct job *job = NULL;
     enum status status = job_create(spec, &job);
-    if (status == ST_OK) status = training_run(job, role, quiet, &parent);
+    if (status == ST_OK) status = training_run(job, role, quiet, steps, &parent);
     int stopped = status == ST_OK ? last.stopped : 0;
     job_destroy(job);
     if (told(status) != ST_OK) return (int)status;
@@ -162,8 +176,8 @@ static int train_spec(struct spec *spec, const char *role, bool quiet)
 
 int child_main(int count, const char *const *arguments)
 {
-    int baseline = count >= 3 ? word_in(arguments[0], roles) : -1;
-    int quiet = count >= 3 ? word_in(arguments[1], voices) : -1;
+    int baseline = count >= 5 ? word_in(arguments[0], roles) : -1;
+    int quiet = count >= 5 ? word_in(arguments[1], voices) : -1;
     if (baseline < 0 || quiet < 0) {
         fprintf(stderr, "rematch: %s is started by rematch run, not by hand\n", child_command);
         return ST_SPEC;
@@ -171,8 +185,10 @@ int child_main(int count, const char *const *arguments)
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody is left to hear of it */
     signals_hold();
     struct spec *spec = NULL;
-    enum status status = spec_load(arguments[2], count - 3, arguments + 3, baseline, &spec);
-    int code = status == ST_OK ? train_spec(spec, roles[baseline], quiet) : (int)status;
+    enum status status = spec_load(arguments[4], count - 5, arguments + 5, baseline, &spec);
+    if (status == ST_OK) status = told(check_planned(spec, arguments[3]));
+    const int64_t steps = strtoll(arguments[2], NULL, 10);
+    int code = status == ST_OK ? train_spec(spec, roles[baseline], quiet, steps) : (int)status;
     spec_destroy(spec);
     return code;
 }

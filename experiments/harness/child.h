@@ -10,6 +10,8 @@ struct child {
     int overrides;
     const char *const *override; /* key=value */
     bool baseline, quiet;
+    int64_t steps;        /* at most so many; 0: as many as the spec says */
+    const char *resolved; /* the spec as it was planned, which it must still be; NULL: it was not planned */
 };
 
 /* Gives this invocation a name, once, that all its runs carry: their times were measured side by side. */

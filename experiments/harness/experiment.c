@@ -77,7 +77,12 @@ enum status experiment_run_side(struct experiment *experiment, enum side_index s
                                 int *code)
 {
     struct side *s = &experiment->side[side];
-    struct child child = {request->spec, request->overrides, request->override, side == SIDE_BASELINE, request->quiet};
+    const struct child child = {.spec = request->spec,
+                                .overrides = request->overrides,
+                                .override = request->override,
+                                .baseline = side == SIDE_BASELINE,
+                                .quiet = request->quiet,
+                                .resolved = s->spec->resolved};
     if (!request->quiet)
         fprintf(stderr, "%s: policy %s, %lld steps\n", side_names[side], s->spec->policy->name,
                 (long long)s->job->steps);

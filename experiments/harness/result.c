@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "record_file.h"
+#include "text.h"
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -226,6 +227,6 @@ char *result_status(const struct result *result, char text[RESULT_STATUS])
     if (died)
         snprintf(text, RESULT_STATUS, "died after %zu steps", result->steps);
     else
-        snprintf(text, RESULT_STATUS, "%.*s", RESULT_STATUS - 1, result->status);
+        snprintf(text, RESULT_STATUS, "%.*s", text_shown(result->status, RESULT_STATUS - 1), result->status);
     return text;
 }

@@ -40,8 +40,9 @@ void result_close(struct result *result);
 /* Digests of every parameter's array at a step; NULL: that step has none. which: "gradient", "parameter", "state". */
 struct digest *result_digests(struct result *result, const char *which, uint32_t step);
 
-/* "completed", "running", "died after 3 steps": status, and whether anyone is still at it; returns text. */
-enum { RESULT_STATUS = 128 };
+/* "completed", "running", "died after 3 steps", "failed: ...": status, and whether anyone is still at it; returns text.
+ */
+enum { RESULT_STATUS = 2064 };
 char *result_status(const struct result *result, char text[RESULT_STATUS]);
 
 #endif

@@ -6,9 +6,11 @@
 sigset_t signals_of_stop(void)
 {
     sigset_t set;
+    struct sigaction hangup;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP); /* no nohup */
     return set;
 }
 

@@ -1,11 +1,11 @@
-/* Being asked to stop: SIGINT and SIGTERM stay blocked in a run and are looked for between steps, so a step is always
+/* Being asked to stop: the signals that ask stay blocked in a run and are looked for between steps, so a step is always
  * whole and no handler is needed. */
 #ifndef REMATCH_SIGNALS_H
 #define REMATCH_SIGNALS_H
 
 #include <signal.h>
 
-/* SIGINT and SIGTERM. */
+/* SIGINT, SIGTERM and, unless it is ignored, SIGHUP. */
 sigset_t signals_of_stop(void);
 
 /* Blocks them, for this thread and those it makes. */

@@ -23,6 +23,7 @@ struct training {
     struct progress progress;
     struct run_report report;
     struct run_summary summary;
+    int64_t end; /* steps after which it ends: the job's, or fewer */
     uint64_t *step_ns;
     uint64_t start;
     bool ahead; /* the next step's batch was made during the last, in next_ns */
@@ -102,7 +103,7 @@ static bool evaluation_due(const struct job *job, int64_t done)
 /* The next batch is made while a device works, unless an evaluation's come first. */
 static enum status next_batch(struct training *t, uint32_t step)
 {
-    if (!exec_ahead(t->exec) || step + 1 >= t->job->steps || evaluation_due(t->job, step + 1)) return ST_OK;
+    if (!exec_ahead(t->exec) || step + 1 >= t->end || evaluation_due(t->job, step + 1)) return ST_OK;
     TRY(make_batch(t, step + 1, &t->next_ns));
     exec_send(t->exec);
     t->ahead = true;
@@ -146,13 +147,13 @@ static enum status one_evaluation(struct training *t)
 static enum status all_steps(struct training *t)
 {
     TRY(record_tensors(t->record, false, t->exec));
-    while (t->report.steps < t->job->steps) {
+    while (t->report.steps < t->end) {
         if ((t->report.stopped = signals_pending())) return ST_OK;
         TRY(one_step(t, (uint32_t)t->report.steps));
         if (evaluation_due(t->job, t->report.steps)) TRY(one_evaluation(t));
         if (t->report.stopped) return ST_OK;
     }
-    return record_tensors(t->record, true, t->exec);
+    return t->end < t->job->steps ? ST_OK : record_tensors(t->record, true, t->exec);
 }
 
 static uint64_t device_used(struct backend *backend)
@@ -172,8 +173,8 @@ static enum status begin(struct training *t, const char *variant)
                                   .steps = t->job->steps,
                                   .seed = (uint64_t)spec->seed,
                                   .given = t->job->weights ? t->job->weights->given : NULL};
-    if (!(t->step_ns = calloc((size_t)t->job->steps + 1, sizeof *t->step_ns)))
-        return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->job->steps);
+    if (!(t->step_ns = calloc((size_t)t->end + 1, sizeof *t->step_ns)))
+        return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->end);
     TRY(batches_create(t->job, &t->batches));
     t->summary.start_rss = process_rss();
     t->summary.device_start = device_used(t->job->backend);
@@ -212,15 +213,16 @@ static void summarise(struct training *t)
 static enum status finish(struct training *t, enum status status)
 {
     char how[2048 + 16], message[2048];
+    const bool cut = t->report.stopped || t->end < t->job->steps;
     snprintf(message, sizeof message, "%s", status_message()); /* which finishing may replace */
     summarise(t);
     if (status == ST_OK)
-        snprintf(how, sizeof how, "%s", t->report.stopped ? "interrupted" : "completed");
+        snprintf(how, sizeof how, "%s", cut ? "interrupted" : "completed");
     else
         snprintf(how, sizeof how, "failed: %s", message);
     enum status closed = record_finish(t->record, how, &t->summary);
     if (status != ST_OK) return fail(status, "%s", message);
-    t->report.finished = closed == ST_OK && !t->report.stopped;
+    t->report.finished = closed == ST_OK && !cut;
     return closed;
 }
 
@@ -232,9 +234,11 @@ static void end(struct training *t)
     free(t->step_ns);
 }
 
-enum status training_run(struct job *job, const char *variant, bool quiet, const struct report_listener *listener)
+enum status training_run(struct job *job, const char *variant, bool quiet, int64_t steps,
+                         const struct report_listener *listener)
 {
-    struct training t = {.job = job, .report.accuracy = NAN, .start = clock_now_ns()};
+    struct training t = {.job = job, .end = job->steps, .report.accuracy = NAN, .start = clock_now_ns()};
+    if (steps > 0 && steps < job->steps) t.end = steps;
     enum status status = begin(&t, variant);
     if (status == ST_OK) {
         listener->tell(listener->self, &t.report);

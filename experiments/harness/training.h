@@ -25,7 +25,9 @@ struct report_listener {
     void *self;
 };
 
-/* variant: "baseline" or "variant". quiet: no step lines. A signal to stop is no error: report.stopped says so. */
-enum status training_run(struct job *job, const char *variant, bool quiet, const struct report_listener *listener);
+/* variant: "baseline" or "variant". quiet: no step lines. steps: the run is interrupted after so many, 0: it is not. A
+ * signal to stop is no error: report.stopped says so. */
+enum status training_run(struct job *job, const char *variant, bool quiet, int64_t steps,
+                         const struct report_listener *listener);
 
 #endif

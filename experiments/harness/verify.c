@@ -9,6 +9,7 @@
 #include "child.h"
 #include "place.h"
 #include "record_plan.h"
+#include "signals.h"
 #include "simulate.h"
 #include "spec_fields.h"
 #include "told.h"
@@ -81,13 +82,15 @@ static void find_surroundings(struct verification *v, struct result *again)
     }
 }
 
-/* ---- the steps ---- */
+/* ---- the spec, as it was resolved ---- */
 
-/* The spec as it was resolved, and what it is run with. */
+enum { OVERRIDES = 3 };
+
+/* What it is read and run with, while there is a folder of its own. */
 struct again {
     char folder[PATH_MAX]; /* a temporary one; "": none was made */
     const char *spec;
-    const char *override[3]; /* the plan first */
+    const char *override[OVERRIDES];
 };
 
 static int take_away(const char *path, const struct stat *file, int flag, struct FTW *place)
@@ -135,10 +138,36 @@ static enum status prepare(const struct verification *v, struct again *again)
     return results && again->override[0] && again->override[1] ? ST_OK : ST_FAILED;
 }
 
-static enum status compare_again(struct verification *v, const char *path)
+/* Does the work in a folder that is gone afterwards: a signal that would end the program waits until then. One that
+ * asked the run to stop was heard, and no other may cut off what is told of it. */
+static enum status in_folder(struct verification *v,
+                             enum status (*work)(struct verification *v, const struct again *again))
+{
+    struct again again = {.folder = ""};
+    sigset_t held = signals_of_stop(), before;
+    sigaddset(&held, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    enum status status = prepare(v, &again);
+    if (status == ST_OK) status = work(v, &again);
+    if (*again.folder) nftw(again.folder, take_away, 16, FTW_DEPTH | FTW_PHYS);
+    if (v->code <= 128) sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+static enum status load_spec(struct verification *v, const struct again *again)
+{
+    enum status status = spec_load(again->spec, OVERRIDES, again->override, false, &v->spec);
+    return status == ST_SPEC ? ST_OK : status; /* told; the plan is of no spec then */
+}
+
+/* ---- the steps ---- */
+
+static enum status compare_again(struct verification *v, const struct run_report *report)
 {
     struct comparison *c = &v->comparison;
     struct result *other = NULL;
+    const char *path = region_text(v->result->region, "%s%s", report->path, report->finished ? "" : ".part");
+    if (!path) return ST_FAILED;
     TRY(compare_files(v->path, path, c));
     bool fewer = v->result->whole && c->a.steps != c->b.steps;
     v->steps = c->equal && !fewer ? STEPS_SAME : STEPS_DIFFER;
@@ -149,17 +178,26 @@ static enum status compare_again(struct verification *v, const char *path)
     return ST_OK;
 }
 
-static enum status judge_steps(struct verification *v, const struct again *again)
+/* Of a run that has not ended, or not well, as many steps as are in the file. */
+static enum status run_again(struct verification *v, const struct again *again)
 {
-    const struct child child = {again->spec, 3, again->override, false, true};
+    const struct child child = {.spec = again->spec,
+                                .overrides = OVERRIDES,
+                                .override = again->override,
+                                .quiet = true,
+                                .steps = v->result->whole ? 0 : (int64_t)v->result->steps};
     struct run_report report = {0};
-    v->steps = STEPS_NONE;
-    if (!v->result->steps) return ST_OK;
     TRY(child_run(&child, &report, &v->code));
-    if (v->code == 0) return compare_again(v, report.path);
+    if (v->code == 0) return compare_again(v, &report);
     v->steps = STEPS_NOT_RUN;
     find_surroundings(v, NULL);
     return ST_OK;
+}
+
+static enum status judge_steps(struct verification *v)
+{
+    v->steps = STEPS_NONE;
+    return v->result->steps ? in_folder(v, run_again) : ST_OK;
 }
 
 /* ---- all of it ---- */
@@ -167,19 +205,18 @@ static enum status judge_steps(struct verification *v, const struct again *again
 /* What is known is printed at once: the run takes its time. print: NULL where all is said at the end. */
 static enum status judge(struct verification *v, bool plan_only, FILE *print)
 {
-    struct again again = {.folder = ""};
     TRY(judge_plan(v));
-    enum status status = v->wrong ? ST_OK : prepare(v, &again);
-    if (status == ST_OK && !v->wrong) status = verify_bounds(v, again.spec, again.override[0]);
-    if (status == ST_OK && print) {
+    if (!v->wrong) TRY(in_folder(v, load_spec));
+    if (!v->wrong) TRY(verify_bounds(v));
+    if (print) {
+        verify_print_run(v, print);
         verify_print_plan(v, print);
         if (!v->wrong) verify_print_bounds(v, print);
         fflush(print);
     }
-    if (status == ST_OK && !v->wrong && !plan_only) status = judge_steps(v, &again);
-    if (status == ST_OK && print) verify_print_steps(v, print);
-    if (*again.folder) nftw(again.folder, take_away, 16, FTW_DEPTH | FTW_PHYS);
-    return status;
+    if (!v->wrong && !plan_only) TRY(judge_steps(v));
+    if (print) verify_print_steps(v, print);
+    return ST_OK;
 }
 
 int verify_file(const char *path, bool plan_only, bool json, FILE *out)
@@ -192,6 +229,7 @@ int verify_file(const char *path, bool plan_only, bool json, FILE *out)
     int code = (int)told(status);
     if (status == ST_OK && json) verify_json(&v, out);
     if (status == ST_OK) code = v.wrong || v.wrong_bound || v.steps == STEPS_DIFFER ? (int)ST_DIFFERS : v.code;
+    spec_destroy(v.spec);
     result_close(v.result);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "account.h"
 #include "compare.h"
 #include "result.h"
+#include "spec.h"
 
 enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS_DIFFER };
 
@@ -18,7 +19,8 @@ enum { SURROUNDINGS = 14 };
 /* What was found so far; texts are the file's own region's. */
 struct verification {
     struct result *result;
-    const char *path; /* absolute */
+    const char *path;  /* absolute */
+    struct spec *spec; /* as it was resolved, with the file's own plan; NULL: it is refused */
     struct account account;
     const char *wrong;           /* with the plan; NULL: nothing */
     int moved;                   /* a buffer that is not where the hash wants it; -1: none is known */
@@ -33,19 +35,20 @@ struct verification {
 };
 
 /* Judges the plan in a plan or result file and the lower bounds stored with it and, unless plan_only or there are no
- * steps, runs the resolved spec that it holds again, with that plan, in a process and a temporary folder of its own,
- * and compares every bit. Returns the exit code: 0 right and the same bits; 1 something is not, and out says which op
- * and buffer, which bound, or which step and tensor; what reading or running returned otherwise, told on stderr. Where
- * bits differ or the run cannot be repeated, out names what is not as it was when the file was written. json: out is
- * one object, empty where the file cannot be read. */
+ * steps, runs the resolved spec that it holds again, with that plan and as far as the file's steps go, in a process and
+ * a temporary folder of its own, and compares every bit. Returns the exit code: 0 right and the same bits; 1 something
+ * is not, and out says which op and buffer, which bound, or which step and tensor; what reading or running returned
+ * otherwise, told on stderr. Where bits differ or the run cannot be repeated, out names what is not as it was when the
+ * file was written. json: out is one object, empty where the file cannot be read. */
 int verify_file(const char *path, bool plan_only, bool json, FILE *out);
 
 /* verify_bounds.c: needs the spec's data, kernels as they were, and nothing more; sets wrong where the plan is not of
- * the spec, whatever the kernels, and wrong_bound or bounds_unjudged. spec: the path of the resolved spec, plan: an
- * override that names the file. */
-enum status verify_bounds(struct verification *verification, const char *spec, const char *plan);
+ * the spec, whatever the kernels, and wrong_bound or bounds_unjudged. */
+enum status verify_bounds(struct verification *verification);
 
-/* verify_print.c: what was found of each part, as it is found; and everything at once. */
+/* verify_print.c: what became of a run that did not complete; what was found of each part, as it is found; and
+ * everything at once. */
+void verify_print_run(const struct verification *verification, FILE *out);
 void verify_print_plan(const struct verification *verification, FILE *out);
 void verify_print_bounds(const struct verification *verification, FILE *out);
 void verify_print_steps(const struct verification *verification, FILE *out);

@@ -1,5 +1,6 @@
 /* What verifying found, for people and for programs. */
 #include <jansson.h>
+#include <string.h>
 
 #include "units.h"
 #include "verify.h"
@@ -8,6 +9,14 @@ static const char *buffer_name(const struct verification *v, char text[128])
 {
     const struct buffer *b = &v->account.buffer[v->moved];
     return buffer_text(b, v->account.node[b->node].name, text);
+}
+
+void verify_print_run(const struct verification *v, FILE *out)
+{
+    const struct result *r = v->result;
+    char status[RESULT_STATUS];
+    if (strcmp(r->status, "completed") == 0 || strcmp(r->variant, "plan") == 0) return;
+    fprintf(out, "run       %s\n", result_status(r, status));
 }
 
 void verify_print_plan(const struct verification *v, FILE *out)
@@ -140,8 +149,10 @@ static json_t *steps_json(const struct verification *v)
 void verify_json(const struct verification *v, FILE *out)
 {
     json_t *all = json_object();
+    char status[RESULT_STATUS];
     const bool right = !v->wrong && !v->wrong_bound && v->steps != STEPS_DIFFER && v->steps != STEPS_NOT_RUN;
     json_object_set_new(all, "file", json_string(v->path));
+    json_object_set_new(all, "status", json_string(result_status(v->result, status)));
     json_object_set_new(all, "right", json_boolean(right));
     json_object_set_new(all, "plan", plan_json(v));
     json_object_set_new(all, "bounds", bounds_json(v));
