@@ -258,7 +258,7 @@ Test(cli, what_a_result_file_says_as_json)
 {
     struct cli cli;
     cli_open(&cli);
-    cli_expect(&cli, 0, "run small.yaml --only variant --quiet steps=3");
+    cli_expect(&cli, 0, "run small.yaml --only variant --quiet steps=3 eval=test");
     cli_run(&cli, "file=$(ls results/small/*.h5)", "show \"$file\" --json");
     cr_assert(cli.code == 0, "%s", cli.err);
     json_t *all = json_loads(cli.out, 0, NULL);
@@ -278,6 +278,13 @@ Test(cli, what_a_result_file_says_as_json)
         if (i) found = fmin(found, (double)json_integer_value(json_array_get(times, i)));
     }
     cr_assert(found == least, "%g %g", found, least);
+    json_t *overrides = json_object_get(json_object_get(all, "/spec"), "overrides");
+    cr_assert_str_eq(json_string_value(json_array_get(overrides, 0)), "steps: 4 -> 3");
+    cr_assert(strstr(json_string_value(json_object_get(json_object_get(all, "/plan"), "word")), "F[0,6) B["));
+    cr_assert(json_array_size(json_object_get(json_object_get(all, "/plan"), "peak_tensors")) > 0);
+    const json_t *eval = json_object_get(all, "eval");
+    cr_assert(json_integer_value(json_array_get(json_object_get(eval, "step"), 0)) == 3);
+    cr_assert(json_is_real(json_array_get(json_object_get(eval, "accuracy"), 0)));
     json_decref(all);
     cli_close(&cli);
 }

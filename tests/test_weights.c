@@ -247,6 +247,7 @@ Test(weights, a_run_starts_from_its_file)
     cli_says(&cli, "steps     same bits");
     cli_expect(&cli, 0, "show --provenance results/weights/$(ls results/weights | head -1)");
     cli_says(&cli, "/provenance/weights");
+    cli_says(&cli, "  initialised                stem.weight\n");
     cli_expect(&cli, 3, "run weights.yaml model.init.missing=init model.init.file=weights.yaml");
     cli_complains(&cli, "not a safetensors file");
     cli_expect(&cli, 2, "run weights.yaml model.init.missing=error");

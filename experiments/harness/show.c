@@ -2,23 +2,25 @@
 
 #include <string.h>
 
-#include "result.h"
 #include "units.h"
 #include "utf8.h"
 
 enum { ROWS_SHOWN = 20 };
 
-const char *const show_groups[] = {"/",
-                                   "/plan",
-                                   "/summary",
-                                   "/provenance/git",
-                                   "/provenance/build",
-                                   "/provenance/libs",
-                                   "/provenance/host",
-                                   "/provenance/gpu",
-                                   "/provenance/data",
-                                   "/provenance/weights",
-                                   NULL};
+const struct show_group show_groups[] = {
+    {"/", false, NULL, {NULL}},
+    {"/spec", false, NULL, {"overrides", NULL}},
+    {"/plan", false, "word", {"peak_tensors", NULL}},
+    {"/summary", false, NULL, {NULL}},
+    {"/provenance/git", true, NULL, {NULL}},
+    {"/provenance/build", true, NULL, {NULL}},
+    {"/provenance/libs", true, NULL, {NULL}},
+    {"/provenance/host", true, NULL, {NULL}},
+    {"/provenance/gpu", true, NULL, {NULL}},
+    {"/provenance/data", true, NULL, {"path", "sha256", NULL}},
+    {"/provenance/weights", true, NULL, {"initialised", "unused", NULL}},
+    {.path = NULL},
+};
 
 /* ---- attributes, whatever they are ---- */
 
@@ -64,22 +66,44 @@ static herr_t print_attribute(hid_t object, const char *name, const H5A_info_t *
 /* All attributes of the object at path, by name. */
 static void print_attributes(struct h5 *h5, const char *path, FILE *out)
 {
-    if (!h5_exists(h5, path) && strcmp(path, "/") != 0) return;
-    fprintf(out, "%s\n", path);
     hsize_t at = 0;
     h5_guard(h5);
     H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, print_attribute, out, H5P_DEFAULT);
     h5_release(h5);
 }
 
-/* ---- the run ---- */
+/* ---- groups of them ---- */
 
-static void print_list(struct h5 *h5, const char *path, const char *name, struct region *region, FILE *out)
+bool show_has(struct result *result, const struct show_group *group)
 {
-    size_t count = 0;
-    const char **texts = h5_exists(h5, path) ? h5_read_texts(h5, path, region, &count) : NULL;
-    for (size_t i = 0; texts && i < count; i++) fprintf(out, "  %-26s %s\n", name, texts[i]);
+    return strcmp(group->path, "/") == 0 || h5_exists(&result->h5, group->path);
 }
+
+const char **show_texts(struct result *result, const struct show_group *group, const char *name, size_t *count)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", group->path, name);
+    *count = 0;
+    return h5_exists(&result->h5, path) ? h5_read_texts(&result->h5, path, result->region, count) : NULL;
+}
+
+static void print_texts(struct result *r, const struct show_group *group, const char *name, FILE *out)
+{
+    size_t count;
+    const char **texts = show_texts(r, group, name, &count);
+    for (size_t i = 0; i < count; i++) fprintf(out, "  %-26s %s\n", name, texts[i]);
+}
+
+static void print_group(struct result *r, const struct show_group *group, FILE *out)
+{
+    if (!show_has(r, group)) return;
+    fprintf(out, "%s\n", group->path);
+    print_attributes(&r->h5, group->path, out);
+    if (group->text) print_texts(r, group, group->text, out);
+    for (const char *const *name = group->lists; *name; name++) print_texts(r, group, *name, out);
+}
+
+/* ---- the run ---- */
 
 /* The first steps and the last ones. Files of older programs have no learning rates. */
 static void print_steps(struct result *r, FILE *out)
@@ -101,9 +125,15 @@ static void print_steps(struct result *r, FILE *out)
     }
 }
 
-static void print_evaluations(struct h5 *h5, FILE *out)
+uint64_t show_evaluations(struct result *result)
 {
-    uint64_t rows = h5_exists(h5, "/eval/committed") ? h5_rows(h5, "/eval/committed") : 0;
+    return h5_exists(&result->h5, "/eval/committed") ? h5_rows(&result->h5, "/eval/committed") : 0;
+}
+
+static void print_evaluations(struct result *r, FILE *out)
+{
+    struct h5 *h5 = &r->h5;
+    const uint64_t rows = show_evaluations(r);
     if (rows) fprintf(out, "/eval\n%8s %16s %10s\n", "steps", "loss", "accuracy");
     for (uint64_t i = 0; i < rows && !h5->broken; i++) {
         uint32_t step;
@@ -115,26 +145,17 @@ static void print_evaluations(struct h5 *h5, FILE *out)
     }
 }
 
-static void print_provenance(struct h5 *h5, struct region *region, FILE *out)
-{
-    for (int i = SHOW_PROVENANCE; show_groups[i]; i++) print_attributes(h5, show_groups[i], out);
-    print_list(h5, "/provenance/data/path", "file", region, out);
-    print_list(h5, "/provenance/data/sha256", "sha256", region, out);
-}
-
 static void print_result(struct result *r, bool provenance, FILE *out)
 {
     char status[RESULT_STATUS];
     fprintf(out, "%s\n  %-26s %s\n", r->h5.path, "now", result_status(r, status));
-    print_attributes(&r->h5, "/", out);
-    print_list(&r->h5, "/spec/overrides", "override", r->region, out);
-    print_attributes(&r->h5, "/plan", out);
-    print_list(&r->h5, "/plan/word", "word", r->region, out);
-    print_list(&r->h5, "/plan/peak_tensors", "alive at the peak", r->region, out);
-    print_steps(r, out);
-    print_evaluations(&r->h5, out);
-    print_attributes(&r->h5, "/summary", out);
-    if (provenance) print_provenance(&r->h5, r->region, out);
+    for (const struct show_group *group = show_groups; group->path; group++) {
+        if (strcmp(group->path, "/summary") == 0) {
+            print_steps(r, out);
+            print_evaluations(r, out);
+        }
+        if (provenance || !group->provenance) print_group(r, group, out);
+    }
 }
 
 enum status show_file(const char *path, bool provenance, FILE *out)

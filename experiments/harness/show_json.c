@@ -1,11 +1,10 @@
-/* A result file as one JSON object, for programs: objects of attributes by the path of what has them, and under "steps"
- * an array a column. Keys are the file's own names (results/README.md). */
+/* A result file as one JSON object, for programs: objects of attributes and texts by the path of what has them, and
+ * under "steps" and "eval" an array a column. Keys are the file's own names (results/README.md). */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 #include "record_layout.h"
-#include "result.h"
 #include "show.h"
 #include "utf8.h"
 
@@ -46,15 +45,28 @@ static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *in
     return 0;
 }
 
-static void add_attributes(json_t *all, struct h5 *h5, const char *path)
+static void add_attributes(json_t *object, struct h5 *h5, const char *path)
 {
-    if (!h5_exists(h5, path) && strcmp(path, "/") != 0) return;
-    json_t *object = json_object();
     hsize_t at = 0;
     h5_guard(h5);
     H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, add_attribute, object, H5P_DEFAULT);
     h5_release(h5);
-    json_object_set_new(all, path, object);
+}
+
+static void add_group(json_t *all, struct result *r, const struct show_group *group)
+{
+    json_t *object = json_object();
+    size_t count;
+    add_attributes(object, &r->h5, group->path);
+    const char **text = group->text ? show_texts(r, group, group->text, &count) : NULL;
+    if (text && count) json_object_set_new(object, group->text, json_string(text[0]));
+    for (const char *const *name = group->lists; *name; name++) {
+        const char **texts = show_texts(r, group, *name, &count);
+        json_t *list = json_array();
+        for (size_t i = 0; i < count; i++) json_array_append_new(list, json_string(texts[i]));
+        json_object_set_new(object, *name, list);
+    }
+    json_object_set_new(all, group->path, object);
 }
 
 static json_t *number_json(enum number number, const void *at)
@@ -71,22 +83,23 @@ static json_t *number_json(enum number number, const void *at)
     return is_real ? real(value) : json_integer((json_int_t)whole);
 }
 
-/* Digests, which are pairs, are left out: compare compares them. */
-static enum status add_steps(json_t *all, struct result *r)
+/* The first rows of a table as an array a column. Digests, which are pairs, are left out: compare compares them. */
+static enum status add_table(json_t *all, struct result *r, const char *name, const struct column *columns,
+                             uint64_t rows)
 {
-    json_t *steps = json_object();
-    json_object_set_new(all, "steps", steps);
-    for (const struct column *c = record_step_columns; c->name; c++) {
+    json_t *table = json_object();
+    json_object_set_new(all, name, table);
+    for (const struct column *c = columns; c->name; c++) {
         char path[64], *numbers;
-        snprintf(path, sizeof path, "/steps/%s", c->name);
+        snprintf(path, sizeof path, "/%s/%s", name, c->name);
         if (c->width > 1 || !h5_exists(&r->h5, path)) continue;
-        TRY(NEW(r->region, numbers, r->steps * h5_number_bytes(c->number)));
-        h5_read_rows(&r->h5, path, c->number, 1, 0, r->steps, numbers);
+        TRY(NEW(r->region, numbers, rows * h5_number_bytes(c->number)));
+        h5_read_rows(&r->h5, path, c->number, 1, 0, rows, numbers);
         TRY(h5_status(&r->h5));
         json_t *column = json_array();
-        for (size_t i = 0; i < r->steps; i++)
+        for (size_t i = 0; i < rows; i++)
             json_array_append_new(column, number_json(c->number, numbers + i * h5_number_bytes(c->number)));
-        json_object_set_new(steps, c->name, column);
+        json_object_set_new(table, c->name, column);
     }
     return ST_OK;
 }
@@ -96,8 +109,10 @@ static enum status result_json(struct result *r, json_t *all)
     char status[RESULT_STATUS];
     json_object_set_new(all, "path", json_string(r->h5.path));
     json_object_set_new(all, "now", json_string(result_status(r, status)));
-    for (const char *const *group = show_groups; *group; group++) add_attributes(all, &r->h5, *group);
-    TRY(add_steps(all, r));
+    for (const struct show_group *group = show_groups; group->path; group++)
+        if (show_has(r, group)) add_group(all, r, group);
+    TRY(add_table(all, r, "steps", record_step_columns, r->steps));
+    TRY(add_table(all, r, "eval", record_eval_columns, show_evaluations(r)));
     return h5_status(&r->h5);
 }
 
