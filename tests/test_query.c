@@ -130,6 +130,10 @@ Test(query, pareto_is_what_plans_say)
         for (j = 0; j < sizeof policies / sizeof *policies; j++)
             seen[j] += !strcmp(text_of(row, "policy"), policies[j]);
         own += json_is_true(json_object_get(row, "own"));
+        cr_assert(real_of(row, "share_percent") ==
+                  100 * (double)bytes_of(row, "arena_bytes") / (double)bytes_of(all, "share_of_bytes"));
+        if (!strcmp(text_of(row, "policy"), "store_all"))
+            cr_assert(bytes_of(row, "live_peak_bytes") == bytes_of(all, "share_of_bytes"));
         cr_assert(!i || bytes_of(json_array_get(plans, i - 1), "peak_bytes") <= bytes_of(row, "peak_bytes"));
     }
     for (j = 0; j < sizeof policies / sizeof *policies; j++) cr_assert(seen[j] > 0, "no plan of %s", policies[j]);

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -34,6 +35,22 @@ static json_t *compare(struct cli *cli, int code)
     return cli_json(cli, code, arguments);
 }
 
+/* The ratios that a comparison tells programs are those of the figures beside them. */
+static void check_figures(const json_t *json)
+{
+    static const char *const pairs[][2] = {
+        {"peak_bytes", "peak_ratio"}, {"live_peak_bytes", "live_ratio"}, {"step_median_ns", "time_ratio"}};
+    const json_t *a = json_object_get(json, "a"), *b = json_object_get(json, "b");
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const double x = json_number_value(json_object_get(a, pairs[i][0])),
+                     y = json_number_value(json_object_get(b, pairs[i][0])),
+                     ratio = json_number_value(json_object_get(json, pairs[i][1]));
+        cr_assert(x > 0 && fabs(y / x - ratio) <= 1e-6 * ratio, "%s %g %g %g", pairs[i][0], x, y, ratio);
+    }
+    cr_assert_str_eq(json_string_value(json_object_get(a, "policy")), "store_all");
+    cr_assert(strstr(json_string_value(json_object_get(b, "path")), "results/small/"));
+}
+
 Test(run, is_equal_in_every_bit)
 {
     static const char *const how[] = {"", "rng=stash memory=dynamic", "rng=mask memory=poison check=replay",
@@ -54,6 +71,7 @@ Test(run, is_equal_in_every_bit)
         cr_assert(json_is_true(json_object_get(json, "side_by_side")));
         cr_assert(json_is_null(json_object_get(json, "first_difference")));
         cr_assert(json_integer_value(json_object_get(json, "steps")) == 4);
+        check_figures(json);
         json_decref(json);
     }
     cr_assert(folder_count(cli.folder, ".part") == 0);

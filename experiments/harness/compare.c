@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "result.h"
+#include "utf8.h"
 
 /* The order in which a step's kinds of tensors are made, and so in which a difference is looked for. */
 enum kind { KIND_GRADIENT, KIND_PARAMETER, KIND_STATE, KINDS };
@@ -107,6 +108,7 @@ static struct compared describe(const struct result *r)
                          .least_ns = r->timing.least_ns,
                          .most_ns = r->timing.most_ns};
     snprintf(c.path, sizeof c.path, "%s", r->h5.path);
+    utf8_clean(c.path, "");
     snprintf(c.policy, sizeof c.policy, "%s", r->policy);
     return c;
 }
