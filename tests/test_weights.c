@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "run.h"
+#include "identity.h"
 #include "runs.h"
 #include "safetensors_files.h"
 #include "spec_text.h"
@@ -151,6 +151,9 @@ Test(weights, hugging_faces_names_are_found)
         struct job *job;
         cr_assert(job_create(spec, &job) == ST_OK, "%s", status_message());
         check_loaded(job);
+        char id[RUN_ID_TEXT];
+        cr_assert(!*job->weights->sha256, "a plan needs no digest of the values");
+        cr_assert(run_identity(job, id) == ST_OK && strlen(job->weights->sha256) == 64);
         const char *told = weights_text(job->weights);
         cr_assert(job->weights->initialised == 5 && job->weights->unused == 1, "%s", told);
         cr_assert(strstr(told, "27 of 32 parameters") &&
@@ -253,6 +256,8 @@ Test(weights, a_run_starts_from_its_file)
     cli_expect(&cli, 2, "run weights.yaml model.init.missing=error");
     cli_complains(&cli, "does not fit the model");
     cli_expect(&cli, 77, "run weights.yaml model.init.file=none.safetensors");
+    cli_complains(&cli, "model.init.file: none.safetensors: No such file or directory; expected a safetensors file");
+    cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
     cli_expect(&cli, 2, "run weights.yaml model.init=zeros model.init.missing=init");
     cli_complains(&cli, "means nothing without a file");
     cli_close(&cli);

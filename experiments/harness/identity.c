@@ -58,6 +58,7 @@ static enum status identify(const struct job *job, struct region *region, char i
     struct digest program = {0};
     char program_text[33], data_text[33], plan_text[33], all_text[33];
     TRY(program_digest(&program));
+    if (job->weights) TRY(weights_digest(job->weights));
     const char *numerics = numerics_of(job->spec->resolved, region), *costs = "", *weights = "", *device = "",
                *wisdom = "";
     char costs_text[33], wisdom_text[33];

@@ -179,7 +179,7 @@ static void print_help(FILE *out)
     for (int i = 0; i < COMMANDS; i++) fprintf(out, "  rematch %s\n", commands[i].usage);
     fprintf(out, "  rematch COMMAND --help | --help | --version\n\n"
                  "exit codes: 0 done or equal, 1 differs or an expectation failed, 2 usage or spec, 3 a run failed,\n"
-                 "77 a prerequisite is missing, 128+n on signal n\n");
+                 "77 a prerequisite is missing (data, initial values, backend, device), 128+n on signal n\n");
 }
 
 static void print_version(FILE *out)

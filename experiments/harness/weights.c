@@ -143,15 +143,15 @@ static enum status match(struct weights *w, const struct spec *spec)
     for (int i = 0; i < w->graph->parameters; i++) TRY(find_weight(&s, i));
     for (int i = 0; i < w->file->count; i++)
         if (!s.used[i]) w->unused_name[w->unused++] = w->file->tensor[i].name;
-    TRY(judge(&s, spec));
-    return safetensors_sha256(w->file, w->sha256);
+    return judge(&s, spec);
 }
 
 enum status weights_open(const struct spec *spec, const struct graph *graph, struct weights **weights)
 {
     struct safetensors *file;
     *weights = NULL;
-    TRY(safetensors_open(spec->init_file, &file));
+    enum status opened = safetensors_open(spec->init_file, &file);
+    if (opened != ST_OK) return fail(opened, "model.init.file: %s", status_message());
     struct weights *w = region_array(file->region, 1, sizeof *w);
     enum status status = w ? ST_OK : ST_FAILED;
     if (w) {
@@ -164,6 +164,11 @@ enum status weights_open(const struct spec *spec, const struct graph *graph, str
     }
     *weights = w;
     return ST_OK;
+}
+
+enum status weights_digest(struct weights *weights)
+{
+    return *weights->sha256 ? ST_OK : safetensors_sha256(weights->file, weights->sha256);
 }
 
 void weights_close(struct weights *weights)

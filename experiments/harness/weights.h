@@ -19,7 +19,7 @@ struct weights {
     const struct graph *graph;
     struct weight *weight; /* one a parameter */
     bool *given;           /* by parameter: it comes from the file */
-    char sha256[65];
+    char sha256[65];       /* of the file; "" before weights_digest() */
     /* Names, in the order of the model and of the file. */
     int initialised, unused;
     const char **initialised_name, **unused_name;
@@ -30,6 +30,9 @@ struct weights {
  * used. */
 enum status weights_open(const struct spec *spec, const struct graph *graph, struct weights **weights);
 void weights_close(struct weights *weights);
+
+/* Reads all of the file for its SHA-256, once. */
+enum status weights_digest(struct weights *weights);
 
 /* Puts the values into the parameters. ST_FAILED: they cannot be read, or are not finite. */
 enum status weights_load(const struct weights *weights, struct backend *backend, struct exec *exec);
