@@ -421,6 +421,20 @@ static int count_lines(const char *path, const char *text)
     return lines;
 }
 
+/* All of them are refused before anything runs, and the table says so. */
+Test(run, a_sweep_of_what_does_not_fit_is_a_table_too)
+{
+    struct cli cli;
+    char path[512];
+    cli_open(&cli);
+    cli_run(&cli, "echo 'sweep: {rng: [counter, mask]}' >>small.yaml",
+            "run small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
+    cr_assert(cli.code == 3 && !strstr(cli.err, "sweep.csv"), "%d\n%s", cli.code, cli.err);
+    cr_assert(find_result(&cli, "sweep.csv", path));
+    cr_assert(count_lines(path, "") == 3 && count_lines(path, "\",failed,3,") == 2, "%s", cli.out);
+    cli_close(&cli);
+}
+
 Test(run, a_sweep_is_a_table_and_a_csv)
 {
     struct cli cli;

@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder and those above it. */
-static enum status make_folder(const char *folder)
+enum status record_folder(const char *folder)
 {
     char path[RECORD_PATH];
     snprintf(path, sizeof path, "%s", folder);
@@ -71,7 +70,7 @@ enum status record_file_begin(struct record_file *file, const char *results, con
     file->lock = -1;
     if (snprintf(file->folder, RECORD_PATH, "%s/%s", results, experiment) >= RECORD_PATH - 64)
         return fail(ST_FAILED, "results folder %.80s...: its name is too long", results);
-    TRY(make_folder(file->folder));
+    TRY(record_folder(file->folder));
     snprintf(file->path, RECORD_PATH, "%.960s/%.40s.h5", file->folder, name);
     return begin(file);
 }

@@ -15,6 +15,9 @@ struct record_file {
     int lock; /* descriptor that holds the lock, -1: none */
 };
 
+/* Makes a folder and those above it, where they are not there. */
+enum status record_folder(const char *folder);
+
 /* Makes RESULTS/EXPERIMENT and an empty locked fresh file for NAME. */
 enum status record_file_begin(struct record_file *file, const char *results, const char *experiment, const char *name);
 

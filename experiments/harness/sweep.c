@@ -1,18 +1,18 @@
 #include "sweep.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "record_file.h"
 #include "told.h"
 #include "units.h"
+#include "writing.h"
 
 /* What a point came to. */
 struct point {
     const char *const *value; /* one an axis */
-    const char *outcome;      /* "equal", "DIFFERS", "failed", "no memory" */
+    const char *outcome;      /* "equal", "DIFFERS", "failed", "not run" */
     int code;
     size_t static_bytes, live_peak, arena;
     double time_factor;
@@ -219,8 +219,9 @@ static void csv_text(const char *text, const char *end, FILE *out)
     fprintf(out, "\"%s", end);
 }
 
-static void write_rows(const struct sweep *s, FILE *out)
+static bool write_rows(const void *of, FILE *out)
 {
+    const struct sweep *s = of;
     for (int a = 0; a < s->axes; a++) csv_text(s->axis[a].key, ",", out);
     fputs("outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,time_factor,"
           "step_ns,first_loss,last_loss,accuracy,degenerate,first_difference_step,first_difference,baseline,variant\n",
@@ -239,21 +240,17 @@ static void write_rows(const struct sweep *s, FILE *out)
         csv_text(p->baseline.path, ",", out);
         csv_text(p->variant.path, "\n", out);
     }
+    return fflush(out) == 0 && !ferror(out);
 }
 
-/* Written whole under another name first: a CSV that is there is complete. */
+/* Its folder is not there yet where no point came to run. */
 static enum status write_csv(const struct sweep *s)
 {
-    const char *path = region_text(s->region, "%s/%s/sweep.csv", s->spec->results, s->spec->name);
-    const char *part = path ? region_text(s->region, "%s.part", path) : NULL;
-    if (!part) return ST_FAILED;
-    FILE *out = fopen(part, "we");
-    if (!out) return fail(ST_FAILED, "%s: cannot be written: %s", part, strerror(errno));
-    write_rows(s, out);
-    bool good = fflush(out) == 0 && fsync(fileno(out)) == 0 && !ferror(out);
-    int error = errno;
-    if (fclose(out) != 0 || !good) return fail(ST_FAILED, "%s: cannot be written: %s", part, strerror(error));
-    if (rename(part, path) != 0) return fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+    const char *folder = region_text(s->region, "%s/%s", s->spec->results, s->spec->name);
+    const char *path = folder ? region_text(s->region, "%s/sweep.csv", folder) : NULL;
+    if (!path) return ST_FAILED;
+    TRY(record_folder(folder));
+    TRY(writing_whole(path, write_rows, s));
     printf("table     %s\n", path);
     return ST_OK;
 }

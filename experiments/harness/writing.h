@@ -1,4 +1,4 @@
-/* Files of YAML that the program writes for itself to read: by field tables, and whole or not at all. */
+/* Files of text: written whole or not at all; those of YAML, which the program reads again, by field tables. */
 #ifndef REMATCH_WRITING_H
 #define REMATCH_WRITING_H
 
