@@ -79,6 +79,7 @@ static const struct {
     {"run small.yaml fault.kind=mask_bit fault.node=drop fault.step=4", "expected 0..3"},
     {"plan ./pipe", "pipe: is not a plain file"},
     {"plan --chain pipe", "pipe: is not a plain file"},
+    {"plan --chain chain.yaml --ops", "--ops is about one plan"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},
     {"plan small.yaml costs.name=measured costs.file=pipe", "costs: pipe: is not a plain file"},
     {"plan small.yaml policy=manual policy.word=empty", "empty: the word ends and node 0 has not run forward"},
@@ -133,6 +134,24 @@ Test(cli, an_error_is_one_line)
         cli_run(&cli, "", wrong[i].arguments);
         if (strstr(cli.err, ": error: ")) continue; /* the spec's own errors, told with their places */
         cr_assert(cli_complaints(&cli) == 1, "rematch %s:\n%s", wrong[i].arguments, cli.err);
+    }
+    cli_close(&cli);
+}
+
+/* How it begins is told, and what is wrong with it. */
+Test(cli, a_name_that_is_too_long_hides_no_reason)
+{
+    static const char *const commands[] = {
+        "show ", "verify ", "plan --chain ", "plan ./", "plan small.yaml --out ", "plan small.yaml plan="};
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char arguments[128];
+        snprintf(arguments, sizeof arguments, "%s$(printf 'a%%.0s' $(seq 6000))", commands[i]);
+        cli_run(&cli, "", arguments);
+        cr_assert((cli.code == 2 || cli.code == 3) && cli_complaints(&cli) == 1 && strlen(cli.err) < 2100, "%s: %d\n%s",
+                  commands[i], cli.code, cli.err);
+        cr_assert(strstr(cli.err, "aaaaaaaa") && strstr(cli.err, " too long\n"), "%s:\n%s", commands[i], cli.err);
     }
     cli_close(&cli);
 }

@@ -54,11 +54,14 @@ static enum status plan_spec(const struct arguments *a, const struct query *quer
 static int plan_chain(const struct arguments *a)
 {
     struct chain_file *file;
-    struct chain_plan *plan;
+    struct chain_plan *plan = NULL;
     if (a->given[OPTION_OUT]) return (int)told(fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's"));
     enum status status = chain_file_load(a->operand[0], a->overrides, a->override, &file);
     if (status != ST_OK) return (int)told(status);
-    status = chain_plan_create(file, &plan);
+    status = a->given[OPTION_OPS] && !file->policy
+                 ? fail(ST_SPEC, "plan: --ops is about one plan; set policy.name for that of a chain")
+                 : ST_OK;
+    if (status == ST_OK) status = chain_plan_create(file, &plan);
     if (status == ST_OK)
         (a->given[OPTION_JSON] ? chain_plan_json : chain_plan_print)(plan, a->given[OPTION_OPS], stdout);
     chain_plan_destroy(plan);
