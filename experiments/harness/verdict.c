@@ -97,8 +97,8 @@ static void cell_high_water(const struct side *s, char text[CELL]) { cell_bytes(
 static void cell_over(double over, double before, char text[CELL])
 {
     char all[UNIT_TEXT], start[UNIT_TEXT], since[UNIT_TEXT];
-    snprintf(text, CELL, "%s: %s at the start, %s%s since", bytes_text(fmax(over, 0), all), bytes_text(before, start),
-             over < before ? "-" : "", bytes_text(fabs(over - before), since));
+    snprintf(text, CELL, "%s, neither static nor arena: %s at the start, %s%s since", bytes_text(fmax(over, 0), all),
+             bytes_text(before, start), over < before ? "-" : "", bytes_text(fabs(over - before), since));
 }
 
 static void cell_overhead(const struct side *s, char text[CELL])
@@ -163,9 +163,9 @@ static const struct row rows[] = {
     {"arena", cell_arena},
     {"peak, predicted", cell_peak},
     {"process high water", cell_high_water},
-    {"  neither static nor arena", cell_overhead},
+    {"  overhead", cell_overhead},
     {"device memory in use", cell_device},
-    {"  neither static nor arena", cell_device_overhead},
+    {"  overhead", cell_device_overhead},
     {"step", cell_step},
     {"  predicted", cell_prediction},
     {"loss", cell_losses},
