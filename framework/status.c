@@ -2,20 +2,27 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static _Thread_local char message[2048];
 
 #undef fail /* the function itself */
 enum status fail(enum status status, const char *format, ...)
 {
-    char text[sizeof message]; /* an argument may be the old message itself */
+    char text[8 * sizeof message]; /* an argument may be the old message itself */
+    const size_t most = sizeof message - 1, end = most / 2;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
-    snprintf(message, sizeof message, "%s", text);
+    const size_t length = strlen(text);
+    if (length <= most)
+        strcpy(message, text);
+    else /* what is too long is a name in the middle; the reason is at the end */
+        snprintf(message, sizeof message, "%.*s ... %s", (int)(most - end - strlen(" ... ")), text,
+                 text + length - end);
     return status;
 }
 

@@ -23,7 +23,7 @@ struct h5 {
     const char *path;
     uint64_t bytes; /* of the file when it was opened, the bound on what it can claim to hold */
     bool reading, broken;
-    char message[1024];
+    char message[5120]; /* a path and what is wrong */
 };
 
 enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode);
