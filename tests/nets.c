@@ -189,3 +189,24 @@ struct graph *net_build(const struct net *net, enum relu_save relu_save)
     cr_assert(graph_finish(graph) == ST_OK, "%s", status_message());
     return graph;
 }
+
+struct bound_net net_bind_to(const char *backend, const struct backend_options *options, const struct net *net,
+                             enum relu_save relu_save)
+{
+    struct bound_net b = {.graph = net_build(net, relu_save)};
+    cr_assert(backend_open(backend, options, &b.backend) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
+    return b;
+}
+
+struct bound_net net_bind(const struct net *net, enum relu_save relu_save)
+{
+    return net_bind_to("ref", &(struct backend_options){.threads = 1}, net, relu_save);
+}
+
+void net_release(struct bound_net *bound)
+{
+    network_destroy(bound->network);
+    graph_destroy(bound->graph);
+    backend_close(bound->backend);
+}

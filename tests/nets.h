@@ -2,7 +2,7 @@
 #ifndef REMATCH_TEST_NETS_H
 #define REMATCH_TEST_NETS_H
 
-#include "graph.h"
+#include "network.h"
 
 struct net {
     const char *name;
@@ -21,5 +21,18 @@ extern const struct net deep_net, divided_net;
 
 /* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
 struct graph *net_build(const struct net *net, enum relu_save relu_save);
+
+/* The graph bound to a backend. */
+struct bound_net {
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+};
+
+/* To `ref` with one thread, or to another. Fails the test on any error. */
+struct bound_net net_bind(const struct net *net, enum relu_save relu_save);
+struct bound_net net_bind_to(const char *backend, const struct backend_options *options, const struct net *net,
+                             enum relu_save relu_save);
+void net_release(struct bound_net *bound);
 
 #endif

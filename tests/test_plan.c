@@ -41,31 +41,7 @@ static int vgg16(struct graph *graph)
 
 static const struct net vgg = {"vgg16", vgg16, {3, {224, 224, 3}}, 64, 1000};
 
-/* A network on the ref backend, whose kernels need no scratch. */
-struct subject {
-    struct backend *backend;
-    struct graph *graph;
-    struct network *network;
-};
-
-static struct subject subject(bool bits)
-{
-    struct subject s;
-    struct backend_options options = {.threads = 1};
-    s.graph = net_build(&vgg, bits);
-    cr_assert(backend_open("ref", &options, &s.backend) == ST_OK, "%s", status_message());
-    cr_assert(network_prepare(s.graph, s.backend, &s.network) == ST_OK, "%s", status_message());
-    return s;
-}
-
-static void release(struct subject *s)
-{
-    network_destroy(s->network);
-    graph_destroy(s->graph);
-    backend_close(s->backend);
-}
-
-static struct plan *plan_of(const struct subject *s, const char *policy, bool keep_saved)
+static struct plan *plan_of(const struct bound_net *s, const char *policy, bool keep_saved)
 {
     struct plan *plan;
     struct word word = word_empty(s->graph->region);
@@ -90,21 +66,21 @@ Test(plan, vgg16_needs_what_others_found)
                  {"manual", true, false, 2058},
                  {"manual", true, true, 1617}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct subject s = subject(cases[i].bits);
+        struct bound_net s = net_bind(&vgg, cases[i].bits);
         struct plan *plan = plan_of(&s, cases[i].policy, cases[i].keep_saved);
         double live = (double)plan->live_peak / MIB, ratio = (double)plan->arena_bytes / (double)plan->live_peak;
         cr_expect(live > cases[i].mib - 2 && live < cases[i].mib + 2, "%s, bits %d: live peak %.1f MiB, expected %.0f",
                   cases[i].policy, cases[i].bits, live, cases[i].mib);
         cr_expect(ratio <= 1.02, "%s, bits %d: arena : live peak is %.3f", cases[i].policy, cases[i].bits, ratio);
         plan_destroy(plan);
-        release(&s);
+        net_release(&s);
     }
 }
 
 /* 138,357,544 parameters, each array rounded up; 15.47e9 multiply-adds an image (and some pooling). */
 Test(plan, vgg16_says_of_itself)
 {
-    struct subject s = subject(true);
+    struct bound_net s = net_bind(&vgg, RELU_BITS);
     struct plan *stored = plan_of(&s, "store_all", true), *replayed = plan_of(&s, "manual", true);
     char text[128];
     const size_t parameters = (size_t)138357544 * sizeof(float);
@@ -134,7 +110,7 @@ Test(plan, vgg16_says_of_itself)
     cr_expect(!strcmp(plan_buffer_text(stored, 0, text), "conv1.y"), "%s", text);
     plan_destroy(stored);
     plan_destroy(replayed);
-    release(&s);
+    net_release(&s);
 }
 
 #define MEMBER(type, name)                                                                                             \
@@ -170,7 +146,7 @@ static void check_members(const struct plan *plan, const struct member *member, 
 
 Test(plan, the_hash_sees_every_member_of_every_op_and_buffer)
 {
-    struct subject s = subject(true);
+    struct bound_net s = net_bind(&vgg, RELU_BITS);
     struct plan *plan = plan_of(&s, "manual", true);
     struct lowered *l = &plan->lowered;
     size_t covered = 0;
@@ -180,24 +156,24 @@ Test(plan, the_hash_sees_every_member_of_every_op_and_buffer)
     for (int i = 0; i < l->buffers; i++)
         check_members(plan, buffer_members, sizeof buffer_members / sizeof *buffer_members, &l->buffer[i]);
     plan_destroy(plan);
-    release(&s);
+    net_release(&s);
 }
 
 Test(plan, the_hash_tells_plans_apart)
 {
-    struct subject s = subject(true);
+    struct bound_net s = net_bind(&vgg, RELU_BITS);
     struct plan *a = plan_of(&s, "manual", true), *b = plan_of(&s, "manual", true), *c = plan_of(&s, "manual", false);
     cr_expect(digest_equal(a->hash, b->hash));
     cr_expect(!digest_equal(a->hash, c->hash));
     plan_destroy(a);
     plan_destroy(b);
     plan_destroy(c);
-    release(&s);
+    net_release(&s);
 }
 
 Test(plan, an_evaluation_goes_forward_only)
 {
-    struct subject s = subject(true);
+    struct bound_net s = net_bind(&vgg, RELU_BITS);
     struct plan *plan;
     struct word word = word_empty(s.graph->region);
     struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
@@ -209,5 +185,5 @@ Test(plan, an_evaluation_goes_forward_only)
     plan_destroy(plan);
     cr_assert(word_append(&word, STEP_BACKWARD, 0, s.graph->nodes) == ST_OK);
     cr_assert(plan_build(s.network, &word, &options, &plan) == ST_SPEC && !plan);
-    release(&s);
+    net_release(&s);
 }

@@ -23,34 +23,12 @@ static struct plan *plan_of(const struct network *network, const char *policy, c
     return plan;
 }
 
-struct bound {
-    struct graph *graph;
-    struct backend *backend;
-    struct network *network;
-};
-
-static struct bound bind(const struct net *net, enum relu_save relu)
-{
-    struct backend_options options = {.threads = 1};
-    struct bound b = {.graph = net_build(net, relu)};
-    cr_assert(backend_open("ref", &options, &b.backend) == ST_OK, "%s", status_message());
-    cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
-    return b;
-}
-
-static void release(struct bound *b)
-{
-    network_destroy(b->network);
-    graph_destroy(b->graph);
-    backend_close(b->backend);
-}
-
 /* checkpoint_sequential with use_reentrant: floor(n / k) units a segment, every node of all segments but the last runs
  * twice. Without it a replay stops when the last value that is needed is there. */
 Test(policies_nets, segments_replay_what_torch_replays)
 {
     for (const struct net *net = nets; net->name; net++) {
-        struct bound b = bind(net, RELU_OUTPUT);
+        struct bound_net b = net_bind(net, RELU_OUTPUT);
         struct ranges units;
         cr_assert(chain_stages(b.graph, b.graph->region, &units) == ST_OK);
         for (int segments = 1; segments <= units.count; segments++) {
@@ -67,7 +45,7 @@ Test(policies_nets, segments_replay_what_torch_replays)
             plan_destroy(early);
             plan_destroy(whole);
         }
-        release(&b);
+        net_release(&b);
     }
 }
 
@@ -116,7 +94,7 @@ Test(policies_nets, selective_drops_the_kinds_and_nothing_else)
     int words = 0;
     for (const struct net *net = nets; net->name; net++)
         for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
-            struct bound b = bind(net, relu);
+            struct bound_net b = net_bind(net, relu);
             for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
                 struct policy_settings settings = {.kinds = {1, {.texts = &kinds[k]}}};
                 struct word word = word_empty(b.graph->region);
@@ -131,7 +109,7 @@ Test(policies_nets, selective_drops_the_kinds_and_nothing_else)
                 words += plan->replays > 0;
                 plan_destroy(plan);
             }
-            release(&b);
+            net_release(&b);
         }
     cr_assert(words > 20, "%d plans replay anything", words);
 }
@@ -191,7 +169,8 @@ Test(policies_nets, relus_keep_what_serves_the_policy_best)
 {
     int better = 0, refused = 0;
     for (const struct net *net = nets; net->name; net++) {
-        struct bound open = bind(net, RELU_AUTO), fixed[] = {bind(net, RELU_OUTPUT), bind(net, RELU_BITS)};
+        struct bound_net open = net_bind(net, RELU_AUTO),
+                         fixed[] = {net_bind(net, RELU_OUTPUT), net_bind(net, RELU_BITS)};
         struct policy_settings settings;
         for (const struct policy *const *policy = policy_table; *policy; policy++)
             for (int k = 0; settings_at(k, open.graph, &settings); k++) {
@@ -213,8 +192,8 @@ Test(policies_nets, relus_keep_what_serves_the_policy_best)
                 plan_destroy(ruled);
                 plan_destroy(best);
             }
-        release(&open);
-        for (int i = 0; i < 2; i++) release(&fixed[i]);
+        net_release(&open);
+        for (int i = 0; i < 2; i++) net_release(&fixed[i]);
     }
     cr_assert(better > 50 && refused > 0, "%d better, %d refused", better, refused);
 }
@@ -223,7 +202,7 @@ Test(policies_nets, relus_keep_what_serves_the_policy_best)
 Test(policies_nets, what_a_word_says_of_relus_stays)
 {
     char path[] = P_tmpdir "/rematch-word-XXXXXX", text[64];
-    struct bound b = bind(&nets[0], RELU_AUTO);
+    struct bound_net b = net_bind(&nets[0], RELU_AUTO);
     struct word word = word_empty(b.graph->region);
     struct policy_settings settings = {.word = path};
     const int nodes = b.graph->nodes, length = snprintf(text, sizeof text, "F[0,%d) B[0,%d):output", nodes, nodes);
@@ -233,7 +212,7 @@ Test(policies_nets, what_a_word_says_of_relus_stays)
               status_message());
     cr_expect(!strcmp(word_print(&word, b.graph->region), text), "%s", word_print(&word, b.graph->region));
     unlink(path);
-    release(&b);
+    net_release(&b);
 }
 
 Test(policies_nets, selective_refuses_what_it_does_not_know)
@@ -245,12 +224,12 @@ Test(policies_nets, selective_refuses_what_it_does_not_know)
                  {"avg", "'avg' is not known"},
                  {"", "'' is not known"},
                  {"cross_entropy", "'cross_entropy' is not known"}};
-    struct bound b = bind(&nets[0], RELU_OUTPUT);
+    struct bound_net b = net_bind(&nets[0], RELU_OUTPUT);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct word word = word_empty(b.graph->region);
         struct policy_settings settings = {.kinds = {1, {.texts = &wrong[i].kind}}};
         cr_assert(policy_find("selective")->emit(b.network, &settings, b.graph->region, &word) == ST_SPEC);
         cr_assert(strstr(status_message(), wrong[i].says), "%s", status_message());
     }
-    release(&b);
+    net_release(&b);
 }

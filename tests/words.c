@@ -51,16 +51,9 @@ void words_visit(void visit(const struct network *network, const struct word *wo
 {
     for (const struct net *net = nets; net->name; net++)
         for (int bits = 0; bits < 2; bits++) {
-            struct backend_options options = {.threads = 1};
-            struct backend *backend;
-            struct network *network;
-            struct graph *graph = net_build(net, bits);
-            cr_assert(backend_open("ref", &options, &backend) == ST_OK, "%s", status_message());
-            cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+            struct bound_net b = net_bind(net, bits);
             for (const struct policy *const *policy = policy_table; *policy; policy++)
-                visit_policy(net, network, *policy, visit);
-            network_destroy(network);
-            graph_destroy(graph);
-            backend_close(backend);
+                visit_policy(net, b.network, *policy, visit);
+            net_release(&b);
         }
 }
