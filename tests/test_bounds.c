@@ -4,42 +4,39 @@
 #include <stdio.h>
 
 #include "bounds.h"
+#include "chains.h"
 #include "exhaustive.h"
 #include "nets.h"
 #include "plan.h"
 #include "policy.h"
-#include "sketch.h"
+#include "thinned.h"
 
 static struct bounds find(const struct abstract_stage *stage, int stages, size_t budget)
 {
-    struct network *network;
+    struct network *network = chain_network(stage, stages);
     struct bounds bounds;
-    cr_assert(abstract_create(stage, stages, &network) == ST_OK, "%s", status_message());
     cr_assert(bounds_find(network, budget, &bounds) == ST_OK, "%s", status_message());
     abstract_destroy(network);
     return bounds;
 }
 
-static struct abstract_stage random_stage(struct source *source)
-{
-    return (struct abstract_stage){.forward = 1 + draw_below(source, 12),
-                                   .backward = draw_below(source, 20),
-                                   .output = draw_below(source, 40),
-                                   .saved = draw_below(source, 2) ? draw_below(source, 60) : 0,
-                                   .gradient = draw_below(source, 40),
-                                   .forward_scratch = draw_below(source, 9),
-                                   .backward_scratch = draw_below(source, 9),
-                                   .split = draw_below(source, 2)};
-}
+static const struct abstract_stage limits = {.forward = 13,
+                                             .backward = 20,
+                                             .output = 40,
+                                             .saved = 60,
+                                             .gradient = 40,
+                                             .forward_scratch = 9,
+                                             .backward_scratch = 9,
+                                             .split = true};
 
 Test(bounds, below_every_schedule_of_random_chains)
 {
     struct source source = {.seed = 5};
     int budgets = 0, tight = 0;
-    for (int c = 0; c < 150; c++) {
+    for (int c = 0; c < 150; c += THINNING) {
         struct abstract_stage stage[6];
         int stages = 1 + c % 6;
-        for (int i = 0; i < stages; i++) stage[i] = random_stage(&source);
+        chain_draw(&source, &limits, stages, stage);
         for (int i = 1; i < stages && c % 2; i++) stage[i] = stage[0]; /* uniform: the binomial bound counts */
         for (int64_t budget = 10; budget < 300; budget += 7) {
             int64_t least = exhaustive_time(stage, stages, budget, ANY);
@@ -55,6 +52,83 @@ Test(bounds, below_every_schedule_of_random_chains)
         }
     }
     printf("lower bounds: met at %d of %d budgets\n", tight, budgets);
+}
+
+/* What the backward of stage i, or the half that reads its input's value or makes its gradient, has live at least. */
+static int64_t op_bytes(const struct abstract_stage *stage, int i, bool reads, bool makes)
+{
+    int64_t bytes = stage[i].saved + stage[i].gradient + stage[i].backward_scratch;
+    if (i > 0 && reads) bytes += stage[i - 1].output;
+    if (i > 0 && makes) bytes += stage[i - 1].gradient;
+    return bytes;
+}
+
+/* The least time of forwards that must run again after an op of stage i, of all sets of those whose value and saved set
+ * are kept in room bytes meanwhile. */
+static double forced(const struct abstract_stage *stage, int i, int64_t room)
+{
+    double least = INFINITY;
+    for (unsigned kept = 0; kept < 1U << i; kept++) {
+        int64_t bytes = 0;
+        double time = 0;
+        for (int j = 0; j < i; j++) {
+            const int64_t needed = stage[j].saved + (j + 1 < i ? stage[j].output : 0);
+            if (kept >> j & 1)
+                bytes += needed;
+            else if (needed)
+                time += stage[j].forward;
+        }
+        if (bytes <= room) least = fmin(least, time);
+    }
+    return least;
+}
+
+struct exact {
+    int64_t memory;
+    double knapsack;
+};
+
+static struct exact exact_bounds(const struct abstract_stage *stage, int stages, int64_t budget)
+{
+    struct exact e = {0, 0};
+    double time = 0;
+    for (int i = 0; i < stages; i++) {
+        const bool halves = stage[i].split && i > 0;
+        const int64_t forward =
+            stage[i].saved + stage[i].forward_scratch + stage[i].output + (i ? stage[i - 1].output : 0);
+        if (forward > e.memory) e.memory = forward;
+        for (int half = 0; half < 1 + halves; half++) {
+            const int64_t bytes = op_bytes(stage, i, !half, half || !halves);
+            if (bytes > e.memory) e.memory = bytes;
+            if (bytes <= budget) e.knapsack = fmax(e.knapsack, forced(stage, i, budget - bytes));
+        }
+        time += stage[i].forward + stage[i].backward;
+    }
+    e.knapsack += time;
+    return e;
+}
+
+/* No less than can be said: a bound that is too low certifies gaps that are not there. */
+Test(bounds, as_high_as_trying_every_set_of_what_is_kept)
+{
+    struct source source = {.seed = 6};
+    int forcing = 0;
+    for (int c = 0; c < 200; c += THINNING) {
+        struct abstract_stage stage[8];
+        const int stages = 1 + c % 8;
+        chain_draw(&source, &limits, stages, stage);
+        for (int64_t budget = 10; budget < 400; budget += 7) {
+            const struct bounds bounds = find(stage, stages, (size_t)budget);
+            const struct exact e = exact_bounds(stage, stages, budget);
+            cr_assert((int64_t)bounds.memory == e.memory, "chain %d: %zu bytes, not %lld", c, bounds.memory,
+                      (long long)e.memory);
+            cr_assert(bounds.knapsack == e.knapsack, "chain %d, %lld bytes: %g, not %g", c, (long long)budget,
+                      bounds.knapsack, e.knapsack);
+            cr_assert(bounds.best == fmax(bounds.knapsack, bounds.binomial));
+            forcing += e.knapsack > bounds.floor;
+        }
+    }
+    cr_assert(forcing > 1000 / THINNING, "%d", forcing);
 }
 
 /* How far above the bounds at its own live peak a policy's plan is, in percent: never below; INFINITY: it refuses. */
@@ -88,19 +162,13 @@ Test(bounds, below_every_plan_of_networks)
     double least = INFINITY;
     for (const struct net *net = nets; net->name; net++)
         for (int save = RELU_OUTPUT; save <= RELU_AUTO; save++) {
-            struct graph *graph = net_build(net, (enum relu_save)save);
-            struct backend *backend;
-            struct network *network;
-            cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
-            cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
-            cr_assert(gap_of(network, "store_all", NULL) == 0);
-            (void)gap_of(network, "every", NULL);
-            (void)gap_of(network, "sqrt", NULL);
+            struct bound_net b = net_bind(net, (enum relu_save)save);
+            cr_assert(gap_of(b.network, "store_all", NULL) == 0);
+            (void)gap_of(b.network, "every", NULL);
+            (void)gap_of(b.network, "sqrt", NULL);
             for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++)
-                least = fmin(least, gap_of(network, "optimal", budgets[i]));
-            network_destroy(network);
-            graph_destroy(graph);
-            backend_close(backend);
+                least = fmin(least, gap_of(b.network, "optimal", budgets[i]));
+            net_release(&b);
         }
     cr_assert(least == 0);
 }
@@ -111,33 +179,27 @@ Test(bounds, below_every_choice_of_relus)
     static const struct plan_options options = {.lower = {.drop_dead = true}};
     struct source source = {.seed = 3};
     for (const struct net *net = nets; net->name; net++) {
-        struct graph *graph = net_build(net, RELU_AUTO);
-        struct backend *backend;
-        struct network *network;
-        cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
-        cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
-        for (int c = 0; c < 200; c++) {
+        struct bound_net b = net_bind(net, RELU_AUTO);
+        for (int c = 0; c < 200; c += THINNING) {
             struct policy_settings settings = {
                 .segments = draw_below(&source, 8), .unit = UNIT_STAGE, .keep_last = c % 2, .keep_saved = true};
             struct region *region = region_create();
             struct word word = word_empty(region);
             struct plan *plan;
             struct bounds bounds;
-            cr_assert(policy_find("segments")->emit(network, &settings, region, &word) == ST_OK, "%s",
+            cr_assert(policy_find("segments")->emit(b.network, &settings, region, &word) == ST_OK, "%s",
                       status_message());
             for (size_t i = 0; i < word.steps; i++)
                 if (word.step[i].kind == STEP_BACKWARD)
                     word.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;
-            cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
-            cr_assert(bounds_find(network, plan->live_peak, &bounds) == ST_OK);
+            cr_assert(plan_build(b.network, &word, &options, &plan) == ST_OK, "%s", status_message());
+            cr_assert(bounds_find(b.network, plan->live_peak, &bounds) == ST_OK);
             cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12),
                       "%s: %s: %g, bound %g", net->name, plan->word, plan->time, bounds.best);
             plan_destroy(plan);
             region_destroy(region);
         }
-        network_destroy(network);
-        graph_destroy(graph);
-        backend_close(backend);
+        net_release(&b);
     }
 }
 
@@ -152,6 +214,7 @@ Test(bounds, binomial_encloses_uniform_chains)
             int64_t least = exhaustive_time(stage, stages, values, ANY);
             struct bounds bounds = find(stage, stages, (size_t)values);
             double most = bounds_advances(stages, values - 1) + 1;
+            cr_assert(bounds.binomial == bounds_advances(stages, values) + 1, "%g", bounds.binomial);
             cr_assert((double)least >= bounds.binomial && (double)least <= most, "%d stages, %d values: %lld, %g..%g",
                       stages, values, (long long)least, bounds.binomial, most);
         }

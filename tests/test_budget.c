@@ -4,27 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abstract.h"
 #include "budget.h"
+#include "chains.h"
 #include "nets.h"
 #include "policy.h"
-#include "sketch.h"
+#include "simulated.h"
 #include "text.h"
+#include "thinned.h"
 
 static const struct plan_options usual = {.lower = {.drop_dead = true}};
 
-static void random_chain(struct source *source, int stages, struct abstract_stage *stage)
-{
-    for (int i = 0; i < stages; i++)
-        stage[i] = (struct abstract_stage){.forward = 1 + draw_below(source, 50),
-                                           .backward = draw_below(source, 90),
-                                           .output = draw_below(source, 100000),
-                                           .saved = draw_below(source, 2) ? draw_below(source, 200000) : 0,
-                                           .gradient = draw_below(source, 100000),
-                                           .forward_scratch = draw_below(source, 5000),
-                                           .backward_scratch = draw_below(source, 5000),
-                                           .split = draw_below(source, 2)};
-}
+static const struct abstract_stage limits = {.forward = 51,
+                                             .backward = 90,
+                                             .output = 100000,
+                                             .saved = 200000,
+                                             .gradient = 100000,
+                                             .forward_scratch = 5000,
+                                             .backward_scratch = 5000,
+                                             .split = true};
 
 /* The plan that a policy makes of a budget, all else at its preset, NULL where it refuses. */
 static struct plan *plan_by(const char *policy, const struct network *network, const char *budget,
@@ -64,13 +61,12 @@ Test(budget, kept_by_a_thousand_random_chains)
 {
     struct source source = {.seed = 9};
     int kept = 0, refused = 0;
-    for (int c = 0; c < 100; c++) {
+    for (int c = 0; c < 100; c += THINNING) {
         struct abstract_stage stage[20];
         int stages = 1 + c % 20;
-        struct network *network;
         struct optimum *o;
-        random_chain(&source, stages, stage);
-        cr_assert(abstract_create(stage, stages, &network) == ST_OK, "%s", status_message());
+        chain_draw(&source, &limits, stages, stage);
+        struct network *network = chain_network(stage, stages);
         cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
         size_t least_live = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
         for (int k = 0; k < 10; k++) {
@@ -99,6 +95,7 @@ Test(budget, kept_by_a_thousand_random_chains)
         abstract_destroy(network);
     }
     printf("budgets: %d kept, %d refused\n", kept, refused);
+    cr_assert(kept > refused && kept + refused >= 1000 / THINNING);
 }
 
 /* What a budget makes of a network; the front is solved whole before it is asked, or as far as that takes. */
@@ -131,24 +128,17 @@ static void check_same(const struct network *network, const char *what)
 Test(budget, comes_to_the_same_with_no_more_of_the_front_than_it_takes)
 {
     struct source source = {.seed = 5};
-    for (int c = 0; c < 30; c++) {
+    for (int c = 0; c < 30; c += THINNING) {
         struct abstract_stage stage[24];
-        struct network *network;
-        random_chain(&source, 3 + c % 22, stage);
-        cr_assert(abstract_create(stage, 3 + c % 22, &network) == ST_OK, "%s", status_message());
+        chain_draw(&source, &limits, 3 + c % 22, stage);
+        struct network *network = chain_network(stage, 3 + c % 22);
         check_same(network, "a chain");
         abstract_destroy(network);
     }
     for (const struct net *net = nets; net->name; net++) {
-        struct graph *graph = net_build(net, RELU_AUTO);
-        struct backend *backend;
-        struct network *network;
-        cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
-        cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
-        check_same(network, net->name);
-        network_destroy(network);
-        graph_destroy(graph);
-        backend_close(backend);
+        struct bound_net b = net_bind(net, RELU_AUTO);
+        check_same(b.network, net->name);
+        net_release(&b);
     }
 }
 
@@ -157,12 +147,12 @@ Test(budget, told_with_the_plan)
 {
     struct source source = {.seed = 21};
     int tries = 0;
-    for (int c = 0; c < 60; c++) {
+    for (int c = 0; c < 60; c += THINNING) {
         struct abstract_stage stage[20];
-        struct network *network;
         struct optimum *o;
-        random_chain(&source, 20, stage);
-        cr_assert(abstract_create(stage, 20, &network) == ST_OK && optimum_solve(network, RNG_COUNTER, &o) == ST_OK);
+        chain_draw(&source, &limits, 20, stage);
+        struct network *network = chain_network(stage, 20);
+        cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
         size_t least = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
         size_t bytes = least + draw_below(&source, (uint32_t)(most - least + 1));
         char text[32];
@@ -188,42 +178,73 @@ Test(budget, told_with_the_plan)
 /* Bytes bound everything, static bytes too; percentages the arena; and what a refusal names can be kept. */
 Test(budget, kept_by_networks)
 {
+    static const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 2};
     for (const struct net *net = nets; net->name; net++)
-        for (int bits = 0; bits < 2; bits++) {
-            struct graph *graph = net_build(net, bits);
-            struct backend *backend;
-            struct network *network;
-            struct backend_options options = {.threads = 1};
-            struct plan_options plan_options = {.lower = {.drop_dead = true}, .state_per_parameter = 2};
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
+            struct bound_net b = net_bind(net, relu);
             size_t baseline;
-            cr_assert(backend_open("ref", &options, &backend) == ST_OK, "%s", status_message());
-            cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
-            cr_assert(budget_baseline(network, &plan_options, &baseline) == ST_OK, "%s", status_message());
-            struct plan *least = plan_of(network, "least", &plan_options), *plan;
-            cr_assert(least != NULL);
-            cr_assert(!plan_of(network, "1", &plan_options));
-            char named[64], text[64];
-            strcpy(named, smallest());
             uint64_t bytes;
+            char named[64], text[64];
+            cr_assert(budget_baseline(b.network, &options, &baseline) == ST_OK, "%s", status_message());
+            struct plan *least = plan_of(b.network, "least", &options), *plan;
+            cr_assert(least != NULL);
+            cr_assert(!plan_of(b.network, "1", &options));
+            strcpy(named, smallest());
             cr_assert(!text_to_bytes(named, &bytes) && bytes == plan_peak(least), "%s", named);
             snprintf(text, sizeof text, "%llu", (unsigned long long)bytes - 1);
-            cr_assert(!plan_of(network, text, &plan_options));
-            cr_assert((plan = plan_of(network, named, &plan_options)) != NULL, "%s", status_message());
+            cr_assert(!plan_of(b.network, text, &options));
+            cr_assert((plan = plan_of(b.network, named, &options)) != NULL, "%s", status_message());
             cr_assert(plan_peak(plan) <= bytes);
             plan_destroy(plan);
-            cr_assert(!plan_of(network, "0.5%", &plan_options));
+            cr_assert(!plan_of(b.network, "0.5%", &options));
             strcpy(named, smallest());
-            cr_assert((plan = plan_of(network, named, &plan_options)) != NULL, "%s: %s", named, status_message());
+            cr_assert((plan = plan_of(b.network, named, &options)) != NULL, "%s: %s", named, status_message());
             cr_assert((double)plan->arena_bytes <= atof(named) / 100 * (double)baseline);
             plan_destroy(plan);
-            cr_assert((plan = plan_of(network, "100%", &plan_options)) != NULL, "%s", status_message());
+            snprintf(text, sizeof text, "%.2f%%", atof(named) - 0.01); /* the least, to two decimals */
+            cr_assert(!plan_of(b.network, text, &options), "%s is refused with %s", text, named);
+            cr_assert((plan = plan_of(b.network, "100%", &options)) != NULL, "%s", status_message());
             cr_assert(!plan->replays && plan->arena_bytes <= baseline);
             plan_destroy(plan);
             plan_destroy(least);
-            network_destroy(network);
-            graph_destroy(graph);
-            backend_close(backend);
+            net_release(&b);
         }
+}
+
+/* A budget, or the smallest that is named where it is refused, is kept, by a plan that is right. */
+static void check_kept(const struct network *network, const char *budget, size_t baseline)
+{
+    struct plan *plan = plan_of(network, budget, &usual);
+    if (!plan) plan = plan_of(network, budget = smallest(), &usual);
+    cr_assert(plan && simulate_plan(plan) == ST_OK, "%s: %s", budget, status_message());
+    cr_assert((double)plan->arena_bytes <= atof(budget) / 100 * (double)baseline, "%s", budget);
+    plan_destroy(plan);
+}
+
+/* Convolutions take other scratch and other layouts with each algorithm, and with each set of instructions. */
+static void check_convolutions(void)
+{
+    static const char *const budgets[] = {"20%", "50%", "80%"};
+    static const struct backend_options ways[] = {
+        {.threads = 2, .scratch_limit = 1 << 20},
+        {.threads = 2, .scratch_limit = 1 << 20, .conv_algorithm = CONV_WINOGRAD},
+        {.threads = 2, .scratch_limit = 1 << 16, .conv_algorithm = CONV_DIRECT, .layout = LAYOUT_CHANNELS_LAST}};
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (int n = 0; n < 3; n++) { /* those of images */
+            struct bound_net b = net_bind_to("cpu", &ways[w], &nets[n], RELU_AUTO);
+            size_t baseline;
+            cr_assert(budget_baseline(b.network, &usual, &baseline) == ST_OK, "%s", status_message());
+            for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) check_kept(b.network, budgets[i], baseline);
+            net_release(&b);
+        }
+}
+
+Test(budget, kept_whatever_convolutions_do) { check_convolutions(); }
+
+Test(budget, kept_with_older_instructions)
+{
+    setenv("DNNL_MAX_CPU_ISA", "AVX2", 1); /* read once, before the first kernel is made */
+    check_convolutions();
 }
 
 /* Where `optimal` refuses what dtr can do with, it names a policy that keeps the budget, and what that one needs. */
@@ -231,12 +252,9 @@ Test(budget, refused_with_a_policy_that_keeps_it)
 {
     int named = 0;
     for (const struct net *net = nets; net->name; net++)
-        for (int bits = 0; bits < 2; bits++) {
-            struct graph *graph = net_build(net, bits);
-            struct backend *backend;
-            struct network *network;
-            cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
-            cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
+            struct bound_net b = net_bind(net, relu);
+            const struct network *network = b.network;
             struct plan *least = plan_by("dtr", network, "least", &usual), *plan;
             cr_assert(least, "%s", status_message());
             char budget[32], policy[32] = "", needs[64];
@@ -255,9 +273,7 @@ Test(budget, refused_with_a_policy_that_keeps_it)
             cr_assert(!plan_of(network, "1", &usual) && !strstr(status_message(), "; policy "));
             plan_destroy(plan);
             plan_destroy(least);
-            network_destroy(network);
-            graph_destroy(graph);
-            backend_close(backend);
+            net_release(&b);
         }
     cr_assert(named > 0, "no budget was refused that another policy keeps");
 }
@@ -265,19 +281,13 @@ Test(budget, refused_with_a_policy_that_keeps_it)
 /* A percentage is of what store_all has live with outputs kept, whatever the relus of this network keep. */
 Test(budget, is_a_share_of_outputs_kept)
 {
-    size_t baseline[2];
-    for (int bits = 0; bits < 2; bits++) {
-        struct graph *graph = net_build(&nets[0], bits);
-        struct backend *backend;
-        struct network *network;
-        cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
-        cr_assert(network_prepare(graph, backend, &network) == ST_OK);
-        cr_assert(budget_baseline(network, &usual, &baseline[bits]) == ST_OK);
-        network_destroy(network);
-        graph_destroy(graph);
-        backend_close(backend);
+    size_t baseline[RELU_AUTO + 1];
+    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+        struct bound_net b = net_bind(&nets[0], relu);
+        cr_assert(budget_baseline(b.network, &usual, &baseline[relu]) == ST_OK);
+        net_release(&b);
     }
-    cr_assert(baseline[0] == baseline[1]);
+    cr_assert(baseline[RELU_OUTPUT] == baseline[RELU_BITS] && baseline[RELU_OUTPUT] == baseline[RELU_AUTO]);
 }
 
 Test(budget, texts)
@@ -297,24 +307,18 @@ Test(budget, texts)
 Test(budget, holds_for_evaluations)
 {
     for (const struct net *net = nets; net->name; net++) {
-        struct graph *graph = net_build(net, RELU_AUTO);
-        struct backend *backend;
-        struct network *network;
+        struct bound_net b = net_bind(net, RELU_AUTO);
         struct plan *plan;
         char needed[64];
         const struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
-        cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
-        cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
-        struct word word = word_empty(graph->region);
-        cr_assert(word_append(&word, STEP_FORWARD, 0, graph->nodes) == ST_OK);
-        cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+        struct word word = word_empty(b.graph->region);
+        cr_assert(word_append(&word, STEP_FORWARD, 0, b.graph->nodes) == ST_OK);
+        cr_assert(plan_build(b.network, &word, &options, &plan) == ST_OK, "%s", status_message());
         cr_assert(budget_evaluation(plan, plan->arena_bytes) == ST_OK && budget_evaluation(plan, 0) == ST_OK);
         cr_assert(budget_evaluation(plan, plan->arena_bytes - 1) == ST_SPEC);
         snprintf(needed, sizeof needed, "(%zu bytes), and the budget leaves", plan->arena_bytes);
         cr_assert(strstr(status_message(), needed) && strstr(status_message(), "policy.budget"));
         plan_destroy(plan);
-        network_destroy(network);
-        graph_destroy(graph);
-        backend_close(backend);
+        net_release(&b);
     }
 }

@@ -9,6 +9,7 @@
 #include "nets.h"
 #include "policy.h"
 #include "sentences.h"
+#include "thinned.h"
 #include "train.h"
 
 enum { STEPS_MAX = 100, STEPS_MANY = 20, RUNS_MAX = 200 };
@@ -235,12 +236,6 @@ static void compare_plan(struct comparison *c, struct trial *t, size_t index)
     plan_destroy(plan);
 }
 
-#ifdef __SANITIZE_ADDRESS__
-enum { SANITIZED = true }; /* a device's stand-in takes minutes then: it has each policy once, and one rng mode */
-#else
-enum { SANITIZED = false };
-#endif
-
 /* Every policy, memory mode, rng mode and choice of what relus keep on one net: steps steps in PLANNED under each
  * policy's first settings, two elsewhere. On a device the scratch of nets as small as these leaves a budget no choice.
  */
@@ -248,7 +243,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
 {
     static struct comparison c;
     c = (struct comparison){.net = net, .steps = steps};
-    const bool slow = SANITIZED && !strcmp(backend, "cuda");
+    const bool slow = THINNING > 1 && !strcmp(backend, "cuda"); /* each policy once, and one rng mode */
     for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
         if (relu == RELU_BITS && !strcmp(backend, "cuda")) continue; /* AUTO has both: a stand-in is slow */
         struct bench bench = set_up(net, backend, relu);
@@ -305,8 +300,11 @@ static void compare_adamw(const struct net *net, const char *backend)
 {
     static struct trace baseline, variant;
     struct bench bench = set_up(net, backend, RELU_BITS);
-    struct trial t = {
-        .bench = &bench, .learner = &adamw, .policy = policy_find("store_all"), .drop_dead = true, .steps = STEPS_MAX};
+    struct trial t = {.bench = &bench,
+                      .learner = &adamw,
+                      .policy = policy_find("store_all"),
+                      .drop_dead = true,
+                      .steps = STEPS_MAX / THINNING};
     run(&t, &baseline);
     t.policy = policy_find("every");
     run(&t, &variant);

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "abstract.h"
 #include "budget.h"
+#include "chains.h"
 #include "evict.h"
 #include "exhaustive.h"
 #include "nets.h"
 #include "policy.h"
 #include "simulated.h"
-#include "sketch.h"
 #include "text.h"
+#include "thinned.h"
 
 static const struct plan_options usual = {.lower = {.drop_dead = true}};
 
@@ -47,8 +47,7 @@ static void appear(struct residence *r, int node, double time)
 
 Test(evict, each_heuristic_by_hand)
 {
-    struct network *network;
-    cr_assert(abstract_create(evicting, sizeof evicting / sizeof *evicting, &network) == ST_OK, "%s", status_message());
+    struct network *network = chain_network(evicting, sizeof evicting / sizeof *evicting);
     for (int h = 0; heuristic_names[h]; h++) {
         struct residence *r;
         cr_assert(!strcmp(heuristic_names[h], choices[h].heuristic));
@@ -139,52 +138,41 @@ static int check_limits(const struct network *network, int heuristic, enum rng_m
     return count;
 }
 
-static void random_chain(struct source *source, int stages, struct abstract_stage *stage)
-{
-    for (int i = 0; i < stages; i++)
-        stage[i] = (struct abstract_stage){.forward = 1 + draw_below(source, 12),
-                                           .backward = draw_below(source, 20),
-                                           .output = draw_below(source, 40),
-                                           .saved = draw_below(source, 2) ? draw_below(source, 60) : 0,
-                                           .gradient = draw_below(source, 40),
-                                           .forward_scratch = draw_below(source, 15),
-                                           .backward_scratch = draw_below(source, 15),
-                                           .split = draw_below(source, 2)};
-}
+static const struct abstract_stage limits = {.forward = 13,
+                                             .backward = 20,
+                                             .output = 40,
+                                             .saved = 60,
+                                             .gradient = 40,
+                                             .forward_scratch = 15,
+                                             .backward_scratch = 15,
+                                             .split = true};
 
 /* Lowering never finds more than was simulated; without evictions, the same to the byte. */
 Test(evict, simulates_no_less_than_lowering_finds)
 {
     struct source source = {.seed = 20};
-    int limits = 0;
-    for (int c = 0; c < 240; c++) {
+    int tried = 0;
+    for (int c = 0; c < 240; c += THINNING) {
         int heuristic = c % 6;
         struct sketch sketch;
         sketch_random(&sketch, &source, 2 + c % 13);
-        limits += check_limits(sketch.network, heuristic, c % 3 ? RNG_COUNTER : RNG_MASK, "network");
+        tried += check_limits(sketch.network, heuristic, c % 3 ? RNG_COUNTER : RNG_MASK, "network");
         sketch_end(&sketch);
         struct abstract_stage stage[30];
-        struct network *network;
-        random_chain(&source, 1 + c % 30, stage);
-        cr_assert(abstract_create(stage, 1 + c % 30, &network) == ST_OK);
-        limits += check_limits(network, heuristic, RNG_COUNTER, "chain");
+        chain_draw(&source, &limits, 1 + c % 30, stage);
+        struct network *network = chain_network(stage, 1 + c % 30);
+        tried += check_limits(network, heuristic, RNG_COUNTER, "chain");
         abstract_destroy(network);
     }
     for (const struct net *net = nets; net->name; net++)
-        for (int bits = 0; bits < 2; bits++) {
-            struct graph *graph = net_build(net, bits);
-            struct backend *backend;
-            struct network *network;
-            cr_assert(backend_open("ref", &(struct backend_options){.threads = 1}, &backend) == ST_OK);
-            cr_assert(network_prepare(graph, backend, &network) == ST_OK, "%s", status_message());
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
+            struct bound_net b = net_bind(net, relu);
             for (int h = 0; heuristic_names[h]; h++)
                 for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++)
-                    limits += check_limits(network, h, rng, net->name);
-            network_destroy(network);
-            graph_destroy(graph);
-            backend_close(backend);
+                    tried += check_limits(b.network, h, rng, net->name);
+            net_release(&b);
         }
-    cr_assert(limits > 4000, "%d", limits);
+    cr_assert(tried > 4000 / THINNING, "%d", tried);
 }
 
 /* The plan of a budget, NULL where it is refused: then *least is the budget that the refusal names. */
@@ -231,9 +219,8 @@ static void compare(const struct optimum *o, const struct plan *plan, struct tal
 static void try_budgets(const struct abstract_stage *stage, int stages, int heuristic, struct source *source,
                         struct tally *tally)
 {
-    struct network *network;
+    struct network *network = chain_network(stage, stages);
     struct optimum *o;
-    cr_assert(abstract_create(stage, stages, &network) == ST_OK, "%s", status_message());
     cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
     size_t low = o->front.point[0].peak, high = o->front.point[o->front.count - 1].peak;
     for (int k = 0; k < 10; k++) {
@@ -262,9 +249,9 @@ Test(evict, keeps_a_thousand_random_budgets)
     for (int h = 0; heuristic_names[h]; h++) {
         struct source source = {.seed = 9};
         struct tally t = {0};
-        for (int c = 0; c < 20; c++) {
+        for (int c = 0; c < 20; c += THINNING) {
             struct abstract_stage stage[20];
-            random_chain(&source, 1 + c, stage);
+            chain_draw(&source, &limits, 1 + c, stage);
             try_budgets(stage, 1 + c, h, &source, &t);
         }
         printf("%-9s %d budgets kept, %d refused; `optimal` at the same live peak is as fast as %d of the plans and "
@@ -279,9 +266,8 @@ Test(evict, takes_linear_time_in_the_root_of_the_memory)
     static const struct abstract_stage unit = {.forward = 1, .backward = 1, .output = 1, .gradient = 1};
     static struct abstract_stage stage[1024];
     for (int stages = 64, root = 8; stages <= 1024; stages *= 4, root *= 2) {
-        struct network *network;
         for (int i = 0; i < stages; i++) stage[i] = unit;
-        cr_assert(abstract_create(stage, stages, &network) == ST_OK);
+        struct network *network = chain_network(stage, stages);
         for (int h = 0; h < 2; h++) {
             struct region *region = region_create();
             struct eviction eviction;

@@ -4,40 +4,34 @@
 #include <stdio.h>
 
 #include "bounds.h"
-#include "budget.h"
+#include "chains.h"
 #include "exhaustive.h"
 #include "nets.h"
 #include "others.h"
 #include "simulated.h"
-#include "sketch.h"
+#include "thinned.h"
 
 enum { CHAINS = 200 };
 
-static int64_t size(struct source *source, uint32_t below)
-{
-    return draw_below(source, 4) ? (int64_t)draw_below(source, below) : 0;
-}
+/* A narrow range, so that ties and near misses are common. */
+static const struct abstract_stage limits = {.forward = 12,
+                                             .backward = 20,
+                                             .output = 40,
+                                             .saved = 60,
+                                             .gradient = 40,
+                                             .forward_scratch = 15,
+                                             .backward_scratch = 15,
+                                             .split = true};
 
-/* Sizes and times in a narrow range, so that ties and near misses are common. */
 static void random_chain(struct source *source, int stages, struct abstract_stage *stage)
 {
-    for (int i = 0; i < stages; i++)
-        stage[i] = (struct abstract_stage){.forward = draw_below(source, 12),
-                                           .backward = draw_below(source, 20),
-                                           .output = draw_below(source, 40),
-                                           .saved = size(source, 60),
-                                           .gradient = draw_below(source, 40),
-                                           .forward_scratch = size(source, 15),
-                                           .backward_scratch = size(source, 15),
-                                           .split = draw_below(source, 2)};
+    chain_draw(source, &limits, stages, stage);
 }
 
 static struct optimum *solve(const struct abstract_stage *stage, int stages)
 {
-    struct network *network;
     struct optimum *optimum;
-    cr_assert(abstract_create(stage, stages, &network) == ST_OK, "%s", status_message());
-    cr_assert(optimum_solve(network, RNG_COUNTER, &optimum) == ST_OK, "%s", status_message());
+    cr_assert(optimum_solve(chain_network(stage, stages), RNG_COUNTER, &optimum) == ST_OK, "%s", status_message());
     return optimum;
 }
 
@@ -95,14 +89,14 @@ Test(optimum, is_the_persistent_optimum_of_every_chain_at_every_budget, .timeout
 {
     struct source source = {.seed = 31};
     struct against a = {.budgets = 0};
-    for (int c = 0; c < CHAINS; c++) {
+    for (int c = 0; c < CHAINS; c += THINNING) {
         struct abstract_stage stage[EXHAUSTIVE_STAGES_MAX];
         int stages = 1 + c % EXHAUSTIVE_STAGES_MAX;
         random_chain(&source, stages, stage);
         for (int i = 0; i < stages; i++) stage[i].gradient = stage[i].output;
         check_exhaustively(stage, stages, PERSISTENT, ANY, c, &a);
     }
-    print_against(&a, CHAINS, "not persistent");
+    print_against(&a, CHAINS / THINNING, "not persistent");
 }
 
 /* Where gradients have any bytes, it can help to replay ahead, while the gradient that waits is still small. */
@@ -110,13 +104,13 @@ Test(optimum, replays_in_turn_whatever_gradients_take, .timeout = 600)
 {
     struct source source = {.seed = 31};
     struct against a = {.budgets = 0};
-    for (int c = 0; c < CHAINS / 2; c++) {
+    for (int c = 0; c < CHAINS / 2; c += THINNING) {
         struct abstract_stage stage[EXHAUSTIVE_STAGES_MAX];
         int stages = 1 + c % EXHAUSTIVE_STAGES_MAX;
         random_chain(&source, stages, stage);
         check_exhaustively(stage, stages, IN_TURN, PERSISTENT, c, &a);
     }
-    print_against(&a, CHAINS / 2, "persistent but out of turn");
+    print_against(&a, CHAINS / 2 / THINNING, "persistent but out of turn");
 }
 
 /* One chain in some fifty with gradients of any bytes is like this one. */
@@ -148,7 +142,7 @@ Test(optimum, solves_equal_stretches_once_and_right)
 {
     struct source source = {.seed = 5};
     struct against a = {.budgets = 0};
-    for (int c = 0; c < 40; c++) {
+    for (int c = 0; c < 40; c += THINNING) {
         struct abstract_stage stage[EXHAUSTIVE_STAGES_MAX];
         int stages = EXHAUSTIVE_STAGES_MAX - c % 3;
         repetitive_chain(&source, stages, stage);
@@ -186,8 +180,6 @@ static struct plan *plan_of(const struct network *network, const struct word *wo
     return plan;
 }
 
-static double time_of(const struct plan *plan) { return plan->time; }
-
 /* Every point of a front, up to about most of them: monotone, and what lowering says of its word. */
 static void check_front(const struct optimum *o, const struct plan_options *options, int most, const char *what)
 {
@@ -202,8 +194,8 @@ static void check_front(const struct optimum *o, const struct plan_options *opti
         struct plan *plan = plan_of(o->network, &word, options);
         cr_assert(plan->live_peak == p[i].peak, "%s, point %d: %zu predicted, %zu lowered: %s", what, i, p[i].peak,
                   plan->live_peak, plan->word);
-        cr_assert(time_of(plan) == p[i].time, "%s, point %d: %g predicted, %g lowered: %s", what, i, p[i].time,
-                  time_of(plan), plan->word);
+        cr_assert(plan->time == p[i].time, "%s, point %d: %g predicted, %g lowered: %s", what, i, p[i].time, plan->time,
+                  plan->word);
         cr_assert(!plan->lowered.dropped, "%s, point %d: a dead replay: %s", what, i, plan->word);
         cr_assert(simulate_plan(plan) == ST_OK, "%s, point %d: %s: %s", what, i, status_message(), plan->word);
         plan_destroy(plan);
@@ -216,7 +208,7 @@ static const struct plan_options usual = {.lower = {.drop_dead = true}};
 Test(optimum, predicts_what_lowering_says_of_chains)
 {
     struct source source = {.seed = 77};
-    for (int c = 0; c < 60; c++) {
+    for (int c = 0; c < 60; c += THINNING) {
         struct abstract_stage stage[30];
         int stages = 1 + c / 2;
         (c % 2 ? repetitive_chain : random_chain)(&source, stages, stage);
@@ -224,28 +216,6 @@ Test(optimum, predicts_what_lowering_says_of_chains)
         check_front(o, &usual, 40, "chain");
         done(o);
     }
-}
-
-struct planned {
-    struct backend *backend;
-    struct graph *graph;
-    struct network *network;
-};
-
-static struct planned set_up(const struct net *net, enum relu_save relu)
-{
-    struct planned p = {.graph = net_build(net, relu)};
-    struct backend_options options = {.threads = 1};
-    cr_assert(backend_open("ref", &options, &p.backend) == ST_OK, "%s", status_message());
-    cr_assert(network_prepare(p.graph, p.backend, &p.network) == ST_OK, "%s", status_message());
-    return p;
-}
-
-static void tear_down(struct planned *p)
-{
-    network_destroy(p->network);
-    graph_destroy(p->graph);
-    backend_close(p->backend);
 }
 
 /* No point of a front is below what is said that no schedule can beat. */
@@ -265,14 +235,14 @@ Test(optimum, predicts_what_lowering_says_of_networks)
     for (const struct net *net = nets; net->name; net++)
         for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++)
             for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
-                struct planned p = set_up(net, relu);
+                struct bound_net p = net_bind(net, relu);
                 struct optimum *o;
                 struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
                 cr_assert(optimum_solve(p.network, rng, &o) == ST_OK, "%s", status_message());
                 check_front(o, &options, 25, net->name);
                 check_bounds(o, net->name);
                 optimum_destroy(o);
-                tear_down(&p);
+                net_release(&p);
             }
 }
 
@@ -287,8 +257,8 @@ static void check_other(const struct optimum *o, const struct policy *policy, co
         int at = front_at(&o->front, plan->live_peak);
         cr_assert(at >= 0, "%s: %s needs %zu bytes, the front at least %zu", what, policy->name, plan->live_peak,
                   o->front.point[0].peak);
-        cr_assert(o->front.point[at].time <= time_of(plan), "%s: %s takes %g with %zu bytes, the front %g: %s", what,
-                  policy->name, time_of(plan), plan->live_peak, o->front.point[at].time, plan->word);
+        cr_assert(o->front.point[at].time <= plan->time, "%s: %s takes %g with %zu bytes, the front %g: %s", what,
+                  policy->name, plan->time, plan->live_peak, o->front.point[at].time, plan->word);
         plan_destroy(plan);
     }
     region_destroy(region);
@@ -315,7 +285,7 @@ static void check_others(const struct optimum *o, const char *what)
 Test(optimum, is_never_behind_another_policy)
 {
     struct source source = {.seed = 4};
-    for (int c = 0; c < 20; c++) {
+    for (int c = 0; c < 20; c += THINNING) {
         struct abstract_stage stage[16];
         random_chain(&source, 1 + c % 16, stage);
         struct optimum *o = solve(stage, 1 + c % 16);
@@ -324,25 +294,25 @@ Test(optimum, is_never_behind_another_policy)
     }
     for (const struct net *net = nets; net->name; net++)
         for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
-            struct planned p = set_up(net, relu);
+            struct bound_net p = net_bind(net, relu);
             struct optimum *o;
             cr_assert(optimum_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
             check_others(o, net->name);
             optimum_destroy(o);
-            tear_down(&p);
+            net_release(&p);
         }
 }
 
 static void check_offered(const struct net *net)
 {
-    struct planned p = set_up(net, RELU_AUTO);
+    struct bound_net p = net_bind(net, RELU_AUTO);
     struct optimum *o;
     cr_assert(others_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
     check_front(o, &usual, 25, net->name);
     check_bounds(o, net->name);
     check_others(o, net->name);
     optimum_destroy(o);
-    tear_down(&p);
+    net_release(&p);
 }
 
 /* Sets of nodes hold the first 64 of a stage, and of those not all are looked at: what other policies make is a point
@@ -383,7 +353,7 @@ static void chain_sketch(struct sketch *sketch, struct source *source, int nodes
 Test(optimum, predicts_what_lowering_says_of_any_network)
 {
     struct source source = {.seed = 12};
-    for (int c = 0; c < 300; c++) {
+    for (int c = 0; c < 300; c += THINNING) {
         struct sketch sketch;
         struct optimum *o;
         char what[32];
@@ -398,7 +368,7 @@ Test(optimum, predicts_what_lowering_says_of_any_network)
     }
 }
 
-static struct optimum *solve_relus(const struct planned *p, uint64_t open, uint64_t signs)
+static struct optimum *solve_relus(const struct bound_net *p, uint64_t open, uint64_t signs)
 {
     struct optimum *o;
     for (int i = 0; i < p->graph->nodes; i++)
@@ -423,10 +393,10 @@ Test(optimum, chooses_what_relus_keep_as_well_as_trying_everything)
 {
     struct source source = {.seed = 21};
     int chosen = 0;
-    for (int c = 0; c < 100; c++) {
+    for (int c = 0; c < CHAINS / 2; c += THINNING) {
         struct sketch sketch;
         chain_sketch(&sketch, &source, 2 + c % 7);
-        struct planned p = {.graph = sketch.graph, .network = sketch.network};
+        struct bound_net p = {.graph = sketch.graph, .network = sketch.network};
         struct envelope best = {.most = SIZE_MAX};
         uint64_t relus = 0;
         for (int i = 0; i < p.graph->nodes; i++) relus |= (uint64_t)(sketch.footprint[i].signs > 0) << i;
@@ -448,7 +418,7 @@ Test(optimum, chooses_what_relus_keep_as_well_as_trying_everything)
         optimum_destroy(o);
         sketch_end(&sketch);
     }
-    printf("what relus keep: in %d of 100 chains no one choice serves every budget\n", chosen);
+    printf("what relus keep: in %d of %d chains no one choice serves every budget\n", chosen, CHAINS / 2 / THINNING);
     cr_assert(chosen > 0);
 }
 
@@ -456,13 +426,13 @@ Test(optimum, chooses_what_relus_keep_as_well_as_trying_everything)
 Test(optimum, choosing_what_relus_keep_is_never_worse)
 {
     for (const struct net *net = nets; net->name; net++) {
-        struct planned p = set_up(net, RELU_AUTO);
+        struct bound_net p = net_bind(net, RELU_AUTO);
         const uint64_t all = ~UINT64_C(0);
         struct optimum *o = solve_relus(&p, all, 0), *output = solve_relus(&p, 0, 0), *bits = solve_relus(&p, 0, all);
         cr_assert(reaches(&o->front, &output->front) && reaches(&o->front, &bits->front), "%s", net->name);
         optimum_destroy(o);
         optimum_destroy(output);
         optimum_destroy(bits);
-        tear_down(&p);
+        net_release(&p);
     }
 }

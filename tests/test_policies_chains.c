@@ -5,28 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "abstract.h"
 #include "bounds.h"
+#include "chains.h"
 #include "plan.h"
 #include "policy.h"
-#include "sketch.h"
+#include "thinned.h"
 
 enum { STAGES_MAX = 1000 };
 
 static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
 
-static struct network *chain_of(const struct abstract_stage *stage, int stages)
-{
-    struct network *network;
-    cr_assert(abstract_create(stage, stages, &network) == ST_OK, "%s", status_message());
-    return network;
-}
-
 static struct network *uniform(struct abstract_stage one, int stages)
 {
     static struct abstract_stage stage[STAGES_MAX];
     for (int i = 0; i < stages; i++) stage[i] = one;
-    return chain_of(stage, stages);
+    return chain_network(stage, stages);
 }
 
 static struct word word_of(const struct network *network, const char *policy, const struct policy_settings *settings,
@@ -124,22 +117,13 @@ Test(policies_chains, revolve_takes_logarithmic_slots_by_itself)
 
 /* ---- segments by bytes ---- */
 
-static int64_t size(struct source *source, uint32_t below)
-{
-    return draw_below(source, 3) ? (int64_t)draw_below(source, below) : 0;
-}
-
-static void random_chain(struct source *source, int stages, struct abstract_stage *stage)
-{
-    for (int i = 0; i < stages; i++)
-        stage[i] = (struct abstract_stage){.forward = draw_below(source, 9),
-                                           .backward = draw_below(source, 9),
-                                           .output = draw_below(source, 40),
-                                           .saved = size(source, 30),
-                                           .gradient = draw_below(source, 40),
-                                           .forward_scratch = size(source, 60),
-                                           .backward_scratch = size(source, 15)};
-}
+static const struct abstract_stage limits = {.forward = 9,
+                                             .backward = 9,
+                                             .output = 40,
+                                             .saved = 30,
+                                             .gradient = 40,
+                                             .forward_scratch = 60,
+                                             .backward_scratch = 15};
 
 /* Bit i of the result: the word, of segments replayed whole, has a cut before stage i. */
 static unsigned cuts_of(const struct word *word)
@@ -184,12 +168,12 @@ static struct worth worth_of(const struct abstract_stage *stage, int stages, uns
 Test(policies_chains, sqrt_by_bytes_is_the_best_of_all_divisions)
 {
     struct source source = {.seed = 11};
-    for (int c = 0; c < 400; c++) {
+    for (int c = 0; c < 400; c += THINNING) {
         struct abstract_stage stage[10];
         const int stages = 1 + c % 10;
         const bool keep_last = c % 3;
-        random_chain(&source, stages, stage);
-        struct network *network = chain_of(stage, stages);
+        chain_draw(&source, &limits, stages, stage);
+        struct network *network = chain_network(stage, stages);
         struct policy_settings settings = {.by = 1, .keep_last = keep_last};
         struct word word = word_of(network, "sqrt", &settings, network->graph->region);
         struct worth found = worth_of(stage, stages, cuts_of(&word), keep_last), best = {INT64_MAX, 0};
@@ -247,11 +231,11 @@ Test(policies_chains, chen_divides_greedily_and_searches_the_budget)
 {
     struct source source = {.seed = 12};
     int better = 0;
-    for (int c = 0; c < 200; c++) {
+    for (int c = 0; c < 200; c += THINNING) {
         struct abstract_stage stage[20];
         const int stages = 1 + c % 20;
-        random_chain(&source, stages, stage);
-        struct network *network = chain_of(stage, stages);
+        chain_draw(&source, &limits, stages, stage);
+        struct network *network = chain_network(stage, stages);
         int64_t budget[9] = {0};
         int budgets = 0;
         double kept, largest, least = INFINITY, guess = 0;
@@ -281,5 +265,5 @@ Test(policies_chains, chen_divides_greedily_and_searches_the_budget)
         plan_destroy(found);
         abstract_destroy(network);
     }
-    cr_assert(better > 50, "the search helped in %d chains", better);
+    cr_assert(better > 50 / THINNING, "the search helped in %d chains", better);
 }

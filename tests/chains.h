@@ -1,0 +1,15 @@
+/* Abstract chains that are drawn, and the networks of chains. */
+#ifndef REMATCH_TEST_CHAINS_H
+#define REMATCH_TEST_CHAINS_H
+
+#include "abstract.h"
+#include "sketch.h"
+
+/* Fills stage[0, stages): times and bytes are each below that of limits, saved set and scratch are often 0, and where
+ * limits is split, every other stage is. */
+void chain_draw(struct source *source, const struct abstract_stage *limits, int stages, struct abstract_stage *stage);
+
+/* abstract_create(), which must succeed. */
+struct network *chain_network(const struct abstract_stage *stage, int stages);
+
+#endif
