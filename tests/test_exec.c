@@ -1,5 +1,5 @@
 /* memory: dynamic as a witness: whatever makes the allocator's count another than the plan's ends the step, with the op
- * and both numbers named. */
+ * and both numbers named. memory: poison as another: what is not alive holds nothing that could be read. */
 #include "exec.h"
 
 #include <criterion/criterion.h>
@@ -10,36 +10,32 @@
 #include "nets.h"
 #include "policy.h"
 #include "units.h"
+#include "watched.h"
 
-/* A net under `every` on `ref`, ready to run. */
+/* A net under `every` on `ref`, ready to run; look, where given, is called before each pass. */
 struct bench {
-    struct backend *backend;
-    struct graph *graph;
-    struct network *network;
+    struct bound_net on;
     struct plan *plan;
 };
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
 
-static void open_bench(struct bench *b)
+static void open_bench(struct bench *b, const struct net *net, watcher *look)
 {
-    const struct backend_options options = {.threads = 1, .scratch_limit = 1 << 20};
     const struct plan_options plan = {.lower = {.drop_dead = true}};
-    check(backend_open("ref", &options, &b->backend));
-    b->graph = net_build(&nets[1], RELU_OUTPUT);
-    check(network_prepare(b->graph, b->backend, &b->network));
-    struct word word = word_empty(b->graph->region);
-    check(policy_find("every")->emit(b->network, &(struct policy_settings){.by = 1, .keep_saved = true},
-                                     b->graph->region, &word));
-    check(plan_build(b->network, &word, &plan, &b->plan));
+    b->on = net_bind(net, RELU_OUTPUT);
+    if (look) watch(b->on.network, look);
+    struct region *region = b->on.graph->region;
+    struct word word = word_empty(region);
+    check(policy_find("every")->emit(b->on.network, &(struct policy_settings){.by = 1, .keep_saved = true}, region,
+                                     &word));
+    check(plan_build(b->on.network, &word, &plan, &b->plan));
 }
 
 static void close_bench(struct bench *b)
 {
     plan_destroy(b->plan);
-    network_destroy(b->network);
-    graph_destroy(b->graph);
-    backend_close(b->backend);
+    net_release(&b->on);
 }
 
 /* One step, of a batch and parameters that are all zero. */
@@ -49,7 +45,7 @@ static enum status run(const struct bench *b, enum memory_mode memory)
     float loss[2];
     check(exec_create(b->plan, &(struct exec_options){.memory = memory, .seed = 3}, &exec));
     enum status status = exec_step(exec, 5, loss);
-    cr_assert(b->backend->ledger.bytes == 0, "a step leaves nothing behind, however it ends");
+    cr_assert(b->on.backend->ledger.bytes == 0, "a step leaves nothing behind, however it ends");
     exec_destroy(exec);
     return status;
 }
@@ -124,9 +120,9 @@ static struct seen another_allocator(struct bench *b)
     const struct lowered *l = &b->plan->lowered;
     int64_t born = 0;
     for (int i = 0; i < l->buffers; i++) born += l->buffer[i].birth == 0;
-    kind = *b->backend->kind;
+    kind = *b->on.backend->kind;
     kind.allocate = allocate_more;
-    b->backend->kind = &kind;
+    b->on.backend->kind = &kind;
     return (struct seen){0, born * ALIGNMENT};
 }
 
@@ -136,13 +132,13 @@ static struct seen (*const wrong[])(struct bench *) = {wider,      narrower,  bo
 Test(exec, dynamic_memory_is_counted_at_every_op)
 {
     struct bench b;
-    open_bench(&b);
+    open_bench(&b, &nets[1], NULL);
     check(run(&b, MEMORY_DYNAMIC));
     check(run(&b, MEMORY_PLANNED));
     close_bench(&b);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char counted[UNIT_TEXT], predicted[UNIT_TEXT], op[128] = "the end", expected[512];
-        open_bench(&b);
+        open_bench(&b, &nets[1], NULL);
         const struct seen seen = wrong[i](&b);
         const size_t planned = b.plan->live[seen.op];
         if (seen.op < b.plan->lowered.ops) plan_op_text(b.plan, seen.op, op);
@@ -151,6 +147,50 @@ Test(exec, dynamic_memory_is_counted_at_every_op)
                  exact_bytes_text(planned, predicted));
         cr_expect(run(&b, MEMORY_DYNAMIC) == ST_FAILED && strstr(status_message(), expected), "%zu: %s\nexpected %s", i,
                   status_message(), expected);
+        close_bench(&b);
+    }
+}
+
+/* ---- poison ---- */
+
+static int looked;
+
+/* Nothing has been written there since it was reserved, or since what lay there died. */
+static void expect_poison(const struct node *node, const char *what, const void *block, size_t bytes)
+{
+    const uint32_t *word = block;
+    for (size_t i = 0; block && i < bytes / sizeof *word; i++)
+        cr_assert(word[i] == 0x7fa0dead, "%s of %s: word %zu is %08x", what, node->name, i, word[i]);
+    looked += block && bytes > 0;
+}
+
+static void look(const struct network *network, int index, const struct kernel_args *args, unsigned parts)
+{
+    const struct node *node = &network->graph->node[index];
+    const struct footprint *f = &network->binding[index].footprint;
+    if (!parts) {
+        if (args->y != args->x[0]) expect_poison(node, "y", args->y, network->graph->value[node->output].bytes);
+        if (args->save) expect_poison(node, "the saved set", args->saved, f->saved);
+        expect_poison(node, "scratch", args->scratch, f->forward_scratch);
+        return;
+    }
+    for (int k = 0; k < node->layer->inputs; k++)
+        if (args->dx[k] != args->dy)
+            expect_poison(node, "dx", args->dx[k], network->graph->value[node->inputs[k]].gradient_bytes);
+}
+
+Test(exec, poison_is_all_that_a_new_buffer_holds)
+{
+    for (const struct net *net = nets; net->name; net++) {
+        struct bench b;
+        struct exec *exec;
+        float loss[2];
+        open_bench(&b, net, look);
+        check(exec_create(b.plan, &(struct exec_options){.memory = MEMORY_POISON, .seed = 3}, &exec));
+        looked = 0;
+        for (uint32_t step = 0; step < 2; step++) check(exec_step(exec, step, loss));
+        cr_assert(looked > 2 * b.on.graph->nodes, "%s: %d buffers", net->name, looked);
+        exec_destroy(exec);
         close_bench(&b);
     }
 }

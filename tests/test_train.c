@@ -8,32 +8,33 @@
 
 #include "nets.h"
 #include "policy.h"
+#include "watched.h"
 
 /* A net under store_all on `ref`, ready to train. */
 struct bench {
-    struct backend *backend;
+    struct bound_net on;
     struct graph *graph;
-    struct network *network;
     struct plan *plan;
     struct exec *exec;
     struct train *train;
 };
 
+static watcher *looks; /* NULL: nobody */
+
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
 
 static void open_with(struct bench *b, const struct net *net, const struct train_options *train)
 {
-    const struct backend_options options = {.threads = 1, .scratch_limit = 1 << 20};
     const struct plan_options plan = {.lower = {.drop_dead = true},
                                       .state_per_parameter = train->optimizer->state(&train->settings)};
-    check(backend_open("ref", &options, &b->backend));
-    b->graph = net_build(net, false);
-    check(network_prepare(b->graph, b->backend, &b->network));
+    b->on = net_bind(net, RELU_OUTPUT);
+    b->graph = b->on.graph;
+    if (looks) watch(b->on.network, looks);
     struct word word = word_empty(b->graph->region);
-    check(policy_find("store_all")->emit(b->network, &(struct policy_settings){0}, b->graph->region, &word));
-    check(plan_build(b->network, &word, &plan, &b->plan));
+    check(policy_find("store_all")->emit(b->on.network, &(struct policy_settings){0}, b->graph->region, &word));
+    check(plan_build(b->on.network, &word, &plan, &b->plan));
     check(exec_create(b->plan, &(struct exec_options){.seed = 11}, &b->exec));
-    check(train_create(b->network, b->exec, train, &b->train));
+    check(train_create(b->on.network, b->exec, train, &b->train));
     float *x = exec_batch(b->exec);
     for (int64_t i = 0; i < b->graph->batch * shape_elements(&b->graph->value[0].shape); i++)
         x[i] = (float)(i % 13) / 13 - 0.5f;
@@ -55,9 +56,7 @@ static void close_bench(struct bench *b)
     train_destroy(b->train);
     exec_destroy(b->exec);
     plan_destroy(b->plan);
-    network_destroy(b->network);
-    graph_destroy(b->graph);
-    backend_close(b->backend);
+    net_release(&b->on);
 }
 
 /* A copy of one kind of tensor of every parameter, one after the other. */
@@ -74,10 +73,21 @@ static float *copy_all(const struct bench *b, float *of(struct exec *, int), siz
     return all;
 }
 
-Test(train, begins_at_the_initial_values)
+static int one_linear(struct graph *graph)
+{
+    const struct settings settings = {.units = 2000, .bias = true};
+    int inputs[] = {0, -1}, y = -1;
+    check(graph_add(graph, layer_find("linear"), &settings, NULL, inputs, &y));
+    return y;
+}
+
+/* A parameter of four million elements. */
+static const struct net wide = {"wide", one_linear, {1, {2000}}, 1, 2000};
+
+static void check_initial(const struct net *net)
 {
     struct bench b;
-    open_bench(&b, &nets[0], 0.1, 0.9);
+    open_bench(&b, net, 0.1, 0.9);
     for (int i = 0; i < b.graph->parameters; i++) {
         const struct parameter *p = &b.graph->parameter[i];
         size_t bytes = (size_t)p->elements * sizeof(float);
@@ -91,6 +101,12 @@ Test(train, begins_at_the_initial_values)
         free(zero);
     }
     close_bench(&b);
+}
+
+Test(train, begins_at_the_initial_values)
+{
+    check_initial(&nets[0]);
+    check_initial(&wide);
 }
 
 Test(train, a_step_updates_by_the_gradient_and_digests_both)
@@ -182,19 +198,10 @@ Test(train, without_momentum_there_is_no_state)
     close_bench(&b);
 }
 
-static int one_linear(struct graph *graph)
-{
-    const struct settings settings = {.units = 2000, .bias = true};
-    int inputs[] = {0, -1}, y = -1;
-    check(graph_add(graph, layer_find("linear"), &settings, NULL, inputs, &y));
-    return y;
-}
-
 /* On a net of parameters alone, so that whatever looks at all of them shows; the best step of some, since a busy
  * machine may take one away between two columns. */
 Test(train, its_times_add_up)
 {
-    static const struct net wide = {"wide", one_linear, {1, {2000}}, 1, 2000};
     struct bench b;
     struct train_result r;
     double most = 0;
@@ -228,6 +235,35 @@ Test(train, a_loss_that_is_no_number_names_node_and_parameter)
     cr_assert(memcmp(before, after, count * sizeof *before) == 0);
     cr_assert(strstr(status_message(), "step 5") && strstr(status_message(), b.graph->node[p->node].name) &&
                   strstr(status_message(), p->name),
+              "%s", status_message());
+    free(before);
+    free(after);
+    close_bench(&b);
+}
+
+static struct exec *spoilt;
+
+/* Before the last backward of a step, the gradient of a node that had its own long ago. */
+static void spoil_gradient(const struct network *network, int node, const struct kernel_args *args, unsigned parts)
+{
+    (void)args;
+    if (node == 0 && parts) exec_gradient(spoilt, network->graph->parameters - 1)[0] = INFINITY;
+}
+
+Test(train, a_gradient_that_is_not_finite_is_named_and_nothing_learnt)
+{
+    struct bench b;
+    struct train_result result;
+    size_t count;
+    looks = spoil_gradient;
+    open_bench(&b, &nets[0], 0.1, 0.9);
+    spoilt = b.exec;
+    float *before = copy_all(&b, exec_parameter, &count);
+    cr_assert(train_step(b.train, 5, &result) == ST_FAILED);
+    float *after = copy_all(&b, exec_parameter, &count);
+    cr_assert(memcmp(before, after, count * sizeof *before) == 0);
+    cr_assert(strstr(status_message(), "step 5: the loss is finite, but the gradient of ") &&
+                  strstr(status_message(), b.graph->parameter[b.graph->parameters - 1].name),
               "%s", status_message());
     free(before);
     free(after);
