@@ -15,6 +15,7 @@
 #include "exec.h"
 #include "identity.h"
 #include "nets.h"
+#include "record_layout.h"
 #include "result.h"
 #include "runs.h"
 
@@ -59,12 +60,26 @@ static void text_raw(hid_t file, const char *object, const char *name, char to[2
     H5Aclose(id);
 }
 
-Test(record, what_goes_in_comes_out)
+static struct fake fake;
+static char folder[256], path[1024];
+
+static void set_up(void)
 {
-    struct fake fake;
-    char folder[256], path[1024], text[256];
     folder_make(folder);
     fake_open(&fake, &nets[0], folder);
+}
+
+static void tear_down(void)
+{
+    fake_close(&fake);
+    folder_remove(folder);
+}
+
+TestSuite(record, .init = set_up, .fini = tear_down);
+
+Test(record, what_goes_in_comes_out)
+{
+    char text[256];
     fake_write(&fake, "variant", 3, NULL, path);
     cr_assert(folder_count(folder, ".h5") == 1 && folder_count(folder, "") == 1, "only the finished file is left");
     hid_t file = open_raw(path);
@@ -99,16 +114,57 @@ Test(record, what_goes_in_comes_out)
     }
     free(each);
     H5Fclose(file);
-    fake_close(&fake);
-    folder_remove(folder);
+}
+
+/* No two figures of a step alike. */
+static void all_different(struct fake *f, struct step_record *step)
+{
+    (void)f;
+    step->loss = 1.5F, step->metric = 0.125F;
+    step->lr = 0.25, step->gradient_norm = 3.5;
+    step->total_ns = 11, step->data_ns = 12, step->forward_ns = 13, step->replay_ns = 14, step->backward_ns = 15;
+    step->optimizer_ns = 16, step->digest_ns = 17;
+    step->live_peak = 18, step->rss = 19;
+}
+
+/* What columns of one number hold then; those of digests have two. */
+static const struct {
+    const char *name;
+    double value;
+} figures[] = {
+    {"step", 0},          {"loss", 1.5},        {"loss_bits", 0x3fc00000}, {"metric", 0.125},  {"lr", 0.25},
+    {"grad_norm", 3.5},   {"total_ns", 11},     {"data_ns", 12},           {"forward_ns", 13}, {"replay_ns", 14},
+    {"backward_ns", 15},  {"optimizer_ns", 16}, {"digest_ns", 17},         {"live_peak", 18},  {"rss", 19},
+    {"gradients_zero", 0}};
+enum { FIGURES = sizeof figures / sizeof *figures };
+
+Test(record, every_column_has_its_own_figure)
+{
+    char column[64];
+    size_t columns = 0;
+    struct digest gradients, parameters, state;
+    fake_write(&fake, "variant", 1, all_different, path);
+    const struct step_record step = fake_step(&fake, 0);
+    hid_t file = open_raw(path);
+    for (size_t i = 0; i < FIGURES; i++) {
+        double value;
+        snprintf(column, sizeof column, "/steps/%s", figures[i].name);
+        read_raw(file, column, H5T_NATIVE_DOUBLE, &value);
+        cr_expect(value == figures[i].value, "%s is %g, not %g", column, value, figures[i].value);
+    }
+    read_raw(file, "/steps/grad_digest", H5T_NATIVE_UINT64, &gradients);
+    read_raw(file, "/steps/param_digest", H5T_NATIVE_UINT64, &parameters);
+    read_raw(file, "/steps/state_digest", H5T_NATIVE_UINT64, &state);
+    cr_expect(digest_equal(gradients, step.gradients) && digest_equal(parameters, step.parameters) &&
+              digest_equal(state, step.state));
+    while (record_step_columns[columns].name) columns++;
+    cr_expect(columns == FIGURES + 3, "%zu columns", columns);
+    H5Fclose(file);
 }
 
 Test(record, holds_the_plan_and_the_memory_it_took)
 {
-    struct fake fake;
-    char folder[256], path[1024], text[256];
-    folder_make(folder);
-    fake_open(&fake, &nets[0], folder);
+    char text[256];
     fake_write(&fake, "variant", 3, NULL, path);
     const struct plan *plan = fake.job.plan;
     const size_t ops = (size_t)plan->lowered.ops, buffers = (size_t)plan->lowered.buffers;
@@ -138,8 +194,6 @@ Test(record, holds_the_plan_and_the_memory_it_took)
     cr_assert(strcmp(text, "byte") == 0);
     free(live), free(measured), free(offset);
     H5Fclose(file);
-    fake_close(&fake);
-    folder_remove(folder);
 }
 
 struct visit {
@@ -168,19 +222,13 @@ static herr_t visit(hid_t file, const char *name, const H5O_info_t *info, void *
 
 Test(record, dimensions_have_scales_and_nothing_a_time)
 {
-    struct fake fake;
-    char folder[256], path[1024];
     struct visit v = {0};
-    folder_make(folder);
-    fake_open(&fake, &nets[0], folder);
     fake_write(&fake, "variant", 2, NULL, path);
     hid_t file = open_raw(path);
     H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, visit, &v);
     cr_assert(v.timed == 0, "%d objects carry times", v.timed);
     cr_assert(v.arrays > 40 && v.scaled == v.arrays, "%d of %d arrays have a scale", v.scaled, v.arrays);
     H5Fclose(file);
-    fake_close(&fake);
-    folder_remove(folder);
 }
 
 static int wide_net(struct graph *graph)
@@ -197,9 +245,7 @@ static const struct net wide = {"wide", wide_net, {1, {10000}}, 2, 700};
 
 Test(record, state_is_what_the_run_used)
 {
-    struct fake fake;
-    char folder[256], path[1024];
-    folder_make(folder);
+    fake_close(&fake);
     fake_open(&fake, &wide, folder);
     fake.spec.record_state = true;
     struct exec *exec;
@@ -251,16 +297,11 @@ Test(record, state_is_what_the_run_used)
     H5Fclose(file);
     free(values), free(x), free(back);
     exec_destroy(exec);
-    fake_close(&fake);
-    folder_remove(folder);
 }
 
 Test(record, id_is_of_what_changes_bits)
 {
-    struct fake fake;
-    char folder[256], id[RUN_ID_TEXT], other[RUN_ID_TEXT];
-    folder_make(folder);
-    fake_open(&fake, &nets[0], folder);
+    char id[RUN_ID_TEXT], other[RUN_ID_TEXT];
     check(run_identity(&fake.job, id));
     cr_assert(strlen(id) == 16 && strspn(id, "0123456789abcdef") == 16);
     static const char *const same[] = {"rematch: 1\nname: other\nbatch: 4\n",
@@ -285,33 +326,37 @@ Test(record, id_is_of_what_changes_bits)
     fake.job.backend->options.threads++;
     check(run_identity(&fake.job, other));
     cr_assert(strcmp(id, other) != 0, "other threads, same id");
-    fake_close(&fake);
-    folder_remove(folder);
+    fake.job.backend->options.threads--;
+    fake.job.plan->hash.low++;
+    check(run_identity(&fake.job, other));
+    cr_assert(strcmp(id, other) != 0, "another plan, same id");
+    fake.job.plan->hash.low--;
+    const char **const texts[] = {&fake.job.backend->isa, &fake.job.backend->libraries, &fake.job.backend->device};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *kept = *texts[i];
+        *texts[i] = "another";
+        check(run_identity(&fake.job, other));
+        cr_assert(strcmp(id, other) != 0, "text %zu of the backend is another, same id", i);
+        *texts[i] = kept;
+    }
+    check(run_identity(&fake.job, other));
+    cr_assert(strcmp(id, other) == 0, "nothing is another");
 }
 
 Test(record, a_control_leaves_its_baseline_alone)
 {
-    struct fake fake;
-    char folder[256], baseline[1024], control[1024];
-    folder_make(folder);
-    fake_open(&fake, &nets[0], folder);
+    char baseline[1024], control[1024];
     fake_write(&fake, "baseline", 2, NULL, baseline);
     fake_write(&fake, "variant", 2, NULL, control);
     cr_assert(strcmp(baseline, control) != 0, "%s", control);
     cr_assert(folder_count(folder, ".h5") == 2);
     fake_write(&fake, "baseline", 3, NULL, control);
     cr_assert(strcmp(baseline, control) == 0 && folder_count(folder, ".h5") == 2);
-    fake_close(&fake);
-    folder_remove(folder);
 }
 
 Test(record, one_writer_at_a_time)
 {
-    struct fake fake;
-    char folder[256];
     struct record *first, *second;
-    folder_make(folder);
-    fake_open(&fake, &nets[0], folder);
     check(record_create(&fake.job, "variant", &first));
     struct step_record step = fake_step(&fake, 0);
     check(record_step(first, &step));
@@ -324,24 +369,20 @@ Test(record, one_writer_at_a_time)
     cr_assert(folder_count(folder, ".h5.part") == 1 && folder_count(folder, "") == 1);
     check(record_create(&fake.job, "variant", &second));
     check(record_finish(second, "completed", &summary));
-    fake_close(&fake);
-    folder_remove(folder);
 }
 
 Test(record, folder_that_cannot_be_written)
 {
-    struct fake fake;
+    struct fake other;
     struct record *record;
-    char folder[256], file[300], *const cases[] = {file, (char[]){"/proc/1/results"}};
-    folder_make(folder);
+    char file[300], *const cases[] = {file, (char[]){"/proc/1/results"}};
     snprintf(file, sizeof file, "%s/taken", folder);
     close(open(file, O_CREAT | O_WRONLY, 0600));
     for (size_t i = 0; i < 2; i++) {
-        fake_open(&fake, &nets[0], cases[i]);
-        cr_assert(record_create(&fake.job, "variant", &record) == ST_FAILED && !record);
+        fake_open(&other, &nets[0], cases[i]);
+        cr_assert(record_create(&other.job, "variant", &record) == ST_FAILED && !record);
         cr_assert(strstr(status_message(), cases[i]) && strstr(status_message(), "results folder"), "%s",
                   status_message());
-        fake_close(&fake);
+        fake_close(&other);
     }
-    folder_remove(folder);
 }
