@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <utf8proc.h>
 
 struct words {
     char text[1024]; /* "one|two" */
@@ -77,6 +78,26 @@ Test(basic_tokenizer, words_are_those_written_down)
         struct words words = {"", 0};
         cr_expect(basic_tokenize(cases[i].text, cases[i].bytes, take, &words) == ST_OK, "%s", status_message());
         cr_expect(strcmp(words.text, cases[i].words) == 0, "%s: %s, not %s", cases[i].text, words.text, cases[i].words);
+    }
+}
+
+/* The blocks of CJK ideographs by Unicode's charts, and characters next to them that are none. */
+Test(basic_tokenizer, ideographs_are_words_from_the_first_of_a_block_to_its_last)
+{
+    static const struct {
+        int32_t point;
+        int words; /* of "a", the character and "b" */
+    } borders[] = {{0x33FF, 1},  {0x3400, 3},  {0x4DBF, 3},  {0x4DC0, 1},  {0x4DFF, 1},  {0x4E00, 3},  {0x9FFF, 3},
+                   {0xA000, 1},  {0xF8FF, 1},  {0xF900, 3},  {0xFAFF, 3},  {0xFB00, 1},  {0x1FFFD, 1}, {0x20000, 3},
+                   {0x2A6DF, 3}, {0x2A6E0, 1}, {0x2A6FF, 1}, {0x2A700, 3}, {0x2B73F, 3}, {0x2B740, 3}, {0x2B81F, 3},
+                   {0x2B820, 3}, {0x2CEAF, 3}, {0x2CEB0, 1}, {0x2F7FF, 1}, {0x2F800, 3}, {0x2FA1F, 3}, {0x2FA20, 1}};
+    for (size_t i = 0; i < sizeof borders / sizeof *borders; i++) {
+        uint8_t text[8] = "a";
+        struct words words = {"", 0};
+        size_t bytes = 1 + (size_t)utf8proc_encode_char(borders[i].point, text + 1);
+        text[bytes++] = 'b';
+        cr_expect(basic_tokenize((const char *)text, bytes, take, &words) == ST_OK, "%s", status_message());
+        cr_expect(words.count == borders[i].words, "U+%04X: %s", (unsigned)borders[i].point, words.text);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,6 +79,24 @@ Test(safetensors, what_is_right_is_read)
     cr_assert(ids && !safetensors_is_float(ids) && ids->rank == 0 && ids->elements == 1);
     cr_assert(b->rank == 2 && b->dim[0] == 2 && b->dim[1] == 5 && !strcmp(b->dtype, "F16"));
     safetensors_close(file);
+}
+
+/* More than is read at once, from its middle. */
+Test(safetensors, a_long_tensor_is_read_in_pieces)
+{
+    enum { COUNT = 300001, FIRST = 7 };
+    char header[128];
+    struct safetensors *file;
+    float *values = malloc(COUNT * sizeof *values), *got = malloc(COUNT * sizeof *got);
+    for (int i = 0; i < COUNT; i++) values[i] = (float)i;
+    snprintf(header, sizeof header, "{\"a\": {\"dtype\": \"F32\", \"shape\": [%d], \"data_offsets\": [0, %zu]}}", COUNT,
+             COUNT * sizeof *values);
+    safetensors_write(path, strlen(header), header, values, COUNT * sizeof *values);
+    cr_assert(safetensors_open(path, &file) == ST_OK, "%s", status_message());
+    cr_assert(safetensors_floats(file, safetensors_find(file, "a"), FIRST, COUNT - FIRST, got) == ST_OK);
+    for (int i = FIRST; i < COUNT; i++) cr_assert(got[i - FIRST] == values[i], "%d: %g", i, (double)got[i - FIRST]);
+    safetensors_close(file);
+    free(values), free(got);
 }
 
 Test(safetensors, the_digest_is_that_of_sha256sum)

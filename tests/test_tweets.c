@@ -181,6 +181,19 @@ Test(tweets, a_vocabulary_is_built_of_the_training_split_alone)
     dataset_close(c);
 }
 
+/* The same file is other data where its texts are cut off sooner, and the same where nothing is another. */
+Test(tweets, the_digest_is_of_the_tokens)
+{
+    struct dataset_settings long_enough = settings(8, false), short_of_one = settings(3, false);
+    write_csv("tweets.csv", HEADER "1,a b,neutral\n2,b a,neutral\n");
+    struct dataset *a = open_good(&long_enough), *b = open_good(&short_of_one), *again = open_good(&long_enough);
+    cr_expect(!strcmp(a->file[0].sha256, b->file[0].sha256) && !digest_equal(a->digest, b->digest));
+    cr_expect(digest_equal(a->digest, again->digest));
+    dataset_close(a);
+    dataset_close(b);
+    dataset_close(again);
+}
+
 Test(tweets, synthetic_tokens_stand_in_and_it_is_said)
 {
     struct dataset_settings wanted = settings(8, true);

@@ -2,6 +2,7 @@
 #include "weights.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -227,6 +228,38 @@ Test(weights, values_must_be_finite)
     exec_destroy(exec);
     job_destroy(job);
     spec_destroy(spec);
+}
+
+/* A parameter of more values than are read at once. */
+Test(weights, a_large_parameter_is_read_whole)
+{
+    enum { IN = 600, OUT = 500, COUNT = IN * OUT };
+    char header[256], filled[1024];
+    float *values = malloc((COUNT + OUT) * sizeof *values);
+    for (int i = 0; i < COUNT + OUT; i++) values[i] = (float)i;
+    snprintf(header, sizeof header,
+             "{\"big.weight\": {\"dtype\": \"F32\", \"shape\": [%d, %d], \"data_offsets\": [0, %d]}, "
+             "\"big.bias\": {\"dtype\": \"F32\", \"shape\": [%d], \"data_offsets\": [%d, %d]}}",
+             OUT, IN, 4 * COUNT, OUT, 4 * COUNT, 4 * (COUNT + OUT));
+    safetensors_write(path, strlen(header), header, values, (COUNT + OUT) * sizeof *values);
+    snprintf(filled, sizeof filled,
+             "rematch: 1\nname: big\nmodel:\n  init: {name: zeros, file: %s}\n  layers:\n    - flatten\n"
+             "    - linear: {name: big, units: classes}\ndata: {name: synthetic, shape: [20, 30, 1], classes: %d}\n"
+             "batch: 1\nsteps: 1\noptimizer: {lr: 0.1}\nbackend: ref\n",
+             path, OUT);
+    struct spec *spec = load_well(filled, "", false);
+    struct job *job;
+    struct exec *exec;
+    cr_assert(job_create(spec, &job) == ST_OK, "%s", status_message());
+    const struct exec_options options = job_exec_options(job);
+    cr_assert(exec_create(job->plan, &options, &exec) == ST_OK, "%s", status_message());
+    cr_assert(weights_load(job->weights, job->backend, exec) == ST_OK, "%s", status_message());
+    for (int i = 0; i < COUNT; i++) cr_assert(exec_parameter(exec, 0)[i] == values[i], "%d", i);
+    for (int i = 0; i < OUT; i++) cr_assert(exec_parameter(exec, 1)[i] == values[COUNT + i], "%d", i);
+    exec_destroy(exec);
+    job_destroy(job);
+    spec_destroy(spec);
+    free(values);
 }
 
 /* The whole program: baseline and variant start from the file, which is in the result and in the run's id. */
