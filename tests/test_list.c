@@ -36,7 +36,8 @@ Test(list, knows_what_became_of_the_last_run)
     cli_says(&cli, " unreadable, results/damaged/last.h5\nsmall ");
     cli_says(&cli, " completed ");
     cli_file(&cli, "bad.yaml", "rematch: 1\nname: bad\n");
-    cli_expect(&cli, 2, "list .");
+    cli_run(&cli, "rm damaged.yaml", "list .");
+    cr_assert(cli.code == 2);
     cli_says(&cli, "small");
     cli_complains(&cli, "bad.yaml");
     cli_close(&cli);
