@@ -135,3 +135,10 @@ int cli_complaints(const struct cli *cli)
     for (const char *c = cli->err; *c; c++) lines += *c == '\n';
     return lines;
 }
+
+int cli_repeats(const struct cli *cli, const char *text)
+{
+    int times = 0;
+    for (const char *at = cli->err; (at = strstr(at, text)); at++) times++;
+    return times;
+}

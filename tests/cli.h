@@ -36,8 +36,9 @@ json_t *cli_json(struct cli *cli, int code, const char *arguments);
 void cli_says(const struct cli *cli, const char *text);
 void cli_complains(const struct cli *cli, const char *text);
 
-/* Lines on stderr. */
+/* Lines on stderr, and how often it contains the text. */
 int cli_complaints(const struct cli *cli);
+int cli_repeats(const struct cli *cli, const char *text);
 
 /* The program's path. */
 const char *cli_program(void);

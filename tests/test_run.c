@@ -176,7 +176,7 @@ Test(run, results_that_cannot_be_written_fail)
     cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
     cli_run(&cli, "ulimit -f 400", "run small.yaml --quiet steps=2000"); /* as a full disk: a file may not grow on */
     cr_assert(cli.code == 3, "%d\n%s", cli.code, cli.err);
-    cli_complains(&cli, "cannot write");
+    cli_complains(&cli, "File too large");
     cr_assert(folder_count(cli.folder, ".h5") == 0);
     cli_close(&cli);
 }
@@ -369,6 +369,14 @@ Test(run, alone_compares_nothing)
     cli_close(&cli);
 }
 
+/* The number after text in the output. */
+static double number_after(const struct cli *cli, const char *text)
+{
+    const char *at = strstr(cli->err, text);
+    cr_assert(at != NULL, "no '%s' in\n%s", text, cli->err);
+    return strtod(at + strlen(text), NULL);
+}
+
 Test(run, expectations_are_judged_at_the_specs_own_size_only)
 {
     struct cli cli;
@@ -382,12 +390,51 @@ Test(run, expectations_are_judged_at_the_specs_own_size_only)
     cli_close(&cli);
 }
 
-/* The number after text in the output. */
-static double number_after(const struct cli *cli, const char *text)
+/* A bound itself is not within it; of a baseline beside itself every ratio of bytes is 1. */
+Test(run, expectations_are_bounds)
 {
-    const char *at = strstr(cli->err, text);
-    cr_assert(at != NULL, "no '%s' in\n%s", text, cli->err);
-    return strtod(at + strlen(text), NULL);
+    static const struct {
+        const char *expect;
+        int code;
+        const char *says;
+    } cases[] = {{"{what: live_ratio, below: 1, source: us}", 1, "live_ratio below 1: 1, FAILED (us)"},
+                 {"{what: live_ratio, above: 1, source: us}", 1, "live_ratio above 1: 1, FAILED (us)"},
+                 {"{what: peak_ratio, below: 1.001, above: 0.999, source: us}", 0,
+                  "peak_ratio below 1.001 above 0.999: 1, met (us)"},
+                 {"{what: accuracy, above: 0, source: us}", 1, "accuracy above 0: not measured, FAILED (us)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cli cli;
+        char before[256];
+        cli_open(&cli);
+        snprintf(before, sizeof before,
+                 "sed -i 's/^policy.*/policy: store_all/' small.yaml; echo 'expect: [%s]' >>small.yaml",
+                 cases[i].expect);
+        cli_run(&cli, before, "run small.yaml --quiet");
+        cr_expect(cli.code == cases[i].code, "%s: %d\n%s", cases[i].expect, cli.code, cli.out);
+        cli_says(&cli, cases[i].says);
+        cli_close(&cli);
+    }
+}
+
+/* One batch holds all training samples, and nothing is dropped or learnt: what evaluation says of them is the loss. It
+ * comes after every so many steps, and after the last. */
+Test(run, evaluation_says_what_training_says)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_run(&cli, "sed -i 's/rate: 0.25/rate: 0/' small.yaml",
+            "run small.yaml --only variant optimizer.lr=0 batch=50 steps=1 eval.split=train");
+    cr_assert(cli.code == 0, "%s", cli.err);
+    const double loss = number_after(&cli, "1/1  loss "), evaluated = number_after(&cli, "training loss ");
+    cr_assert(loss > 1 && fabs(evaluated - loss) < 1e-5 * loss, "%g, but %g", evaluated, loss);
+    cli_expect(&cli, 0, "run small.yaml --only variant steps=5 'eval={split: train, every: 2}'");
+    cr_assert(cli_repeats(&cli, "  after ") == 3, "%s", cli.err);
+    cli_complains(&cli, "after 2 steps");
+    cli_complains(&cli, "after 4 steps");
+    cli_complains(&cli, "after 5 steps");
+    cli_expect(&cli, 0, "run small.yaml --only variant steps= epochs=2"); /* of 6 batches of 8, of 50 samples */
+    cli_complains(&cli, "step 11  12/12  loss ");
+    cli_close(&cli);
 }
 
 Test(run, evaluation_counts_every_sample_once)
@@ -406,82 +453,5 @@ Test(run, evaluation_counts_every_sample_once)
         cr_assert(accuracy[i] == accuracy[0] && loss[i] > loss[0] - 1e-4 && loss[i] < loss[0] + 1e-4, "%s: %g %g",
                   batches[i], loss[i], accuracy[i]);
     }
-    cli_close(&cli);
-}
-
-/* Lines of a file that contain text. */
-static int count_lines(const char *path, const char *text)
-{
-    char line[2048];
-    int lines = 0;
-    FILE *file = fopen(path, "r");
-    cr_assert(file != NULL, "%s", path);
-    while (fgets(line, sizeof line, file)) lines += strstr(line, text) != NULL;
-    fclose(file);
-    return lines;
-}
-
-/* All of them are refused before anything runs, and the table says so. */
-Test(run, a_sweep_of_what_does_not_fit_is_a_table_too)
-{
-    struct cli cli;
-    char path[512];
-    cli_open(&cli);
-    cli_run(&cli, "echo 'sweep: {rng: [counter, mask]}' >>small.yaml",
-            "run small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
-    cr_assert(cli.code == 3 && !strstr(cli.err, "sweep.csv"), "%d\n%s", cli.code, cli.err);
-    cr_assert(find_result(&cli, "sweep.csv", path));
-    cr_assert(count_lines(path, "") == 3 && count_lines(path, "\",failed,3,") == 2, "%s", cli.out);
-    cli_close(&cli);
-}
-
-Test(run, a_sweep_is_a_table_and_a_csv)
-{
-    struct cli cli;
-    char path[512];
-    cli_open(&cli);
-    cli_run(&cli, "echo 'sweep: {policy: [store_all, sqrt], rng: [counter, mask]}' >>small.yaml", "run small.yaml");
-    cr_assert(cli.code == 0, "%s\n%s", cli.out, cli.err);
-    cli_says(&cli, "policy");
-    cli_says(&cli, "sqrt");
-    cr_assert(find_result(&cli, "sweep.csv", path));
-    cr_assert(count_lines(path, "") == 5 && count_lines(path, "\",equal,0,") == 4, "%s", cli.out);
-    cr_assert(count_lines(path, ",\"results/small/") == 4, "paths are quoted, as values are");
-    cr_assert(folder_count(cli.folder, ".h5") == 6, "two baselines and four variants");
-    int baselines = 0;
-    for (const char *at = cli.err; (at = strstr(at, "baseline: ")); at++) baselines++;
-    cr_assert(baselines == 2, "points of one baseline share it:\n%s", cli.err);
-
-    cli_expect(&cli, 0, "run small.yaml rng=mask --quiet");
-    cr_assert(count_lines(path, "") == 3, "a key that is set is not swept:\n%s", cli.out);
-    cli_expect(&cli, 0, "run small.yaml rng=mask --quiet steps=1");
-    cr_assert(!strstr(cli.out, "nan") && strstr(cli.out, " - ") && !count_lines(path, "nan"), "%s", cli.out);
-    cli_expect(&cli, 3, "run small.yaml rng=mask --quiet steps=50 optimizer.lr=1e6");
-    cr_assert(!strstr(cli.out, "nan") && !strstr(cli.out, "0.000"), "%s", cli.out);
-    cr_assert(count_lines(path, "\",failed,3,") == 2 && !count_lines(path, "nan"), "%s", cli.out);
-    cli_expect(&cli, 0, "run small.yaml rng=mask policy=sqrt steps=1");
-    cli_says(&cli, "variant : baseline  no step after the first in both: no ratio; predicted by flops ");
-    cli_run(&cli, "sed -i 's/^sweep.*/sweep: {policy: [every, sqrt]}/' small.yaml",
-            "run small.yaml --quiet rng=unsafe");
-    cr_assert(cli.code == 1 && count_lines(path, "\",DIFFERS,1,") == 2, "%d\n%s", cli.code, cli.out);
-    cr_assert(count_lines(path, ",0,0,\"gradient of ") == 2, "since when, and which tensor");
-    cli_says(&cli, "  at step 0, gradient of ");
-    cli_expect(&cli, 0, "run small.yaml --quiet rng=counter data.classes=1");
-    cli_says(&cli, "  degenerate: proves nothing");
-    cr_assert(count_lines(path, ",1,,\"\",\"results/") == 2, "%s", cli.out);
-    cli_expect(&cli, 2, "run small.yaml --only variant");
-    cli_close(&cli);
-}
-
-Test(run, a_sweep_tells_of_its_data_once)
-{
-    struct cli cli;
-    cli_open(&cli);
-    cr_assert(setenv("REMATCH_DATA", "/nowhere", 1) == 0);
-    cli_run(&cli, "echo 'sweep: {policy: [every, sqrt]}' >>small.yaml",
-            "run small.yaml \"data={name: tweets, max_length: 8}\" optimizer.lr=1e-6");
-    cr_assert(cli.code == 0, "%s", cli.err);
-    const char *at = strstr(cli.err, "SYNTHETIC");
-    cr_assert(at && !strstr(at + 1, "SYNTHETIC"), "%s", cli.err);
     cli_close(&cli);
 }

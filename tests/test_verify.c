@@ -453,6 +453,26 @@ Test(verify, leaves_nothing_when_it_is_ended, .timeout = 60)
     cli_close(&cli);
 }
 
+/* A file of fewer steps than its spec has is not what the spec gives, though every step of it is. */
+Test(verify, counts_the_steps)
+{
+    struct cli cli;
+    struct result *r;
+    char path[300], text[4096];
+    cli_open(&cli);
+    result_of(&cli, "run small.yaml", path);
+    cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
+    snprintf(text, sizeof text, "%s", h5_read_text(&r->h5, "/spec/resolved", r->region));
+    result_close(r);
+    char *steps = strstr(text, "\nsteps: 4\n");
+    cr_assert(steps != NULL, "%s", text);
+    steps[strlen("\nsteps: ")] = '5';
+    alter_array_text(path, "/spec/resolved", text);
+    cli_expect(&cli, 1, "verify result.h5");
+    cli_says(&cli, "steps     DIFFER: 4 in the file; its spec has 5\n");
+    cli_close(&cli);
+}
+
 static void write_weights(const struct cli *cli, float base)
 {
     static struct safetensors_writer writer;
