@@ -306,7 +306,7 @@ Test(run, a_second_signal_stops_it_at_once)
 }
 
 /* A signal while the baseline's only step runs, which then ends as if nothing had been: the variant does not start all
- * the same. The process stands still while the signal arrives, so that no step is too short; whether it stood in its
+ * the same. The process stands still while the signal arrives, and has half a second's work; whether it stood in its
  * step is seen by its file, and where it stood before, it is tried again. */
 Test(run, a_signal_in_the_last_step_stops_what_follows)
 {
@@ -315,16 +315,17 @@ Test(run, a_signal_in_the_last_step_stops_what_follows)
         struct cli cli;
         char path[512];
         cli_open(&cli);
-        pid_t pid = start(&cli, "steps=1 batch=400 data.samples=400 'data.shape=[64, 64, 1]'");
+        pid_t pid = start(&cli, "steps=1 batch=4000 data.samples=4000 'data.shape=[64, 64, 1]'");
         for (int i = 0; i < 3000 && !find_result(&cli, ".part", path); i++) usleep(5000);
         usleep(100000);
         signal_training(pid, "STOP");
+        const bool through = folder_count(cli.folder, ".h5") > 0;
         kill(pid, SIGTERM);
         for (int i = 0; i < 3000 && !has_said(&cli, "stopping after this step"); i++) usleep(5000);
         signal_training(pid, "CONT");
         cr_assert(wait_for_end(pid) == 128 + SIGTERM);
-        cr_assert(has_said(&cli, "^baseline: ") && !has_said(&cli, "^variant: "));
-        ended = folder_count(cli.folder, ".h5") == 1 && has_said(&cli, "step 0  1/1");
+        cr_assert(has_said(&cli, "^baseline: ") && (through || !has_said(&cli, "^variant: ")));
+        ended = !through && folder_count(cli.folder, ".h5") == 1 && has_said(&cli, "step 0  1/1");
         cli_close(&cli);
     }
     cr_assert(ended, "the signal never came within the step");
