@@ -16,7 +16,7 @@ BASELINE = 14.12
 def main():
     said = plan_spec("monet-vgg16", "--pareto")
     static = said["static_bytes"]
-    stored = static + said["store_all_live_peak_bytes"]
+    stored = static + said["share_of_bytes"]
     print("MONeT           peak   of its own   time")
     for peak, percent in PAPER:
         print(f"             {peak:5.2f} GB {100 * peak / BASELINE:8.1f} %   {percent:+.1f} %")
