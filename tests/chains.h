@@ -6,7 +6,7 @@
 #include "sketch.h"
 
 /* Fills stage[0, stages): times and bytes are each below that of limits, saved set and scratch are often 0, and where
- * limits is split, every other stage is. */
+ * limits is split, each stage is with chance one half. */
 void chain_draw(struct source *source, const struct abstract_stage *limits, int stages, struct abstract_stage *stage);
 
 /* abstract_create(), which must succeed. */

@@ -78,5 +78,6 @@ Test(h5_guard, a_fault_of_the_programs_own_is_no_files, .signal = SIGABRT)
 {
     struct result *open_file;
     cr_assert(result_open(path, &open_file) == ST_OK, "%s", status_message());
+    tear_down(); /* nobody else does after it */
     abort();
 }

@@ -96,7 +96,7 @@ Test(optimum, is_the_persistent_optimum_of_every_chain_at_every_budget, .timeout
         for (int i = 0; i < stages; i++) stage[i].gradient = stage[i].output;
         check_exhaustively(stage, stages, PERSISTENT, ANY, c, &a);
     }
-    print_against(&a, CHAINS / THINNING, "not persistent");
+    print_against(&a, (CHAINS + THINNING - 1) / THINNING, "not persistent");
 }
 
 /* Where gradients have any bytes, it can help to replay ahead, while the gradient that waits is still small. */
@@ -110,7 +110,7 @@ Test(optimum, replays_in_turn_whatever_gradients_take, .timeout = 600)
         random_chain(&source, stages, stage);
         check_exhaustively(stage, stages, IN_TURN, PERSISTENT, c, &a);
     }
-    print_against(&a, CHAINS / 2 / THINNING, "persistent but out of turn");
+    print_against(&a, (CHAINS / 2 + THINNING - 1) / THINNING, "persistent but out of turn");
 }
 
 /* One chain in some fifty with gradients of any bytes is like this one. */

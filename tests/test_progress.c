@@ -1,5 +1,5 @@
-/* What a person sees of a run: step lines everywhere, a bar on a terminal alone, in colour unless that is not wanted.
- */
+/* What a person sees of a run: step lines everywhere, a bar on a terminal alone, in colour unless that is not
+ * wanted. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -80,4 +80,4 @@ Test(progress, a_terminal_gets_a_bar_that_is_taken_away)
     }
 }
 
-Test(progress, nobody_is_told_nothing) { watch(NULL); }
+Test(progress, nothing_is_written_where_nobody_reads) { watch(NULL); }

@@ -249,6 +249,7 @@ static bool has_said(const struct cli *cli, const char *text)
 Test(run, a_signal_stops_it_and_keeps_what_was_committed)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    signal(SIGHUP, SIG_DFL); /* under nohup it would be left as it is */
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct cli cli;
         char path[512], arguments[600];
