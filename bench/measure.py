@@ -113,6 +113,8 @@ def traced(spec, *overrides, steps, timeout=None):
             run(folder, spec, *overrides, f"steps={steps}", timeout=timeout, CUDA_INJECTION64_PATH=TRACE,
                 REMATCH_TRACE=file.name)
             for line in file:
+                if not line[0].isdigit():
+                    raise Failed(f"{spec}: {line.strip()}")
                 launch, start, end = map(int, line.split())
                 launches.setdefault(launch, []).append((start, end))
     if len(launches) != steps - 1:
