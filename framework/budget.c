@@ -150,7 +150,7 @@ enum status budget_refuse(const struct budget *budget, const struct plan *least,
     const char *tensors = name_tensors(least);
     if (!tensors) return ST_FAILED;
     if (percent)
-        snprintf(given, sizeof given, "%g%%", budget->percent);
+        snprintf(given, sizeof given, "%.10g%%", budget->percent);
     else
         exact_bytes_text((size_t)budget->bytes, given);
     if (percent)

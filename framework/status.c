@@ -1,10 +1,14 @@
 #include "status.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 static _Thread_local char message[2048];
+
+/* Of UTF-8, but for a character's first byte. */
+static bool within_character(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
 
 #undef fail /* the function itself */
 enum status fail(enum status status, const char *format, ...)
@@ -20,9 +24,12 @@ enum status fail(enum status status, const char *format, ...)
     const size_t length = strlen(text);
     if (length <= most)
         strcpy(message, text);
-    else /* what is too long is a name in the middle; the reason is at the end */
-        snprintf(message, sizeof message, "%.*s ... %s", (int)(most - end - strlen(" ... ")), text,
-                 text + length - end);
+    else { /* what is too long is a name in the middle; the reason is at the end */
+        const char *head = text + most - end - strlen(" ... "), *tail = text + length - end;
+        while (head > text && within_character(*head)) head--;
+        while (within_character(*tail)) tail++;
+        snprintf(message, sizeof message, "%.*s ... %s", (int)(head - text), text, tail);
+    }
     return status;
 }
 

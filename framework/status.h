@@ -20,7 +20,8 @@ enum status {
     } while (0)
 
 /* Records the message (printf format, no newline) for this thread and returns status. It is one line whatever is quoted
- * in it: control characters become '?'; of what is longer than 2 KiB, the middle is left out. */
+ * in it: control characters of ASCII become '?'; of what is longer than 2 KiB, the middle is left out, and beyond 16
+ * KiB the end. */
 enum status fail(enum status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #ifdef __clang_analyzer__ /* which sees only this prototype: what fail() returns */
 #define fail(status, ...) (fail(status, __VA_ARGS__), (status))

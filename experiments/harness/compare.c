@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "result.h"
+#include "text.h"
 #include "utf8.h"
 
 /* The order in which a step's kinds of tensors are made, and so in which a difference is looked for. */
@@ -109,7 +110,7 @@ static struct compared describe(const struct result *r)
                          .most_ns = r->timing.most_ns};
     snprintf(c.path, sizeof c.path, "%s", r->h5.path);
     utf8_clean(c.path, "");
-    snprintf(c.policy, sizeof c.policy, "%s", r->policy);
+    snprintf(c.policy, sizeof c.policy, "%.*s", text_shown(r->policy, (int)sizeof c.policy - 1), r->policy);
     return c;
 }
 

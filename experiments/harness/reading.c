@@ -17,7 +17,7 @@ static const char *const kinds[] = {[TREE_BROKEN] = "nothing that can be read",
 
 void reading_error(struct reading *r, const struct tree *at, const char *path, const char *key, const char *format, ...)
 {
-    char message[1024];
+    char message[2048]; /* as long as one of fail()'s */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);

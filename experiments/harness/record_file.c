@@ -13,7 +13,8 @@
 enum status record_folder(const char *folder)
 {
     char path[RECORD_PATH];
-    snprintf(path, sizeof path, "%s", folder);
+    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
+        return fail(ST_FAILED, "results folder %s: its name is too long", folder);
     for (char *end = path + 1;; end++) {
         if (*end && *end != '/') continue;
         const char kept = *end;

@@ -223,7 +223,8 @@ enum status schema_print(const char *name, bool json, FILE *out)
         for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
         add_fields(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_fields);
         add_layers(&s);
-        const char *near = name ? nearest(&s, name) : NULL;
+        const char *dot = name ? strrchr(name, '.') : NULL, *near = name ? nearest(&s, name) : NULL;
+        if (dot && !near) near = nearest(&s, dot + 1);
         if (name) narrow(s.all, name);
         if (!json_object_size(s.all))
             status = fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s%s%s", name,

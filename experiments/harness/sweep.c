@@ -234,7 +234,7 @@ static bool write_rows(const void *of, FILE *out)
         fprintf(out, "%s,%d,%zu,%zu,%zu,", p->outcome, p->code, p->static_bytes, p->live_peak, p->arena);
         for (int k = 0; k < FIGURES; k++) print_figure("%.12g,", figure[k], ",", out);
         const struct comparison *c = &p->comparison;
-        fprintf(out, "%d,", c->degenerate);
+        print_figure("%.0f,", c->steps ? (double)c->degenerate : (double)NAN, ",", out);
         print_figure("%.0f,", c->differs ? (double)c->first_step : (double)NAN, ",", out);
         csv_text(c->first_tensor, ",", out);
         csv_text(p->baseline.path, ",", out);
