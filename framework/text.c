@@ -178,3 +178,9 @@ int text_shown(const char *text, int most)
     for (n = (size_t)most; n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80;) n--;
     return (int)n;
 }
+
+bool text_ends(const char *text, const char *end)
+{
+    const size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}

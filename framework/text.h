@@ -6,6 +6,7 @@
 #ifndef REMATCH_TEXT_H
 #define REMATCH_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct region;
@@ -28,6 +29,9 @@ char *text_quote(const char *text, struct region *region);
 
 /* The word of words (NULL-terminated) most like text, NULL where none is near. */
 const char *text_nearest(const char *text, const char *const *words);
+
+/* Whether text is more than end and ends with it. */
+bool text_ends(const char *text, const char *end);
 
 /* How many bytes of text to show in a message: at most most, cut between UTF-8 characters. */
 int text_shown(const char *text, int most);

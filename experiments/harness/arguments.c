@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -123,24 +124,27 @@ static bool is_file(const char *path)
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
+int arguments_is_spec(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && text_ends(entry->d_name, ".yaml");
+}
+
 /* The experiment whose name is most like word; NULL: none is near. */
 static const char *nearest_spec(const char *word, struct region *region)
 {
-    const char **names = NULL, *near = NULL;
-    int count = 0;
-    DIR *folder = opendir("experiments");
-    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
-        const size_t length = strlen(entry->d_name);
-        if (length < 6 || strcmp(entry->d_name + length - 5, ".yaml") != 0) continue;
-        if (region_grow(region, &names, count, sizeof *names) != ST_OK) break;
-        if (!(names[count++] = region_text(region, "%.*s", (int)length - 5, entry->d_name))) break;
+    struct dirent **entry;
+    const char **names = NULL;
+    const int count = scandir("experiments", &entry, arguments_is_spec, alphasort);
+    const bool room = count > 0 && NEW(region, names, (size_t)count + 1) == ST_OK;
+    bool whole = room;
+    for (int i = 0; i < count; i++) {
+        const char *name = entry[i]->d_name;
+        if (room)
+            whole &= (names[i] = region_text(region, "%.*s", (int)(strlen(name) - strlen(".yaml")), name)) != NULL;
+        free(entry[i]);
     }
-    if (names && region_grow(region, &names, count, sizeof *names) == ST_OK) {
-        names[count] = NULL;
-        near = text_nearest(word, names);
-    }
-    if (folder) closedir(folder);
-    return near;
+    if (count >= 0) free(entry);
+    return whole ? text_nearest(word, names) : NULL;
 }
 
 enum status arguments_spec(const struct arguments *arguments, const char **path)
@@ -148,9 +152,7 @@ enum status arguments_spec(const struct arguments *arguments, const char **path)
     const char *word = arguments->operand[0];
     *path = word;
     if (is_file(word) || strchr(word, '/')) return ST_OK;
-    const size_t length = strlen(word);
-    const bool whole = length > 5 && strcmp(word + length - 5, ".yaml") == 0;
-    *path = region_text(arguments->region, "experiments/%s%s", word, whole ? "" : ".yaml");
+    *path = region_text(arguments->region, "experiments/%s%s", word, text_ends(word, ".yaml") ? "" : ".yaml");
     if (!*path) return ST_FAILED;
     if (is_file(*path)) return ST_OK;
     const char *near = nearest_spec(word, arguments->region);

@@ -2,6 +2,7 @@
 #ifndef REMATCH_ARGUMENTS_H
 #define REMATCH_ARGUMENTS_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -36,6 +37,9 @@ struct arguments {
     int operands, overrides;
     const char **operand, **override;
 };
+
+/* Of a folder of specs, for scandir(). */
+int arguments_is_spec(const struct dirent *entry);
 
 struct command {
     const char *name, *usage, *doc;

@@ -10,8 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "result.h"
 #include "spec.h"
+#include "text.h"
 
 /* What is known of the last run. */
 struct last {
@@ -24,17 +26,9 @@ struct row {
     struct last last;
 };
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length > tail && strcmp(text + length - tail, end) == 0;
-}
-
-static int is_spec(const struct dirent *entry) { return entry->d_name[0] != '.' && ends_with(entry->d_name, ".yaml"); }
-
 static int is_result(const struct dirent *entry)
 {
-    return ends_with(entry->d_name, ".h5") || ends_with(entry->d_name, ".h5.part");
+    return text_ends(entry->d_name, ".h5") || text_ends(entry->d_name, ".h5.part");
 }
 
 /* The result file in folder that was changed last. */
@@ -126,7 +120,7 @@ static enum status list_one(const char *path, json_t *all, FILE *out)
 enum status list_experiments(const char *folder, bool json, FILE *out)
 {
     struct dirent **entry;
-    int count = scandir(folder, &entry, is_spec, alphasort), wrong = 0;
+    int count = scandir(folder, &entry, arguments_is_spec, alphasort), wrong = 0;
     if (count < 0) return fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
     json_t *all = json ? json_array() : NULL;
     for (int i = 0; i < count; i++) {

@@ -10,12 +10,6 @@
 #include "record_file.h"
 #include "text.h"
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
 static enum status check_file(const char *path)
 {
     struct stat file;
@@ -162,7 +156,7 @@ static enum status read_steps(struct result *r)
 static enum status read_all(struct result *r, const char *path)
 {
     TRY(check_file(path));
-    r->whole = ends_with(path, ".h5");
+    r->whole = text_ends(path, ".h5");
     r->written = record_file_is_written(path);
     enum status opened = h5_open(&r->h5, path, H5_READ);
     if (opened != ST_OK && H5Fis_hdf5(path) == 0)
