@@ -2,9 +2,11 @@
 """Ours beside PyTorch's, and the figures this project promises for itself: `make bench [ARGS="--pairs 1"]`.
 
 The cells of a network (runs of ours, and the peer) are measured in turn, forwards and then backwards, so that both
-sides see the same machine. A cell's time in a turn is that of its fastest step after the first. A shared machine only
-ever makes a step longer, so a ratio is one of the least times over all turns; the range of the ratios within a turn,
-and the share of the processors' time that the machine's other guests took, tell how far to trust it. PyTorch's convolutional networks are measured twice: with the
+sides see the same machine. A cell's time in a turn is that of its fastest step after the first; beside the peer, who
+does not say more, ours is too. Beside another of ours, and beside a prediction, it is that of an undisturbed step: the
+sum of each op's least time over the steps after the first. A shared machine only ever makes an op longer, so a ratio is
+one of the least times over all turns; the range of the ratios within a turn, and the share of the processors' time that
+the machine's other guests took, tell how far to trust it. PyTorch's convolutional networks are measured twice: with the
 reference BLAS that Debian's package pulls in, and with OpenBLAS (its convolutions run on oneDNN either way); BERT, all
 of whose work is products, with OpenBLAS alone. A BLAS that is not installed is left out, and the result names what was
 loaded.
@@ -152,33 +154,36 @@ class Bench:
     def ratios(self, networks):
         for what, network, above, below, sign, bound in RATIOS:
             if network in networks:
-                above, below = self.times(network, above), self.times(network, below)
+                key = "step_seconds" if is_peer(network, above) else "undisturbed_seconds"
+                above, below = self.values(network, above, key), self.values(network, below, key)
                 ratio = min(above) / min(below)
                 self.judge(what, sign, bound, ratio, f"{sign} {bound}",
                            spread(ratio, [a / b for a, b in zip(above, below)]))
 
 
 def predictions(bench, networks):
-    """Steps beside what the costs measured in the same turn predict of them."""
+    """Undisturbed steps beside what the costs measured in the same turn predict of them."""
     def off(measured, predicted):
         return 100 * (measured / predicted - 1)
 
     for network in (network for network in networks if network in COSTS):
         for cell in (cell for cell in TURNS[network][1] if not is_peer(network, cell)):
-            steps, predicted = (bench.values(network, cell, key) for key in ("step_seconds", "predicted_seconds"))
+            steps, predicted = (bench.values(network, cell, key) for key in ("undisturbed_seconds", "predicted_seconds"))
             least, each = off(min(steps), min(predicted)), [off(*pair) for pair in zip(steps, predicted)]
             bench.judge(f"{NAMES[network]} step: measured above predicted, {cell}", "at most", 5, abs(least),
                         "within 5 %", f"{least:+.1f} % (in a turn {min(each):+.1f} to {max(each):+.1f})")
 
 
 def time_table(bench, networks):
-    table = Table("network", "cell", "median", "least", "most", "each turn", "taken by other guests",
+    table = Table("network", "cell", "median", "least", "most", "each turn", "undisturbed", "taken by other guests",
                   "process at start", "high-water mark")
     for network in networks:
         for cell in TURNS[network][1]:
             each, memory = bench.times(network, cell), bench.cells[network, cell][0]
             table.row(network, cell, seconds(statistics.median(each)), seconds(min(each)), seconds(max(each)),
                       " ".join(f"{t:.2f}" for t in each),
+                      "" if is_peer(network, cell) else
+                      " ".join(f"{t:.2f}" for t in bench.values(network, cell, "undisturbed_seconds")),
                       " ".join(f"{100 * share:.0f} %" for share in bench.values(network, cell, "stolen")),
                       f"{memory['before_mib']:.0f} MiB", f"{memory['high_water_mib']:.0f} MiB")
     return table

@@ -142,7 +142,9 @@ def read(file, warm):
     own = () if "device_used_bytes" in summary else ("data",)  # a device computes while the next batch is read
     for part in "optimizer", "digest", *own:
         clocks[part] = sum(steps[part + "_ns"]) * 1e-9
-    return {"step_seconds": min(seconds[warm:] or seconds), "seconds": seconds, "all_seconds": sum(seconds),
+    fastest = min(seconds[warm:] or seconds)
+    return {"step_seconds": fastest, "seconds": seconds, "all_seconds": sum(seconds),
+            "undisturbed_seconds": summary.get("step_undisturbed_ns", fastest * 1e9) * 1e-9,
             "before_mib": summary["start_rss_bytes"] / 1024 ** 2,
             "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks,
             "overhead": summary["overhead_bytes"], "losses": steps["loss"], "provenance": provenance(file),

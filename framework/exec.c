@@ -17,6 +17,7 @@ struct bound {
     void **at;        /* buffer -> address */
     int *born, *dead; /* buffers by birth and by death */
     size_t *counted;  /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
+    uint64_t *ns;     /* of each op of that step; NULL: a device, which does them later */
     uint64_t drawn;   /* in that step, of the sequential stream (rng stash, unsafe) */
 };
 
@@ -89,6 +90,7 @@ static enum status bind_plan(struct exec *e, const struct plan *plan, struct bou
     TRY(NEW(e->region, bound->born, (size_t)l->buffers + 1));
     TRY(NEW(e->region, bound->dead, (size_t)l->buffers + 1));
     if (e->options.memory == MEMORY_DYNAMIC) TRY(NEW(e->region, bound->counted, (size_t)l->ops + 1));
+    if (!e->backend->kind->device) TRY(NEW(e->region, bound->ns, (size_t)l->ops + 1));
     for (int i = 0; i < l->buffers; i++) {
         bound->born[i] = bound->dead[i] = i;
         if (e->arena) bound->at[i] = e->arena + l->buffer[i].offset;
@@ -183,6 +185,7 @@ int32_t *exec_labels(struct exec *exec) { return feed_labels(&exec->feed); }
 bool exec_ahead(const struct exec *exec) { return exec->feed.staged != NULL; }
 void exec_send(struct exec *exec) { feed_send(&exec->feed); }
 const size_t *exec_counted(const struct exec *exec) { return exec->training.counted; }
+const uint64_t *exec_op_ns(const struct exec *exec) { return exec->training.ns; }
 
 /* What the allocator has handed out while op runs, or after all of them, must be what the plan says. */
 static enum status count(struct exec *e, int op)
@@ -386,11 +389,13 @@ enum status exec_queue(struct exec *e)
     e->now->drawn = 0;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
+        const uint64_t start = clock_now_ns();
         e->backend->kind->phase(e->backend, phase_of(op));
         if (dynamic) TRY(give_birth(e, i, &born));
         TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
         if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
         bury(e, i, &dead);
+        if (e->now->ns) e->now->ns[i] = clock_now_ns() - start;
     }
     return dynamic ? count(e, l->ops) : ST_OK;
 }

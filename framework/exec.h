@@ -74,6 +74,10 @@ void exec_end(struct exec *exec);
  * NULL in other modes, in which there is nothing to count. */
 const size_t *exec_counted(const struct exec *exec);
 
+/* Of the last step of training: how long each op took (plan->lowered.ops of them), births and deaths of its buffers
+ * included. NULL on a device. */
+const uint64_t *exec_op_ns(const struct exec *exec);
+
 /* After a step whose loss was not finite: runs the same step's forward again, looking at every value, and returns the
  * first node that wrote one that is not finite, -1: none. */
 int exec_find_not_finite(struct exec *exec);

@@ -267,8 +267,8 @@ Test(costs, optimal_keeps_what_is_dear)
 Test(costs, a_miss_is_told_in_percent)
 {
     char text[64];
-    cr_expect(!strcmp(costs_miss(110, 100, text), "10.0 % more than measured"), "%s", text);
-    cr_expect(!strcmp(costs_miss(95, 100, text), "5.0 % less than measured"), "%s", text);
-    cr_expect(!strcmp(costs_miss(95, 0, text), "nothing was measured beside it"), "%s", text);
-    cr_expect(!strcmp(costs_miss(1, (double)NAN, text), "nothing was measured beside it"), "%s", text);
+    cr_expect(!strcmp(costs_miss(110, 100, "measured", text), "10.0 % more than measured"), "%s", text);
+    cr_expect(!strcmp(costs_miss(95, 100, "undisturbed", text), "5.0 % less than undisturbed"), "%s", text);
+    cr_expect(!strcmp(costs_miss(95, 0, "measured", text), ""), "%s", text);
+    cr_expect(!strcmp(costs_miss(1, (double)NAN, "measured", text), ""), "%s", text);
 }

@@ -38,8 +38,10 @@ static json_t *compare(struct cli *cli, int code)
 /* The ratios that a comparison tells programs are those of the figures beside them. */
 static void check_figures(const json_t *json)
 {
-    static const char *const pairs[][2] = {
-        {"peak_bytes", "peak_ratio"}, {"live_peak_bytes", "live_ratio"}, {"step_median_ns", "time_ratio"}};
+    static const char *const pairs[][2] = {{"peak_bytes", "peak_ratio"},
+                                           {"live_peak_bytes", "live_ratio"},
+                                           {"step_median_ns", "time_ratio"},
+                                           {"step_undisturbed_ns", "undisturbed_ratio"}};
     const json_t *a = json_object_get(json, "a"), *b = json_object_get(json, "b");
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const double x = json_number_value(json_object_get(a, pairs[i][0])),

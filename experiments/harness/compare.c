@@ -107,7 +107,8 @@ static struct compared describe(const struct result *r)
                          .high_water = r->high_water,
                          .median_ns = r->timing.median_ns,
                          .least_ns = r->timing.least_ns,
-                         .most_ns = r->timing.most_ns};
+                         .most_ns = r->timing.most_ns,
+                         .undisturbed_ns = (double)r->undisturbed_ns};
     snprintf(c.path, sizeof c.path, "%s", r->h5.path);
     utf8_clean(c.path, "");
     snprintf(c.policy, sizeof c.policy, "%.*s", text_shown(r->policy, (int)sizeof c.policy - 1), r->policy);
@@ -136,6 +137,7 @@ static enum status compare_results(struct result *a, struct result *b, struct co
     c->peak_ratio = ratio((double)c->b.peak, (double)c->a.peak);
     c->live_ratio = ratio((double)c->b.live_peak, (double)c->a.live_peak);
     c->time_ratio = ratio(c->b.median_ns, c->a.median_ns);
+    c->undisturbed_ratio = ratio(c->b.undisturbed_ns, c->a.undisturbed_ns);
     c->side_by_side = *a->invocation && strcmp(a->invocation, b->invocation) == 0;
     return ST_OK;
 }

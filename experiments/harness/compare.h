@@ -14,6 +14,7 @@ struct compared {
     int64_t steps;
     uint64_t peak, live_peak, high_water; /* bytes; high_water 0: the run has not ended */
     double median_ns, least_ns, most_ns;  /* of the steps after the first; 0: there are none */
+    double undisturbed_ns;                /* timing_undisturbed(); 0: not known */
 };
 
 struct comparison {
@@ -25,8 +26,9 @@ struct comparison {
     int64_t first_step;                        /* -1 where none */
     char first_tensor[128];                    /* order: loss, gradients in backward's order, parameters, state */
     int64_t loss_ulp;                          /* at the first differing step */
-    double peak_ratio, live_ratio, time_ratio; /* b : a; NaN where there is nothing to divide */
-    bool side_by_side;                         /* measured in one invocation */
+    double peak_ratio, live_ratio, time_ratio; /* b : a; NaN where there is nothing to divide; time: of the medians */
+    double undisturbed_ratio;
+    bool side_by_side; /* measured in one invocation */
 };
 
 /* ST_OK also where they differ; ST_SPEC: not result files, or not of the same experiment (different parameters or no

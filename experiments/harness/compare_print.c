@@ -53,6 +53,7 @@ static void print_step(const struct compared *c, FILE *out)
 
 static void print_time(const struct comparison *c, FILE *out)
 {
+    char a[UNIT_TEXT], b[UNIT_TEXT];
     fprintf(out, "time       ");
     if (!isfinite(c->time_ratio)) {
         fprintf(out, "no step after the first in both: no ratio\n");
@@ -63,6 +64,10 @@ static void print_time(const struct comparison *c, FILE *out)
     print_step(&c->b, out);
     fprintf(out, "  x%.3f median of the steps after the first%s\n", c->time_ratio,
             c->side_by_side ? "" : "; not measured side by side");
+    if (isfinite(c->undisturbed_ratio))
+        fprintf(out, "undisturbed %s -> %s  x%.3f each op at its least\n",
+                duration_text((uint64_t)c->a.undisturbed_ns, a), duration_text((uint64_t)c->b.undisturbed_ns, b),
+                c->undisturbed_ratio);
 }
 
 void comparison_print(const struct comparison *comparison, FILE *out)
@@ -79,10 +84,11 @@ static json_t *number(double value) { return isfinite(value) ? json_real(value) 
 /* As in the file. */
 static json_t *compared_json(const struct compared *c)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "path", c->path, "policy", c->policy, "steps",
-                     (json_int_t)c->steps, "peak_bytes", (json_int_t)c->peak, "live_peak_bytes",
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "path", c->path, "policy", c->policy,
+                     "steps", (json_int_t)c->steps, "peak_bytes", (json_int_t)c->peak, "live_peak_bytes",
                      (json_int_t)c->live_peak, "high_water_bytes", (json_int_t)c->high_water, "step_median_ns",
-                     number(c->median_ns), "step_least_ns", number(c->least_ns), "step_most_ns", number(c->most_ns));
+                     number(c->median_ns), "step_least_ns", number(c->least_ns), "step_most_ns", number(c->most_ns),
+                     "step_undisturbed_ns", number(c->undisturbed_ns));
 }
 
 void comparison_json(const struct comparison *c, FILE *out)
@@ -90,13 +96,14 @@ void comparison_json(const struct comparison *c, FILE *out)
     json_t *first = c->differs ? json_pack("{s:I, s:s, s:I}", "step", (json_int_t)c->first_step, "tensor",
                                            c->first_tensor, "loss_ulp", (json_int_t)c->loss_ulp)
                                : json_null();
-    json_t *all = json_pack(
-        "{s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:b}", "a", compared_json(&c->a), "b",
-        compared_json(&c->b), "equal", c->equal, "degenerate", c->degenerate, "steps", (json_int_t)c->steps,
-        "losses_equal", (json_int_t)c->losses_equal, "gradients_equal", (json_int_t)c->gradients_equal,
-        "parameters_equal", (json_int_t)c->parameters_equal, "state_equal", (json_int_t)c->state_equal,
-        "first_difference", first, "peak_ratio", number(c->peak_ratio), "live_ratio", number(c->live_ratio),
-        "time_ratio", number(c->time_ratio), "side_by_side", c->side_by_side);
+    json_t *all =
+        json_pack("{s:o, s:o, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:b}", "a",
+                  compared_json(&c->a), "b", compared_json(&c->b), "equal", c->equal, "degenerate", c->degenerate,
+                  "steps", (json_int_t)c->steps, "losses_equal", (json_int_t)c->losses_equal, "gradients_equal",
+                  (json_int_t)c->gradients_equal, "parameters_equal", (json_int_t)c->parameters_equal, "state_equal",
+                  (json_int_t)c->state_equal, "first_difference", first, "peak_ratio", number(c->peak_ratio),
+                  "live_ratio", number(c->live_ratio), "time_ratio", number(c->time_ratio), "undisturbed_ratio",
+                  number(c->undisturbed_ratio), "side_by_side", c->side_by_side);
     if (all) json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     fputc('\n', out);
     json_decref(all);

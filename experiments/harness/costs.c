@@ -198,12 +198,11 @@ double costs_predict(const struct costs *costs, const struct plan *plan)
     return time;
 }
 
-char *costs_miss(double predicted, double measured, char *text)
+char *costs_miss(double predicted, double measured, const char *called, char *text)
 {
     const double percent = 100 * (predicted / measured - 1);
-    if (!isfinite(percent))
-        strcpy(text, "nothing was measured beside it");
-    else
-        snprintf(text, 64, "%.1f %% %s than measured", fabs(percent), percent < 0 ? "less" : "more");
+    *text = '\0';
+    if (isfinite(percent))
+        snprintf(text, 64, "%.1f %% %s than %s", fabs(percent), percent < 0 ? "less" : "more", called);
     return text;
 }

@@ -52,8 +52,8 @@ char *costs_step_key(const struct spec *spec, const struct network *network, str
 /* A whole step of the plan, in ns: plan->time, what saving takes, copies and additions of gradients, and the rest. */
 double costs_predict(const struct costs *costs, const struct plan *plan);
 
-/* By how many percent a prediction misses what was measured: "1.7 % less than measured"; returns text (at least 64
- * bytes). */
-char *costs_miss(double predicted, double measured, char *text);
+/* By how many percent a prediction misses what was measured, which is called so: "1.7 % less than measured"; "" where
+ * nothing was. Returns text (at least 64 bytes). */
+char *costs_miss(double predicted, double measured, const char *called, char *text);
 
 #endif

@@ -188,6 +188,18 @@ static void summarise_prediction(struct h5 *h5, const struct job *job, const str
         h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / timing->median_ns - 1));
 }
 
+static void summarise_ops(struct h5 *h5, const struct undisturbed *least)
+{
+    const hsize_t ops = (hsize_t)least->ops;
+    if (!least->known) return;
+    h5_attribute_u64(h5, "/summary", "step_undisturbed_ns", timing_undisturbed(least));
+    h5_attribute_u64(h5, "/summary", "rest_least_ns", least->rest_ns);
+    h5_array(h5, "/summary/op_least_ns", NUMBER_U64, 1, &ops, least->op_ns);
+    h5_attribute_text(h5, "/summary/op_least_ns", "units", "ns");
+    h5_attribute_text(h5, "/summary/op_least_ns", "long_name", "least time of the op in the steps after the first");
+    h5_attach(h5, "/summary/op_least_ns", 0, "/plan/ops/op");
+}
+
 /* What the step columns say of the whole run. */
 static void summarise_steps(struct h5 *h5, const struct job *job, struct region *region)
 {
@@ -226,6 +238,7 @@ static void summarise(struct h5 *h5, const struct job *job, const char *status, 
     char name[64];
     struct region *region = region_create();
     if (h5_check(h5, region, "find memory for", "/summary")) summarise_steps(h5, job, region);
+    summarise_ops(h5, &summary->least);
     h5_attribute_u64(h5, "/summary", "peak_bytes", plan_peak(plan));
     h5_attribute_u64(h5, "/summary", "high_water_bytes", summary->high_water);
     h5_attribute_u64(h5, "/summary", "start_rss_bytes", summary->start_rss);

@@ -4,6 +4,7 @@
 #define REMATCH_RECORD_H
 
 #include "run.h"
+#include "timing.h"
 
 /* One step, as measured. */
 struct step_record {
@@ -31,6 +32,7 @@ struct run_summary {
     uint64_t device_start, device_used;
     uint64_t wall_ns, setup_ns;
     uint64_t clock_ns[CLOCK_CLASSES];
+    struct undisturbed least; /* not known where there is no step after the first, or on a device */
 };
 
 struct record;

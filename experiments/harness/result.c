@@ -45,9 +45,13 @@ static void read_root(struct result *r)
         uint64_t *to;
         const char *object, *name;
     } numbers[] = {
-        {&r->static_bytes, "/plan", "static_bytes"},      {&r->arena_bytes, "/plan", "arena_bytes"},
-        {&r->peak_bytes, "/plan", "peak_bytes"},          {&r->live_peak_planned, "/plan", "live_peak_bytes"},
-        {&r->high_water, "/summary", "high_water_bytes"}, {&r->overhead, "/summary", "overhead_bytes"},
+        {&r->static_bytes, "/plan", "static_bytes"},
+        {&r->arena_bytes, "/plan", "arena_bytes"},
+        {&r->peak_bytes, "/plan", "peak_bytes"},
+        {&r->live_peak_planned, "/plan", "live_peak_bytes"},
+        {&r->high_water, "/summary", "high_water_bytes"},
+        {&r->overhead, "/summary", "overhead_bytes"},
+        {&r->undisturbed_ns, "/summary", "step_undisturbed_ns"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i].to = h5_read_attribute_text(&r->h5, texts[i].object, texts[i].name, "", r->region);

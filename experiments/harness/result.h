@@ -18,6 +18,7 @@ struct result {
      * end. */
     uint64_t static_bytes, arena_bytes, peak_bytes, live_peak_planned, live_peak, high_water, overhead;
     double time_factor;
+    uint64_t undisturbed_ns; /* timing_undisturbed(); 0: not known */
 
     size_t parameters;
     const char **parameter; /* names */

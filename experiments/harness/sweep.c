@@ -157,7 +157,7 @@ static int axis_width(const struct sweep *s, int axis)
     return (int)width + 1;
 }
 
-enum { FIGURE_LAST_LOSS = 6, FIGURES = 8 };
+enum { FIGURE_LAST_LOSS = 7, FIGURES = 9 };
 
 /* Of a point, as in the CSV from peak_ratio on; NaN: was not measured. */
 static void figures_of(const struct point *p, double figure[FIGURES])
@@ -166,10 +166,15 @@ static void figures_of(const struct point *p, double figure[FIGURES])
     const struct run_report *r = &p->variant;
     const double compared = c->steps ? 0 : NAN, trained = r->steps ? 0 : NAN;
     const double all[FIGURES] = {
-        compared + c->peak_ratio,       compared + c->live_ratio,
-        compared + c->time_ratio,       p->time_factor,
-        trained + (double)r->step_ns,   trained + (double)r->loss[0],
-        trained + (double)r->last_loss, trained + (double)r->accuracy,
+        compared + c->peak_ratio,
+        compared + c->live_ratio,
+        compared + c->time_ratio,
+        compared + c->undisturbed_ratio,
+        p->time_factor,
+        trained + (double)r->step_ns,
+        trained + (double)r->loss[0],
+        trained + (double)r->last_loss,
+        trained + (double)r->accuracy,
     };
     memcpy(figure, all, sizeof all);
 }
@@ -193,8 +198,8 @@ static void print_remark(const struct comparison *c, FILE *out)
 static void print_table(const struct sweep *s, FILE *out)
 {
     for (int a = 0; a < s->axes; a++) fprintf(out, "%-*s ", axis_width(s, a), s->axis[a].key);
-    fprintf(out, "%-8s %12s %12s %8s %8s %8s %8s %14s\n", "bits", "live peak", "arena", "peak x", "live x", "time x",
-            "planned", "last loss");
+    fprintf(out, "%-8s %12s %12s %8s %8s %8s %8s %8s %14s\n", "bits", "live peak", "arena", "peak x", "live x",
+            "time x", "undist x", "planned", "last loss");
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
         char live[UNIT_TEXT], arena[UNIT_TEXT];
@@ -203,7 +208,7 @@ static void print_table(const struct sweep *s, FILE *out)
                 bytes_text((double)p->arena, arena));
         double figure[FIGURES];
         figures_of(p, figure);
-        for (int k = 0; k < 4; k++) print_figure("%8.3f ", figure[k], "       - ", out);
+        for (int k = 0; k < 5; k++) print_figure("%8.3f ", figure[k], "       - ", out);
         print_figure("%14.9g", figure[FIGURE_LAST_LOSS], "             -", out);
         print_remark(&p->comparison, out);
     }
@@ -223,9 +228,11 @@ static bool write_rows(const void *of, FILE *out)
 {
     const struct sweep *s = of;
     for (int a = 0; a < s->axes; a++) csv_text(s->axis[a].key, ",", out);
-    fputs("outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,time_factor,"
-          "step_ns,first_loss,last_loss,accuracy,degenerate,first_difference_step,first_difference,baseline,variant\n",
-          out);
+    fputs(
+        "outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,undisturbed_ratio,"
+        "time_factor,step_ns,first_loss,last_loss,accuracy,degenerate,first_difference_step,first_difference,baseline,"
+        "variant\n",
+        out);
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
         for (int a = 0; a < s->axes; a++) csv_text(p->value[a], ",", out);

@@ -81,6 +81,8 @@ static enum status record_training_step(struct training *t, uint32_t step, const
     if (s.live_peak > t->report.live_peak) t->report.live_peak = s.live_peak;
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s.loss;
     t->report.last_loss = s.loss;
+    const uint64_t *op_ns = exec_op_ns(t->exec);
+    if (op_ns && t->report.steps > 0) timing_add(&t->summary.least, op_ns, total_ns);
     t->step_ns[t->report.steps++] = total_ns;
     progress_step(&t->progress, &s);
     return ST_OK;
@@ -173,7 +175,10 @@ static enum status begin(struct training *t, const char *variant)
                                   .steps = t->job->steps,
                                   .seed = (uint64_t)spec->seed,
                                   .given = t->job->weights ? t->job->weights->given : NULL};
-    if (!(t->step_ns = calloc((size_t)t->end + 1, sizeof *t->step_ns)))
+    t->summary.least.ops = t->job->plan->lowered.ops;
+    t->summary.least.op_ns = calloc((size_t)t->summary.least.ops + 1, sizeof *t->summary.least.op_ns);
+    t->step_ns = calloc((size_t)t->end + 1, sizeof *t->step_ns);
+    if (!t->step_ns || !t->summary.least.op_ns)
         return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->end);
     TRY(batches_create(t->job, &t->batches));
     t->summary.start_rss = process_rss();
@@ -207,6 +212,7 @@ static void summarise(struct training *t)
     t->report.device_used = t->summary.device_used;
     t->report.wall_ns = t->summary.wall_ns;
     t->report.step_ns = median_step(t);
+    t->report.undisturbed_ns = timing_undisturbed(&t->summary.least);
 }
 
 /* Closes the file with what became of the run. The first error is the one to tell. */
@@ -231,6 +237,7 @@ static void end(struct training *t)
     train_destroy(t->train);
     exec_destroy(t->exec);
     batches_destroy(t->batches);
+    free(t->summary.least.op_ns);
     free(t->step_ns);
 }
 

@@ -17,6 +17,7 @@ struct run_report {
     uint64_t live_peak, high_water, start_rss;
     uint64_t device_start, device_used; /* as in struct run_summary */
     uint64_t step_ns, wall_ns;          /* step_ns: median of the steps after the first */
+    uint64_t undisturbed_ns;            /* timing_undisturbed() */
 };
 
 /* Called twice: when the result file has a name, and at the end. */

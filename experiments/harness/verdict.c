@@ -125,17 +125,26 @@ static void cell_step(const struct side *s, char text[CELL])
              s->report.steps > 1 ? ", median after the first" : ", the only one");
 }
 
+/* What a shared machine would not have held up. */
+static void cell_undisturbed(const struct side *s, char text[CELL])
+{
+    char number[UNIT_TEXT];
+    if (s->report.undisturbed_ns)
+        snprintf(text, CELL, "%s, each op at its least", duration_text(s->report.undisturbed_ns, number));
+}
+
 static void cell_prediction(const struct side *s, char text[CELL])
 {
     const struct job *job = s->job;
-    char number[UNIT_TEXT], miss[64];
+    char number[UNIT_TEXT], miss[64], least[64];
     if (!job->costs) {
         snprintf(text, CELL, "x%.3f of every pass once, by flops", job->plan->time_factor);
         return;
     }
     const double predicted = costs_predict(job->costs, job->plan);
-    snprintf(text, CELL, "%s by measured costs, %s", duration_text((uint64_t)predicted, number),
-             costs_miss(predicted, (double)s->report.step_ns, miss));
+    costs_miss(predicted, (double)s->report.undisturbed_ns, "undisturbed", least);
+    snprintf(text, CELL, "%s by measured costs, %s%s%s", duration_text((uint64_t)predicted, number),
+             costs_miss(predicted, (double)s->report.step_ns, "measured", miss), *least ? ", " : "", least);
 }
 
 /* Of the first steps and of the last. */
@@ -167,6 +176,7 @@ static const struct row rows[] = {
     {"device memory in use", cell_device},
     {"  overhead", cell_device_overhead},
     {"step", cell_step},
+    {"  undisturbed", cell_undisturbed},
     {"  predicted", cell_prediction},
     {"loss", cell_losses},
 };
@@ -190,15 +200,18 @@ void verdict_print(const struct experiment *experiment, FILE *out)
     const double ratio =
         measured ? costs_predict(measured, plan) / costs_predict(experiment->side[SIDE_BASELINE].job->costs, base)
                  : plan->time / base->time;
-    char miss[64];
+    char miss[64], least[64];
     for (int i = 0; i < SIDES; i++) verdict_print_side(&experiment->side[i], side_names[i], out);
     fprintf(out, "\ntime of a step, variant : baseline  ");
     if (isfinite(c->time_ratio))
         fprintf(out, "%.3f%s", c->time_ratio, c->side_by_side ? "" : " (not measured side by side)");
     else
         fprintf(out, "no step after the first in both: no ratio");
-    fprintf(out, "; predicted by %s %.3f, %s\n", measured ? "measured costs" : "flops", ratio,
-            costs_miss(ratio, c->time_ratio, miss));
+    if (isfinite(c->undisturbed_ratio)) fprintf(out, ", undisturbed %.3f", c->undisturbed_ratio);
+    costs_miss(ratio, c->time_ratio, "measured", miss);
+    costs_miss(ratio, c->undisturbed_ratio, "undisturbed", least);
+    fprintf(out, "; predicted by %s %.3f%s%s%s%s\n", measured ? "measured costs" : "flops", ratio, *miss ? ", " : "",
+            miss, *least ? ", " : "", least);
 }
 
 /* ---- expectations ---- */
