@@ -156,6 +156,7 @@ $(EXPERIMENTS): exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 	$(BUILD)/rematch run $< $(ARGS)
 PLANS := $(patsubst experiments/plans/%.py,exp-%,$(filter-out %/chain.py,$(wildcard experiments/plans/*.py)))
 $(PLANS): exp-%: experiments/plans/%.py all
+	@[ -z '$(ARGS)' ] || { echo "exp-$*: $< takes no ARGS" >&2; exit 2; }
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
 exp-%:
 	@echo "there is no experiments/$*.yaml; make exp-list says which there are" >&2; exit 2

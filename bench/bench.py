@@ -68,8 +68,8 @@ TURNS = {
                      "PyTorch, every block": Peer(OPENBLAS, ("--policy", "every", *ADAMW))})}),
 }
 
-# network -> the spec whose passes are timed just before the cells of ours, for plans by measured costs: it has every kind
-# of node of theirs.
+# network -> the spec whose passes are timed before the cells of ours, for plans by measured costs, which every time
+# refines: it has every kind of node of theirs.
 COSTS = {"vgg16": VGG16_PARETO}
 
 NAMES = {"vgg16": "VGG16", "sample-cnn": "sample CNN", "bert": "BERT base"}
@@ -119,37 +119,35 @@ class Bench:
         self.targets.row(what, target, measured, verdict)
 
     def measure(self, network):
-        ours, peers = ([cell for cell in TURNS[network][1] if is_peer(network, cell) == peer] for peer in (False, True))
-        for turn in range(self.options.pairs):
-            began = time.monotonic()
-            self.say(f"{network}, turn {turn + 1} of {self.options.pairs}")
-            for cells in ours, peers, list(reversed(ours)):
-                self.measure_cells(network, cells)
-            left = (self.options.pairs - turn - 1) * (time.monotonic() - began) / 60
-            self.say(f"{network}: about {left:.0f} min left")
-
-    def measure_cells(self, network, cells):
         batch = self.options.batch or TURNS[network][0]
+        ours, peers = ([cell for cell in TURNS[network][1] if is_peer(network, cell) == peer] for peer in (False, True))
+        common = {"batch": batch, "backend.threads": self.options.threads}
         with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
             costs = os.path.join(folder, "costs.yaml")
-            for cell in cells:
-                with measure.Stolen() as stolen:
-                    one = self.run(network, batch, TURNS[network][1][cell], costs)
-                self.cells.setdefault((network, cell), []).append({**one, "stolen": stolen.share})
-                self.say(f"    {one['step_seconds']:.2f} s a step of {batch}, {cell}")
+            for turn in range(self.options.pairs):
+                began = time.monotonic()
+                self.say(f"{network}, turn {turn + 1} of {self.options.pairs}")
+                for cells in ours, peers, list(reversed(ours)):
+                    if network in COSTS and cells != peers:
+                        measure.costs(costs, COSTS[network], *(f"{key}={value}" for key, value in common.items()))
+                        common.update({"costs.name": "measured", "costs.file": costs})
+                    for cell in cells:
+                        self.measure_cell(network, cell, common)
+                left = (self.options.pairs - turn - 1) * (time.monotonic() - began) / 60
+                self.say(f"{network}: about {left:.0f} min left")
 
-    def run(self, network, batch, cell, costs):
-        """costs: the file of costs measured for these cells, which the first of them makes."""
-        steps, threads = self.options.steps, self.options.threads
+    def measure_cell(self, network, cell, common):
+        with measure.Stolen() as stolen:
+            one = self.run(network, TURNS[network][1][cell], common)
+        self.cells.setdefault((network, cell), []).append({**one, "stolen": stolen.share})
+        self.say(f"    {one['step_seconds']:.2f} s a step of {common['batch']}, {cell}")
+
+    def run(self, network, cell, common):
+        """common: what of a spec all cells override."""
         if isinstance(cell, Peer):
-            return measure.peer(network, batch, steps, threads, cell)
+            return measure.peer(network, common["batch"], self.options.steps, self.options.threads, cell)
         spec, *own = cell
-        common = {"batch": batch, "backend.threads": threads}
-        if network in COSTS:
-            if not os.path.exists(costs):
-                measure.costs(costs, COSTS[network], *(f"{key}={value}" for key, value in common.items()))
-            common.update({"costs.name": "measured", "costs.file": costs})
-        words = {**common, "steps": steps, **dict(word.split("=", 1) for word in own)}
+        words = {**common, "steps": self.options.steps, **dict(word.split("=", 1) for word in own)}
         return measure.ours(spec, *(f"{key}={value}" for key, value in words.items()))
 
     def values(self, network, cell, key):
@@ -175,7 +173,7 @@ class Bench:
 
 
 def predictions(bench, networks):
-    """Undisturbed steps beside what the costs measured just before predict of them."""
+    """Undisturbed steps beside what is predicted of them by the costs known then."""
     def off(measured, predicted):
         return 100 * (measured / predicted - 1)
 
@@ -243,7 +241,8 @@ def shares(bench, networks):
 
 
 def overhead(bench):
-    most = max(run["overhead"] for key, runs in bench.cells.items() if not is_peer(*key) for run in runs)
+    most = max(run["overhead"] for (network, cell), runs in bench.cells.items()
+               if not is_peer(network, cell) and cell != ALONE for run in runs)
     bench.judge("process overhead: high-water mark minus static minus arena, largest", "at most", 150 * 1024 ** 2, most,
                 "under 150 MiB", mib(most))
 

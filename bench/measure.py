@@ -61,8 +61,9 @@ def plan(*words, timeout=None):
 
 
 def costs(path, spec, *words, timeout=None):
-    """Makes the file path by `rematch bench --costs`; returns path."""
-    output([PROGRAM, "bench", "--costs", spec, *words, "--out", path], timeout=timeout)
+    """Makes the file path by `rematch bench --costs`, or refines it where it is there; returns path."""
+    refine = ("--refine", path) if os.path.exists(path) else ()
+    output([PROGRAM, "bench", "--costs", spec, *words, *refine, "--out", path], timeout=timeout)
     return path
 
 

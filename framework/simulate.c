@@ -32,11 +32,11 @@ static enum status reads_value(struct machine *m, int id, int value, const char 
     }
     size_t bytes = m->account->node[value - 1].output_bytes;
     TRY(machine_reads(m, id, bytes, name(VALUE, (uint64_t)value, 0), what));
-    if (!bytes) return ST_OK;
-    MUST(m->place[id].writer == m->value_at[value - 1],
-         "%s: buffer %d (%s) was written by op %d; expected the newest, by op %d", what, id, machine_buffer(m, id),
-         m->place[id].writer, m->value_at[value - 1]);
-    m->value_read[m->place[id].writer] = true;
+    if (bytes)
+        MUST(m->place[id].writer == m->value_at[value - 1],
+             "%s: buffer %d (%s) was written by op %d; expected the newest, by op %d", what, id, machine_buffer(m, id),
+             m->place[id].writer, m->value_at[value - 1]);
+    m->value_read[m->value_at[value - 1]] = true;
     return ST_OK;
 }
 

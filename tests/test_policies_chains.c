@@ -9,6 +9,7 @@
 #include "chains.h"
 #include "plan.h"
 #include "policy.h"
+#include "simulated.h"
 #include "thinned.h"
 
 enum { STAGES_MAX = 1000 };
@@ -44,6 +45,21 @@ static int count_forwards(const struct plan *plan)
     int forwards = 0;
     for (int i = 0; i < plan->lowered.ops; i++) forwards += plan->lowered.op[i].kind == OP_FORWARD;
     return forwards;
+}
+
+/* What is replayed for the next forward alone is read, though it lies in no buffer. */
+Test(policies_chains, outputs_of_no_bytes_are_read_too)
+{
+    static const char *const names[] = {"every", "sqrt", "revolve", "optimal"};
+    static const struct policy_settings settings = {.segments = 3, .slots = 2, .budget = "least"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct network *network = uniform((struct abstract_stage){.forward = 1, .saved = 1}, 9);
+        struct plan *plan = plan_of(network, names[i], &settings, &usual);
+        cr_expect(count_forwards(plan) > 9, "%s replays", names[i]);
+        cr_expect(simulate_plan(plan) == ST_OK, "%s: %s", names[i], status_message());
+        plan_destroy(plan);
+        abstract_destroy(network);
+    }
 }
 
 /* ---- revolve ---- */

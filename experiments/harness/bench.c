@@ -16,7 +16,9 @@ struct bench {
     struct region *region; /* owns costs and names, not the specs */
     const struct measure_options *options;
     struct costs costs;
-    const char **names; /* of each row's nodes, for people */
+    const char **names;   /* of each row's nodes, for people */
+    const char *refined;  /* the file; NULL: nothing was timed before */
+    struct costs *before; /* what it says, read for this side */
 };
 
 /* ---- nodes ---- */
@@ -28,18 +30,28 @@ static int find_key(const struct bench *b, const char *key)
     return -1;
 }
 
-/* Gives every kind of node that has none a row; nodes[i]: one of the kind of row first + i. */
-static enum status add_rows(struct bench *b, const struct network *network, int *nodes, int *count)
+/* Room for more rows. */
+static enum status grow(struct bench *b, int more)
 {
-    const struct graph *graph = network->graph;
     struct costs_row *rows;
     const char **names;
-    const size_t had = (size_t)b->costs.rows, room = had + (size_t)graph->nodes;
+    const size_t had = (size_t)b->costs.rows, room = had + (size_t)more;
     TRY(NEW(b->region, rows, room));
     TRY(NEW(b->region, names, room));
     if (had) memcpy(rows, b->costs.row, had * sizeof *rows), memcpy(names, b->names, had * sizeof *names);
     b->costs.row = rows;
     b->names = names;
+    return ST_OK;
+}
+
+/* Gives every kind of node that has none a row; nodes[i]: one of the kind of row first + i. */
+static enum status add_rows(struct bench *b, const struct network *network, int *nodes, int *count)
+{
+    const struct graph *graph = network->graph;
+    const int had = b->costs.rows;
+    TRY(grow(b, graph->nodes));
+    struct costs_row *rows = b->costs.row;
+    const char **names = b->names;
     for (int i = 0; i < graph->nodes; i++) {
         const char *key = measure_key(network, i, b->region);
         int row = key ? find_key(b, key) : -1;
@@ -48,13 +60,67 @@ static enum status add_rows(struct bench *b, const struct network *network, int 
             row = b->costs.rows++;
             rows[row].key = key;
         }
-        if (key && row < (int)had) continue; /* named by the side that it was timed for */
+        if (key && row < had) continue; /* named by the side that it was timed for */
         if (!key || !(names[row] = region_text(b->region, "%s%s%s", names[row] ? names[row] : "", names[row] ? " " : "",
                                                graph->node[i].name)))
             return ST_FAILED;
     }
     return ST_OK;
 }
+
+/* ---- what was timed before ---- */
+
+static enum status read_refined(struct bench *b, struct spec *spec, const struct job *job)
+{
+    if (!b->refined) return ST_OK;
+    spec->costs_file = b->refined;
+    TRY(costs_read(spec, job->network, b->region, &b->before));
+    if (costs_here(b->before, job->backend)) return ST_OK;
+    const char *where = costs_where(b->before, b->region);
+    return fail(ST_SPEC, "%s: measured on %s; not as here, so it cannot be refined here", b->refined,
+                where ? where : "another machine");
+}
+
+static void lessen(int64_t *time, int64_t before) { *time = before < *time ? before : *time; }
+
+static void refine_row(const struct bench *b, struct costs_row *row)
+{
+    const struct costs_row *before = b->before ? costs_find(b->before, row->key) : NULL;
+    if (!before) return;
+    lessen(&row->forward, before->forward);
+    lessen(&row->saving, before->saving);
+    lessen(&row->backward_params, before->backward_params);
+    lessen(&row->backward_input, before->backward_input);
+}
+
+static void refine_step(struct bench *b)
+{
+    struct costs_step *step = &b->costs.step;
+    const struct costs_step *before = b->before ? &b->before->step : step;
+    lessen(&step->data, before->data);
+    lessen(&step->digest, before->digest);
+    lessen(&step->optimizer, before->optimizer);
+    lessen(&step->add, before->add);
+    lessen(&step->copy, before->copy);
+}
+
+/* The nodes of other specs, which were not timed now, stay in the file. */
+static enum status keep_others(struct bench *b)
+{
+    const struct costs *before = b->before;
+    if (!before) return ST_OK;
+    TRY(grow(b, before->rows));
+    for (int i = 0; i < before->rows; i++) {
+        if (find_key(b, before->row[i].key) >= 0) continue;
+        b->names[b->costs.rows] = "not of this spec";
+        b->costs.row[b->costs.rows++] = before->row[i];
+    }
+    b->costs.rounds += before->rounds;
+    if (b->costs.rounds > COSTS_ROUNDS_MOST) b->costs.rounds = COSTS_ROUNDS_MOST;
+    return ST_OK;
+}
+
+/* ---- timing nodes ---- */
 
 static int64_t whole(double ns) { return (int64_t)(ns + 0.5); }
 
@@ -75,6 +141,7 @@ static enum status time_nodes(struct bench *b, const struct network *network)
         *row =
             (struct costs_row){row->key, whole(fmax(times[i].forward, 1)), whole(times[i].saving),
                                whole(times[i].backward[PART_INDEX_PARAMS]), whole(times[i].backward[PART_INDEX_INPUT])};
+        refine_row(b, row);
     }
     char took[UNIT_TEXT];
     fprintf(stderr, "%d kinds of nodes, %d rounds, in %s\n", count, rounds,
@@ -139,9 +206,11 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
     struct job *job = NULL;
     TRY(job_prepare(spec, &job));
     if (!baseline) told_notice(job->dataset);
-    enum status status = time_nodes(b, job->network);
+    enum status status = read_refined(b, spec, job);
+    if (status == ST_OK) status = time_nodes(b, job->network);
     if (status == ST_OK && !baseline) status = describe(b, job);
     if (status == ST_OK && !baseline) status = time_rest(b, job);
+    if (status == ST_OK && !baseline) refine_step(b);
     job_destroy(job);
     return status;
 }
@@ -153,9 +222,9 @@ static bool write_costs(const void *of, FILE *out)
 }
 
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
-                        const struct measure_options *options, const char *out)
+                        const struct measure_options *options, const char *refined, const char *out)
 {
-    struct bench b = {.region = region_create(), .options = options};
+    struct bench b = {.region = region_create(), .options = options, .refined = refined};
     enum status status = b.region ? ST_OK : told(fail(ST_FAILED, "out of memory for measuring"));
     for (int baseline = 0; status == ST_OK && baseline < 2; baseline++) {
         struct spec *one = NULL;
@@ -163,6 +232,7 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
         if (status == ST_OK) status = told(time_side(&b, one, baseline));
         spec_destroy(one);
     }
+    if (status == ST_OK) status = told(keep_others(&b));
     if (status == ST_OK) status = told(writing_whole(out, write_costs, &b));
     if (status == ST_OK && out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",

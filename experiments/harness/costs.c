@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "provenance.h"
 #include "reading.h"
 #include "text.h"
 #include "writing.h"
@@ -24,7 +25,7 @@ static const struct field head_fields[] = {
     {"backend", FIELD_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels they are"},
     {"libraries", FIELD_TEXT, HEAD(libraries), 0, 0, NULL, NULL, "of the backend, with their versions"},
     {"batch", FIELD_INT, HEAD(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
-    {"rounds", FIELD_INT, HEAD(rounds), 1, 1 << 20, NULL, NULL, "how often each pass was timed"},
+    {"rounds", FIELD_INT, HEAD(rounds), 1, COSTS_ROUNDS_MOST, NULL, NULL, "how often each pass was timed"},
     {.key = NULL}};
 
 #define NS(key, offset, doc) NS_FROM(0, key, offset, doc)
@@ -57,6 +58,11 @@ static const struct costs_row *find_row(const struct costs *c, int rows, const c
     for (int i = 0; i < rows; i++)
         if (c->row[i].key && !strcmp(c->row[i].key, key)) return &c->row[i];
     return NULL;
+}
+
+const struct costs_row *costs_find(const struct costs *costs, const char *key)
+{
+    return find_row(costs, costs->rows, key);
 }
 
 static void read_rows(struct reading *r, const struct tree *root, struct costs *c)
@@ -99,7 +105,7 @@ static enum status find_nodes(const struct costs *c, const struct network *netwo
     for (int i = 0; i < network->graph->nodes; i++) {
         const char *key = measure_key(network, i, region);
         if (!key) return ST_FAILED;
-        if (!(c->node[i] = find_row(c, c->rows, key)))
+        if (!(c->node[i] = costs_find(c, key)))
             return fail(ST_SPEC, "%s: has no times of node '%s' (%s); %s", c->path, network->graph->node[i].name, key,
                         remedy);
     }
@@ -149,6 +155,22 @@ enum status costs_read(const struct spec *spec, struct network *network, struct 
     set_costs(c, network);
     *costs = c;
     return ST_OK;
+}
+
+/* ---- where it was measured ---- */
+
+bool costs_here(const struct costs *costs, const struct backend *backend)
+{
+    char cpu[256];
+    return !strcmp(costs->machine, provenance_cpu(cpu)) && !strcmp(costs->isa, backend->isa ? backend->isa : "any") &&
+           costs->threads == backend->options.threads && !strcmp(costs->backend, backend->kind->name) &&
+           !strcmp(costs->libraries, backend->libraries ? backend->libraries : "none");
+}
+
+const char *costs_where(const struct costs *costs, struct region *region)
+{
+    return region_text(region, "%s, %s, %s, %" PRId64 " threads, %s", costs->machine, costs->isa, costs->backend,
+                       costs->threads, costs->libraries);
 }
 
 char *costs_step_key(const struct spec *spec, const struct network *network, struct region *region)

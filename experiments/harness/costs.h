@@ -17,6 +17,8 @@
 #include "plan.h"
 #include "spec.h"
 
+enum { COSTS_ROUNDS_MOST = 1 << 20 };
+
 struct costs_row {
     const char *key;
     int64_t forward, saving, backward_params, backward_input; /* ns */
@@ -42,6 +44,15 @@ struct costs {
 /* Reads spec's file and sets network's costs. Everything in region. ST_SPEC: the file is wrong, told with its places;
  * or it is of other nodes, the message names the first and how to make the file. */
 enum status costs_read(const struct spec *spec, struct network *network, struct region *region, struct costs **costs);
+
+/* Its row of this key; NULL: it has none. */
+const struct costs_row *costs_find(const struct costs *costs, const char *key);
+
+/* Whether they were measured with this processor, backend, libraries, ISA and number of threads. */
+bool costs_here(const struct costs *costs, const struct backend *backend);
+
+/* "Intel Xeon, avx512_core, cpu, 2 threads, oneDNN 2.6.3": where, and with what. NULL: no memory. */
+const char *costs_where(const struct costs *costs, struct region *region);
 
 /* The file's text in canonical form; names: of each row's nodes. false: the stream failed. */
 bool costs_write(const struct costs *costs, const char *const *names, FILE *out);

@@ -133,12 +133,14 @@ static int run_bench(const struct arguments *a)
     const bool convolutions = a->given[OPTION_CONVOLUTIONS];
     if (a->given[OPTION_COSTS] == convolutions)
         return (int)told(fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
+    if (convolutions && a->given[OPTION_REFINE])
+        return (int)told(fail(ST_SPEC, "bench: --refine is of costs; expected --costs with it"));
     enum status status = arguments_spec(a, &path);
     if (status == ST_OK)
         status = writing_check(a->value[OPTION_OUT], convolutions ? "rematch_wisdom" : "rematch_costs", a->region);
     if (status != ST_OK) return (int)told(status);
     if (convolutions) return (int)bench_convolutions(path, a->overrides, a->override, &ways, a->value[OPTION_OUT]);
-    return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
+    return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_REFINE], a->value[OPTION_OUT]);
 }
 
 static const struct command commands[] = {
@@ -157,11 +159,11 @@ static const struct command commands[] = {
      "Runs the spec storing everything, then as it is, each in a process of its own, and compares every bit.\n"
      "SPEC: a file, or a name in experiments/.",
      1u << OPTION_ONLY | 1u << OPTION_QUIET, 1, 1, true, run_run},
-    {"bench", "bench --costs | --convolutions SPEC [key=value...] [--out FILE]",
+    {"bench", "bench --costs [--refine FILE] | --convolutions SPEC [key=value...] [--out FILE]",
      "Times every pass of every node of the spec and its baseline alone, and what a step does besides, for plans by "
      "measured costs;\nor every way to do each convolution's passes, for conv: {algorithm: measured, wisdom: FILE}.\n"
      "SPEC: a file, or a name in experiments/.",
-     1u << OPTION_COSTS | 1u << OPTION_CONVOLUTIONS | 1u << OPTION_OUT, 1, 1, true, run_bench},
+     1u << OPTION_COSTS | 1u << OPTION_CONVOLUTIONS | 1u << OPTION_REFINE | 1u << OPTION_OUT, 1, 1, true, run_bench},
     {"schema", "schema [NAME] [--json]",
      "Every key of specs and models with its values, default and meaning; NAME: of one section, policy, layer or key.",
      1u << OPTION_JSON, 0, 1, false, run_schema},

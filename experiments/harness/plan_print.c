@@ -102,18 +102,14 @@ void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, i
 static void print_prediction(const struct overview *o, FILE *out)
 {
     const struct costs *c = o->job->costs;
-    const struct backend *b = o->job->backend;
-    char all[UNIT_TEXT], nodes[UNIT_TEXT], cpu[256], digest[33];
+    char all[UNIT_TEXT], nodes[UNIT_TEXT], digest[33];
     if (!c) return;
-    const bool here = !strcmp(c->machine, provenance_cpu(cpu)) && !strcmp(c->isa, b->isa ? b->isa : "any") &&
-                      c->threads == b->options.threads && !strcmp(c->backend, b->kind->name) &&
-                      !strcmp(c->libraries, b->libraries ? b->libraries : "none");
+    const char *where = costs_where(c, o->job->graph->region);
     fprintf(out, "  a step is predicted to take %s, its nodes %s of it\n",
             duration_text((uint64_t)costs_predict(c, o->job->plan), all),
             duration_text((uint64_t)o->job->plan->time, nodes));
-    fprintf(out, "  costs of %s (%.16s): %s, %s, %s, %lld threads, %s%s\n", c->path, digest_print(c->digest, digest),
-            c->machine, c->isa, c->backend, (long long)c->threads, c->libraries,
-            here ? "" : "; not as here: the prediction is theirs");
+    fprintf(out, "  costs of %s (%.16s): %s%s\n", c->path, digest_print(c->digest, digest), where ? where : "",
+            costs_here(c, o->job->backend) ? "" : "; not as here: the prediction is theirs");
 }
 
 static void print_time(const struct overview *o, FILE *out)
@@ -224,7 +220,8 @@ static void print_notes(const struct overview *o, FILE *out)
 
 void spec_print_head(const struct spec *spec, FILE *out)
 {
-    fprintf(out, "%s%s%s\n", spec->name, spec->title ? ": " : "", spec->title ? spec->title : "");
+    const bool titled = strcmp(spec->title, spec->name) != 0;
+    fprintf(out, "%s%s%s\n", spec->name, titled ? ": " : "", titled ? spec->title : "");
     for (int i = 0; i < spec->overrides; i++) fprintf(out, "override %s\n", spec->override[i]);
 }
 
