@@ -358,6 +358,7 @@ Test(cli, plan_tells_people_what_it_tells_programs)
     struct cli cli;
     cli_open(&cli);
     cli_expect(&cli, 0, "plan small.yaml --ops");
+    cr_assert(!strncmp(cli.out, "small\n", 6), "it has no title:\n%s", cli.out);
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) cli_says(&cli, said[i]);
     cr_assert(folder_count(cli.folder, ".h5") == 0);
     cli_close(&cli);

@@ -16,7 +16,7 @@ const char *const algorithm_words[] = {"auto", "direct", "winograd", "measured",
 const char *const costs_names[] = {"flops", "measured", NULL};
 static const char *const fault_words[] = {"none", "mask_bit", "skip_replay", "stale_read", NULL};
 static const char *const split_words[] = {"train", "test", NULL};
-static const char *const what_words[] = {"peak_ratio", "live_ratio", "time_ratio", "accuracy", "loss", NULL};
+const char *const expectation_names[] = {"peak_ratio", "live_ratio", "time_ratio", "accuracy", "loss", NULL};
 
 const struct field spec_fields[] = {
     {"name", FIELD_TEXT, MEMBER(name), 0, 0, NULL, NULL, "of the experiment, and of its folder of results"},
@@ -95,7 +95,7 @@ static const struct field eval_fields[] = {
     {.key = NULL}};
 
 const struct field expectation_fields[] = {
-    {"what", FIELD_CHOICE, offsetof(struct expectation, what), 0, 0, NULL, what_words, "the figure judged"},
+    {"what", FIELD_CHOICE, offsetof(struct expectation, what), 0, 0, NULL, expectation_names, "the figure judged"},
     {"below", FIELD_REAL, offsetof(struct expectation, below), 0, 1e15, "", NULL, "it must be less"},
     {"above", FIELD_REAL, offsetof(struct expectation, above), 0, 1e15, "", NULL, "it must be more"},
     {"source", FIELD_TEXT, offsetof(struct expectation, source), 0, 0, NULL, NULL, "whose figure it is"},

@@ -38,6 +38,9 @@ extern const struct field init_fields[];
 extern const struct section spec_sections[];
 extern const struct field expectation_fields[];
 
+/* What an expectation may be of, in the order of enum expectation_what. */
+extern const char *const expectation_names[];
+
 /* Keys of the top level in the order of a resolved spec, NULL-terminated: scalars, sections, and those that spec.c
  * reads itself. */
 extern const char *const spec_order[];

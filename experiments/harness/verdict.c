@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "experiment.h"
+#include "spec_fields.h"
 #include "units.h"
 
 enum { CELL = 160 };
@@ -215,8 +216,6 @@ void verdict_print(const struct experiment *experiment, FILE *out)
 }
 
 /* ---- expectations ---- */
-
-static const char *const expectation_names[] = {"peak_ratio", "live_ratio", "time_ratio", "accuracy", "loss"};
 
 static double observed(const struct experiment *e, int what)
 {
