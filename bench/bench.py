@@ -4,12 +4,12 @@
 The cells of a network are measured in turns: ours, the peers, and ours again backwards, so that all see the same
 machine. A run's time is that of its fastest step after the first; between runs of ours, and beside a prediction, it is
 that of an undisturbed step: the sum of each op's least time over the steps after the first. A shared machine, whose
-speed also changes by the minute, only ever makes an op longer, so a ratio is one of the least times over all runs; the
-range of the ratios within a turn, and the share of the processors' time that the machine's other guests took, tell how
-far to trust it. PyTorch's convolutional networks are measured twice: with the
-reference BLAS that Debian's package pulls in, and with OpenBLAS (its convolutions run on oneDNN either way); BERT, all
-of whose work is products, with OpenBLAS alone. A BLAS that is not installed is left out, and the result names what was
-loaded.
+speed also changes by the minute, only ever makes an op longer, so a ratio is one of the least times over all runs (of
+undisturbed steps, of each op over all runs of the same plan); the range of the ratios within a turn, and the share of
+the processors' time that the machine's other guests took, tell how far to trust it. PyTorch's convolutional networks
+are measured twice: with the reference BLAS that Debian's package pulls in, and with OpenBLAS (its convolutions run on
+oneDNN either way); BERT, all of whose work is products, with OpenBLAS alone. A BLAS that is not installed is left out,
+and the result names what was loaded.
 
 Ends with 1 where a figure misses its target. Targets are judged at the experiments' own sizes only.
 """
@@ -156,6 +156,15 @@ class Bench:
     def times(self, network, cell):
         return self.values(network, cell, "step_seconds")
 
+    def least(self, network, cell, key):
+        """Over all runs; of undisturbed steps, of each op over all runs of the same plan."""
+        if key != "undisturbed_seconds":
+            return min(self.values(network, cell, key))
+        plans = collections.defaultdict(list)
+        for run in self.cells[network, cell]:
+            plans[run["plan"]].append(run["parts"])
+        return min(sum(map(min, zip(*runs))) for runs in plans.values()) * 1e-9
+
     def turns(self, network, cell, key):
         """The least of each turn."""
         values = self.values(network, cell, key)
@@ -166,10 +175,10 @@ class Bench:
         for what, network, above, below, sign, bound in RATIOS:
             if network in networks:
                 key = "step_seconds" if is_peer(network, above) else "undisturbed_seconds"
-                above, below = self.turns(network, above, key), self.turns(network, below, key)
-                ratio = round(min(above) / min(below), 2)  # judged as it is printed
-                self.judge(what, sign, bound, ratio, f"{sign} {bound}",
-                           spread(ratio, [a / b for a, b in zip(above, below)]))
+                ratio = self.least(network, above, key) / self.least(network, below, key)
+                each = zip(self.turns(network, above, key), self.turns(network, below, key))
+                self.judge(what, sign, bound, round(ratio, 2), f"{sign} {bound}",  # as it is printed
+                           spread(ratio, [a / b for a, b in each]))
 
 
 def predictions(bench, networks):
@@ -179,8 +188,9 @@ def predictions(bench, networks):
 
     for network in (network for network in networks if network in COSTS):
         for cell in (cell for cell in TURNS[network][1] if not is_peer(network, cell)):
-            steps, predicted = (bench.values(network, cell, key) for key in ("undisturbed_seconds", "predicted_seconds"))
-            least, each = off(min(steps), min(predicted)), [off(*pair) for pair in zip(steps, predicted)]
+            keys = "undisturbed_seconds", "predicted_seconds"
+            least = off(*(bench.least(network, cell, key) for key in keys))
+            each = [off(*pair) for pair in zip(*(bench.values(network, cell, key) for key in keys))]
             bench.judge(f"{NAMES[network]} step: measured above predicted, {cell}", "at most", 5, abs(least),
                         "within 5 %", f"{least:+.1f} % (of each run {min(each):+.1f} to {max(each):+.1f})")
 
@@ -223,7 +233,7 @@ def products(bench):
     step = 3 * blocks * 2 * batch * length * (linear + attention)  # forward, and two products backward for each
     alone = 2 * 2 * PRODUCT_ROWS * width * hidden / min(run["clocks"]["linear"] / len(run["seconds"])
                                                   for run in bench.cells["bert", ALONE])
-    rate = step / min(bench.values("bert", "store_all", "undisturbed_seconds"))
+    rate = step / bench.least("bert", "store_all", "undisturbed_seconds")
     return rate / alone, "at least 75 %", f"{100 * rate / alone:.1f} % ({rate / 1e9:.0f} of {alone / 1e9:.0f} GFLOP/s)"
 
 

@@ -146,6 +146,8 @@ def read(file, warm):
     fastest = min(seconds[warm:] or seconds)
     return {"step_seconds": fastest, "seconds": seconds, "all_seconds": sum(seconds),
             "undisturbed_seconds": summary.get("step_undisturbed_ns", fastest * 1e9) * 1e-9,
+            "plan": plan_["hash"], "parts": [*file.get("summary", {}).get("op_least_ns", []),
+                                             summary.get("rest_least_ns", fastest * 1e9)],
             "before_mib": summary["start_rss_bytes"] / 1024 ** 2,
             "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks,
             "overhead": summary["overhead_bytes"], "losses": steps["loss"], "provenance": provenance(file),

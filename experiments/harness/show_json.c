@@ -1,5 +1,5 @@
 /* A result file as one JSON object, for programs: objects of attributes and texts by the path of what has them, and
- * under "steps" and "eval" an array a column. Keys are the file's own names (results/README.md). */
+ * under "steps", "eval" and "summary" an array a column. Keys are the file's own names (results/README.md). */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -104,6 +104,14 @@ static enum status add_table(json_t *all, struct result *r, const char *name, co
     return ST_OK;
 }
 
+/* Only where ops were timed. */
+static enum status add_least(json_t *all, struct result *r)
+{
+    static const struct column columns[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
+    static const char path[] = "/summary/op_least_ns";
+    return h5_exists(&r->h5, path) ? add_table(all, r, "summary", columns, h5_rows(&r->h5, path)) : ST_OK;
+}
+
 static enum status result_json(struct result *r, json_t *all)
 {
     char status[RESULT_STATUS];
@@ -113,6 +121,7 @@ static enum status result_json(struct result *r, json_t *all)
         if (show_has(r, group)) add_group(all, r, group);
     TRY(add_table(all, r, "steps", record_step_columns, r->steps));
     TRY(add_table(all, r, "eval", record_eval_columns, show_evaluations(r)));
+    TRY(add_least(all, r));
     return h5_status(&r->h5);
 }
 
