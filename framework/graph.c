@@ -157,6 +157,19 @@ enum status graph_finish(struct graph *graph)
     return ST_OK;
 }
 
+void graph_select_first(struct graph *graph)
+{
+    for (int i = 0; i < graph->nodes; i++) {
+        struct node *node = &graph->node[i];
+        const int x = node->inputs[0];
+        if (!node->layer->selects || x == 0 || graph->value[x].consumers != 1) continue;
+        struct node *before = &graph->node[x - 1];
+        if (before->settings.activation != ACTIVATION_RELU) continue;
+        before->settings.activation = ACTIVATION_NONE;
+        node->settings.activation = ACTIVATION_RELU;
+    }
+}
+
 int graph_find_node(const struct graph *graph, const char *name)
 {
     for (int i = 0; i < graph->nodes; i++)

@@ -75,6 +75,11 @@ void graph_group_end(struct graph *graph);
  * never read, the last node is not a loss, or there is no parameter. */
 enum status graph_finish(struct graph *graph);
 
+/* In a finished graph, takes every fused relu that only a layer reads which selects the largest after that layer
+ * instead: of the same windows it makes the same bits, on fewer elements, and nobody keeps anything for the layer
+ * before (a NaN may be passed over elsewhere). */
+void graph_select_first(struct graph *graph);
+
 /* Index by name, -1: none. */
 int graph_find_node(const struct graph *graph, const char *name);
 int graph_find_group(const struct graph *graph, const char *name);

@@ -59,6 +59,7 @@ struct layer {
     const char *family; /* what policies may call it and its like ("pool", "norm"), NULL: none */
     int inputs;
     bool reads_batch; /* its last input is value 0, which a model does not say */
+    bool selects;     /* each output is the largest of some inputs: a relu may be taken before it or after it */
     bool loss;        /* ends the graph: reads labels, writes {loss, correct predictions} */
     bool predicts;    /* a loss: the mean over the batch, and predictions that can be counted */
     const struct field *fields;

@@ -11,12 +11,6 @@ const char *const activation_words[] = {"none", "relu", "tanh", NULL};
 
 const struct field no_fields[] = {{.key = NULL}};
 
-const struct field pool_fields[] = {
-    {SETTING(kernel), .type = FIELD_INT, .min = 1, .max = 1 << 16, .doc = "side of the square window"},
-    {SETTING(stride), .type = FIELD_INT, .max = 1 << 16, .preset = "0", .doc = "step of the window; 0: its side"},
-    {SETTING(padding), .type = FIELD_INT, .max = 1 << 15, .preset = "0", .doc = "rows and columns around the image"},
-    {.key = NULL}};
-
 enum status reference_state(const struct graph *graph, const struct node *node, void **state)
 {
     struct reference *r = calloc(1, sizeof *r);

@@ -19,8 +19,14 @@
 /* Words of enum activation, without and with tanh. */
 extern const char *const relu_words[], *const activation_words[];
 
-/* Fields of layers that have none, and of pooling. */
-extern const struct field no_fields[], pool_fields[];
+/* Fields of layers that have none; rows of every pooling layer's. */
+extern const struct field no_fields[];
+#define POOL_FIELDS                                                                                                    \
+    {SETTING(kernel), .type = FIELD_INT, .min = 1, .max = 1 << 16, .doc = "side of the square window"},                \
+        {SETTING(stride), .type = FIELD_INT, .max = 1 << 16, .preset = "0", .doc = "step of the window; 0: its side"}, \
+    {                                                                                                                  \
+        SETTING(padding), .type = FIELD_INT, .max = 1 << 15, .preset = "0", .doc = "rows and columns around the image" \
+    }
 
 /* The state of every reference kernel; freed by free(). */
 struct reference {
@@ -79,8 +85,11 @@ enum status window_infer(const struct settings *settings, int64_t stride, const 
 enum status pool_infer(const struct settings *settings, const struct shape *x, struct shape *y);
 static inline int64_t pool_stride(const struct settings *s) { return s->stride ? s->stride : s->kernel; }
 
-/* A 1x1 window of stride 1: the identity. */
-static inline bool pool_identity(const struct settings *s) { return s->kernel == 1 && pool_stride(s) == 1; }
+/* A 1x1 window of stride 1 without an activation: the identity. */
+static inline bool pool_identity(const struct settings *s)
+{
+    return s->kernel == 1 && pool_stride(s) == 1 && s->activation == ACTIVATION_NONE;
+}
 
 /* Output = input, for element-wise layers. */
 enum status same_infer(const struct settings *settings, const struct shape *x, struct shape *y);

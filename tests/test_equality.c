@@ -63,10 +63,18 @@ static void make_batch(const struct net *net, uint32_t step, float *x, int32_t *
     }
 }
 
-static struct bench set_up(const struct net *net, const char *backend, enum relu_save relu)
+/* What relus keep, and whether those that can be are taken after their pools. */
+struct relus {
+    enum relu_save save;
+    bool after;
+};
+static const struct relus outputs = {RELU_OUTPUT, false}, bits = {RELU_BITS, false};
+
+static struct bench set_up(const struct net *net, const char *backend, struct relus relus)
 {
     struct backend_options options = {.threads = 2, .scratch_limit = 1 << 20};
-    struct bench b = {.net = net, .graph = net_build(net, relu)};
+    struct bench b = {.net = net, .graph = net_build(net, relus.save)};
+    if (relus.after) graph_select_first(b.graph);
     cr_assert(backend_open(backend, &options, &b.backend) == ST_OK, "%s", status_message());
     cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
     return b;
@@ -236,17 +244,33 @@ static void compare_plan(struct comparison *c, struct trial *t, size_t index)
     plan_destroy(plan);
 }
 
-/* Every policy, memory mode, rng mode and choice of what relus keep on one net: steps steps in PLANNED under each
- * policy's first settings, two elsewhere. On a device the scratch of nets as small as these leaves a budget no choice.
- */
+/* Whether any relu can be taken after a pool. */
+static bool any_after(const struct net *net)
+{
+    bool any = false;
+    struct graph *graph = net_build(net, RELU_OUTPUT);
+    graph_select_first(graph);
+    for (int i = 0; i < graph->nodes; i++)
+        any |= graph->node[i].layer->selects && graph->node[i].settings.activation == ACTIVATION_RELU;
+    graph_destroy(graph);
+    return any;
+}
+
+/* Every policy, memory mode, rng mode, choice of what relus keep and where they are taken on one net: steps steps in
+ * PLANNED under each policy's first settings, two elsewhere. On a device the scratch of nets as small as these leaves a
+ * budget no choice. */
 static void compare_all(const struct net *net, const char *backend, int steps)
 {
     static struct comparison c;
     c = (struct comparison){.net = net, .steps = steps};
-    const bool slow = THINNING > 1 && !strcmp(backend, "cuda"); /* each policy once, and one rng mode */
-    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
-        if (relu == RELU_BITS && !strcmp(backend, "cuda")) continue; /* AUTO has both: a stand-in is slow */
-        struct bench bench = set_up(net, backend, relu);
+    static const struct relus all[] = {{RELU_OUTPUT, false}, {RELU_BITS, false}, {RELU_AUTO, false}, {RELU_AUTO, true}};
+    const bool device = !strcmp(backend, "cuda"), pools = any_after(net);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        const struct relus relus = all[k];
+        if (relus.save == RELU_BITS && device) continue; /* AUTO has both: a stand-in is slow */
+        if (relus.after && !pools) continue;
+        const bool slow = relus.after || (THINNING > 1 && device); /* each policy once, and one rng mode */
+        struct bench bench = set_up(net, backend, relus);
         struct field_list groups = all_groups(bench.graph);
         for (enum rng_mode rng = slow ? RNG_STASH : RNG_COUNTER; rng <= (slow ? RNG_STASH : RNG_MASK); rng++) {
             struct trial t = {.bench = &bench,
@@ -256,7 +280,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
                               .rng = rng,
                               .steps = steps};
             const float *loss = c.baseline[rng].loss;
-            if (relu == RELU_OUTPUT) run(&t, &c.baseline[rng]);
+            if (relus.save == RELU_OUTPUT) run(&t, &c.baseline[rng]);
             cr_assert(loss[0] > 0 && loss[0] != loss[1], "a loss that moves");
             c.runs = 0;
             for (const struct policy *const *p = policy_table; *p; p++)
@@ -299,7 +323,7 @@ Test(equality, transformer_cuda) { compare_on_device(&nets[3]); }
 static void compare_adamw(const struct net *net, const char *backend)
 {
     static struct trace baseline, variant;
-    struct bench bench = set_up(net, backend, RELU_BITS);
+    struct bench bench = set_up(net, backend, bits);
     struct trial t = {.bench = &bench,
                       .learner = &adamw,
                       .policy = policy_find("store_all"),
@@ -327,9 +351,9 @@ Test(equality, adamw_cuda)
 
 /* What must not be equal: the proof is only worth something if it catches these. */
 static int step_of_difference(const struct net *net, enum rng_mode rng, enum rng_mode baseline_rng, struct fault fault,
-                              enum relu_save relu)
+                              struct relus relus)
 {
-    struct bench bench = set_up(net, "ref", relu);
+    struct bench bench = set_up(net, "ref", relus);
     static struct trace baseline, variant;
     struct trial t = {.bench = &bench,
                       .learner = &momentum,
@@ -350,7 +374,7 @@ static int step_of_difference(const struct net *net, enum rng_mode rng, enum rng
 Test(equality, unsafe_randomness_is_caught)
 {
     for (int n = 0; n < 4; n += 3)
-        cr_assert(step_of_difference(&nets[n], RNG_UNSAFE, RNG_STASH, (struct fault){0}, RELU_OUTPUT) == 0);
+        cr_assert(step_of_difference(&nets[n], RNG_UNSAFE, RNG_STASH, (struct fault){0}, outputs) == 0);
 }
 
 Test(equality, faults_are_caught_at_their_step)
@@ -364,7 +388,7 @@ Test(equality, faults_are_caught_at_their_step)
                                  {FAULT_SKIP_REPLAY, step, convolved},
                                  {FAULT_STALE_READ, step, convolved + 1}};
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-            int found = step_of_difference(&nets[0], RNG_COUNTER, RNG_COUNTER, faults[i], RELU_BITS);
+            int found = step_of_difference(&nets[0], RNG_COUNTER, RNG_COUNTER, faults[i], bits);
             cr_assert(found == step, "fault %zu at step %d was found at %d", i, step, found);
         }
     }
@@ -381,7 +405,7 @@ Test(equality, faults_of_attention_are_caught)
                              {FAULT_SKIP_REPLAY, 1, saves},
                              {FAULT_STALE_READ, 1, draws}};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        int found = step_of_difference(&nets[3], RNG_COUNTER, RNG_COUNTER, faults[i], RELU_BITS);
+        int found = step_of_difference(&nets[3], RNG_COUNTER, RNG_COUNTER, faults[i], bits);
         cr_assert(found == 1, "fault %zu was found at %d", i, found);
     }
 }

@@ -107,6 +107,27 @@ Test(model, init_and_relu_reach_their_layers)
     graph_destroy(graph);
 }
 
+/* Of a relu, a tanh and nothing, before the largest and the mean, with one reader and two. */
+Test(model, relus_move_behind_the_pools_that_alone_read_them)
+{
+    static const char layers[] = "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 2}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - avg_pool: {kernel: 2}\n"
+                                 "    - conv: {channels: 4, kernel: 1}\n    - max_pool: {kernel: 2, stride: 1}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
+                                 "    - residual: {layers: [{max_pool: {kernel: 3, stride: 1, padding: 1}}]}\n"
+                                 "    - flatten\n    - linear: {units: 7}";
+    static const enum activation written[] = {ACTIVATION_RELU, ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_NONE,
+                                              ACTIVATION_NONE, ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_NONE};
+    for (int after = 0; after < 2; after++) {
+        struct graph *graph = build(layers, after ? "relu_after_pool: true" : "", 16, 1);
+        for (int i = 0; i < (int)(sizeof written / sizeof *written); i++) {
+            const int expected = after && i < 2 ? (int)written[1 - i] : (int)written[i];
+            cr_expect(graph->node[i].settings.activation == expected, "%s, %d", graph->node[i].name, after);
+        }
+        graph_destroy(graph);
+    }
+}
+
 /* Parameters of published nets, counted by their authors or by hand. */
 Test(model, models_have_the_parameters_of_what_they_are_named_after)
 {

@@ -94,7 +94,8 @@ Test(spec, what_is_left_out_is_filled_in)
         "schedule: {name: constant}\n"
         "backend: {name: cpu, threads: 0, layout: auto}\nprecision: fp32\nconv: {algorithm: auto, scratch_limit: "
         "128MiB}\n"
-        "relu_save: output\nrng: counter\nmemory: planned\ndrop_dead: true\npolicy: {name: store_all}\ncosts: {name: "
+        "relu_save: output\nrelu_after_pool: false\nrng: counter\nmemory: planned\ndrop_dead: true\npolicy: {name: "
+        "store_all}\ncosts: {name: "
         "flops}\ncheck: none\n"
         "record: {state: false, digests: true, memory_steps: [0, 1]}\nresults: results\n";
     cr_expect(!strcmp(spec->resolved, expected), "%s", spec->resolved);
@@ -126,7 +127,7 @@ Test(spec, all_keys_arrive)
         "data: {name: ones, shape: 16, classes: 3}\nbatch: 8\nsteps: 5\nseed: 9\nloss: cross_entropy\n"
         "optimizer: {name: sgd, lr: 0.5, momentum: 0.9, weight_decay: 1e-4}\n"
         "backend: {name: cpu, threads: 2, layout: blocked}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
-        "relu_save: bits\nrng: mask\nmemory: poison\ndrop_dead: false\n"
+        "relu_save: bits\nrelu_after_pool: true\nrng: mask\nmemory: poison\ndrop_dead: false\n"
         "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: replay\n"
         "fault: {kind: stale_read, step: 4, node: linear1}\nrecord: {state: true, digests: false, memory_steps: [3]}\n"
         "costs: {name: measured, file: a/costs.yaml}\n"
@@ -140,7 +141,7 @@ Test(spec, all_keys_arrive)
     cr_expect(!strcmp(spec->backend, "cpu") && spec->backend_options.threads == 2);
     cr_expect(spec->backend_options.layout == LAYOUT_BLOCKED && spec->backend_options.conv_algorithm == CONV_WINOGRAD);
     cr_expect(spec->backend_options.scratch_limit == 3u << 19 && spec->relu_save == 1 && spec->rng == RNG_MASK);
-    cr_expect(spec->memory == MEMORY_POISON && !spec->drop_dead && spec->check == 1);
+    cr_expect(spec->memory == MEMORY_POISON && !spec->drop_dead && spec->check == 1 && spec->relu_after_pool);
     cr_expect(spec->policy_settings.segments == 2 && spec->policy_settings.unit == UNIT_STAGE);
     cr_expect(!spec->policy_settings.keep_last && !spec->policy_settings.keep_saved);
     cr_expect(spec->fault_kind == FAULT_STALE_READ && spec->fault_step == 4 && !strcmp(spec->fault_node, "linear1"));

@@ -135,7 +135,9 @@ static enum status build_model(struct building *b, const struct model *model)
     TRY(NEW(b->region, scope.number, LAYERS_MAX));
     TRY(build_items(b, scope, model->item, model->count, &value));
     TRY(add(b, &scope, b->spec->loss, &none, b->spec->loss->name, &value, &value));
-    return graph_finish(b->graph);
+    TRY(graph_finish(b->graph));
+    if (b->spec->relu_after_pool) graph_select_first(b->graph);
+    return ST_OK;
 }
 
 /* The failure as one error at the layer that was being added. */

@@ -175,10 +175,17 @@ static void print_bounds(const struct overview *o, FILE *out)
     if (*job->notes.found) fprintf(out, "\npolicy %s: %s\n", job->spec->policy->name, job->notes.found);
 }
 
-/* Where that is the planner's choice. */
+/* What the planner chose, where it had the choice; and which relus come after their pools. */
 static void print_relus(const struct overview *o, FILE *out)
 {
     const struct network *network = o->job->plan->network;
+    int after = 0;
+    for (int i = 0; i < network->graph->nodes; i++) {
+        const struct node *node = &network->graph->node[i];
+        if (node->layer->selects && node->settings.activation == ACTIVATION_RELU)
+            fprintf(out, "%s%s", after++ ? ", " : "relus taken after the largest of a window: ", node->name);
+    }
+    if (after) fprintf(out, "\n");
     for (int bits = 0; bits < 2; bits++) {
         int printed = 0;
         for (int i = 0; i < network->graph->nodes; i++)

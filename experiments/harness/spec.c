@@ -47,8 +47,8 @@ const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at,
 /* ---- the baseline ---- */
 
 /* Keys that a baseline may set for itself: how it is computed, not what, and never the policy: it stores everything. */
-static const char *const own_keys[] = {"backend", "check",     "conv", "drop_dead", "memory",
-                                       "record",  "relu_save", "rng",  NULL};
+static const char *const own_keys[] = {"backend",   "check",           "conv", "drop_dead", "memory", "record",
+                                       "relu_save", "relu_after_pool", "rng",  NULL};
 
 static void set_key(struct loader *l, struct tree *root, const char *key, const char *word)
 {

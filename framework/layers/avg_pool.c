@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct field fields[] = {POOL_FIELDS, {.key = NULL}};
+
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
 {
     return pool_infer(settings, &inputs[0], output);
@@ -91,7 +93,7 @@ const struct layer layer_avg_pool = {.name = "avg_pool",
                                      .doc = "mean of each window",
                                      .family = "pool",
                                      .inputs = 1,
-                                     .fields = pool_fields,
+                                     .fields = fields,
                                      .infer = infer,
                                      .flops = flops,
                                      .reference = &reference};

@@ -1,8 +1,9 @@
 /* The largest element of each window and channel; the first one in row order where several are equal, so that the
- * backward has one place to go. Padding never wins.
+ * backward has one place to go. Padding never wins. An optional relu follows.
  *
  * Saved set: the winner's place in its window, 8 bits, where the window has more than one place and at most 256; a
- * larger window searches x again. A 1x1 window saves nothing, and with stride 1 it is the identity. */
+ * larger window searches x again. A 1x1 window saves nothing, and with stride 1 it is the identity. A relu's derivative
+ * comes from y and is taken in place on dy. */
 #include "reference.h"
 
 #include <math.h>
@@ -10,6 +11,11 @@
 #include <string.h>
 
 enum { PLACES_SAVED = 256 };
+
+static const struct field fields[] = {
+    POOL_FIELDS,
+    {SETTING(activation), .type = FIELD_CHOICE, .preset = "none", .values = relu_words, .doc = "applied to the output"},
+    {.key = NULL}};
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
 {
@@ -31,10 +37,14 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     const struct reference *r = *state;
     *footprint =
         (struct footprint){.y_over_x = pool_identity(&r->settings), .passes_gradient = pool_identity(&r->settings)};
+    if (r->settings.activation == ACTIVATION_RELU) {
+        footprint->reads[PART_INDEX_INPUT] = READS_Y;
+        footprint->writes_dy = true;
+    }
     if (r->settings.kernel == 1) return ST_OK;
     bool saves = r->settings.kernel * r->settings.kernel <= PLACES_SAVED;
     footprint->saved = saves ? (size_t)(r->batch * r->y_elements) : 0;
-    footprint->reads[PART_INDEX_INPUT] = saves ? READS_SAVED : READS_X;
+    footprint->reads[PART_INDEX_INPUT] |= saves ? READS_SAVED : READS_X;
     return ST_OK;
 }
 
@@ -76,6 +86,7 @@ static enum status forward(void *state, const struct kernel_args *args)
                     if (places) *places++ = (uint8_t)place;
                 }
     }
+    activate(r, args->y, NULL);
     return ST_OK;
 }
 
@@ -96,6 +107,7 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     const int64_t k = r->settings.kernel, stride = pool_stride(&r->settings), padding = r->settings.padding;
     const float *dy = args->dy;
     if (!(parts & PART_INPUT) || !args->dx[0]) return ST_OK;
+    activation_derivative(r, args->y, NULL, args->dy);
     memset(args->dx[0], 0, (size_t)(r->batch * r->x_elements) * sizeof(float));
     for (int64_t j = 0; j < r->batch * r->y_elements; j++) { /* j = ((n * H' + p) * W' + q) * C + c */
         int64_t c = j % r->y.dim[2], q = j / r->y.dim[2] % r->y.dim[1];
@@ -115,7 +127,8 @@ const struct layer layer_max_pool = {.name = "max_pool",
                                      .doc = "largest of each window",
                                      .family = "pool",
                                      .inputs = 1,
-                                     .fields = pool_fields,
+                                     .selects = true,
+                                     .fields = fields,
                                      .infer = infer,
                                      .flops = flops,
                                      .reference = &reference};

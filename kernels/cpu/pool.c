@@ -2,7 +2,8 @@
  *
  * Contract: the largest of a window is exact, and of equal ones the first in row order gets the gradient, from 8-bit
  * places that forward saves (32-bit for windows of more than 256 places). Averages leave padding out and save nothing.
- * A window of one place picks: it needs no places, and with stride 1 it is the identity. The library passes over a NaN
+ * A window of one place picks: it needs no places, and with stride 1 it is the identity. A relu after the largest is a
+ * pass of our own over y, its derivative one in place on dy. The library passes over a NaN
  * in a window, where the reference lets it win. */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ struct pool {
     struct backend *backend;
     struct extent x, y;
     struct call call[POOL_CALLS]; /* arguments: from, to, places, scratch */
-    bool identity;
+    bool identity, relu;
 };
 
 static void pool_release(void *state)
@@ -59,7 +60,8 @@ static enum status pool_prepare(struct backend *backend, const struct graph *gra
     *pool = (struct pool){.backend = backend};
     pool->x = extent_of(graph, node->inputs[0]);
     pool->y = extent_of(graph, node->output);
-    pool->identity = s->kernel == 1 && s->stride <= 1;
+    pool->relu = s->activation == ACTIVATION_RELU;
+    pool->identity = s->kernel == 1 && s->stride <= 1 && !pool->relu;
     *state = pool;
     if (pool->identity) {
         *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true, .implementation = "identity"};
@@ -78,7 +80,8 @@ static enum status pool_prepare(struct backend *backend, const struct graph *gra
         .saved = max ? tensor_bytes(&places) : 0,
         .forward_scratch = plain > saving ? plain : saving,
         .backward_scratch = {0, call_scratch(&call[BACKWARD])},
-        .reads = {0, max ? READS_SAVED : 0},
+        .reads = {0, (max ? READS_SAVED : 0u) | (pool->relu ? READS_Y : 0u)},
+        .writes_dy = pool->relu,
         .implementation = call_implementation(&call[FORWARD_SAVING]),
     };
     return ST_OK;
@@ -106,6 +109,7 @@ static enum status pool_forward(void *state, const struct kernel_args *args)
     } else {
         const struct call *call = &pool->call[args->save ? FORWARD_SAVING : FORWARD];
         TRY(call_run(call, (const void *[]){args->x[0], args->y, args->saved, args->scratch}));
+        if (pool->relu) relu_apply(args->y, args->y, pool->y.batch * pool->y.elements);
     }
     clock_lap(pool->backend, CLOCK_POOL, &lap);
     return ST_OK;
@@ -120,6 +124,7 @@ static enum status pool_backward(void *state, const struct kernel_args *args, un
         if (args->dx[0] != args->dy)
             copy_bytes(args->dx[0], args->dy, (size_t)(pool->x.batch * pool->x.elements) * sizeof(float));
     } else {
+        if (pool->relu) relu_mask(args->dy, args->dy, args->y, pool->y.batch * pool->y.elements);
         TRY(call_run(&pool->call[BACKWARD], (const void *[]){args->dy, args->dx[0], args->saved, args->scratch}));
     }
     clock_lap(pool->backend, CLOCK_POOL, &lap);

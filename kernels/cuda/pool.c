@@ -1,7 +1,9 @@
 /* Pooling; see windows.h. Max-pool saves the places of the largest, in 8 bits where they do. A window of one place
- * needs none, and with stride 1 it is the identity. */
+ * needs none, and with stride 1 it is the identity. A relu after the largest is a pass over y, its derivative one in
+ * place on dy. */
 #include <stdlib.h>
 
+#include "cuda/activations.h"
 #include "cuda/elements.h"
 #include "cuda/extent.h"
 #include "cuda/windows.h"
@@ -10,7 +12,7 @@ struct pool {
     struct backend *backend;
     struct extent x, y;
     struct window_shape shape;
-    bool identity, places; /* places: they are saved */
+    bool identity, relu, places; /* places: they are saved */
 };
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node, bool max,
@@ -20,17 +22,20 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     const struct extent x = extent_of(graph, node->inputs[0]), y = extent_of(graph, node->output);
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) return fail(ST_FAILED, "out of memory");
+    const bool relu = s->activation == ACTIVATION_RELU;
     *pool =
         (struct pool){.backend = backend,
                       .x = x,
                       .y = y,
                       .shape = {x.batch, x.shape.dim[2], x.shape.dim[0], x.shape.dim[1], y.shape.dim[0], y.shape.dim[1],
                                 s->kernel, s->stride > 0 ? s->stride : s->kernel, s->padding, x.channels_first},
-                      .identity = s->kernel == 1 && s->stride <= 1,
+                      .identity = s->kernel == 1 && s->stride <= 1 && !relu,
+                      .relu = relu,
                       .places = max && s->kernel > 1};
     *footprint = (struct footprint){
         .saved = pool->places ? (size_t)y.count * window_place_bytes(s->kernel) : 0,
-        .reads = {0, pool->places ? READS_SAVED : 0},
+        .reads = {0, (pool->places ? READS_SAVED : 0u) | (relu ? READS_Y : 0u)},
+        .writes_dy = relu,
         .y_over_x = pool->identity,
         .passes_gradient = pool->identity,
         .implementation = pool->identity ? "identity" : "own",
@@ -60,12 +65,15 @@ static void copy(const struct pool *pool, const float *from, float *to)
 static enum status max_forward(void *state, const struct kernel_args *args)
 {
     const struct pool *pool = state;
+    const cudaStream_t stream = cuda_of(pool->backend)->stream;
     cuda_clock(pool->backend, CLOCK_POOL);
     if (pool->identity)
         copy(pool, args->x[0], args->y);
     else
-        launch_max_pool(cuda_of(pool->backend)->stream, pool->shape, args->x[0],
-                        args->save && pool->places ? args->saved : NULL, args->y);
+        launch_max_pool(stream, pool->shape, args->x[0], args->save && pool->places ? args->saved : NULL, args->y);
+    if (pool->relu)
+        launch_activation(stream, args->y, (struct bias){.values = NULL}, ACTIVATION_RELU, pool->y.count, args->y,
+                          NULL);
     return cuda_queued("max_pool");
 }
 
@@ -73,12 +81,14 @@ static enum status max_backward(void *state, const struct kernel_args *args, uns
 {
     const struct pool *pool = state;
     if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
+    const cudaStream_t stream = cuda_of(pool->backend)->stream;
     cuda_clock(pool->backend, CLOCK_POOL);
+    if (pool->relu)
+        launch_activation_derivative(stream, args->dy, args->y, NULL, ACTIVATION_RELU, pool->y.count, args->dy);
     if (pool->identity)
         copy(pool, args->dy, args->dx[0]);
     else
-        launch_max_pool_gradient(cuda_of(pool->backend)->stream, pool->shape, args->dy,
-                                 pool->places ? args->saved : NULL, args->dx[0]);
+        launch_max_pool_gradient(stream, pool->shape, args->dy, pool->places ? args->saved : NULL, args->dx[0]);
     return cuda_queued("gradient of max_pool");
 }
 

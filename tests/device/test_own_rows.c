@@ -70,6 +70,8 @@ static const struct row {
     {"max_pool", &cuda_max_pool, 0, {{3, {9, 7, 5}}}, {.kernel = 1, .stride = 2}},
     {"max_pool", &cuda_max_pool, 1e-6, {{3, {20, 18, 2}}}, {.kernel = 17, .stride = 1}},
     {"max_pool", &cuda_max_pool, 0, {{3, {5, 5, 2}}}, {.kernel = 2, .stride = 3}},
+    {"max_pool", &cuda_max_pool, 0, {{3, {8, 6, 5}}, {3, {7, 9, 4}}}, {.kernel = 2, .activation = ACTIVATION_RELU}},
+    {"max_pool", &cuda_max_pool, 0, {{3, {9, 7, 5}}}, {.kernel = 1, .activation = ACTIVATION_RELU}},
     {"avg_pool", &cuda_avg_pool, 1e-6, {{3, {8, 6, 5}}, {3, {7, 9, 4}}}, {.kernel = 2}},
     {"avg_pool", &cuda_avg_pool, 1e-6, {{3, {9, 7, 5}}, {3, {8, 8, 2}}}, {.kernel = 3, .stride = 2, .padding = 1}},
     {"avg_pool", &cuda_avg_pool, 0, {{3, {9, 7, 5}}}, {.kernel = 1}},
