@@ -1,8 +1,8 @@
 /* A budget of memory, and a fast schedule whose placed plan keeps it.
  *
  * In bytes a budget bounds the peak: static bytes and arena. As a percentage it is a share of what store_all has live
- * at its peak, activation outputs kept, and bounds the arena. It is never exceeded: where placing a schedule takes more
- * than its live peak, a schedule for less is taken. */
+ * at its peak, activation outputs kept and relus where they were written, and bounds the arena. It is never exceeded:
+ * where placing a schedule takes more than its live peak, a schedule for less is taken. */
 #ifndef REMATCH_BUDGET_H
 #define REMATCH_BUDGET_H
 
@@ -21,7 +21,8 @@ struct budget {
 enum status budget_parse(const char *text, struct budget *budget);
 enum status budget_check(const char *text);
 
-/* What store_all has live at its peak where relus keep their outputs: 100 %. */
+/* What store_all has live at its peak where relus keep their outputs and are taken where they were written: 100 % of
+ * all of a model's plans. */
 enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes);
 
 /* Bytes that a budget leaves for the arena; least: a plan of least memory, for its static bytes and for BUDGET_LEAST.

@@ -164,9 +164,10 @@ void graph_select_first(struct graph *graph)
         const int x = node->inputs[0];
         if (!node->layer->selects || x == 0 || graph->value[x].consumers != 1) continue;
         struct node *before = &graph->node[x - 1];
-        if (before->settings.activation != ACTIVATION_RELU) continue;
+        if (before->settings.activation != ACTIVATION_RELU || node->settings.activation != ACTIVATION_NONE) continue;
         before->settings.activation = ACTIVATION_NONE;
         node->settings.activation = ACTIVATION_RELU;
+        node->relu_of_input = true;
     }
 }
 

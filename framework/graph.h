@@ -35,6 +35,7 @@ struct node {
     int output;                  /* value: index + 1 */
     int group;                   /* innermost group it is in, -1: none */
     enum relu_save relu_save;    /* of a fused relu, or a relu layer */
+    bool relu_of_input;          /* its relu was written in the node that it reads: graph_select_first() */
     int first_parameter, parameters;
     struct flops flops; /* of the whole batch */
     int64_t draws;      /* random numbers that its forward draws for a sample; 0: it is not random */
@@ -77,7 +78,7 @@ enum status graph_finish(struct graph *graph);
 
 /* In a finished graph, takes every fused relu that only a layer reads which selects the largest after that layer
  * instead: of the same windows it makes the same bits, on fewer elements, and nobody keeps anything for the layer
- * before (a NaN may be passed over elsewhere). */
+ * before (a NaN may be passed over elsewhere). A layer with an activation of its own is left alone. */
 void graph_select_first(struct graph *graph);
 
 /* Index by name, -1: none. */
