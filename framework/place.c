@@ -1,7 +1,7 @@
 /* First fit in several orders. Within one order a buffer goes to the lowest offset at which it overlaps none of the
  * placed buffers that are alive with it; or, two-ended, long-lived ones grow up from the bottom and short-lived ones
- * are put above them first. Choosing the order is all the wit there is; the smallest extent wins. Where that is above
- * the live peak, the best order is mended: whoever ended highest is placed first, some rounds long. */
+ * are put above them first. Choosing the order is all the wit there is: each is mended some rounds long, whoever ended
+ * highest being placed first, and the smallest extent wins. The live peak, which none can beat, ends the search. */
 #include "place.h"
 
 #include <stdlib.h>
@@ -137,7 +137,7 @@ static const struct trial {
 } trials[] = {{by_bytes, false}, {by_bytes, true},  {by_area, false}, {by_area, true},      {by_birth, false},
               {by_birth, true},  {by_death, false}, {by_death, true}, {by_lifetime, false}, {by_lifetime, true}};
 
-enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 40 /* of mending an order */ };
+enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 40 /* of mending each */ };
 
 struct placing {
     struct buffer *buffer;
@@ -148,23 +148,21 @@ struct placing {
 };
 
 /* Places the items in their order and keeps the offsets where the extent is the least so far. */
-static bool attempt(struct placing *p, bool best)
+static void attempt(struct placing *p, bool best)
 {
     size_t extent = fit(p->item, p->count, best, &p->calendar, p->neighbour);
-    if (p->least && extent >= p->least) return false;
+    if (p->least && extent >= p->least) return;
     p->least = extent;
     for (size_t i = 0; i < p->count; i++) p->item[i].buffer->offset = p->item[i].offset;
-    return true;
 }
 
-static bool attempt_sorted(struct placing *p, const struct trial *trial)
+static void sort(struct placing *p, const struct trial *trial)
 {
     for (size_t i = 0; i < p->count; i++) {
         struct buffer *b = &p->buffer[i];
         p->item[i] = (struct item){b, b->bytes, b->birth, b->death, 0};
     }
     qsort(p->item, p->count, sizeof *p->item, trial->order);
-    return attempt(p, trial->best);
 }
 
 /* The item that ends highest goes to the front of the order. */
@@ -181,13 +179,13 @@ static void promote_highest(struct item *item, size_t count)
 /* Tries until the extent is floor, which none can beat. */
 static void search(struct placing *p, size_t floor)
 {
-    const struct trial *winner = trials;
-    for (const struct trial *t = trials; t < trials + TRIALS && p->least != floor; t++)
-        if (attempt_sorted(p, t)) winner = t;
-    if (p->least != floor) attempt_sorted(p, winner);
-    for (int round = 0; round < ROUNDS && p->least != floor; round++) {
-        promote_highest(p->item, p->count);
-        attempt(p, winner->best);
+    for (const struct trial *t = trials; t < trials + TRIALS && p->least != floor; t++) {
+        sort(p, t);
+        attempt(p, t->best);
+        for (int round = 0; round < ROUNDS && p->least != floor; round++) {
+            promote_highest(p->item, p->count);
+            attempt(p, t->best);
+        }
     }
 }
 
