@@ -1,8 +1,7 @@
 /* First fit in several orders. Within one order a buffer goes to the lowest offset at which it overlaps none of the
  * placed buffers that are alive with it; or, two-ended, long-lived ones grow up from the bottom and short-lived ones
- * are put above them first. Choosing the order is all the wit there is: each, or where buffers are many the best alone,
- * is mended some rounds long, whoever ended highest being placed first, and the smallest extent wins. The live peak,
- * which none can beat, ends the search. */
+ * are put above them first. Choosing the order is all the wit there is: each is mended some rounds long, whoever ends
+ * too high being placed earlier, and the smallest extent wins. The live peak, which none can beat, ends the search. */
 #include "place.h"
 
 #include <stdlib.h>
@@ -69,11 +68,11 @@ struct spot {
     size_t offset, end;
 };
 
-/* Places items in their order; returns the extent. best: takes the tightest gap, else the lowest. spot: room for count,
- * kept by offset, so that the gaps between those alive with an item come in order. */
-static size_t fit(struct item *item, size_t count, bool best, struct spot *spot)
+/* Places items in their order; returns the first that does not end below that, or count. best: takes the tightest gap,
+ * else the lowest. spot: room for count, kept by offset, so that the gaps between those alive with an item come in
+ * order. */
+static size_t fit(struct item *item, size_t count, bool best, size_t below, struct spot *spot)
 {
-    size_t extent = 0;
     for (size_t i = 0; i < count; i++) {
         const struct item *new = &item[i];
         size_t at = 0, chosen = SIZE_MAX, slack = SIZE_MAX;
@@ -87,13 +86,13 @@ static size_t fit(struct item *item, size_t count, bool best, struct spot *spot)
             if (spot[j].end > at) at = spot[j].end;
         }
         if (chosen == SIZE_MAX) chosen = at;
+        if (chosen + new->bytes >= below) return i;
         size_t j = i;
         for (; j > 0 && spot[j - 1].offset > chosen; j--) spot[j] = spot[j - 1];
         spot[j] = (struct spot){new->birth, new->death, chosen, chosen + new->bytes};
         item[i].offset = chosen;
-        if (spot[j].end > extent) extent = spot[j].end;
     }
-    return extent;
+    return count;
 }
 
 static const struct trial {
@@ -102,7 +101,7 @@ static const struct trial {
 } trials[] = {{by_bytes, false}, {by_bytes, true},  {by_area, false}, {by_area, true},      {by_birth, false},
               {by_birth, true},  {by_death, false}, {by_death, true}, {by_lifetime, false}, {by_lifetime, true}};
 
-enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 40 /* of mending an order */, MENDED_MAX = 300 };
+enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 80 /* of an order */ };
 
 struct placing {
     struct buffer *buffer;
@@ -112,14 +111,24 @@ struct placing {
     size_t least; /* extent of what the buffers' offsets are, 0: none yet */
 };
 
-/* Places the items in their order and keeps the offsets where the extent is the least so far. */
-static bool attempt(struct placing *p, bool best)
+/* Places the items in their order and keeps the offsets where the extent is the least so far; else mends the order:
+ * the first item that ends too high to be of use goes half way to the front. */
+static void attempt(struct placing *p, bool best)
 {
-    size_t extent = fit(p->item, p->count, best, p->spot);
-    if (p->least && extent >= p->least) return false;
-    p->least = extent;
-    for (size_t i = 0; i < p->count; i++) p->item[i].buffer->offset = p->item[i].offset;
-    return true;
+    const size_t failed = fit(p->item, p->count, best, p->least ? p->least : SIZE_MAX, p->spot);
+    if (failed < p->count) {
+        const size_t to = failed / 2;
+        const struct item early = p->item[failed];
+        memmove(p->item + to + 1, p->item + to, (failed - to) * sizeof early);
+        p->item[to] = early;
+        return;
+    }
+    p->least = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        const struct item *item = &p->item[i];
+        item->buffer->offset = item->offset;
+        if (item->offset + item->bytes > p->least) p->least = item->offset + item->bytes;
+    }
 }
 
 static void sort(struct placing *p, const struct trial *trial)
@@ -131,39 +140,13 @@ static void sort(struct placing *p, const struct trial *trial)
     qsort(p->item, p->count, sizeof *p->item, trial->order);
 }
 
-/* The item that ends highest goes to the front of the order. */
-static void promote_highest(struct item *item, size_t count)
-{
-    size_t highest = 0;
-    for (size_t i = 1; i < count; i++)
-        if (item[i].offset + item[i].bytes > item[highest].offset + item[highest].bytes) highest = i;
-    struct item first = item[highest];
-    memmove(item + 1, item, highest * sizeof *item);
-    item[0] = first;
-}
-
-static void mend(struct placing *p, bool best, size_t floor)
-{
-    for (int round = 0; round < ROUNDS && p->least != floor; round++) {
-        promote_highest(p->item, p->count);
-        attempt(p, best);
-    }
-}
-
 /* Tries until the extent is floor, which none can beat. */
 static void search(struct placing *p, size_t floor)
 {
-    const struct trial *winner = trials;
-    const bool all = p->count <= MENDED_MAX;
     for (const struct trial *t = trials; t < trials + TRIALS && p->least != floor; t++) {
         sort(p, t);
-        if (attempt(p, t->best)) winner = t;
-        if (all) mend(p, t->best, floor);
+        for (int round = 0; round < ROUNDS && p->least != floor; round++) attempt(p, t->best);
     }
-    if (all || p->least == floor) return;
-    sort(p, winner);
-    attempt(p, winner->best);
-    mend(p, winner->best, floor);
 }
 
 enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
