@@ -173,7 +173,7 @@ class Bench:
 
     def ratios(self, networks):
         for what, network, above, below, sign, bound in RATIOS:
-            if network in networks:
+            if network in networks and above in TURNS[network][1]:
                 key = "step_seconds" if is_peer(network, above) else "undisturbed_seconds"
                 ratio = self.least(network, above, key) / self.least(network, below, key)
                 each = zip(self.turns(network, above, key), self.turns(network, below, key))
@@ -365,10 +365,14 @@ def arguments():
     parser.add_argument("--batch", type=int, help="instead of the experiments' own sizes; nothing is judged then")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--networks", nargs="*", choices=sorted(TURNS), default=list(TURNS), help="none: plans alone")
+    parser.add_argument("--ours", action="store_true", help="without PyTorch")
     parser.add_argument("--out", help="file of the result (default results/bench-cpu.md where everything is measured)")
     options = parser.parse_args()
     if min(options.pairs, options.steps, options.threads, options.batch or 1) < 1:
         parser.error("--pairs, --steps, --threads and --batch: expected 1 or more")
+    for network in TURNS if options.ours else ():
+        for cell in [cell for cell in TURNS[network][1] if is_peer(network, cell)]:
+            del TURNS[network][1][cell]
     return options
 
 
@@ -391,7 +395,7 @@ def main():
         fronts(bench)
         sections.append(("Memory of the experiments' own plans", arenas(bench)))
     sections.append(("Provenance", provenance(bench, networks)))
-    everything = options.batch is None and set(networks) == set(TURNS)
+    everything = options.batch is None and not options.ours and set(networks) == set(TURNS)
     out = options.out or ("results/bench-cpu.md" if everything else None)
     write(out, [("Figures to reach", bench.targets), *sections])
     return 1 if bench.missed else 0
