@@ -157,14 +157,30 @@ enum status graph_finish(struct graph *graph)
     return ST_OK;
 }
 
+static bool read_by_parameters(const struct graph *graph, int value)
+{
+    for (int i = value; i < graph->nodes; i++)
+        for (int k = 0; k < graph->node[i].layer->inputs; k++)
+            if (graph->node[i].inputs[k] == value && graph->node[i].parameters) return true;
+    return false;
+}
+
+/* Whether the relu of the layer before node can be taken after node, and nothing more is kept for it. */
+static bool relu_can_follow(const struct graph *graph, const struct node *node)
+{
+    const int x = node->inputs[0];
+    if (!node->layer->selects || node->settings.kernel < 2 || x == 0 || graph->value[x].consumers != 1) return false;
+    const struct node *before = &graph->node[x - 1];
+    return before->settings.activation == ACTIVATION_RELU && node->settings.activation == ACTIVATION_NONE &&
+           !before->layer->selects && (before->relu_save == RELU_OUTPUT || read_by_parameters(graph, node->output));
+}
+
 void graph_select_first(struct graph *graph)
 {
     for (int i = 0; i < graph->nodes; i++) {
         struct node *node = &graph->node[i];
-        const int x = node->inputs[0];
-        if (!node->layer->selects || x == 0 || graph->value[x].consumers != 1) continue;
-        struct node *before = &graph->node[x - 1];
-        if (before->settings.activation != ACTIVATION_RELU || node->settings.activation != ACTIVATION_NONE) continue;
+        if (!relu_can_follow(graph, node)) continue;
+        struct node *before = &graph->node[node->inputs[0] - 1];
         before->settings.activation = ACTIVATION_NONE;
         node->settings.activation = ACTIVATION_RELU;
         node->relu_of_input = true;
@@ -194,21 +210,22 @@ static char *add_value(char *key, const struct graph *graph, const char *before,
                : NULL;
 }
 
-static char *add_settings(char *key, const struct node *node, struct region *region)
+static char *add_settings(char *key, const struct node *node, bool activation, struct region *region)
 {
     int printed = 0;
     for (const struct field *f = node->layer->fields; key && f->key; f++) {
         if (f->offset == offsetof(struct settings, init)) continue; /* no kernel hangs on initial values */
+        if (f->offset == offsetof(struct settings, activation) && !activation) continue;
         const char *value = field_print(f, &node->settings, region);
         key = value ? region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value) : NULL;
     }
     return key;
 }
 
-char *graph_node_key(const struct graph *graph, int node, struct region *region)
+char *graph_node_key(const struct graph *graph, int node, bool activation, struct region *region)
 {
     const struct node *n = &graph->node[node];
-    char *key = add_settings(region_text(region, "%s", n->layer->name), n, region);
+    char *key = add_settings(region_text(region, "%s", n->layer->name), n, activation, region);
     for (int k = 0; k < n->layer->inputs; k++) key = add_value(key, graph, k ? " + " : "; ", n->inputs[k], region);
     key = add_value(key, graph, " -> ", n->output, region);
     return key ? region_text(region, "%s; batch %lld", key, (long long)graph->batch) : NULL;

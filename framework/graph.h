@@ -76,17 +76,18 @@ void graph_group_end(struct graph *graph);
  * never read, the last node is not a loss, or there is no parameter. */
 enum status graph_finish(struct graph *graph);
 
-/* In a finished graph, takes every fused relu that only a layer reads which selects the largest after that layer
- * instead: of the same windows it makes the same bits, on fewer elements, and nobody keeps anything for the layer
- * before (a NaN may be passed over elsewhere). A layer with an activation of its own is left alone. */
+/* In a finished graph, takes fused relus after the pools that alone read them, where these select the largest of more
+ * than one: the same numbers on fewer elements (a zero may have another sign, which no sum with anything else sees).
+ * Nothing of the layer before is kept for them, but the pool's output is: so a relu that may keep bits is moved only
+ * where a layer with parameters reads that output, whose backward needs it anyway. */
 void graph_select_first(struct graph *graph);
 
 /* Index by name, -1: none. */
 int graph_find_node(const struct graph *graph, const char *name);
 int graph_find_group(const struct graph *graph, const char *name);
 
-/* All of a node that its kernels are chosen by, as text: layer, settings, shapes, layouts and bytes as arranged, batch.
- * NULL: no memory. */
-char *graph_node_key(const struct graph *graph, int node, struct region *region);
+/* All of a node that its kernels are chosen by, as text: layer, settings, shapes, layouts and bytes as arranged, batch;
+ * the fused activation only where that counts. NULL: no memory. */
+char *graph_node_key(const struct graph *graph, int node, bool activation, struct region *region);
 
 #endif

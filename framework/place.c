@@ -1,7 +1,7 @@
-/* First fit in several orders. Within one order a buffer goes to the lowest offset at which it overlaps none of the
- * placed buffers that are alive with it; or, two-ended, long-lived ones grow up from the bottom and short-lived ones
- * are put above them first. Choosing the order is all the wit there is: each is mended some rounds long, whoever ends
- * too high being placed earlier, and the smallest extent wins. The live peak, which none can beat, ends the search. */
+/* Within an order a buffer goes to the lowest gap that is large enough, or to the tightest, between the placed buffers
+ * that are alive with it. Choosing the order is all the wit there is: several are tried, and each is mended some rounds
+ * long, whoever ends too high being placed earlier; the smallest extent wins. The live peak, which none can beat, ends
+ * the search. */
 #include "place.h"
 
 #include <stdlib.h>
@@ -101,7 +101,14 @@ static const struct trial {
 } trials[] = {{by_bytes, false}, {by_bytes, true},  {by_area, false}, {by_area, true},      {by_birth, false},
               {by_birth, true},  {by_death, false}, {by_death, true}, {by_lifetime, false}, {by_lifetime, true}};
 
-enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 80 /* of an order */ };
+enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 80 };
+
+/* Rounds of an order: fewer where there are thousands of buffers, each of which looks at all the others. */
+static int rounds_of(size_t count)
+{
+    const double pairs = (double)count * (double)count, most = 1e8;
+    return pairs * ROUNDS <= most ? ROUNDS : 1 + (int)(most / pairs);
+}
 
 struct placing {
     struct buffer *buffer;
@@ -145,7 +152,7 @@ static void search(struct placing *p, size_t floor)
 {
     for (const struct trial *t = trials; t < trials + TRIALS && p->least != floor; t++) {
         sort(p, t);
-        for (int round = 0; round < ROUNDS && p->least != floor; round++) attempt(p, t->best);
+        for (int round = rounds_of(p->count); round > 0 && p->least != floor; round--) attempt(p, t->best);
     }
 }
 

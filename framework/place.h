@@ -4,9 +4,8 @@
 
 #include "lower.h"
 
-/* Sets every buffer's offset so that buffers alive at the same op never overlap; *arena_bytes is the extent. Several
- * orders are tried and the smallest kept (first fit within each). Offsets are multiples of whatever all sizes are
- * multiples of. */
+/* Sets every buffer's offset so that buffers alive at the same op never overlap; *arena_bytes is the extent, the
+ * smallest of several tries. Offsets are multiples of whatever all sizes are multiples of. */
 enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes);
 
 #endif

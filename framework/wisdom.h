@@ -5,7 +5,7 @@
 
 #include "graph.h"
 
-/* The way to do a pass of every node of one key (graph_node_key()). */
+/* The way to do a pass of every node of one key (graph_node_key(), whatever its activation). */
 struct wisdom_row {
     const char *key;
     int pass; /* enum pass */

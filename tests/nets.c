@@ -171,7 +171,24 @@ static int divided(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
-const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4};
+static int pooled(struct graph *graph)
+{
+    static const struct settings dense = {.kernel = 3, .stride = 1, .padding = 1},
+                                 sparse = {.kernel = 3, .stride = 2, .padding = 1};
+    begin(graph, "arm");
+    int v = conv(graph, 16, ACTIVATION_RELU, 0);
+    const int arm = add(graph, "max_pool", dense, conv(graph, 16, ACTIVATION_RELU, v), -1);
+    v = add(graph, "add", (struct settings){.rate = 0}, arm, v);
+    graph_group_end(graph);
+    begin(graph, "chain");
+    v = add(graph, "max_pool", sparse, conv(graph, 24, ACTIVATION_RELU, v), -1);
+    v = dropout(graph, 0.2, pool(graph, conv(graph, 8, ACTIVATION_RELU, v)));
+    graph_group_end(graph);
+    return linear(graph, 4, ACTIVATION_NONE, flatten(graph, v));
+}
+
+const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
+                 pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4};
 
 const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"residual", residual, {3, {8, 8, 3}}, 2, 4},

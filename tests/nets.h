@@ -16,8 +16,9 @@ struct net {
  * sixteenth of its width on 32x32 images, a transformer with two encoders, which reads sentences. */
 extern const struct net nets[];
 
-/* Not among them: a shortcut around 70 nodes in groups, all one stage; and one around ten, each a group. */
-extern const struct net deep_net, divided_net;
+/* Not among them: a shortcut around 70 nodes in groups, all one stage; one around ten, each a group; and relus before
+ * max pools whose windows overlap, one of them in an arm, so that its gradient is the shortcut's too. */
+extern const struct net deep_net, divided_net, pooled_net;
 
 /* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
 struct graph *net_build(const struct net *net, enum relu_save relu_save);

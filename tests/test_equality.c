@@ -63,21 +63,18 @@ static void make_batch(const struct net *net, uint32_t step, float *x, int32_t *
     }
 }
 
-/* What relus keep, and whether those that can be are taken after their pools. */
-struct relus {
-    enum relu_save save;
-    bool after;
-};
-static const struct relus outputs = {RELU_OUTPUT, false}, bits = {RELU_BITS, false};
-
-static struct bench set_up(const struct net *net, const char *backend, struct relus relus)
+static struct bench set_up_graph(const struct net *net, const char *backend, struct graph *graph)
 {
     struct backend_options options = {.threads = 2, .scratch_limit = 1 << 20};
-    struct bench b = {.net = net, .graph = net_build(net, relus.save)};
-    if (relus.after) graph_select_first(b.graph);
+    struct bench b = {.net = net, .graph = graph};
     cr_assert(backend_open(backend, &options, &b.backend) == ST_OK, "%s", status_message());
     cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
     return b;
+}
+
+static struct bench set_up(const struct net *net, const char *backend, enum relu_save relu)
+{
+    return set_up_graph(net, backend, net_build(net, relu));
 }
 
 static void tear_down(struct bench *b)
@@ -244,33 +241,17 @@ static void compare_plan(struct comparison *c, struct trial *t, size_t index)
     plan_destroy(plan);
 }
 
-/* Whether any relu can be taken after a pool. */
-static bool any_after(const struct net *net)
-{
-    bool any = false;
-    struct graph *graph = net_build(net, RELU_OUTPUT);
-    graph_select_first(graph);
-    for (int i = 0; i < graph->nodes; i++)
-        any |= graph->node[i].layer->selects && graph->node[i].settings.activation == ACTIVATION_RELU;
-    graph_destroy(graph);
-    return any;
-}
-
-/* Every policy, memory mode, rng mode, choice of what relus keep and where they are taken on one net: steps steps in
- * PLANNED under each policy's first settings, two elsewhere. On a device the scratch of nets as small as these leaves a
- * budget no choice. */
+/* Every policy, memory mode, rng mode and choice of what relus keep on one net: steps steps in PLANNED under each
+ * policy's first settings, two elsewhere. On a device the scratch of nets as small as these leaves a budget no choice.
+ */
 static void compare_all(const struct net *net, const char *backend, int steps)
 {
     static struct comparison c;
     c = (struct comparison){.net = net, .steps = steps};
-    static const struct relus all[] = {{RELU_OUTPUT, false}, {RELU_BITS, false}, {RELU_AUTO, false}, {RELU_AUTO, true}};
-    const bool device = !strcmp(backend, "cuda"), pools = any_after(net);
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
-        const struct relus relus = all[k];
-        if (relus.save == RELU_BITS && device) continue; /* AUTO has both: a stand-in is slow */
-        if (relus.after && !pools) continue;
-        const bool slow = relus.after || (THINNING > 1 && device); /* each policy once, and one rng mode */
-        struct bench bench = set_up(net, backend, relus);
+    const bool slow = THINNING > 1 && !strcmp(backend, "cuda"); /* each policy once, and one rng mode */
+    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+        if (relu == RELU_BITS && !strcmp(backend, "cuda")) continue; /* AUTO has both: a stand-in is slow */
+        struct bench bench = set_up(net, backend, relu);
         struct field_list groups = all_groups(bench.graph);
         for (enum rng_mode rng = slow ? RNG_STASH : RNG_COUNTER; rng <= (slow ? RNG_STASH : RNG_MASK); rng++) {
             struct trial t = {.bench = &bench,
@@ -280,7 +261,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
                               .rng = rng,
                               .steps = steps};
             const float *loss = c.baseline[rng].loss;
-            if (relus.save == RELU_OUTPUT) run(&t, &c.baseline[rng]);
+            if (relu == RELU_OUTPUT) run(&t, &c.baseline[rng]);
             cr_assert(loss[0] > 0 && loss[0] != loss[1], "a loss that moves");
             c.runs = 0;
             for (const struct policy *const *p = policy_table; *p; p++)
@@ -319,11 +300,59 @@ Test(equality, small_cnn_cuda) { compare_on_device(&nets[0]); }
 Test(equality, residual_cuda) { compare_on_device(&nets[1]); }
 Test(equality, transformer_cuda) { compare_on_device(&nets[3]); }
 
+/* Relus taken after their pools, whatever they keep, against all of them where they were written: each policy once. */
+static void compare_after_pools(const struct net *net, const char *backend)
+{
+    static struct comparison c;
+    c = (struct comparison){.net = net, .steps = 3};
+    struct trial t = {.learner = &momentum, .drop_dead = true, .steps = c.steps, .rng = RNG_COUNTER};
+    struct bench bench = set_up(net, backend, RELU_OUTPUT);
+    t.bench = &bench;
+    t.policy = policy_find("store_all");
+    run(&t, &c.baseline[t.rng]);
+    tear_down(&bench);
+    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+        struct graph *graph = net_build(net, relu);
+        int moved = 0;
+        graph_select_first(graph);
+        for (int i = 0; i < graph->nodes; i++) moved += graph->node[i].relu_of_input;
+        cr_assert(moved > 0, "%s", net->name);
+        bench = set_up_graph(net, backend, graph);
+        struct field_list groups = all_groups(bench.graph);
+        c.runs = 0;
+        for (const struct policy *const *p = policy_table; *p; p++) {
+            t.policy = *p;
+            t.settings = tried[0];
+            t.settings.budget = "100%";
+            t.settings.groups = groups;
+            t.settings.kinds = kinds[0][0];
+            compare_plan(&c, &t, 0);
+        }
+        free((void *)(uintptr_t)groups.texts);
+        tear_down(&bench);
+    }
+    printf("%s on %s, relus after pools: %d different plans and memory modes\n", net->name, backend, c.compared);
+}
+
+static void compare_all_after_pools(const char *backend)
+{
+    const struct net *const all[] = {&nets[2], &pooled_net};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) compare_after_pools(all[i], backend);
+}
+
+Test(equality, relus_after_pools_ref) { compare_all_after_pools("ref"); }
+Test(equality, relus_after_pools_cpu) { compare_all_after_pools("cpu"); }
+Test(equality, relus_after_pools_cuda)
+{
+    if (!backend_opens("cuda")) cr_skip_test("no device");
+    compare_after_pools(&pooled_net, "cuda");
+}
+
 /* Two copies of state a parameter, over many steps. */
 static void compare_adamw(const struct net *net, const char *backend)
 {
     static struct trace baseline, variant;
-    struct bench bench = set_up(net, backend, bits);
+    struct bench bench = set_up(net, backend, RELU_BITS);
     struct trial t = {.bench = &bench,
                       .learner = &adamw,
                       .policy = policy_find("store_all"),
@@ -351,9 +380,9 @@ Test(equality, adamw_cuda)
 
 /* What must not be equal: the proof is only worth something if it catches these. */
 static int step_of_difference(const struct net *net, enum rng_mode rng, enum rng_mode baseline_rng, struct fault fault,
-                              struct relus relus)
+                              enum relu_save relu)
 {
-    struct bench bench = set_up(net, "ref", relus);
+    struct bench bench = set_up(net, "ref", relu);
     static struct trace baseline, variant;
     struct trial t = {.bench = &bench,
                       .learner = &momentum,
@@ -374,7 +403,7 @@ static int step_of_difference(const struct net *net, enum rng_mode rng, enum rng
 Test(equality, unsafe_randomness_is_caught)
 {
     for (int n = 0; n < 4; n += 3)
-        cr_assert(step_of_difference(&nets[n], RNG_UNSAFE, RNG_STASH, (struct fault){0}, outputs) == 0);
+        cr_assert(step_of_difference(&nets[n], RNG_UNSAFE, RNG_STASH, (struct fault){0}, RELU_OUTPUT) == 0);
 }
 
 Test(equality, faults_are_caught_at_their_step)
@@ -388,7 +417,7 @@ Test(equality, faults_are_caught_at_their_step)
                                  {FAULT_SKIP_REPLAY, step, convolved},
                                  {FAULT_STALE_READ, step, convolved + 1}};
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-            int found = step_of_difference(&nets[0], RNG_COUNTER, RNG_COUNTER, faults[i], bits);
+            int found = step_of_difference(&nets[0], RNG_COUNTER, RNG_COUNTER, faults[i], RELU_BITS);
             cr_assert(found == step, "fault %zu at step %d was found at %d", i, step, found);
         }
     }
@@ -405,7 +434,7 @@ Test(equality, faults_of_attention_are_caught)
                              {FAULT_SKIP_REPLAY, 1, saves},
                              {FAULT_STALE_READ, 1, draws}};
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        int found = step_of_difference(&nets[3], RNG_COUNTER, RNG_COUNTER, faults[i], bits);
+        int found = step_of_difference(&nets[3], RNG_COUNTER, RNG_COUNTER, faults[i], RELU_BITS);
         cr_assert(found == 1, "fault %zu was found at %d", i, found);
     }
 }

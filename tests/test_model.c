@@ -107,22 +107,34 @@ Test(model, init_and_relu_reach_their_layers)
     graph_destroy(graph);
 }
 
-/* Of a relu, a tanh and nothing, before the largest and the mean, with one reader and two. */
+/* Before the largest of a window, of one place, and the mean; with one reader and two; and with what reads the pool. */
 Test(model, relus_move_behind_the_pools_that_alone_read_them)
 {
     static const char layers[] = "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 2}\n"
                                  "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - avg_pool: {kernel: 2}\n"
                                  "    - conv: {channels: 4, kernel: 1}\n    - max_pool: {kernel: 2, stride: 1}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 1}\n"
                                  "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
                                  "    - residual: {layers: [{max_pool: {kernel: 3, stride: 1, padding: 1}}]}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 2}\n"
                                  "    - flatten\n    - linear: {units: 7}";
-    static const enum activation written[] = {ACTIVATION_RELU, ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_NONE,
-                                              ACTIVATION_NONE, ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_NONE};
-    for (int after = 0; after < 2; after++) {
-        struct graph *graph = build(layers, after ? "relu_after_pool: true" : "", 16, 1);
-        for (int i = 0; i < (int)(sizeof written / sizeof *written); i++) {
-            const int expected = after && i < 2 ? (int)written[1 - i] : (int)written[i];
-            cr_expect(graph->node[i].settings.activation == expected, "%s, %d", graph->node[i].name, after);
+    static const struct {
+        const char *node;
+        bool relu, after,
+            after_with_bits; /* whether it has one as written; after the pool; there, where bits are kept */
+    } cases[] = {
+        {"conv1", true, false, false},      {"max_pool1", false, true, true}, {"conv2", true, true, true},
+        {"conv3", false, false, false},     {"conv4", true, true, true},      {"max_pool3", false, false, false},
+        {"max_pool2", false, false, false}, {"conv5", true, true, true},      {"max_pool4", false, false, false},
+        {"conv6", true, false, true},       {"max_pool5", false, true, false}};
+    static const char *const how[] = {"", "relu_after_pool: true", "relu_after_pool: true\nrelu_save: bits"};
+    for (int h = 0; h < 3; h++) {
+        struct graph *graph = build(layers, how[h], 16, 1);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const struct node *node = &graph->node[graph_find_node(graph, cases[i].node)];
+            const bool expected = h == 0 ? cases[i].relu : h == 1 ? cases[i].after : cases[i].after_with_bits;
+            cr_expect((node->settings.activation == ACTIVATION_RELU) == expected, "%s, %s", node->name, how[h]);
+            cr_expect(node->relu_of_input == (expected && !cases[i].relu), "%s, %s", node->name, how[h]);
         }
         graph_destroy(graph);
     }

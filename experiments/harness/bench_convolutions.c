@@ -41,7 +41,7 @@ static struct timed *find(const struct trials *t, const char *key, enum pass pas
 static enum status collect_node(struct trials *t, int node, bool *fresh)
 {
     const struct binding *binding = &t->job->network->binding[node];
-    const char *name = t->job->graph->node[node].name, *key = graph_node_key(t->job->graph, node, t->region);
+    const char *name = t->job->graph->node[node].name, *key = graph_node_key(t->job->graph, node, false, t->region);
     if (!key) return ST_FAILED;
     for (enum pass pass = PASS_FORWARD; pass < PASSES; pass++) {
         struct timed next = {.key = key, .names = name, .node = node, .pass = pass};

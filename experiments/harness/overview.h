@@ -40,7 +40,7 @@ struct overview {
     struct tensor_row *tensor; /* the largest first */
     int choices;
     struct choice_row *choice; /* policies that need nothing set, in the order of their table */
-    size_t store_all_live;     /* live peak where everything is stored, same kernels, same relu_save */
+    size_t store_all_live;     /* live peak where everything is stored, same kernels, same relus */
     int reasons;               /* why checkpointing does not help */
     const char *reason[REASONS_MAX];
     int slow; /* nodes on a library's reference implementation: slow */

@@ -69,6 +69,15 @@ static json_t *choices_json(const struct overview *o)
     return choices;
 }
 
+/* Names of the nodes that take the relu of the layer before. */
+static json_t *relus_after_json(const struct graph *graph)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < graph->nodes; i++)
+        if (graph->node[i].relu_of_input) json_array_append_new(names, json_string(graph->node[i].name));
+    return names;
+}
+
 /* Names of the nodes whose relu keeps bits. */
 static json_t *relu_bits_json(const struct network *network)
 {
@@ -145,6 +154,7 @@ void plan_figures_json(const struct plan *plan, json_t *all)
     json_object_set_new(all, "nodes", json_integer(plan->network->graph->nodes));
     json_object_set_new(all, "word", json_string(plan->word));
     json_object_set_new(all, "relu_bits", relu_bits_json(plan->network));
+    json_object_set_new(all, "relus_after_pools", relus_after_json(plan->network->graph));
     json_object_set_new(all, "hash", json_string(digest_print(plan->hash, hash)));
 }
 

@@ -182,8 +182,7 @@ static void print_relus(const struct overview *o, FILE *out)
     int after = 0;
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct node *node = &network->graph->node[i];
-        if (node->layer->selects && node->settings.activation == ACTIVATION_RELU)
-            fprintf(out, "%s%s", after++ ? ", " : "relus taken after the largest of a window: ", node->name);
+        if (node->relu_of_input) fprintf(out, "%s%s", after++ ? ", " : "relus taken after their pools: ", node->name);
     }
     if (after) fprintf(out, "\n");
     for (int bits = 0; bits < 2; bits++) {

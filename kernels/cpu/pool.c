@@ -3,8 +3,8 @@
  * Contract: the largest of a window is exact, and of equal ones the first in row order gets the gradient, from 8-bit
  * places that forward saves (32-bit for windows of more than 256 places). Averages leave padding out and save nothing.
  * A window of one place picks: it needs no places, and with stride 1 it is the identity. A relu after the largest is a
- * pass of our own over y, its derivative one in place on dy. The library passes over a NaN
- * in a window, where the reference lets it win. */
+ * pass of our own over y, its derivative one in place on dy. The library passes over a NaN in a window, where the
+ * reference lets it win. */
 #include <stdlib.h>
 #include <string.h>
 

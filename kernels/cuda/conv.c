@@ -248,7 +248,7 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     conv->backend = backend;
     fill(conv, graph, node);
     struct region *region = region_create();
-    const char *key = region ? graph_node_key(graph, node->index, region) : NULL;
+    const char *key = region ? graph_node_key(graph, node->index, false, region) : NULL;
     const enum status status = key ? plan_passes(conv, passes, key) : fail(ST_FAILED, "out of memory");
     region_destroy(region);
     if (status != ST_OK) {
