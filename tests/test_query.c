@@ -114,6 +114,27 @@ static bool beats(const json_t *a, const json_t *b)
     return (x < y && s <= t) || (x <= y && s < t);
 }
 
+/* Told by the plan and its JSON, proved by the run, and again by verify. */
+Test(query, relus_after_pools)
+{
+    struct cli cli;
+    open_cnn(&cli);
+    cli_expect(&cli, 0, "plan cnn.yaml relu_after_pool=true");
+    cli_says(&cli, "\nrelus taken after their pools: max_pool1, max_pool2\n");
+    json_t *written = ask(&cli, "policy=store_all"), *after = ask(&cli, "policy=store_all relu_after_pool=true");
+    cr_expect(json_array_size(json_object_get(written, "relus_after_pools")) == 0);
+    cr_expect(json_array_size(json_object_get(after, "relus_after_pools")) == 2);
+    cr_expect(bytes_of(after, "live_peak_bytes") < bytes_of(written, "live_peak_bytes"));
+    json_decref(written), json_decref(after);
+    cli_expect(&cli, 0, "run cnn.yaml steps=3 relu_after_pool=true baseline.relu_after_pool=false");
+    cli_says(&cli, "EQUAL IN EVERY BIT");
+    cli_run(&cli, "export TMPDIR=$PWD; set -- results/cnn/*.h5", "verify $1");
+    cli_says(&cli, "same bits");
+    cli_run(&cli, "export TMPDIR=$PWD; set -- results/cnn/*.h5", "verify $2");
+    cli_says(&cli, "same bits");
+    cli_close(&cli);
+}
+
 Test(query, pareto_is_what_plans_say)
 {
     static const char *const policies[] = {"store_all", "every", "segments", "sqrt", "optimal"};
