@@ -80,8 +80,8 @@ RATIOS = [
     ("VGG16 step: recomputed by segments : store_all", "vgg16", "segments 5", "store_all", "at most", 1.35),
     *((f"VGG16 step: {peer}, all stored : ours by segments", "vgg16", peer, "segments 5", "at least", 3)
       for peer in PEERS),
-    *((f"VGG16 step: optimal at {budget} % of the live peak, relus after pools : store_all", "vgg16", f"optimal {budget} %", "store_all",
-       "at most", bound) for budget, bound in ((64, 1.00), (46, 1.03))),
+    *((f"VGG16 step: optimal at {budget} % of the live peak, relus after pools : store_all", "vgg16",
+       f"optimal {budget} %", "store_all", "at most", bound) for budget, bound in ((64, 1.00), (46, 1.03))),
     *((f"sample CNN step: {peer} : store_all", "sample-cnn", peer, "store_all", "at least", 3) for peer in PEERS),
     ("BERT base step: every block : store_all", "bert", "every block", "store_all", "at most", 1.34),
     *((f"BERT base step: optimal at {budget} % of the live peak : store_all", "bert", f"optimal {budget} %",
