@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "result.h"
 #include "runs.h"
+#include "single.h"
 
 #define DEVICE  "memory=1000000000"
 #define FORWARD ", pass: forward, algorithm: "
@@ -220,6 +221,23 @@ Test(wisdom, offers_only_what_the_rule_could_take)
     cli_expect(&cli, 0, "bench --convolutions convs.yaml conv.scratch_limit=8KiB --out w.yaml");
     cli_expect(&cli, 0, "run convs.yaml 'conv={algorithm: measured, wisdom: w.yaml, scratch_limit: 8KiB}' --quiet");
     cli_close(&cli);
+}
+
+/* A baseline whose relus are elsewhere takes the same ways; but its passes take other times. */
+Test(wisdom, is_for_a_convolution_with_and_without_a_relu)
+{
+    char *key[2][2]; /* without and with a relu, in wisdom and in costs */
+    struct single single[2];
+    for (int relu = 0; relu < 2; relu++) {
+        const struct settings settings = {.channels = 4, .kernel = 3, .stride = 1, .activation = relu};
+        single_open(&single[relu], "ref", "conv", &settings, &(struct shape){3, {8, 8, 3}}, 2, RELU_OUTPUT);
+        const struct graph *graph = single[relu].graph;
+        for (int costs = 0; costs < 2; costs++)
+            key[relu][costs] = graph_node_key(graph, single[relu].node->index, costs, graph->region);
+    }
+    cr_assert(key[0][0] && key[1][0] && !strcmp(key[0][0], key[1][0]), "%s, %s", key[0][0], key[1][0]);
+    cr_assert(key[0][1] && key[1][1] && strcmp(key[0][1], key[1][1]), "%s, %s", key[0][1], key[1][1]);
+    for (int relu = 0; relu < 2; relu++) single_close(&single[relu]);
 }
 
 Test(wisdom, needs_something_to_choose)
