@@ -78,6 +78,11 @@ $(BUILD)/trace.so: bench/gpu/trace.c $(BUILD)/flags
 	@echo "link $@"
 	@$(CC) -std=c11 -O2 $(WARNINGS) $(WERROR) $(CUDA_INCLUDES) -fPIC -shared -o $@ $< $(CUDA_PATH) -lcupti
 
+# What bench/bench.py compares a step's products with.
+$(BUILD)/peak: bench/peak.c $(BUILD)/flags
+	@echo "link $@"
+	@$(CC) -std=gnu11 -O3 -march=$(MARCH) -ffp-contract=fast -fopenmp $(WARNINGS) $(WERROR) -o $@ $<
+
 # The host device (tests/device/device.h): where CUDA's headers are, tests run on a stand-in for a GPU. A program is
 # linked with it, too, for tests and for trying things by hand.
 DEVICE ?= host
@@ -165,7 +170,7 @@ exp-list:
 	@awk -F '"""|: ' '/^"""/ && NF > 2 {printf "make exp-%-24s %s\n", $$2, $$3}' $(PLANS:exp-%=experiments/plans/%.py)
 numerics: all $(BUILD)/has-bench
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B bench/float64.py
-bench: all $(BUILD)/has-bench
+bench: all $(BUILD)/peak $(BUILD)/has-bench
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 bench/bench.py $(ARGS)
 
 # ---- What a machine with a GPU, but without this repository and its libraries, can run.
@@ -186,7 +191,7 @@ $(BUILD)/has-%: scripts/deps.sh
 C_FILES := $(wildcard framework/*.[ch] framework/*/*.[ch] kernels/*/*.[ch] datasets/*.[ch] experiments/harness/*.[ch] tests/*.[ch])
 DEFS := $(wildcard framework/*.def datasets/*.def)
 check: check-format check-layering $(C_FILES:%=$(BUILD)/check/%)
-FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.* bench/gpu/*.c)
+FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.* bench/*.c bench/gpu/*.c)
 check-format: $(BUILD)/has-check
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-layering:

@@ -103,6 +103,7 @@ class Bench:
     def __init__(self, options):
         self.options = options
         self.cells = {}  # (network, cell) -> list of what measure.py returned, one a run
+        self.peaks = {}  # network -> flops a second that arithmetic allows, at times between the cells
         self.targets = Table("figure", "target", "measured", "")
         self.missed = 0
         self.start = time.monotonic()
@@ -133,6 +134,7 @@ class Bench:
                         common.update({"costs.name": "measured", "costs.file": costs})
                     for cell in cells:
                         self.measure_cell(network, cell, common)
+                    self.peaks.setdefault(network, []).append(measure.peak(self.options.threads))
                 left = (self.options.pairs - turn - 1) * (time.monotonic() - began) / 60
                 self.say(f"{network}: about {left:.0f} min left")
 
@@ -224,17 +226,36 @@ def breakdown(bench, network):
     return table, (parts["conv"] + parts["linear"]) / total
 
 
+def bert_flops(bench):
+    """Of the matrix products of a step with every pass once: forward, and two products backward for each."""
+    batch, length, width, hidden, blocks = bench.options.batch or TURNS["bert"][0], 128, 768, 3072, 12
+    linear, attention = 4 * width * width + 2 * width * hidden, 2 * length * width
+    return 3 * blocks * 2 * batch * length * (linear + attention)
+
+
 def products(bench):
     """What judge() wants of the rate of a whole undisturbed step's matrix products, with all else in its time, by the
     rate of a large product alone: the mean of its forward and of its weights' gradient in a network of nothing else, in
     the fastest run."""
-    batch, length, width, hidden, blocks = bench.options.batch or TURNS["bert"][0], 128, 768, 3072, 12
-    linear, attention = 4 * width * width + 2 * width * hidden, 2 * length * width
-    step = 3 * blocks * 2 * batch * length * (linear + attention)  # forward, and two products backward for each
+    width, hidden = 768, 3072
     alone = 2 * 2 * PRODUCT_ROWS * width * hidden / min(run["clocks"]["linear"] / len(run["seconds"])
                                                   for run in bench.cells["bert", ALONE])
-    rate = step / bench.least("bert", "store_all", "undisturbed_seconds")
+    rate = bert_flops(bench) / bench.least("bert", "store_all", "undisturbed_seconds")
     return rate / alone, "at least 75 %", f"{100 * rate / alone:.1f} % ({rate / 1e9:.0f} of {alone / 1e9:.0f} GFLOP/s)"
+
+
+def ceilings(bench):
+    """How far the ratios to PyTorch could go on this machine: were a step nothing but its products, and they as fast as
+    multiply-adds on registers alone."""
+    peak = max(bench.peaks["bert"])
+    rate = bert_flops(bench) / bench.least("bert", "store_all", "undisturbed_seconds")
+    bench.targets.row("BERT base step: matrix products' rate, of that of multiply-adds on registers", "",
+                      f"{100 * rate / peak:.1f} % ({rate / 1e9:.0f} of {peak / 1e9:.0f} GFLOP/s)", "")
+    for what, network, above, below, *_ in RATIOS:
+        if network == "bert" and above in TURNS[network][1] and is_peer(network, above):
+            least = bench.cells[network, below][0]["time_factor"] * bert_flops(bench) / peak
+            bench.targets.row(f"{what}, if ours were those alone at that rate", "",
+                              f"{bench.least(network, above, 'step_seconds') / least:.2f}", "")
 
 
 def shares(bench, networks):
@@ -244,6 +265,7 @@ def shares(bench, networks):
         if network == "bert":
             bench.judge("BERT base step: matrix products' rate, of that of 8192x3072x768 alone", "at least", 0.75,
                         *products(bench))
+            ceilings(bench)
         if network == "vgg16":
             bench.judge("VGG16 step: share of convolution and linear primitives", "at least", 0.85, share,
                         "at least 85 %", f"{100 * share:.1f} %")

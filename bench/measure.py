@@ -12,6 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"  # where Debian keeps a folder for each BLAS
 PROGRAM = os.environ.get("REMATCH_BIN", os.path.join(ROOT, "build", "rematch"))
 TRACE = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "trace.so")  # of bench/gpu/trace.c
+PEAK = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "peak")  # of bench/peak.c
 
 
 class Failed(Exception):
@@ -155,6 +156,11 @@ def read(file, warm):
             "time_factor": plan_["time_factor"],
             "predicted_seconds": plan_.get("predicted_step_ns", 0) * 1e-9,  # 0: costs were not measured
             **{key: summary[key] for key in summary if key.startswith("device_")}}
+
+
+def peak(threads):
+    """The most flops a second that this machine's arithmetic has for float32, just now."""
+    return float(output([PEAK], OMP_NUM_THREADS=str(threads))) * 1e9
 
 
 def has(blas):
