@@ -226,5 +226,16 @@ Test(chain_file, json_of_every_policy)
         cr_expect(number(json_array_get(front, at - 1), "time") <= time, "%s is ahead of the front", policy);
     }
     cr_expect(seen[0] && seen[1] && seen[2] && optimal == 12);
+    for (const struct policy *const *policy = policy_table; *policy; policy++) {
+        const char *why = NULL;
+        int rows = 0;
+        json_array_foreach(json_object_get(all, "choices"), i, one) rows +=
+            !strcmp(json_string_value(json_object_get(one, "policy")), (*policy)->name);
+        json_array_foreach(json_object_get(all, "left_out"), i,
+                           one) if (!strcmp(json_string_value(json_object_get(one, "policy")), (*policy)->name)) why =
+            json_string_value(json_object_get(one, "why"));
+        cr_expect((rows > 0) == !why, "%s: %d rows, left out: %s", (*policy)->name, rows, why ? why : "no");
+        cr_expect(strcmp((*policy)->name, "segments") || (why && strstr(why, "policy.segments is not set")));
+    }
     json_decref(all);
 }

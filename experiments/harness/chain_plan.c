@@ -50,17 +50,24 @@ static enum status add_choice(struct chain_plan *c, const char *policy, bool fro
     return bounds_find(c->network, choice->live_peak, &choice->bounds);
 }
 
-/* A policy that must be told something, or does not fit the chain, is left out; `optimal` is there as its front. */
+static enum status refuse(struct chain_plan *c, const struct policy *policy, const char *why)
+{
+    if (!why) return ST_FAILED;
+    c->refusal[c->refusals++] = (struct refusal){policy, why};
+    return ST_OK;
+}
+
+/* With presets alone; `optimal` is there as its front. */
 static enum status add_policy(struct chain_plan *c, const struct policy *policy)
 {
     struct policy_settings settings = {0};
     struct plan *plan;
     if (policy == policy_find("optimal")) return ST_OK;
     for (const struct field *f = policy->fields; f && f->key; f++)
-        if (!f->preset) return ST_OK;
+        if (!f->preset) return refuse(c, policy, region_text(c->region, "policy.%s is not set", f->key));
     TRY(field_defaults(policy->fields, &settings, c->region));
     enum status status = plan_word(c, policy, &settings, &plan);
-    if (status == ST_SPEC) return ST_OK;
+    if (status == ST_SPEC) return refuse(c, policy, region_text(c->region, "%s", status_message()));
     TRY(status);
     return add_choice(c, policy->name, false, plan);
 }
@@ -82,6 +89,7 @@ static enum status plan_all(struct chain_plan *c)
     size_t policies = 0;
     while (policy_table[policies]) policies++;
     TRY(NEW(c->region, c->choice, policies + FRONT_ROWS));
+    TRY(NEW(c->region, c->refusal, policies));
     for (size_t i = 0; i < policies; i++) TRY(add_policy(c, policy_table[i]));
     TRY(optimum_solve(c->network, RNG_COUNTER, &c->optimum));
     return add_front(c);

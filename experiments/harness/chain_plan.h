@@ -9,6 +9,7 @@
 #include "chain_file.h"
 #include "optimum.h"
 #include "overview.h"
+#include "tries.h"
 
 /* A policy's plan in figures. */
 struct chain_choice {
@@ -35,6 +36,8 @@ struct chain_plan {
     struct optimum *optimum;
     struct chain_choice *choice;
     int choices;
+    struct refusal *refusal; /* of policies that must be told something, or do not fit the chain */
+    int refusals;
 };
 
 /* ST_SPEC where the policy does not fit the chain. file stays the caller's. */

@@ -75,6 +75,8 @@ static void print_choices(const struct chain_plan *c, FILE *out)
         fprintf(out, "%-20s %16zu %16.15g %8.3f %8d %16.15g %8.2f %%\n", h->policy, h->live_peak, h->time,
                 h->time_factor, h->replays, h->bounds.best, bounds_gap(&h->bounds, h->time));
     }
+    for (int i = 0; i < c->refusals; i++)
+        fprintf(out, "left out: %s, %s\n", c->refusal[i].policy->name, c->refusal[i].why);
     fprintf(out, "the front of optimal has %d points; planned in %s\n", c->optimum->front.count,
             duration_text(c->planning_ns, planned));
 }
@@ -139,7 +141,7 @@ static void plan_json(const struct chain_plan *c, bool ops, json_t *all)
 static void choices_json(const struct chain_plan *c, json_t *all)
 {
     const struct front *front = &c->optimum->front;
-    json_t *choices = json_array(), *points = json_array();
+    json_t *choices = json_array(), *points = json_array(), *left_out = json_array();
     for (int i = 0; i < c->choices; i++) {
         const struct chain_choice *h = &c->choice[i];
         json_t *one = json_object();
@@ -155,7 +157,11 @@ static void choices_json(const struct chain_plan *c, json_t *all)
     for (int i = 0; i < front->count; i++)
         json_array_append_new(points, json_pack("{s:I, s:f}", "peak_bytes", (json_int_t)front->point[i].peak, "time",
                                                 front->point[i].time));
+    for (int i = 0; i < c->refusals; i++)
+        json_array_append_new(left_out,
+                              json_pack("{s:s, s:s}", "policy", c->refusal[i].policy->name, "why", c->refusal[i].why));
     json_object_set_new(all, "choices", choices);
+    json_object_set_new(all, "left_out", left_out);
     json_object_set_new(all, "front", points);
 }
 
