@@ -32,11 +32,11 @@ static enum status word_again(const struct lowered *l, const struct word *said, 
 }
 
 enum status offers_add(struct offers *offers, const struct network *network, enum rng_mode rng, const struct word *word,
-                       struct region *region)
+                       const char *by, struct region *region)
 {
     const struct lower_options options = {.drop_dead = true, .rng = rng};
     const int nodes = network->graph->nodes;
-    struct offer offer = {.word = word_empty(region)};
+    struct offer offer = {.by = by, .word = word_empty(region)};
     struct point *point = &offer.point;
     const struct network *seen;
     struct lowered l;
@@ -55,23 +55,23 @@ enum status offers_add(struct offers *offers, const struct network *network, enu
     return ST_OK;
 }
 
-/* A point and the word that it is. */
+/* A point and the offer that it is. */
 struct candidate {
     struct point point;
-    const struct word *word;
+    const struct offer *offer;
 };
 
-/* By peak, then time; of equals that without a word. */
+/* By peak, then time; of equals that which is no offer. */
 static int by_peak(const void *x, const void *y)
 {
     const struct candidate *a = x, *b = y;
     if (a->point.peak != b->point.peak) return a->point.peak < b->point.peak ? -1 : 1;
     if (a->point.time != b->point.time) return a->point.time < b->point.time ? -1 : 1;
-    return (a->word != NULL) - (b->word != NULL);
+    return (a->offer != NULL) - (b->offer != NULL);
 }
 
 enum status offers_merge(const struct offers *offers, size_t most, struct region *region, struct front *front,
-                         const struct word ***words)
+                         const struct offer ***offered)
 {
     struct candidate *candidate;
     const size_t room = (size_t)front->count + (size_t)offers->count;
@@ -80,17 +80,17 @@ enum status offers_merge(const struct offers *offers, size_t most, struct region
     struct front merged = {0, NULL};
     TRY(NEW(region, candidate, room));
     TRY(NEW(region, merged.point, room));
-    TRY(NEW(region, *words, room));
+    TRY(NEW(region, *offered, room));
     for (int i = 0; i < front->count; i++) candidate[count++] = (struct candidate){front->point[i], NULL};
     for (int i = 0; i < offers->count; i++)
         if (offers->offer[i].point.peak <= most)
-            candidate[count++] = (struct candidate){offers->offer[i].point, &offers->offer[i].word};
+            candidate[count++] = (struct candidate){offers->offer[i].point, &offers->offer[i]};
     qsort(candidate, count, sizeof *candidate, by_peak);
     for (size_t i = 0; i < count; i++) {
         if (!(candidate[i].point.time < least)) continue;
         least = candidate[i].point.time;
         merged.point[merged.count] = candidate[i].point;
-        (*words)[merged.count++] = candidate[i].word;
+        (*offered)[merged.count++] = candidate[i].offer;
     }
     *front = merged;
     return ST_OK;

@@ -6,6 +6,7 @@
 #include "plan.h"
 
 struct offer {
+    const char *by;     /* whose it is, for people */
     struct point point; /* live peak, and time of all ops */
     struct word word;
 };
@@ -15,13 +16,14 @@ struct offers {
     struct offer *offer;
 };
 
-/* A word of any class, without those of its replays that nobody reads. What is kept of it lives in region. */
+/* A word of any class, without those of its replays that nobody reads. What is kept of it lives in region; by must
+ * outlive it. */
 enum status offers_add(struct offers *offers, const struct network *network, enum rng_mode rng, const struct word *word,
-                       struct region *region);
+                       const char *by, struct region *region);
 
-/* The front with the offers of at most most bytes; by point the word that it is, NULL: a point that was there. Both in
+/* The front with the offers of at most most bytes; by point the offer that it is, NULL: a point that was there. Both in
  * region. */
 enum status offers_merge(const struct offers *offers, size_t most, struct region *region, struct front *front,
-                         const struct word ***words);
+                         const struct offer ***offered);
 
 #endif

@@ -306,7 +306,7 @@ static enum status publish(struct optimum *o)
     TRY(NEW(o->solved, o->front.point, (size_t)all->count));
     for (int i = 0; i < all->count; i++)
         o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
-    return offers_merge(&o->offers, o->most, o->solved, &o->front, &o->words);
+    return offers_merge(&o->offers, o->most, o->solved, &o->front, &o->offered);
 }
 
 enum status optimum_within(struct optimum *o, size_t most)
@@ -443,7 +443,7 @@ static enum status write_visit(const struct writing *w, const struct visit *v, i
 enum status optimum_word(const struct optimum *o, int point, struct word *word)
 {
     struct writing w = {.optimum = o, .word = word};
-    if (o->words[point]) return word_append_all(word, o->words[point]);
+    if (o->offered[point]) return word_append_all(word, &o->offered[point]->word);
     TRY(network_copy(o->network, word->region, &w.network));
     return write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
 }

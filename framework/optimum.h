@@ -36,9 +36,9 @@ struct optimum {
     bool *needs;        /* by first and last stage, tail: does that visit read the cut value before it? */
     size_t *once;       /* sums of the stages' stashes and masks: [0, s) */
     double *forward;    /* sums of the stages' forward times: [0, s) */
-    struct offers offers;      /* schedules besides those of the class: points of the fronts solved after them */
-    const struct word **words; /* by point of the front: of an offer; NULL: it is of the class */
-    struct front front;        /* live peak, and time of all ops: forward, backward and replays */
+    struct offers offers;         /* schedules besides those of the class: points of the fronts solved after them */
+    const struct offer **offered; /* by point of the front; NULL: it is of the class */
+    struct front front;           /* live peak, and time of all ops: forward, backward and replays */
 };
 
 /* All that does not depend on memory; there is no front yet. rng as it will be in the plan. */

@@ -13,7 +13,7 @@ static enum status offer_one(struct optimum *o, const struct policy *policy, con
     struct word word = word_empty(region);
     enum status status = policy_emit(policy, o->network, settings, relus, region, &word);
     *emits = status == ST_OK;
-    if (status == ST_OK) status = offers_add(&o->offers, o->network, o->stages.rng, &word, o->region);
+    if (status == ST_OK) status = offers_add(&o->offers, o->network, o->stages.rng, &word, policy->name, o->region);
     region_destroy(region);
     return status == ST_SPEC ? ST_OK : status;
 }

@@ -303,6 +303,31 @@ Test(optimum, is_never_behind_another_policy)
         }
 }
 
+/* The policy says whose a schedule is that is not of its class, and of no other one. */
+static void check_told(const struct optimum *o, const char *what)
+{
+    int told = 0;
+    struct region *region = region_create();
+    for (int i = 0; i < o->front.count; i++) {
+        char budget[32];
+        struct policy_notes notes = {0};
+        struct word word = word_empty(region);
+        struct plan *least = NULL;
+        cr_assert(budget_place(o, i, &usual, &least) == ST_OK, "%s", status_message());
+        snprintf(budget, sizeof budget, "%zu", plan_peak(least));
+        plan_destroy(least);
+        const struct policy_settings settings = {.budget = budget, .plan = &usual, .notes = &notes};
+        cr_assert(policy_find("optimal")->emit(o->network, &settings, region, &word) == ST_OK, "%s", status_message());
+        const int taken = front_at(&o->front, notes.live_peak);
+        const struct offer *offer = o->offered[taken];
+        cr_assert(offer ? strstr(notes.found, offer->by) != NULL : !*notes.found, "%s, %s: '%s'", what, budget,
+                  notes.found);
+        told += offer != NULL;
+    }
+    cr_assert(told > 0, "%s: nothing that is offered is better", what);
+    region_destroy(region);
+}
+
 static void check_offered(const struct net *net)
 {
     struct bound_net p = net_bind(net, RELU_AUTO);
@@ -311,6 +336,7 @@ static void check_offered(const struct net *net)
     check_front(o, &usual, 25, net->name);
     check_bounds(o, net->name);
     check_others(o, net->name);
+    check_told(o, net->name);
     optimum_destroy(o);
     net_release(&p);
 }

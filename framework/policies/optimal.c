@@ -7,6 +7,18 @@
  * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
 #include "others.h"
 
+#include <stdio.h>
+
+static void tell(const struct optimum *optimum, const struct budgeted *budgeted, struct policy_notes *notes)
+{
+    const struct offer *offer = optimum->offered[budgeted->point];
+    *notes = (struct policy_notes){
+        .live_peak = optimum->front.point[budgeted->point].peak, .tries = budgeted->tries, .lost = budgeted->lost};
+    if (offer)
+        snprintf(notes->found, sizeof notes->found, "what %s makes, which is better than all of its own class",
+                 offer->by);
+}
+
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
                         struct word *word)
 {
@@ -20,9 +32,7 @@ static enum status emit(const struct network *network, const struct policy_setti
     enum status status = others_offer(optimum);
     if (status == ST_OK) status = budget_word(optimum, &budget, options, word, &budgeted);
     if (status == ST_SPEC) status = others_refuse(network, &budget, budgeted.limit, settings);
-    if (status == ST_OK && settings->notes)
-        *settings->notes = (struct policy_notes){
-            .live_peak = optimum->front.point[budgeted.point].peak, .tries = budgeted.tries, .lost = budgeted.lost};
+    if (status == ST_OK && settings->notes) tell(optimum, &budgeted, settings->notes);
     optimum_destroy(optimum);
     return status;
 }
