@@ -180,7 +180,8 @@ enum status budget_refuse(const struct budget *budget, const struct plan *least,
     else
         exact_bytes_text((size_t)budget->bytes, given);
     if (percent)
-        snprintf(share, sizeof share, "%.2f%% of store_all's live peak, ", percent_of(least->arena_bytes, baseline));
+        snprintf(share, sizeof share, "%.2f%% of store_all's live peak, outputs kept, ",
+                 percent_of(least->arena_bytes, baseline));
     if (plan_static(least))
         snprintf(fixed, sizeof fixed, ", %s %s that no schedule changes", percent ? "besides" : "including",
                  bytes_text((double)plan_static(least), bytes));
@@ -215,9 +216,13 @@ enum status budget_limit(const struct network *network, const struct budget *bud
 enum status budget_evaluation(const struct plan *evaluation, size_t limit)
 {
     if (!limit || evaluation->arena_bytes <= limit) return ST_OK;
-    char needs[UNIT_TEXT], leaves[UNIT_TEXT];
-    return fail(ST_SPEC, "policy.budget: an evaluation needs an arena of %s, and the budget leaves %s",
-                exact_bytes_text(evaluation->arena_bytes, needs), exact_bytes_text(limit, leaves));
+    char needs[UNIT_TEXT], leaves[UNIT_TEXT], op[128];
+    const char *tensors = name_tensors(evaluation);
+    if (!tensors) return ST_FAILED;
+    return fail(ST_SPEC,
+                "policy.budget: an evaluation needs an arena of %s, and the budget leaves %s; it is set by %s with %s",
+                exact_bytes_text(evaluation->arena_bytes, needs), exact_bytes_text(limit, leaves),
+                plan_op_text(evaluation, evaluation->peak_op, op), tensors);
 }
 
 /* The plan of least arena among the points of least memory. */

@@ -1,5 +1,6 @@
 /* Budgets: kept by every plan that is handed out, or refused with the smallest that can be kept. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,51 @@ Test(budget, kept_by_a_thousand_random_chains)
     cr_assert(kept > refused && kept + refused >= 1000 / THINNING);
 }
 
+/* More memory is never slower, placing included. */
+static void check_monotone(const struct network *network, const char *what)
+{
+    enum { BUDGETS = 30 };
+    struct optimum *o;
+    cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    const size_t least = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
+    struct plan *any = plan_of(network, "least", &usual);
+    const size_t fixed = plan_static(any);
+    double before = INFINITY;
+    for (size_t i = 0; i <= BUDGETS; i++) {
+        const size_t live = i < BUDGETS ? least + (most - least) * i / BUDGETS : 2 * most;
+        const struct budget budget = {.kind = BUDGET_BYTES, .bytes = fixed + live};
+        struct budgeted b;
+        struct word word = word_empty(network->graph->region);
+        const enum status status = budget_word(o, &budget, &usual, &word, &b);
+        cr_assert(status == ST_OK || (status == ST_SPEC && isinf(before)), "%s: %s", what, status_message());
+        if (status != ST_OK) continue; /* its placing takes more than the least live peak */
+        const double time = o->front.point[b.point].time;
+        cr_assert(time <= before, "%s: %g in %llu bytes, %g in fewer", what, time, (unsigned long long)budget.bytes,
+                  before);
+        before = time;
+    }
+    cr_assert(before == o->front.point[o->front.count - 1].time, "%s: not the fastest with all it wants", what);
+    plan_destroy(any);
+    optimum_destroy(o);
+}
+
+Test(budget, of_more_is_never_slower)
+{
+    struct source source = {.seed = 33};
+    for (int c = 0; c < 60; c += THINNING) {
+        struct abstract_stage stage[24];
+        chain_draw(&source, &limits, 3 + c % 22, stage);
+        struct network *network = chain_network(stage, 3 + c % 22);
+        check_monotone(network, "a chain");
+        abstract_destroy(network);
+    }
+    for (const struct net *net = nets; net->name; net++) {
+        struct bound_net b = net_bind(net, RELU_AUTO);
+        check_monotone(b.network, net->name);
+        net_release(&b);
+    }
+}
+
 /* What a budget makes of a network; the front is solved whole before it is asked, or as far as that takes. */
 static char *outcome(const struct network *network, const char *text, bool whole, struct region *region)
 {
@@ -175,6 +221,22 @@ Test(budget, told_with_the_plan)
     cr_assert(tries > 0, "no plan was placed twice");
 }
 
+/* The last refusal names the op that sets the least peak, and first the largest of what lives then. */
+static void check_named(const struct plan *least)
+{
+    char op[128], set[256];
+    const struct buffer *buffer = least->lowered.buffer;
+    int largest = -1;
+    for (int i = 0; i < least->lowered.buffers; i++)
+        if (buffer[i].birth <= least->peak_op && least->peak_op <= buffer[i].death &&
+            (largest < 0 || buffer[i].bytes > buffer[largest].bytes))
+            largest = i;
+    char name[128];
+    snprintf(set, sizeof set, "; it is set by %s with %s (", plan_op_text(least, least->peak_op, op),
+             plan_buffer_text(least, largest, name));
+    cr_assert(strstr(status_message(), set), "'%s' is not in %s", set, status_message());
+}
+
 /* Bytes bound everything, static bytes too; percentages the arena; and what a refusal names can be kept. */
 Test(budget, kept_by_networks)
 {
@@ -189,6 +251,7 @@ Test(budget, kept_by_networks)
             struct plan *least = plan_of(b.network, "least", &options), *plan;
             cr_assert(least != NULL);
             cr_assert(!plan_of(b.network, "1", &options));
+            check_named(least);
             strcpy(named, smallest());
             cr_assert(!text_to_bytes(named, &bytes) && bytes == plan_peak(least), "%s", named);
             snprintf(text, sizeof text, "%llu", (unsigned long long)bytes - 1);
@@ -333,6 +396,7 @@ Test(budget, holds_for_evaluations)
         cr_assert(plan_build(b.network, &word, &options, &plan) == ST_OK, "%s", status_message());
         cr_assert(budget_evaluation(plan, plan->arena_bytes) == ST_OK && budget_evaluation(plan, 0) == ST_OK);
         cr_assert(budget_evaluation(plan, plan->arena_bytes - 1) == ST_SPEC);
+        check_named(plan);
         snprintf(needed, sizeof needed, "(%zu bytes), and the budget leaves", plan->arena_bytes);
         cr_assert(strstr(status_message(), needed) && strstr(status_message(), "policy.budget"));
         plan_destroy(plan);

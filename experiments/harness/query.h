@@ -59,7 +59,7 @@ struct answer {
     const struct query *query;
     const struct job *job;
     struct tries tries;
-    size_t baseline; /* live peak of store_all with relu outputs kept: what shares are of */
+    size_t baseline; /* live peak of store_all, relus as written, outputs kept: what shares are of */
     struct batches batches;
     int rows; /* the trials that answer, by peak and then by time */
     const struct trial **row;

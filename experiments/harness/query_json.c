@@ -66,8 +66,8 @@ static void end(json_t *all, FILE *out)
     json_decref(all);
 }
 
-/* The rows, and what is the same for all of them. share_of_bytes: what a share of 100 % is, the live peak of store_all
- * with relu outputs kept. */
+/* The rows, and what is the same for all of them. share_of_bytes: what a share of 100 % is, the live peak of store_all,
+ * relus as written, outputs kept. */
 static void add_rows(json_t *all, const struct answer *a)
 {
     json_object_set_new(all, "static_bytes", integer(plan_static(a->job->plan)));

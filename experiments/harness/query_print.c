@@ -14,7 +14,8 @@ static double share(const struct answer *a, const struct trial *t)
 static void print_static(const struct answer *a, FILE *out)
 {
     char fixed[UNIT_TEXT], baseline[UNIT_TEXT];
-    fprintf(out, "peak = arena + %s static; shares are of the %s that store_all has live, relu outputs kept\n",
+    fprintf(out,
+            "peak = arena + %s static; shares are of the %s that store_all has live, relus as written, outputs kept\n",
             bytes_text((double)plan_static(a->job->plan), fixed), bytes_text((double)a->baseline, baseline));
 }
 
