@@ -165,11 +165,12 @@ static bool read_by_parameters(const struct graph *graph, int value)
     return false;
 }
 
-/* Whether the relu of the layer before node can be taken after node, and nothing more is kept for it. */
+/* Whether the relu of the layer before node can be taken after node, and no more is kept for it till the backward. */
 static bool relu_can_follow(const struct graph *graph, const struct node *node)
 {
     const int x = node->inputs[0];
     if (!node->layer->selects || node->settings.kernel < 2 || x == 0 || graph->value[x].consumers != 1) return false;
+    if (shape_elements(&graph->value[x].shape) < shape_elements(&graph->value[node->output].shape)) return false;
     const struct node *before = &graph->node[x - 1];
     return before->settings.activation == ACTIVATION_RELU && node->settings.activation == ACTIVATION_NONE &&
            !before->layer->selects && (before->relu_save == RELU_OUTPUT || read_by_parameters(graph, node->output));

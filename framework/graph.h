@@ -78,8 +78,9 @@ enum status graph_finish(struct graph *graph);
 
 /* In a finished graph, takes fused relus after the pools that alone read them, where these select the largest of more
  * than one: the same numbers on fewer elements (a zero may have another sign, which no sum with anything else sees).
- * Nothing of the layer before is kept for them, but the pool's output is: so a relu that may keep bits is moved only
- * where a layer with parameters reads that output, whose backward needs it anyway. */
+ * Nothing of the layer before is kept for them, but the pool's output is, until the pool's own backward: so one is
+ * moved only where the pool makes no more elements, and one that may keep bits only where a layer with parameters reads
+ * that output, whose backward needs it nearly as long. */
 void graph_select_first(struct graph *graph);
 
 /* Index by name, -1: none. */

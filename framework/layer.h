@@ -100,9 +100,10 @@ struct footprint {
     const char *implementation; /* for plans and result files, e.g. "jit:avx512_core winograd, chunk 8" */
 };
 
-/* A relu's derivative comes from its output's signs. A kernel with one says that its backward reads y and how many
- * bytes the signs take; it can do with either: signs: they become the saved set, which is read in place of y. No bit of
- * any result depends on it. No notice is taken of a footprint without a relu. */
+/* A relu's derivative comes from its output's signs. A kernel with one says that its backward reads y and, unless it
+ * needs y whatever is said (a pool, whose saved set is another), how many bytes the signs take; it can do with either:
+ * signs: they become the saved set, which is read in place of y. No bit of any result depends on it. No notice is taken
+ * of a footprint without a relu. */
 void footprint_keep_signs(struct footprint *footprint, bool signs);
 
 struct kernel_args {

@@ -107,29 +107,38 @@ Test(model, init_and_relu_reach_their_layers)
     graph_destroy(graph);
 }
 
-/* Before the largest of a window, of one place, and the mean; with one reader and two; and with what reads the pool. */
+/* Before the largest of a window, of one place, of more windows than elements, and the mean; with one reader and two;
+ * with what reads the pool; of a pool itself; before one that has its own; and a pool that has no layer before it. */
 Test(model, relus_move_behind_the_pools_that_alone_read_them)
 {
-    static const char layers[] = "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 2}\n"
+    static const char layers[] = "    - max_pool: {name: first, kernel: 2}\n    - conv: {channels: 4, kernel: 1, "
+                                 "activation: relu}\n    - max_pool: {kernel: 2}\n"
                                  "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - avg_pool: {kernel: 2}\n"
                                  "    - conv: {channels: 4, kernel: 1}\n    - max_pool: {kernel: 2, stride: 1}\n"
                                  "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 1}\n"
                                  "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
                                  "    - residual: {layers: [{max_pool: {kernel: 3, stride: 1, padding: 1}}]}\n"
                                  "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 2}\n"
+                                 "    - max_pool: {kernel: 2, activation: relu}\n    - max_pool: {kernel: 2}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
+                                 "    - max_pool: {kernel: 2, stride: 1, padding: 1}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
+                                 "    - max_pool: {kernel: 2, activation: relu}\n"
                                  "    - flatten\n    - linear: {units: 7}";
     static const struct {
         const char *node;
         bool relu, after,
             after_with_bits; /* whether it has one as written; after the pool; there, where bits are kept */
     } cases[] = {
-        {"conv1", true, false, false},      {"max_pool1", false, true, true}, {"conv2", true, true, true},
-        {"conv3", false, false, false},     {"conv4", true, true, true},      {"max_pool3", false, false, false},
-        {"max_pool2", false, false, false}, {"conv5", true, true, true},      {"max_pool4", false, false, false},
-        {"conv6", true, false, true},       {"max_pool5", false, true, false}};
+        {"conv1", true, false, false},      {"max_pool1", false, true, true},  {"conv2", true, true, true},
+        {"conv3", false, false, false},     {"conv4", true, true, true},       {"max_pool3", false, false, false},
+        {"max_pool2", false, false, false}, {"conv5", true, true, true},       {"max_pool4", false, false, false},
+        {"conv6", true, false, true},       {"max_pool5", false, true, false}, {"max_pool6", true, true, true},
+        {"max_pool7", false, false, false}, {"conv7", true, true, true},       {"max_pool8", false, false, false},
+        {"conv8", true, true, true},        {"max_pool9", true, true, true},   {"first", false, false, false}};
     static const char *const how[] = {"", "relu_after_pool: true", "relu_after_pool: true\nrelu_save: bits"};
     for (int h = 0; h < 3; h++) {
-        struct graph *graph = build(layers, how[h], 16, 1);
+        struct graph *graph = build(layers, how[h], 256, 1);
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const struct node *node = &graph->node[graph_find_node(graph, cases[i].node)];
             const bool expected = h == 0 ? cases[i].relu : h == 1 ? cases[i].after : cases[i].after_with_bits;
@@ -157,6 +166,9 @@ Test(model, models_have_the_parameters_of_what_they_are_named_after)
         {"experiments/big-cnn-recompute.yaml", 256, 256, 1, 10,
          (250 + 10) + 20 * (5000 + 10) + 21 * (10000 + 40 + 20000 + 20) + 41943040 + 32 + 330},
         {"experiments/mlp-sequential.yaml", 0, 0, 100, 5, 100 * 50 + 50 + 50 * 20 + 20 + 20 * 5 + 5},
+        /* Hugging Face's BertModel of bert-base-uncased and of google/bert_uncased_L-2_H-128_A-2, and a classifier */
+        {"experiments/bert-recompute.yaml", 3, 128, 0, 3, 109482240 + 768 * 3 + 3},
+        {"experiments/bert-tweets.yaml", 3, 64, 0, 3, 4385920 + 128 * 3 + 3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct spec *spec;
@@ -165,6 +177,7 @@ Test(model, models_have_the_parameters_of_what_they_are_named_after)
         struct dataset data = {.shape = {3, {cases[i].height, cases[i].width, cases[i].channels}},
                                .classes = cases[i].classes};
         if (!cases[i].height) data.shape = (struct shape){1, {cases[i].channels}};
+        if (!cases[i].channels) data.shape = (struct shape){2, {cases[i].height, cases[i].width}};
         cr_assert(spec_load(cases[i].file, 0, NULL, false, &spec) == ST_OK, "%s", messages());
         cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
         for (int p = 0; p < graph->parameters; p++) total += graph->parameter[p].elements;

@@ -27,7 +27,7 @@ const struct field spec_fields[] = {
     {"seed", FIELD_INT, MEMBER(seed), 0, 0x1p53, "1", NULL, "of initial values, data, dropout and shuffling"},
     {"relu_save", FIELD_CHOICE, MEMBER(relu_save), 0, 0, "output", relu_words, "what a relu keeps for its backward"},
     {"relu_after_pool", FIELD_BOOL, MEMBER(relu_after_pool), 0, 0, "false", NULL,
-     "a fused relu that only a max pool reads is taken after it: same results, less to keep"},
+     "a fused relu that only a max pool reads is taken after it: same results, less to keep from forward to backward"},
     {"rng", FIELD_CHOICE, MEMBER(rng), 0, 0, "counter", mode_words, "where dropout's numbers come from"},
     {"precision", FIELD_CHOICE, MEMBER(backend_options.precision), 0, 0, "fp32", precision_words,
      "of products' and convolutions' operands"},

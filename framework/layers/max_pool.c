@@ -12,10 +12,11 @@
 
 enum { PLACES_SAVED = 256 };
 
-static const struct field fields[] = {
-    POOL_FIELDS,
-    {SETTING(activation), .type = FIELD_CHOICE, .preset = "none", .values = relu_words, .doc = "applied to the output"},
-    {.key = NULL}};
+static const struct field fields[] = {POOL_FIELDS,
+                                      {SETTING(activation), .type = FIELD_CHOICE, .preset = "none",
+                                       .values = relu_words,
+                                       .doc = "applied to the output, which is kept for its backward"},
+                                      {.key = NULL}};
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
 {
