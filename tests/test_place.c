@@ -11,7 +11,10 @@ enum { BUFFERS_MAX = 200, OPS = 120 };
 static size_t live_peak(const struct buffer *buffer, int buffers)
 {
     size_t peak = 0;
-    for (int op = 0; op < OPS; op++) {
+    int last = 0;
+    for (int i = 0; i < buffers; i++)
+        if (buffer[i].death > last) last = buffer[i].death;
+    for (int op = 0; op <= last; op++) {
         size_t live = 0;
         for (int i = 0; i < buffers; i++)
             if (buffer[i].birth <= op && op <= buffer[i].death) live += buffer[i].bytes;
@@ -65,30 +68,53 @@ Test(place, random_lifetimes)
     cr_assert(sum / TRIES < 1.006, "arena : live peak is %.3f on average", sum / TRIES);
 }
 
-/* As training makes them: values that live until their backward, gradients between neighbours, scratch within an op;
- * in some, values that die early and are made again. */
+/* As training makes them, at most four a node: values that live until their backward, gradients between neighbours,
+ * scratch within an op; where segment is not 0, values that die early and are made again. Returns how many there are.
+ */
+static int draw_training(struct source *s, int nodes, int segment, struct buffer *buffer)
+{
+    int buffers = 0;
+    for (int n = 0; n < nodes; n++) {
+        int backward = 2 * nodes - n - 1, next = backward + 1 < 2 * nodes ? backward + 1 : backward;
+        bool again = segment && n % segment;
+        size_t bytes = draw_bytes(s);
+        buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = n, .death = again ? n + 1 : backward};
+        if (again)
+            buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = backward - n % segment, .death = backward};
+        buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = backward, .death = next};
+        if (n % 3 == 0)
+            buffer[buffers++] = (struct buffer){.bytes = draw_bytes(s), .birth = backward, .death = backward};
+    }
+    return buffers;
+}
+
 Test(place, lifetimes_of_training)
 {
     for (uint32_t seed = 0; seed < 200; seed++) {
         struct source s = {seed, 1};
         struct buffer buffer[BUFFERS_MAX] = {{0}};
-        int buffers = 0, nodes = 5 + (int)draw_below(&s, 40), segment = 1 + (int)draw_below(&s, 8);
+        int nodes = 5 + (int)draw_below(&s, 40), segment = 1 + (int)draw_below(&s, 8);
         bool replays = draw_below(&s, 2);
-        for (int n = 0; n < nodes; n++) {
-            int backward = 2 * nodes - n - 1, next = backward + 1 < 2 * nodes ? backward + 1 : backward;
-            bool again = replays && n % segment;
-            size_t bytes = draw_bytes(&s);
-            buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = n, .death = again ? n + 1 : backward};
-            if (again)
-                buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = backward - n % segment, .death = backward};
-            buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = backward, .death = next};
-            if (n % 3 == 0)
-                buffer[buffers++] = (struct buffer){.bytes = draw_bytes(&s), .birth = backward, .death = backward};
-        }
+        int buffers = draw_training(&s, nodes, replays ? segment : 0, buffer);
         double ratio = check(buffer, buffers, "lifetimes of training");
         cr_assert(ratio < 1.005, "seed %u: arena : live peak is %.3f", seed, ratio);
         cr_assert(replays || ratio < 1.0005, "seed %u, nothing replayed: arena : live peak is %.3f", seed, ratio);
     }
+}
+
+/* So many that each order is mended less often. */
+Test(place, thousands_of_buffers)
+{
+    enum { NODES = 600 };
+    struct buffer *buffer = calloc(4 * NODES, sizeof *buffer);
+    for (uint32_t seed = 0; seed < 3; seed++) {
+        struct source s = {seed, 2};
+        int buffers = draw_training(&s, NODES, 5 + (int)seed, buffer);
+        double ratio = check(buffer, buffers, "thousands of buffers");
+        cr_assert(buffers > 1500 && ratio < 1.005, "seed %u, %d buffers: arena : live peak is %.4f", seed, buffers,
+                  ratio);
+    }
+    free(buffer);
 }
 
 Test(place, corner_cases)
