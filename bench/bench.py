@@ -15,7 +15,6 @@ Ends with 1 where a figure misses its target. Targets are judged at the experime
 """
 import argparse
 import collections
-import datetime
 import glob
 import os
 import random
@@ -25,6 +24,7 @@ import tempfile
 import time
 
 import measure
+import report
 from report import Table, gib, mib, seconds, spread, write
 
 VGG16, VGG16_BLOCKS = "experiments/vgg16-recompute.yaml", "experiments/vgg16-blocks.yaml"
@@ -363,13 +363,8 @@ def arenas(bench):
 
 
 def provenance(bench, networks):
-    table = Table("what", "")
-    table.row("date (UTC)", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
     ours = [runs[0] for key, runs in bench.cells.items() if not is_peer(*key)]
-    for group, values in (ours[0]["provenance"] if ours else measure.planner(VGG16)).items():
-        for key, value in values.items():
-            if key not in ("tree_diff_xxh3", "dirty_sha1"):
-                table.row(f"{group} {key}", value)
+    table = report.provenance(ours[0]["provenance"] if ours else measure.planner(VGG16))
     for (network, cell), (peer, *_) in bench.cells.items():
         if is_peer(network, cell):
             table.row(f"{cell}, {network}", f"{peer['torch']}, oneDNN {peer['onednn']}, BLAS {peer['blas']}, losses "

@@ -18,13 +18,13 @@ goes on. Ends with 3 where there is any of it, else with 1 where a figure misses
 """
 import argparse
 import collections
-import datetime
 import os
 import sys
 import tempfile
 import time
 
 import measure
+import report
 from report import Table, gib, save, write
 
 HEAD = """# Benchmark on a GPU
@@ -282,14 +282,8 @@ def card():
 
 
 def provenance(bench):
-    table = Table("what", "")
-    table.row("date (UTC)", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
+    table = report.provenance(next(iter(bench.ours.values()), {}).get("provenance", {}))
     table.row("GPU, driver, highest clock", bench.card)
-    for run in list(bench.ours.values())[:1]:
-        for group, values in run["provenance"].items():
-            for key, value in values.items():
-                if key not in ("tree_diff_xxh3", "dirty_sha1", "tree_commit"):
-                    table.row(f"{group} {key}", value)
     for peer in list(bench.peers.values())[:1]:
         table.row("PyTorch", f"{peer['torch']}, CUDA {peer['cuda']}, cuDNN {peer['cudnn']}, on {peer['gpu']}")
     table.row("steps a run, of them warming", f"{bench.options.steps}, {bench.options.warm}")

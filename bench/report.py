@@ -1,4 +1,5 @@
 """The result as Markdown: tables, and how figures are written."""
+import datetime
 import os
 
 import measure
@@ -23,6 +24,17 @@ class Table:
     def __str__(self):
         return "\n".join("| " + " | ".join(" ".join(str(cell).split()).replace("|", "\\|") for cell in row) + " |"
                          for row in self.rows)
+
+
+def provenance(groups):
+    """A table of when this is and of what measure.provenance() read."""
+    table = Table("what", "")
+    table.row("date (UTC)", datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M"))
+    for group, values in groups.items():
+        for key, value in values.items():
+            if key not in ("tree_diff_xxh3", "dirty_sha1"):
+                table.row(f"{group} {key}", value)
+    return table
 
 
 def gib(value):
