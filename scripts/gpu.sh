@@ -125,8 +125,8 @@ part_controls() {
 # Every policy, rng mode and memory mode on small networks.
 part_equality() { check 200 'equality/*_cuda'; }
 
-# Of its 32 runs the 8 of rng: unsafe must differ, which is exit code 1.
-part_randomness() { run 200 1 36 "rng-replay" rng-replay backend.name=cuda; }
+# Of its 36 runs the 9 of rng: unsafe must differ, which is exit code 1.
+part_randomness() { run 200 1 40 "rng-replay" rng-replay backend.name=cuda; }
 
 # Reads and writes out of bounds, races in shared memory, barriers. Errors that NVIDIA's libraries get and overcome while
 # they look around are no errors here, and their kernels, by parts of their mangled names, are theirs.
