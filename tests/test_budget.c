@@ -127,22 +127,25 @@ static void check_monotone(const struct network *network, const char *what)
     optimum_destroy(o);
 }
 
-Test(budget, of_more_is_never_slower)
+/* Runs a check on chains of 3 to 24 stages drawn from seed, and on every net. */
+static void check_all(uint32_t seed, void (*check)(const struct network *network, const char *what))
 {
-    struct source source = {.seed = 33};
+    struct source source = {.seed = seed};
     for (int c = 0; c < 60; c += THINNING) {
         struct abstract_stage stage[24];
         chain_draw(&source, &limits, 3 + c % 22, stage);
         struct network *network = chain_network(stage, 3 + c % 22);
-        check_monotone(network, "a chain");
+        check(network, "a chain");
         abstract_destroy(network);
     }
     for (const struct net *net = nets; net->name; net++) {
         struct bound_net b = net_bind(net, RELU_AUTO);
-        check_monotone(b.network, net->name);
+        check(b.network, net->name);
         net_release(&b);
     }
 }
+
+Test(budget, of_more_is_never_slower) { check_all(33, check_monotone); }
 
 /* What a budget makes of a network; the front is solved whole before it is asked, or as far as that takes. */
 static char *outcome(const struct network *network, const char *text, bool whole, struct region *region)
@@ -171,22 +174,7 @@ static void check_same(const struct network *network, const char *what)
     }
 }
 
-Test(budget, comes_to_the_same_with_no_more_of_the_front_than_it_takes)
-{
-    struct source source = {.seed = 5};
-    for (int c = 0; c < 60; c += THINNING) {
-        struct abstract_stage stage[24];
-        chain_draw(&source, &limits, 3 + c % 22, stage);
-        struct network *network = chain_network(stage, 3 + c % 22);
-        check_same(network, "a chain");
-        abstract_destroy(network);
-    }
-    for (const struct net *net = nets; net->name; net++) {
-        struct bound_net b = net_bind(net, RELU_AUTO);
-        check_same(b.network, net->name);
-        net_release(&b);
-    }
-}
+Test(budget, comes_to_the_same_with_no_more_of_the_front_than_it_takes) { check_all(5, check_same); }
 
 /* What the policy says besides is what the front and the plan say. */
 Test(budget, told_with_the_plan)
