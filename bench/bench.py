@@ -233,6 +233,11 @@ def bert_flops(bench):
     return 3 * blocks * 2 * batch * length * (linear + attention)
 
 
+def bert_rate(bench):
+    """At which a whole undisturbed step, with all else in its time, does them."""
+    return bert_flops(bench) / bench.least("bert", "store_all", "undisturbed_seconds")
+
+
 def products(bench):
     """What judge() wants of the rate of a whole undisturbed step's matrix products, with all else in its time, by the
     rate of a large product alone: the mean of its forward and of its weights' gradient in a network of nothing else, in
@@ -240,7 +245,7 @@ def products(bench):
     width, hidden = 768, 3072
     alone = 2 * 2 * PRODUCT_ROWS * width * hidden / min(run["clocks"]["linear"] / len(run["seconds"])
                                                   for run in bench.cells["bert", ALONE])
-    rate = bert_flops(bench) / bench.least("bert", "store_all", "undisturbed_seconds")
+    rate = bert_rate(bench)
     return rate / alone, "at least 75 %", f"{100 * rate / alone:.1f} % ({rate / 1e9:.0f} of {alone / 1e9:.0f} GFLOP/s)"
 
 
@@ -248,7 +253,7 @@ def ceilings(bench):
     """How far the ratios to PyTorch could go on this machine: were a step nothing but its products, and they as fast as
     multiply-adds on registers alone."""
     peak = max(bench.peaks["bert"])
-    rate = bert_flops(bench) / bench.least("bert", "store_all", "undisturbed_seconds")
+    rate = bert_rate(bench)
     bench.targets.row("BERT base step: matrix products' rate, of that of multiply-adds on registers", "",
                       f"{100 * rate / peak:.1f} % ({rate / 1e9:.0f} of {peak / 1e9:.0f} GFLOP/s)", "")
     for what, network, above, below, *_ in RATIOS:
