@@ -83,9 +83,10 @@ enum status files_open(struct dataset *dataset, const char *folder, const char *
         return fail(ST_FAILED, "data set %s has more than %d files", dataset->kind->name, DATASET_FILES_MAX);
     file->path = region_text(dataset->region, folder ? "%s/%s" : "%s%s", folder ? folder : "", name);
     if (!file->path) return ST_FAILED;
-    if (file_open(file->path, &handle->descriptor, &file->bytes) != ST_OK)
-        return fail(ST_FAILED, "%s; expected: a file of data set %s", status_message(), dataset->kind->name);
-    enum status status = inspect(dataset, handle, file);
+    enum status status = file_open(file->path, &handle->descriptor, &file->bytes);
+    if (status != ST_OK)
+        return fail(status, "%s; expected: a file of data set %s", status_message(), dataset->kind->name);
+    status = inspect(dataset, handle, file);
     if (status != ST_OK) close(handle->descriptor);
     return status;
 }

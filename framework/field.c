@@ -315,7 +315,7 @@ enum status field_set_list(const struct field *field, void *object, size_t count
     if (!out_of_range(field, &counted)) return set_list(field, object, count, texts, region, bad);
     const char *expected = field_expected(field, region);
     if (!expected) return ST_FAILED;
-    return fail(ST_SPEC, "%zu item%s; expected %s", count, count == 1 ? "" : "s", expected);
+    return fail(ST_SPEC, "%zu item%s; expected %s", count, text_plural((int64_t)count), expected);
 }
 
 /* A list preset: words between brackets, separated by commas or spaces. */

@@ -33,6 +33,9 @@ const char *text_nearest(const char *text, const char *const *words);
 /* Whether text is more than end and ends with it. */
 bool text_ends(const char *text, const char *end);
 
+/* What ends a noun that count stands before: "", or "s". */
+static inline const char *text_plural(int64_t count) { return count == 1 ? "" : "s"; }
+
 /* How many bytes of text to show in a message: at most most, cut between UTF-8 characters. */
 int text_shown(const char *text, int most);
 

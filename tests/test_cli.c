@@ -58,7 +58,7 @@ static const struct {
     {"bench --costs --convolutions small.yaml", "expected --costs or --convolutions"},
     {"bench --convolutions small.yaml", "backend ref chooses convolutions by rule alone"},
     {"bench --costs", "too few arguments"},
-    {"bench --costs small.yaml --out", "expected FILE"},
+    {"bench --costs small.yaml --out", "--out has no value; expected FILE"},
     {"show small.yaml --out=x", "unknown option --out=x"},
     {"plan small.yaml costs.name=measured costs.file=none.yaml", "none.yaml: No such file or directory; make the file"},
     {"plan small.yaml costs=measured", "costs.file: missing"},

@@ -162,10 +162,6 @@ Test(dataset_files, cifar10_refuses_what_is_not_whole_records)
     check_refused("cifar10", "data_batch_3.bin", "offset 18438: label 10; expected: 0..9");
     hand_write("data_batch_3.bin", data, 0, false);
     check_refused("cifar10", "data_batch_3.bin", "empty");
-    char path[256];
-    snprintf(path, sizeof path, "%s/data_batch_3.bin", hand_made_folder());
-    cr_assert(unlink(path) == 0);
-    check_refused("cifar10", "data_batch_3.bin", "No such file");
     uint8_t *many = calloc(10001, 3073);
     hand_write("data_batch_3.bin", many, (size_t)10001 * 3073, false);
     check_refused("cifar10", "data_batch_3.bin", "10001 records");
@@ -282,6 +278,17 @@ Test(dataset_files, missing_data_says_where_to_get_it_and_where_to_put_it)
     cr_assert(strstr(status_message(), "/nowhere-at-all") && strstr(status_message(), "data/cifar10/") &&
                   strstr(status_message(), "https://www.cs.toronto.edu/~kriz/cifar.html"),
               "%s", status_message());
+}
+
+Test(dataset_files, a_missing_part_is_named_as_missing)
+{
+    struct dataset_settings raw = settings(0, NORMALIZE_NONE);
+    struct dataset *dataset;
+    char path[512];
+    snprintf(path, sizeof path, "%s/data_batch_4.bin", hand_made_folder());
+    cr_assert(unlink(path) == 0);
+    cr_assert(dataset_open("cifar10", &raw, 1, &dataset) == ST_MISSING && !dataset);
+    cr_assert(strstr(status_message(), path), "%s", status_message());
 }
 
 Test(dataset_files, are_found_by_the_environment)

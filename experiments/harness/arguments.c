@@ -67,8 +67,8 @@ static enum status read_option(const struct command *command, int count, char **
         return fail(ST_SPEC, "%s: %s takes no value", command->name, options[option].name);
     if (options[option].value && !value && *at + 1 < count) value = words[++*at];
     if (options[option].value && (!value || !word_among(options[option].value, value)))
-        return fail(ST_SPEC, "%s: %s %s; expected %s", command->name, options[option].name, value ? value : "",
-                    options[option].value);
+        return fail(ST_SPEC, "%s: %s %s; expected %s", command->name, options[option].name,
+                    value && *value ? value : "has no value", options[option].value);
     arguments->given[option] = true;
     arguments->value[option] = value;
     return ST_OK;

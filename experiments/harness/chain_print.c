@@ -1,6 +1,7 @@
 /* Times are in the unit of the file; bytes are printed to the last one, so that they can be asked for as a budget. */
 #include "chain_plan.h"
 #include "plan_json.h"
+#include "text.h"
 #include "units.h"
 
 /* Replays of each stage, as a row that says what is done with it. */
@@ -56,8 +57,8 @@ static void print_plan(const struct chain_plan *c, FILE *out)
     fprintf(out, "  %-32s %16zu B\n", "live peak of store_all", c->store_all_live);
     fprintf(out, "  %-32s %16zu B  of any schedule\n", "lower bound", bounds->memory);
     plan_print_peak(plan, c->tensor, c->tensors, out);
-    fprintf(out, "\ntime\n  %-32s %16.15g  of %d replays (%d left out: nobody reads them)\n", "replay",
-            plan->time - bounds->floor, plan->replays, plan->lowered.dropped);
+    fprintf(out, "\ntime\n  %-32s %16.15g  of %d replay%s (%d left out: nobody reads them)\n", "replay",
+            plan->time - bounds->floor, plan->replays, text_plural(plan->replays), plan->lowered.dropped);
     fprintf(out, "  %-32s %16.15g  %.4f of every pass once; planned in %s\n", "all", plan->time, plan->time_factor,
             duration_text(c->planning_ns, planned));
     fprintf(out, "  %-32s %16.15g  of any schedule with %zu B; this one is %.2f %% above\n", "lower bound",

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "signals.h"
+#include "text.h"
 #include "told.h"
 
 enum { REPORT_FD = 3 };
@@ -108,8 +109,8 @@ static enum status run(const struct child *child, struct run_report *report, int
 static void tell_rest(const struct run_report *report)
 {
     if (report->stopped)
-        fprintf(stderr, "rematch: interrupted by SIG%s after %lld steps\n", sigabbrev_np(report->stopped),
-                (long long)report->steps);
+        fprintf(stderr, "rematch: interrupted by SIG%s after %lld step%s\n", sigabbrev_np(report->stopped),
+                (long long)report->steps, text_plural(report->steps));
     if (!*report->path || report->finished) return;
     char part[REPORT_PATH + 8];
     snprintf(part, sizeof part, "%s.part", report->path);

@@ -1,6 +1,7 @@
 /* Contract: the output is made for people and for editors that jump to file:line:column; what came from a file is shown
  * without the bytes that would steer a terminal. */
 #include "errors.h"
+#include "text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -120,5 +121,5 @@ enum status errors_report(const struct errors *errors, FILE *out)
     qsort(sorted, (size_t)errors->kept, sizeof *sorted, by_place);
     for (int i = 0; i < errors->kept; i++) print_error(out, sorted[i]);
     if (errors->count > errors->kept) fprintf(out, "... and %d more\n", errors->count - errors->kept);
-    return fail(ST_SPEC, "%d error%s; nothing was run", errors->count, errors->count == 1 ? "" : "s");
+    return fail(ST_SPEC, "%d error%s; nothing was run", errors->count, text_plural(errors->count));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fits.h"
+#include "text.h"
 #include "told.h"
 #include "units.h"
 
@@ -84,8 +85,8 @@ enum status experiment_run_side(struct experiment *experiment, enum side_index s
                                 .quiet = request->quiet,
                                 .resolved = s->spec->resolved};
     if (!request->quiet)
-        fprintf(stderr, "%s: policy %s, %lld steps\n", side_names[side], s->spec->policy->name,
-                (long long)s->job->steps);
+        fprintf(stderr, "%s: policy %s, %lld step%s\n", side_names[side], s->spec->policy->name,
+                (long long)s->job->steps, text_plural(s->job->steps));
     return told(child_run(&child, &s->report, code));
 }
 

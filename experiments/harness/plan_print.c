@@ -4,6 +4,7 @@
 
 #include "overview.h"
 #include "provenance.h"
+#include "text.h"
 #include "units.h"
 
 enum { TENSORS_SHOWN = 8 };
@@ -116,9 +117,9 @@ static void print_time(const struct overview *o, FILE *out)
 {
     const struct plan *plan = o->job->plan;
     char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT], digest[33];
-    fprintf(out, "\ntime\n  forward %s, backward %s, replay %s in %d replays (%d left out: nobody reads them)\n",
+    fprintf(out, "\ntime\n  forward %s, backward %s, replay %s in %d replay%s (%d left out: nobody reads them)\n",
             flops_text(plan->forward_flops, a), flops_text(plan->backward_flops, b), flops_text(plan->replay_flops, c),
-            plan->replays, plan->lowered.dropped);
+            plan->replays, text_plural(plan->replays), plan->lowered.dropped);
     fprintf(out, "  time factor %.3f by %s; kernels prepared in %s, planned in %s\n", plan->time_factor,
             o->job->costs ? "measured costs" : "flops", duration_text(o->job->preparing_ns, d),
             duration_text(o->job->planning_ns, e));

@@ -1,4 +1,5 @@
 #include "progress.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -75,8 +76,8 @@ void progress_eval(struct progress *progress, const struct eval_record *eval, co
 {
     if (!progress->out) return;
     erase_bar(progress);
-    fprintf(progress->out, "  after %u steps  %s loss %.6g  accuracy %.2f %%\n", eval->step, split, (double)eval->loss,
-            100 * (double)eval->accuracy);
+    fprintf(progress->out, "  after %u step%s  %s loss %.6g  accuracy %.2f %%\n", eval->step, text_plural(eval->step),
+            split, (double)eval->loss, 100 * (double)eval->accuracy);
     fflush(progress->out);
 }
 
