@@ -118,26 +118,37 @@ Test(overrides, own_size_is_what_changes_no_figure)
 
 /* ---- baseline and sweep ---- */
 
+/* What only the variant's side has: a judgement, or points. */
+static const struct {
+    const char *text;
+    int expectations, axes;
+} of_the_variant[] = {{"expect: [{what: loss, below: 9, source: us}]\n", 1, 0},
+                      {"sweep: {policy.segments: [1, 2]}\n", 0, 1}};
+
 Test(overrides, the_baseline_stores_everything)
 {
-    static const char *const text = MINIMAL
+    static const char *const common = MINIMAL
         "policy: {name: segments, segments: 2}\nrelu_save: bits\nrelu_after_pool: true\nrng: unsafe\ncheck: replay\n"
-        "fault: {kind: mask_bit, step: 1, node: linear1}\nexpect: [{what: loss, below: 9, source: us}]\n"
-        "conv: {algorithm: direct, scratch_limit: 1MiB}\nsweep: {policy.segments: [1, 2]}\n"
+        "fault: {kind: mask_bit, step: 1, node: linear1}\nconv: {algorithm: direct, scratch_limit: 1MiB}\n"
         "baseline: {relu_save: output, relu_after_pool: false, conv: {scratch_limit: 2MiB}}\n";
-    struct spec *spec = load_well(text, "batch=4 policy=sqrt", true);
-    cr_expect(!strcmp(spec->policy->name, "store_all") && spec->batch == 4 && spec->relu_save == 0);
-    cr_expect(!spec->relu_after_pool && spec->rng == RNG_STASH && spec->fault_kind == FAULT_NONE && spec->check == 0);
-    cr_expect(spec->expectations == 0 && spec->axes == 0 && !strstr(spec->resolved, "baseline"));
-    /* its maps replace, they do not merge */
-    cr_expect(strstr(spec->resolved, "conv: {algorithm: auto, scratch_limit: 2MiB}"), "%s", spec->resolved);
-    spec_destroy(spec);
+    for (size_t i = 0; i < sizeof of_the_variant / sizeof *of_the_variant; i++) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s%s", common, of_the_variant[i].text);
+        struct spec *spec = load_well(text, "batch=4 policy=sqrt", true);
+        cr_expect(!strcmp(spec->policy->name, "store_all") && spec->batch == 4 && spec->relu_save == 0);
+        cr_expect(!spec->relu_after_pool && spec->rng == RNG_STASH && spec->fault_kind == FAULT_NONE &&
+                  spec->check == 0);
+        cr_expect(spec->expectations == 0 && spec->axes == 0 && !strstr(spec->resolved, "baseline"));
+        /* its maps replace, they do not merge */
+        cr_expect(strstr(spec->resolved, "conv: {algorithm: auto, scratch_limit: 2MiB}"), "%s", spec->resolved);
+        spec_destroy(spec);
 
-    spec = load_well(text, "", false);
-    cr_expect(!strcmp(spec->policy->name, "segments") && spec->relu_save == 1 && spec->relu_after_pool &&
-              spec->rng == RNG_UNSAFE);
-    cr_expect(spec->fault_kind == FAULT_MASK_BIT && spec->expectations == 1 && spec->axes == 1);
-    spec_destroy(spec);
+        spec = load_well(text, "", false);
+        cr_expect(!strcmp(spec->policy->name, "segments") && spec->relu_save == 1 && spec->relu_after_pool &&
+                  spec->rng == RNG_UNSAFE && spec->fault_kind == FAULT_MASK_BIT);
+        cr_expect(spec->expectations == of_the_variant[i].expectations && spec->axes == of_the_variant[i].axes);
+        spec_destroy(spec);
+    }
 }
 
 Test(overrides, a_sweep_is_read_and_can_be_decided)

@@ -65,11 +65,11 @@ static json_t *add_fields(struct schema *s, json_t *rows, const struct field *fi
 static const struct {
     const char *key, *expected, *doc;
     bool needed;
-} others[] = {
-    {"rematch", "1", "version of the format", true},
-    {"baseline", "a map of keys", "what the baseline computes otherwise; its policy is store_all", false},
-    {"expect", "a list of maps", "figures of the source, judged where nothing that changes them is overridden", false},
-    {"sweep", "a map of keys to lists", "each combination is run: {policy.segments: [1, 2, 5]}", false}};
+} others[] = {{"rematch", "1", "version of the format", true},
+              {"baseline", "a map of keys", "what the baseline computes otherwise; its policy is store_all", false},
+              {"expect", "a list of maps",
+               "figures of the source, judged where nothing that changes them is overridden; none in a sweep", false},
+              {"sweep", "a map of keys to lists", "each combination is run: {policy.segments: [1, 2, 5]}", false}};
 
 static const char *names_of(struct schema *s, const struct registry *registry)
 {

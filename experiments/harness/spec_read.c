@@ -99,9 +99,13 @@ static void read_model(struct spec_reader *reader, const struct tree *root, stru
 
 /* ---- lists of their own ---- */
 
-static void read_expectations(struct reading *r, const struct tree *list, struct spec *spec)
+static void read_expectations(struct reading *r, const struct tree *root, struct spec *spec)
 {
+    const struct tree *list = tree_get(root, "expect");
     if (!list) return;
+    if (tree_get(root, "sweep"))
+        reading_error(r, list, NULL, "expect",
+                      "the points of a sweep are not judged; expected one of expect and sweep");
     if (list->kind != TREE_LIST) {
         reading_error(r, list, NULL, "expect", "expected a list of {what, below or above, source}");
         return;
@@ -274,7 +278,7 @@ void spec_read(struct spec_reader *reader, const struct tree *root, struct spec 
     else if (!spec->eval_every)
         spec->eval_every = spec->epochs > 0 ? 1 : spec->steps;
     read_model(reader, root, spec);
-    read_expectations(r, tree_get(root, "expect"), spec);
+    read_expectations(r, root, spec);
     read_sweep(r, tree_get(root, "sweep"), spec);
     check_name(r, root, spec);
     check_length(r, root, spec);
