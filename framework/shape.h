@@ -29,4 +29,7 @@ char *shape_print(const struct shape *shape, char *text);
 /* bytes rounded up to ALIGNMENT; what every buffer occupies. */
 static inline size_t round_up(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
+/* Of positive numbers, a / b rounded up. */
+static inline int64_t ratio_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
 #endif

@@ -57,6 +57,10 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(4, 4, 3), CONV(7, 4, 1, 0, 0), 1, false, true, LAST, 0, KIB(4096)},
     {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, BLOCKED, CONV_DIRECT, KIB(13)},
     {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, LAST, CONV_DIRECT, KIB(10)},
+    /* so many pixels that a device shares the weights' gradient out: a lane for each chunk, and one for all */
+    {"conv", IMAGE(64, 64, 2), CONV(3, 3, 1, 1, RELU), 5, true, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_DIRECT, KIB(3)},
     /* vectors */
     {"linear", {1, {33}}, {.units = 17, .activation = RELU, .bias = true}, 5, true},
     {"linear", {1, {33}}, {.units = 600, .activation = RELU, .bias = true}, 5},
@@ -480,6 +484,43 @@ Test(kernels, a_device_chooses_convolutions_by_rule)
             cr_assert(strncmp(text, "winograd", 8) != 0 || one.footprint.forward_scratch <= limit, "%s", text);
             subject_close(&one), subject_close(&other);
         }
+}
+
+/* As many chunks as fill the device, unless their sums were too short or the limit allows fewer at once. */
+static const struct {
+    struct shape x;
+    struct settings settings;
+    int64_t batch;
+    uint64_t limit;
+    int chunk;
+} shared[] = {
+    {IMAGE(64, 64, 2), CONV(3, 3, 1, 1, RELU), 5, KIB(1 << 20), 1},
+    {IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, KIB(1 << 20), 3},
+    {IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, KIB(3), 3},
+    {IMAGE(32, 32, 3), CONV(4, 3, 1, 1, RELU), 7, KIB(1 << 20), 7},
+    {IMAGE(64, 64, 512), CONV(1024, 1, 1, 0, RELU), 4, KIB(1 << 20), 2},
+    {IMAGE(64, 64, 512), CONV(2048, 1, 1, 0, RELU), 2, KIB(1 << 20), 2},
+    {IMAGE(64, 64, 1), CONV(1, 1, 1, 0, RELU), 70, KIB(1 << 20), 3}, /* at most a turn a lane */
+};
+
+Test(kernels, a_device_shares_out_sums_over_samples)
+{
+    if (!backend_opens("cuda")) cr_skip_test("no device");
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        const struct subject_case c = {"conv", shared[i].x, shared[i].settings, shared[i].batch, false,
+                                       false,  BLOCKED,     CONV_DIRECT,        shared[i].limit};
+        struct subject s;
+        subject_open(&s, "cuda", &c);
+        const char *params = strstr(s.footprint.implementation, " | ");
+        const int64_t turns = (c.batch + shared[i].chunk - 1) / shared[i].chunk;
+        const size_t sums =
+            (size_t)turns * round_up((size_t)s.graph->parameter[s.node->first_parameter].elements * sizeof(float));
+        cr_assert(params && strtol(strstr(params, "chunk ") + strlen("chunk "), NULL, 10) == shared[i].chunk, "%zu: %s",
+                  i, s.footprint.implementation);
+        cr_assert(turns == 1 || s.footprint.backward_scratch[PART_INDEX_PARAMS] >= sums, "%zu", i);
+        cr_assert(s.footprint.backward_scratch[PART_INDEX_PARAMS] <= c.scratch_limit, "%zu", i);
+        subject_close(&s);
+    }
 }
 
 Test(kernels, what_cannot_be_blocked_is_refused)

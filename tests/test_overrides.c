@@ -1,5 +1,6 @@
 /* Overrides, baselines and sweeps do what they say, and what is wrong with them is told at the argument. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "spec_text.h"

@@ -223,6 +223,41 @@ Test(wisdom, offers_only_what_the_rule_could_take)
     cli_close(&cli);
 }
 
+#define LARGE " 'data.shape=[64, 64, 4]' backend.layout=channels_first steps=2"
+
+/* A step by calls and a recorded one, with the weights' gradient of all samples at once, and in a turn a sample. */
+Test(wisdom, holds_how_a_gradient_is_shared_out)
+{
+    static const char params[] = "pass: backward_params, algorithm: ",
+                      arguments[] = "run convs.yaml 'conv={algorithm: measured, wisdom: w.yaml}'" LARGE;
+    struct cli cli;
+    char text[ROOM];
+    begin(&cli);
+    cli_expect(&cli, 0, "bench --convolutions convs.yaml" LARGE);
+    snprintf(text, sizeof text, "%s", cli.out);
+    const char *chosen = strstr(strstr(text, params), "chunk: ");
+    cr_assert(number_after(chosen, "rule_chunk: ") == 1);
+    for (int chunk = 1; chunk <= 6; chunk += 5) {
+        char old[32], new[32], expected[32];
+        snprintf(old, sizeof old, "chunk: %ld,", (long)number_after(chosen, "chunk: "));
+        snprintf(new, sizeof new, "chunk: %d,", chunk);
+        snprintf(expected, sizeof expected, " chunk %d", chunk);
+        alter(&cli, text, params, old, new);
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "equal");
+        cli_expect(&cli, 0, "plan convs.yaml 'conv={algorithm: measured, wisdom: w.yaml}' --out p.h5" LARGE);
+        struct result *r;
+        char path[600];
+        snprintf(path, sizeof path, "%s/p.h5", cli.folder);
+        cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
+        const char *way = strstr(implementation(r, 0), " | ");
+        cr_expect(way && strstr(way, expected), "%s", implementation(r, 0));
+        result_close(r);
+    }
+    cr_expect(folder_count(cli.folder, ".h5") == 5, "another sum, another run");
+    cli_close(&cli);
+}
+
 /* A baseline whose relus are elsewhere takes the same ways; but its passes take other times. */
 Test(wisdom, is_for_a_convolution_with_and_without_a_relu)
 {

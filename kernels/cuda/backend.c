@@ -10,6 +10,7 @@
 #include "cuda/draw.h"
 #include "cuda/drops.h"
 #include "cuda/elements.h"
+#include "cuda/lanes.h"
 #include "cuda/memory.h"
 #include "cuda/state.h"
 #include "cuda/steps.h"
@@ -76,6 +77,7 @@ static enum status open_streams(struct backend *backend)
     TRY(cuda_check(cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking), "make a stream"));
     TRY(cuda_check(cudaEventCreateWithFlags(&cuda->sent, cudaEventDisableTiming), "make an event"));
     TRY(cuda_check(cudaEventCreateWithFlags(&cuda->taken, cudaEventDisableTiming), "make an event"));
+    TRY(lanes_open(cuda));
     TRY(cuda_check(cudaMallocHost((void **)&cuda->mail, sizeof *cuda->mail), "reserve page-locked memory"));
     TRY(cuda_check(state_addresses(&moment, &outcome), "find the step's state"));
     backend->now = moment;
@@ -105,6 +107,7 @@ static void cuda_close(struct backend *backend)
     if (cuda->blas_lt != NULL) cublasLtDestroy(cuda->blas_lt);
     if (cuda->cudnn != NULL) cudnnDestroy(cuda->cudnn);
     if (cuda->mail != NULL) cudaFreeHost(cuda->mail);
+    lanes_close(cuda);
     if (cuda->taken != NULL) cudaEventDestroy(cuda->taken);
     if (cuda->sent != NULL) cudaEventDestroy(cuda->sent);
     if (cuda->copies != NULL) cudaStreamDestroy(cuda->copies);

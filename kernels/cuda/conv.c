@@ -1,15 +1,16 @@
 /* Convolution by cuDNN: y = activation(w * x + b), activation none or relu, w in O I H W order.
  *
- * Contract: the batch is walked in chunks of fixed size, so that the workspace keeps the limit; forward and input
- * gradient are per sample, the weights' gradient adds up over chunks in ascending sample order. A replay queues the
- * very calls of the first forward. Bias, relu and its signs are one pass of our own over y. PARAMS applies the relu's
- * derivative in place on dy; INPUT reads what it wrote. Images channels first take the master weights as they are, in
- * logical order a copy O H W I of them in scratch. */
+ * Contract: the batch is walked in chunks of fixed size, so that the scratch keeps the limit; forward and input
+ * gradient are per sample, the weights' gradient is summed in each chunk, and over chunks in ascending sample order. A
+ * replay queues the very calls of the first forward. Bias, relu and its signs are one pass of our own over y. PARAMS
+ * applies the relu's derivative in place on dy; INPUT reads what it wrote. Images channels first take the master
+ * weights as they are, in logical order a copy O H W I of them in scratch. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cuda/activations.h"
 #include "cuda/conv_recall.h"
+#include "cuda/lanes.h"
 #include "cuda/sums.h"
 #include "cuda/transpose.h"
 
@@ -24,8 +25,8 @@ struct conv {
     char implementation[256];
 };
 
-/* Where in scratch the reordered weights are: after the workspace. */
-static size_t weights_at(const struct conv_plan *plan) { return round_up(plan->choice.workspace); }
+/* Where in scratch the reordered weights are: after what the pass needs. */
+static size_t weights_at(const struct conv_plan *plan) { return round_up(plan->choice.scratch); }
 
 static float *weights_in(const struct conv_plan *plan, void *scratch)
 {
@@ -97,21 +98,58 @@ static void derive(const struct conv *conv, const struct kernel_args *args)
                          args->scratch, args->gradients[1]);
 }
 
+/* Queues the sums of all chunks, each on its lane, from sums on. */
+static enum status queue_sums(const struct conv *conv, const struct kernel_args *args, char *sums)
+{
+    const struct cuda *cuda = cuda_of(conv->backend);
+    const struct conv_choice *choice = &conv->pass[CONV_PARAMS].choice;
+    const size_t room = round_up(choice->workspace), bytes = conv_sum_bytes(&conv->problem);
+    int64_t turn = 0;
+    for (int64_t n = 0; n < conv->batch; n += choice->chunk, turn++) {
+        const int lane = (int)(turn % choice->lanes);
+        const struct conv_operands operands = {.x = sample_at(args->x[0], conv->x_elements, n),
+                                               .y = sample_at(args->dy, conv->y_elements, n),
+                                               .out = sums + (size_t)turn * bytes,
+                                               .workspace = (char *)args->scratch + (size_t)lane * room,
+                                               .workspace_bytes = choice->workspace};
+        TRY(cudnn_check(cudnnSetStream(cuda->cudnn, cuda->lanes->stream[lane]), "set the stream"));
+        TRY(run(conv, CONV_PARAMS, n, &operands));
+    }
+    return ST_OK;
+}
+
+/* out = or += the sum of the chunks' sums. */
+static enum status sum_chunks(const struct conv *conv, const struct kernel_args *args, bool add, float *out)
+{
+    const struct cuda *cuda = cuda_of(conv->backend);
+    const struct conv_choice *choice = &conv->pass[CONV_PARAMS].choice;
+    const size_t bytes = conv_sum_bytes(&conv->problem);
+    char *sums = (char *)args->scratch + (size_t)choice->lanes * round_up(choice->workspace);
+    TRY(lanes_leave(cuda, choice->lanes));
+    const enum status status = queue_sums(conv, args, sums);
+    TRY(cudnn_check(cudnnSetStream(cuda->cudnn, cuda->stream), "set the stream"));
+    TRY(status);
+    TRY(lanes_return(cuda, choice->lanes));
+    launch_pieces_total(cuda->stream, (const float *)(void *)sums, ratio_up(conv->batch, choice->chunk),
+                        (int64_t)(bytes / sizeof(float)), conv->weights, add, out);
+    return ST_OK;
+}
+
 static enum status backward_params(const struct conv *conv, const struct kernel_args *args)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    struct conv_operands operands = {.out = conv->reorders ? weights_in(plan, args->scratch) : args->gradients[0],
-                                     .workspace = args->scratch,
-                                     .workspace_bytes = plan->choice.workspace};
+    float *out = conv->reorders ? weights_in(plan, args->scratch) : args->gradients[0];
+    const bool add = args->accumulate && !conv->reorders;
+    const struct conv_operands all = {.x = args->x[0],
+                                      .y = args->dy,
+                                      .out = out,
+                                      .accumulate = add,
+                                      .workspace = args->scratch,
+                                      .workspace_bytes = plan->choice.workspace};
     derive(conv, args);
     cuda_clock(conv->backend, CLOCK_CONV);
-    for (int64_t n = 0; n < conv->batch; n += plan->choice.chunk) {
-        operands.x = sample_at(args->x[0], conv->x_elements, n);
-        operands.y = sample_at(args->dy, conv->y_elements, n);
-        operands.accumulate = n > 0 || (args->accumulate && !conv->reorders);
-        TRY(run(conv, CONV_PARAMS, n, &operands));
-    }
-    if (conv->reorders) reorder(conv, operands.out, true, args->accumulate, args->gradients[0]);
+    TRY(plan->choice.chunk < conv->batch ? sum_chunks(conv, args, add, out) : run(conv, CONV_PARAMS, 0, &all));
+    if (conv->reorders) reorder(conv, out, true, args->accumulate, args->gradients[0]);
     return ST_OK;
 }
 
@@ -193,12 +231,13 @@ static int conv_ways(void *state, enum pass pass, struct way ways[WAYS_MOST])
     const struct conv *conv = state;
     const struct conv_choice *own = &conv->pass[passes[pass]].choice;
     const struct conv_want want = want_of(conv, passes[pass]);
-    struct conv_choice choices[ALGORITHMS_MOST];
+    struct conv_choice choices[CHOICES_MOST];
     if (own->chunk == 0) return 0;
     int count = conv_choices(&want, choices), listed = 1;
     ways[0] = conv_way(&want, own);
-    for (int i = 0; i < count; i++)
-        if (choices[i].algorithm != own->algorithm) ways[listed++] = conv_way(&want, &choices[i]);
+    for (int i = 0; i < count && listed < WAYS_MOST; i++)
+        if (choices[i].algorithm != own->algorithm || choices[i].chunk != own->chunk)
+            ways[listed++] = conv_way(&want, &choices[i]);
     return listed;
 }
 
@@ -208,7 +247,7 @@ static size_t scratch_of(const struct conv *conv, enum conv_pass pass)
     const struct conv_plan *plan = &conv->pass[pass];
     const int64_t channels = conv->problem.y.dim[2];
     const size_t library =
-        conv->reorders ? weights_at(plan) + (size_t)conv->weights * sizeof(float) : plan->choice.workspace;
+        conv->reorders ? weights_at(plan) + (size_t)conv->weights * sizeof(float) : plan->choice.scratch;
     const size_t sums =
         conv->bias && pass == CONV_PARAMS
             ? unit_sums_scratch(conv->batch * conv->y_elements / (channels * conv->pixels), channels, conv->pixels)

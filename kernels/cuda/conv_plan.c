@@ -2,8 +2,11 @@
  * know the device but time nothing, so that two runs of one spec choose alike. */
 #include "cuda/conv_plan.h"
 
-/* Elements of y below which a chunk is taken not to fill a large device: 8192 for each of 128 multiprocessors. */
-enum { CHUNK_OUTPUTS_LEAST = 1 << 20 };
+#include "cuda/lanes.h"
+
+/* Outputs below which kernels are taken not to fill a large device: 8192 for each of 128 multiprocessors. And terms of
+ * a sum, pixels of y, below which sharing it out is taken not to be worth a launch. */
+enum { OUTPUTS_LEAST = 1 << 20, TERMS_LEAST = 1 << 12 };
 
 void cuda_conv_plan_release(struct conv_plan *plan)
 {
@@ -31,7 +34,21 @@ static bool workspace_of(const struct conv_want *want, int64_t samples, const st
     return done;
 }
 
-/* Fills in the workspace of a choice of algorithm and chunk. */
+/* Fills in lanes and scratch of a choice of algorithm, chunk and workspace: as many lanes as the limit allows. */
+static void fill_lanes(const struct conv_want *want, struct conv_choice *choice)
+{
+    const int64_t turns = ratio_up(want->batch, choice->chunk);
+    choice->lanes = 1;
+    choice->scratch = choice->workspace;
+    if (want->pass != CONV_PARAMS || turns == 1) return;
+    const size_t sums = (size_t)turns * conv_sum_bytes(want->problem), room = round_up(choice->workspace);
+    const size_t left = want->limit > sums ? want->limit - sums : 0;
+    const int most = turns < LANES ? (int)turns : LANES;
+    choice->lanes = room == 0 || left / room >= (size_t)most ? most : left < room ? 1 : (int)(left / room);
+    choice->scratch = (size_t)choice->lanes * room + sums;
+}
+
+/* Fills in what a choice of algorithm and chunk needs. */
 static bool measure(const struct conv_want *want, struct conv_choice *choice)
 {
     const int64_t rest = want->batch % choice->chunk;
@@ -39,6 +56,7 @@ static bool measure(const struct conv_want *want, struct conv_choice *choice)
     if (!workspace_of(want, choice->chunk, choice, &choice->workspace)) return false;
     if (rest > 0 && !workspace_of(want, rest, choice, &bytes)) return false;
     if (bytes > choice->workspace) choice->workspace = bytes;
+    fill_lanes(want, choice);
     return true;
 }
 
@@ -49,14 +67,46 @@ static int64_t chunk_step(const struct conv_problem *problem)
     return elements % 4 == 0 ? 1 : elements % 2 == 0 ? 2 : 4;
 }
 
-/* The chunk after chunk, 0: there is none. One for each number of turns in which a batch can be walked, as even as can
- * be: 64, 32, 22, 16, 13 ... of 64. */
+/* The chunk with which a batch is walked in so many turns, or fewer, as even as can be: 64, 32, 22, 16, 13 ... of 64.
+ */
+static int64_t chunk_of(const struct conv_want *want, int64_t turns)
+{
+    const int64_t step = chunk_step(want->problem), chunk = ratio_up(ratio_up(want->batch, turns), step) * step;
+    return chunk < want->batch ? chunk : want->batch;
+}
+
+/* The chunk after chunk, 0: there is none. */
 static int64_t next_chunk(const struct conv_want *want, int64_t chunk)
 {
     const int64_t step = chunk_step(want->problem);
-    if (chunk <= step) return 0;
-    const int64_t turns = (want->batch + chunk - step - 1) / (chunk - step);
-    return ((want->batch + turns - 1) / turns + step - 1) / step * step;
+    return chunk <= step ? 0 : chunk_of(want, ratio_up(want->batch, chunk - step));
+}
+
+/* The chunk of PARAMS with at most a turn a lane, each of which is worth it. */
+static int64_t shared_chunk(const struct conv_want *want)
+{
+    const int64_t *y = want->problem->y.dim, worth = want->batch * y[0] * y[1] / TERMS_LEAST;
+    return chunk_of(want, worth < 1 ? 1 : worth < LANES ? worth : LANES);
+}
+
+/* The chunk of PARAMS with which there are enough outputs to fill the device, if such a chunk is worth it. */
+static int64_t filling_chunk(const struct conv_want *want)
+{
+    const int64_t shared = shared_chunk(want);
+    const int64_t filling = chunk_of(want, ratio_up(OUTPUTS_LEAST, shape_elements(&want->problem->weights)));
+    return filling > shared ? filling : shared;
+}
+
+enum { STARTS = 3 };
+
+/* The chunks from which candidates are fitted, beginning with the largest that cuDNN can describe. */
+static int list_starts(const struct conv_want *want, int64_t largest, int64_t starts[STARTS])
+{
+    const int64_t chunks[STARTS] = {largest, filling_chunk(want), shared_chunk(want)};
+    int count = 0;
+    for (int i = 0; i < (want->pass == CONV_PARAMS ? STARTS : 1); i++)
+        if (count == 0 || chunks[i] < starts[count - 1]) starts[count++] = chunks[i];
+    return count;
 }
 
 /* The largest chunk from chunk on that keeps the limit, else the one that needs least; false where the algorithm can
@@ -70,18 +120,26 @@ static bool fit(const struct conv_want *want, int64_t chunk, struct conv_choice 
         following = next_chunk(want, chunk);
         struct conv_choice next = {.algorithm = choice->algorithm, .math = choice->math, .chunk = chunk};
         if ((chunk > most && following > 0) || !measure(want, &next)) continue;
-        if (!found || next.workspace < choice->workspace) *choice = next;
+        if (!found || next.scratch < choice->scratch) *choice = next;
         found = true;
-        if (choice->workspace <= want->limit) break;
-        most = (int64_t)((double)chunk * (double)want->limit / (double)next.workspace);
+        if (choice->scratch <= want->limit) break;
+        most = (int64_t)((double)chunk * (double)want->limit / (double)next.scratch);
     }
     return found;
 }
 
-int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST])
+static bool is_listed(const struct conv_choice *choice, const struct conv_choice *choices, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (choices[i].algorithm == choice->algorithm && choices[i].chunk == choice->chunk) return true;
+    return false;
+}
+
+int conv_candidates(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST])
 {
     struct convolution convolution;
     struct conv_offer offers[ALGORITHMS_MOST];
+    int64_t starts[STARTS];
     int found = 0;
     int64_t chunk = want->batch;
     while (chunk > 0 && convolution_describe(want->problem, chunk, conv_math(want->problem), &convolution) != ST_OK)
@@ -89,28 +147,36 @@ int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALG
     if (chunk == 0) return 0;
     const int ranked = convolution_offers(want->cudnn, &convolution, want->pass, offers);
     convolution_release(&convolution);
-    for (int i = 0; i < ranked; i++) {
-        struct conv_choice choice = {.algorithm = offers[i].algorithm, .math = offers[i].math};
-        if (fit(want, chunk, &choice)) choices[found++] = choice;
+    const int started = list_starts(want, chunk, starts);
+    for (int i = 0; i < ranked * started && found < CHOICES_MOST; i++) {
+        const struct conv_offer *offer = &offers[i / started];
+        struct conv_choice choice = {.algorithm = offer->algorithm, .math = offer->math};
+        if (fit(want, starts[i % started], &choice) && !is_listed(&choice, choices, found)) choices[found++] = choice;
     }
     return found;
 }
 
-int conv_choices(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST])
+int conv_choices(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST])
 {
     const int count = conv_candidates(want, choices);
     int kept = 0, least = 0;
     for (int i = 1; i < count; i++)
-        if (choices[i].workspace < choices[least].workspace) least = i;
-    const bool any = count > 0 && choices[least].workspace <= want->limit;
+        if (choices[i].scratch < choices[least].scratch) least = i;
+    const bool any = count > 0 && choices[least].scratch <= want->limit;
     for (int i = 0; i < count; i++)
-        if (any ? choices[i].workspace <= want->limit : i == least) choices[kept++] = choices[i];
+        if (any ? choices[i].scratch <= want->limit : i == least) choices[kept++] = choices[i];
     return kept;
 }
 
 /* What is demanded of a choice, from all that is wished for to what can be had: chunks that fill the device; the
  * limit; nothing but the family. */
 enum demand { DEMAND_FILLS, DEMAND_FITS, DEMAND_LEAST, DEMANDS };
+
+static bool fills(const struct conv_want *want, const struct conv_choice *choice)
+{
+    if (want->pass == CONV_PARAMS) return choice->chunk <= filling_chunk(want);
+    return choice->chunk == want->batch || choice->chunk * shape_elements(&want->problem->y) >= OUTPUTS_LEAST;
+}
 
 static bool meets(const struct conv_want *want, enum demand demand, const struct conv_choice *choice)
 {
@@ -119,10 +185,9 @@ static bool meets(const struct conv_want *want, enum demand demand, const struct
         [CONV_DIRECT] = {FAMILY_DIRECT, FAMILY_DIRECT, FAMILY_DIRECT},
         [CONV_WINOGRAD] = {FAMILY_WINOGRAD, FAMILY_NONE, FAMILY_NONE}};
     const enum conv_family family = asked[want->asked][demand];
-    const int64_t outputs = choice->chunk * shape_elements(&want->problem->y);
     if (family != FAMILY_NONE && family != convolution_algorithm(want->pass, choice->algorithm)->family) return false;
-    if (demand < DEMAND_LEAST && choice->workspace > want->limit) return false;
-    return demand > DEMAND_FILLS || choice->chunk == want->batch || outputs >= CHUNK_OUTPUTS_LEAST;
+    if (demand < DEMAND_LEAST && choice->scratch > want->limit) return false;
+    return demand > DEMAND_FILLS || fills(want, choice);
 }
 
 /* The first of those that meet the first demand that any meets; without a limit, the one that needs least. */
@@ -133,14 +198,14 @@ static const struct conv_choice *choose(const struct conv_want *want, const stru
         for (int i = 0; i < count; i++) {
             if (!meets(want, (enum demand)demand, &choices[i])) continue;
             if (demand < DEMAND_LEAST) return &choices[i];
-            if (least == NULL || choices[i].workspace < least->workspace) least = &choices[i];
+            if (least == NULL || choices[i].scratch < least->scratch) least = &choices[i];
         }
     return least;
 }
 
 enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan)
 {
-    struct conv_choice choices[ALGORITHMS_MOST];
+    struct conv_choice choices[CHOICES_MOST];
     const struct conv_choice *choice = choose(want, choices, conv_candidates(want, choices));
     *plan = (struct conv_plan){0};
     if (choice == NULL)

@@ -1,4 +1,8 @@
-/* How a pass of a convolution is done: algorithm, batch chunk, workspace. */
+/* How a pass of a convolution is done: algorithm, batch chunk, lanes, scratch.
+ *
+ * The weights' gradient has few outputs, each a sum over all samples, and cuDNN's deterministic kernels give a sum to
+ * one block of threads, where those that add in any order share it out. So the sums of several chunks are made side by
+ * side, each in its place, and added in ascending order. */
 #ifndef REMATCH_CUDA_CONV_PLAN_H
 #define REMATCH_CUDA_CONV_PLAN_H
 
@@ -11,7 +15,7 @@ struct conv_want {
     enum conv_pass pass;
     int64_t batch;
     enum conv_algorithm asked;
-    size_t limit; /* bytes of workspace */
+    size_t limit; /* bytes of scratch */
 };
 
 /* One way to do a pass: the batch in chunks of so many samples, the last one shorter where the batch is no multiple. */
@@ -19,8 +23,16 @@ struct conv_choice {
     int algorithm;
     cudnnMathType_t math; /* as it was offered */
     int64_t chunk;
-    size_t workspace; /* bytes, the larger need of both sizes of chunk */
+    int lanes;        /* PARAMS: on so many chunks are done side by side */
+    size_t workspace; /* bytes of a call, the larger need of both sizes of chunk */
+    size_t scratch;   /* of the pass: a workspace a lane, and the sums of chunks where PARAMS has several */
 };
+
+/* A sum of a chunk's, in bytes. */
+static inline size_t conv_sum_bytes(const struct conv_problem *problem)
+{
+    return round_up((size_t)shape_elements(&problem->weights) * sizeof(float));
+}
 
 /* A choice, described. [0] works on a chunk, [1] on the rest of the batch. */
 struct conv_plan {
@@ -29,13 +41,16 @@ struct conv_plan {
     struct convolution call[2];
 };
 
-/* Lists the ways to do a pass, one for each algorithm, fastest first as cuDNN expects it: with the largest chunk whose
- * workspace keeps the limit or, where no chunk does, with the one that needs least. Returns their number. */
-int conv_candidates(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST]);
+enum { CHOICES_MOST = WAYS_MOST };
+
+/* Lists the ways to do a pass, by algorithm, fastest first as cuDNN expects it: with the largest chunk whose scratch
+ * keeps the limit or, where no chunk does, with the one that needs least. PARAMS, besides, with as many chunks as the
+ * rule takes to fill a large device, and with one a lane. Returns their number. */
+int conv_candidates(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST]);
 
 /* Those of the candidates that timing may choose: the ones that keep the limit; where none does, the one that needs
  * least, which is what the rule takes. Returns their number. */
-int conv_choices(const struct conv_want *want, struct conv_choice choices[ALGORITHMS_MOST]);
+int conv_choices(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST]);
 
 /* Chooses among the candidates by rule, and describes the choice. ST_FAILED: there is none. */
 enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan);

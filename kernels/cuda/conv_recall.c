@@ -30,7 +30,7 @@ enum status conv_recall(const struct conv_want *want, const struct wisdom *wisdo
     static const enum pass passes[CONV_PASSES] = {PASS_FORWARD, PASS_PARAMS, PASS_INPUT};
     const enum pass pass = passes[want->pass];
     const struct wisdom_row *row = wisdom_find(wisdom, key, pass);
-    struct conv_choice choices[ALGORITHMS_MOST];
+    struct conv_choice choices[CHOICES_MOST];
     char expected[LISTED];
     if (row == NULL)
         return fail(ST_SPEC, "%s: has no %s of (%s); %s", wisdom->path, pass_names[pass], key, wisdom->remedy);

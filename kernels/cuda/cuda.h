@@ -1,9 +1,9 @@
 /* What the kernels of the cuda backend share: the backend's own state, how values lie in memory, how vendor errors
  * become ours, clocks.
  *
- * All work is queued on one stream and runs in the order in which it was queued; a pass returns when its work is
- * queued. Nothing a pass queues may depend on what the host finds in device memory: a whole step is recorded once and
- * queued again. */
+ * All work is queued on one stream and runs in the order in which it was queued, but for what a pass does on several
+ * lanes, between which it leaves the queue and returns; a pass returns when its work is queued. Nothing a pass queues
+ * may depend on what the host finds in device memory: a whole step is recorded once and queued again. */
 #ifndef REMATCH_CUDA_H
 #define REMATCH_CUDA_H
 
@@ -19,6 +19,7 @@ enum order { ORDER_LOGICAL, ORDER_CHANNELS_FIRST };
 
 struct timeline;  /* clocks.c's */
 struct recording; /* steps.c's */
+struct lanes;     /* lanes.h */
 
 /* The host's ends of what is copied at the start and at the end of a step. */
 struct mailbox {
@@ -29,6 +30,7 @@ struct mailbox {
 struct cuda {
     cudaStream_t stream, copies; /* the queue; transfers of the next batch beside it */
     cudaEvent_t sent, taken;     /* the next batch is there; it is the batch now, and its place is free */
+    struct lanes *lanes;         /* beside the queue */
     cudnnHandle_t cudnn;
     cublasHandle_t blas; /* for batches of products by pointers */
     cublasLtHandle_t blas_lt;

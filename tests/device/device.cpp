@@ -18,7 +18,11 @@
     X(cudaErrorNotSupported)                                                                                           \
     X(cudaErrorStreamCaptureUnsupported)                                                                               \
     X(cudaErrorStreamCaptureInvalidated)                                                                               \
+    X(cudaErrorStreamCaptureMerge)                                                                                     \
+    X(cudaErrorStreamCaptureUnmatched)                                                                                 \
+    X(cudaErrorStreamCaptureUnjoined)                                                                                  \
     X(cudaErrorStreamCaptureIsolation)                                                                                 \
+    X(cudaErrorCapturedEvent)                                                                                          \
     X(cudaErrorStreamCaptureImplicit)
 
 extern "C" {

@@ -19,6 +19,10 @@
  * cudaPeekAtLastError(), too. */
 cudaError_t device_queue(cudaStream_t stream, std::function<void()> work);
 
+/* Says that work queued on the stream next writes there. Ends the program where other work, which that does not wait
+ * for, does. */
+void device_claim(cudaStream_t stream, const void *memory, size_t bytes);
+
 /* Keeps the error, unless it is cudaSuccess, for cudaGetLastError(); returns it. */
 cudaError_t device_error(cudaError_t error);
 

@@ -165,6 +165,8 @@ cudnnStatus_t convolve(cudnnHandle_t handle, const convolution &v, enum pass pas
         (uintptr_t)a % 16 != 0 || (uintptr_t)b % 16 != 0 || (uintptr_t)out % 16 != 0)
         return CUDNN_STATUS_BAD_PARAM;
     const float one = *(const float *)alpha, other = *(const float *)beta;
+    device_claim(handle->stream, room, needed);
+    device_claim(handle->stream, out, out_bytes);
     auto work = [=] {
         if (needed > 0) device_spoil(room, room_bytes);
         (chosen->rounds ? run<float> : run<double>)(v, pass, (const float *)a, (const float *)b, one, other,

@@ -2,12 +2,17 @@
  *
  * A stream's work waits in a queue until the host waits for it, or for an event behind it, or another stream that does
  * comes to its turn; nothing else is done then. A captured graph is a list of the same pieces of work, which are queued
- * at each launch. One stream takes part in a capture; others cannot join it. */
+ * at each launch: those of the stream that began it on the stream of the launch, those of each stream that an event led
+ * into the capture on a stream of the graph's own.
+ *
+ * What copies, fills and convolutions write is claimed; a claim of what another stream claimed, where nothing says that
+ * it is done by then, is an error, though all is done one after the other here. */
 #include "device.h"
 
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <vector>
 
 namespace
@@ -16,6 +21,16 @@ struct operation {
     std::function<void()> run; /* may be empty */
     cudaEvent_t record = nullptr, wait = nullptr;
     uint64_t ticket = 0; /* which of the event's recordings */
+    size_t lane = 0;     /* in a graph: which of its streams */
+};
+
+/* Of each stream, up to which of its claims all is done before what comes now. */
+using knowledge = std::map<cudaStream_t, uint64_t>;
+
+struct claim {
+    size_t bytes;
+    cudaStream_t stream;
+    uint64_t number;
 };
 } // namespace
 
@@ -24,26 +39,35 @@ struct CUevent_st {
     cudaStream_t stream;     /* where it was queued last */
     double ms;
     bool timed;
+    cudaGraph_t capture; /* in which it was recorded, not to be seen outside; NULL: in none, or that has ended */
+    knowledge known;
 };
 
 struct CUgraph_st {
     std::vector<operation> operations;
+    std::vector<cudaStream_t> streams; /* while it is captured: the one that began it first */
+    std::vector<cudaEvent_t> events;
+    bool spoiled;
 };
 
 struct CUgraphExec_st {
     std::vector<operation> operations;
+    std::vector<cudaStream_t> lanes; /* for what is not the first stream's */
 };
 
 struct CUstream_st {
     std::deque<operation> queue;
+    bool blocking;
     cudaGraph_t capture; /* NULL: it is not being captured */
-    bool spoiled, blocking;
+    size_t lane;         /* in it */
+    knowledge known;
 };
 
 namespace
 {
 std::vector<cudaStream_t> streams;
-cudaError_t kept; /* for cudaGetLastError() */
+std::map<const char *, claim> claims; /* by where they begin; they do not overlap */
+cudaError_t kept;                     /* for cudaGetLastError() */
 bool lost;
 uint64_t done;
 
@@ -101,12 +125,51 @@ cudaError_t add(cudaStream_t stream, const operation &o)
         device_open_memory(false);
     } else if (stream->capture == nullptr) {
         queue(stream, o);
-    } else if (stream->spoiled) {
+    } else if (stream->capture->spoiled) {
         return device_error(cudaErrorStreamCaptureInvalidated);
     } else {
         stream->capture->operations.push_back(o);
+        stream->capture->operations.back().lane = stream->lane;
     }
     return device_status();
+}
+
+void learn(knowledge &known, const knowledge &more)
+{
+    for (const auto &[stream, number] : more) known[stream] = std::max(known[stream], number);
+}
+
+/* The host has waited for the stream: what is queued from now on, anywhere, comes after it. */
+void all_learn(cudaStream_t stream)
+{
+    for (cudaStream_t s : streams)
+        if (s != stream) learn(s->known, stream->known);
+}
+
+/* Whether the last that the graph holds of each stream led into it is a recording that another waits for. */
+bool is_joined(const CUgraph_st &graph)
+{
+    for (size_t lane = 1; lane < graph.streams.size(); lane++) {
+        const operation *last = nullptr;
+        for (const operation &o : graph.operations)
+            if (o.lane == lane)
+                last = &o;
+            else if (last != nullptr && last->record != nullptr && o.wait == last->record)
+                last = nullptr;
+        if (last != nullptr) return false;
+    }
+    return true;
+}
+
+/* Leads the stream into the event's capture. */
+cudaError_t join(cudaStream_t stream, cudaGraph_t capture)
+{
+    if (stream->capture == nullptr) {
+        stream->capture = capture;
+        stream->lane = capture->streams.size();
+        capture->streams.push_back(stream);
+    }
+    return stream->capture == capture ? cudaSuccess : device_error(cudaErrorStreamCaptureMerge);
 }
 
 /* What a copy between these needs: which kind it is, and that the device's end is in one block. */
@@ -139,23 +202,39 @@ cudaError_t device_outside_capture()
 {
     cudaError_t error = cudaSuccess;
     for (cudaStream_t s : streams)
-        if (s->capture != nullptr) s->spoiled = true, error = device_error(cudaErrorStreamCaptureUnsupported);
+        if (s->capture != nullptr) s->capture->spoiled = true, error = device_error(cudaErrorStreamCaptureUnsupported);
     return error;
 }
 
 void device_drain_all()
 {
     for (cudaStream_t s : streams) drain(s, nullptr, 0);
+    claims.clear();
 }
 
 cudaError_t device_queue(cudaStream_t stream, std::function<void()> work) { return add(stream, {std::move(work)}); }
+
+void device_claim(cudaStream_t stream, const void *memory, size_t bytes)
+{
+    if (stream == nullptr || bytes == 0) return;
+    const char *const from = (const char *)memory;
+    auto it = claims.lower_bound(from);
+    if (it != claims.begin() && std::prev(it)->first + std::prev(it)->second.bytes > from) --it;
+    while (it != claims.end() && it->first < from + bytes) {
+        const claim &other = it->second;
+        if (other.stream != stream && stream->known[other.stream] < other.number)
+            device_wrong("two streams write to %p, and neither waits for the other", (const void *)it->first);
+        it = claims.erase(it);
+    }
+    claims[from] = {bytes, stream, ++stream->known[stream]};
+}
 
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     USABLE();
-    *stream = new CUstream_st{{}, nullptr, false, !(flags & cudaStreamNonBlocking)};
+    *stream = new CUstream_st{{}, !(flags & cudaStreamNonBlocking), nullptr, 0, {}};
     streams.push_back(*stream);
     return cudaSuccess;
 }
@@ -166,6 +245,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     if (!lost) drain(stream, nullptr, 0);
     std::erase(streams, stream);
+    std::erase_if(claims, [=](const auto &one) { return one.second.stream == stream; });
     delete stream;
     return device_status();
 }
@@ -174,7 +254,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     OUTSIDE();
     if (stream != nullptr)
-        drain(stream, nullptr, 0);
+        drain(stream, nullptr, 0), all_learn(stream);
     else
         drain_blocking();
     return device_status();
@@ -190,17 +270,20 @@ cudaError_t cudaDeviceSynchronize(void)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     USABLE();
-    if (stream->capture != nullptr && !(flags & cudaEventWaitExternal)) {
-        stream->spoiled = true;
+    if (event->capture != nullptr) {
+        if (join(stream, event->capture) != cudaSuccess) return cudaErrorStreamCaptureMerge;
+    } else if (stream->capture != nullptr && !(flags & cudaEventWaitExternal)) {
+        stream->capture->spoiled = true;
         return device_error(cudaErrorStreamCaptureIsolation);
     }
+    learn(stream->known, event->known);
     return add(stream, {{}, nullptr, event});
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     USABLE();
-    *event = new CUevent_st{0, 0, nullptr, 0, !(flags & cudaEventDisableTiming)};
+    *event = new CUevent_st{0, 0, nullptr, 0, !(flags & cudaEventDisableTiming), nullptr, {}};
     return cudaSuccess;
 }
 
@@ -216,8 +299,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags)
 {
     USABLE();
-    if (stream->capture != nullptr && !(flags & cudaEventRecordExternal))
-        return cudaSuccess; /* it would only lead other streams into the capture */
+    event->capture = flags & cudaEventRecordExternal ? nullptr : stream->capture;
+    if (event->capture != nullptr) event->capture->events.push_back(event);
+    event->known = stream->known;
     return add(stream, {{}, event, nullptr});
 }
 
@@ -229,7 +313,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     OUTSIDE();
+    if (event->capture != nullptr) return device_error(cudaErrorCapturedEvent);
     if (event->done < event->recorded) drain(event->stream, event, event->recorded);
+    for (cudaStream_t s : streams) learn(s->known, event->known);
     return device_status();
 }
 
@@ -247,26 +333,30 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 {
     OUTSIDE();
     if (stream == nullptr) return device_error(cudaErrorStreamCaptureUnsupported);
-    stream->capture = new CUgraph_st;
-    stream->spoiled = false;
+    stream->capture = new CUgraph_st{{}, {stream}, {}, false};
+    stream->lane = 0;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     *graph = stream->capture;
-    stream->capture = nullptr;
     if (*graph == nullptr) return device_error(cudaErrorIllegalState);
-    if (!stream->spoiled) return device_status();
+    if (stream->lane != 0) return device_error(cudaErrorStreamCaptureUnmatched);
+    const bool joined = is_joined(**graph);
+    for (cudaStream_t s : (*graph)->streams) s->capture = nullptr;
+    for (cudaEvent_t e : (*graph)->events) e->capture = nullptr;
+    if (!(*graph)->spoiled && joined) return device_status();
+    const cudaError_t error = joined ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
     delete *graph;
     *graph = nullptr;
-    return device_error(cudaErrorStreamCaptureInvalidated);
+    return device_error(error);
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
 {
     *status = stream == nullptr || stream->capture == nullptr ? cudaStreamCaptureStatusNone
-              : stream->spoiled                               ? cudaStreamCaptureStatusInvalidated
+              : stream->capture->spoiled                      ? cudaStreamCaptureStatusInvalidated
                                                               : cudaStreamCaptureStatusActive;
     return device_status();
 }
@@ -274,7 +364,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
     OUTSIDE();
-    *exec = new CUgraphExec_st{graph->operations};
+    *exec = new CUgraphExec_st{graph->operations, std::vector<cudaStream_t>(graph->streams.size() - 1)};
+    for (cudaStream_t &lane : (*exec)->lanes) cudaStreamCreateWithFlags(&lane, cudaStreamNonBlocking);
     return cudaSuccess;
 }
 
@@ -283,7 +374,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return device_outsi
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
     OUTSIDE();
-    for (const operation &o : exec->operations) queue(stream, o);
+    for (const operation &o : exec->operations) queue(o.lane == 0 ? stream : exec->lanes[o.lane - 1], o);
     return cudaSuccess;
 }
 
@@ -302,6 +393,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
+    for (cudaStream_t lane : exec->lanes) cudaStreamDestroy(lane);
     delete exec;
     return device_status();
 }
@@ -314,6 +406,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     if (!copies(to, from, bytes, kind)) return device_error(cudaErrorInvalidValue);
     const bool waits = !locked(to, bytes) || !locked(from, bytes);
     if (waits && device_outside_capture() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;
+    if (device_holds(to, bytes)) device_claim(stream, to, bytes);
     const cudaError_t error = device_queue(stream, [=] { memmove(to, from, bytes); });
     return error == cudaSuccess && waits ? cudaStreamSynchronize(stream) : error;
 }
@@ -327,7 +420,9 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
     if (!device_holds(to, bytes)) return device_error(cudaErrorInvalidValue);
-    return bytes == 0 ? cudaSuccess : device_queue(stream, [=] { memset(to, value, bytes); });
+    if (bytes == 0) return cudaSuccess;
+    device_claim(stream, to, bytes);
+    return device_queue(stream, [=] { memset(to, value, bytes); });
 }
 
 cudaError_t cudaMemset(void *to, int value, size_t bytes)

@@ -97,6 +97,86 @@ Test(device, a_graph_keeps_its_arguments_and_runs_again)
     cr_assert(value == 2 && at == NULL);
 }
 
+enum { LANES = 3, PART = COUNT / LANES };
+
+/* A part of it on each lane, between what comes before them on the stream and what comes after. */
+static void queue_on_lanes(cudaStream_t lane[LANES], cudaEvent_t left, cudaEvent_t returned[LANES], int joined)
+{
+    OK(cudaMemsetAsync(there, 1, COUNT * sizeof *there, stream));
+    OK(cudaEventRecord(left, stream));
+    for (int i = 0; i < LANES; i++) {
+        OK(cudaStreamWaitEvent(lane[i], left, 0));
+        probe_set(there + i * PART, (float)i, PART, 7, lane[i]);
+        OK(cudaEventRecord(returned[i], lane[i]));
+        if (i < joined) OK(cudaStreamWaitEvent(stream, returned[i], 0));
+    }
+    OK(cudaMemcpyAsync(back, there, COUNT * sizeof *back, cudaMemcpyDeviceToHost, stream));
+}
+
+static void check_lanes(void)
+{
+    back[0] = NAN;
+    OK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < LANES * PART; i++) cr_assert(back[i] == (float)(i / PART), "%d: %g", i, (double)back[i]);
+    memset(back, 0, COUNT * sizeof *back);
+}
+
+Test(device, lanes_leave_the_queue_and_return)
+{
+    cudaStream_t lane[LANES];
+    cudaEvent_t left, returned[LANES];
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(cudaEventCreate(&left));
+    for (int i = 0; i < LANES; i++) {
+        OK(cudaStreamCreateWithFlags(&lane[i], cudaStreamNonBlocking));
+        OK(cudaEventCreate(&returned[i]));
+    }
+    queue_on_lanes(lane, left, returned, LANES);
+    check_lanes();
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    queue_on_lanes(lane, left, returned, LANES);
+    OK(cudaStreamEndCapture(stream, &graph));
+    OK(cudaGraphInstantiate(&exec, graph, 0));
+    OK(cudaGraphDestroy(graph));
+    for (int run = 0; run < 2; run++) {
+        OK(cudaGraphLaunch(exec, stream));
+        check_lanes();
+    }
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    queue_on_lanes(lane, left, returned, LANES - 1);
+    cr_assert(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureUnjoined && graph == NULL);
+    cr_assert(cudaGetLastError() == cudaErrorStreamCaptureUnjoined);
+    queue_on_lanes(lane, left, returned, LANES);
+    check_lanes();
+    for (int i = 0; i < LANES; i++) {
+        OK(cudaEventDestroy(returned[i]));
+        OK(cudaStreamDestroy(lane[i]));
+    }
+    OK(cudaEventDestroy(left));
+}
+
+/* By the second of two streams: after an event of the first, or while that may still write there, too. */
+static void write_twice(bool after)
+{
+    cudaStream_t other;
+    cudaEvent_t event;
+    OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    OK(cudaEventCreate(&event));
+    OK(cudaMemsetAsync(there, 1, 64, stream));
+    OK(cudaEventRecord(event, stream));
+    if (after) OK(cudaStreamWaitEvent(other, event, 0));
+    OK(cudaMemsetAsync((char *)there + 60, 2, 64, other));
+    OK(cudaStreamSynchronize(other));
+    OK(cudaMemsetAsync(there, 3, 64, stream));
+    OK(cudaEventDestroy(event));
+    OK(cudaStreamDestroy(other));
+}
+
+Test(device, two_streams_that_write_in_turn) { write_twice(true); }
+Test(device, two_streams_that_write_to_one_place, .signal = SIGABRT) { write_twice(false); }
+
 static cudaError_t synchronise(void) { return cudaStreamSynchronize(stream); }
 static cudaError_t synchronise_all(void) { return cudaDeviceSynchronize(); }
 static cudaError_t take(void)
