@@ -19,6 +19,10 @@ __device__ static struct quad bias_quad(struct bias_view bias, int64_t i)
     int64_t unit = divide(place.quotient, bias.by_units).rest, rest = place.rest;
     if (bias.by_inner.d == 1 && bias.units % QUAD == 0) return quad_load(bias.values, unit, bias.units);
     struct quad q;
+    if (bias.by_inner.d % QUAD == 0) {
+        const float one = bias.values[unit];
+        return {one, one, one, one};
+    }
     for (int j = 0; j < QUAD; j++) {
         q.v[j] = bias.values[unit];
         if (++rest < bias.by_inner.d) continue;

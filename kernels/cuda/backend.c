@@ -25,7 +25,10 @@ enum status cuda_check(cudaError_t error, const char *what)
 
 enum status cudnn_check(cudnnStatus_t error, const char *what)
 {
-    return error == CUDNN_STATUS_SUCCESS ? ST_OK : fail(ST_FAILED, "cuDNN: %s: %s", what, cudnnGetErrorString(error));
+    char why[256] = "";
+    if (error == CUDNN_STATUS_SUCCESS) return ST_OK;
+    cudnnGetLastErrorString(why, sizeof why);
+    return fail(ST_FAILED, "cuDNN: %s: %s%s%s", what, cudnnGetErrorString(error), *why ? ": " : "", why);
 }
 
 enum status cublas_check(cublasStatus_t error, const char *what)

@@ -147,6 +147,7 @@ int conv_candidates(const struct conv_want *want, struct conv_choice choices[CHO
     if (chunk == 0) return 0;
     const int ranked = convolution_offers(want->cudnn, &convolution, want->pass, offers);
     convolution_release(&convolution);
+    if (ranked < 0) return -1;
     const int started = list_starts(want, chunk, starts);
     for (int i = 0; i < ranked * started && found < CHOICES_MOST; i++) {
         const struct conv_offer *offer = &offers[i / started];
@@ -165,7 +166,7 @@ int conv_choices(const struct conv_want *want, struct conv_choice choices[CHOICE
     const bool any = count > 0 && choices[least].scratch <= want->limit;
     for (int i = 0; i < count; i++)
         if (any ? choices[i].scratch <= want->limit : i == least) choices[kept++] = choices[i];
-    return kept;
+    return count < 0 ? -1 : kept;
 }
 
 /* What is demanded of a choice, from all that is wished for to what can be had: chunks that fill the device; the
@@ -206,8 +207,10 @@ static const struct conv_choice *choose(const struct conv_want *want, const stru
 enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan)
 {
     struct conv_choice choices[CHOICES_MOST];
-    const struct conv_choice *choice = choose(want, choices, conv_candidates(want, choices));
+    const int count = conv_candidates(want, choices);
+    const struct conv_choice *choice = choose(want, choices, count);
     *plan = (struct conv_plan){0};
+    if (count < 0) return ST_FAILED;
     if (choice == NULL)
         return fail(ST_FAILED, "cuDNN has no deterministic algorithm for such a convolution with %s",
                     want->problem->order == ORDER_CHANNELS_FIRST ? "channels first" : "channels last");

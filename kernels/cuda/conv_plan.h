@@ -45,11 +45,12 @@ enum { CHOICES_MOST = WAYS_MOST };
 
 /* Lists the ways to do a pass, by algorithm, fastest first as cuDNN expects it: with the largest chunk whose scratch
  * keeps the limit or, where no chunk does, with the one that needs least. PARAMS, besides, with as many chunks as the
- * rule takes to fill a large device, and with one a lane. Returns their number. */
+ * rule takes to fill a large device, and with one a lane. Returns their number; -1: cuDNN does not answer, the message
+ * says why. */
 int conv_candidates(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST]);
 
 /* Those of the candidates that timing may choose: the ones that keep the limit; where none does, the one that needs
- * least, which is what the rule takes. Returns their number. */
+ * least, which is what the rule takes. Returns their number, -1 likewise. */
 int conv_choices(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST]);
 
 /* Chooses among the candidates by rule, and describes the choice. ST_FAILED: there is none. */

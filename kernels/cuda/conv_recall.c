@@ -35,6 +35,7 @@ enum status conv_recall(const struct conv_want *want, const struct wisdom *wisdo
     if (row == NULL)
         return fail(ST_SPEC, "%s: has no %s of (%s); %s", wisdom->path, pass_names[pass], key, wisdom->remedy);
     const int count = conv_choices(want, choices);
+    if (count < 0) return ST_FAILED;
     for (int i = 0; i < count; i++) {
         const struct way way = conv_way(want, &choices[i]);
         if (strcmp(way.algorithm, row->way.algorithm) == 0 && way.chunk == row->way.chunk)

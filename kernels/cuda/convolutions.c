@@ -92,9 +92,9 @@ static int ask_forward(cudnnHandle_t cudnn, const struct convolution *c, struct 
 {
     cudnnConvolutionFwdAlgoPerf_t perf[ANSWERS];
     int count = 0;
-    if (cudnnGetConvolutionForwardAlgorithm_v7(cudnn, c->x, c->w, c->window, c->y, ANSWERS, &count, perf) !=
-        CUDNN_STATUS_SUCCESS)
-        return 0;
+    if (cudnn_check(cudnnGetConvolutionForwardAlgorithm_v7(cudnn, c->x, c->w, c->window, c->y, ANSWERS, &count, perf),
+                    "ask for algorithms") != ST_OK)
+        return -1;
     for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
     return count;
 }
@@ -103,9 +103,10 @@ static int ask_params(cudnnHandle_t cudnn, const struct convolution *c, struct a
 {
     cudnnConvolutionBwdFilterAlgoPerf_t perf[ANSWERS];
     int count = 0;
-    if (cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnn, c->x, c->y, c->window, c->w, ANSWERS, &count, perf) !=
-        CUDNN_STATUS_SUCCESS)
-        return 0;
+    if (cudnn_check(
+            cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnn, c->x, c->y, c->window, c->w, ANSWERS, &count, perf),
+            "ask for algorithms") != ST_OK)
+        return -1;
     for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
     return count;
 }
@@ -114,9 +115,10 @@ static int ask_input(cudnnHandle_t cudnn, const struct convolution *c, struct an
 {
     cudnnConvolutionBwdDataAlgoPerf_t perf[ANSWERS];
     int count = 0;
-    if (cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnn, c->w, c->y, c->window, c->x, ANSWERS, &count, perf) !=
-        CUDNN_STATUS_SUCCESS)
-        return 0;
+    if (cudnn_check(
+            cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnn, c->w, c->y, c->window, c->x, ANSWERS, &count, perf),
+            "ask for algorithms") != ST_OK)
+        return -1;
     for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
     return count;
 }

@@ -63,7 +63,7 @@ enum status convolution_describe(const struct conv_problem *problem, int64_t sam
 void convolution_release(struct convolution *convolution);
 
 /* Fills offers with those that can be used, one for an algorithm, fastest first as cuDNN's heuristics expect it, and
- * returns how many. */
+ * returns how many; -1: cuDNN does not answer, the message says why. */
 int convolution_offers(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
                        struct conv_offer offers[ALGORITHMS_MOST]);
 const struct conv_algorithm_row *convolution_algorithm(enum conv_pass pass, int algorithm);

@@ -21,8 +21,8 @@ enum status cuda_reserve(struct backend *backend, size_t bytes, void **block)
 void cuda_unreserve(struct backend *backend, void *block, size_t bytes)
 {
     (void)bytes;
-    steps_forget(backend);
     cuda_note(backend, cudaStreamSynchronize(cuda_of(backend)->stream));
+    steps_forget(backend);
     cuda_note(backend, cudaFree(block));
 }
 
@@ -75,20 +75,24 @@ static size_t used(struct backend *backend)
     return all - free_bytes;
 }
 
+/* Less a part for what a run's own process takes of the device besides its blocks, and that cannot be known before:
+ * code that is loaded when it is first used, and the step's graph. */
 static size_t available(struct backend *backend)
 {
     size_t free_bytes, all;
     memory_now(backend, &free_bytes, &all);
-    return free_bytes;
+    return free_bytes > all / 64 ? free_bytes - all / 64 : 0;
 }
 
 /* ---- batches ---- */
 
+/* The place that is sent to first is free when what was queued before, clearing it too, is done. */
 static void *stage(struct backend *backend, size_t bytes)
 {
-    (void)backend;
     void *staged = NULL;
-    return cudaMallocHost(&staged, bytes) == cudaSuccess ? staged : NULL;
+    if (cudaMallocHost(&staged, bytes) != cudaSuccess) return NULL;
+    cuda_note(backend, cudaEventRecord(cuda_of(backend)->taken, cuda_of(backend)->stream));
+    return staged;
 }
 
 static void unstage(struct backend *backend, void *staged)

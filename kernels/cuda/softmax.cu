@@ -130,6 +130,11 @@ __global__ static void slopes(struct rows rows, const float *p, bool drops, stru
             const int64_t j = (q * LANES + threadIdx.x % LANES) * QUAD;
             x[q] = quad_load(p + row * tokens, j, tokens);
             product[q] = quad_load(slope + row * tokens, j, tokens);
+        }
+        /* Apart, since a load cannot be moved before a store that might write there. */
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+            const int64_t j = (q * LANES + threadIdx.x % LANES) * QUAD;
             const struct quad left = drops ? drop(x[q], bits_of(bits, q), rows.factor) : x[q];
             if (dropped != NULL) quad_store(dropped + row * tokens, j, tokens, left);
             for (int i = 0; i < QUAD; i++) {

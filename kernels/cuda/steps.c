@@ -48,6 +48,8 @@ static enum status record(struct backend *backend, enum status (*body)(void *sel
     if (status == ST_OK) status = cuda_check(cuda->failed, "record the step");
     if (status == ST_OK)
         status = cuda_check(cudaGraphInstantiate(&cuda->recording->graph, graph, 0), "make the step's graph");
+    if (status == ST_OK) /* or the first that is queued would take that long, which timing would see */
+        status = cuda_check(cudaGraphUpload(cuda->recording->graph, cuda->stream), "upload the step's graph");
     if (graph != NULL) cudaGraphDestroy(graph);
     if (status == ST_OK) cuda->recording->self = self;
     return status;

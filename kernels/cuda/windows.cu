@@ -131,7 +131,32 @@ __global__ static void gather(struct pools pools, int64_t count, const float *dy
     }
 }
 
-/* Windows side by side that cover the image and nothing else: each element of y has its own KERNEL x KERNEL of dx. */
+/* Windows side by side that cover the image and nothing else: each element of y has its own KERNEL x KERNEL of x. */
+template <int KERNEL>
+__global__ static void largest_of_tiles(struct pools pools, int64_t count, const float *x, uint8_t *places, float *y)
+{
+    const int64_t width = pools.x.width.d, step = pools.x.step;
+    for (int64_t i = thread_first(); i < count; i += thread_stride()) {
+        const struct place at = place_of(i, &pools.y, &pools.x);
+        const float *corner = x + at.plane + (at.row * KERNEL * width + at.column * KERNEL) * step;
+        float all[KERNEL * KERNEL];
+        for (int u = 0; u < KERNEL; u++)
+            if (KERNEL == 2 && step == 1) {
+                const float2 line = *(const float2 *)(corner + u * width);
+                all[u * KERNEL] = line.x, all[u * KERNEL + 1] = line.y;
+            } else {
+                for (int v = 0; v < KERNEL; v++) all[u * KERNEL + v] = corner[(u * width + v) * step];
+            }
+        int place = 0;
+        float most = all[0];
+        for (int k = 1; k < KERNEL * KERNEL; k++)
+            if (all[k] > most || (all[k] != all[k] && most == most)) place = k, most = all[k];
+        y[i] = most;
+        if (places != NULL) places[i] = (uint8_t)place;
+    }
+}
+
+/* The same, and of dx. */
 template <bool LARGEST, int KERNEL>
 __global__ static void spread(struct pools pools, int64_t count, const float *dy, const uint8_t *places, float *dx)
 {
@@ -152,17 +177,22 @@ __global__ static void spread(struct pools pools, int64_t count, const float *dy
     }
 }
 
+/* Of a size for which there are kernels. */
 static bool tiles(struct window_shape s)
 {
-    return s.stride == s.kernel && s.padding == 0 && s.out_height * s.kernel == s.height &&
-           s.out_width * s.kernel == s.width;
+    return (s.kernel == 2 || s.kernel == 3) && s.stride == s.kernel && s.padding == 0 &&
+           s.out_height * s.kernel == s.height && s.out_width * s.kernel == s.width;
 }
 
 void launch_max_pool(cudaStream_t stream, struct window_shape shape, const float *x, void *places, float *y)
 {
     const int64_t count = elements_of(shape, true);
     const struct pools pools = pools_of(shape);
-    if (window_place_bytes(shape.kernel) == 1)
+    if (tiles(shape) && shape.kernel == 2)
+        LAUNCH(largest_of_tiles<2>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)places, y);
+    else if (tiles(shape))
+        LAUNCH(largest_of_tiles<3>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)places, y);
+    else if (window_place_bytes(shape.kernel) == 1)
         LAUNCH(largest<uint8_t>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)places, y);
     else
         LAUNCH(largest<int32_t>, blocks_for(count), THREADS, stream, pools, count, x, (int32_t *)places, y);
@@ -181,7 +211,7 @@ static bool launch_spread(cudaStream_t stream, struct window_shape shape, const 
 {
     const int64_t count = elements_of(shape, true);
     const struct pools pools = pools_of(shape);
-    if (!tiles(shape) || (shape.kernel != 2 && shape.kernel != 3)) return false;
+    if (!tiles(shape)) return false;
     if (shape.kernel == 2)
         LAUNCH((spread<LARGEST, 2>), blocks_for(count), THREADS, stream, pools, count, dy, places, dx);
     else
