@@ -349,6 +349,31 @@ Test(run, a_killed_run_leaves_its_steps)
     cli_close(&cli);
 }
 
+/* At once, not after its step, which may never end: nobody could stop it any more. */
+Test(run, training_ends_with_the_program_that_started_it)
+{
+    struct cli cli;
+    char command[256], path[512], arguments[600];
+    long training = 0;
+    cli_open(&cli);
+    pid_t pid = start_long_run(&cli);
+    snprintf(command, sizeof command, "ps -o pid= --ppid %ld", (long)pid);
+    FILE *ps = popen(command, "r");
+    cr_assert(fscanf(ps, "%ld", &training) == 1 && training > 0);
+    pclose(ps);
+    kill(pid, SIGKILL);
+    wait_for_end(pid);
+    snprintf(command, sizeof command, "ps -o stat= -p %ld | grep -qv Z", training);
+    bool runs = true;
+    for (int i = 0; i < 500 && runs; i++) usleep(20000), runs = system(command) == 0;
+    if (runs) kill((pid_t)training, SIGKILL);
+    cr_assert(!runs && find_result(&cli, ".part", path));
+    snprintf(arguments, sizeof arguments, "show %s", path);
+    cli_expect(&cli, 0, arguments);
+    cli_says(&cli, "died after");
+    cli_close(&cli);
+}
+
 /* What was planned is run, whatever was made of the file since. */
 Test(run, a_spec_that_was_changed_is_refused)
 {

@@ -36,7 +36,8 @@ static int wait_for(pid_t pid, int *wish)
         pid_t ended = waitpid(pid, &state, WNOHANG);
         if (ended == pid) return state;
         if (ended < 0 && errno != EINTR) return -1;
-        int signal = sigwaitinfo(&set, NULL);
+        /* For a second: a thread of a library's that does not block SIGCHLD could have taken it before this. */
+        int signal = sigtimedwait(&set, NULL, &(struct timespec){.tv_sec = 1});
         uint64_t now = clock_now_ns();
         if (signal <= 0 || signal == SIGCHLD || (asked && now - asked < same_wish_ns)) continue;
         kill(pid, asked ? SIGKILL : signal);
@@ -183,7 +184,7 @@ int child_main(int count, const char *const *arguments)
         fprintf(stderr, "rematch: %s is started by rematch run, not by hand\n", child_command);
         return ST_SPEC;
     }
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody is left to hear of it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left to hear of it, and a device may be wanted by others */
     signals_hold();
     struct spec *spec = NULL;
     enum status status = spec_load(arguments[4], count - 5, arguments + 5, baseline, &spec);
