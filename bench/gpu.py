@@ -10,7 +10,8 @@ batch, which the device does not wait for; what ours writes to its result file b
 what is left of store_all's fastest step without the least time that the device works within a step of another run, as
 CUPTI sees it. Memory of ours is what the device has in use at the end of a run less what it had before anything was
 reserved (context and libraries; code that CUDA loads when it is first used counts as ours); of PyTorch's, the most that
-its allocator reserved, which has none of that: the like of it is ours' static and arena. Then the largest batches that
+its allocator reserved, which has none of that: the like of it is ours' static and arena; and the most that it reserved
+after the warming steps, in which cudnn.benchmark tries workspaces. Then the largest batches that
 a device of 16 GB would hold are planned, and run, with convolutions by rule.
 
 What fails, or finds no time within the limit, is named in the result, which is written after each network, and the rest
@@ -55,7 +56,7 @@ def vgg16(batch):
 
 def bert(length):
     tokens = ("data.name=synthetic-tokens", f"data.max_length={length}", "data.vocabulary_size=30522",
-              "data.lengths=full")
+              "data.lengths=full", *(("conv.scratch_limit=512MiB",) if length > 128 else ()))  # of attention's too
     words = ("bert", "--batch", 64, "--length", length, "--optimizer", "adamw")
     return Network(EXPERIMENT("bert-recompute"), 64, tokens, {}, words, (*words, "--fused"), False)
 
@@ -88,7 +89,7 @@ class Bench:
         self.targets = Table("network", "figure", "target", "measured", "")
         self.times = Table("network", "cell", "who", "step", "median", "planned factor", "measured factor")
         self.memory = Table("network", "cell", "ours: static and arena", "ours: taken", "ours: all in use",
-                            "PyTorch: reserved", "PyTorch: all in use")
+                            "PyTorch: reserved", "PyTorch: reserved after warming", "PyTorch: all in use")
         self.batches = Table("network", "policy", "largest batch", "planned", "taken", "step")
         self.left_out = Table("what", "why")
         self.missed = self.failed = 0
@@ -104,11 +105,16 @@ class Bench:
             self.failed += 1
             self.left_out.row(what, "no time was left")
             return None
+        return self.keep_on(what, lambda: function(self.remaining()))
+
+    def keep_on(self, what, function):
+        """What function returns; None where it failed: what was measured is kept, and the rest goes on."""
         try:
-            return function(self.remaining())
-        except (measure.Failed, ValueError, KeyError) as failure:
+            return function()
+        except Exception as failure:  # pylint: disable=broad-exception-caught
             self.failed += 1
-            self.left_out.row(what, f"failed: {failure!r}" if isinstance(failure, KeyError) else f"failed: {failure}")
+            known = isinstance(failure, (measure.Failed, ValueError))
+            self.left_out.row(what, f"failed: {failure}" if known else f"failed: {failure!r}")
             return None
 
     def judge(self, network, what, bound, value, text):
@@ -161,10 +167,11 @@ class Bench:
             if not peer or self.options.no_peer:
                 continue
             words = (*peer, "--device", "cuda", "--steps", steps, "--warm", warm, "--policy", *PEER_POLICIES.values())
-            done = self.attempt(f"{name}, {who}",
-                                lambda left, words=words: measure.torch_peer(sys.executable, *words, timeout=left))
-            self.peers.update(((name, who, cell), one) for cell, one in zip(PEER_POLICIES, done or ()))
-        self.tell(name)
+            done = []
+            self.attempt(f"{name}, {who}", lambda left, words=words, done=done: measure.torch_peer(
+                sys.executable, *words, timeout=left, done=done))
+            self.peers.update(((name, who, cell), one) for cell, one in zip(PEER_POLICIES, done))
+        self.keep_on(f"{name}, its rows", lambda: self.tell(name))
         self.gaps(name)
 
     def gaps(self, name):
@@ -214,7 +221,7 @@ class Bench:
         if ours or peers:
             mine = [gib(ours["peak_bytes"]), gib(taken(ours)), gib(ours["device_used_bytes"])] if ours else [""] * 3
             self.memory.row(name, cell, *mine, *(", ".join(gib(peer[key]) for peer in peers)
-                                                 for key in ("reserved_bytes", "device_used_bytes")))
+                                                 for key in ("reserved_bytes", "later_bytes", "device_used_bytes")))
 
     def largest(self, what, name):
         """The largest batches that a limit holds: by plan, and then run."""

@@ -16,7 +16,11 @@ PEAK = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "peak")  # of be
 
 
 class Failed(Exception):
-    """A process that did not do its work, with the end of what it said."""
+    """A process that did not do its work, with the end of what it said; said: what it had printed."""
+
+    def __init__(self, message, said=""):
+        super().__init__(message)
+        self.said = text(said) or ""
 
 
 def output(command, allowed=(0,), timeout=None, **environment):
@@ -24,12 +28,12 @@ def output(command, allowed=(0,), timeout=None, **environment):
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False, timeout=timeout)
     except subprocess.TimeoutExpired as error:
-        raise Failed(f"{' '.join(command)}\nhad not ended after {timeout:.0f} s") from error
+        raise Failed(f"{' '.join(command)}\nhad not ended after {timeout:.0f} s", error.stdout) from error
     except OSError as error:
         raise Failed(f"{command[0]}: {error.strerror}") from error
     if done.returncode not in allowed:
         said = (done.stderr.strip() or done.stdout.strip())[-2000:]
-        raise Failed(f"{' '.join(command)}\nended with {done.returncode}:\n{said}")
+        raise Failed(f"{' '.join(command)}\nended with {done.returncode}:\n{said}", done.stdout)
     return done.stdout
 
 
@@ -167,11 +171,19 @@ def has(blas):
     return os.path.isdir(os.path.join(LIBRARIES, blas))
 
 
-def torch_peer(python, *words, timeout=None, **environment):
-    """What bench/torch_peer.py measured, one policy after the other."""
+def torch_peer(python, *words, timeout=None, done=None, **environment):
+    """What bench/torch_peer.py measured, one policy after the other; put in done as well, which has what there was of it
+    where it failed."""
     script = os.path.join(ROOT, "bench", "torch_peer.py")
-    lines = output([python, script, *(str(word) for word in words)], timeout=timeout, **environment).splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    done, said = [] if done is None else done, ""
+    try:
+        said = output([python, script, *(str(word) for word in words)], timeout=timeout, **environment)
+    except Failed as failure:
+        said = failure.said
+        raise
+    finally:
+        done.extend(json.loads(line) for line in said.splitlines() if line.startswith("{") and line.endswith("}"))
+    return done
 
 
 def peer(network, batch, steps, threads, who):

@@ -18,6 +18,7 @@ reserved there at most, and what was in use there by everybody at the end. Needs
 PyTorch.
 """
 import argparse
+import gc
 import json
 import os
 import time
@@ -214,11 +215,32 @@ def set_up_device():
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
-def device_memory():
-    free, total = torch.cuda.mem_get_info()
-    return {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda, "cudnn": torch.backends.cudnn.version(),
-            "reserved_bytes": torch.cuda.max_memory_reserved(), "allocated_bytes": torch.cuda.max_memory_allocated(),
-            "device_used_bytes": total - free}
+class DeviceMemory:
+    """The most that PyTorch reserves of a device in a training's steps; and in those after the first warm ones, in which
+    cudnn.benchmark tries algorithms, whose workspaces count."""
+
+    def __init__(self, warm):
+        self.warm = warm
+        self.first = 0
+        gc.collect()  # what the last training left in cycles
+        self.start()
+
+    @staticmethod
+    def start():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+    def ended(self, step):
+        if step + 1 == self.warm:
+            self.first = torch.cuda.max_memory_reserved()
+            self.start()
+
+    def read(self):
+        later = torch.cuda.max_memory_reserved()
+        free, total = torch.cuda.mem_get_info()
+        return {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda,
+                "cudnn": torch.backends.cudnn.version(), "reserved_bytes": max(self.first, later),
+                "later_bytes": later, "device_used_bytes": total - free}
 
 
 def train(options, name, forward):
@@ -229,11 +251,18 @@ def train(options, name, forward):
     stages = [stage.to(options.device) for stage in stages_of(groups)]
     optimizer = OPTIMIZERS[options.optimizer]([p for stage in stages for p in stage.parameters()])
     before = memory_mib("VmRSS")
-    seconds, losses = zip(*(step(forward, groups, optimizer, x, labels) for _ in range(options.steps)))
+    memory = DeviceMemory(options.warm) if options.device == "cuda" else None
+    done = []
+    for i in range(options.steps):
+        done.append(step(forward, groups, optimizer, x, labels))
+        if memory:
+            memory.ended(i)
+    seconds, losses = zip(*done)
     return {"torch": torch.__version__, "network": options.network, "policy": name, "batch": options.batch,
             "optimizer": options.optimizer, "threads": options.threads,
             "step_seconds": round(min(seconds[options.warm:] or seconds), 6), "seconds": [round(s, 6) for s in seconds],
-            "high_water_mib": memory_mib("VmHWM"), "before_mib": before, "losses": losses}
+            "high_water_mib": memory_mib("VmHWM"), "before_mib": before, "losses": losses,
+            **(memory.read() if memory else {})}
 
 
 def main():
@@ -256,12 +285,7 @@ def main():
     if options.device == "cuda":
         set_up_device()
     for name, forward in options.policy:
-        if options.device == "cuda":
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
-        one = train(options, name, forward)
-        more = device_memory() if options.device == "cuda" else {}
-        print(json.dumps({**one, **more, **libraries()}), flush=True)
+        print(json.dumps({**train(options, name, forward), **libraries()}), flush=True)
 
 
 if __name__ == "__main__":
