@@ -16,6 +16,17 @@ struct subject_case {
     uint64_t scratch_limit;
 };
 
+/* Of a case: bytes of scratch, a shape, settings. */
+#define KIB(n) ((uint64_t)(n) << 10)
+#define IMAGE(h, w, c)                                                                                                 \
+    {                                                                                                                  \
+        3, { h, w, c }                                                                                                 \
+    }
+#define CONV(c, k, s, p, a)                                                                                            \
+    {                                                                                                                  \
+        .channels = c, .kernel = k, .stride = s, .padding = p, .activation = a, .bias = true                           \
+    }
+
 /* A tensor of a batch: as the kernel has it, and where it starts; guarded on both sides. */
 struct block {
     unsigned char *memory, *data;
