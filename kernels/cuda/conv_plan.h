@@ -1,8 +1,9 @@
 /* How a pass of a convolution is done: algorithm, batch chunk, lanes, scratch.
  *
- * The weights' gradient has few outputs, each a sum over all samples, and cuDNN's deterministic kernels give a sum to
- * one block of threads, where those that add in any order share it out. So the sums of several chunks are made side by
- * side, each in its place, and added in ascending order. */
+ * The weights' gradient has few outputs, each a sum over all samples. cuDNN's kernels that add in any order share a sum
+ * out among blocks of threads; of its deterministic ones, whose workspaces have no room for parts of sums, it is taken
+ * that they do not. So the sums of several chunks are made side by side, each in its place, and added in ascending
+ * order. */
 #ifndef REMATCH_CUDA_CONV_PLAN_H
 #define REMATCH_CUDA_CONV_PLAN_H
 
