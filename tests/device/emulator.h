@@ -3,6 +3,8 @@
 #ifndef REMATCH_TEST_EMULATOR_H
 #define REMATCH_TEST_EMULATOR_H
 
+#define BLOCKS_MOST 3 /* see launch.h */
+
 #define __shared__ static
 #define __launch_bounds__(...)
 
