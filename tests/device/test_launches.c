@@ -13,6 +13,7 @@
 #include "cuda/softmax.h"
 #include "cuda/sums.h"
 #include "cuda/transpose.h"
+#include "probe.h"
 #include "tokens.h"
 
 enum { NONE, RELU, TANH };
@@ -43,6 +44,28 @@ static float *floats(const float *from, int64_t count) { return array_upload(fro
 static float activated(int activation, float x)
 {
     return activation == RELU ? fmaxf(x, 0) : activation == TANH ? tanhf(x) : x;
+}
+
+/* Places in values of up to 2^40 elements, below and above what a product of 32 bits divides. */
+Test(launches, divisions)
+{
+    static const int64_t divisors[] = {1, 2, 3, 7, 641, 768, 65536, 65537, 16777213, INT32_MAX};
+    enum { DIVISORS = sizeof divisors / sizeof *divisors, POWERS = 41, AROUND = 7, COUNT = POWERS * AROUND };
+    for (int d = 0; d < DIVISORS; d++) {
+        int64_t *n = array_here(COUNT * sizeof *n), *there = array_there(2 * COUNT * sizeof *n);
+        for (int i = 0; i < COUNT; i++) {
+            const int64_t power = INT64_C(1) << i / AROUND, multiple = power - power % divisors[d];
+            n[i] = (i % 2 ? power : multiple) + i % AROUND - AROUND / 2;
+            if (n[i] < 0) n[i] = 0;
+        }
+        probe_divide(array_upload(n, COUNT * sizeof *n), COUNT, divisors[d], there, stream);
+        const int64_t *out = array_download(there, 2 * COUNT * sizeof *n);
+        for (int i = 0; i < COUNT; i++)
+            cr_assert(out[2 * i] == n[i] / divisors[d] && out[2 * i + 1] == n[i] % divisors[d],
+                      "%lld by %lld: %lld, rest %lld", (long long)n[i], (long long)divisors[d], (long long)out[2 * i],
+                      (long long)out[2 * i + 1]);
+        arrays_free();
+    }
 }
 
 /* shift: floats that the value lies behind a multiple of 16 bytes. */
