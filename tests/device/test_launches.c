@@ -10,6 +10,7 @@
 #include "cuda/draw.h"
 #include "cuda/drops.h"
 #include "cuda/elements.h"
+#include "cuda/pieces.h"
 #include "cuda/softmax.h"
 #include "cuda/sums.h"
 #include "cuda/transpose.h"
@@ -175,6 +176,46 @@ Test(launches, elements)
     for (int64_t i = 0; i < count; i++)
         cr_assert(sum[i] == a[i] + b[i] && (i == 0 ? words[i] != 0x7fa00001 : words[i] == 0x7fa00001));
     cr_assert(*(uint64_t *)array_download(position, sizeof base) == base + 77);
+}
+
+/* Tensors of so many pieces each, more than a block fetches at once: sums of squares in order, and what they say. */
+static void check_squares(int tensors, int pieces)
+{
+    const size_t bytes = (size_t)tensors * (size_t)pieces * sizeof(double);
+    const float loss = 1;
+    double *squares = array_here(bytes), *right = array_here((size_t)tensors * sizeof *right), total = 0;
+    int64_t *first = array_here((size_t)(tensors + 1) * sizeof *first);
+    for (int t = 0; t < tensors; t++) {
+        first[t + 1] = first[t] + pieces;
+        for (int64_t i = first[t]; i < first[t + 1]; i++) right[t] += squares[i] = 1 / (double)(i + 3);
+    }
+    for (int t = tensors - 1; t >= 0; t--) total += right[t];
+    double *sum = array_there((size_t)tensors * sizeof *sum), *all = array_there(sizeof *all);
+    struct verdict *verdict = array_there(sizeof *verdict);
+    int32_t *not_finite = array_there(sizeof *not_finite);
+    const struct judgement judgement = {0, array_upload(&loss, sizeof loss), all, not_finite, verdict};
+    queue_squares(stream, tensors, array_upload(first, (size_t)(tensors + 1) * sizeof *first),
+                  array_upload(squares, bytes), sum);
+    queue_judgement(stream, tensors, sum, judgement);
+    const double *sums = array_download(sum, (size_t)tensors * sizeof *sum);
+    cr_assert(!memcmp(sums, right, (size_t)tensors * sizeof *sum), "%d x %d", tensors, pieces);
+    cr_assert(*(double *)array_download(all, sizeof *all) == total, "%d x %d", tensors, pieces);
+    cr_assert(*(int32_t *)array_download(not_finite, sizeof *not_finite) == -1);
+    const int wrong[] = {0, tensors / 3, tensors - 1};
+    for (int i = 0; i < 3; i++) { /* the last of those that are not finite is found */
+        right[wrong[i]] = INFINITY;
+        queue_judgement(stream, tensors, array_upload(right, (size_t)tensors * sizeof *right), judgement);
+        cr_assert(*(int32_t *)array_download(not_finite, sizeof *not_finite) == wrong[i], "%d x %d", tensors, pieces);
+        cr_assert(((struct verdict *)array_download(verdict, sizeof *verdict))->go == 0);
+    }
+    arrays_free();
+}
+
+Test(launches, squares)
+{
+    static const int sizes[][2] = {{1, 1}, {1, 1024}, {1, 1025}, {2, 5000}, {1025, 1}, {3000, 2}};
+    for (int s = 0; s < 6; s++) /* an odd number of launches each, so that lanes run forwards and backwards */
+        for (int turn = 0; turn < 2; turn++) check_squares(sizes[s][0], sizes[s][1]);
 }
 
 /* Attention's rows beside double; drops: by counter, of the last samples of a batch. */
