@@ -11,6 +11,7 @@
 #include "cuda/drops.h"
 #include "cuda/elements.h"
 #include "cuda/pieces.h"
+#include "cuda/pointers.h"
 #include "cuda/softmax.h"
 #include "cuda/sums.h"
 #include "cuda/transpose.h"
@@ -73,7 +74,9 @@ Test(launches, divisions)
 static void check_activation(int64_t outer, int64_t units, int64_t inner, int activation, bool biased, int shift)
 {
     const int64_t count = outer * units * inner;
-    const float *x = numbers(count + shift, 0), *b = numbers(units, 1), *dy = numbers(count, 2);
+    const float *x = numbers(count + shift, 0), *dy = numbers(count, 2);
+    float *b = numbers(units, 1);
+    b[0] = fabsf(b[0]) + 1; /* which would be of the elements behind the last */
     float *y_there = floats(x, count + shift) + shift, *dy_there = floats(dy, count);
     uint8_t *signs_there = array_there(sign_bytes(count));
     const struct bias bias = {biased ? floats(b, units) : NULL, units, inner};
@@ -155,8 +158,9 @@ static void check_sums(int64_t outer, int64_t units, int64_t inner, bool add)
 Test(launches, sums)
 {
     static const int64_t sizes[][3] = {{1000, 30, 1},  {8, 700, 1}, {5, 3, 49},    {70, 3, 1024}, {1, 1, 1},
-                                       {1, 1, 100001}, {64, 1, 1},  {20000, 1, 1}, {300, 2, 31}};
-    for (int s = 0; s < 9; s++)
+                                       {1, 1, 100001}, {64, 1, 1},  {20000, 1, 1}, {300, 2, 31},
+                                       {1, 1, 4194308}}; /* the last: pieces longer than the least */
+    for (int s = 0; s < 10; s++)
         for (int add = 0; add < 2; add++) check_sums(sizes[s][0], sizes[s][1], sizes[s][2], add);
 }
 
@@ -218,8 +222,9 @@ Test(launches, squares)
         for (int turn = 0; turn < 2; turn++) check_squares(sizes[s][0], sizes[s][1]);
 }
 
-/* Attention's rows beside double; drops: by counter, of the last samples of a batch. */
-static void check_attention(int64_t batch, int64_t heads, int64_t tokens, bool drops)
+/* Attention's rows beside double; drops: by counter, of the last samples of a batch; spread: of scores, beyond what an
+ * exponential has. */
+static void check_attention(int64_t batch, int64_t heads, int64_t tokens, bool drops, float spread)
 {
     enum { FIRST = 2 };
     const double rate = 0.3;
@@ -227,7 +232,9 @@ static void check_attention(int64_t batch, int64_t heads, int64_t tokens, bool d
     const struct draw draw = {.mode = RNG_COUNTER, .seed = 7, .node = 3, .step = 5};
     const struct element_draw element = element_draw_of(&draw, rate);
     const struct attention_shape shape = {FIRST, batch, heads, tokens, 0.25f, drops ? survivor_factor(rate) : 1};
-    const float *x = numbers(all, 0), *dp = numbers(all, 1);
+    float *x = numbers(all, 0);
+    const float *dp = numbers(all, 1);
+    for (int64_t i = 0; i < all; i++) x[i] *= spread;
     float *text = numbers(batch * TOKEN_ROWS * tokens, 2);
     for (int64_t t = 0; batch > 1 && t < tokens; t++) text[(TOKEN_ROWS + TOKEN_MASK) * tokens + t] = 0;
     float *x_there = floats(x, all), *text_there = floats(text, batch * TOKEN_ROWS * tokens);
@@ -270,7 +277,30 @@ Test(launches, attention)
 {
     static const int64_t sizes[][3] = {{2, 3, 8}, {2, 2, 33}, {1, 1, 128}, {2, 1, 200}, {1, 1, 600}, {1, 1, 1030}};
     for (int s = 0; s < 6; s++)
-        for (int drops = 0; drops < 2; drops++) check_attention(sizes[s][0], sizes[s][1], sizes[s][2], drops);
+        for (int drops = 0; drops < 2; drops++)
+            check_attention(sizes[s][0], sizes[s][1], sizes[s][2], drops, s == 1 || s == 3 ? 200 : 1);
+}
+
+/* Addresses alone: strides may be as long as no test's memory is. */
+Test(launches, pointers)
+{
+    static const int64_t sizes[][4] = {/* outer, inner, and their strides */
+                                       {1, 1, 5, 3}, {3, 4, 100, 7}, {70, 16, 3 * 768 * 512, 64}, {5, 300, INT64_C(3) << 30, 12}};
+    const float *base = array_there(1);
+    for (int s = 0; s < 4; s++) {
+        const int64_t outer = sizes[s][0], inner = sizes[s][1], count = outer * inner;
+        const struct pointer_arrays arrays = {
+            {{base, sizes[s][2], sizes[s][3]}, {base + 1, 7, sizes[s][2]}}, 2, outer, inner};
+        const size_t bytes = (size_t)(2 * count) * sizeof(float *);
+        const float **there = array_there(bytes);
+        launch_pointers(stream, arrays, there);
+        const uintptr_t *at = array_download(there, bytes);
+        for (int64_t i = 0; i < 2 * count; i++) {
+            const int64_t o = i % count / inner, n = i % inner;
+            const int64_t right = i < count ? o * sizes[s][2] + n * sizes[s][3] : 1 + o * 7 + n * sizes[s][2];
+            cr_assert(at[i] == (uintptr_t)base + (uintptr_t)right * sizeof(float), "pointer %d of %d", (int)i, s);
+        }
+    }
 }
 
 Test(launches, masks)
@@ -282,9 +312,13 @@ Test(launches, masks)
         draw.mask = array_here(bytes);
         rng_mask_fill(&draw, 0.4, elements[e], 3);
         const struct element_draw element = element_draw_of(&draw, 0.4);
-        uint8_t *mask = array_there(bytes);
+        struct element_draw elsewhere = element; /* as a recorded step finds its number */
+        elsewhere.step = 99, elsewhere.step_there = array_upload(&draw.step, sizeof draw.step);
+        uint8_t *mask = array_there(bytes), *same = array_there(bytes);
         launch_mask(stream, &element, elements[e], 3, mask);
+        launch_mask(stream, &elsewhere, elements[e], 3, same);
         cr_assert(!memcmp(array_download(mask, bytes), draw.mask, bytes), "%d elements", (int)elements[e]);
+        cr_assert(!memcmp(array_download(same, bytes), draw.mask, bytes), "%d elements, step there", (int)elements[e]);
         arrays_free();
     }
 }
