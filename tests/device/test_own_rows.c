@@ -356,6 +356,35 @@ static void check_layer(const char *layer)
     cr_assert(seen > 0);
 }
 
+/* What is no number is seen behind a layer, and -0 is what the reference makes of it. */
+Test(own_rows, what_is_no_number)
+{
+    static const char *const layers[] = {"relu", "gelu", "max_pool", "avg_pool", "global_avg_pool", "layernorm"};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        bool one = false;
+        for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) one |= !strcmp(rows[r].layer, layers[l]);
+        if (!one) continue;
+        struct pair p;
+        open_pair(&p, &rows[r], &rows[r].x[0], false, false);
+        float *x = (float *)(uintptr_t)p.host.x[0];
+        x[1] = -0.0f, x[2] = NAN;
+        p.there.x[0] = array_upload(x, p.bytes[0]);
+        cr_assert(p.node->layer->reference->forward(p.state[0], &p.host) == ST_OK);
+        cr_assert(rows[r].kernel->forward(p.state[1], &p.there) == ST_OK);
+        const float *right = p.host.y, *y = array_download(p.there.y, p.bytes[1]);
+        int wrong = 0;
+        for (size_t i = 0; i < p.bytes[1] / sizeof *y; i++) {
+            cr_assert(isnan(y[i]) == isnan(right[i]), "%s, row %zu, element %zu: %g, not %g", rows[r].layer, r, i,
+                      (double)y[i], (double)right[i]);
+            cr_assert(isnan(y[i]) || right[i] != 0 || rows[r].tolerance > 0 || signbit(y[i]) == signbit(right[i]),
+                      "%s, row %zu, element %zu: %g", rows[r].layer, r, i, (double)y[i]);
+            wrong += isnan(y[i]);
+        }
+        cr_assert(wrong > 0, "%s, row %zu", rows[r].layer, r);
+        close_pair(&p);
+    }
+}
+
 #define CHECK(layer)                                                                                                   \
     Test(own_rows, layer) { check_layer(#layer); }
 CHECK(relu)
