@@ -10,6 +10,7 @@
 #include "cuda/draw.h"
 #include "cuda/drops.h"
 #include "cuda/elements.h"
+#include "cuda/losses.h"
 #include "cuda/pieces.h"
 #include "cuda/pointers.h"
 #include "cuda/softmax.h"
@@ -157,9 +158,9 @@ static void check_sums(int64_t outer, int64_t units, int64_t inner, bool add)
 
 Test(launches, sums)
 {
-    static const int64_t sizes[][3] = {{1000, 30, 1},  {8, 700, 1}, {5, 3, 49},    {70, 3, 1024}, {1, 1, 1},
-                                       {1, 1, 100001}, {64, 1, 1},  {20000, 1, 1}, {300, 2, 31},
-                                       {1, 1, 4194308}}; /* the last: pieces longer than the least */
+    static const int64_t sizes[][3] = {{1000, 30, 1}, {8, 700, 1},    {5, 3, 49}, {70, 3, 1024},
+                                       {1, 1, 1},     {1, 1, 100001}, {64, 1, 1}, {20000, 1, 1},
+                                       {300, 2, 31},  {1, 1, 4194308}}; /* the last: pieces longer than the least */
     for (int s = 0; s < 10; s++)
         for (int add = 0; add < 2; add++) check_sums(sizes[s][0], sizes[s][1], sizes[s][2], add);
 }
@@ -180,6 +181,48 @@ Test(launches, elements)
     for (int64_t i = 0; i < count; i++)
         cr_assert(sum[i] == a[i] + b[i] && (i == 0 ? words[i] != 0x7fa00001 : words[i] == 0x7fa00001));
     cr_assert(*(uint64_t *)array_download(position, sizeof base) == base + 77);
+}
+
+/* Few different scores, so that the largest has equals: the first of them counts. */
+static void check_losses(int64_t batch, int64_t classes)
+{
+    const int64_t all = batch * classes;
+    const size_t bytes = (size_t)batch * sizeof(int32_t);
+    float *x = numbers(all, 0);
+    int32_t *labels = array_here(bytes);
+    double loss = 0, correct = 0;
+    for (int64_t i = 0; i < all; i++) x[i] = roundf(x[i] / 4);
+    for (int64_t n = 0; n < batch; n++) {
+        const float *row = x + n * classes;
+        int32_t first = 0;
+        double sum = 0;
+        for (int32_t j = 1; j < classes; j++)
+            if (row[j] > row[first]) first = j;
+        labels[n] = n % 3 ? first : (int32_t)(7 * n % classes);
+        for (int64_t j = 0; j < classes; j++) sum += exp((double)row[j] - (double)row[first]);
+        loss += log(sum) + (double)row[first] - (double)row[labels[n]];
+        correct += labels[n] == first;
+    }
+    float *y_there = array_there(2 * sizeof *y_there), *x_there = floats(x, all);
+    void *scratch = array_there(cross_entropy_scratch(batch));
+    launch_cross_entropy(stream, x_there, array_upload(labels, bytes), batch, classes, scratch, y_there);
+    const float *y = array_download(y_there, 2 * sizeof *y);
+    cr_assert(fabs((double)y[0] - loss / (double)batch) <= 1e-6 * loss / (double)batch && (double)y[1] == correct,
+              "%d x %d: %g and %g, not %g and %g", (int)batch, (int)classes, (double)y[0], (double)y[1],
+              loss / (double)batch, correct);
+    for (int wrong = 0; wrong < 2; wrong++) { /* what is no class has no loss */
+        labels[batch / 2] = wrong ? -1 : (int32_t)classes;
+        launch_cross_entropy(stream, x_there, array_upload(labels, bytes), batch, classes, scratch, y_there);
+        y = array_download(y_there, 2 * sizeof *y);
+        cr_assert(isnan(y[0]), "label %d of %d: %g", (int)labels[batch / 2], (int)classes, (double)y[0]);
+    }
+    arrays_free();
+}
+
+Test(launches, losses)
+{
+    static const int64_t sizes[][2] = {{1, 2}, {3, 10}, {300, 33}, {20, 100}, {70, 1000}};
+    for (int s = 0; s < 5; s++) check_losses(sizes[s][0], sizes[s][1]);
 }
 
 /* Tensors of so many pieces each, more than a block fetches at once: sums of squares in order, and what they say. */
@@ -285,7 +328,10 @@ Test(launches, attention)
 Test(launches, pointers)
 {
     static const int64_t sizes[][4] = {/* outer, inner, and their strides */
-                                       {1, 1, 5, 3}, {3, 4, 100, 7}, {70, 16, 3 * 768 * 512, 64}, {5, 300, INT64_C(3) << 30, 12}};
+                                       {1, 1, 5, 3},
+                                       {3, 4, 100, 7},
+                                       {70, 16, 3 * 768 * 512, 64},
+                                       {5, 300, INT64_C(3) << 30, 12}};
     const float *base = array_there(1);
     for (int s = 0; s < 4; s++) {
         const int64_t outer = sizes[s][0], inner = sizes[s][1], count = outer * inner;
