@@ -155,6 +155,8 @@ static void fill_arguments(struct pair *p)
     for (int i = 0; i < p->inputs; i++) {
         float *x = numbers((uint32_t)i, p->bytes[0]);
         for (size_t k = 0; ties && k < p->bytes[0] / sizeof *x; k++) x[k] = roundf(4 * x[k]) / 4;
+        for (int64_t k = 1; p->row->kernel == &cuda_max_pool && k <= value[0].shape.dim[2]; k++)
+            x[(int64_t)(p->bytes[0] / sizeof *x) - k] = 2; /* the last place of the last window */
         if (!strcmp(p->row->layer, "embedding")) make_text(x, &p->node->settings, value[0].shape.dim[1]);
         p->host.x[i] = x;
         p->host.dx[i] = numbers(9, p->bytes[0]);
