@@ -75,7 +75,8 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     struct backend_options options = {.threads = 2,
                                       .layout = layout_of(backend, c),
                                       .conv_algorithm = c->algorithm,
-                                      .scratch_limit = c->scratch_limit};
+                                      .scratch_limit = c->scratch_limit,
+                                      .precision = strcmp(backend, "cuda") == 0 ? c->precision : PRECISION_FP32};
     const struct layer *layer = layer_find(c->layer);
     int output;
     *s = (struct subject){.c = c};
@@ -195,11 +196,27 @@ struct kernel_args subject_args(const struct subject *s)
     return args;
 }
 
+/* Scratch that a pass was not given is nobody's business. */
+static void mark_others(struct subject *s, const struct block *given)
+{
+    for (struct block *b = s->scratch; b < s->scratch + 3; b++)
+        if (b != given) memset(b->data, 0x5a, b->bytes);
+}
+
+static void check_others(const struct subject *s, const struct block *given)
+{
+    for (const struct block *b = s->scratch; b < s->scratch + 3; b++)
+        for (size_t i = 0; b != given && i < b->bytes; i++)
+            cr_assert(b->data[i] == 0x5a, "%s: byte %zu of another pass's scratch", s->c->layer, i);
+}
+
 void subject_forward(struct subject *s, struct kernel_args *args)
 {
     spoil(s->scratch[0].data, s->scratch[0].bytes);
+    mark_others(s, &s->scratch[0]);
     args->scratch = s->scratch[0].bytes > 0 ? s->scratch[0].data : NULL;
     cr_assert(mirror_forward(&s->mirror, s->kernel, s->state, args) == ST_OK, "%s", status_message());
+    check_others(s, &s->scratch[0]);
 }
 
 void subject_backward(struct subject *s, struct kernel_args *args, unsigned parts)
@@ -207,7 +224,9 @@ void subject_backward(struct subject *s, struct kernel_args *args, unsigned part
     const struct block *larger = s->scratch[1].bytes > s->scratch[2].bytes ? &s->scratch[1] : &s->scratch[2];
     const struct block *scratch = parts == PART_PARAMS ? &s->scratch[1] : parts == PART_INPUT ? &s->scratch[2] : larger;
     spoil(scratch->data, scratch->bytes);
+    mark_others(s, scratch);
     args->scratch = scratch->bytes > 0 ? scratch->data : NULL;
     if (!(s->footprint.reads[0] & READS_X) && !(s->footprint.reads[1] & READS_X)) args->x[0] = args->x[1] = NULL;
     cr_assert(mirror_backward(&s->mirror, s->kernel, s->state, args, parts) == ST_OK, "%s", status_message());
+    check_others(s, scratch);
 }

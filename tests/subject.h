@@ -14,6 +14,7 @@ struct subject_case {
     bool relu_bits, first; /* first: x is the batch itself, in logical order and without a gradient */
     int layout, algorithm; /* of the backend's options */
     uint64_t scratch_limit;
+    int precision; /* of a device's options */
 };
 
 /* Of a case: bytes of scratch, a shape, settings. */

@@ -39,7 +39,7 @@ struct product {
     matrix a, b, d;
     float alpha, beta;
     const float *bias;
-    bool relu;
+    bool relu, tf32;
 };
 
 bool fits(const product &p)
@@ -48,6 +48,8 @@ bool fits(const product &p)
         if (m->rows == 0 || m->columns == 0 || m->ld < (int64_t)m->rows) return false;
     return p.a.width() == p.b.height() && p.a.height() == p.d.rows && p.b.width() == p.d.columns && !p.d.transposed;
 }
+
+float operand(const product &p, float x) { return p.tf32 ? device_tf32(x) : x; }
 
 /* d = alpha a b + beta c + bias, and relu of it; products are summed in their order. */
 void multiply(const product &p, const float *a, const float *b, const float *c, float *d)
@@ -58,12 +60,12 @@ void multiply(const product &p, const float *a, const float *b, const float *c, 
         device_wrong("a product of %zu x %zu x %zu on what is not device memory", m, k, p.d.columns);
     std::vector<float> left(m * k);
     for (uint64_t l = 0; l < k; l++)
-        for (uint64_t i = 0; i < m; i++) left[l * m + i] = p.a.at(a, i, l);
+        for (uint64_t i = 0; i < m; i++) left[l * m + i] = operand(p, p.a.at(a, i, l));
     std::vector<double> sum(m);
     for (uint64_t j = 0; j < p.d.columns; j++) {
         std::fill(sum.begin(), sum.end(), 0);
         for (uint64_t l = 0; l < k; l++) {
-            const double right = p.b.at(b, l, j);
+            const double right = operand(p, p.b.at(b, l, j));
             for (uint64_t i = 0; i < m; i++) sum[i] += left[l * m + i] * right;
         }
         for (uint64_t i = 0; i < m; i++) {
@@ -85,6 +87,7 @@ bool aligned(const void *memory, size_t to) { return (uintptr_t)memory % to == 0
 struct description {
     int32_t transposed[2], epilogue;
     const float *bias;
+    bool tf32;
 };
 
 struct preference {
@@ -95,6 +98,7 @@ struct preference {
 struct algorithm {
     product of;
     size_t workspace;
+    bool unordered; /* sums of a split inner dimension in place, in any order */
 };
 
 /* Algorithms are remembered here: a caller's copy has no room for one. */
@@ -106,7 +110,7 @@ product describe(cublasLtMatmulDesc_t operation, cublasLtMatrixLayout_t a, cubla
                  cublasLtMatrixLayout_t d)
 {
     const description *o = meant<description>(operation);
-    product p = {*meant<matrix>(a), *meant<matrix>(b), *meant<matrix>(d), 0, 0, nullptr, false};
+    product p = {*meant<matrix>(a), *meant<matrix>(b), *meant<matrix>(d), 0, 0, nullptr, false, o->tf32};
     p.a.transposed = o->transposed[0] == CUBLAS_OP_T;
     p.b.transposed = o->transposed[1] == CUBLAS_OP_T;
     p.relu = o->epilogue == CUBLASLT_EPILOGUE_RELU || o->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
@@ -182,14 +186,18 @@ cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t tran
                        *(const float *)alpha,
                        *(const float *)beta,
                        nullptr,
-                       false};
+                       false,
+                       compute == CUBLAS_COMPUTE_32F_FAST_TF32};
     if (!fits(p)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (batch > UINT16_MAX) return CUBLAS_STATUS_NOT_SUPPORTED; /* an axis of a grid has no more */
     const size_t pointers = (size_t)batch * sizeof(void *);
     if (!device_holds(a, pointers) || !device_holds(b, pointers) || !device_holds(c, pointers))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (handle->workspace == nullptr) return CUBLAS_STATUS_ALLOC_FAILED;
     return queued(device_queue(handle->stream, [=, workspace = handle->workspace, bytes = handle->bytes] {
-        device_spoil(workspace, std::min(bytes, (size_t)WORKSPACE));
+        const size_t spoilt = std::min(bytes, (size_t)WORKSPACE); /* of both ends: all may be used */
+        device_spoil(workspace, spoilt);
+        device_spoil((char *)workspace + (bytes - spoilt) / 4 * 4, spoilt);
         for (int i = 0; i < batch; i++)
             multiply(p, (const float *)a[i], (const float *)b[i], (const float *)c[i], (float *)c[i]);
     }));
@@ -215,8 +223,8 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *operation, cublasC
 {
     if ((compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32) || scale != CUDA_R_32F)
         return CUBLAS_STATUS_INVALID_VALUE;
-    *operation = meant<cublasLtMatmulDescOpaque_t>(
-        new description{{CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr});
+    *operation = meant<cublasLtMatmulDescOpaque_t>(new description{
+        {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr, compute == CUBLAS_COMPUTE_32F_FAST_TF32});
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -295,7 +303,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     if (requested < 1 || !fits(p) || !(*meant<matrix>(c) == p.d)) return CUBLAS_STATUS_INVALID_VALUE;
     const size_t workspace = meant<preference>(preferred)->workspace >= WORKSPACE ? (size_t)WORKSPACE : 0;
     const uint64_t number = algorithms.size();
-    algorithms.push_back({p, workspace});
+    const bool unordered = meant<preference>(preferred)->reduction & CUBLASLT_REDUCTION_SCHEME_INPLACE;
+    algorithms.push_back({p, workspace, unordered});
     results[0] = {};
     memcpy(results[0].algo.data, &number, sizeof number);
     results[0].workspaceSize = workspace;
@@ -315,6 +324,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
     if (!fits(p) || !(*meant<matrix>(c_layout) == p.d) || algo == nullptr || algo->data[0] >= algorithms.size())
         return CUBLAS_STATUS_INVALID_VALUE;
     const algorithm &chosen = algorithms[algo->data[0]];
+    if (chosen.unordered) device_wrong("a product whose sums are made in any order");
     if (!(chosen.of.a == p.a) || !(chosen.of.b == p.b) || !(chosen.of.d == p.d) || chosen.of.relu != p.relu ||
         !aligned(a, 16) || !aligned(b, 16) || !aligned(d, 16))
         return CUBLAS_STATUS_NOT_SUPPORTED;

@@ -87,3 +87,12 @@ cudaError_t cudaDriverGetVersion(int *version)
     return cudaSuccess;
 }
 }
+
+float device_tf32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (~bits & 0x7f800000) bits = (bits + 0x1000) & ~UINT32_C(0x1fff);
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}

@@ -39,6 +39,9 @@ cudaError_t device_symbol(void **address, const void *symbol, size_t bytes);
 /* Fills with what nobody should read, signalling NaNs as float. */
 void device_spoil(void *memory, size_t bytes);
 
+/* What tensor cores take of x as an operand in TF32: 11 bits of its mantissa, rounded. */
+float device_tf32(float x);
+
 /* Ends the program: the code under test is wrong. */
 [[noreturn]] void device_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

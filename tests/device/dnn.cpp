@@ -1,5 +1,6 @@
 /* cuDNN's convolutions as far as they are used, on the host device: plain loops. Their algorithms differ in workspace
- * and in rounding; those that real ones add up in any order are offered too, and calling one is an error. */
+ * and in rounding, in TF32 where the math type allows it; those that real ones add up in any order are offered too,
+ * and, first, what tensor cores do in half precision: calling one of these is an error. */
 #include <cudnn.h>
 
 #include <cstdio>
@@ -98,16 +99,20 @@ struct algorithm {
     size_t workspace;
     bool rounds;
     bool tensor_cores = true; /* false: offered, and there, for CUDNN_FMA_MATH alone */
+    bool first = false;       /* only channels first */
 };
 
 const std::vector<algorithm> algorithms[] = {
-    {{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true, false},
+    {{CUDNN_CONVOLUTION_FWD_ALGO_FFT, false, false, 0, true, false}, /* of this very problem, that is */
+     {CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true, false},
      {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, true, false, 300, false},
-     {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, true, false, 0, true}},
+     {CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, true, false, 0, true, true, true}},
     {{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, false, false, 0, false},
+     {CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, false, false, 0, true, false},
      {CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true, false},
      {CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, true, false, 300, false}},
     {{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, false, false, 0, false},
+     {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, false, false, 0, true, false},
      {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_3, false, false, 100, false},
      {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, true, true, 2000, true, false},
      {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, true, false, 300, false}},
@@ -118,7 +123,8 @@ const algorithm *find(const convolution &v, enum pass pass, int number)
     const bool simple = v.w.h == 3 && v.w.w == 3 && v.c.stride_h == 1 && v.c.stride_w == 1 && v.c.dilation_h == 1 &&
                         v.c.dilation_w == 1 && v.x.format == CUDNN_TENSOR_NCHW;
     for (const algorithm &a : algorithms[pass])
-        if (a.number == number) return !a.simple || simple ? &a : nullptr;
+        if (a.number == number)
+            return (!a.simple || simple) && (!a.first || v.x.format == CUDNN_TENSOR_NCHW) ? &a : nullptr;
     return nullptr;
 }
 
@@ -136,19 +142,31 @@ cudnnStatus_t rank(const convolution &v, enum pass pass, int requested, int *ret
 {
     *returned = 0;
     if (!fits(v) || requested < 1) return CUDNN_STATUS_BAD_PARAM;
-    for (const algorithm &a : algorithms[pass]) {
-        if (*returned == requested) break;
-        Perf *p = &results[(*returned)++];
-        *p = {};
-        p->algo = (decltype(p->algo))a.number;
-        convolution offered = v;
-        if (!a.tensor_cores) offered.c.math = CUDNN_FMA_MATH;
-        p->status = workspace(offered, pass, a.number, &p->memory);
-        p->time = p->status == CUDNN_STATUS_SUCCESS ? (float)*returned : -1;
-        p->determinism = a.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
-        p->mathType = offered.c.math;
-    }
+    for (const algorithm &a : algorithms[pass])
+        for (cudnnMathType_t math : {CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, CUDNN_TENSOR_OP_MATH, CUDNN_DEFAULT_MATH}) {
+            if (*returned == requested) break;
+            /* Asked for CUDNN_FMA_MATH, some say so and some do not. */
+            const bool plain = !a.tensor_cores || (v.c.math == CUDNN_FMA_MATH && !a.rounds);
+            if (plain && math != CUDNN_DEFAULT_MATH) continue;
+            Perf *p = &results[(*returned)++];
+            *p = {};
+            p->algo = (decltype(p->algo))a.number;
+            convolution offered = v;
+            offered.c.math = plain ? CUDNN_FMA_MATH : math;
+            p->status = workspace(offered, pass, a.number, &p->memory);
+            p->time = p->status == CUDNN_STATUS_SUCCESS ? (float)*returned : -1;
+            p->determinism = a.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
+            p->mathType = offered.c.math;
+        }
     return CUDNN_STATUS_SUCCESS;
+}
+
+std::vector<float> operand(const void *x, size_t bytes, bool tf32)
+{
+    std::vector<float> all((const float *)x, (const float *)x + bytes / sizeof(float));
+    if (tf32)
+        for (float &one : all) one = device_tf32(one);
+    return all;
 }
 
 cudnnStatus_t convolve(cudnnHandle_t handle, const convolution &v, enum pass pass, int number, const void *alpha,
@@ -168,10 +186,12 @@ cudnnStatus_t convolve(cudnnHandle_t handle, const convolution &v, enum pass pas
     const float one = *(const float *)alpha, other = *(const float *)beta;
     device_claim(handle->stream, room, needed);
     device_claim(handle->stream, out, out_bytes);
+    const bool tf32 = v.c.math != CUDNN_FMA_MATH;
+    if (v.c.math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) device_wrong("a convolution in half precision");
     auto work = [=] {
         if (needed > 0) device_spoil(room, room_bytes);
-        (chosen->rounds ? run<float> : run<double>)(v, pass, (const float *)a, (const float *)b, one, other,
-                                                    (float *)out);
+        const std::vector<float> left = operand(a, a_bytes, tf32), right = operand(b, b_bytes, tf32);
+        (chosen->rounds ? run<float> : run<double>)(v, pass, left.data(), right.data(), one, other, (float *)out);
     };
     return device_queue(handle->stream, work) == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
