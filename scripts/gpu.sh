@@ -113,7 +113,7 @@ part_steps() {
 }
 
 # Suites that hold tests of the device, each test a process of its own.
-part_tests() { check 200 '@(backend|kernels|device_convolutions|layers|attention|update|agreement|measure|device_runs)/*'; }
+part_tests() { check 200 '@(backend|kernels|device_convolutions|device_kernels|layers|attention|update|agreement|measure|device_runs)/*'; }
 
 part_experiments() {
     run 60 0 45 "vgg16-recompute" vgg16-recompute backend.name=cuda
