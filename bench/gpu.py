@@ -11,7 +11,8 @@ what is left of store_all's fastest step without the least time that the device 
 CUPTI sees it. Memory of ours is what the device has in use at the end of a run less what it had before anything was
 reserved (context and libraries; code that CUDA loads when it is first used counts as ours); of PyTorch's, the most that
 its allocator reserved, which has none of that: the like of it is ours' static and arena; and the most that it reserved
-after the warming steps, in which cudnn.benchmark tries workspaces. Then the largest batches that
+from the last warming step on, without the workspaces that cudnn.benchmark tries. Ours may use 128 MiB of scratch at
+once for a convolution or an attention, 512 MiB for attention of 512 tokens. Then the largest batches that
 a device of 16 GB would hold are planned, and run, with convolutions by rule.
 
 What fails, or finds no time within the limit, is named in the result, which is written after each network, and the rest
@@ -56,7 +57,7 @@ def vgg16(batch):
 
 def bert(length):
     tokens = ("data.name=synthetic-tokens", f"data.max_length={length}", "data.vocabulary_size=30522",
-              "data.lengths=full", *(("conv.scratch_limit=512MiB",) if length > 128 else ()))  # of attention's too
+              "data.lengths=full", *(("conv.scratch_limit=512MiB",) if length > 128 else ()))
     words = ("bert", "--batch", 64, "--length", length, "--optimizer", "adamw")
     return Network(EXPERIMENT("bert-recompute"), 64, tokens, {}, words, (*words, "--fused"), False)
 

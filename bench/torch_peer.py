@@ -14,8 +14,8 @@ a device TF32 is off and cudnn.benchmark on.
 
 Prints one line of JSON for each policy: seconds of each step and of the fastest after the warming ones, the process's
 high-water mark and what it held before the first step in MiB, the losses; on a device also the bytes that PyTorch
-reserved there at most, and what was in use there by everybody at the end. Needs Debian's python3-torch, or a newer
-PyTorch.
+reserved there at most, in all steps and later than in the first ones, and what was in use there by everybody at the end.
+Needs Debian's python3-torch, or a newer PyTorch.
 """
 import argparse
 import gc
@@ -216,8 +216,8 @@ def set_up_device():
 
 
 class DeviceMemory:
-    """The most that PyTorch reserves of a device in a training's steps; and in those after the first warm ones, in which
-    cudnn.benchmark tries algorithms, whose workspaces count."""
+    """The most that PyTorch reserves of a device in a training's steps; and from the last of the warm ones on, without
+    what cudnn.benchmark takes for the algorithms that it tries before (all of them where fewer than two are warm)."""
 
     def __init__(self, warm):
         self.warm = warm
@@ -231,7 +231,7 @@ class DeviceMemory:
         torch.cuda.reset_peak_memory_stats()
 
     def ended(self, step):
-        if step + 1 == self.warm:
+        if step + 2 == self.warm:  # one more to take the memory again before steps count
             self.first = torch.cuda.max_memory_reserved()
             self.start()
 
