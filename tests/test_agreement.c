@@ -103,7 +103,7 @@ static void compare(const struct net *net, enum rng_mode rng)
     free(ref.initial);
 }
 
-/* Wherever a step's numbers come from: on a device the second step and the third are the first, queued again. */
+/* Wherever a step's numbers come from: on a device the second step is recorded, and the third is that again. */
 Test(agreement, of_every_backend_with_the_reference)
 {
     for (const struct net *net = nets; net->name; net++)

@@ -48,10 +48,11 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(4, 4, 3), CONV(7, 4, 1, 0, 0), 1, false, true, LAST, 0, KIB(4096)},
     {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, BLOCKED, CONV_DIRECT, KIB(13)},
     {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, LAST, CONV_DIRECT, KIB(10)},
-    /* so many pixels that a device shares the weights' gradient out: a lane for each chunk, and one for all */
+    /* so many pixels that a device shares the weights' gradient out: a lane for each chunk, for two, for all */
     {"conv", IMAGE(64, 64, 2), CONV(3, 3, 1, 1, RELU), 5, true, false, LAST, 0, KIB(4096)},
     {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, 0, KIB(4096)},
-    {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_DIRECT, KIB(3)},
+    {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_DIRECT, KIB(4)},
+    {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(10)},
     /* vectors */
     {"linear", {1, {33}}, {.units = 17, .activation = RELU, .bias = true}, 5, true},
     {"linear", {1, {33}}, {.units = 600, .activation = RELU, .bias = true}, 5},

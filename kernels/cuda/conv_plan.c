@@ -173,9 +173,11 @@ int conv_choices(const struct conv_want *want, struct conv_choice choices[CHOICE
  * limit; nothing but the family. */
 enum demand { DEMAND_FILLS, DEMAND_FITS, DEMAND_LEAST, DEMANDS };
 
+/* PARAMS: by chunks at least half of which are done side by side. */
 static bool fills(const struct conv_want *want, const struct conv_choice *choice)
 {
-    if (want->pass == CONV_PARAMS) return choice->chunk <= filling_chunk(want);
+    const int64_t turns = ratio_up(want->batch, choice->chunk);
+    if (want->pass == CONV_PARAMS) return choice->chunk <= filling_chunk(want) && 2 * choice->lanes >= turns;
     return choice->chunk == want->batch || choice->chunk * shape_elements(&want->problem->y) >= OUTPUTS_LEAST;
 }
 

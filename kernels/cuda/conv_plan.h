@@ -2,8 +2,8 @@
  *
  * The weights' gradient has few outputs, each a sum over all samples. cuDNN's kernels that add in any order share a sum
  * out among blocks of threads; of its deterministic ones, whose workspaces have no room for parts of sums, it is taken
- * that they do not. So the sums of several chunks are made side by side, each in its place, and added in ascending
- * order. */
+ * that they do not. So the sums of several chunks are made side by side, each in its place, and added in an order that
+ * their number fixes. */
 #ifndef REMATCH_CUDA_CONV_PLAN_H
 #define REMATCH_CUDA_CONV_PLAN_H
 
@@ -45,9 +45,9 @@ struct conv_plan {
 enum { CHOICES_MOST = WAYS_MOST };
 
 /* Lists the ways to do a pass, by algorithm, fastest first as cuDNN expects it: with the largest chunk whose scratch
- * keeps the limit or, where no chunk does, with the one that needs least. PARAMS, besides, with as many chunks as the
- * rule takes to fill a large device, and with one a lane. Returns their number; -1: cuDNN does not answer, the message
- * says why. */
+ * keeps the limit or, where no chunk that is tried does, with the one that needs least. PARAMS, besides, with as many
+ * chunks as the rule takes to fill a large device, and with one a lane. Returns their number; -1: cuDNN does not
+ * answer, the message says why. */
 int conv_candidates(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST]);
 
 /* Those of the candidates that timing may choose: the ones that keep the limit; where none does, the one that needs

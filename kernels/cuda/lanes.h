@@ -4,6 +4,8 @@
 
 #include "cuda/cuda.h"
 
+/* More than a device's multiprocessors need, where each lane has work for a few of them. Called work may wait for other
+ * lanes' where the driver has fewer queues (CUDA_DEVICE_MAX_CONNECTIONS); recorded work does not. */
 enum { LANES = 32 };
 
 struct lanes {

@@ -13,7 +13,7 @@
 #define LAUNCH(kernel, grid, block, stream, ...) kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
 #endif
 
-#ifndef BLOCKS_MOST /* nor has that as many blocks, so that small tests stride */
+#ifndef BLOCKS_MOST /* of the tests' host device fewer, so that small tests stride */
 #define BLOCKS_MOST (1 << 16)
 #endif
 

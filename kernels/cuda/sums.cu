@@ -1,6 +1,7 @@
 #include "cuda/sums.h"
 
 #include "cuda/device.cuh"
+#include "shape.h"
 
 enum {
     BLOCKS_WANTED = 2048, /* enough for any device to be busy */
@@ -10,8 +11,6 @@ enum {
 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static int64_t ratio_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* How rows, or the elements of a unit, are cut: into pieces of so many, the last may have fewer. */
 static int64_t piece_of(int64_t count, int64_t blocks, int64_t least_piece)
