@@ -67,8 +67,7 @@ static int64_t chunk_step(const struct conv_problem *problem)
     return elements % 4 == 0 ? 1 : elements % 2 == 0 ? 2 : 4;
 }
 
-/* The chunk with which a batch is walked in so many turns, or fewer, as even as can be: 64, 32, 22, 16, 13 ... of 64.
- */
+/* The chunk with which a batch is walked in so many turns, or fewer, as even as can be: 64, 32, 22, 16 ... of 64. */
 static int64_t chunk_of(const struct conv_want *want, int64_t turns)
 {
     const int64_t step = chunk_step(want->problem), chunk = ratio_up(ratio_up(want->batch, turns), step) * step;
