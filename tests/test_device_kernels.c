@@ -7,6 +7,11 @@
 #include "sentences.h"
 #include "subject.h"
 
+#define PLAIN                                                                                                          \
+    {                                                                                                                  \
+        .channels = 16, .kernel = 3, .stride = 1, .padding = 1                                                         \
+    }
+
 /* Attention takes as many samples at once as limit and library have room for; convolutions keep the limit. */
 Test(device_kernels, keep_the_limit)
 {
@@ -28,15 +33,9 @@ Test(device_kernels, keep_the_limit)
         subject_close(&s);
     }
     /* with weights in another order beside the library's workspace */
-    const struct subject_case last = {"conv",
-                                      {3, {8, 8, 16}},
-                                      {.channels = 16, .kernel = 3, .stride = 1, .padding = 1},
-                                      11,
-                                      false,
-                                      false,
-                                      LAYOUT_CHANNELS_LAST,
-                                      CONV_DIRECT,
-                                      device_is_real() ? 1 << 20 : 16 * 16 * 9 * 4 + 5 * 300};
+    const uint64_t limit = device_is_real() ? KIB(1024) : 16 * 16 * 9 * 4 + 5 * 300;
+    const struct subject_case last = {"conv", IMAGE(8, 8, 16),      PLAIN,       11,   false,
+                                      false,  LAYOUT_CHANNELS_LAST, CONV_DIRECT, limit};
     struct subject conv;
     subject_open(&conv, "cuda", &last);
     cr_assert(conv.footprint.forward_scratch <= last.scratch_limit, "%zu", conv.footprint.forward_scratch);
@@ -104,62 +103,22 @@ static void check_value(const struct subject *own, const struct subject *ref, in
     free(one), free(other);
 }
 
+#define IMAGES(x, settings, batch, layout, limit)                                                                      \
+    {                                                                                                                  \
+        {"conv", x, settings, batch, false, false, layout, CONV_DIRECT, limit}, true                                   \
+    }
+
 static const struct {
     struct subject_case c;
     bool rounds;
 } products[] = {
-    {{"conv",
-      {3, {8, 8, 16}},
-      {.channels = 16, .kernel = 3, .stride = 1, .padding = 1},
-      3,
-      false,
-      false,
-      LAYOUT_CHANNELS_LAST,
-      CONV_DIRECT,
-      1 << 22},
-     true},
-    {{"conv",
-      {3, {8, 8, 16}},
-      {.channels = 16, .kernel = 3, .stride = 1, .padding = 1},
-      3,
-      false,
-      false,
-      LAYOUT_CHANNELS_FIRST,
-      CONV_DIRECT,
-      1 << 22},
-     true},
+    IMAGES(IMAGE(8, 8, 16), PLAIN, 3, LAYOUT_CHANNELS_LAST, KIB(4096)),
+    IMAGES(IMAGE(8, 8, 16), PLAIN, 3, LAYOUT_CHANNELS_FIRST, KIB(4096)),
     /* in chunks of 4 samples, which start at multiples of 16 bytes */
-    {{"conv",
-      {3, {5, 5, 3}},
-      {.channels = 3, .kernel = 3, .stride = 1, .padding = 1, .bias = true},
-      11,
-      false,
-      false,
-      LAYOUT_CHANNELS_FIRST,
-      CONV_DIRECT,
-      1 << 11},
-     true},
-    {{"conv",
-      {3, {5, 5, 3}},
-      {.channels = 3, .kernel = 3, .stride = 1, .padding = 1, .bias = true},
-      11,
-      false,
-      false,
-      LAYOUT_CHANNELS_LAST,
-      CONV_DIRECT,
-      1 << 11},
-     true},
+    IMAGES(IMAGE(5, 5, 3), CONV(3, 3, 1, 1, ACTIVATION_NONE), 11, LAYOUT_CHANNELS_FIRST, KIB(2)),
+    IMAGES(IMAGE(5, 5, 3), CONV(3, 3, 1, 1, ACTIVATION_NONE), 11, LAYOUT_CHANNELS_LAST, KIB(2)),
     /* with a bias whose sums need more scratch than the library */
-    {{"conv",
-      {3, {40, 40, 3}},
-      {.channels = 64, .kernel = 1, .stride = 1, .bias = true},
-      2,
-      false,
-      false,
-      LAYOUT_CHANNELS_LAST,
-      CONV_DIRECT,
-      1 << 22},
-     true},
+    IMAGES(IMAGE(40, 40, 3), CONV(64, 1, 1, 0, ACTIVATION_NONE), 2, LAYOUT_CHANNELS_LAST, KIB(4096)),
     {{"linear", {1, {64}}, {.units = 32, .bias = true}, 8}, true},
     {{"attention", {2, {40, 96}}, {.heads = 4}, 2}, true},
     {{"attention", {2, {40, 96}}, {.heads = 4, .save = SAVE_NOTHING}, 2}, true},
