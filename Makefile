@@ -47,7 +47,7 @@ OPTIMIZE_release := -O3
 OPTIMIZE_debug := -O0 -g
 OPTIMIZE_san := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPTIMIZE := $(or $(OPTIMIZE_$(VARIANT)),$(error VARIANT=$(VARIANT): expected release, debug or san))
-INCLUDES := $(addprefix -I,$(BUILD) framework kernels datasets experiments/harness)
+INCLUDES := $(addprefix -I,$(BUILD) framework experiments/harness kernels datasets .)
 CUDA_INCLUDES := $(if $(CUDNN),-isystem $(CUDA)/include)
 flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)

@@ -30,7 +30,7 @@ Written by `make numerics` (bench/float64.py says how they are compared): one tr
 # experiment -> what is set for it, heads, the largest relative error allowed
 RUNS = {"experiments/bert-tweets.yaml": (("batch=32", "epochs="), 2, 1e-5),
         "experiments/bert-recompute.yaml": (("batch=32",), 12, 5e-5)}
-DROPOUT = 2  # place of the domain among those of framework/rng.h
+DROPOUT = 2  # place of the domain among those of framework/numerics/random.h
 RATE, EPSILON, SEED = 0.1, 1e-12, 123
 U32 = np.uint64(0xffffffff)
 

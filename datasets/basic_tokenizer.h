@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "status.h"
+#include "base/status.h"
 
 struct text_word {
     const char *text; /* UTF-8, not ended by a zero */

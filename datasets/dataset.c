@@ -1,7 +1,7 @@
 #include "dataset.h"
 
 #include "files.h"
-#include "rng.h"
+#include "numerics/random.h"
 
 #include <inttypes.h>
 #include <stdio.h>

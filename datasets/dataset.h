@@ -2,10 +2,10 @@
 #ifndef REMATCH_DATASET_H
 #define REMATCH_DATASET_H
 
-#include "field.h"
-#include "hash.h"
-#include "region.h"
-#include "shape.h"
+#include "base/setting.h"
+#include "numerics/digest.h"
+#include "base/region.h"
+#include "numerics/shape.h"
 
 enum split { SPLIT_TRAIN, SPLIT_TEST, SPLITS };
 enum normalize { NORMALIZE_NONE, NORMALIZE_UNIT, NORMALIZE_STANDARD };

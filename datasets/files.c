@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 
 enum { PIECE = 64 * 1024 };
 

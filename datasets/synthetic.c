@@ -5,7 +5,7 @@
  * domain: sample = i and step = split for labels and noise, sample = class for patterns; node = what is drawn. Of a
  * shape of one number the pattern runs along it; of two, along both; of four, the first is left alone. */
 #include "dataset.h"
-#include "rng.h"
+#include "numerics/random.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * Numerical contract: sample i of a split is a function of (seed, split, i) alone, by integer and exact float
  * arithmetic: the same on every machine. Counters of the generator's DATA domain: sample = i, step = split, element =
  * place in the sequence; node = what is drawn. */
-#include "rng.h"
+#include "numerics/random.h"
 #include "sequence.h"
 #include "vocabulary.h"
 

@@ -1,6 +1,6 @@
 #include "token_table.h"
 
-#include "hash.h"
+#include "numerics/digest.h"
 
 #include <stdlib.h>
 #include <string.h>

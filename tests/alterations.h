@@ -2,7 +2,7 @@
 #ifndef REMATCH_TEST_ALTERATIONS_H
 #define REMATCH_TEST_ALTERATIONS_H
 
-#include "account.h"
+#include "plan/plan_data.h"
 #include "sketch.h"
 
 struct alteration {

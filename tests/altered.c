@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hash.h"
+#include "numerics/digest.h"
 
 static hid_t open_file(const char *path)
 {

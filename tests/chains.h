@@ -2,7 +2,7 @@
 #ifndef REMATCH_TEST_CHAINS_H
 #define REMATCH_TEST_CHAINS_H
 
-#include "abstract.h"
+#include "backend/abstract_chain.h"
 #include "sketch.h"
 
 /* Fills stage[0, stages): times and bytes are each below that of limits, saved set and scratch are often 0, and where

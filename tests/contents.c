@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "numerics/digest.h"
 
 struct listing {
     FILE *out;

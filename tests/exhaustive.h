@@ -3,7 +3,7 @@
 #ifndef REMATCH_TEST_EXHAUSTIVE_H
 #define REMATCH_TEST_EXHAUSTIVE_H
 
-#include "abstract.h"
+#include "backend/abstract_chain.h"
 
 enum { EXHAUSTIVE_STAGES_MAX = 8 };
 

@@ -3,7 +3,7 @@
 #ifndef REMATCH_TEST_MIRROR_H
 #define REMATCH_TEST_MIRROR_H
 
-#include "backend.h"
+#include "backend/backend.h"
 
 enum { MIRROR_MOST = 24 };
 

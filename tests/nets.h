@@ -2,7 +2,7 @@
 #ifndef REMATCH_TEST_NETS_H
 #define REMATCH_TEST_NETS_H
 
-#include "network.h"
+#include "backend/network.h"
 
 struct net {
     const char *name;

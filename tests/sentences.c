@@ -1,7 +1,7 @@
 #include "sentences.h"
 
-#include "rng.h"
-#include "tokens.h"
+#include "numerics/random.h"
+#include "numerics/token_batch.h"
 
 bool sentences_fit(const struct shape *shape) { return shape->rank == 2 && shape->dim[0] == TOKEN_ROWS; }
 

@@ -2,7 +2,7 @@
 #ifndef REMATCH_TEST_SENTENCES_H
 #define REMATCH_TEST_SENTENCES_H
 
-#include "shape.h"
+#include "numerics/shape.h"
 
 /* Whether a sample of that shape can be one. */
 bool sentences_fit(const struct shape *shape);

@@ -2,8 +2,8 @@
 #ifndef REMATCH_TEST_SIMULATED_H
 #define REMATCH_TEST_SIMULATED_H
 
-#include "plan.h"
-#include "simulate.h"
+#include "plan/plan.h"
+#include "check/simulate.h"
 
 /* As simulate(), of the plan's account. */
 enum status simulate_plan(const struct plan *plan);

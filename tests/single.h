@@ -4,7 +4,7 @@
 #define REMATCH_TEST_SINGLE_H
 
 #include "mirror.h"
-#include "network.h"
+#include "backend/network.h"
 
 struct single {
     struct backend *backend;

@@ -2,7 +2,7 @@
 #ifndef REMATCH_TEST_SKETCH_H
 #define REMATCH_TEST_SKETCH_H
 
-#include "network.h"
+#include "backend/network.h"
 
 enum { SKETCH_NODES_MAX = 64 };
 

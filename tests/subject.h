@@ -4,7 +4,7 @@
 #define REMATCH_TEST_SUBJECT_H
 
 #include "mirror.h"
-#include "network.h"
+#include "backend/network.h"
 
 struct subject_case {
     const char *layer;

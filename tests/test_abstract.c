@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "abstract.h"
-#include "plan.h"
+#include "backend/abstract_chain.h"
+#include "plan/plan.h"
 
 static const struct abstract_stage chain[] = {
     {.forward = 1, .backward = 2, .output = 10, .saved = 3, .gradient = 7, .forward_scratch = 2, .backward_scratch = 5},

@@ -7,9 +7,9 @@
 
 #include "mirror.h"
 #include "nets.h"
-#include "policy.h"
+#include "policies/policy.h"
 #include "sentences.h"
-#include "train.h"
+#include "train/training_step.h"
 
 enum { STEPS = 3, LOSSES = STEPS };
 

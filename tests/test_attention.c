@@ -2,8 +2,8 @@
  * its rows give equal bits whatever the threads, on every backend that has it. */
 #include "bits.h"
 #include "mirror.h"
-#include "network.h"
-#include "tokens.h"
+#include "backend/network.h"
+#include "numerics/token_batch.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* What every backend must do besides layers, for each row of the table that can be opened here. */
-#include "backend.h"
+#include "backend/backend.h"
 #include "bits.h"
 #include "cli.h"
 #include "mirror.h"

@@ -1,5 +1,5 @@
 /* Words of texts, written down by hand from the description of the algorithm. */
-#include "basic_tokenizer.h"
+#include "datasets/basic_tokenizer.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "bounds.h"
+#include "search/bounds.h"
 #include "chains.h"
 #include "exhaustive.h"
 #include "nets.h"
-#include "plan.h"
-#include "policy.h"
+#include "plan/plan.h"
+#include "policies/policy.h"
 #include "thinned.h"
 
 static struct bounds find(const struct abstract_stage *stage, int stages, size_t budget)

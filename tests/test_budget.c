@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "budget.h"
+#include "search/budget.h"
 #include "chains.h"
 #include "nets.h"
-#include "policy.h"
+#include "policies/policy.h"
 #include "simulated.h"
-#include "text.h"
+#include "base/text.h"
 #include "thinned.h"
 
 static const struct plan_options usual = {.lower = {.drop_dead = true}};

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chain.h"
+#include "plan/stages.h"
 #include "nets.h"
-#include "plan.h"
+#include "plan/plan.h"
 #include "sketch.h"
 #include "thinned.h"
 

@@ -1,5 +1,5 @@
 /* CSV files against RFC 4180: each text of a table with the rows it holds, or why it is refused. */
-#include "csv_rows.h"
+#include "datasets/csv_rows.h"
 
 #include "dataset_files.h"
 

@@ -1,5 +1,5 @@
 /* The formats that are read: what is delivered, against pixels computed here, and what is refused. */
-#include "dataset.h"
+#include "datasets/dataset.h"
 
 #include "dataset_files.h"
 

@@ -1,6 +1,6 @@
 /* Data sets: what holds for every row of the table, and that the made one can be learnt. Files are small and made by
  * hand; see test_dataset_files.c for the formats. */
-#include "dataset.h"
+#include "datasets/dataset.h"
 
 #include "dataset_files.h"
 

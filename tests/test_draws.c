@@ -1,8 +1,8 @@
 /* Where nodes read the sequential stream: each goes on where the random node before it ended, in training steps; an
  * evaluation draws nothing and moves nothing. Seen by kernels that look on. */
-#include "exec.h"
+#include "train/executor.h"
 #include "nets.h"
-#include "policy.h"
+#include "policies/policy.h"
 #include "sentences.h"
 #include "watched.h"
 

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "element_draw.h"
-#include "rng.h"
+#include "numerics/element_draw.h"
+#include "numerics/random.h"
 
 enum { BATCH = 3 };
 

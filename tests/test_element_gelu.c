@@ -1,5 +1,5 @@
 /* Gelu in float against the C library's functions in double, over floats of every size and sign. */
-#include "element_gelu.h"
+#include "numerics/element_gelu.h"
 
 #include <criterion/criterion.h>
 #include <float.h>

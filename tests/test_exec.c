@@ -1,16 +1,16 @@
 /* memory: dynamic as a witness: whatever makes the allocator's count another than the plan's ends the step, with the op
  * and both numbers named. memory: poison as another: what is not alive holds nothing that could be read. */
-#include "exec.h"
+#include "train/executor.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "allocations.h"
-#include "host.h"
+#include "backend/host.h"
 #include "nets.h"
-#include "policy.h"
-#include "units.h"
+#include "policies/policy.h"
+#include "base/units.h"
 #include "watched.h"
 
 /* A net under `every` on `ref`, ready to run; look, where given, is called before each pass. */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "nets.h"
-#include "policy.h"
-#include "train.h"
+#include "policies/policy.h"
+#include "train/training_step.h"
 
 enum { STEPS = 3 };
 

@@ -1,6 +1,6 @@
 /* The proof is only worth something if it catches what must not be equal: every kind of fault, at every node that a
  * plan offers for it, under every policy and in every memory mode, differs from the baseline at the fault's step. */
-#include "fault.h"
+#include "train/fault.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset.h"
-#include "field.h"
-#include "layer.h"
-#include "learning_rate.h"
-#include "optim.h"
-#include "policy.h"
-#include "region.h"
-#include "text.h"
+#include "datasets/dataset.h"
+#include "base/setting.h"
+#include "model/layer.h"
+#include "train/learning_rate.h"
+#include "model/optimizer.h"
+#include "policies/policy.h"
+#include "base/region.h"
+#include "base/text.h"
 
 static struct region *region;
 

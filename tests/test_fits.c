@@ -9,7 +9,7 @@
 #include "result.h"
 #include "runs.h"
 #include "tries.h"
-#include "units.h"
+#include "base/units.h"
 
 static const size_t left = 123456789;
 

@@ -1,5 +1,5 @@
 /* Digests against their definition, step by step, and against being fooled. */
-#include "hash.h"
+#include "numerics/digest.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bounds.h"
-#include "measure.h"
+#include "search/bounds.h"
+#include "train/node_timing.h"
 #include "mirror.h"
 #include "nets.h"
-#include "plan.h"
-#include "policy.h"
+#include "plan/plan.h"
+#include "policies/policy.h"
 
 static const struct measure_options once = {1, 0};
 

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "bounds.h"
+#include "search/bounds.h"
 #include "chains.h"
 #include "exhaustive.h"
 #include "nets.h"
-#include "others.h"
+#include "policies/rivals.h"
 #include "simulated.h"
 #include "thinned.h"
 

@@ -5,12 +5,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 #include "mirror.h"
 
 #if __has_include(<dnnl.h>) && !defined __SANITIZE_ADDRESS__
 
-#include "cpu/cpu.h"
+#include "kernels/cpu/cpu.h"
 
 static atomic_size_t asked;
 

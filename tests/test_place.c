@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place.h"
+#include "plan/placement.h"
 #include "sketch.h"
 
 enum { BUFFERS_MAX = 200, OPS = 120 };

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "nets.h"
-#include "plan.h"
-#include "policy.h"
+#include "plan/plan.h"
+#include "policies/policy.h"
 
 static const double MIB = 1024 * 1024;
 

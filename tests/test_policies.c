@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "policy.h"
+#include "policies/policy.h"
 #include "sketch.h"
 
 /* Nine nodes and a loss: dense layers (x is read by their backward) in groups of three, a to c, but for node 4, which

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bounds.h"
+#include "search/bounds.h"
 #include "chains.h"
-#include "plan.h"
-#include "policy.h"
+#include "plan/plan.h"
+#include "policies/policy.h"
 #include "simulated.h"
 #include "thinned.h"
 

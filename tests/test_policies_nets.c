@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "nets.h"
-#include "plan.h"
-#include "policy.h"
+#include "plan/plan.h"
+#include "policies/policy.h"
 
 static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "others.h"
+#include "policies/rivals.h"
 #include "tries.h"
 
 static const char cnn[] =

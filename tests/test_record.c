@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "altered.h"
-#include "exec.h"
+#include "train/executor.h"
 #include "identity.h"
 #include "nets.h"
 #include "record_layout.h"

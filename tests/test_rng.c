@@ -1,6 +1,6 @@
-/* The generator against its authors' known answers, and dropout's draws against the definition at the head of rng.h. */
+/* The generator against its authors' known answers, and dropout's draws against the definition at the head of random.h. */
 #include "bits.h"
-#include "rng.h"
+#include "numerics/random.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

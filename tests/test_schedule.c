@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "schedule.h"
+#include "plan/schedule.h"
 
 static struct region *region;
 

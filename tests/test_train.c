@@ -1,5 +1,5 @@
 /* One training step: what its digests are of, what the update reads, what a loss that is no number leaves behind. */
-#include "train.h"
+#include "train/training_step.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "nets.h"
-#include "policy.h"
+#include "policies/policy.h"
 #include "watched.h"
 
 /* A net under store_all on `ref`, ready to train. */

@@ -1,7 +1,7 @@
 /* Tweets: samples and refusals of small files written here, what stands in for them, and the real file where there is
  * one, counted by a parser of its own. */
-#include "sequence.h"
-#include "vocabulary.h"
+#include "datasets/sequence.h"
+#include "datasets/vocabulary.h"
 
 #include "dataset_files.h"
 

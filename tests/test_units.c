@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli.h"
-#include "text.h"
-#include "units.h"
+#include "base/text.h"
+#include "base/units.h"
 
 static const struct {
     size_t bytes;

@@ -1,5 +1,5 @@
 /* Vocabularies, from files and built, and the pieces of words: against lists written down by hand. */
-#include "wordpiece.h"
+#include "datasets/wordpiece.h"
 
 #include "dataset_files.h"
 

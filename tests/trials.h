@@ -3,8 +3,8 @@
 #define REMATCH_TEST_TRIALS_H
 
 #include "nets.h"
-#include "policy.h"
-#include "train.h"
+#include "policies/policy.h"
+#include "train/training_step.h"
 
 enum { STEPS_MAX = 100 };
 

@@ -2,7 +2,7 @@
 #ifndef REMATCH_TEST_WATCHED_H
 #define REMATCH_TEST_WATCHED_H
 
-#include "network.h"
+#include "backend/network.h"
 
 /* A pass that is about to run; parts: of the backward, 0: the forward. */
 typedef void watcher(const struct network *network, int node, const struct kernel_args *args, unsigned parts);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "nets.h"
-#include "policy.h"
+#include "policies/policy.h"
 
 /* The k-th of the settings under which a policy is tried; false after the last. */
 static bool settings_at(int k, const struct graph *graph, struct policy_settings *settings, const char **group)

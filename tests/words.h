@@ -2,8 +2,8 @@
 #ifndef REMATCH_TEST_WORDS_H
 #define REMATCH_TEST_WORDS_H
 
-#include "network.h"
-#include "schedule.h"
+#include "backend/network.h"
+#include "plan/schedule.h"
 
 /* Calls visit with every word that a row of policies.def gives for a net of nets[] on `ref`, under every setting and
  * with relus kept as outputs and as bits; what names net and policy. Each policy gives some. */

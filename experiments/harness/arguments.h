@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "region.h"
+#include "base/region.h"
 
 enum option {
     OPTION_HELP,

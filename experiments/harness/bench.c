@@ -9,7 +9,7 @@
 #include "fits.h"
 #include "provenance.h"
 #include "told.h"
-#include "units.h"
+#include "base/units.h"
 #include "writing.h"
 
 struct bench {

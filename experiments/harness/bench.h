@@ -3,7 +3,7 @@
 #ifndef REMATCH_BENCH_H
 #define REMATCH_BENCH_H
 
-#include "measure.h"
+#include "train/node_timing.h"
 
 /* Prepares the spec and its baseline, times every kind of node of both and what a step does besides, and writes the
  * file of costs (costs.h) to out, whole or not at all; NULL: to stdout. The spec's own costs are not read. refined: a

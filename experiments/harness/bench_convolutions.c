@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "fits.h"
 #include "told.h"
-#include "units.h"
+#include "base/units.h"
 #include "writing.h"
 
 struct timed {

@@ -3,8 +3,8 @@
 #ifndef REMATCH_CHAIN_FILE_H
 #define REMATCH_CHAIN_FILE_H
 
-#include "abstract.h"
-#include "policy.h"
+#include "backend/abstract_chain.h"
+#include "policies/policy.h"
 
 enum { CHAIN_STAGES_MAX = 4096 };
 

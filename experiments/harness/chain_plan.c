@@ -1,6 +1,6 @@
 #include "chain_plan.h"
 
-#include "budget.h"
+#include "search/budget.h"
 
 enum { FRONT_ROWS = 12 };
 

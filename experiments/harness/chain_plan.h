@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "bounds.h"
+#include "search/bounds.h"
 #include "chain_file.h"
-#include "optimum.h"
+#include "search/optimum.h"
 #include "overview.h"
 #include "tries.h"
 

@@ -2,8 +2,8 @@
 #include "chain_plan.h"
 #include "columns.h"
 #include "plan_json.h"
-#include "text.h"
-#include "units.h"
+#include "base/text.h"
+#include "base/units.h"
 
 /* Replays of each stage, as a row that says what is done with it. */
 static struct stage_row stage_row(const struct plan *plan, int stage)

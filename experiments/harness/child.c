@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "signals.h"
-#include "text.h"
+#include "base/text.h"
 #include "told.h"
 #include "waiting.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "status.h"
+#include "base/status.h"
 #include "terminal.h"
 #include "utf8.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "text.h"
+#include "base/text.h"
 #include "utf8.h"
 
 /* Where a step's columns lie, what one that differs is called and, for digests, what they are of. */

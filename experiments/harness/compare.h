@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "status.h"
+#include "base/status.h"
 #include "surroundings.h"
 
 /* What is printed of each of the two. name: "baseline" and "variant" where the files are one of each, else "A", "B". */

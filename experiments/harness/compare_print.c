@@ -5,7 +5,7 @@
 
 #include "compare.h"
 #include "terminal.h"
-#include "units.h"
+#include "base/units.h"
 
 static bool counts(const struct comparison *c, int column) { return column != COLUMN_STATE || c->has_state; }
 

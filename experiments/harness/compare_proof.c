@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compare.h"
-#include "text.h"
+#include "base/text.h"
 #include "tree.h"
 
 struct proof {

@@ -8,7 +8,7 @@
 
 #include "provenance.h"
 #include "reading.h"
-#include "text.h"
+#include "base/text.h"
 #include "writing.h"
 
 enum { VERSION = 1, MIB = 1 << 20 };

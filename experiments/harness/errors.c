@@ -2,7 +2,7 @@
  * without the bytes that would steer a terminal. */
 #include "errors.h"
 #include "progress.h"
-#include "text.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "region.h"
-#include "status.h"
+#include "base/region.h"
+#include "base/status.h"
 
 /* A file, or a key=value argument of the command line. */
 struct source {

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "fits.h"
-#include "text.h"
+#include "base/text.h"
 #include "told.h"
-#include "units.h"
+#include "base/units.h"
 #include "waiting.h"
 
 const char *const side_names[SIDES] = {"baseline", "variant"};

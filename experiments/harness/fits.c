@@ -3,7 +3,7 @@
 #include <float.h>
 
 #include "tries.h"
-#include "units.h"
+#include "base/units.h"
 
 struct machine_memory memory_left(struct backend *backend)
 {

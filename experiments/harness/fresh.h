@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "status.h"
+#include "base/status.h"
 
 /* Removes what has the name and creates an empty file; its descriptor, or -1 with errno. */
 int fresh_create(const char *path);

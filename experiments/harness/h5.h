@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "region.h"
+#include "base/region.h"
 
 enum number { NUMBER_U8, NUMBER_I32, NUMBER_U32, NUMBER_U64, NUMBER_F32, NUMBER_F64, NUMBERS };
 

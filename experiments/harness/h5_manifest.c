@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "numerics/digest.h"
 #include "utf8.h"
 
 enum { SLICE_BYTES = 1 << 20, SCALE_NAME = 64 };

@@ -11,7 +11,7 @@
 #include "arguments.h"
 #include "result.h"
 #include "spec.h"
-#include "text.h"
+#include "base/text.h"
 
 /* What is known of the last run. */
 struct last {

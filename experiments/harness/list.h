@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "status.h"
+#include "base/status.h"
 
 /* One line a spec: name, title, and the status of its newest result file, where there is one. ST_SPEC: the folder
  * cannot be read, or a spec in it is wrong (told on stderr; the others are listed all the same). */

@@ -10,8 +10,8 @@
 #include "arguments.h"
 #include "columns.h"
 #include "result_row.h"
-#include "text.h"
-#include "units.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "writing.h"
 
 struct run {

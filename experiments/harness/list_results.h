@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "status.h"
+#include "base/status.h"
 
 enum list_form { LIST_TEXT, LIST_CSV, LIST_JSON };
 

@@ -20,7 +20,7 @@
 #include "sibling.h"
 #include "sweep.h"
 #include "terminal.h"
-#include "text.h"
+#include "base/text.h"
 #include "told.h"
 #include "verify.h"
 #include "waiting.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 enum { NODES_MAX = 20000, TIMES_MAX = 10000, NAME_LENGTH = 60 };
 

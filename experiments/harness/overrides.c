@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "spec_fields.h"
-#include "text.h"
+#include "base/text.h"
 
 /* ---- one assignment ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fits.h"
-#include "units.h"
+#include "base/units.h"
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 

@@ -10,7 +10,7 @@
 #include "record_layout.h"
 #include "record_plan.h"
 #include "result.h"
-#include "simulate.h"
+#include "check/simulate.h"
 
 static const char planned[] = "planned"; /* the status of a file that no run wrote to */
 

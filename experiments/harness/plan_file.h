@@ -3,7 +3,7 @@
 #ifndef REMATCH_PLAN_FILE_H
 #define REMATCH_PLAN_FILE_H
 
-#include "account.h"
+#include "plan/plan_data.h"
 #include "run.h"
 
 /* Writes the job's plan to path, whole or not at all. ST_SPEC: something is there that is no plan file; ST_FAILED: it

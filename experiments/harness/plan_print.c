@@ -5,8 +5,8 @@
 #include "columns.h"
 #include "overview.h"
 #include "provenance.h"
-#include "text.h"
-#include "units.h"
+#include "base/text.h"
+#include "base/units.h"
 
 enum { TENSORS_SHOWN = 8 };
 

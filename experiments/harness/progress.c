@@ -1,11 +1,11 @@
 #include "progress.h"
-#include "text.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "terminal.h"
-#include "units.h"
+#include "base/units.h"
 #include "utf8.h"
 
 enum { BAR_MOST = 24, BAR_LEAST = 6, BAR_ENDS = 2, GAP = 2, FIRST_LINES = 3, ITEM_TEXT = UNIT_TEXT + 16 };

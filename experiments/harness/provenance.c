@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <yaml.h>
 
-#include "basic_tokenizer.h"
+#include "datasets/basic_tokenizer.h"
 #include "build.h"
-#include "hash.h"
+#include "numerics/digest.h"
 #include "identity.h"
 #include "table.h"
 #include "waiting.h"

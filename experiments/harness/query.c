@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "budget.h"
+#include "search/budget.h"
 #include "progress.h"
-#include "text.h"
+#include "base/text.h"
 
 typedef enum status finder(struct answer *answer);
 typedef void printer(const struct answer *answer, FILE *out);

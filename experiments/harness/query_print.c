@@ -5,7 +5,7 @@
 #include "columns.h"
 #include "overview.h"
 #include "query.h"
-#include "units.h"
+#include "base/units.h"
 
 static double share(const struct answer *a, const struct trial *t)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "base/text.h"
 
 enum { SHOWN = 60 };
 static const char *const kinds[] = {[TREE_BROKEN] = "nothing that can be read",

@@ -2,7 +2,7 @@
 #ifndef REMATCH_READING_H
 #define REMATCH_READING_H
 
-#include "field.h"
+#include "base/setting.h"
 #include "tree.h"
 
 struct reading {

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "status.h"
+#include "base/status.h"
 
 enum { RECORD_PATH = 1024 };
 

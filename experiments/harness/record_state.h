@@ -3,7 +3,7 @@
 #ifndef REMATCH_RECORD_STATE_H
 #define REMATCH_RECORD_STATE_H
 
-#include "exec.h"
+#include "train/executor.h"
 #include "h5.h"
 #include "run.h"
 

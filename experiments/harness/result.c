@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "record_file.h"
-#include "text.h"
+#include "base/text.h"
 
 static enum status check_file(const char *path)
 {

@@ -4,7 +4,7 @@
 #define REMATCH_RESULT_H
 
 #include "h5.h"
-#include "hash.h"
+#include "numerics/digest.h"
 #include "timing.h"
 
 struct result {

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "budget.h"
+#include "search/budget.h"
 #include "plan_file.h"
-#include "policy.h"
+#include "policies/policy.h"
 #include "sibling.h"
 
 struct plan_options job_plan_options(const struct job *job)

@@ -2,7 +2,7 @@
 #ifndef REMATCH_RUN_H
 #define REMATCH_RUN_H
 
-#include "bounds.h"
+#include "search/bounds.h"
 #include "costs.h"
 #include "weights.h"
 #include "wisdom_file.h"

@@ -9,9 +9,9 @@
 #include <sha2.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "region.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/region.h"
+#include "base/text.h"
 #include "utf8.h"
 
 enum { LENGTH_BYTES = 8, HEADER_MAX = 100 << 20, PIECE = 1 << 18, SHOWN = 100 };

@@ -8,7 +8,7 @@
 #include "model.h"
 #include "spec_fields.h"
 #include "terminal.h"
-#include "text.h"
+#include "base/text.h"
 
 enum { COLUMNS = 118, KEY_WIDTH = 15, DOC_COLUMN = 34 };
 

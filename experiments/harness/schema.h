@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "status.h"
+#include "base/status.h"
 
 /* Every key with its values, default and meaning, by what it belongs to; name: only what is called so, be it a section,
  * a policy, a layer or a key, NULL: everything. json: one object of arrays instead of a text. ST_SPEC: nothing is

@@ -5,8 +5,8 @@
 
 #include "columns.h"
 #include "spec_fields.h"
-#include "text.h"
-#include "units.h"
+#include "base/text.h"
+#include "base/units.h"
 #include "utf8.h"
 
 enum { ROWS_SHOWN = 20 };

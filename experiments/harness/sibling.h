@@ -3,7 +3,7 @@
 #ifndef REMATCH_SIBLING_H
 #define REMATCH_SIBLING_H
 
-#include "status.h"
+#include "base/status.h"
 
 /* What the program was called with, for another to be called with; to be said once, at the start. */
 void sibling_remember(char *const *arguments);

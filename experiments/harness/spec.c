@@ -8,7 +8,7 @@
 #include "overrides.h"
 #include "spec_fields.h"
 #include "spec_read.h"
-#include "text.h"
+#include "base/text.h"
 
 struct loader {
     const char *shown; /* what errors call the file, NULL: its path */

@@ -2,12 +2,12 @@
 #ifndef REMATCH_SPEC_H
 #define REMATCH_SPEC_H
 
-#include "backend.h"
-#include "dataset.h"
-#include "exec.h"
-#include "learning_rate.h"
-#include "optim.h"
-#include "policy.h"
+#include "backend/backend.h"
+#include "datasets/dataset.h"
+#include "train/executor.h"
+#include "train/learning_rate.h"
+#include "model/optimizer.h"
+#include "policies/policy.h"
 
 enum expectation_what {
     EXPECT_PEAK_RATIO,

@@ -7,7 +7,7 @@
 
 #include "model.h"
 #include "spec_fields.h"
-#include "text.h"
+#include "base/text.h"
 
 struct printer {
     FILE *out;

@@ -11,7 +11,7 @@
 #include "result_row.h"
 #include "terminal.h"
 #include "told.h"
-#include "units.h"
+#include "base/units.h"
 #include "writing.h"
 
 /* What a point came to. */

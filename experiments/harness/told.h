@@ -3,7 +3,7 @@
 #ifndef REMATCH_TOLD_H
 #define REMATCH_TOLD_H
 
-#include "dataset.h"
+#include "datasets/dataset.h"
 
 /* Unless status is ST_OK, prints "rematch: " and the message of fail(); returns status. */
 enum status told(enum status status);

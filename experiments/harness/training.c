@@ -10,7 +10,7 @@
 #include "record.h"
 #include "signals.h"
 #include "timing.h"
-#include "train.h"
+#include "train/training_step.h"
 
 static const char *const split_names[SPLITS] = {"training", "test"};
 

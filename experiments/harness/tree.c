@@ -7,8 +7,8 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "file.h"
-#include "text.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "utf8.h"
 
 enum { FILE_MAX = 1 << 20, DEPTH_MAX = 64, KEYS_MAX = 1000 };

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "others.h"
+#include "policies/rivals.h"
 #include "overview.h"
 #include "progress.h"
-#include "units.h"
+#include "base/units.h"
 
 enum { VALUES_MAX = 64, KEYS_MAX = 8, TENSORS_NAMED = 3 };
 

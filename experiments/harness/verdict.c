@@ -4,7 +4,7 @@
 
 #include "experiment.h"
 #include "spec_fields.h"
-#include "units.h"
+#include "base/units.h"
 
 enum { CELL = 160 };
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "child.h"
-#include "place.h"
+#include "plan/placement.h"
 #include "record_plan.h"
 #include "signals.h"
-#include "simulate.h"
+#include "check/simulate.h"
 #include "spec_fields.h"
 #include "told.h"
 

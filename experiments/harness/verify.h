@@ -3,7 +3,7 @@
 #ifndef REMATCH_VERIFY_H
 #define REMATCH_VERIFY_H
 
-#include "account.h"
+#include "plan/plan_data.h"
 #include "compare.h"
 #include "identity.h"
 #include "result.h"

@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "units.h"
+#include "base/units.h"
 #include "verify.h"
 
 static const char *buffer_name(const struct verification *v, char text[128])

@@ -2,7 +2,7 @@
 #ifndef REMATCH_WEIGHT_NAMES_H
 #define REMATCH_WEIGHT_NAMES_H
 
-#include "region.h"
+#include "base/region.h"
 
 enum { WEIGHT_SOURCES_MAX = 3 };
 

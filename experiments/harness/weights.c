@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
+#include "base/text.h"
 
 enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80 };
 

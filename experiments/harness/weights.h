@@ -3,7 +3,7 @@
 #ifndef REMATCH_WEIGHTS_H
 #define REMATCH_WEIGHTS_H
 
-#include "exec.h"
+#include "train/executor.h"
 #include "safetensors.h"
 #include "spec.h"
 #include "weight_names.h"

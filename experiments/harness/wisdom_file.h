@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#include "hash.h"
+#include "numerics/digest.h"
 #include "spec.h"
 
 struct wisdom_line {

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "file.h"
+#include "base/file.h"
 #include "fresh.h"
 
 enum { REPLACED_MAX = 1 << 24 };

@@ -1,5 +1,5 @@
 /* The sum of two values of one shape: where the arms of a residual block meet. Both inputs get dy as it is. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 

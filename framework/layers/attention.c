@@ -11,13 +11,13 @@
  *
  *     dV = (R P)^T dy,   dP = R (dy V^T),   dS = P (dP - rowsum(P dP)) / sqrt d,   dQ = dS K,   dK = dS^T Q
  */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tokens.h"
+#include "numerics/token_batch.h"
 
 static const char *const save_words[] = {"probabilities", "nothing", NULL};
 

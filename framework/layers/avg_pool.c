@@ -1,5 +1,5 @@
 /* The mean of each window and channel, over those of its places that lie in the image: padding is not counted. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * optional fused activation: {H, W, I} to {H', W', O}, H' = (H + 2 padding - kernel) / stride + 1. Weights are O I H W.
  *
  * The backward takes the activation's derivative in place on dy, once, in its first part. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Softmax cross-entropy: the mean over the batch of log(sum_j exp x_j) - x_label, the largest x subtracted first.
  * y = {loss, number of samples whose largest x (the first, where several are equal) is the label's}. The backward
  * computes the softmax again from x: nothing is saved. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Inverted dropout: y = x / (1 - rate) where an element survives, else 0. Nothing is saved: the backward draws the same
  * numbers again. An evaluation copies x. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 

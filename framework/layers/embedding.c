@@ -3,8 +3,8 @@
  *
  * A table's gradient is dense: the sum of dy over the tokens that read a row, 0 where none did. What is no row of its
  * table counts as row 0, so that no number in the batch can make a kernel reach outside. */
-#include "reference.h"
-#include "tokens.h"
+#include "model/reference.h"
+#include "numerics/token_batch.h"
 
 #include <stdlib.h>
 

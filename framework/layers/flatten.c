@@ -1,5 +1,5 @@
 /* An image or sequence as one vector, in logical order: no arithmetic, and no byte moved where y lies over x. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 

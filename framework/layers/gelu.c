@@ -1,7 +1,7 @@
 /* Gaussian error linear unit (Hendrycks and Gimpel, 2016): y = x P(x), P the distribution function of the standard
  * normal distribution, (1 + erf(x / sqrt 2)) / 2. With approximate: tanh, their y = x (1 + tanh u) / 2,
  * u = sqrt(2 / pi) (x + 0.044715 x^3). Reads x again, saves nothing. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <math.h>
 #include <stdlib.h>

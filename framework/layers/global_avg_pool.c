@@ -1,5 +1,5 @@
 /* The mean of each channel over the whole image: {H, W, C} to {C}, ready for a linear layer. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 

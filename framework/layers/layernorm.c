@@ -5,7 +5,7 @@
  * over the row's D elements, the variance divided by D. Saved set: mean and rstd of each row. With h = (x - mean) rstd,
  * dw and db are the sums over the rows of dy h and dy; dx = rstd * (g - mean(g) - h mean(g h)), g = dy w. The backward
  * is one op: both of its parts read x, and dx may be written over dy. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <math.h>
 #include <stdlib.h>

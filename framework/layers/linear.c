@@ -2,7 +2,7 @@
  * are {units, D}.
  *
  * The backward takes the activation's derivative in place on dy, once, in its first part. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 

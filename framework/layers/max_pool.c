@@ -4,7 +4,7 @@
  * Saved set: the winner's place in its window, 8 bits, where the window has more than one place and at most 256; a
  * larger window searches x again. A 1x1 window saves nothing, and with stride 1 it is the identity. A relu's derivative
  * comes from y and is taken in place on dy. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* max(x, 0), for where it cannot be fused into the layer before it. Its derivative at 0 is 0. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* One token of a sequence, {T, D} to {D}: what a classifier on top of a sequence reads. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 #include <string.h>

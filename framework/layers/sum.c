@@ -1,5 +1,5 @@
 /* The sum of every element of the batch as a loss: y = {sum, 0}. Its gradient is 1 everywhere. Reads no labels. */
-#include "reference.h"
+#include "model/reference.h"
 
 #include <stdlib.h>
 

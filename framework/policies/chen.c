@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "policy.h"
-#include "text.h"
-#include "units.h"
+#include "policies/policy.h"
+#include "base/text.h"
+#include "base/units.h"
 
 enum { REFINEMENTS = 3, GRID = 6 };
 

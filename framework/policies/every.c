@@ -1,7 +1,7 @@
 /* Replays every unit, keeping only what crosses from one to the next: what libraries of transformers call gradient
  * checkpointing (Hugging Face, gradient_checkpointing_enable). It assumes that what is inside a unit takes more than
  * what crosses, and looks at neither. One extra forward in time. */
-#include "policy.h"
+#include "policies/policy.h"
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
                         struct word *word)

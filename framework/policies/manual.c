@@ -1,6 +1,6 @@
 /* What a person decides: the named groups are replayed, everything else is stored; or a word, read from a file. */
-#include "file.h"
-#include "policy.h"
+#include "base/file.h"
+#include "policies/policy.h"
 
 enum { WORD_FILE_MAX = 1 << 24 };
 

@@ -5,7 +5,7 @@
  * keeps the budget, the refusal names a policy that does. The recurrence, with time as a step function of bytes where
  * the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
  * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
-#include "others.h"
+#include "policies/rivals.h"
 
 #include <stdio.h>
 

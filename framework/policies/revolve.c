@@ -4,7 +4,7 @@
  *
  * slots counts as the paper does: the first state, here the batch, takes one of them. An advance is one unit's forward
  * that is not the one its backward follows at once. */
-#include "policy.h"
+#include "policies/policy.h"
 
 struct reversal {
     const struct network *network;

@@ -1,6 +1,6 @@
 /* Equal counts of units a segment, the rest to the last: the division of torch.utils.checkpoint.checkpoint_sequential
  * (PyTorch documentation), blind to bytes and time. */
-#include "policy.h"
+#include "policies/policy.h"
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
                         struct word *word)

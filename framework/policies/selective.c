@@ -8,7 +8,7 @@
  * (pool indices) stays from the first forward. */
 #include <string.h>
 
-#include "policy.h"
+#include "policies/policy.h"
 
 static const char weightless[] = "weightless";
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "policy.h"
+#include "policies/policy.h"
 
 enum sqrt_by { BY_COUNT, BY_BYTES };
 

@@ -1,5 +1,5 @@
 /* Keeps whatever a backward reads: the baseline of every comparison. */
-#include "policy.h"
+#include "policies/policy.h"
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
                         struct word *word)

@@ -8,10 +8,10 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "cpu/cpu.h"
-#include "cpu/loops.h"
-#include "element_exp.h"
-#include "tokens.h"
+#include "cpu.h"
+#include "loops.h"
+#include "numerics/element_exp.h"
+#include "numerics/token_batch.h"
 
 enum { PIECE = 4096 }; /* numbers drawn at a time */
 

@@ -2,7 +2,7 @@
  *
  * Contract: layouts are a rule of shapes, options and instruction set, never a timing, so two runs agree. Memory is
  * reserved with huge pages and touched by all threads before a run. */
-#include "cpu/cpu.h"
+#include "cpu.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cpu/loops.h"
-#include "host.h"
-#include "units.h"
+#include "loops.h"
+#include "backend/host.h"
+#include "base/units.h"
 
 /* What oneDNN 2.6's sgemm allocates to pack its operands, in linear and attention: it takes no scratch of ours. Of
  * products of 1 to 25088 rows, columns and terms with 1 to 4 threads the most was 14.5 MiB, whatever the product's

@@ -1,4 +1,4 @@
-#include "cpu/columns.h"
+#include "columns.h"
 
 #include <string.h>
 

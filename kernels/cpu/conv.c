@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cpu/conv.h"
-#include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "conv.h"
+#include "cpu.h"
+#include "loops.h"
 
 struct conv {
     struct backend *backend;

@@ -1,6 +1,6 @@
 /* Chooses algorithm and batch chunk of a convolution's pass: a rule of shapes, limit and instruction set, in which no
  * timing takes part, so that two runs of one spec choose alike. */
-#include "cpu/conv.h"
+#include "conv.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #ifndef REMATCH_CPU_H
 #define REMATCH_CPU_H
 
-#include "backend.h"
+#include "backend/backend.h"
 #include "dnnl.h"
 
 struct cpu {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "status.h"
+#include "base/status.h"
 
 /* A library call that must succeed, its failure told in our words. */
 #define DNNL(call)                                                                                                     \

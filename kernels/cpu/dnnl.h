@@ -8,7 +8,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include "graph.h"
+#include "model/graph.h"
 
 enum { CALL_ARGUMENTS_MAX = 6 };
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "cpu.h"
+#include "loops.h"
 
 enum { PIECE = 4096 }; /* elements drawn at a time; whole blocks */
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
-#include "tokens.h"
+#include "cpu.h"
+#include "numerics/token_batch.h"
 
 enum { LINE = 16, TABLES = 3 }; /* floats in a cache line */
 

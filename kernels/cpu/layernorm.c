@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/columns.h"
-#include "cpu/cpu.h"
+#include "columns.h"
+#include "cpu.h"
 
 struct layernorm {
     struct backend *backend;

@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cpu/columns.h"
-#include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "columns.h"
+#include "cpu.h"
+#include "loops.h"
 
 struct linear {
     struct backend *backend;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "element_gelu.h"
+#include "numerics/element_gelu.h"
 
 enum {
     PIECE = 32 * 1024, /* floats a thread takes at a time */

@@ -4,8 +4,8 @@
  * Contract: padded channels, which are zero, stay zero. */
 #include <stdlib.h>
 
-#include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "cpu.h"
+#include "loops.h"
 
 struct pointwise {
     struct backend *backend;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "cpu.h"
+#include "loops.h"
 
 enum { FORWARD, FORWARD_SAVING, BACKWARD, POOL_CALLS };
 

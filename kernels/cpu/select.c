@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
-#include "cpu/loops.h"
+#include "cpu.h"
+#include "loops.h"
 
 struct select {
     struct backend *backend;

@@ -1,7 +1,7 @@
-#include "cuda/activations.h"
+#include "activations.h"
 
-#include "cuda/device.cuh"
-#include "element_gelu.h"
+#include "device.cuh"
+#include "numerics/element_gelu.h"
 
 /* As enum activation says; see layer.h. */
 enum { NONE, RELU, TANH };

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cuda/cuda.h"
-#include "cuda/draw.h"
-#include "cuda/pointers.h"
-#include "cuda/softmax.h"
-#include "tokens.h"
+#include "cuda.h"
+#include "draw.h"
+#include "pointers.h"
+#include "softmax.h"
+#include "numerics/token_batch.h"
 
 /* Bytes of cuBLAS' workspace: it counts in every attention's scratch, used or not, and a batch of products keeps a
  * device busy without sums that are split, so it is less than products.c allows where a product asks for it; blocks of

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/clocks.h"
-#include "cuda/draw.h"
-#include "cuda/drops.h"
-#include "cuda/elements.h"
-#include "cuda/lanes.h"
-#include "cuda/memory.h"
-#include "cuda/state.h"
-#include "cuda/steps.h"
-#include "cuda/update.h"
+#include "clocks.h"
+#include "draw.h"
+#include "drops.h"
+#include "elements.h"
+#include "lanes.h"
+#include "memory.h"
+#include "state.h"
+#include "steps.h"
+#include "update.h"
 
 /* ---- errors ---- */
 

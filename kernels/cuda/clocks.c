@@ -1,4 +1,4 @@
-#include "cuda/clocks.h"
+#include "clocks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef REMATCH_CUDA_CLOCKS_H
 #define REMATCH_CUDA_CLOCKS_H
 
-#include "cuda/cuda.h"
+#include "cuda.h"
 
 enum status clocks_create(struct timeline **timeline);
 void clocks_destroy(struct timeline *timeline);

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cuda/activations.h"
-#include "cuda/conv_recall.h"
-#include "cuda/lanes.h"
-#include "cuda/sums.h"
-#include "cuda/transpose.h"
+#include "activations.h"
+#include "conv_recall.h"
+#include "lanes.h"
+#include "sums.h"
+#include "transpose.h"
 
 struct conv {
     struct backend *backend;

@@ -1,8 +1,8 @@
 /* Chooses algorithm and batch chunk of a convolution's pass: a rule of shapes, limit, and cuDNN's heuristics, which
  * know the device but time nothing, so that two runs of one spec choose alike. */
-#include "cuda/conv_plan.h"
+#include "conv_plan.h"
 
-#include "cuda/lanes.h"
+#include "lanes.h"
 
 /* Outputs below which kernels are taken not to fill a large device: 8192 for each of 128 multiprocessors. And terms of
  * a sum, pixels of y, below which sharing it out is taken not to be worth a launch. */

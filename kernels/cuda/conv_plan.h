@@ -7,7 +7,7 @@
 #ifndef REMATCH_CUDA_CONV_PLAN_H
 #define REMATCH_CUDA_CONV_PLAN_H
 
-#include "cuda/convolutions.h"
+#include "convolutions.h"
 
 /* A pass, and what bounds it. */
 struct conv_want {

@@ -1,6 +1,6 @@
 /* Contract: wisdom is distrusted. What is taken is one of the choices that this library offers here and now, so it is
  * deterministic and as good within the limit as the rule's. */
-#include "cuda/conv_recall.h"
+#include "conv_recall.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef REMATCH_CUDA_CONV_RECALL_H
 #define REMATCH_CUDA_CONV_RECALL_H
 
-#include "cuda/conv_plan.h"
+#include "conv_plan.h"
 
 /* A choice as wisdom knows it. */
 struct way conv_way(const struct conv_want *want, const struct conv_choice *choice);

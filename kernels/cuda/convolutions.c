@@ -1,5 +1,5 @@
 /* The legacy calls of cuDNN 9, whose arguments come in another order and under another type for each pass. */
-#include "cuda/convolutions.h"
+#include "convolutions.h"
 
 enum { ANSWERS = 2 * ALGORITHMS_MOST }; /* an algorithm may be answered once for each math type */
 

@@ -12,7 +12,7 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
-#include "backend.h"
+#include "backend/backend.h"
 
 /* Images (values of rank 3) lie N H W C, the logical order, or N C H W; all else in logical order. No padding. */
 enum order { ORDER_LOGICAL, ORDER_CHANNELS_FIRST };

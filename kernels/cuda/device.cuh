@@ -5,7 +5,7 @@
 #ifndef REMATCH_DEVICE_CUH
 #define REMATCH_DEVICE_CUH
 
-#include "cuda/launch.h"
+#include "launch.h"
 
 /* Division by d of what is below 2^31, by a product (Granlund and Montgomery, 1994). */
 struct divisor {

@@ -2,8 +2,8 @@
 #ifndef REMATCH_CUDA_DRAW_H
 #define REMATCH_CUDA_DRAW_H
 
-#include "element_draw.h"
-#include "rng.h"
+#include "numerics/element_draw.h"
+#include "numerics/random.h"
 
 /* What a layer of that rate draws; not for mode OFF: see rng_drops(). */
 static inline struct element_draw element_draw_of(const struct draw *draw, double rate)

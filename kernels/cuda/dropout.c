@@ -4,10 +4,10 @@
  * every other backend. */
 #include <stdlib.h>
 
-#include "cuda/draw.h"
-#include "cuda/drops.h"
-#include "cuda/elements.h"
-#include "cuda/extent.h"
+#include "draw.h"
+#include "drops.h"
+#include "elements.h"
+#include "extent.h"
 
 struct dropout {
     struct backend *backend;

@@ -1,6 +1,6 @@
-#include "cuda/drops.h"
+#include "drops.h"
 
-#include "cuda/device.cuh"
+#include "device.cuh"
 
 /* Elements that follow each other in logical order, four of a sample at a time. */
 __global__ static void drop_quads(const float *from, float *to, int64_t quads, struct divisor each,

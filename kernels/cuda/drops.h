@@ -6,7 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "element_draw.h"
+#include "numerics/element_draw.h"
 
 #ifdef __cplusplus
 extern "C" {

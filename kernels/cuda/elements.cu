@@ -1,6 +1,6 @@
-#include "cuda/elements.h"
+#include "elements.h"
 
-#include "cuda/device.cuh"
+#include "device.cuh"
 
 __global__ static void add(const float *a, const float *b, int64_t count, float *out)
 {

@@ -2,11 +2,11 @@
  * made as tables.h says, that of positions is a sum over the samples. */
 #include <stdlib.h>
 
-#include "cuda/elements.h"
-#include "cuda/extent.h"
-#include "cuda/sums.h"
-#include "cuda/tables.h"
-#include "tokens.h"
+#include "elements.h"
+#include "extent.h"
+#include "sums.h"
+#include "tables.h"
+#include "numerics/token_batch.h"
 
 enum { WORD, POSITION, SEGMENT };
 

@@ -2,7 +2,7 @@
 #ifndef REMATCH_CUDA_EXTENT_H
 #define REMATCH_CUDA_EXTENT_H
 
-#include "cuda/cuda.h"
+#include "cuda.h"
 
 struct extent {
     int64_t batch;

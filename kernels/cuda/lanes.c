@@ -1,4 +1,4 @@
-#include "cuda/lanes.h"
+#include "lanes.h"
 
 #include <stdlib.h>
 

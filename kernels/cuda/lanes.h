@@ -2,7 +2,7 @@
 #ifndef REMATCH_CUDA_LANES_H
 #define REMATCH_CUDA_LANES_H
 
-#include "cuda/cuda.h"
+#include "cuda.h"
 
 /* More than a device's multiprocessors need, where each lane has work for a few of them. Called work may wait for other
  * lanes' where the driver has fewer queues (CUDA_DEVICE_MAX_CONNECTIONS); recorded work does not. */

@@ -1,8 +1,8 @@
 /* Layer normalisation; see norms.h, and framework/layers/layernorm.c for the formulas. */
 #include <stdlib.h>
 
-#include "cuda/extent.h"
-#include "cuda/norms.h"
+#include "extent.h"
+#include "norms.h"
 
 struct layernorm {
     struct backend *backend;

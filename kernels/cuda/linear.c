@@ -5,9 +5,9 @@
  * in place on dy; INPUT reads what it wrote. */
 #include <stdlib.h>
 
-#include "cuda/activations.h"
-#include "cuda/products.h"
-#include "cuda/sums.h"
+#include "activations.h"
+#include "products.h"
+#include "sums.h"
 
 enum { PRODUCT_Y, PRODUCT_DW, PRODUCT_DX, PRODUCTS };
 

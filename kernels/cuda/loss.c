@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/elements.h"
-#include "cuda/extent.h"
-#include "cuda/losses.h"
-#include "cuda/sums.h"
+#include "elements.h"
+#include "extent.h"
+#include "losses.h"
+#include "sums.h"
 
 struct loss {
     struct backend *backend;

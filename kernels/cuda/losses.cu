@@ -1,6 +1,6 @@
-#include "cuda/losses.h"
+#include "losses.h"
 
-#include "cuda/device.cuh"
+#include "device.cuh"
 
 /* The first place of the largest of a row; equal for all lanes. */
 __device__ static int64_t largest_of(const float *x, int64_t count)

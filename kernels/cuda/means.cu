@@ -1,5 +1,5 @@
-#include "cuda/device.cuh"
-#include "cuda/windows.h"
+#include "device.cuh"
+#include "windows.h"
 
 /* N C H W: a warp a plane. */
 __global__ static void plane_means(const float *x, int64_t planes, int64_t pixels, float *y)

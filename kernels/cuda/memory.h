@@ -2,7 +2,7 @@
 #ifndef REMATCH_CUDA_MEMORY_H
 #define REMATCH_CUDA_MEMORY_H
 
-#include "cuda/cuda.h"
+#include "cuda.h"
 
 enum status cuda_reserve(struct backend *backend, size_t bytes, void **block);
 void cuda_unreserve(struct backend *backend, void *block, size_t bytes);

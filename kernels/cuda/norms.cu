@@ -1,7 +1,7 @@
-#include "cuda/norms.h"
+#include "norms.h"
 
-#include "cuda/device.cuh"
-#include "cuda/sums.h"
+#include "device.cuh"
+#include "sums.h"
 
 enum { PIECES_WANTED = 256, PIECE_ROWS_LEAST = 4 * WARPS };
 

@@ -1,9 +1,9 @@
-#include "cuda/pieces.h"
+#include "pieces.h"
 
 #include <float.h>
 
-#include "cuda/launch.h"
-#include "element_exp.h"
+#include "launch.h"
+#include "numerics/element_exp.h"
 
 /* ---- digests and squares ----
  *

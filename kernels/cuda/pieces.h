@@ -2,15 +2,15 @@
  * there are, a launch or a few do it; each piece is one team's or one block's.
  *
  * Contract: sums of squares are squares_sum()'s and digests digest_tensor()'s in every bit; an element is updated as
- * element_optim.h says. */
+ * element_optimizer.h says. */
 #ifndef REMATCH_CUDA_PIECES_H
 #define REMATCH_CUDA_PIECES_H
 
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-#include "element_optim.h"
-#include "element_xxh3.h"
+#include "numerics/element_optimizer.h"
+#include "numerics/element_xxh3.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,6 +1,6 @@
-#include "cuda/pointers.h"
+#include "pointers.h"
 
-#include "cuda/launch.h"
+#include "launch.h"
 
 __global__ static void fill(struct pointer_arrays arrays, const float **to)
 {

@@ -4,10 +4,10 @@
  * Contract: a relu's signs lie as activations.h says. */
 #include <stdlib.h>
 
-#include "cuda/activations.h"
-#include "cuda/elements.h"
-#include "cuda/extent.h"
-#include "cuda/transpose.h"
+#include "activations.h"
+#include "elements.h"
+#include "extent.h"
+#include "transpose.h"
 
 struct pointwise {
     struct backend *backend;

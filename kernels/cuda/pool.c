@@ -3,10 +3,10 @@
  * place on dy. */
 #include <stdlib.h>
 
-#include "cuda/activations.h"
-#include "cuda/elements.h"
-#include "cuda/extent.h"
-#include "cuda/windows.h"
+#include "activations.h"
+#include "elements.h"
+#include "extent.h"
+#include "windows.h"
 
 struct pool {
     struct backend *backend;

@@ -1,6 +1,6 @@
 /* cuBLASLt's matrices lie column by column, so a matrix of ours is the transpose of the library's: it computes
  * c' = b' a', with our b as its first operand. */
-#include "cuda/products.h"
+#include "products.h"
 
 /* Bytes of workspace that an algorithm may ask for: what NVIDIA recommends for its largest devices. */
 enum { WORKSPACE_MOST = 32 << 20 };

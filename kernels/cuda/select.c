@@ -1,8 +1,8 @@
 /* One token of each sequence, and its gradient among zeros. */
 #include <stdlib.h>
 
-#include "cuda/elements.h"
-#include "cuda/extent.h"
+#include "elements.h"
+#include "extent.h"
 
 struct select {
     struct backend *backend;

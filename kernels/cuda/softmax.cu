@@ -1,8 +1,8 @@
-#include "cuda/softmax.h"
+#include "softmax.h"
 
-#include "cuda/device.cuh"
-#include "element_exp.h"
-#include "tokens.h"
+#include "device.cuh"
+#include "numerics/element_exp.h"
+#include "numerics/token_batch.h"
 
 /* What all rows share. */
 struct rows {

@@ -1,5 +1,5 @@
 /* Where a step's moment and outcome are on the device: a few bytes of the program's own, no block. */
-#include "cuda/state.h"
+#include "state.h"
 
 static __device__ uint64_t moment[STATE_WORDS], outcome[STATE_WORDS];
 

@@ -1,10 +1,10 @@
 /* Contract: what a step reads that differs from step to step is in the device's memory before it starts: the moment,
  * and the batch. So a recording, whose arguments are those of the step that was recorded, does what the calls would. */
-#include "cuda/steps.h"
+#include "steps.h"
 
 #include <stdlib.h>
 
-#include "cuda/clocks.h"
+#include "clocks.h"
 
 struct recording {
     cudaGraphExec_t graph;

@@ -2,7 +2,7 @@
 #ifndef REMATCH_CUDA_STEPS_H
 #define REMATCH_CUDA_STEPS_H
 
-#include "cuda/cuda.h"
+#include "cuda.h"
 
 /* Rows of struct backend_kind. */
 enum status cuda_step(struct backend *backend, bool same, enum status (*body)(void *self), void *self);

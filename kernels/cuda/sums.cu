@@ -1,7 +1,7 @@
-#include "cuda/sums.h"
+#include "sums.h"
 
-#include "cuda/device.cuh"
-#include "shape.h"
+#include "device.cuh"
+#include "numerics/shape.h"
 
 enum {
     BLOCKS_WANTED = 2048, /* enough for any device to be busy */

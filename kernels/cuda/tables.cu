@@ -1,8 +1,8 @@
-#include "cuda/tables.h"
+#include "tables.h"
 
-#include "cuda/device.cuh"
-#include "cuda/elements.h"
-#include "tokens.h"
+#include "device.cuh"
+#include "elements.h"
+#include "numerics/token_batch.h"
 
 /* The number that token i of the batch has in a line of text. */
 __device__ static int64_t number_at(const float *text, struct divisor tokens, int line, int64_t rows, int64_t i)

@@ -17,7 +17,7 @@ extern "C" {
 
 enum { TABLE_RUN = 32 };
 
-/* text: value 0, see tokens.h; tables of so many rows, width floats each. What is no row of its table is row 0. */
+/* text: value 0, see token_batch.h; tables of so many rows, width floats each. What is no row of its table is row 0. */
 struct table_shape {
     int64_t batch, tokens, width;
     int64_t words, segments;

@@ -1,6 +1,6 @@
-#include "cuda/transpose.h"
+#include "transpose.h"
 
-#include "cuda/device.cuh"
+#include "device.cuh"
 
 enum { TILE = 32, LINES = THREADS / TILE }; /* a block moves TILE x TILE elements, LINES lines at a time */
 

@@ -1,12 +1,12 @@
 /* What follows a step's backward, for all parameters in six launches: gradients are summed up, judged and digested,
  * parameters and state updated and digested; a digest of the pieces' digests is made like one of a piece. The room
  * holds the tables of pieces, which are written once, and what is found. */
-#include "cuda/update.h"
+#include "update.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/pieces.h"
+#include "pieces.h"
 
 /* Where things lie in the room: first the tables, then what is found. Pieces and tensors come as enum digested says:
  * all gradients, all parameters, all state. */

@@ -2,7 +2,7 @@
 #ifndef REMATCH_CUDA_UPDATE_H
 #define REMATCH_CUDA_UPDATE_H
 
-#include "cuda/cuda.h"
+#include "cuda.h"
 
 /* Of memory of the device at a multiple of 8 bytes. */
 double cuda_squares(struct backend *backend, const float *x, size_t count);

@@ -1,6 +1,6 @@
-#include "cuda/windows.h"
+#include "windows.h"
 
-#include "cuda/device.cuh"
+#include "device.cuh"
 
 /* Images of one size in memory: an element's place from its number. */
 struct images {

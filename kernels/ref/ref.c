@@ -1,11 +1,11 @@
 /* The ref backend: every layer's reference kernel on plain host memory, everything in logical order. It is there to be
  * right; other backends are judged by it. */
-#include "host.h"
+#include "backend/host.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "units.h"
+#include "base/units.h"
 
 static enum status ref_open(struct backend *backend)
 {

@@ -1,6 +1,6 @@
 #include "probe.h"
 
-#include "cuda/device.cuh"
+#include "kernels/cuda/device.cuh"
 
 static __device__ uint32_t step;
 

@@ -6,18 +6,18 @@
 #include <string.h>
 
 #include "arrays.h"
-#include "cuda/activations.h"
-#include "cuda/draw.h"
-#include "cuda/drops.h"
-#include "cuda/elements.h"
-#include "cuda/losses.h"
-#include "cuda/pieces.h"
-#include "cuda/pointers.h"
-#include "cuda/softmax.h"
-#include "cuda/sums.h"
-#include "cuda/transpose.h"
+#include "kernels/cuda/activations.h"
+#include "kernels/cuda/draw.h"
+#include "kernels/cuda/drops.h"
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/losses.h"
+#include "kernels/cuda/pieces.h"
+#include "kernels/cuda/pointers.h"
+#include "kernels/cuda/softmax.h"
+#include "kernels/cuda/sums.h"
+#include "kernels/cuda/transpose.h"
 #include "probe.h"
-#include "tokens.h"
+#include "numerics/token_batch.h"
 
 enum { NONE, RELU, TANH };
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "arrays.h"
-#include "cuda/cuda.h"
-#include "tokens.h"
+#include "kernels/cuda/cuda.h"
+#include "numerics/token_batch.h"
 
 enum { BATCH = 3, PLACES = 14 };
 

@@ -1,7 +1,7 @@
 /* The way of batches and results, with transfers as early as events allow and as late; and memory that is refused. */
 #include <criterion/criterion.h>
 
-#include "cuda/cuda.h"
+#include "kernels/cuda/cuda.h"
 
 enum { SIDE = 5, CHANNELS = 3, BATCH = 2, COUNT = BATCH * SIDE * SIDE * CHANNELS, BATCHES = 3 };
 

@@ -1,0 +1,134 @@
+#include "backend/abstract_chain.h"
+
+#include <math.h>
+
+static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+{
+    (void)settings;
+    *output = inputs[0];
+    return ST_OK;
+}
+
+/* One parameter, so that there is a part PARAMS; it has no elements in the end. */
+static int parameters(const struct settings *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_PARAMETERS_MAX])
+{
+    (void)settings;
+    definitions[0] = (struct parameter_definition){.name = "weight", .shape = *input, .init = INIT_ZEROS};
+    return 1;
+}
+
+static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+{
+    (void)settings, (void)input, (void)output;
+    return (struct flops){0, 0, 0};
+}
+
+static const struct layer stage_layer = {
+    .name = "stage", .inputs = 1, .infer = infer, .parameters = parameters, .flops = flops};
+static const struct layer last_layer = {
+    .name = "stage", .inputs = 1, .loss = true, .infer = infer, .parameters = parameters, .flops = flops};
+
+static const double TIME_MAX = 9007199254740992.0; /* 2^53 */
+static const int64_t BYTES_MAX = INT64_C(1) << 62; /* no schedule holds a thing twice, so no sum can overflow */
+
+enum status abstract_check(const struct abstract_stage *stage, int stages, int *at)
+{
+    double time = 0;
+    int64_t bytes = 0;
+    *at = 0;
+    if (stages < 1) return fail(ST_SPEC, "chain: no stage; expected at least one");
+    for (int i = 0; i < stages; i++) {
+        const struct abstract_stage *s = &stage[i];
+        *at = i;
+        const struct {
+            const char *key;
+            double value;
+        } times[] = {{"forward", s->forward}, {"backward", s->backward}};
+        const struct {
+            const char *key;
+            int64_t value;
+        } sizes[] = {{"output", s->output},
+                     {"saved", s->saved},
+                     {"gradient", s->gradient},
+                     {"forward_scratch", s->forward_scratch},
+                     {"backward_scratch", s->backward_scratch}};
+        for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+            if (!isfinite(times[k].value) || times[k].value < 0)
+                return fail(ST_SPEC, "chain: stage %d: %s is %g; expected a time of at least 0", i + 1, times[k].key,
+                            times[k].value);
+            time += times[k].value;
+            if (time > TIME_MAX)
+                return fail(ST_SPEC, "chain: stage %d: %s: the times add up to more than 2^53", i + 1, times[k].key);
+        }
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            if (sizes[k].value < 0)
+                return fail(ST_SPEC, "chain: stage %d: %s is %lld; expected at least 0 bytes", i + 1, sizes[k].key,
+                            (long long)sizes[k].value);
+            if (sizes[k].value > BYTES_MAX - bytes)
+                return fail(ST_SPEC, "chain: stage %d: %s: the sizes add up to more than 2^62 bytes", i + 1,
+                            sizes[k].key);
+            bytes += sizes[k].value;
+        }
+    }
+    return ST_OK;
+}
+
+static enum status add_stages(struct graph *graph, const struct abstract_stage *stage, int stages)
+{
+    const struct settings none = {.rate = 0};
+    for (int i = 0, x = 0; i < stages; i++) {
+        const struct layer *layer = i + 1 < stages ? &stage_layer : &last_layer;
+        const char *name = stage[i].name ? stage[i].name : region_text(graph->region, "stage%d", i + 1);
+        if (!name) return ST_FAILED;
+        TRY(graph_add(graph, layer, &none, name, &x, &x));
+    }
+    TRY(graph_finish(graph));
+    for (int p = 0; p < graph->parameters; p++) graph->parameter[p].elements = 0;
+    graph->batch = 0; /* no labels either: nothing is static */
+    return ST_OK;
+}
+
+static enum status bind(struct graph *graph, const struct abstract_stage *stage, struct network **network)
+{
+    struct network *n;
+    TRY(NEW(graph->region, n, 1));
+    TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
+    TRY(NEW(graph->region, n->cost, (size_t)graph->nodes));
+    n->graph = graph;
+    n->granularity = 1;
+    for (int i = 0; i < graph->nodes; i++) {
+        const struct abstract_stage *s = &stage[i];
+        struct value *y = &graph->value[graph->node[i].output];
+        y->bytes = (size_t)s->output;
+        y->gradient_bytes = (size_t)s->gradient;
+        size_t scratch = (size_t)s->backward_scratch;
+        n->binding[i].footprint = (struct footprint){.saved = (size_t)s->saved,
+                                                     .forward_scratch = (size_t)s->forward_scratch,
+                                                     .backward_scratch = {scratch, scratch},
+                                                     .reads = {READS_X | READS_SAVED, READS_SAVED},
+                                                     .split = s->split,
+                                                     .implementation = "abstract"};
+        n->cost[i] = (struct cost){s->forward, {s->backward, 0}};
+    }
+    *network = n;
+    return ST_OK;
+}
+
+enum status abstract_create(const struct abstract_stage *stage, int stages, struct network **network)
+{
+    *network = NULL;
+    struct graph *graph;
+    int at;
+    TRY(abstract_check(stage, stages, &at));
+    TRY(graph_create(&(struct shape){1, {1}}, 1, &graph));
+    enum status status = add_stages(graph, stage, stages);
+    if (status == ST_OK) status = bind(graph, stage, network);
+    if (status != ST_OK) graph_destroy(graph);
+    return status;
+}
+
+void abstract_destroy(struct network *network)
+{
+    if (network) graph_destroy(network->graph);
+}

@@ -1,0 +1,26 @@
+/* What backends whose memory is the host's do alike: rows of struct backend_kind. */
+#ifndef REMATCH_BACKEND_HOST_H
+#define REMATCH_BACKEND_HOST_H
+
+#include "backend/backend.h"
+
+/* Sets what open sets of a backend whose moment and outcome are at hand. */
+void host_open(struct backend *backend);
+void *host_allocate(struct backend *backend, size_t bytes);
+void host_release(struct backend *backend, void *buffer);
+void host_place(struct backend *backend, uint64_t *to, uint64_t offset);
+void host_mask(struct backend *backend, const struct draw *draw, double rate, int64_t elements, int64_t batch);
+double host_squares(struct backend *backend, const float *x, size_t count);
+struct digest host_digest(struct backend *backend, const void *data, size_t bytes);
+void host_phase(struct backend *backend, enum phase phase);
+enum status host_step(struct backend *backend, bool same, enum status (*body)(void *self), void *self);
+enum status host_wait(struct backend *backend);
+extern const struct update_kind host_update;
+
+/* The rows above, of a table of them. */
+#define HOST_ROWS                                                                                                      \
+    .update = &host_update, .allocate = host_allocate, .release = host_release, .place = host_place,                   \
+    .mask = host_mask, .squares = host_squares, .digest = host_digest, .phase = host_phase, .step = host_step,         \
+    .wait = host_wait
+
+#endif

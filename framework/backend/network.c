@@ -1,0 +1,172 @@
+#include "backend/network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum status prepare_node(struct network *network, struct node *node)
+{
+    struct backend *backend = network->backend;
+    struct binding *b = &network->binding[node->index];
+    b->kernel = backend->kind->kernel(node);
+    if (!b->kernel)
+        return fail(ST_SPEC, "layer '%s': backend '%s' has no kernel for %s", node->name, backend->kind->name,
+                    node->layer->name);
+    if (!b->kernel->deterministic)
+        return fail(ST_SPEC,
+                    "layer '%s': the kernel of backend '%s' for %s is not deterministic: no run could be equal",
+                    node->name, backend->kind->name, node->layer->name);
+    enum status status = b->kernel->prepare(backend, network->graph, node, &b->footprint, &b->state);
+    if (status != ST_OK) return fail(status, "layer '%s': %s", node->name, status_message());
+    const bool reference = b->kernel == node->layer->reference || b->kernel == node->layer->reference_light;
+    if (!b->footprint.implementation)
+        b->footprint.implementation = reference && !node->layer->loss ? "ref" : backend->kind->name;
+    return ST_OK;
+}
+
+/* No machine has as many, and 2^64 are far from whatever sums planning makes of them. */
+static const size_t BYTES_MAX = (size_t)1 << 58;
+
+static enum status check_bytes(const struct network *network)
+{
+    const struct graph *graph = network->graph;
+    size_t sum = graph->value[0].bytes;
+    for (int i = 0; i < graph->nodes; i++) {
+        const struct node *node = &graph->node[i];
+        const struct value *y = &graph->value[node->output];
+        const struct footprint *f = &network->binding[i].footprint;
+        size_t parameters = 0;
+        for (int p = 0; p < node->parameters; p++)
+            parameters += (size_t)graph->parameter[node->first_parameter + p].elements * sizeof(float);
+        const size_t bytes[] = {y->bytes,
+                                y->gradient_bytes,
+                                parameters,
+                                f->saved,
+                                f->signs,
+                                f->forward_scratch,
+                                f->backward_scratch[0],
+                                f->backward_scratch[1]};
+        for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
+            if (sum > BYTES_MAX || bytes[k] > BYTES_MAX - sum)
+                return fail(ST_SPEC,
+                            "layer '%s': with it outputs, gradients, parameters, saved sets and scratch add up "
+                            "to more than 2^58 bytes",
+                            node->name);
+            sum += bytes[k];
+        }
+    }
+    return ST_OK;
+}
+
+static enum status prepare_nodes(struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        struct node *node = &network->graph->node[i];
+        const struct flops *flops = &node->flops;
+        network->cost[i] = (struct cost){flops->forward, {flops->backward_params, flops->backward_input}};
+        TRY(prepare_node(network, node));
+    }
+    return check_bytes(network);
+}
+
+bool network_read_by_another(const struct network *network, int node)
+{
+    const struct graph *graph = network->graph;
+    for (int i = node + 1; i < graph->nodes; i++)
+        for (int k = 0; k < graph->node[i].layer->inputs; k++)
+            if (graph->node[i].inputs[k] == graph->node[node].output && network_reads(network, i) & READS_X)
+                return true;
+    return false;
+}
+
+void network_settle_relus(struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        enum relu_save save = network->graph->node[i].relu_save;
+        bool less = network->binding[i].footprint.signs < network->graph->value[i + 1].bytes;
+        footprint_keep_signs(&network->binding[i].footprint,
+                             save == RELU_AUTO ? less && !network_read_by_another(network, i) : save == RELU_BITS);
+    }
+}
+
+enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network)
+{
+    *network = NULL;
+    TRY(backend->kind->arrange(backend, graph));
+    struct network *n = region_array(graph->region, 1, sizeof *n);
+    if (!n) return ST_FAILED;
+    n->graph = graph;
+    n->backend = backend;
+    n->granularity = ALIGNMENT;
+    for (int v = 0; v + 1 < graph->values; v++) /* the loss's own gradient is the constant 1 */
+        graph->value[v].gradient_bytes = graph->value[v].wants_gradient ? graph->value[v].bytes : 0;
+    TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
+    TRY(NEW(graph->region, n->cost, (size_t)graph->nodes));
+    const enum status status = prepare_nodes(n);
+    if (status != ST_OK) {
+        network_destroy(n);
+        return status;
+    }
+    network_settle_relus(n);
+    *network = n;
+    return ST_OK;
+}
+
+void network_destroy(struct network *network)
+{
+    if (!network) return;
+    for (int i = 0; i < network->graph->nodes; i++) {
+        struct binding *b = &network->binding[i];
+        if (b->kernel && b->kernel->release && b->state) b->kernel->release(b->state);
+        b->state = NULL;
+    }
+}
+
+enum status network_copy(const struct network *network, struct region *region, struct network **copy)
+{
+    struct network *n;
+    TRY(NEW(region, n, 1));
+    *n = *network;
+    TRY(NEW(region, n->binding, (size_t)network->graph->nodes));
+    memcpy(n->binding, network->binding, (size_t)network->graph->nodes * sizeof *n->binding);
+    *copy = n;
+    return ST_OK;
+}
+
+bool network_relu_open(const struct network *network, int node)
+{
+    return network->graph->node[node].relu_save == RELU_AUTO && network->binding[node].footprint.signs;
+}
+
+bool network_any_relu_open(const struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++)
+        if (network_relu_open(network, i)) return true;
+    return false;
+}
+
+unsigned network_parts(const struct network *network, int node)
+{
+    const struct graph *graph = network->graph;
+    const struct node *n = &graph->node[node];
+    unsigned parts = n->parameters ? PART_PARAMS : 0;
+    for (int k = 0; k < n->layer->inputs; k++)
+        if (graph->value[n->inputs[k]].wants_gradient && !network->binding[node].footprint.passes_gradient)
+            parts |= PART_INPUT;
+    return parts;
+}
+
+unsigned network_reads(const struct network *network, int node)
+{
+    const struct footprint *f = &network->binding[node].footprint;
+    unsigned parts = network_parts(network, node), reads = 0;
+    if (parts & PART_PARAMS) reads |= f->reads[PART_INDEX_PARAMS];
+    if (parts & PART_INPUT) reads |= f->reads[PART_INDEX_INPUT];
+    return reads;
+}
+
+double network_backward_time(const struct network *network, int node)
+{
+    const unsigned parts = network_parts(network, node);
+    const double *time = network->cost[node].backward;
+    return (parts & PART_PARAMS ? time[PART_INDEX_PARAMS] : 0) + (parts & PART_INPUT ? time[PART_INDEX_INPUT] : 0);
+}

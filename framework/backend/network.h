@@ -1,0 +1,60 @@
+/* A graph bound to a backend: every node's kernel prepared, every footprint known. What planning and executing share.
+ */
+#ifndef REMATCH_BACKEND_NETWORK_H
+#define REMATCH_BACKEND_NETWORK_H
+
+#include "backend/backend.h"
+
+struct binding {
+    const struct kernel *kernel;
+    void *state;
+    struct footprint footprint;
+};
+
+/* Time of a node's passes, in any unit that all nodes of a network share: flops, or what was measured. What planning
+ * calls time; an unsplit backward takes the sum of its parts. */
+struct cost {
+    double forward, backward[2]; /* by part index */
+};
+
+struct network {
+    struct graph *graph;
+    struct backend *backend;
+    struct binding *binding; /* one a node */
+    struct cost *cost;       /* one a node; network_prepare() sets flops */
+    size_t granularity;      /* a buffer's bytes are a multiple of it: ALIGNMENT; 1 in an abstract chain */
+};
+
+/* bytes as a buffer of this network occupies them. */
+static inline size_t network_round(const struct network *network, size_t bytes)
+{
+    return (bytes + network->granularity - 1) / network->granularity * network->granularity;
+}
+
+/* Arranges layouts and prepares every node; graph and backend stay the caller's. Errors: ST_SPEC naming layer and
+ * backend for a row that is missing or not deterministic, naming the layer where all nodes together need more than 2^58
+ * bytes, and whatever prepare() says. */
+enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network);
+void network_destroy(struct network *network);
+
+/* The same network with footprints of its own, in region: what relus keep can be changed there. Not to be destroyed. */
+enum status network_copy(const struct network *network, struct region *region, struct network **copy);
+
+/* Makes every footprint what its node's relu_save says, where that has changed since the network was prepared. */
+void network_settle_relus(struct network *network);
+
+/* Whether node has a relu of which the plan may say what it keeps; whether any node has. */
+bool network_relu_open(const struct network *network, int node);
+bool network_any_relu_open(const struct network *network);
+
+/* Whether the backward of another node reads what node writes. */
+bool network_read_by_another(const struct network *network, int node);
+
+/* What node's backward reads (enum reads), over the parts it will run; and those parts (enum part, 0: no backward). */
+unsigned network_reads(const struct network *network, int node);
+unsigned network_parts(const struct network *network, int node);
+
+/* Time of node's backward, over the parts it will run. */
+double network_backward_time(const struct network *network, int node);
+
+#endif

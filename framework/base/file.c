@@ -1,0 +1,48 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum status file_open(const char *path, int *descriptor, uint64_t *bytes)
+{
+    struct stat about;
+    /* Without O_NONBLOCK, a pipe of that name would wait for a writer. */
+    *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*descriptor < 0) return fail(errno == ENOENT ? ST_MISSING : ST_FAILED, "%s: %s", path, strerror(errno));
+    const bool known = fstat(*descriptor, &about) == 0;
+    if (known && S_ISREG(about.st_mode)) {
+        *bytes = (uint64_t)about.st_size;
+        return ST_OK;
+    }
+    fail(ST_FAILED, "%s: %s", path, known ? "is not a plain file" : strerror(errno));
+    close(*descriptor);
+    *descriptor = -1;
+    return ST_FAILED;
+}
+
+enum status file_read_text(const char *path, size_t most, struct region *region, char **text)
+{
+    int descriptor;
+    uint64_t bytes;
+    TRY(file_open(path, &descriptor, &bytes));
+    FILE *file = fdopen(descriptor, "rb");
+    if (!file) {
+        close(descriptor);
+        return fail(ST_FAILED, "%s: cannot be read", path);
+    }
+    const bool fits = bytes <= most;
+    *text = fits ? region_array(region, (size_t)bytes + 1, 1) : NULL;
+    const size_t read = *text ? fread(*text, 1, (size_t)bytes, file) : 0;
+    const bool bad = ferror(file);
+    fclose(file);
+    if (bad) return fail(ST_FAILED, "%s: cannot be read", path);
+    if (!fits) return fail(ST_FAILED, "%s: is larger than %zu bytes", path, most);
+    if (!*text) return ST_FAILED;
+    if (memchr(*text, 0, read)) return fail(ST_FAILED, "%s: holds a zero byte: not a text file", path);
+    return ST_OK;
+}

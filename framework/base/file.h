@@ -1,0 +1,16 @@
+/* Files that are read, of which nothing is known but a name. */
+#ifndef REMATCH_BASE_FILE_H
+#define REMATCH_BASE_FILE_H
+
+#include <stdint.h>
+
+#include "base/region.h"
+
+/* Opens path for reading; the descriptor is the caller's to close. ST_MISSING: it is not there; ST_FAILED: it cannot be
+ * opened, or is not a plain file. The message begins with the path. */
+enum status file_open(const char *path, int *descriptor, uint64_t *bytes);
+
+/* All of a text file, at most so many bytes, ended by 0. ST_MISSING, ST_FAILED: as above; too long, or no text. */
+enum status file_read_text(const char *path, size_t most, struct region *region, char **text);
+
+#endif

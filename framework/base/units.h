@@ -1,0 +1,22 @@
+/* Numbers as people read them. */
+#ifndef REMATCH_BASE_UNITS_H
+#define REMATCH_BASE_UNITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { UNIT_TEXT = 48 }; /* room that every text below needs */
+
+/* "412.3 MiB", "3.71 GiB", "96 B"; returns text. */
+char *bytes_text(double bytes, char text[UNIT_TEXT]);
+
+/* The same where the very number matters: "3.71 GiB (3983582208 bytes)", "96 B". */
+char *exact_bytes_text(size_t bytes, char text[UNIT_TEXT]);
+
+/* "1.24 TFLOP", "310 kFLOP"; returns text. */
+char *flops_text(double flops, char text[UNIT_TEXT]);
+
+/* "1.82 s", "4.1 ms", "2 min 05 s"; returns text. */
+char *duration_text(uint64_t ns, char text[UNIT_TEXT]);
+
+#endif

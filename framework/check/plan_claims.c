@@ -1,0 +1,153 @@
+#include "check/plan_claims.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/region.h"
+#include "plan/schedule.h"
+
+/* Sums may be rounded otherwise elsewhere. */
+static const double rounding = 1e-12;
+
+static enum status check_real(const char *name, double claimed, double expected)
+{
+    if (fabs(claimed - expected) <= rounding * fabs(expected)) return ST_OK;
+    return fail(ST_DIFFERS, "%s is %.17g; expected %.17g", name, claimed, expected);
+}
+
+static enum status check_reals(const struct account *a, const struct outcome *o)
+{
+    double real[REALS] = {[REAL_REPLAY_FLOPS] = o->replay_flops, [REAL_TIME] = o->time}, least = 0;
+    for (int i = 0; i < a->nodes; i++) {
+        const struct account_node *node = &a->node[i];
+        real[REAL_FORWARD_FLOPS] += node->forward_flops;
+        least += node->forward_time;
+        for (unsigned part = 0; part < 2; part++) {
+            if (!(o->parts[i] & 1u << part)) continue;
+            real[REAL_BACKWARD_FLOPS] += node->backward_flops[part];
+            least += node->backward_time[part];
+        }
+    }
+    real[REAL_TIME_FACTOR] = least > 0 ? o->time / least : 1;
+    for (int i = 0; i < REALS; i++) TRY(check_real(account_real_names[i], a->real[i], real[i]));
+    return ST_OK;
+}
+
+/* The static categories, then those of the arena. */
+static void expect_memory(const struct account *a, const struct outcome *o, size_t memory[ACCOUNT_CATEGORIES])
+{
+    size_t parameters = 0;
+    for (int i = 0; i < a->parameters; i++) parameters += round_up(a->parameter[i].elements * sizeof(float));
+    memory[STATIC_PARAMETERS] = memory[STATIC_GRADIENTS] = parameters;
+    memory[STATIC_OPTIMIZER] = parameters * a->optimizer_copies;
+    memory[STATIC_STATE] = 0;
+    memory[STATIC_INPUTS] = round_up(a->batch_bytes) + round_up(a->batch * sizeof(int32_t));
+    memory[STATIC_DEVICE] = a->device_bytes;
+    memcpy(memory + STATICS, o->peak, sizeof o->peak);
+}
+
+static enum status check_counts(const struct account *a, const struct outcome *o, int dropped)
+{
+    size_t memory[ACCOUNT_CATEGORIES], fixed = 0;
+    expect_memory(a, o, memory);
+    for (int i = 0; i < ACCOUNT_CATEGORIES; i++) {
+        const char *name = i < (int)STATICS ? static_names[i] : category_names[i - (int)STATICS];
+        if (a->memory[i] != memory[i])
+            return fail(ST_DIFFERS, "memory of %s is %zu; expected %zu", name, a->memory[i], memory[i]);
+        if (i < (int)STATICS) fixed += memory[i];
+    }
+    const size_t arena = o->extent > a->evaluation_arena ? o->extent : a->evaluation_arena;
+    const size_t count[COUNTS] = {
+        [COUNT_STATIC] = fixed,
+        [COUNT_ARENA] = arena,
+        [COUNT_PEAK] = fixed + arena,
+        [COUNT_LIVE_PEAK] = o->live_peak,
+        [COUNT_SAMPLED_FORWARD] = fixed - memory[STATIC_GRADIENTS] + o->live_forward,
+        [COUNT_SAMPLED_GRADIENTS] = fixed,
+        [COUNT_REPLAYS] = (size_t)o->replays,
+        [COUNT_DROPPED] = (size_t)dropped,
+    };
+    for (int i = 0; i < COUNTS; i++)
+        if (a->count[i] != count[i])
+            return fail(ST_DIFFERS, "%s is %zu; expected %zu", account_count_names[i], a->count[i], count[i]);
+    return ST_OK;
+}
+
+/* Goes through word and ops side by side. */
+struct follower {
+    const struct account *account;
+    int at, forwards, dropped; /* op; nodes below forwards have run */
+};
+
+/* The next op that a word speaks of runs node that way. */
+static bool runs(struct follower *f, enum step_kind kind, int node)
+{
+    const struct account *a = f->account;
+    while (f->at < a->ops && a->op[f->at].kind != OP_FORWARD && a->op[f->at].kind != OP_BACKWARD) f->at++;
+    if (f->at == a->ops) return false;
+    const struct op *op = &a->op[f->at];
+    return op->node == node && (op->kind == OP_FORWARD) == (kind == STEP_FORWARD);
+}
+
+static enum status follow(struct follower *f, enum step_kind kind, int node)
+{
+    const struct account *a = f->account;
+    bool first = kind == STEP_FORWARD && node == f->forwards;
+    f->forwards += first;
+    while (kind == STEP_BACKWARD && runs(f, kind, node)) f->at++; /* each part there is */
+    if (kind == STEP_BACKWARD) return ST_OK;
+    if (runs(f, kind, node)) {
+        f->at++;
+    } else if (first || !a->drop_dead) {
+        return fail(ST_DIFFERS, "op %d does not follow the word; expected the forward of node %d (%s)", f->at, node,
+                    a->node[node].name);
+    } else {
+        f->dropped++;
+    }
+    return ST_OK;
+}
+
+static enum status follow_word(const struct account *a, const struct word *word, int *dropped)
+{
+    struct follower f = {.account = a};
+    TRY(word_check(word, a->nodes, a->forward_only));
+    for (size_t i = 0; i < word->steps; i++) {
+        const struct step *s = &word->step[i];
+        for (int k = 0; k < s->to - s->from; k++)
+            TRY(follow(&f, s->kind, s->kind == STEP_FORWARD ? s->from + k : s->to - 1 - k));
+    }
+    runs(&f, STEP_FORWARD, -1);
+    if (f.at < a->ops) return fail(ST_DIFFERS, "op %d does not follow the word; expected no more ops", f.at);
+    *dropped = f.dropped;
+    return ST_OK;
+}
+
+/* The ops are those of the word, but for dropped replays. */
+static enum status check_word(const struct account *a, int *dropped)
+{
+    struct word word;
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a word");
+    enum status status = word_parse(a->word, region, &word);
+    if (status == ST_OK) status = follow_word(a, &word, dropped);
+    region_destroy(region);
+    return status == ST_SPEC ? fail(ST_DIFFERS, "%s", status_message()) : status;
+}
+
+enum status claims_check(const struct account *account, const struct outcome *outcome)
+{
+    const struct account *a = account;
+    struct digest digest;
+    char text[128];
+    int dropped = 0;
+    TRY(check_word(a, &dropped));
+    TRY(check_counts(a, outcome, dropped));
+    TRY(check_reals(a, outcome));
+    const struct op *peak = &a->op[outcome->peak_op];
+    op_text(peak, a->node[peak->node].name, text);
+    if (strcmp(a->peak_op, text)) return fail(ST_DIFFERS, "peak_op is '%s'; expected '%s'", a->peak_op, text);
+    TRY(ops_digest(a->op, a->ops, a->buffer, a->buffers, &digest));
+    if (strcmp(a->hash, digest_print(digest, text)))
+        return fail(ST_DIFFERS, "hash is %s; ops, buffers and offsets have %s: one of them was altered", a->hash, text);
+    return ST_OK;
+}

@@ -1,0 +1,18 @@
+/* What a plan claims in figures, held against what came out of running it on symbols; and the hash. */
+#ifndef REMATCH_CHECK_PLAN_CLAIMS_H
+#define REMATCH_CHECK_PLAN_CLAIMS_H
+
+#include "plan/plan_data.h"
+
+struct outcome {
+    const unsigned *parts; /* node -> enum part of its backward */
+    size_t extent;         /* of all buffers, in the arena */
+    size_t live_peak, peak[CATEGORIES], live_forward;
+    int peak_op, replays;
+    double replay_flops, time;
+};
+
+/* ST_DIFFERS: a claim is wrong; the message says what it is and what was expected. */
+enum status claims_check(const struct account *account, const struct outcome *outcome);
+
+#endif

@@ -1,0 +1,385 @@
+/* What every op must read and write, by the nodes alone. The machine's memory is symbolic_memory.c; what comes out in figures
+ * is judged in plan_claims.c. */
+#include "check/simulate.h"
+
+#include <string.h>
+
+#include "check/symbolic_memory.h"
+
+enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED };
+
+/* A name for (symbol, a, b): equal only for equal arguments, up to chance. */
+static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
+{
+    uint64_t h = (uint64_t)symbol;
+    const uint64_t part[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        h = (h ^ part[i]) * UINT64_C(0x9E3779B97F4A7C15) + 0x7F4A7C15;
+        h ^= h >> 29;
+    }
+    return h ? h : 1;
+}
+
+static uint64_t sum(uint64_t a, uint64_t b) { return a < b ? name(SUM, a, b) : name(SUM, b, a); } /* a + b = b + a */
+
+/* ---- operands ---- */
+
+static enum status reads_value(struct machine *m, int id, int value, const char *what)
+{
+    if (value == 0) {
+        MUST(id == BUFFER_BATCH, "%s is buffer %d; expected the batch", what, id);
+        return ST_OK;
+    }
+    size_t bytes = m->account->node[value - 1].output_bytes;
+    TRY(machine_reads(m, id, bytes, name(VALUE, (uint64_t)value, 0), what));
+    if (bytes)
+        MUST(m->place[id].writer == m->value_at[value - 1],
+             "%s: buffer %d (%s) was written by op %d; expected the newest, by op %d", what, id, machine_buffer(m, id),
+             m->place[id].writer, m->value_at[value - 1]);
+    m->value_read[m->value_at[value - 1]] = true;
+    return ST_OK;
+}
+
+static enum status reads_saved(struct machine *m, int node, size_t bytes)
+{
+    int id = m->op->saved;
+    TRY(machine_reads(m, id, bytes, name(SAVED, (uint64_t)node, 0), "the saved set"));
+    MUST(m->place[id].writer == m->saved_at[node],
+         "the saved set in buffer %d (%s) was written by op %d; expected the newest, by op %d", id,
+         machine_buffer(m, id), m->place[id].writer, m->saved_at[node]);
+    m->saved_read[m->place[id].writer] = true;
+    return ST_OK;
+}
+
+/* What is about to be written: the first thing in a buffer is what it is called after. */
+static enum status called(const struct machine *m, int id, enum category category, int node)
+{
+    const struct buffer expected = {.category = category, .node = node};
+    char text[128];
+    MUST(machine_called(m, id, category, node), "buffer %d is called %s; expected %s", id, machine_buffer(m, id),
+         buffer_text(&expected, m->account->node[node].name, text));
+    return ST_OK;
+}
+
+static enum status scratch(struct machine *m, size_t bytes)
+{
+    TRY(called(m, m->op->scratch, CATEGORY_SCRATCH, m->op->node));
+    TRY(machine_writes(m, m->op->scratch, bytes, 0, "scratch"));
+    return machine_apart(m, m->op->scratch, BUFFER_NONE, 0, "scratch");
+}
+
+/* The stash or mask of a random node: written by its first forward. */
+static enum status once(struct machine *m, const struct account_node *node, bool wanted)
+{
+    const struct account *a = m->account;
+    size_t bytes = a->rng == RNG_MASK ? (node->draws + 7) / 8 * a->batch : sizeof(uint64_t);
+    if (!wanted || !node->draws || a->rng == RNG_COUNTER) bytes = 0;
+    TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
+    TRY(called(m, m->op->once, CATEGORY_SAVED, m->op->node));
+    uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
+    if (m->op->kind == OP_FORWARD && !m->op->replay) return machine_writes(m, m->op->once, bytes, content, "the stash");
+    return machine_reads(m, m->op->once, bytes, content, "the stash");
+}
+
+/* ---- ops ---- */
+
+static enum status forward(struct machine *m, const struct account_node *node)
+{
+    const struct op *op = m->op;
+    int n = op->node;
+    MUST(op->replay == (m->forwards[n] > 0), "replay is %d; expected %d, after %d forwards of the node", op->replay,
+         m->forwards[n] > 0, m->forwards[n]);
+    if (!op->replay) MUST(m->first_forwards++ == n, "a first forward; expected that of node %d", m->first_forwards - 1);
+    m->forwards[n]++;
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+        if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
+        MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
+    }
+    TRY(once(m, node, true));
+    TRY(scratch(m, node->forward_scratch));
+    TRY(machine_apart(m, op->y, node->y_over_x ? op->x[0] : BUFFER_NONE, (op->x[0] == op->y) + (op->x[1] == op->y),
+                      "y"));
+    TRY(called(m, op->y, CATEGORY_ACTIVATION, n));
+    TRY(machine_writes(m, op->y, node->output_bytes, name(VALUE, (uint64_t)n + 1, 0), "y"));
+    m->value_at[n] = m->at;
+    if (!op->save) {
+        MUST(op->saved == BUFFER_NONE, "the saved set is in buffer %d; expected none, it is not saved", op->saved);
+        return ST_OK;
+    }
+    m->saved_at[n] = m->at;
+    TRY(machine_apart(m, op->saved, BUFFER_NONE, 0, "the saved set"));
+    TRY(called(m, op->saved, CATEGORY_SAVED, n));
+    return machine_writes(m, op->saved, node->saved, name(SAVED, (uint64_t)n, 0), "the saved set");
+}
+
+static enum status backward_order(struct machine *m, const struct account_node *node)
+{
+    unsigned parts = m->op->parts, wanted = m->parts[m->op->node], done = m->done[m->op->node];
+    bool split = node->split && wanted == (PART_PARAMS | PART_INPUT);
+    while (m->due > m->op->node && m->done[m->due] == m->parts[m->due]) m->due--;
+    MUST(m->due == m->op->node, "out of order; expected the backward of node %d (%s)", m->due,
+         m->account->node[m->due].name);
+    MUST(!(done & parts), "run a second time; expected once");
+    if (split) {
+        unsigned next = done ? PART_INPUT : PART_PARAMS;
+        MUST(parts == next, "parts %u; expected %u, a split backward runs PARAMS, then INPUT", parts, next);
+    } else {
+        MUST(parts == wanted, "parts %u; expected %u", parts, wanted);
+    }
+    return ST_OK;
+}
+
+static enum status backward_gradients(struct machine *m, const struct account_node *node)
+{
+    const struct op *op = m->op;
+    bool again = m->done[op->node];
+    uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
+    if (op->node + 1 == m->account->nodes && !again) { /* it appears here, where it has bytes at all */
+        TRY(called(m, op->dy, CATEGORY_GRADIENT, op->node));
+        TRY(machine_writes(m, op->dy, node->gradient_bytes, dy, "dy"));
+    }
+    TRY(machine_reads(m, op->dy, node->gradient_bytes, node->writes_dy && again ? derived : dy, "dy"));
+    if (node->writes_dy && !again) TRY(machine_writes(m, op->dy, node->gradient_bytes, derived, "dy"));
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+        int x = node->inputs[k];
+        bool wanted = x > 0 && op->parts & PART_INPUT && m->account->node[x - 1].wants_gradient;
+        size_t bytes = wanted ? m->account->node[x - 1].gradient_bytes : 0;
+        TRY(machine_apart(m, op->dx[k], k == 0 && node->dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
+        if (wanted) TRY(called(m, op->dx[k], CATEGORY_GRADIENT, x - 1));
+        TRY(machine_writes(m, op->dx[k], bytes, name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k), "dx"));
+    }
+    return ST_OK;
+}
+
+static enum status backward(struct machine *m, const struct account_node *node)
+{
+    const struct op *op = m->op;
+    TRY(backward_order(m, node));
+    bool params = op->parts & PART_PARAMS, input = op->parts & PART_INPUT;
+    unsigned read = (params ? node->reads[PART_INDEX_PARAMS] : 0) | (input ? node->reads[PART_INDEX_INPUT] : 0);
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+        bool wanted = read & READS_X && node->inputs[k] >= 0;
+        MUST(wanted || op->x[k] == BUFFER_NONE, "x is buffer %d; expected none, it is not read", op->x[k]);
+        if (wanted) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
+    }
+    MUST(read & READS_Y || op->y == BUFFER_NONE, "y is buffer %d; expected none, it is not read", op->y);
+    if (read & READS_Y) TRY(reads_value(m, op->y, op->node + 1, "y"));
+    bool saved = read & READS_SAVED && node->saved;
+    MUST(saved || op->saved == BUFFER_NONE, "the saved set is buffer %d; expected none, it is not read", op->saved);
+    if (saved) TRY(reads_saved(m, op->node, node->saved));
+    TRY(once(m, node, input));
+    size_t a = params ? node->backward_scratch[PART_INDEX_PARAMS] : 0;
+    size_t b = input ? node->backward_scratch[PART_INDEX_INPUT] : 0;
+    TRY(scratch(m, a > b ? a : b));
+    TRY(backward_gradients(m, node));
+    m->done[op->node] |= op->parts;
+    return ST_OK;
+}
+
+/* What a node adds to the gradient of its k-th input; 0: nothing. */
+static uint64_t contribution(const struct machine *m, int node, int k)
+{
+    const struct account_node *n = &m->account->node[node];
+    if (n->inputs[k] <= 0 || !m->account->node[n->inputs[k] - 1].wants_gradient) return 0;
+    return n->passes_gradient ? m->gradient[node + 1] : name(INPUT_GRADIENT, (uint64_t)node, (uint64_t)k);
+}
+
+/* COPY takes its node's dy, ACCUMULATE adds its node's contribution to a sum, which is taken as it is found: a wrong
+ * one is caught where it is read as dy. */
+static enum status combine(struct machine *m)
+{
+    const struct op *op = m->op;
+    bool two = op->kind == OP_ACCUMULATE;
+    MUST(op->bytes, "0 bytes; expected those of a gradient");
+    TRY(machine_look(m, op->x[0], op->bytes, "a gradient"));
+    if (two) TRY(machine_look(m, op->x[1], op->bytes, "a gradient"));
+    uint64_t a = m->place[op->x[0]].content, b = two ? m->place[op->x[1]].content : a;
+    MUST(a && b, "expected gradients in its inputs, where nothing is yet");
+    int of = !two && a == m->gradient[op->node + 1] ? op->node : -1; /* the node whose value's gradient it is */
+    for (int k = 0; two && k < NODE_INPUTS_MAX; k++) {
+        const int input = m->account->node[op->node].inputs[k] - 1;
+        if (b != contribution(m, op->node, k)) continue;
+        if (of < 0 || machine_called(m, op->y, CATEGORY_GRADIENT, input)) of = input;
+    }
+    MUST(of >= 0, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
+         machine_buffer(m, op->x[two]));
+    MUST(two || (m->account->node[op->node].writes_dy && m->parts[op->node] && !m->done[op->node] &&
+                 m->account->buffer[op->x[0]].death > m->at),
+         "a copy; expected none but before a backward that writes on what others read later");
+    int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
+    TRY(machine_apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
+    TRY(called(m, op->y, CATEGORY_GRADIENT, of));
+    MUST(op->bytes == m->account->node[of].gradient_bytes, "%zu bytes; expected those of a gradient, %zu", op->bytes,
+         m->account->node[of].gradient_bytes);
+    return machine_writes(m, op->y, op->bytes, two ? sum(a, b) : a, "a gradient");
+}
+
+/* ---- the run ---- */
+
+static void count(struct machine *m, const struct account_node *node)
+{
+    struct outcome *o = &m->outcome;
+    if (m->live > o->live_peak) {
+        o->live_peak = m->live;
+        o->peak_op = m->at;
+        memcpy(o->peak, m->live_by, sizeof o->peak);
+    }
+    if (m->op->kind == OP_FORWARD) {
+        o->time += node->forward_time;
+        if (m->op->replay) o->replay_flops += node->forward_flops;
+        o->replays += m->op->replay;
+    }
+    for (unsigned part = 0; m->op->kind == OP_BACKWARD && part < 2; part++)
+        if (m->op->parts & 1u << part) o->time += node->backward_time[part];
+}
+
+/* What an op of its kind does not have. */
+static enum status spare(const struct machine *m)
+{
+    const struct op *op = m->op;
+    const bool passes = op->kind == OP_FORWARD || op->kind == OP_BACKWARD, back = op->kind == OP_BACKWARD;
+    const int none[] = {back ? -1 : op->dx[0],
+                        back ? -1 : op->dx[1],
+                        back ? -1 : op->dy,
+                        passes ? -1 : op->saved,
+                        passes ? -1 : op->scratch,
+                        passes ? -1 : op->once,
+                        op->kind == OP_COPY ? op->x[1] : -1};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        MUST(none[i] == BUFFER_NONE, "buffer %d is an operand; expected none there", none[i]);
+    MUST(op->kind == OP_FORWARD || (!op->replay && !op->save), "replay is %d and save %d; expected them of forwards",
+         op->replay, op->save);
+    MUST(back || !op->parts, "parts %u; expected them of a backward", op->parts);
+    MUST(!passes || !op->bytes, "%zu bytes; expected them of a copy or a sum", op->bytes);
+    return ST_OK;
+}
+
+static enum status step(struct machine *m)
+{
+    const struct account *a = m->account;
+    const struct account_node *node = &a->node[m->op->node];
+    if (!m->forwarded && (m->op->kind != OP_FORWARD || m->op->replay)) {
+        m->forwarded = true;
+        m->outcome.live_forward = m->live;
+    }
+    for (int id = m->born[m->at]; id >= 0; id = m->next_born[id]) TRY(machine_bear(m, id));
+    count(m, node);
+    TRY(spare(m));
+    if (m->op->kind == OP_FORWARD) {
+        TRY(forward(m, node));
+    } else if (m->op->kind == OP_BACKWARD) {
+        TRY(backward(m, node));
+    } else {
+        TRY(combine(m));
+    }
+    size_t live = m->live;
+    for (int id = m->dies[m->at]; id >= 0; id = m->next_dying[id]) TRY(machine_bury(m, id));
+    MUST(a->live[m->at] == live, "live is %zu bytes; expected %zu", a->live[m->at], live);
+    return ST_OK;
+}
+
+/* What must have happened by the end. */
+static enum status finish(struct machine *m)
+{
+    const struct account *a = m->account;
+    MUST(m->first_forwards == a->nodes, "node %d (%s) has not run forward", m->first_forwards,
+         a->node[m->first_forwards].name);
+    for (int n = a->nodes - 1; n >= 0; n--)
+        MUST(m->done[n] == m->parts[n], "node %d (%s) has not run backward", n, a->node[n].name);
+    for (m->at = 0; m->at < a->ops; m->at++) {
+        const struct op *op = &a->op[m->at];
+        if (op->kind != OP_FORWARD) continue;
+        MUST(m->saved_read[m->at] || !op->save, "saves for nobody; expected it not to");
+        MUST(m->value_read[m->at] || m->saved_read[m->at] || !op->replay || !a->drop_dead,
+             "a replay that nobody reads; expected it to be left out");
+    }
+    return ST_OK;
+}
+
+/* What every value's gradient is: contributions in reverse order of the nodes that read it. */
+static void differentiate(struct machine *m)
+{
+    const struct account *a = m->account;
+    m->gradient[a->nodes] = name(INPUT_GRADIENT, (uint64_t)a->nodes, 0);
+    for (int n = a->nodes - 1; n >= 0; n--) {
+        for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+            uint64_t from = contribution(m, n, k);
+            if (!from) continue;
+            uint64_t *to = &m->gradient[a->node[n].inputs[k]];
+            *to = *to ? sum(*to, from) : from;
+        }
+    }
+}
+
+/* The parts that each node's backward has. */
+static void find_parts(struct machine *m)
+{
+    const struct account *a = m->account;
+    if (a->forward_only) return;
+    for (int p = 0; p < a->parameters; p++) m->parts[a->parameter[p].node] |= PART_PARAMS;
+    for (int n = 0; n < a->nodes; n++)
+        for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+            int x = a->node[n].inputs[k];
+            if (x > 0 && a->node[x - 1].wants_gradient && !a->node[n].passes_gradient) m->parts[n] |= PART_INPUT;
+        }
+}
+
+/* Lists of what is born and dies at every op. */
+static void list_lifetimes(struct machine *m)
+{
+    const struct account *a = m->account;
+    for (int i = 0; i < a->ops; i++) m->born[i] = m->dies[i] = -1;
+    for (int id = a->buffers - 1; id >= 0; id--) {
+        const struct buffer *b = &a->buffer[id];
+        m->next_born[id] = m->born[b->birth];
+        m->next_dying[id] = m->dies[b->death];
+        m->born[b->birth] = m->dies[b->death] = id;
+    }
+}
+
+static enum status set_up(struct machine *m)
+{
+    const struct account *a = m->account;
+    const size_t nodes = (size_t)a->nodes, ops = (size_t)a->ops, buffers = (size_t)a->buffers;
+    TRY(NEW(m->region, m->place, buffers));
+    TRY(NEW(m->region, m->alive, buffers));
+    TRY(NEW(m->region, m->next_born, buffers));
+    TRY(NEW(m->region, m->next_dying, buffers));
+    TRY(NEW(m->region, m->born, ops));
+    TRY(NEW(m->region, m->dies, ops));
+    TRY(NEW(m->region, m->value_read, ops));
+    TRY(NEW(m->region, m->saved_read, ops));
+    TRY(NEW(m->region, m->parts, nodes));
+    TRY(NEW(m->region, m->done, nodes));
+    TRY(NEW(m->region, m->forwards, nodes));
+    TRY(NEW(m->region, m->value_at, nodes));
+    TRY(NEW(m->region, m->saved_at, nodes));
+    TRY(NEW(m->region, m->gradient, nodes + 1));
+    m->due = a->nodes - 1;
+    m->outcome.parts = m->parts;
+    find_parts(m);
+    differentiate(m);
+    list_lifetimes(m);
+    return ST_OK;
+}
+
+static enum status run(struct machine *m)
+{
+    TRY(account_check(m->account));
+    TRY(set_up(m));
+    for (; m->at < m->account->ops; m->at++) {
+        m->op = &m->account->op[m->at];
+        TRY(step(m));
+    }
+    TRY(finish(m));
+    return claims_check(m->account, &m->outcome);
+}
+
+enum status simulate(const struct account *account)
+{
+    struct machine m = {.account = account, .region = region_create()};
+    if (!m.region) return fail(ST_FAILED, "out of memory for simulating a plan");
+    enum status status = run(&m);
+    region_destroy(m.region);
+    return status;
+}

@@ -1,0 +1,125 @@
+#include "check/symbolic_memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum status machine_wrong(const struct machine *m, const char *format, ...)
+{
+    char op[128] = "", what[384];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    if (m->at >= m->account->ops) return fail(ST_DIFFERS, "at the end: %s", what);
+    const struct op *o = &m->account->op[m->at];
+    op_text(o, m->account->node[o->node].name, op);
+    return fail(ST_DIFFERS, "op %d (%s): %s", m->at, op, what);
+}
+
+const char *machine_buffer(const struct machine *m, int id)
+{
+    const struct buffer *b = &m->account->buffer[id];
+    char text[128];
+    const char *kept = region_text(m->region, "%s", buffer_text(b, m->account->node[b->node].name, text));
+    return kept ? kept : "";
+}
+
+static size_t rounded(const struct machine *m, size_t bytes)
+{
+    size_t unit = m->account->granularity, rest = bytes % unit;
+    return rest ? bytes - rest + unit : bytes;
+}
+
+enum status machine_look(const struct machine *m, int id, size_t bytes, const char *what)
+{
+    if (!bytes) {
+        MUST(id == BUFFER_NONE, "%s is buffer %d; expected none, it has no bytes", what, id);
+        return ST_OK;
+    }
+    MUST(id >= 0, "%s has no buffer; expected one of %zu bytes", what, rounded(m, bytes));
+    const struct buffer *b = &m->account->buffer[id];
+    MUST(b->bytes == rounded(m, bytes), "%s: buffer %d (%s) has %zu bytes; expected %zu", what, id,
+         machine_buffer(m, id), b->bytes, rounded(m, bytes));
+    MUST(m->place[id].alive, "%s: buffer %d (%s) lives from op %d to op %d; expected it to be alive here", what, id,
+         machine_buffer(m, id), b->birth, b->death);
+    return ST_OK;
+}
+
+enum status machine_reads(const struct machine *m, int id, size_t bytes, uint64_t content, const char *what)
+{
+    TRY(machine_look(m, id, bytes, what));
+    if (bytes)
+        MUST(m->place[id].content == content, "expected %s in buffer %d (%s), which holds %s", what, id,
+             machine_buffer(m, id), m->place[id].content ? "something else" : "nothing yet");
+    return ST_OK;
+}
+
+enum status machine_writes(struct machine *m, int id, size_t bytes, uint64_t content, const char *what)
+{
+    TRY(machine_look(m, id, bytes, what));
+    if (bytes) m->place[id] = (struct place){true, m->at, content};
+    return ST_OK;
+}
+
+bool machine_called(const struct machine *m, int id, enum category category, int node)
+{
+    if (id < 0 || m->place[id].writer >= 0) return true;
+    const struct buffer *b = &m->account->buffer[id];
+    return b->category == category && b->node == node;
+}
+
+/* How many operands of the op are the buffer. */
+static int uses(const struct op *op, int id)
+{
+    const int operand[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
+    int count = 0;
+    for (size_t i = 0; i < sizeof operand / sizeof *operand; i++) count += operand[i] == id;
+    return count;
+}
+
+enum status machine_apart(const struct machine *m, int id, int partner, int shared, const char *what)
+{
+    int allowed = id == partner ? 1 + shared : 1;
+    MUST(id < 0 || uses(m->op, id) == allowed,
+         "%s is in buffer %d (%s), which is another operand's; expected a place of its own", what, id,
+         machine_buffer(m, id));
+    return ST_OK;
+}
+
+enum status machine_bear(struct machine *m, int id)
+{
+    const struct buffer *b = &m->account->buffer[id], *other;
+    size_t unit = m->account->granularity, arena = m->account->count[COUNT_ARENA];
+    MUST(b->bytes && b->bytes % unit == 0 && b->offset % unit == 0,
+         "buffer %d (%s) has %zu bytes at %zu; expected multiples of %zu", id, machine_buffer(m, id), b->bytes,
+         b->offset, unit);
+    MUST(b->bytes <= arena && b->offset <= arena - b->bytes,
+         "buffer %d (%s) has %zu bytes at %zu; expected it to end within the arena's %zu", id, machine_buffer(m, id),
+         b->bytes, b->offset, arena);
+    MUST(uses(m->op, id), "buffer %d (%s) is born here; expected it to be used", id, machine_buffer(m, id));
+    for (int i = 0; i < m->alives; i++) {
+        other = &m->account->buffer[m->alive[i]];
+        MUST(b->offset + b->bytes <= other->offset || other->offset + other->bytes <= b->offset,
+             "buffer %d (%s, %zu bytes at %zu) overlaps buffer %d (%s, %zu bytes at %zu); expected them apart", id,
+             machine_buffer(m, id), b->bytes, b->offset, m->alive[i], machine_buffer(m, m->alive[i]), other->bytes,
+             other->offset);
+    }
+    m->alive[m->alives++] = id;
+    m->place[id] = (struct place){.alive = true, .writer = -1};
+    m->live += b->bytes;
+    m->live_by[b->category] += b->bytes;
+    if (b->offset + b->bytes > m->outcome.extent) m->outcome.extent = b->offset + b->bytes;
+    return ST_OK;
+}
+
+enum status machine_bury(struct machine *m, int id)
+{
+    const struct buffer *b = &m->account->buffer[id];
+    MUST(uses(m->op, id), "buffer %d (%s) dies here; expected it to be used to the last", id, machine_buffer(m, id));
+    for (int i = 0; i < m->alives; i++)
+        if (m->alive[i] == id) m->alive[i--] = m->alive[--m->alives];
+    m->place[id].alive = false;
+    m->live -= b->bytes;
+    m->live_by[b->category] -= b->bytes;
+    return ST_OK;
+}

@@ -1,0 +1,156 @@
+/* What a layer is (its definition) and what a kernel does for it (its implementation).
+ *
+ * A definition says what YAML may set, the output shape, the parameters and the arithmetic; it comes with a reference
+ * kernel in plain C. A backend overlays rows with kernels of its own. Kernels are pure functions of their arguments: no
+ * allocation, no hidden state, no randomness of their own. Parameter gradients are assigned, or accumulate where
+ * args.accumulate says so; activation gradients are always assigned. */
+#ifndef REMATCH_MODEL_LAYER_H
+#define REMATCH_MODEL_LAYER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/setting.h"
+#include "numerics/random.h"
+#include "numerics/shape.h"
+#include "base/status.h"
+
+enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 3 };
+enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
+enum approximate { APPROXIMATE_NONE, APPROXIMATE_TANH };
+
+/* What attention keeps for its backward: the probabilities, or nothing, so that the backward makes them again. */
+enum save { SAVE_PROBABILITIES, SAVE_NOTHING };
+
+/* Everything any layer lets YAML set; a layer's fields say which members are its own. */
+struct settings {
+    int64_t channels; /* conv: output channels */
+    int64_t units;    /* linear: output width */
+    int64_t kernel, stride, padding;
+    int activation; /* enum activation */
+    int init;       /* enum init, of the weights; biases start at zero */
+    bool bias;
+    double rate;                             /* dropout, attention: probability that an element is dropped */
+    double epsilon;                          /* layernorm: added to the variance */
+    int approximate;                         /* gelu: enum approximate */
+    int64_t token;                           /* select: which row */
+    int64_t heads;                           /* attention */
+    int save;                                /* attention: enum save */
+    int64_t vocabulary, positions, segments; /* embedding: rows of its tables */
+};
+
+/* A parameter as its layer defines it; sizes and digests of parameters are in this logical order. */
+struct parameter_definition {
+    const char *name; /* "weight", "bias" */
+    struct shape shape;
+    enum init init;
+    int64_t fan_in, fan_out;
+};
+
+/* Floating-point operations of one sample, a multiply-add counted as two. */
+struct flops {
+    double forward, backward_params, backward_input;
+};
+
+struct layer {
+    const char *name;   /* as in YAML */
+    const char *doc;    /* one line */
+    const char *family; /* what policies may call it and its like ("pool", "norm"), NULL: none */
+    int inputs;
+    bool reads_batch; /* its last input is value 0, which a model does not say */
+    bool selects;     /* each output is the largest of some inputs: a relu may be taken before it or after it */
+    bool loss;        /* ends the graph: reads labels, writes {loss, correct predictions} */
+    bool predicts;    /* a loss: the mean over the batch, and predictions that can be counted */
+    const struct field *fields;
+    /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
+     * expected, without naming the node. */
+    enum status (*infer)(const struct settings *settings, const struct shape *inputs, struct shape *output);
+    /* Fills definitions and returns their number; NULL: none. */
+    int (*parameters)(const struct settings *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
+    struct flops (*flops)(const struct settings *settings, const struct shape *input, const struct shape *output);
+    /* Random numbers that a forward draws for a sample, 0: none, -1: too many to count; NULL: none, whatever the
+     * settings. */
+    int64_t (*draws)(const struct settings *settings, const struct shape *input);
+    const struct kernel *reference;
+    const struct kernel *reference_light; /* the row for save: nothing; NULL: the layer has no such setting */
+};
+
+/* Which half of a backward: the gradient of the parameters, or that of the inputs. */
+enum part { PART_PARAMS = 1, PART_INPUT = 2 };
+enum { PART_INDEX_PARAMS = 0, PART_INDEX_INPUT = 1 };
+
+/* What a part of a backward reads besides dy and the parameters. */
+enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4 };
+
+/* What a prepared kernel needs and allows: all that planning knows of it. */
+struct footprint {
+    size_t saved;               /* bytes of the saved set, 0: none */
+    size_t signs;               /* bytes of a relu's signs, 0: it has none: see footprint_keep_signs() */
+    size_t forward_scratch;     /* bytes needed within a forward */
+    size_t backward_scratch[2]; /* by part index; an unsplit kernel uses the larger */
+    unsigned reads[2];          /* enum reads, by part index; an unsplit kernel reads the union */
+    bool split;                 /* PARAMS and INPUT may be two ops, PARAMS first */
+    bool y_over_x;              /* forward may write y over x[0], where the bytes are equal */
+    bool dx_over_dy;            /* INPUT may write dx[0] over dy, where the bytes are equal */
+    bool writes_dy;             /* the first part run writes in place on dy (a fused activation's derivative), and the
+                                   second reads what it wrote */
+    bool passes_gradient;       /* backward is the identity for every input: no op at all, dx is dy */
+    const char *implementation; /* for plans and result files, e.g. "jit:avx512_core winograd, chunk 8" */
+};
+
+/* A relu's derivative comes from its output's signs. A kernel with one says that its backward reads y and, unless it
+ * needs y whatever is said (a pool, whose saved set is another), how many bytes the signs take; it can do with either:
+ * signs: they become the saved set, which is read in place of y. No bit of any result depends on it. No notice is taken
+ * of a footprint without a relu. */
+void footprint_keep_signs(struct footprint *footprint, bool signs);
+
+struct kernel_args {
+    const void *x[NODE_INPUTS_MAX]; /* forward; backward where READS_X */
+    void *y;                        /* forward: written; backward: read where READS_Y */
+    void *dx[NODE_INPUTS_MAX];      /* INPUT: written; NULL where no gradient is wanted */
+    void *dy;
+    void *saved;   /* forward: written where save; backward: read where READS_SAVED, else NULL */
+    void *scratch; /* as many bytes as the footprint says, undefined before and after */
+    const float *parameters[NODE_PARAMETERS_MAX];
+    float *gradients[NODE_PARAMETERS_MAX];
+    const int32_t *labels; /* a loss: one a sample */
+    struct draw draw;
+    bool save;       /* forward: write the saved set */
+    bool accumulate; /* PARAMS: += instead of =. Reserved for backwards over slices of the batch: today a step has one
+                        backward a node, and no op sets it */
+};
+
+struct backend;
+struct graph;
+struct node;
+
+/* One of several ways in which a kernel can do a pass. Their bits may differ. */
+struct way {
+    const char *algorithm; /* as the library calls it; lives as long as the program */
+    int64_t chunk;         /* samples at a time */
+};
+
+enum pass { PASS_FORWARD, PASS_PARAMS, PASS_INPUT, PASSES };
+enum { WAYS_MOST = 16 };
+
+/* One implementation of a layer. All pointers may be NULL but prepare and forward. */
+struct kernel {
+    bool deterministic; /* equal arguments give equal bits; a row that says no is refused */
+    /* Chooses the implementation for this node and says what it needs; *state is handed to the passes. */
+    enum status (*prepare)(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state);
+    enum status (*forward)(void *state, const struct kernel_args *args);
+    enum status (*backward)(void *state, const struct kernel_args *args, unsigned parts); /* enum part, or'ed */
+    void (*release)(void *state);
+    /* The ways to do a pass of a prepared node, that which it was prepared with first; returns their number, 0: there
+     * is no such pass. NULL: nothing can be chosen. */
+    int (*ways)(void *state, enum pass pass, struct way ways[WAYS_MOST]);
+};
+
+/* The definition called name, or NULL; and the table itself, ended by NULL, in the order of layers.def. */
+const struct layer *layer_find(const char *name);
+extern const struct layer *const layer_table[];
+
+#endif

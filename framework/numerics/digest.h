@@ -1,0 +1,32 @@
+/* Digests. Of a tensor: XXH3-128 of the XXH3-128s of its 64 KiB pieces, so that any number of threads, or a device,
+ * can compute it. Not cryptographic: evidence of equality, not protection against forgery. */
+#ifndef REMATCH_NUMERICS_DIGEST_H
+#define REMATCH_NUMERICS_DIGEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DIGEST_PIECE = 64 * 1024, DIGEST_PIECES_AT_ONCE = 2048 };
+
+struct digest {
+    uint64_t low, high;
+};
+
+/* XXH3-128 of bytes bytes. */
+struct digest digest_bytes(const void *data, size_t bytes);
+
+/* The tensor digest defined above, on threads threads. */
+struct digest digest_tensor(const void *data, size_t bytes, int threads);
+
+/* The same from the digests of its pieces: pieces() puts those of count pieces from the first-th on into digest; it is
+ * called in ascending order, for at most DIGEST_PIECES_AT_ONCE. */
+struct digest digest_pieces(size_t bytes, void (*pieces)(void *self, size_t first, size_t count, struct digest *digest),
+                            void *self);
+
+bool digest_equal(struct digest a, struct digest b);
+
+/* 32 hexadecimal digits and a zero into text; returns text. */
+char *digest_print(struct digest digest, char text[33]);
+
+#endif

@@ -1,0 +1,54 @@
+/* What an optimiser does to one element, for C and CUDA alike.
+ *
+ * Contract: float arithmetic in the order that is written here, every product and sum rounded, so that equal operands
+ * give equal bits wherever it runs. */
+#ifndef REMATCH_NUMERICS_ELEMENT_OPTIMIZER_H
+#define REMATCH_NUMERICS_ELEMENT_OPTIMIZER_H
+
+#include <math.h>
+
+#ifdef __CUDACC__
+#define ELEMENT_OPTIM __host__ __device__ static inline
+#else
+#define ELEMENT_OPTIM static inline
+#endif
+
+/* All that an update reads besides tensors; computed once a step in double and rounded once. */
+struct optim_numbers {
+    float rate;         /* of the step: the learning rate; Adam's is over the first moment's bias, 1 - beta1^t */
+    float scale;        /* of the gradient: 1, less where it is clipped */
+    float decay;        /* times the parameter, added to the gradient */
+    float keep;         /* of the parameter: 1, less where decay is decoupled from the gradient */
+    float momentum;     /* SGD */
+    float beta1, rest1; /* rest: 1 - beta */
+    float beta2, rest2;
+    float second; /* 1 / sqrt(1 - beta2^t): against the second moment's bias */
+    float epsilon;
+};
+
+/* What gradients whose L2 norm is norm, all together, are multiplied by where it may be clip at most, 0: any. */
+ELEMENT_OPTIM double optim_clip(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1; }
+
+/* p -= rate g */
+ELEMENT_OPTIM void sgd_element(struct optim_numbers n, float *p, float g)
+{
+    *p -= n.rate * (n.scale * g + n.decay * *p);
+}
+
+/* v = momentum v + g;  p -= rate v */
+ELEMENT_OPTIM void momentum_element(struct optim_numbers n, float *p, float g, float *v)
+{
+    *v = n.momentum * *v + (n.scale * g + n.decay * *p);
+    *p -= n.rate * *v;
+}
+
+/* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  p = keep p - rate m / (sqrt(v) second + epsilon) */
+ELEMENT_OPTIM void adam_element(struct optim_numbers n, float *p, float g, float *m, float *v)
+{
+    g = n.scale * g + n.decay * *p;
+    *m = n.beta1 * *m + n.rest1 * g;
+    *v = n.beta2 * *v + n.rest2 * (g * g);
+    *p = n.keep * *p - n.rate * *m / (sqrtf(*v) * n.second + n.epsilon);
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), for C and CUDA alike.
+ *
+ * Contract: a pure function of key and counter, so a draw depends on what it is for and never on when, where or by how
+ * many threads it is made. */
+#ifndef REMATCH_NUMERICS_PHILOX_H
+#define REMATCH_NUMERICS_PHILOX_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define PHILOX_FUNCTION __host__ __device__ static inline
+#else
+#define PHILOX_FUNCTION static inline
+#endif
+
+struct philox {
+    uint32_t word[4];
+};
+
+/* Four random words for a 64-bit key and a 128-bit counter. */
+PHILOX_FUNCTION struct philox philox4x32(uint32_t key0, uint32_t key1, struct philox counter)
+{
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * counter.word[0];
+        uint64_t b = (uint64_t)0xCD9E8D57u * counter.word[2];
+        struct philox next = {{(uint32_t)(b >> 32) ^ counter.word[1] ^ key0, (uint32_t)b,
+                               (uint32_t)(a >> 32) ^ counter.word[3] ^ key1, (uint32_t)a}};
+        counter = next;
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return counter;
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* The sum of squares of many floats: what a norm is made of, and whether all of them are finite, in one pass.
+ *
+ * Contract: in double, over 16 lanes within 64 KiB pieces, lanes and then pieces added in their order: the bits depend
+ * neither on threads nor on vector width. No finite float's square overflows, so the sum is finite exactly where every
+ * element is. */
+#ifndef REMATCH_NUMERICS_SUM_OF_SQUARES_H
+#define REMATCH_NUMERICS_SUM_OF_SQUARES_H
+
+#include <stddef.h>
+
+/* On threads threads. */
+double squares_sum(const float *x, size_t count, int threads);
+
+#endif

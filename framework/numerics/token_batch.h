@@ -1,0 +1,19 @@
+/* The batch of a text data set: value 0 of a network that reads text, a sample being {3, T} of float. Row 0 holds token
+ * ids, row 1 segment ids, row 2 the mask: 1 for a token, 0 for padding. */
+#ifndef REMATCH_NUMERICS_TOKEN_BATCH_H
+#define REMATCH_NUMERICS_TOKEN_BATCH_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define TOKENS_FUNCTION __host__ __device__ static inline
+#else
+#define TOKENS_FUNCTION static inline
+#endif
+
+enum { TOKEN_IDS, TOKEN_SEGMENTS, TOKEN_MASK, TOKEN_ROWS };
+
+/* The row of a table of so many that an id stands for: 0 for what is none of them, a NaN too. */
+TOKENS_FUNCTION int64_t token_row(float id, int64_t rows) { return id >= 0 && id < (float)rows ? (int64_t)id : 0; }
+
+#endif

@@ -1,0 +1,318 @@
+/* Three sweeps. Backward over the word's events: who reads what, hence which replays are dead and which forwards save.
+ * Forward: ops, with a new buffer for everything that is written, so that a buffer is one incarnation and its lifetime
+ * is simply first to last use. Forward again: outputs take over the buffers of inputs that die at the same op. */
+#include "plan/lower.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* A step of the word at one node, a split backward being two. */
+struct event {
+    enum step_kind kind;
+    int node;
+    unsigned parts; /* BACKWARD; 0: only hands gradients on */
+    bool first;     /* the node's first event of this kind */
+    bool last;      /* BACKWARD: the node's last */
+    bool dropped, save;
+};
+
+struct builder {
+    const struct network *network;
+    const struct graph *graph;
+    const struct lower_options *options;
+    struct region *region;
+    struct lowered *out;
+    struct event *event;
+    size_t events;
+    int ops_room, buffers_room;
+    int *current;  /* value -> buffer of its newest incarnation */
+    int *saved;    /* node -> buffer of its newest saved set */
+    int *once;     /* node -> stash or mask */
+    int *gradient; /* value -> buffer of its gradient so far */
+    int *roles;    /* buffer -> values whose gradient it is: more than one where add handed it to both arms */
+    int *over;     /* buffer -> the buffer whose place it takes, -1: none */
+};
+
+static const struct footprint *footprint_of(const struct builder *b, int node)
+{
+    return &b->network->binding[node].footprint;
+}
+
+static unsigned reads_of(const struct footprint *f, unsigned parts)
+{
+    return (parts & PART_PARAMS ? f->reads[PART_INDEX_PARAMS] : 0) |
+           (parts & PART_INPUT ? f->reads[PART_INDEX_INPUT] : 0);
+}
+
+/* One or two events for a node's backward. */
+static void expand_backward(struct builder *b, int node)
+{
+    unsigned parts = network_parts(b->network, node);
+    struct event event = {.kind = STEP_BACKWARD, .node = node, .parts = parts, .first = true, .last = true};
+    if (parts == (PART_PARAMS | PART_INPUT) && footprint_of(b, node)->split) {
+        event.parts = PART_PARAMS;
+        event.last = false;
+        b->event[b->events++] = event;
+        event = (struct event){.kind = STEP_BACKWARD, .node = node, .parts = PART_INPUT, .last = true};
+    }
+    b->event[b->events++] = event;
+}
+
+static enum status expand(struct builder *b, const struct word *word)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < word->steps; i++) room += 2 * (size_t)(word->step[i].to - word->step[i].from);
+    if (room > INT32_MAX / 16) return fail(ST_SPEC, "the word has %zu steps at nodes, more than can be run", room / 2);
+    TRY(NEW(b->region, b->event, room));
+    int forward = 0; /* nodes below have had their first forward */
+    for (size_t i = 0; i < word->steps; i++) {
+        const struct step *s = &word->step[i];
+        for (int n = s->from; s->kind == STEP_FORWARD && n < s->to; n++) {
+            b->event[b->events++] = (struct event){.kind = STEP_FORWARD, .node = n, .first = n >= forward};
+            if (n >= forward) forward = n + 1;
+        }
+        for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) expand_backward(b, n);
+    }
+    return ST_OK;
+}
+
+/* Sweeps the events from the last to the first and marks dead replays and forwards that save. */
+static enum status mark(struct builder *b)
+{
+    bool *needed, *needed_saved; /* is the incarnation that is newest here read later? */
+    TRY(NEW(b->region, needed, (size_t)b->graph->values));
+    TRY(NEW(b->region, needed_saved, (size_t)b->graph->nodes));
+    for (size_t i = b->events; i-- > 0;) {
+        struct event *e = &b->event[i];
+        const struct node *node = &b->graph->node[e->node];
+        bool reads_x = e->kind == STEP_FORWARD;
+        if (e->kind == STEP_FORWARD) {
+            bool dead = !needed[node->output] && !needed_saved[e->node];
+            e->dropped = !e->first && dead && b->options->drop_dead;
+            if (e->dropped) {
+                b->out->dropped++;
+                continue;
+            }
+            e->save = needed_saved[e->node];
+            needed[node->output] = needed_saved[e->node] = false;
+        } else {
+            unsigned reads = reads_of(footprint_of(b, e->node), e->parts);
+            reads_x = reads & READS_X;
+            if (reads & READS_Y) needed[node->output] = true;
+            if (reads & READS_SAVED && footprint_of(b, e->node)->saved) needed_saved[e->node] = true;
+        }
+        for (int k = 0; reads_x && k < node->layer->inputs; k++) needed[node->inputs[k]] = true;
+    }
+    return ST_OK;
+}
+
+/* A buffer born at the op that is being made. */
+static int make(struct builder *b, enum category category, int node, size_t bytes)
+{
+    if (!bytes) return BUFFER_NONE;
+    int id = b->out->buffers++;
+    b->out->buffer[id] = (struct buffer){.category = category,
+                                         .node = node,
+                                         .bytes = network_round(b->network, bytes),
+                                         .birth = b->out->ops,
+                                         .death = b->out->ops};
+    b->over[id] = -1;
+    return id;
+}
+
+static int use(struct builder *b, int buffer)
+{
+    if (buffer >= 0) b->out->buffer[buffer].death = b->out->ops;
+    return buffer;
+}
+
+static struct op *begin(struct builder *b, enum op_kind kind, int node)
+{
+    struct op *op = &b->out->op[b->out->ops];
+    *op = (struct op){.kind = kind, .node = node, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .once = -1};
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) op->x[k] = op->dx[k] = BUFFER_NONE;
+    return op;
+}
+
+/* out takes in's place if in is used here for the last time. Lifetimes are final by now. */
+static bool overlay(struct builder *b, int op, int out, int in)
+{
+    if (out < 0 || in < 0) return false;
+    struct buffer *buffer = b->out->buffer;
+    while (b->over[in] >= 0) in = b->over[in];
+    if (b->over[out] >= 0 || in == out || buffer[in].death != op || buffer[in].bytes != buffer[out].bytes) return false;
+    b->over[out] = in;
+    buffer[in].death = buffer[out].death;
+    return true;
+}
+
+static size_t once_bytes(const struct builder *b, const struct node *node)
+{
+    if (!node->draws || b->options->rng == RNG_COUNTER || b->options->rng == RNG_OFF) return 0;
+    return b->options->rng == RNG_MASK ? rng_mask_bytes(node->draws, b->graph->batch) : sizeof(uint64_t);
+}
+
+static void emit_forward(struct builder *b, const struct event *e)
+{
+    const struct node *node = &b->graph->node[e->node];
+    const struct footprint *f = footprint_of(b, e->node);
+    struct op *op = begin(b, OP_FORWARD, e->node);
+    op->replay = !e->first;
+    op->save = e->save;
+    for (int k = 0; k < node->layer->inputs; k++) op->x[k] = use(b, b->current[node->inputs[k]]);
+    op->y = b->current[node->output] = make(b, CATEGORY_ACTIVATION, e->node, b->graph->value[node->output].bytes);
+    if (e->save) op->saved = b->saved[e->node] = make(b, CATEGORY_SAVED, e->node, f->saved);
+    if (e->first) b->once[e->node] = make(b, CATEGORY_SAVED, e->node, once_bytes(b, node));
+    op->once = use(b, b->once[e->node]);
+    op->scratch = make(b, CATEGORY_SCRATCH, e->node, f->forward_scratch);
+    b->out->ops++;
+}
+
+/* A buffer for the gradient of a value, or for a contribution to it: whoever makes it, it is that value's. */
+static int make_gradient(struct builder *b, int value)
+{
+    return make(b, CATEGORY_GRADIENT, value - 1, b->graph->value[value].gradient_bytes);
+}
+
+/* An op on gradients alone; the new buffer is returned. */
+static int emit_gradient(struct builder *b, enum op_kind kind, int node, int x0, int x1, int value)
+{
+    struct op *op = begin(b, kind, node);
+    op->bytes = b->graph->value[value].gradient_bytes;
+    op->x[0] = use(b, x0);
+    op->x[1] = kind == OP_ACCUMULATE ? use(b, x1) : BUFFER_NONE;
+    op->y = make_gradient(b, value);
+    b->out->ops++;
+    return op->y;
+}
+
+/* buffer is one more contribution to the gradient of value. */
+static void contribute(struct builder *b, int node, int value, int buffer)
+{
+    int sum = b->gradient[value];
+    if (sum >= 0) {
+        b->roles[sum]--;
+        buffer = emit_gradient(b, OP_ACCUMULATE, node, sum, buffer, value);
+    }
+    b->gradient[value] = buffer;
+    b->roles[buffer]++;
+}
+
+static void emit_backward(struct builder *b, const struct event *e)
+{
+    const struct node *node = &b->graph->node[e->node];
+    const struct footprint *f = footprint_of(b, e->node);
+    int *dy = &b->gradient[node->output];
+    if (e->first && e->node + 1 == b->graph->nodes) { /* nobody made it: it appears here, where it has bytes at all */
+        *dy = make_gradient(b, node->output);
+        if (*dy >= 0) b->roles[*dy]++;
+    }
+    if (e->first && e->parts && f->writes_dy && *dy >= 0 && b->roles[*dy] > 1) { /* somebody else reads it later */
+        b->roles[*dy]--;
+        *dy = emit_gradient(b, OP_COPY, e->node, *dy, BUFFER_NONE, node->output);
+        b->roles[*dy]++;
+    }
+    int dx[NODE_INPUTS_MAX];
+    assert(node->layer->inputs <= NODE_INPUTS_MAX);
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) dx[k] = f->passes_gradient ? *dy : BUFFER_NONE;
+    if (e->parts) {
+        struct op *op = begin(b, OP_BACKWARD, e->node);
+        unsigned reads = reads_of(f, e->parts);
+        op->parts = e->parts;
+        op->dy = use(b, *dy);
+        for (int k = 0; k < node->layer->inputs; k++) {
+            const bool wanted = e->parts & PART_INPUT && b->graph->value[node->inputs[k]].wants_gradient;
+            if (reads & READS_X) op->x[k] = use(b, b->current[node->inputs[k]]);
+            if (wanted) op->dx[k] = dx[k] = make_gradient(b, node->inputs[k]);
+        }
+        if (reads & READS_Y) op->y = use(b, b->current[node->output]);
+        if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[e->node]);
+        if (e->parts & PART_INPUT) op->once = use(b, b->once[e->node]);
+        size_t params = e->parts & PART_PARAMS ? f->backward_scratch[PART_INDEX_PARAMS] : 0;
+        size_t input = e->parts & PART_INPUT ? f->backward_scratch[PART_INDEX_INPUT] : 0;
+        op->scratch = make(b, CATEGORY_SCRATCH, e->node, params > input ? params : input);
+        b->out->ops++;
+    }
+    if (!e->last) return;
+    for (int k = 0; k < node->layer->inputs; k++)
+        if (b->graph->value[node->inputs[k]].wants_gradient && dx[k] >= 0)
+            contribute(b, e->node, node->inputs[k], dx[k]);
+    if (*dy >= 0) b->roles[*dy]--;
+}
+
+static enum status reserve(struct builder *b)
+{
+    /* an event makes at most one op of its own, a copy and an accumulation an input; an op at most five buffers */
+    size_t ops = b->events * (2 + NODE_INPUTS_MAX), buffers = b->events * (6 + 2 * NODE_INPUTS_MAX);
+    TRY(NEW(b->region, b->out->op, ops));
+    TRY(NEW(b->region, b->out->buffer, buffers));
+    TRY(NEW(b->region, b->roles, buffers));
+    TRY(NEW(b->region, b->over, buffers));
+    TRY(NEW(b->region, b->current, (size_t)b->graph->values));
+    TRY(NEW(b->region, b->gradient, (size_t)b->graph->values));
+    TRY(NEW(b->region, b->saved, (size_t)b->graph->nodes));
+    TRY(NEW(b->region, b->once, (size_t)b->graph->nodes));
+    b->current[0] = BUFFER_BATCH;
+    for (int v = 0; v < b->graph->values; v++) b->gradient[v] = BUFFER_NONE;
+    for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->once[n] = BUFFER_NONE;
+    return ST_OK;
+}
+
+static void overlay_all(struct builder *b)
+{
+    for (int i = 0; i < b->out->ops; i++) {
+        const struct op *op = &b->out->op[i];
+        const struct footprint *f = footprint_of(b, op->node);
+        if (op->kind == OP_FORWARD && f->y_over_x) overlay(b, i, op->y, op->x[0]);
+        if (op->kind == OP_BACKWARD && f->dx_over_dy) overlay(b, i, op->dx[0], op->dy);
+        if (op->kind == OP_ACCUMULATE && !overlay(b, i, op->y, op->x[0])) overlay(b, i, op->y, op->x[1]);
+    }
+}
+
+static int resolve(const struct builder *b, const int *number, int buffer)
+{
+    if (buffer < 0) return buffer;
+    while (b->over[buffer] >= 0) buffer = b->over[buffer];
+    return number[buffer];
+}
+
+/* Leaves only buffers with a place of their own and renumbers the ops' operands. */
+static enum status compact(struct builder *b)
+{
+    int *number, buffers = 0;
+    TRY(NEW(b->region, number, (size_t)b->out->buffers + 1));
+    for (int i = 0; i < b->out->buffers; i++)
+        if (b->over[i] < 0) number[i] = buffers++;
+    for (int i = 0; i < b->out->ops; i++) {
+        struct op *op = &b->out->op[i];
+        int *operands[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
+                           &op->dy,   &op->saved, &op->scratch, &op->once};
+        _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
+        for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) *operands[k] = resolve(b, number, *operands[k]);
+    }
+    for (int i = 0; i < b->out->buffers; i++)
+        if (b->over[i] < 0) b->out->buffer[number[i]] = b->out->buffer[i];
+    b->out->buffers = buffers;
+    return ST_OK;
+}
+
+enum status lower(const struct network *network, const struct word *word, const struct lower_options *options,
+                  struct region *region, struct lowered *lowered)
+{
+    struct builder b = {
+        .network = network, .graph = network->graph, .options = options, .region = region, .out = lowered};
+    memset(lowered, 0, sizeof *lowered);
+    TRY(expand(&b, word));
+    TRY(mark(&b));
+    TRY(reserve(&b));
+    for (size_t i = 0; i < b.events; i++) {
+        if (b.event[i].dropped) continue;
+        if (b.event[i].kind == STEP_FORWARD) {
+            emit_forward(&b, &b.event[i]);
+        } else {
+            emit_backward(&b, &b.event[i]);
+        }
+    }
+    overlay_all(&b);
+    return compact(&b);
+}

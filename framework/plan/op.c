@@ -1,0 +1,66 @@
+#include "plan/op.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const category_names[CATEGORIES] = {"activations", "saved", "activation gradients", "scratch"};
+
+char *op_text(const struct op *op, const char *node, char *text)
+{
+    static const char *const kinds[OP_KINDS] = {"F", "B", "copy", "accumulate"};
+    static const char *const parts[] = {"", " params", " input", ""};
+    snprintf(text, 128, "%s %s%s%s", kinds[op->kind], node, op->kind == OP_BACKWARD ? parts[op->parts & 3] : "",
+             op->replay ? " replay" : "");
+    return text;
+}
+
+char *buffer_text(const struct buffer *buffer, const char *node, char *text)
+{
+    static const char *const suffix[CATEGORIES] = {"y", "saved", "gradient", "scratch"};
+    snprintf(text, 128, "%s.%s", node, suffix[buffer->category]);
+    return text;
+}
+
+/* Sums of differences, modulo 2^N: a buffer's bytes come at its birth and go behind its death. */
+size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *live)
+{
+    size_t most = 0;
+    memset(live, 0, ((size_t)ops + 1) * sizeof *live);
+    for (int i = 0; i < buffers; i++) {
+        live[buffer[i].birth] += buffer[i].bytes;
+        live[buffer[i].death + 1] -= buffer[i].bytes;
+    }
+    for (int op = 0; op < ops; op++) {
+        if (op) live[op] += live[op - 1];
+        if (live[op] > most) most = live[op];
+    }
+    live[ops] = 0;
+    return most;
+}
+
+/* The members are hashed one by one: padding between them has no value. */
+enum status ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers, struct digest *digest)
+{
+    enum { OP_WORDS = 7 + 2 * NODE_INPUTS_MAX + 4, BUFFER_WORDS = 6 };
+    size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS;
+    int64_t *words = calloc(count + 1, sizeof *words), *w = words;
+    if (!words) return fail(ST_FAILED, "out of memory for the hash of a plan");
+    for (int i = 0; i < ops; i++) {
+        const struct op *o = &op[i];
+        const int64_t row[] = {o->kind,  o->node,  o->parts, o->replay, o->save, o->y,       o->x[0],          o->x[1],
+                               o->dx[0], o->dx[1], o->dy,    o->saved,  o->once, o->scratch, (int64_t)o->bytes};
+        _Static_assert(sizeof row / sizeof *row == OP_WORDS, "a row an op");
+        memcpy(w, row, sizeof row);
+        w += OP_WORDS;
+    }
+    for (int i = 0; i < buffers; i++) {
+        const struct buffer *b = &buffer[i];
+        const int64_t row[] = {b->category, b->node, (int64_t)b->bytes, b->birth, b->death, (int64_t)b->offset};
+        memcpy(w, row, sizeof row);
+        w += BUFFER_WORDS;
+    }
+    *digest = digest_bytes(words, count * sizeof *words);
+    free(words);
+    return ST_OK;
+}

@@ -1,0 +1,168 @@
+#include "plan/plan.h"
+
+#include "backend/batch_transfer.h"
+#include "plan/placement.h"
+
+#include <stdio.h>
+#include <string.h>
+
+size_t plan_static(const struct plan *plan)
+{
+    size_t sum = 0;
+    for (int i = 0; i < STATICS; i++) sum += plan->static_bytes[i];
+    return sum;
+}
+
+size_t plan_peak(const struct plan *plan) { return plan_static(plan) + plan->arena_bytes; }
+
+size_t plan_sampled_forward(const struct plan *plan)
+{
+    return plan_static(plan) - plan->static_bytes[STATIC_GRADIENTS] + plan->live_forward;
+}
+
+size_t plan_sampled_gradients(const struct plan *plan) { return plan_static(plan); }
+
+char *plan_op_text(const struct plan *plan, int op, char *text)
+{
+    const struct op *o = &plan->lowered.op[op];
+    return op_text(o, plan->network->graph->node[o->node].name, text);
+}
+
+char *plan_buffer_text(const struct plan *plan, int buffer, char *text)
+{
+    const struct buffer *b = &plan->lowered.buffer[buffer];
+    return buffer_text(b, plan->network->graph->node[b->node].name, text);
+}
+
+size_t plan_device_bytes(const struct network *network, const struct plan_options *options)
+{
+    const struct graph *graph = network->graph;
+    const size_t next = feed_next_bytes(network->backend, graph);
+    return next ? next + round_up(network->backend->kind->update->bytes(graph, options->state_per_parameter)) : 0;
+}
+
+static void count_static(struct plan *plan)
+{
+    const struct graph *graph = plan->network->graph;
+    size_t parameters = 0;
+    for (int i = 0; i < graph->parameters; i++)
+        parameters += round_up((size_t)graph->parameter[i].elements * sizeof(float));
+    plan->static_bytes[STATIC_PARAMETERS] = parameters;
+    plan->static_bytes[STATIC_GRADIENTS] = parameters;
+    plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;
+    plan->static_bytes[STATIC_INPUTS] =
+        round_up(graph->value[0].bytes) + round_up((size_t)graph->batch * sizeof(int32_t));
+    plan->static_bytes[STATIC_DEVICE] = plan_device_bytes(plan->network, &plan->options);
+}
+
+static void count_time(struct plan *plan)
+{
+    const struct graph *graph = plan->network->graph;
+    double least = 0;
+    for (int i = 0; i < graph->nodes; i++) {
+        unsigned parts = plan->options.forward_only ? 0 : network_parts(plan->network, i);
+        least += plan->network->cost[i].forward + (parts ? network_backward_time(plan->network, i) : 0);
+        plan->forward_flops += graph->node[i].flops.forward;
+        plan->backward_flops += (parts & PART_PARAMS ? graph->node[i].flops.backward_params : 0) +
+                                (parts & PART_INPUT ? graph->node[i].flops.backward_input : 0);
+    }
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        const struct op *op = &plan->lowered.op[i];
+        if (op->kind != OP_FORWARD || !op->replay) continue;
+        plan->replay_flops += graph->node[op->node].flops.forward;
+        plan->time += plan->network->cost[op->node].forward;
+        plan->replays++;
+    }
+    plan->time += least;
+    plan->time_factor = least > 0 ? plan->time / least : 1;
+}
+
+/* Live bytes at every op, the peak and what it is made of; and what samplers at two points of a step would see. */
+static enum status count_live(struct plan *plan)
+{
+    const struct lowered *l = &plan->lowered;
+    TRY(NEW(plan->region, plan->live, (size_t)l->ops + 1));
+    int forward_end = 0;
+    while (forward_end < l->ops && l->op[forward_end].kind == OP_FORWARD && !l->op[forward_end].replay) forward_end++;
+    for (int i = 0; i < l->buffers; i++) {
+        const struct buffer *b = &l->buffer[i];
+        if (b->birth < forward_end && b->death >= forward_end) plan->live_forward += b->bytes;
+    }
+    plan->live_peak = buffers_live(l->buffer, l->buffers, l->ops, plan->live);
+    while (plan->live[plan->peak_op] < plan->live_peak) plan->peak_op++;
+    for (int i = 0; i < l->buffers; i++) {
+        const struct buffer *b = &l->buffer[i];
+        if (b->birth <= plan->peak_op && plan->peak_op <= b->death) plan->peak_by_category[b->category] += b->bytes;
+    }
+    return ST_OK;
+}
+
+static enum status hash_plan(struct plan *plan)
+{
+    const struct lowered *l = &plan->lowered;
+    return ops_digest(l->op, l->ops, l->buffer, l->buffers, &plan->hash);
+}
+
+enum status plan_move(struct plan *plan, const struct buffer *placed)
+{
+    plan->arena_bytes = 0;
+    for (int i = 0; i < plan->lowered.buffers; i++) {
+        struct buffer *b = &plan->lowered.buffer[i];
+        b->offset = placed[i].offset;
+        if (b->offset + b->bytes > plan->arena_bytes) plan->arena_bytes = b->offset + b->bytes;
+    }
+    return hash_plan(plan);
+}
+
+enum status plan_view(const struct network *network, const struct word *word, struct region *region,
+                      const struct network **seen)
+{
+    struct network *copy;
+    TRY(network_copy(network, region, &copy));
+    for (size_t i = 0; i < word->steps; i++)
+        for (int n = word->step[i].from; n < word->step[i].to && word->step[i].relu != RELU_AUTO; n++)
+            footprint_keep_signs(&copy->binding[n].footprint, word->step[i].relu == RELU_BITS);
+    *seen = copy;
+    return ST_OK;
+}
+
+static enum status build(struct plan *plan, const struct word *word, const struct plan_options *options)
+{
+    TRY(word_check(word, plan->network->graph->nodes, options->forward_only));
+    TRY(plan_view(plan->network, word, plan->region, &plan->network));
+    if (!(plan->word = word_print(word, plan->region))) return ST_FAILED;
+    TRY(lower(plan->network, word, &options->lower, plan->region, &plan->lowered));
+    TRY(count_live(plan));
+    plan->arena_bytes = plan->live_peak;
+    if (!options->unplaced) TRY(place(plan->lowered.buffer, plan->lowered.buffers, &plan->arena_bytes));
+    count_static(plan);
+    count_time(plan);
+    return hash_plan(plan);
+}
+
+enum status plan_build(const struct network *network, const struct word *word, const struct plan_options *options,
+                       struct plan **plan)
+{
+    *plan = NULL;
+    struct region *region = region_create();
+    struct plan *p = region ? region_array(region, 1, sizeof *p) : NULL;
+    if (!p) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for a plan");
+    }
+    p->region = region;
+    p->network = network;
+    p->options = *options;
+    enum status status = build(p, word, options);
+    if (status != ST_OK) {
+        region_destroy(region);
+        return status;
+    }
+    *plan = p;
+    return ST_OK;
+}
+
+void plan_destroy(struct plan *plan)
+{
+    if (plan) region_destroy(plan->region);
+}

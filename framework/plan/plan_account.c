@@ -1,0 +1,114 @@
+/* The plan as data. Nothing is computed here: every member is where planning left it. */
+#include <string.h>
+
+#include "plan/plan.h"
+
+static enum status describe_node(const struct network *network, int i, struct region *region, struct account_node *to)
+{
+    const struct graph *graph = network->graph;
+    const struct node *node = &graph->node[i];
+    const struct value *value = &graph->value[node->output];
+    const struct footprint *f = &network->binding[i].footprint;
+    const struct cost *cost = &network->cost[i];
+    char shape[96];
+    *to = (struct account_node){
+        .name = node->name,
+        .layer = node->layer->name,
+        .group = node->group >= 0 ? graph->group[node->group].name : "",
+        .shape = region_text(region, "%s", shape_print(&value->shape, shape)),
+        .implementation = f->implementation ? f->implementation : "",
+        .elements = (size_t)shape_elements(&value->shape),
+        .draws = (size_t)node->draws,
+        .output_bytes = value->bytes,
+        .gradient_bytes = value->gradient_bytes,
+        .saved = f->saved,
+        .forward_scratch = f->forward_scratch,
+        .backward_scratch = {f->backward_scratch[0], f->backward_scratch[1]},
+        .reads = {f->reads[0], f->reads[1]},
+        .wants_gradient = value->wants_gradient,
+        .split = f->split,
+        .y_over_x = f->y_over_x,
+        .dx_over_dy = f->dx_over_dy,
+        .writes_dy = f->writes_dy,
+        .passes_gradient = f->passes_gradient,
+        .forward_flops = node->flops.forward,
+        .backward_flops = {node->flops.backward_params, node->flops.backward_input},
+        .forward_time = cost->forward,
+        .backward_time = {cost->backward[0], cost->backward[1]},
+    };
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) to->inputs[k] = k < node->layer->inputs ? node->inputs[k] : -1;
+    return to->shape ? ST_OK : ST_FAILED;
+}
+
+static enum status describe_parameter(const struct parameter *p, struct region *region, struct account_parameter *to)
+{
+    char shape[96];
+    *to = (struct account_parameter){p->name, region_text(region, "%s", shape_print(&p->definition.shape, shape)),
+                                     p->node, (size_t)p->elements};
+    return to->shape ? ST_OK : ST_FAILED;
+}
+
+static void claim(const struct plan *plan, struct account *a)
+{
+    const size_t count[COUNTS] = {
+        [COUNT_STATIC] = plan_static(plan),
+        [COUNT_ARENA] = plan->arena_bytes,
+        [COUNT_PEAK] = plan_peak(plan),
+        [COUNT_LIVE_PEAK] = plan->live_peak,
+        [COUNT_SAMPLED_FORWARD] = plan_sampled_forward(plan),
+        [COUNT_SAMPLED_GRADIENTS] = plan_sampled_gradients(plan),
+        [COUNT_REPLAYS] = (size_t)plan->replays,
+        [COUNT_DROPPED] = (size_t)plan->lowered.dropped,
+    };
+    const double real[REALS] = {[REAL_FORWARD_FLOPS] = plan->forward_flops,
+                                [REAL_BACKWARD_FLOPS] = plan->backward_flops,
+                                [REAL_REPLAY_FLOPS] = plan->replay_flops,
+                                [REAL_TIME] = plan->time,
+                                [REAL_TIME_FACTOR] = plan->time_factor};
+    memcpy(a->count, count, sizeof count);
+    memcpy(a->real, real, sizeof real);
+    memcpy(a->memory, plan->static_bytes, sizeof plan->static_bytes);
+    memcpy(a->memory + STATICS, plan->peak_by_category, sizeof plan->peak_by_category);
+}
+
+enum status plan_account_network(const struct network *network, const struct plan_options *options,
+                                 struct region *region, struct account *account)
+{
+    const struct graph *graph = network->graph;
+    *account = (struct account){
+        .nodes = graph->nodes,
+        .parameters = graph->parameters,
+        .batch = (size_t)graph->batch,
+        .batch_bytes = graph->value[0].bytes,
+        .device_bytes = plan_device_bytes(network, options),
+        .optimizer_copies = (size_t)options->state_per_parameter,
+        .granularity = network->granularity,
+        .rng = options->lower.rng,
+        .drop_dead = options->lower.drop_dead,
+        .forward_only = options->forward_only,
+    };
+    TRY(NEW(region, account->node, (size_t)graph->nodes));
+    TRY(NEW(region, account->parameter, (size_t)graph->parameters));
+    for (int i = 0; i < graph->nodes; i++) TRY(describe_node(network, i, region, &account->node[i]));
+    for (int i = 0; i < graph->parameters; i++)
+        TRY(describe_parameter(&graph->parameter[i], region, &account->parameter[i]));
+    return ST_OK;
+}
+
+enum status plan_account(const struct plan *plan, struct region *region, struct account *account)
+{
+    const struct lowered *l = &plan->lowered;
+    char hash[33], peak[128];
+    TRY(plan_account_network(plan->network, &plan->options, region, account));
+    account->ops = l->ops;
+    account->buffers = l->buffers;
+    account->op = l->op;
+    account->buffer = l->buffer;
+    account->word = plan->word;
+    account->live = plan->live;
+    account->peak_op = region_text(region, "%s", plan_op_text(plan, plan->peak_op, peak));
+    account->hash = region_text(region, "%s", digest_print(plan->hash, hash));
+    if (!account->peak_op || !account->hash) return ST_FAILED;
+    claim(plan, account);
+    return ST_OK;
+}

@@ -1,0 +1,82 @@
+#include "plan/plan_data.h"
+
+const char *const static_names[STATICS] = {"parameters", "gradients", "optimizer", "state", "inputs", "device"};
+
+const char *const account_count_names[COUNTS] = {
+    [COUNT_STATIC] = "static_bytes",
+    [COUNT_ARENA] = "arena_bytes",
+    [COUNT_PEAK] = "peak_bytes",
+    [COUNT_LIVE_PEAK] = "live_peak_bytes",
+    [COUNT_SAMPLED_FORWARD] = "sampled_forward_bytes",
+    [COUNT_SAMPLED_GRADIENTS] = "sampled_gradients_bytes",
+    [COUNT_REPLAYS] = "replays",
+    [COUNT_DROPPED] = "dropped_replays",
+};
+
+const char *const account_real_names[REALS] = {
+    [REAL_FORWARD_FLOPS] = "forward_flops", [REAL_BACKWARD_FLOPS] = "backward_flops",
+    [REAL_REPLAY_FLOPS] = "replay_flops",   [REAL_TIME] = "time",
+    [REAL_TIME_FACTOR] = "time_factor",
+};
+
+#define WITHIN(value, least, most, ...)                                                                                \
+    do {                                                                                                               \
+        long long within = (value);                                                                                    \
+        if (within < (least) || within > (most))                                                                       \
+            return fail(ST_DIFFERS, __VA_ARGS__, within, (long long)(least), (long long)(most));                       \
+    } while (0)
+#define EXPECTED " is %lld; expected %lld..%lld"
+
+/* A node reads what was written before it; its value wants a gradient where it, or what it reads, has parameters. */
+static enum status check_node(const struct account *a, int i)
+{
+    const struct account_node *node = &a->node[i];
+    bool wants = false;
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+        int value = node->inputs[k];
+        WITHIN(value, k ? -1 : 0, i, "node %d (%s): input %d" EXPECTED, i, node->name, k);
+        if (value > 0) wants |= a->node[value - 1].wants_gradient;
+    }
+    for (int p = 0; p < a->parameters; p++) wants |= a->parameter[p].node == i;
+    if (node->wants_gradient != wants)
+        return fail(ST_DIFFERS, "node %d (%s): wants_gradient is %d; expected %d", i, node->name, node->wants_gradient,
+                    wants);
+    return ST_OK;
+}
+
+static enum status check_op(const struct account *a, int i)
+{
+    const struct op *op = &a->op[i];
+    WITHIN((int)op->kind, 0, OP_KINDS - 1, "op %d: kind" EXPECTED, i);
+    WITHIN(op->node, 0, a->nodes - 1, "op %d: node" EXPECTED, i);
+    WITHIN((int)op->parts, 0, PART_PARAMS | PART_INPUT, "op %d: parts" EXPECTED, i);
+    const int operand[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
+    for (size_t k = 0; k < sizeof operand / sizeof *operand; k++)
+        WITHIN(operand[k], BUFFER_BATCH, a->buffers - 1, "op %d: an operand" EXPECTED, i);
+    return ST_OK;
+}
+
+static enum status check_buffer(const struct account *a, int i)
+{
+    const struct buffer *b = &a->buffer[i];
+    WITHIN((int)b->category, 0, CATEGORIES - 1, "buffer %d: category" EXPECTED, i);
+    WITHIN(b->node, 0, a->nodes - 1, "buffer %d: node" EXPECTED, i);
+    WITHIN(b->birth, 0, a->ops - 1, "buffer %d: birth" EXPECTED, i);
+    WITHIN(b->death, b->birth, a->ops - 1, "buffer %d: death" EXPECTED, i);
+    return ST_OK;
+}
+
+enum status account_check(const struct account *account)
+{
+    const struct account *a = account;
+    if (a->nodes < 1 || a->ops < 1) return fail(ST_DIFFERS, "%d nodes and %d ops; expected some", a->nodes, a->ops);
+    if (a->granularity < 1) return fail(ST_DIFFERS, "granularity is 0; expected at least 1");
+    WITHIN((long long)a->rng, 0, RNG_UNSAFE, "rng" EXPECTED);
+    WITHIN((long long)a->drop_dead, 0, 1, "drop_dead" EXPECTED);
+    for (int i = 0; i < a->parameters; i++)
+        WITHIN(a->parameter[i].node, 0, a->nodes - 1, "parameter %d: node" EXPECTED, i);
+    for (int i = 0; i < a->nodes; i++) TRY(check_node(a, i));
+    for (int i = 0; i < a->ops; i++) TRY(check_op(a, i));
+    for (int i = 0; i < a->buffers; i++) TRY(check_buffer(a, i));
+    return ST_OK;
+}

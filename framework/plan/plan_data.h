@@ -1,0 +1,82 @@
+/* A plan as data that depends on nothing else: its word, ops and buffers, what they were made from, and the figures it
+ * claims. What /plan of a result file holds, and what simulate.h judges. */
+#ifndef REMATCH_PLAN_PLAN_DATA_H
+#define REMATCH_PLAN_PLAN_DATA_H
+
+#include "plan/op.h"
+
+/* Static memory by category: parameters, their gradients, optimiser state, running state, the batch. */
+enum static_category {
+    STATIC_PARAMETERS,
+    STATIC_GRADIENTS,
+    STATIC_OPTIMIZER,
+    STATIC_STATE,
+    STATIC_INPUTS,
+    STATIC_DEVICE,
+    STATICS
+};
+extern const char *const static_names[STATICS];
+
+/* All that planning sees of a node and of the value it writes. Times are in any unit that all nodes share. */
+struct account_node {
+    const char *name, *layer, *group, *shape, *implementation;
+    int inputs[NODE_INPUTS_MAX];         /* values: 0 the batch, i + 1 what node i writes; -1: none */
+    size_t elements;                     /* of the value, a sample */
+    size_t draws;                        /* random numbers that its forward draws for a sample */
+    size_t output_bytes, gradient_bytes; /* of the value and of its gradient (0: it has none), not rounded */
+    size_t saved, forward_scratch, backward_scratch[2]; /* bytes, as in struct footprint; so are the members below */
+    unsigned reads[2];
+    bool wants_gradient, split, y_over_x, dx_over_dy, writes_dy, passes_gradient;
+    double forward_flops, backward_flops[2], forward_time, backward_time[2];
+};
+
+struct account_parameter {
+    const char *name, *shape;
+    int node;
+    size_t elements;
+};
+
+/* Figures that a plan claims. */
+enum account_count {
+    COUNT_STATIC,
+    COUNT_ARENA,
+    COUNT_PEAK,
+    COUNT_LIVE_PEAK,
+    COUNT_SAMPLED_FORWARD,
+    COUNT_SAMPLED_GRADIENTS,
+    COUNT_REPLAYS,
+    COUNT_DROPPED,
+    COUNTS
+};
+enum account_real { REAL_FORWARD_FLOPS, REAL_BACKWARD_FLOPS, REAL_REPLAY_FLOPS, REAL_TIME, REAL_TIME_FACTOR, REALS };
+extern const char *const account_count_names[COUNTS], *const account_real_names[REALS];
+enum { ACCOUNT_CATEGORIES = (int)STATICS + (int)CATEGORIES }; /* static ones first */
+
+struct account {
+    int nodes, parameters, ops, buffers;
+    struct account_node *node;
+    struct account_parameter *parameter;
+    struct op *op;
+    struct buffer *buffer;
+    const char *word;
+
+    /* What it was made with. batch_bytes: of value 0; device_bytes: what a device keeps besides, the next batch and
+     * what it updates parameters with; optimizer_copies: state, in copies of the parameters; evaluation_arena: what the
+     * forward of an evaluation needs of the same arena, 0: there is none. */
+    size_t batch, batch_bytes, device_bytes, optimizer_copies, granularity, evaluation_arena;
+    size_t rng, drop_dead; /* enum rng_mode; 0 or 1 */
+    bool forward_only;
+
+    /* What it claims. */
+    size_t *live; /* bytes while each op runs */
+    const char *peak_op, *hash;
+    size_t memory[ACCOUNT_CATEGORIES]; /* bytes while the op runs that sets the peak */
+    size_t count[COUNTS];
+    double real[REALS];
+};
+
+/* Every count, number of a row and kind is in its range, and the nodes are a network; ST_DIFFERS: the message says
+ * which is not. What holds before anything of an account is used as an index. */
+enum status account_check(const struct account *account);
+
+#endif

@@ -1,0 +1,347 @@
+#include "search/bounds.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { BRANCHES_MAX = 20000 };
+
+static size_t value_bytes(const struct network *network, int value)
+{
+    return value ? network_round(network, network->graph->value[value].bytes) : 0; /* the batch is static */
+}
+
+static size_t gradient_bytes(const struct network *network, int value)
+{
+    return network_round(network, network->graph->value[value].gradient_bytes);
+}
+
+static size_t saved_bytes(const struct network *network, int node)
+{
+    bool read = network_reads(network, node) & READS_SAVED;
+    return read ? network_round(network, network->binding[node].footprint.saved) : 0;
+}
+
+/* Input k, unless an earlier input is the same value. */
+static bool is_new(const struct node *node, int k)
+{
+    for (int j = 0; j < k; j++)
+        if (node->inputs[j] == node->inputs[k]) return false;
+    return true;
+}
+
+/* What the forward that saves for the backward must have live. */
+static size_t forward_bytes(const struct network *network, int i)
+{
+    const struct node *node = &network->graph->node[i];
+    const struct footprint *f = &network->binding[i].footprint;
+    size_t bytes =
+        (network_relu_open(network, i) ? 0 : saved_bytes(network, i)) + network_round(network, f->forward_scratch);
+    for (int k = 0; k < node->layer->inputs; k++)
+        if (is_new(node, k)) bytes += value_bytes(network, node->inputs[k]);
+    size_t y = value_bytes(network, node->output);
+    bool over = f->y_over_x && value_bytes(network, node->inputs[0]) == y;
+    return bytes + (over ? 0 : y);
+}
+
+/* Parts of node's backward that its op number op runs, 0: there is no such op. */
+static unsigned op_parts(const struct network *network, int i, int op)
+{
+    unsigned parts = network_parts(network, i);
+    bool two = parts == (PART_PARAMS | PART_INPUT) && network->binding[i].footprint.split;
+    if (!two) return op ? 0 : parts;
+    return op ? PART_INPUT : PART_PARAMS;
+}
+
+/* Values and the saved set that an op of a backward reads; gradients and scratch that it needs besides. */
+static void backward_bytes(const struct network *network, int i, unsigned parts, size_t *reads, size_t *others)
+{
+    const struct node *node = &network->graph->node[i];
+    const struct footprint *f = &network->binding[i].footprint;
+    unsigned read = 0;
+    size_t scratch = 0, dy = gradient_bytes(network, node->output), dx = 0;
+    for (int part = 0; part < 2; part++) {
+        if (!(parts >> part & 1)) continue;
+        read |= f->reads[part];
+        if (f->backward_scratch[part] > scratch) scratch = f->backward_scratch[part];
+    }
+    *reads = (read & READS_Y ? value_bytes(network, node->output) : 0) +
+             (read & READS_SAVED ? network_round(network, f->saved) : 0);
+    for (int k = 0; k < node->layer->inputs; k++) {
+        if (!is_new(node, k)) continue;
+        if (read & READS_X) *reads += value_bytes(network, node->inputs[k]);
+        size_t bytes = gradient_bytes(network, node->inputs[k]);
+        bool over = k == 0 && f->dx_over_dy && bytes == dy;
+        if (parts & PART_INPUT && !over) dx += bytes;
+    }
+    *others = dy + dx + network_round(network, scratch);
+}
+
+static void memory_floor(const struct network *network, struct bounds *bounds)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        size_t most = forward_bytes(network, i), reads, others;
+        for (int op = 0; op < 2; op++) {
+            unsigned parts = op_parts(network, i, op);
+            if (!parts) break;
+            backward_bytes(network, i, parts, &reads, &others);
+            if (reads + others > most) most = reads + others;
+        }
+        if (most <= bounds->memory) continue;
+        bounds->memory = most;
+        bounds->memory_node = i;
+    }
+}
+
+/* What one forward makes that later backwards read: its value, its saved set, or both. */
+enum holds { HOLDS_VALUE = 1, HOLDS_SAVED = 2, HOLDS_MAX = 4 };
+
+struct item {
+    size_t bytes;
+    double time;
+    int node;
+    unsigned holds; /* enum holds, or'ed */
+};
+
+static int by_worth(const void *x, const void *y)
+{
+    const struct item *a = x, *b = y;
+    double one = a->time * (double)b->bytes, two = b->time * (double)a->bytes;
+    return one != two ? (one < two) - (one > two) : (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+/* What is the same for every op, and the items of one op. Sorting is done once: what a node may hold is one of three
+ * things, and an op picks those that apply to it. */
+struct search {
+    const struct network *network;
+    size_t budget;
+    struct item *all; /* by worth */
+    int alls;
+    int *first_reader; /* by value: the first node whose backward reads it; nodes: none */
+    /* of one op */
+    unsigned *held;    /* by node: enum holds */
+    struct item *item; /* by worth */
+    size_t *bytes;     /* of items [0, i) */
+    double *time;      /* of items [i, items) */
+    int items;
+    size_t room;
+    int branches; /* of all ops' searches together: the relaxed bounds of ops after BRANCHES_MAX stand, which are valid,
+                     too */
+    double most;  /* that some op is known to force: a search that cannot exceed it is of no use */
+    double least; /* time of what one op leaves out, best so far */
+};
+
+/* Time that must be left out of items [from, items) with room bytes, parts of items allowed. */
+static double relaxed(const struct search *s, int from, size_t room)
+{
+    int low = from, high = s->items; /* items [from, low) fit */
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        if (s->bytes[middle] - s->bytes[from] <= room)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    if (low == s->items) return 0;
+    size_t left = room - (s->bytes[low] - s->bytes[from]);
+    return s->time[low + 1] + s->item[low].time * (1 - (double)left / (double)s->item[low].bytes);
+}
+
+static void branch(struct search *s, int from, size_t room, double out)
+{
+    while (from < s->items && ++s->branches < BRANCHES_MAX) {
+        if (s->least <= s->most || out + relaxed(s, from, room) >= s->least) return;
+        if (s->item[from].bytes <= room) branch(s, from + 1, room - s->item[from].bytes, out);
+        out += s->item[from++].time;
+    }
+    if (from == s->items && out < s->least) s->least = out;
+}
+
+/* Time left out where each item that still fits is kept, the worthiest first. */
+static double greedy(const struct search *s)
+{
+    size_t room = s->room;
+    double out = 0;
+    for (int i = 0; i < s->items; i++) {
+        if (s->item[i].bytes <= room)
+            room -= s->item[i].bytes;
+        else
+            out += s->item[i].time;
+    }
+    return out;
+}
+
+/* Values whose bytes an op of node's backward counts already. */
+static void hold_no_operand(const struct search *s, int node, unsigned parts)
+{
+    const struct node *n = &s->network->graph->node[node];
+    unsigned read = 0;
+    for (int part = 0; part < 2; part++)
+        if (parts >> part & 1) read |= s->network->binding[node].footprint.reads[part];
+    if (read & READS_Y) s->held[node] &= ~(unsigned)HOLDS_VALUE;
+    for (int k = 0; read & READS_X && k < n->layer->inputs; k++)
+        if (n->inputs[k] > 0) s->held[n->inputs[k] - 1] &= ~(unsigned)HOLDS_VALUE;
+}
+
+/* Gathers what backwards after an op of node's read and the op itself does not; false: the op alone exceeds the budget,
+ * which the memory floor says. */
+static bool gather(struct search *s, int node, unsigned parts)
+{
+    size_t reads, others;
+    backward_bytes(s->network, node, parts, &reads, &others);
+    if (reads + others > s->budget) return false;
+    s->room = s->budget - reads - others;
+    for (int i = 0; i <= node; i++)
+        s->held[i] = (s->first_reader[i + 1] < node ? HOLDS_VALUE : 0u) | (i < node ? HOLDS_SAVED : 0u);
+    hold_no_operand(s, node, parts);
+    s->items = 0;
+    for (int i = 0; i < s->alls; i++)
+        if (s->all[i].node <= node && s->all[i].holds == s->held[s->all[i].node]) s->item[s->items++] = s->all[i];
+    s->bytes[0] = 0;
+    for (int i = 0; i < s->items; i++) s->bytes[i + 1] = s->bytes[i] + s->item[i].bytes;
+    s->time[s->items] = 0;
+    for (int i = s->items; i-- > 0;) s->time[i] = s->time[i + 1] + s->item[i].time;
+    return true;
+}
+
+static void find_readers(struct search *s)
+{
+    const struct graph *graph = s->network->graph;
+    for (int v = 0; v < graph->values; v++) s->first_reader[v] = graph->nodes;
+    for (int i = graph->nodes - 1; i >= 0; i--) {
+        const struct node *node = &graph->node[i];
+        unsigned reads = network_reads(s->network, i);
+        if (reads & READS_Y) s->first_reader[node->output] = i;
+        for (int k = 0; reads & READS_X && k < node->layer->inputs; k++) s->first_reader[node->inputs[k]] = i;
+    }
+}
+
+static void find_items(struct search *s)
+{
+    for (int i = 0; i < s->network->graph->nodes; i++)
+        for (unsigned holds = 1; holds < HOLDS_MAX; holds++) {
+            struct item made = {.time = s->network->cost[i].forward, .node = i, .holds = holds};
+            if (holds & HOLDS_VALUE) made.bytes += value_bytes(s->network, i + 1);
+            if (holds & HOLDS_SAVED) made.bytes += saved_bytes(s->network, i);
+            if (made.bytes) s->all[s->alls++] = made;
+        }
+    qsort(s->all, (size_t)s->alls, sizeof *s->all, by_worth);
+}
+
+/* Time of replays that must come after some op: the most that any op forces. Ops are relaxed first; those that could
+ * force more are searched. */
+static double forced_replays(struct search *s)
+{
+    for (int exact = 0; exact < 2; exact++)
+        for (int i = 0; i < s->network->graph->nodes; i++) {
+            unsigned parts;
+            for (int op = 0; op < 2 && (parts = op_parts(s->network, i, op)); op++) {
+                if (!gather(s, i, parts)) continue;
+                double time = relaxed(s, 0, s->room);
+                if (exact && (s->least = greedy(s)) > s->most && s->branches < BRANCHES_MAX) {
+                    branch(s, 0, s->room, 0);
+                    if (s->branches < BRANCHES_MAX) time = s->least;
+                }
+                if (time > s->most) s->most = time;
+            }
+        }
+    return s->most;
+}
+
+/* The network in which a relu that may keep either its output or its signs needs the less of both, or
+ * nothing where the output is kept for another node anyway. */
+static enum status relax_relus(const struct network *network, struct region *region, struct network **relaxed_network)
+{
+    TRY(network_copy(network, region, relaxed_network));
+    for (int i = 0; i < network->graph->nodes; i++) {
+        struct footprint *f = &(*relaxed_network)->binding[i].footprint;
+        if (!network_relu_open(network, i)) continue;
+        footprint_keep_signs(f, f->signs < network->graph->value[i + 1].bytes);
+        for (int part = 0; part < 2 && network_read_by_another(network, i); part++) f->reads[part] &= READS_X;
+    }
+    return ST_OK;
+}
+
+static enum status knapsack(const struct network *network, size_t budget, double *replays)
+{
+    struct region *region = region_create();
+    size_t nodes = (size_t)network->graph->nodes;
+    struct search s = {.network = network, .budget = budget};
+    bool ok = region && NEW(region, s.all, nodes * (HOLDS_MAX - 1)) == ST_OK && NEW(region, s.item, nodes) == ST_OK &&
+              NEW(region, s.first_reader, (size_t)network->graph->values) == ST_OK &&
+              NEW(region, s.held, nodes) == ST_OK && NEW(region, s.bytes, nodes + 1) == ST_OK &&
+              NEW(region, s.time, nodes + 1) == ST_OK;
+    if (ok) {
+        find_readers(&s);
+        find_items(&s);
+        *replays = forced_replays(&s);
+    }
+    region_destroy(region);
+    return ok ? ST_OK : fail(ST_FAILED, "out of memory for lower bounds");
+}
+
+double bounds_advances(int64_t steps, int64_t slots)
+{
+    if (steps < 2) return 0;
+    if (slots < 1) slots = 1;
+    double reach = 1, before = 0; /* C(slots + r, r) and C(slots + r, r - 1) */
+    int64_t r = 0;
+    while (reach < (double)steps) {
+        r++;
+        before = reach * (double)(slots + r) / (double)(slots + 1); /* C(n, r - 1) from C(n - 1, r - 1) */
+        reach = reach * (double)(slots + r) / (double)r;
+    }
+    return (double)(r * steps) - before;
+}
+
+static double binomial(const struct network *network, size_t budget)
+{
+    const struct graph *graph = network->graph;
+    size_t value = SIZE_MAX, gradient = SIZE_MAX;
+    double time = 0;
+    for (int i = 0; i < graph->nodes; i++) {
+        const struct node *node = &graph->node[i];
+        if (node->layer->inputs != 1 || node->inputs[0] != i || !(network_reads(network, i) & READS_X)) return 0;
+        if (!i || network->cost[i].forward < time) time = network->cost[i].forward;
+        if (i + 1 < graph->nodes && value_bytes(network, i + 1) < value) value = value_bytes(network, i + 1);
+        if (gradient_bytes(network, i + 1) < gradient) gradient = gradient_bytes(network, i + 1);
+    }
+    if (graph->nodes < 2 || !value || budget < gradient) return 0;
+    size_t slots = (budget - gradient) / value;
+    if (slots >= (size_t)graph->nodes) return 0;
+    double replays = bounds_advances(graph->nodes, (int64_t)slots) + 1 - graph->nodes;
+    return replays > 0 ? replays * time : 0;
+}
+
+static enum status find(const struct network *network, size_t budget, struct bounds *bounds)
+{
+    double replays = 0;
+    *bounds = (struct bounds){.budget = budget};
+    TRY(knapsack(network, budget, &replays));
+    memory_floor(network, bounds);
+    for (int i = 0; i < network->graph->nodes; i++)
+        bounds->floor += network->cost[i].forward + network_backward_time(network, i);
+    bounds->knapsack = bounds->floor + replays;
+    bounds->binomial = bounds->floor + binomial(network, budget);
+    bounds->best = bounds->knapsack > bounds->binomial ? bounds->knapsack : bounds->binomial;
+    return ST_OK;
+}
+
+enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds)
+{
+    struct region *region = region_create();
+    struct network *relaxed_network;
+    if (!region) return fail(ST_FAILED, "out of memory for lower bounds");
+    enum status status = relax_relus(network, region, &relaxed_network);
+    if (status == ST_OK) status = find(relaxed_network, budget, bounds);
+    region_destroy(region);
+    return status;
+}
+
+double bounds_factor(const struct bounds *bounds, double time) { return bounds->floor > 0 ? time / bounds->floor : 1; }
+
+double bounds_gap(const struct bounds *bounds, double time)
+{
+    const double noise = 1e-12; /* sums of the same times in another order */
+    double above = time - bounds->best;
+    return above > noise * bounds->best ? 100 * above / bounds->best : 0;
+}

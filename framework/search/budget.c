@@ -1,0 +1,289 @@
+#include "search/budget.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+
+enum { REFINED_MAX = 16, LEAST_POINTS = 8, TENSORS_NAMED = 4, FIRST_SHARE = 64 };
+
+enum status budget_check(const char *text)
+{
+    struct budget budget;
+    return budget_parse(text, &budget);
+}
+
+enum status budget_parse(const char *text, struct budget *budget)
+{
+    *budget = (struct budget){.kind = BUDGET_LEAST};
+    if (!strcmp(text, "least")) return ST_OK;
+    size_t length = strlen(text);
+    const char *wrong;
+    if (length && length < 32 && text[length - 1] == '%') {
+        char number[32];
+        memcpy(number, text, length);
+        number[length - 1] = '\0';
+        budget->kind = BUDGET_PERCENT;
+        wrong = text_to_real(number, &budget->percent);
+        if (!wrong && !(budget->percent > 0)) wrong = "is nothing";
+    } else {
+        budget->kind = BUDGET_BYTES;
+        wrong = text_to_bytes(text, &budget->bytes);
+        if (!wrong && !budget->bytes) wrong = "is nothing";
+    }
+    if (!wrong) return ST_OK;
+    return fail(ST_SPEC,
+                "'%.*s' %s; expected bytes such as 6GB, a share of store_all such as 64%%, or "
+                "least",
+                text_shown(text, 40), text, wrong);
+}
+
+/* A copy in which a relu that is taken after a pool has the footprint of where it was written. */
+static enum status as_written(const struct network *network, struct region *region, struct network **written)
+{
+    TRY(network_copy(network, region, written));
+    for (int i = 0; i < network->graph->nodes; i++) {
+        const struct node *node = &network->graph->node[i];
+        if (!node->relu_of_input) continue;
+        struct footprint *here = &(*written)->binding[i].footprint;
+        struct footprint *there = &(*written)->binding[node->inputs[0] - 1].footprint;
+        here->reads[PART_INDEX_INPUT] &= ~(unsigned)READS_Y;
+        here->writes_dy = false;
+        there->reads[PART_INDEX_PARAMS] |= READS_Y;
+        there->writes_dy = true;
+    }
+    return ST_OK;
+}
+
+static enum status measure_baseline(const struct network *network, const struct plan_options *options,
+                                    struct region *region, size_t *bytes)
+{
+    struct word word = word_empty(region);
+    struct plan *plan;
+    struct network *written;
+    struct plan_options unplaced = *options;
+    unplaced.unplaced = true;
+    TRY(as_written(network, region, &written));
+    TRY(word_append(&word, STEP_FORWARD, 0, network->graph->nodes));
+    TRY(word_append_backward(&word, 0, network->graph->nodes, RELU_OUTPUT));
+    TRY(plan_build(written, &word, &unplaced, &plan));
+    *bytes = plan->live_peak;
+    plan_destroy(plan);
+    return ST_OK;
+}
+
+enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    enum status status = measure_baseline(network, options, region, bytes);
+    region_destroy(region);
+    return status;
+}
+
+enum status budget_place(const struct optimum *optimum, int point, const struct plan_options *options,
+                         struct plan **plan)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    struct word word = word_empty(region);
+    enum status status = optimum_word(optimum, point, &word);
+    if (status == ST_OK) status = plan_build(optimum->network, &word, options, plan);
+    region_destroy(region);
+    return status;
+}
+
+/* Places a point's schedule; takes it where it fits. */
+static enum status try_point(const struct optimum *optimum, int point, const struct plan_options *options,
+                             struct budgeted *b, size_t *arena)
+{
+    struct plan *plan;
+    TRY(budget_place(optimum, point, options, &plan));
+    assert(plan);
+    b->tries++;
+    *arena = plan->arena_bytes;
+    if (*arena <= b->limit) {
+        b->point = point;
+        b->live_peak = plan->live_peak;
+        b->arena = *arena;
+    }
+    plan_destroy(plan);
+    return ST_OK;
+}
+
+enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
+                        struct budgeted *b)
+{
+    const struct front *front = &optimum->front;
+    size_t arena;
+    const int within = front_at(front, limit);
+    int at = within, failed = at + 1;
+    *b = (struct budgeted){.point = -1, .limit = limit};
+    while (at >= 0 && b->point < 0) {
+        TRY(try_point(optimum, at, options, b, &arena));
+        if (b->point >= 0) break;
+        failed = at;
+        limit = arena - b->limit < limit ? limit - (arena - b->limit) : 0;
+        at = front_at(front, limit) < at ? front_at(front, limit) : at - 1;
+    }
+    for (int i = failed - 1, first = b->point; i > first && failed - i <= REFINED_MAX; i--) {
+        if (b->point > first) break;
+        TRY(try_point(optimum, i, options, b, &arena));
+    }
+    for (int i = front->count < LEAST_POINTS ? front->count - 1 : LEAST_POINTS - 1; i >= 0 && b->point < 0; i--)
+        if (front->point[i].peak <= b->limit) TRY(try_point(optimum, i, options, b, &arena));
+    if (b->point >= 0) b->lost = front->point[b->point].time - front->point[within].time;
+    return ST_OK;
+}
+
+/* The largest buffers alive at the peak: "conv1_2.y (784.0 MiB), ..."; NULL: no memory. */
+static const char *name_tensors(const struct plan *plan)
+{
+    const char *text = "";
+    bool *named = region_array(plan->region, (size_t)plan->lowered.buffers, sizeof *named);
+    for (int n = 0; named && n < TENSORS_NAMED && text; n++) {
+        int largest = -1;
+        for (int i = 0; i < plan->lowered.buffers; i++) {
+            const struct buffer *b = &plan->lowered.buffer[i];
+            if (named[i] || b->birth > plan->peak_op || b->death < plan->peak_op) continue;
+            if (largest < 0 || b->bytes > plan->lowered.buffer[largest].bytes) largest = i;
+        }
+        if (largest < 0) break;
+        named[largest] = true;
+        char name[128], bytes[UNIT_TEXT];
+        text = region_text(plan->region, "%s%s%s (%s)", text, n ? ", " : "", plan_buffer_text(plan, largest, name),
+                           bytes_text((double)plan->lowered.buffer[largest].bytes, bytes));
+    }
+    return named ? text : NULL;
+}
+
+/* The least percentage, to two decimals, of which bytes are a share. */
+static double percent_of(size_t bytes, size_t baseline)
+{
+    double percent = ceil(1e4 * (double)bytes / (double)baseline) / 100;
+    while ((double)baseline * percent / 100 < (double)bytes) percent += 0.01;
+    return percent;
+}
+
+enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *policy)
+{
+    char op[128], bytes[UNIT_TEXT], given[UNIT_TEXT], share[64] = "", fixed[96] = "";
+    const bool percent = budget->kind == BUDGET_PERCENT;
+    const char *tensors = name_tensors(least);
+    if (!tensors) return ST_FAILED;
+    if (percent)
+        snprintf(given, sizeof given, "%.10g%%", budget->percent);
+    else
+        exact_bytes_text((size_t)budget->bytes, given);
+    if (percent)
+        snprintf(share, sizeof share, "%.2f%% of store_all's live peak, outputs kept, ",
+                 percent_of(least->arena_bytes, baseline));
+    if (plan_static(least))
+        snprintf(fixed, sizeof fixed, ", %s %s that no schedule changes", percent ? "besides" : "including",
+                 bytes_text((double)plan_static(least), bytes));
+    return fail(
+        ST_SPEC,
+        "policy.budget: %s: %s found no schedule that keeps it; the smallest budget that it found kept is %s%s%s; it "
+        "is set by %s with %s",
+        given, policy, share, exact_bytes_text(percent ? least->arena_bytes : plan_peak(least), bytes), fixed,
+        plan_op_text(least, least->peak_op, op), tensors);
+}
+
+enum status budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
+                         const struct plan *least, size_t *limit, size_t *baseline)
+{
+    *baseline = 0;
+    size_t fixed = plan_static(least);
+    switch (budget->kind) {
+    case BUDGET_LEAST:
+        *limit = least->arena_bytes;
+        break;
+    case BUDGET_BYTES:
+        *limit = budget->bytes > fixed ? (size_t)(budget->bytes - fixed) : 0;
+        break;
+    case BUDGET_PERCENT:
+        TRY(budget_baseline(network, options, baseline));
+        double share = (double)*baseline * budget->percent / 100;
+        *limit = share < (double)(SIZE_MAX / 2) ? (size_t)share : SIZE_MAX / 2;
+    }
+    return ST_OK;
+}
+
+enum status budget_evaluation(const struct plan *evaluation, size_t limit)
+{
+    if (!limit || evaluation->arena_bytes <= limit) return ST_OK;
+    char needs[UNIT_TEXT], leaves[UNIT_TEXT], op[128];
+    const char *tensors = name_tensors(evaluation);
+    if (!tensors) return ST_FAILED;
+    return fail(ST_SPEC,
+                "policy.budget: an evaluation needs an arena of %s, and the budget leaves %s; it is set by %s with %s",
+                exact_bytes_text(evaluation->arena_bytes, needs), exact_bytes_text(limit, leaves),
+                plan_op_text(evaluation, evaluation->peak_op, op), tensors);
+}
+
+/* The plan of least arena among the points of least memory. */
+static enum status find_least(const struct optimum *optimum, const struct plan_options *options, struct plan **least)
+{
+    *least = NULL;
+    for (int i = 0; i < LEAST_POINTS && i < optimum->front.count; i++) {
+        struct plan *plan;
+        enum status status = budget_place(optimum, i, options, &plan);
+        if (status != ST_OK) {
+            plan_destroy(*least);
+            return status;
+        }
+        assert(plan);
+        bool better = !*least || plan->arena_bytes < (*least)->arena_bytes;
+        plan_destroy(better ? *least : plan);
+        if (better) *least = plan;
+    }
+    return ST_OK;
+}
+
+/* Its front reaches at least so far. */
+static enum status reach(struct optimum *optimum, size_t bytes)
+{
+    return optimum->most >= bytes ? ST_OK : optimum_within(optimum, bytes);
+}
+
+/* Fronts that do not reach far take no time: until the points of least memory are in one. */
+static enum status reach_least(struct optimum *optimum, const struct plan_options *options)
+{
+    size_t all = 0;
+    if (optimum->most == SIZE_MAX) return ST_OK;
+    TRY(budget_baseline(optimum->network, options, &all));
+    for (size_t bytes = all / FIRST_SHARE + 1; optimum->front.count < LEAST_POINTS; bytes *= 2) {
+        if (bytes > all) return reach(optimum, SIZE_MAX);
+        TRY(reach(optimum, bytes));
+    }
+    return ST_OK;
+}
+
+static enum status choose(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+                          const struct plan *least, struct word *word, struct budgeted *b)
+{
+    size_t baseline;
+    size_t limit = 0;
+    TRY(budget_limit(optimum->network, budget, options, least, &limit, &baseline));
+    TRY(reach(optimum, limit));
+    TRY(budget_find(optimum, limit, options, b));
+    if (b->point < 0) return budget_refuse(budget, least, baseline, "optimal");
+    return optimum_word(optimum, b->point, word);
+}
+
+enum status budget_word(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+                        struct word *word, struct budgeted *budgeted)
+{
+    *budgeted = (struct budgeted){.point = -1};
+    struct plan *least;
+    TRY(reach_least(optimum, options));
+    TRY(find_least(optimum, options, &least));
+    assert(least); /* a front has a point */
+    enum status status = choose(optimum, budget, options, least, word, budgeted);
+    plan_destroy(least);
+    return status;
+}

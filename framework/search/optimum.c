@@ -1,0 +1,449 @@
+#include "search/optimum.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "search/relu_choice.h"
+
+/* A visit: stages [first, last] are differentiated, the cut value before first being there. */
+struct visit {
+    int first, last;
+    bool outlives; /* that cut value must still be there afterwards */
+    int tail;      /* > 0: what the last stage's backward reads, but for the cut value before it, is there already, as
+                      that one of its tails keeps it */
+};
+
+enum kind {
+    RUN,   /* forward of stages [first, at] as the variant keeps them; the visit of the rest; their backward */
+    LAST,  /* the same, and there is no rest */
+    PASS,  /* forward of [first, at), what the last of them saves kept where tail; the visit of the rest; theirs */
+    TWICE, /* forward of all stages for what the last of them saves; then the visit again, that being there */
+    EARLY, /* the last stage's backward, which needs nothing but its gradient; the visit of those before */
+    READY  /* the last stage's backward, everything being there */
+};
+
+struct option {
+    enum kind kind;
+    int at, tail;
+    const struct variant *variant;
+    struct visit a, b;
+    struct alternative cost;
+};
+
+/* What is asked of each option in turn; *stop ends the search. */
+struct search {
+    enum status (*look)(struct search *search, const struct option *option, bool *stop);
+    struct envelope envelope; /* building: the least of all */
+    size_t peak;              /* taking: the first that does it in time with peak bytes */
+    double time;
+    struct option found;
+};
+
+/* Stages by which the first subchain of equal stages stands before [first, last]: what holds for one holds for all. */
+static int *shift_of(const struct optimum *o, int first, int last)
+{
+    return &o->shift[(size_t)first * (size_t)o->stages.count + (size_t)last];
+}
+
+static struct front *cell_of(const struct optimum *o, const struct visit *v)
+{
+    const int shift = *shift_of(o, v->first, v->last);
+    const size_t place = (size_t)(v->first - shift) * (size_t)o->stages.count + (size_t)(v->last - shift);
+    return &o->cell[(place * 2 + v->outlives) * (TAILS_MAX + 1) + (size_t)v->tail];
+}
+
+static bool *needs_of(const struct optimum *o, int first, int last, int tail)
+{
+    return &o->needs[((size_t)first * (size_t)o->stages.count + (size_t)last) * (TAILS_MAX + 1) + (size_t)tail];
+}
+
+static bool is_first(const struct optimum *o, const struct visit *v)
+{
+    return v->last + 1 == o->stages.count && !v->tail;
+}
+
+/* Stashes and masks of stages [from, to). */
+static size_t once_of(const struct optimum *o, int from, int to) { return o->once[to] - o->once[from]; }
+
+static const struct run *run_of(const struct optimum *o, int first, int last)
+{
+    if (last - first >= o->stages.reach) return NULL;
+    return o->stages.run[first * o->stages.reach + last - first];
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static const struct tail *tail_of(const struct optimum *o, const struct visit *v)
+{
+    return v->tail ? &o->stages.stage[v->last].tail[v->tail - 1] : NULL;
+}
+
+/* What is there of the last stage while the visit has not come to it: its gradient, and its saved set where tail. */
+static size_t beyond(const struct optimum *o, const struct visit *v)
+{
+    const struct stage *last = &o->stages.stage[v->last];
+    const struct tail *tail = tail_of(o, v);
+    size_t bytes = is_first(o, v) ? 0 : last->gradient;
+    if (tail) bytes += tail->keep - last->once + (tail->outlives ? last->output : 0);
+    return bytes;
+}
+
+static enum status try_last(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const struct tail *tail = tail_of(o, v);
+    const struct run *run = run_of(o, v->first, v->last);
+    struct option option = {.kind = LAST, .at = v->last};
+    if (tail && v->first == v->last && tail->reads) {
+        option.kind = READY;
+        option.cost.floor = tail->backward[v->outlives];
+        return search->look(search, &option, stop);
+    }
+    for (int i = 0; run && !v->tail && i < run->last[v->outlives].count && !*stop; i++) {
+        option.variant = &run->last[v->outlives].variant[i];
+        option.cost = (struct alternative){.floor = option.variant->backward, .time = option.variant->time};
+        TRY(search->look(search, &option, stop));
+    }
+    return ST_OK;
+}
+
+static enum status try_early(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    if (*stop || is_first(o, v) || *needs_of(o, v->last, v->last, v->tail)) return ST_OK;
+    struct option option = {.kind = EARLY, .at = v->last};
+    if (v->tail) {
+        option.cost.floor = tail_of(o, v)->backward[0];
+    } else {
+        option.variant = &run_of(o, v->last, v->last)->last[0].variant[0];
+        option.cost.floor = option.variant->backward;
+        option.cost.time = option.variant->time;
+    }
+    bool held = v->outlives || (v->first < v->last && *needs_of(o, v->first, v->last - 1, false));
+    if (held) option.cost.floor += o->stages.stage[v->first].input;
+    if (v->first < v->last) {
+        option.cost.floor += once_of(o, v->first, v->last);
+        option.a = (struct visit){v->first, v->last - 1, v->outlives, 0};
+        option.cost.a = cell_of(o, &option.a);
+    }
+    return search->look(search, &option, stop);
+}
+
+static enum status try_runs(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const bool first = is_first(o, v);
+    for (int at = v->first; at < v->last && !*stop; at++) {
+        const struct run *run = run_of(o, v->first, at);
+        if (!run) break;
+        const size_t others = beyond(o, v) + (first ? 0 : once_of(o, at + 1, v->last + 1));
+        for (int i = 0; i < run->through[v->outlives].count && !*stop; i++) {
+            const struct variant *variant = &run->through[v->outlives].variant[i];
+            if (!first && !variant->outlives && !*needs_of(o, at + 1, v->last, v->tail))
+                continue; /* it would be dead */
+            struct option option = {.kind = RUN, .at = at, .variant = variant};
+            option.a = (struct visit){at + 1, v->last, variant->outlives, v->tail};
+            option.cost = (struct alternative){
+                .floor = larger((first ? variant->forward : variant->again) + others, variant->backward),
+                .shift = variant->keep,
+                .time = o->forward[at + 1] - o->forward[v->first] + variant->time,
+                .a = cell_of(o, &option.a)};
+            TRY(search->look(search, &option, stop));
+        }
+    }
+    return ST_OK;
+}
+
+/* Live bytes while the visit passes stage at; tail: what that stage saves is kept, NULL: not. */
+static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, const struct tail *tail)
+{
+    const struct stage *s = &o->stages.stage[at];
+    const bool first = is_first(o, v);
+    size_t peak = first ? s->held : s->held_again;
+    if (at > v->first) {
+        peak = tail ? (first ? tail->forward : tail->again) : (first ? s->passed : s->passed_again);
+        peak += o->stages.stage[v->first].input;
+    }
+    peak += first ? once_of(o, v->first, at) : once_of(o, v->first, v->last + 1) - s->once;
+    return peak + beyond(o, v);
+}
+
+static enum status try_passes(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const bool first = is_first(o, v);
+    size_t passed = 0;
+    for (int at = v->first + 1; at <= v->last && !*stop; at++) {
+        const struct stage *s = &o->stages.stage[at - 1];
+        size_t before = passed;
+        passed = larger(passed, pass_peak(o, v, at - 1, NULL));
+        if (!first && !*needs_of(o, at, v->last, v->tail)) continue; /* the pass would be dead */
+        const int tails = at - 1 == v->first ? 0 : s->tails;         /* there a run does the same */
+        for (int t = 0; t <= tails && !*stop; t++) {
+            if (v->first && !v->outlives && !*needs_of(o, v->first, at - 1, t)) continue; /* here too */
+            const struct tail *tail = t ? &s->tail[t - 1] : NULL;
+            struct option option = {.kind = PASS, .at = at, .tail = t};
+            option.a = (struct visit){at, v->last, tail && tail->outlives, v->tail};
+            option.b = (struct visit){v->first, at - 1, v->outlives, t};
+            option.cost = (struct alternative){.floor = tail ? larger(before, pass_peak(o, v, at - 1, tail)) : passed,
+                                               .shift = o->stages.stage[v->first].input + once_of(o, v->first, at - 1) +
+                                                        (tail ? tail->keep : s->once),
+                                               .time = o->forward[at] - o->forward[v->first],
+                                               .a = cell_of(o, &option.a),
+                                               .b = cell_of(o, &option.b)};
+            TRY(search->look(search, &option, stop));
+        }
+    }
+    return ST_OK;
+}
+
+static enum status try_twice(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+{
+    const struct stage *last = &o->stages.stage[v->last];
+    if (v->tail || v->first == v->last) return ST_OK;
+    for (int t = 1; t <= last->tails && !*stop; t++) {
+        const struct tail *tail = &last->tail[t - 1];
+        if (!is_first(o, v) && tail->keep == last->once && !tail->outlives) continue; /* it would be dead */
+        struct option option = {.kind = TWICE, .at = v->last};
+        for (int at = v->first; at <= v->last; at++)
+            option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last ? tail : NULL));
+        option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
+        option.a = (struct visit){v->first, v->last, v->outlives, t};
+        option.cost.a = cell_of(o, &option.a);
+        TRY(search->look(search, &option, stop));
+    }
+    return ST_OK;
+}
+
+static enum status try_all(const struct optimum *o, const struct visit *v, struct search *search)
+{
+    bool stop = false;
+    TRY(try_last(o, v, search, &stop));
+    TRY(try_early(o, v, search, &stop));
+    TRY(try_runs(o, v, search, &stop));
+    TRY(try_passes(o, v, search, &stop));
+    return try_twice(o, v, search, &stop);
+}
+
+static enum status look_build(struct search *search, const struct option *option, bool *stop)
+{
+    (void)stop;
+    return envelope_add(&search->envelope, &option->cost);
+}
+
+static enum status look_take(struct search *search, const struct option *option, bool *stop)
+{
+    double time;
+    if (!alternative_at(&option->cost, search->peak, &time) || time != search->time) return ST_OK;
+    search->found = *option;
+    *stop = true;
+    return ST_OK;
+}
+
+static enum status build(struct optimum *o)
+{
+    const int count = o->stages.count;
+    struct search search = {.look = look_build, .envelope.most = o->most};
+    enum status status = ST_OK;
+    for (int length = 1; length <= count; length++)
+        for (int first = 0; first + length <= count; first++) {
+            if (*shift_of(o, first, first + length - 1)) continue;
+            for (int outlives = 1; outlives >= 0; outlives--) {
+                if (outlives && !o->stages.stage[first].outlives) continue;
+                for (int tail = o->stages.stage[first + length - 1].tails; tail >= 0 && status == ST_OK; tail--) {
+                    struct visit v = {first, first + length - 1, outlives, tail}; /* TWICE goes from 0 to the others */
+                    status = try_all(o, &v, &search);
+                    if (status == ST_OK) status = envelope_take(&search.envelope, o->solved, cell_of(o, &v));
+                }
+            }
+        }
+    envelope_free(&search.envelope);
+    return status;
+}
+
+/* Of each stage the longest stretches that stand somewhere before; those shorter are found there too. */
+static void find_equal(const struct optimum *o)
+{
+    const struct stage *stage = o->stages.stage;
+    for (int first = 1; first < o->stages.count; first++)
+        for (int before = 0, at = first; before < first && at < o->stages.count; before++) {
+            const int shift = first - before;
+            bool same = true;
+            for (int i = first; same && i < at; i++) same = stage[i - shift].class == stage[i].class;
+            while (same && at < o->stages.count && stage[at - shift].class == stage[at].class)
+                *shift_of(o, first, at++) = shift;
+        }
+}
+
+static enum status prepare(struct optimum *o, enum rng_mode rng)
+{
+    TRY(variants_list(o->network, rng, o->region, &o->stages));
+    const size_t count = (size_t)o->stages.count;
+    TRY(NEW(o->region, o->shift, count * count));
+    find_equal(o);
+    TRY(NEW(o->region, o->cell, count * count * 2 * (TAILS_MAX + 1)));
+    TRY(NEW(o->region, o->needs, count * count * (TAILS_MAX + 1)));
+    TRY(NEW(o->region, o->once, count + 1));
+    TRY(NEW(o->region, o->forward, count + 1));
+    for (int s = 0; s < o->stages.count; s++) {
+        const struct stage *stage = &o->stages.stage[s];
+        o->once[s + 1] = o->once[s] + stage->once;
+        o->forward[s + 1] = o->forward[s] + stage->time;
+    }
+    for (int last = 0; last < o->stages.count; last++)
+        for (int tail = 0; tail <= o->stages.stage[last].tails; tail++) {
+            const struct variants *alone = &run_of(o, last, last)->last[0];
+            bool reads =
+                tail ? o->stages.stage[last].tail[tail - 1].reads : alone->count && alone->variant[0].reads_input;
+            for (int first = last; first >= 0; first--)
+                *needs_of(o, first, last, tail) = reads || (first < last && *needs_of(o, first, last - 1, 0));
+        }
+    return ST_OK;
+}
+
+static enum status publish(struct optimum *o)
+{
+    const struct front *all = cell_of(o, &(struct visit){.last = o->stages.count - 1});
+    double backward = 0;
+    for (int i = 0; i < o->network->graph->nodes; i++) backward += network_backward_time(o->network, i);
+    o->front.count = all->count;
+    TRY(NEW(o->solved, o->front.point, (size_t)all->count));
+    for (int i = 0; i < all->count; i++)
+        o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
+    return offers_merge(&o->offers, o->most, o->solved, &o->front, &o->offered);
+}
+
+enum status optimum_within(struct optimum *o, size_t most)
+{
+    const size_t count = (size_t)o->stages.count;
+    region_destroy(o->solved);
+    memset(o->cell, 0, count * count * 2 * (TAILS_MAX + 1) * sizeof *o->cell);
+    o->front = (struct front){0, NULL};
+    o->most = most;
+    if (!(o->solved = region_create())) return fail(ST_FAILED, "out of memory for planning");
+    TRY(build(o));
+    return publish(o);
+}
+
+enum status optimum_prepare(const struct network *network, enum rng_mode rng, struct optimum **optimum)
+{
+    *optimum = NULL;
+    struct region *region = region_create();
+    struct optimum *o = region ? region_array(region, 1, sizeof *o) : NULL;
+    if (!o) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for planning");
+    }
+    o->region = region;
+    o->network = network;
+    enum status status = prepare(o, rng);
+    if (status == ST_OK) {
+        *optimum = o;
+    } else {
+        region_destroy(region);
+    }
+    return status;
+}
+
+enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
+{
+    TRY(optimum_prepare(network, rng, optimum));
+    enum status status = optimum_within(*optimum, SIZE_MAX);
+    if (status == ST_OK) return ST_OK;
+    optimum_destroy(*optimum);
+    *optimum = NULL;
+    return status;
+}
+
+void optimum_destroy(struct optimum *optimum)
+{
+    if (!optimum) return;
+    region_destroy(optimum->solved);
+    region_destroy(optimum->region);
+}
+
+/* A word in the making: of the relus that are open, those whose backward is written keep there what it reads. */
+struct writing {
+    const struct optimum *optimum;
+    struct network *network;
+    struct word *word;
+};
+
+static struct range nodes_of(const struct writing *w, int first, int last)
+{
+    const struct stage *stage = w->optimum->stages.stage;
+    return (struct range){stage[first].nodes.from, stage[last].nodes.to};
+}
+
+static enum status write_forward(const struct writing *w, int first, int last)
+{
+    const struct range nodes = nodes_of(w, first, last);
+    return word_append(w->word, STEP_FORWARD, nodes.from, nodes.to);
+}
+
+/* The backward of stages [first, last], with the replays before it. */
+static enum status write_backward(const struct writing *w, int first, int last, uint64_t replay, uint64_t signs)
+{
+    bool *marks;
+    const struct range nodes = nodes_of(w, first, last);
+    TRY(variants_unpack(replay, nodes.to - nodes.from, w->word->region, &marks));
+    signs_set(w->network, nodes.from, nodes.to, signs);
+    return excerpt_backward(w->network, nodes.from, nodes.to, marks, w->word);
+}
+
+/* A run that ends a visit; of a replay only the nodes that somebody needs. */
+static enum status write_last(const struct writing *w, int first, int last, const struct variant *variant)
+{
+    const struct range nodes = nodes_of(w, first, last);
+    if (last + 1 == w->optimum->stages.count) {
+        TRY(word_append(w->word, STEP_FORWARD, nodes.from, nodes.to));
+    } else {
+        bool *marks;
+        signs_set(w->network, nodes.from, nodes.to, variant->signs);
+        TRY(variants_last_nodes(w->network, &nodes, variant->replay, w->optimum->stages.rng, w->word->region, &marks));
+        for (int i = nodes.from; i < nodes.to; i++)
+            if (marks[i - nodes.from]) TRY(word_append(w->word, STEP_FORWARD, i, i + 1));
+    }
+    return write_backward(w, first, last, variant->replay, variant->signs);
+}
+
+/* The schedule of a visit that stands by stages behind v; of what is equal the first was solved. */
+static enum status write_visit(const struct writing *w, const struct visit *v, int by, size_t peak)
+{
+    const struct optimum *o = w->optimum;
+    const struct front *cell = cell_of(o, v);
+    struct search search = {.look = look_take, .peak = peak, .time = cell->point[front_at(cell, peak)].time};
+    const int shift = *shift_of(o, v->first, v->last);
+    const struct visit solved = {v->first - shift, v->last - shift, v->outlives, v->tail};
+    search.found.kind = READY;
+    TRY(try_all(o, &solved, &search));
+    const struct option *f = &search.found;
+    const struct tail *tail = tail_of(o, &solved);
+    by += shift;
+    const int first = solved.first + by, last = solved.last + by, at = f->at + by;
+    switch (f->kind) {
+    case RUN:
+        TRY(write_forward(w, first, at));
+        TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
+        return write_backward(w, first, at, f->variant->replay, f->variant->signs);
+    case LAST:
+        return write_last(w, first, last, f->variant);
+    case PASS:
+        TRY(write_forward(w, first, at - 1));
+        TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
+        return write_visit(w, &f->b, by, peak);
+    case TWICE:
+        TRY(write_forward(w, first, last));
+        return write_visit(w, &f->a, by, peak);
+    case EARLY:
+        TRY(f->variant ? write_last(w, last, last, f->variant) : write_backward(w, last, last, 0, tail->signs));
+        return f->cost.a ? write_visit(w, &f->a, by, peak) : ST_OK;
+    case READY:
+        break;
+    }
+    return write_backward(w, last, last, 0, tail->signs);
+}
+
+enum status optimum_word(const struct optimum *o, int point, struct word *word)
+{
+    struct writing w = {.optimum = o, .word = word};
+    if (o->offered[point]) return word_append_all(word, &o->offered[point]->word);
+    TRY(network_copy(o->network, word->region, &w.network));
+    return write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
+}

@@ -1,0 +1,169 @@
+#include "search/stage_profile.h"
+
+#include <string.h>
+
+static const struct layer source_layer = {.name = "source", .inputs = 0};
+static const struct layer sink_layer = {.name = "sink", .inputs = 1};
+
+/* The value of the excerpt that stands for a value of the network. */
+static int map(int from, int value) { return value ? value - from + 1 : 0; }
+
+static struct node made_up(const struct layer *layer, int index, bool backward)
+{
+    return (struct node){.name = layer->name,
+                         .layer = layer,
+                         .index = index,
+                         .output = index + 1,
+                         .group = -1,
+                         .parameters = backward ? 1 : 0};
+}
+
+enum status excerpt_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
+                        struct region *region, struct excerpt *excerpt)
+{
+    const struct graph *whole = network->graph;
+    *excerpt = (struct excerpt){.nodes = to - from, .sink = sink, .rng = rng};
+    struct graph *g;
+    TRY(NEW(region, g, 1));
+    g->batch = whole->batch;
+    g->nodes = to - from + 1 + excerpt->sink;
+    g->values = g->nodes + 1;
+    struct binding *binding;
+    struct cost *cost;
+    TRY(NEW(region, g->node, (size_t)g->nodes));
+    TRY(NEW(region, g->value, (size_t)g->values));
+    TRY(NEW(region, binding, (size_t)g->nodes));
+    TRY(NEW(region, cost, (size_t)g->nodes));
+    g->value[0] = whole->value[0];
+    if (from) g->value[1] = whole->value[from];
+    g->node[0] = made_up(&source_layer, 0, g->value[1].wants_gradient);
+    if (outlives) binding[0].footprint.reads[PART_INDEX_PARAMS] = READS_Y;
+    for (int i = from; i < to; i++) {
+        struct node *node = &g->node[i - from + 1];
+        *node = whole->node[i];
+        node->index = i - from + 1;
+        node->output = node->index + 1;
+        for (int k = 0; k < node->layer->inputs; k++) node->inputs[k] = map(from, node->inputs[k]);
+        g->value[node->output] = whole->value[i + 1];
+        binding[node->index].footprint = network->binding[i].footprint;
+        cost[node->index] = network->cost[i];
+    }
+    if (excerpt->sink) {
+        struct node *node = &g->node[g->nodes - 1];
+        *node = made_up(&sink_layer, g->nodes - 1, true);
+        node->inputs[0] = node->index;
+    }
+    excerpt->network =
+        (struct network){.graph = g, .binding = binding, .cost = cost, .granularity = network->granularity};
+    return ST_OK;
+}
+
+/* What stashes and masks add to the live bytes of an op, where all of them are there from the start. */
+static void count_forward(struct profile *p, int end)
+{
+    const struct lowered *l = &p->lowered;
+    size_t born = 0;
+    for (int i = 0; i < end; i++) {
+        if (l->op[i].once >= 0) born += l->buffer[l->op[i].once].bytes;
+        size_t again = p->live[i] + p->once - born;
+        if (p->live[i] > p->forward) p->forward = p->live[i];
+        if (again > p->again) p->again = again;
+    }
+}
+
+static bool reads_cut(const struct excerpt *excerpt, const struct op *op)
+{
+    const struct node *node = &excerpt->network.graph->node[op->node];
+    const struct footprint *f = &excerpt->network.binding[op->node].footprint;
+    if (op->node < 1 || op->node > excerpt->nodes || op->kind > OP_BACKWARD) return false;
+    unsigned reads = 0;
+    if (op->parts & PART_PARAMS) reads |= f->reads[PART_INDEX_PARAMS];
+    if (op->parts & PART_INPUT) reads |= f->reads[PART_INDEX_INPUT];
+    if (op->kind == OP_BACKWARD && !(reads & READS_X)) return false;
+    for (int k = 0; k < node->layer->inputs; k++)
+        if (node->inputs[k] == 1) return true;
+    return false;
+}
+
+static void count(const struct excerpt *excerpt, struct profile *p)
+{
+    const struct lowered *l = &p->lowered;
+    p->sink = p->turn = -1;
+    for (int i = 0; i < l->ops; i++) {
+        const struct op *op = &l->op[i];
+        double time = excerpt->network.cost[op->node].forward;
+        if (op->kind == OP_FORWARD && op->replay) p->replay_time += time;
+        if (op->kind == OP_FORWARD && !op->replay) p->forward_time += time;
+        if (op->kind == OP_FORWARD && !op->replay && op->once >= 0) p->once += l->buffer[op->once].bytes;
+        if (!excerpt->sink || op->node != excerpt->nodes + 1) continue;
+        if (op->kind == OP_FORWARD) p->sink = i;
+        if (op->kind == OP_BACKWARD) p->turn = i;
+    }
+    if (excerpt->sink) {
+        count_forward(p, p->sink);
+        p->keep = p->live[p->sink] -
+                  network_round(&excerpt->network, excerpt->network.graph->value[excerpt->nodes + 1].bytes);
+    }
+    for (int i = p->turn + 1; i < l->ops; i++) {
+        if (p->live[i] > p->backward) p->backward = p->live[i];
+        p->reads_input |= reads_cut(excerpt, &l->op[i]);
+    }
+}
+
+enum status excerpt_profile(const struct excerpt *excerpt, const struct word *word, struct region *region,
+                            struct profile *profile)
+{
+    memset(profile, 0, sizeof *profile);
+    const struct lower_options options = {.drop_dead = true, .rng = excerpt->rng};
+    TRY(lower(&excerpt->network, word, &options, region, &profile->lowered));
+    const struct lowered *l = &profile->lowered;
+    TRY(NEW(region, profile->live, (size_t)l->ops + 1));
+    buffers_live(l->buffer, l->buffers, l->ops, profile->live);
+    count(excerpt, profile);
+    return ST_OK;
+}
+
+/* Marks in now[] those nodes marked in due[] that must be replayed before node's backward. */
+static bool find_due(const struct network *network, int from, int node, const bool *due, bool *now)
+{
+    const struct graph *graph = network->graph;
+    const struct node *at = &graph->node[node];
+    unsigned reads = network_reads(network, node);
+    bool any = false;
+    if (due[node - from] && ((reads & READS_Y) || (reads & READS_SAVED && network->binding[node].footprint.saved)))
+        now[node - from] = any = true;
+    for (int k = 0; reads & READS_X && k < at->layer->inputs; k++) {
+        int producer = at->inputs[k] - 1;
+        if (producer >= from && due[producer - from]) now[producer - from] = any = true;
+    }
+    for (int i = node; any && i >= from; i--) /* and what they are made from */
+        for (int k = 0; now[i - from] && k < graph->node[i].layer->inputs; k++) {
+            int producer = graph->node[i].inputs[k] - 1;
+            if (producer >= from && due[producer - from]) now[producer - from] = true;
+        }
+    return any;
+}
+
+static enum relu_save kept(const struct network *network, int node)
+{
+    if (!network_relu_open(network, node)) return RELU_AUTO;
+    return network->binding[node].footprint.saved ? RELU_BITS : RELU_OUTPUT;
+}
+
+enum status excerpt_backward(const struct network *network, int from, int to, const bool *replay, struct word *word)
+{
+    bool *due, *now;
+    TRY(NEW(word->region, due, (size_t)(to - from)));
+    TRY(NEW(word->region, now, (size_t)(to - from)));
+    memcpy(due, replay, (size_t)(to - from) * sizeof *due);
+    for (int node = to - 1; node >= from; node--) {
+        if (find_due(network, from, node, due, now))
+            for (int i = from; i <= node; i++) {
+                if (!now[i - from]) continue;
+                TRY(word_append(word, STEP_FORWARD, i, i + 1));
+                due[i - from] = now[i - from] = false;
+            }
+        TRY(word_append_backward(word, node, node + 1, kept(network, node)));
+    }
+    return ST_OK;
+}

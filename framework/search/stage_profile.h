@@ -1,0 +1,48 @@
+/* A run of nodes between two cuts, taken out of its network and lowered by itself: where planning by parts gets its
+ * bytes from. A source before the run writes the cut value that the run reads; a sink behind it reads the run's output
+ * and hands its gradient back, standing for everything that comes later. Lowering, lifetimes and overlays are those of
+ * the whole network.
+ *
+ * Contract: what is live while an op of the run runs, here, is what of the run, its two cut values and their gradients
+ * is live then in any schedule of the whole network that treats the run alike; the rest of that schedule adds to it. */
+#ifndef REMATCH_SEARCH_STAGE_PROFILE_H
+#define REMATCH_SEARCH_STAGE_PROFILE_H
+
+#include "plan/lower.h"
+
+struct excerpt {
+    struct network network; /* node 0: the source; 1..nodes: the run; nodes + 1: the sink, where there is one */
+    int nodes;
+    bool sink;
+    enum rng_mode rng;
+};
+
+/* Nodes [from, to) of network, cuts of chain_stages. sink: something comes after them. outlives: the source's own
+ * backward reads the cut value. All in region. */
+enum status excerpt_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
+                        struct region *region, struct excerpt *excerpt);
+
+/* What a word over the excerpt's nodes costs. */
+struct profile {
+    struct lowered lowered;
+    size_t *live;        /* while each op runs */
+    int sink, turn;      /* ops: the sink's forward, and its backward (-1 each: no sink) */
+    size_t once;         /* bytes written at first forwards and kept for replays: stashes and masks */
+    size_t forward;      /* peak of the ops before the sink's forward */
+    size_t again;        /* the same where all stashes and masks are there from the start: in a replay */
+    size_t keep;         /* live while the sink runs forward, the run's output left out */
+    size_t backward;     /* peak of the ops after the sink's backward; without a sink, of all ops */
+    double forward_time; /* of first forwards */
+    double replay_time;  /* of the others */
+    bool reads_input;    /* an op of the run after the sink's backward reads the cut value */
+};
+
+enum status excerpt_profile(const struct excerpt *excerpt, const struct word *word, struct region *region,
+                            struct profile *profile);
+
+/* Appends the backwards of nodes [from, to) of a network, from the last to the first, each of them after the replays of
+ * those nodes marked in replay[] (replay[0]: node from) that it needs and that have not been made yet. The word says of
+ * the relus that are open what they keep. */
+enum status excerpt_backward(const struct network *network, int from, int to, const bool *replay, struct word *word);
+
+#endif

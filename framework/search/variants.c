@@ -1,0 +1,369 @@
+#include "search/variants.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/relu_choice.h"
+
+/* A node of a run in a set; those behind the 64th are in none. */
+static uint64_t bit(int node) { return node < 64 ? UINT64_C(1) << node : 0; }
+
+enum status variants_unpack(uint64_t replay, int nodes, struct region *region, bool **marks)
+{
+    TRY(NEW(region, *marks, (size_t)nodes));
+    for (int i = 0; i < nodes; i++) (*marks)[i] = replay & bit(i);
+    return ST_OK;
+}
+
+/* How a probe's word goes after everything ran forward once and the sink went backward. */
+enum probe {
+    PROBE_THROUGH, /* the variant's replays and backwards */
+    PROBE_LAST,    /* a new forward from the cut value, then those */
+    PROBE_PASS,    /* the cut value is made again too */
+    PROBE_TAIL     /* the cut value is made again, then the backwards of what was saved */
+};
+
+static enum status probe(const struct excerpt *excerpt, enum probe kind, uint64_t replay, struct region *region,
+                         struct profile *profile)
+{
+    struct word word = word_empty(region);
+    const int end = excerpt->nodes + 1, all = excerpt->network.graph->nodes;
+    bool *marks;
+    TRY(variants_unpack(replay, excerpt->nodes, region, &marks));
+    TRY(word_append(&word, STEP_FORWARD, 0, all));
+    TRY(word_append(&word, STEP_BACKWARD, end, all));
+    if (kind == PROBE_PASS || kind == PROBE_TAIL) TRY(word_append(&word, STEP_FORWARD, 0, 1));
+    if (kind == PROBE_LAST || kind == PROBE_PASS) TRY(word_append(&word, STEP_FORWARD, 1, end));
+    TRY(excerpt_backward(&excerpt->network, 1, end, marks, &word));
+    TRY(word_append(&word, STEP_BACKWARD, 0, 1));
+    return excerpt_profile(excerpt, &word, region, profile);
+}
+
+enum status variants_last_nodes(const struct network *network, const struct range *nodes, uint64_t replay,
+                                enum rng_mode rng, struct region *region, bool **marks)
+{
+    struct excerpt excerpt;
+    struct profile profile;
+    TRY(excerpt_cut(network, nodes->from, nodes->to, true, false, rng, region, &excerpt));
+    TRY(probe(&excerpt, PROBE_LAST, replay, region, &profile));
+    TRY(NEW(region, *marks, (size_t)(nodes->to - nodes->from)));
+    for (int i = profile.turn + 1; i < profile.lowered.ops; i++) {
+        const struct op *op = &profile.lowered.op[i];
+        if (op->kind != OP_FORWARD || op->node < 1) continue;
+        if (replay & bit(op->node - 1)) {
+            replay &= ~bit(op->node - 1); /* the variant's own replay; another one is the forward's */
+        } else {
+            (*marks)[op->node - 1] = true;
+        }
+    }
+    return ST_OK;
+}
+
+/* Each replay makes something that a later replay or a backward of the run reads. */
+static bool useful(const struct excerpt *excerpt, uint64_t replay)
+{
+    const struct graph *graph = excerpt->network.graph;
+    uint64_t read = 0; /* nodes whose y somebody reads */
+    for (int i = 1; i <= excerpt->nodes; i++) {
+        unsigned reads = network_reads(&excerpt->network, i);
+        if (reads & READS_Y) read |= bit(i - 1);
+        for (int k = 0; k < graph->node[i].layer->inputs; k++)
+            if (reads & READS_X && graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
+    }
+    for (int i = excerpt->nodes; i >= 1; i--) {
+        if (!(replay & bit(i - 1))) continue;
+        bool saves = network_reads(&excerpt->network, i) & READS_SAVED && excerpt->network.binding[i].footprint.saved;
+        if (!saves && !(read & bit(i - 1))) return false;
+        for (int k = 0; k < graph->node[i].layer->inputs; k++)
+            if (graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
+    }
+    return true;
+}
+
+static bool dominates(const struct variant *a, const struct variant *b)
+{
+    return a->forward <= b->forward && a->again <= b->again && a->keep <= b->keep && a->backward <= b->backward &&
+           a->time <= b->time && a->outlives <= b->outlives && a->reads_input >= b->reads_input;
+}
+
+/* The variants that a run's list gets, by how its visit goes on; their memory until they are settled. */
+struct lists {
+    struct region *region;
+    struct variants through, last;
+};
+
+/* Adds a variant, unless one is as good; takes out those that it beats. */
+static enum status add(struct variants *list, const struct variant *variant, struct region *region)
+{
+    for (int i = 0; i < list->count; i++)
+        if (dominates(&list->variant[i], variant)) return ST_OK;
+    int kept = 0;
+    for (int i = 0; i < list->count; i++)
+        if (!dominates(variant, &list->variant[i])) list->variant[kept++] = list->variant[i];
+    list->count = kept;
+    TRY(region_grow(region, &list->variant, list->count, sizeof *list->variant));
+    list->variant[list->count++] = *variant;
+    return ST_OK;
+}
+
+/* Copies the list to just as much memory in region. */
+static enum status settle(struct variants *list, struct region *region)
+{
+    struct variant *copy;
+    TRY(NEW(region, copy, (size_t)list->count + 1));
+    if (list->count) memcpy(copy, list->variant, (size_t)list->count * sizeof *copy);
+    list->variant = copy;
+    return ST_OK;
+}
+
+static struct variant variant_of(const struct excerpt *excerpt, enum probe kind, const struct profile *p)
+{
+    struct variant v = {.backward = p->backward, .time = p->replay_time, .reads_input = p->reads_input};
+    if (kind == PROBE_LAST) return v;
+    v.forward = p->forward;
+    v.again = p->again;
+    v.keep = p->keep;
+    if (!excerpt->sink) v.time += p->forward_time;
+    return v;
+}
+
+/* Adds what a set of replays gives where those relus keep signs. */
+static enum status look_at(struct excerpt *excerpt, enum probe kind, uint64_t replay, uint64_t signs,
+                           struct lists *lists)
+{
+    struct region *scratch = region_create();
+    if (!scratch) return fail(ST_FAILED, "out of memory for planning");
+    struct profile p;
+    signs_set(&excerpt->network, 1, excerpt->nodes + 1, signs);
+    enum status status = probe(excerpt, kind, replay, scratch, &p);
+    if (status == ST_OK) {
+        struct variant v = variant_of(excerpt, kind, &p);
+        bool reads_y = network_reads(&excerpt->network, excerpt->nodes) & READS_Y;
+        v.replay = replay;
+        v.signs = signs;
+        v.outlives = kind == PROBE_THROUGH && reads_y && !(replay & bit(excerpt->nodes - 1));
+        bool through = kind == PROBE_THROUGH && excerpt->sink;
+        status = add(through ? &lists->through : &lists->last, &v, lists->region);
+    }
+    region_destroy(scratch);
+    return status;
+}
+
+/* Every set of signs worth looking at, and every way for the visit to go on. */
+static enum status look_around(struct excerpt *excerpt, uint64_t replay, uint64_t open, uint64_t kept,
+                               struct lists *lists)
+{
+    const uint64_t last = open & bit(excerpt->nodes - 1);
+    const uint64_t sets[] = {kept & ~last, kept | last, 0, open};
+    for (enum probe kind = PROBE_THROUGH; kind <= (excerpt->sink ? PROBE_LAST : PROBE_THROUGH); kind++)
+        for (int i = 0; i < (int)(sizeof sets / sizeof *sets); i++) {
+            bool again = false;
+            for (int before = 0; before < i; before++) again |= sets[before] == sets[i];
+            if (!again) TRY(look_at(excerpt, kind, replay, sets[i], lists));
+        }
+    return ST_OK;
+}
+
+/* Picks the nodes whose subsets are tried: all but the forced ones, or those that free most bytes for their time. */
+static int choose_free(const struct excerpt *excerpt, uint64_t forced, int *free_nodes)
+{
+    const struct graph *graph = excerpt->network.graph;
+    uint64_t chosen = forced;
+    int count = 0;
+    for (; count < FREE_NODES_MAX; count++) {
+        int best = -1;
+        double best_worth = -1;
+        for (int i = 0; i < excerpt->nodes && i < 64; i++) {
+            if (chosen >> i & 1) continue;
+            double bytes = (double)(graph->value[i + 2].bytes + excerpt->network.binding[i + 1].footprint.saved);
+            double worth = bytes / (excerpt->network.cost[i + 1].forward + 1);
+            if (worth > best_worth) best = i, best_worth = worth;
+        }
+        if (best < 0) break;
+        chosen |= UINT64_C(1) << best;
+        free_nodes[count] = best;
+    }
+    return count;
+}
+
+static enum status list_subsets(struct excerpt *excerpt, uint64_t forced, struct lists *lists)
+{
+    const uint64_t open = signs_open(&excerpt->network, 1, excerpt->nodes + 1);
+    const uint64_t kept = signs_kept(&excerpt->network, 1, excerpt->nodes + 1);
+    int free_nodes[FREE_NODES_MAX], frees = choose_free(excerpt, forced, free_nodes);
+    for (uint64_t set = 0; set < UINT64_C(1) << frees; set++) {
+        uint64_t replay = forced;
+        for (int i = 0; i < frees; i++) replay |= (set >> i & 1) << free_nodes[i];
+        signs_set(&excerpt->network, 1, excerpt->nodes + 1, kept);
+        if (useful(excerpt, replay)) TRY(look_around(excerpt, replay, open, kept, lists));
+    }
+    return ST_OK;
+}
+
+static enum status list_run(const struct network *network, const struct stages *stages, int first, int count,
+                            struct region *region, struct run *run)
+{
+    const struct stage *s = &stages->stage[first];
+    const int from = s->nodes.from, to = stages->stage[first + count - 1].nodes.to;
+    uint64_t forced = 0;
+    for (int i = 0; i + 1 < count; i++) forced |= UINT64_C(1) << (stages->stage[first + i].nodes.to - 1 - from);
+    for (int outlives = 0; outlives <= (int)s->outlives; outlives++) {
+        struct excerpt excerpt;
+        struct lists lists = {.region = region_create()};
+        if (!lists.region) return fail(ST_FAILED, "out of memory for planning");
+        enum status status =
+            excerpt_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng, lists.region, &excerpt);
+        if (status == ST_OK) status = list_subsets(&excerpt, forced, &lists);
+        if (status == ST_OK) status = settle(&lists.through, region);
+        if (status == ST_OK) status = settle(&lists.last, region);
+        run->through[outlives] = lists.through;
+        run->last[outlives] = lists.last;
+        region_destroy(lists.region);
+        TRY(status);
+    }
+    return ST_OK;
+}
+
+/* What a pass that saves keeps, with one set of signs; the cut value before must outlive the stage or not. */
+static enum status measure_tail(struct excerpt *excerpt, uint64_t signs, int outlives, struct region *scratch,
+                                struct tail *tail)
+{
+    struct profile p;
+    signs_set(&excerpt->network, 1, excerpt->nodes + 1, signs);
+    TRY(probe(excerpt, PROBE_TAIL, 0, scratch, &p));
+    tail->backward[outlives] = p.backward;
+    if (outlives) return ST_OK;
+    tail->signs = signs;
+    tail->forward = p.forward;
+    tail->again = p.again;
+    tail->keep = p.keep;
+    tail->reads = p.reads_input;
+    tail->outlives = network_reads(&excerpt->network, excerpt->nodes) & READS_Y;
+    return ST_OK;
+}
+
+static enum status measure(const struct network *network, enum rng_mode rng, struct region *scratch,
+                           struct stage *stage)
+{
+    for (int outlives = 0; outlives < 2; outlives++) {
+        struct excerpt excerpt;
+        struct profile p;
+        TRY(excerpt_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &excerpt));
+        TRY(probe(&excerpt, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch, &p));
+        *(outlives ? &stage->held : &stage->passed) = p.forward;
+        *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
+        stage->once = p.once;
+        stage->time = p.forward_time;
+        const uint64_t open = signs_open(&excerpt.network, 1, excerpt.nodes + 1), signs[TAILS_MAX] = {0, open};
+        stage->tails = open ? TAILS_MAX : 1;
+        for (int t = 0; t < stage->tails; t++)
+            TRY(measure_tail(&excerpt, signs[t], outlives, scratch, &stage->tail[t]));
+    }
+    return ST_OK;
+}
+
+static enum status measure_stage(const struct network *network, enum rng_mode rng, struct stage *stage)
+{
+    struct region *scratch = region_create();
+    if (!scratch) return fail(ST_FAILED, "out of memory for planning");
+    enum status status = measure(network, rng, scratch, stage);
+    region_destroy(scratch);
+    return status;
+}
+
+static bool same_footprint(const struct footprint *a, const struct footprint *b)
+{
+    return a->saved == b->saved && a->signs == b->signs && a->forward_scratch == b->forward_scratch &&
+           a->split == b->split && a->backward_scratch[0] == b->backward_scratch[0] &&
+           a->backward_scratch[1] == b->backward_scratch[1] && a->reads[0] == b->reads[0] &&
+           a->reads[1] == b->reads[1] && a->y_over_x == b->y_over_x && a->dx_over_dy == b->dx_over_dy &&
+           a->writes_dy == b->writes_dy && a->passes_gradient == b->passes_gradient;
+}
+
+static bool same_value(const struct value *a, const struct value *b)
+{
+    return a->bytes == b->bytes && a->gradient_bytes == b->gradient_bytes && a->wants_gradient == b->wants_gradient &&
+           shape_elements(&a->shape) == shape_elements(&b->shape);
+}
+
+static bool same_stage(const struct network *network, const struct stage *a, const struct stage *b)
+{
+    const struct graph *g = network->graph;
+    const int nodes = a->nodes.to - a->nodes.from, shift = b->nodes.from - a->nodes.from;
+    if (b->nodes.to - b->nodes.from != nodes || a->outlives != b->outlives) return false;
+    if ((a->nodes.to == g->nodes) != (b->nodes.to == g->nodes) || !a->nodes.from != !b->nodes.from) return false;
+    if (!same_value(&g->value[a->nodes.from], &g->value[b->nodes.from])) return false;
+    for (int i = a->nodes.from; i < a->nodes.to; i++) {
+        const struct node *x = &g->node[i], *y = &g->node[i + shift];
+        if (x->layer->inputs != y->layer->inputs || x->draws != y->draws) return false;
+        if (network_relu_open(network, i) != network_relu_open(network, i + shift)) return false;
+        if (!x->parameters != !y->parameters || network->cost[i].forward != network->cost[i + shift].forward)
+            return false;
+        for (int k = 0; k < x->layer->inputs; k++)
+            if (y->inputs[k] != (x->inputs[k] ? x->inputs[k] + shift : 0)) return false;
+        if (!same_footprint(&network->binding[i].footprint, &network->binding[i + shift].footprint)) return false;
+        if (!same_value(&g->value[i + 1], &g->value[i + 1 + shift])) return false;
+    }
+    return true;
+}
+
+static enum status list_stages(const struct network *network, struct region *region, struct stages *stages)
+{
+    struct ranges ranges;
+    TRY(chain_stages(network->graph, region, &ranges));
+    stages->count = ranges.count;
+    TRY(NEW(region, stages->stage, (size_t)ranges.count));
+    for (int s = 0; s < ranges.count; s++) {
+        struct stage *stage = &stages->stage[s];
+        stage->nodes = ranges.range[s];
+        const struct value *before = &network->graph->value[stage->nodes.from],
+                           *after = &network->graph->value[stage->nodes.to];
+        stage->input = stage->nodes.from ? network_round(network, before->bytes) : 0;
+        stage->output = network_round(network, after->bytes);
+        if (s + 1 < ranges.count) stage->gradient = network_round(network, after->gradient_bytes);
+        stage->outlives = stage->nodes.from && (network_reads(network, stage->nodes.from - 1) & READS_Y ||
+                                                network_relu_open(network, stage->nodes.from - 1));
+        for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network->cost[i].forward;
+        stage->class = s;
+        for (int other = 0; other < s && stage->class == s; other++)
+            if (same_stage(network, &stages->stage[other], stage)) stage->class = stages->stage[other].class;
+        if (stage->class == s) {
+            TRY(measure_stage(network, stages->rng, stage));
+        } else {
+            struct range nodes = stage->nodes;
+            *stage = stages->stage[stage->class];
+            stage->nodes = nodes;
+        }
+    }
+    return ST_OK;
+}
+
+/* An earlier run of the same stages, NULL: none. */
+static struct run *find_equal(const struct stages *stages, int first, int count)
+{
+    for (int other = 0; other < first; other++) {
+        int same = 0;
+        while (same < count && stages->stage[other + same].class == stages->stage[first + same].class) same++;
+        if (same == count) return stages->run[other * stages->reach + count - 1];
+    }
+    return NULL;
+}
+
+enum status variants_list(const struct network *network, enum rng_mode rng, struct region *region,
+                          struct stages *stages)
+{
+    *stages = (struct stages){.reach = RUN_NODES_MAX, .rng = rng};
+    TRY(list_stages(network, region, stages));
+    TRY(NEW(region, stages->run, (size_t)stages->count * (size_t)stages->reach));
+    for (int first = 0; first < stages->count; first++)
+        for (int count = 1; count <= stages->reach && first + count <= stages->count; count++) {
+            int nodes = stages->stage[first + count - 1].nodes.to - stages->stage[first].nodes.from;
+            if (count > 1 && nodes > RUN_NODES_MAX) break;
+            stages->partial |= count == 1 && nodes > FREE_NODES_MAX;
+            struct run **run = &stages->run[first * stages->reach + count - 1];
+            if ((*run = find_equal(stages, first, count)) != NULL) continue;
+            TRY(NEW(region, *run, 1));
+            TRY(list_run(network, stages, first, count, region, *run));
+        }
+    return ST_OK;
+}

@@ -1,0 +1,457 @@
+/* The loop, and what the loop needs ready before step 0: addresses of everything static, one address a buffer, the
+ * buffers that are born and die at each op. Modes differ only in what birth and death do. */
+#include "train/executor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/batch_transfer.h"
+#include "base/units.h"
+
+enum { SIGNALLING_NAN = 0x7fa0dead };
+
+/* A plan bound to addresses. */
+struct bound {
+    const struct plan *plan;
+    void **at;        /* buffer -> address */
+    int *born, *dead; /* buffers by birth and by death */
+    size_t *counted;  /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
+    uint64_t *ns;     /* of each op of that step; NULL: a device, which does them later */
+    uint64_t drawn;   /* in that step, of the sequential stream (rng stash, unsafe) */
+};
+
+struct exec {
+    struct region *region;
+    const struct plan *plan;
+    struct bound training, evaluation;
+    struct bound *now; /* the one that runs */
+    struct exec_options options;
+    int fault_op; /* the op that the fault strikes, -1: none */
+    struct backend *backend;
+    char *fixed, *arena; /* the static block and the arena */
+    size_t fixed_bytes, arena_bytes;
+    float **parameter, **gradient, **state;
+    struct feed feed;
+    void *update_room;
+    uint64_t position;       /* in the sequential stream (rng stash, unsafe), after the last step */
+    struct digest *replayed; /* node -> digest of its first forward's value, where replays are checked */
+    bool looking;            /* for the first value that is not finite */
+    int not_finite;          /* the node that wrote it */
+};
+
+static int order_by_birth(const void *a, const void *b, void *buffers)
+{
+    const struct buffer *buffer = buffers;
+    int x = buffer[*(const int *)a].birth, y = buffer[*(const int *)b].birth;
+    return x != y ? (x > y) - (x < y) : *(const int *)a - *(const int *)b;
+}
+
+static int order_by_death(const void *a, const void *b, void *buffers)
+{
+    const struct buffer *buffer = buffers;
+    int x = buffer[*(const int *)a].death, y = buffer[*(const int *)b].death;
+    return x != y ? (x > y) - (x < y) : *(const int *)a - *(const int *)b;
+}
+
+/* Cuts the static block in the order of enum static_category. */
+static enum status bind_static(struct exec *e)
+{
+    const struct plan *plan = e->plan;
+    const struct graph *graph = plan->network->graph;
+    size_t parameters = (size_t)graph->parameters, offset = 0;
+    bool has_state = plan->static_bytes[STATIC_OPTIMIZER] > 0;
+    TRY(NEW(e->region, e->parameter, parameters));
+    TRY(NEW(e->region, e->gradient, parameters));
+    TRY(NEW(e->region, e->state, parameters));
+    TRY(e->backend->kind->reserve(e->backend, e->fixed_bytes, (void **)&e->fixed));
+    float **tables[] = {e->parameter, e->gradient, e->state};
+    size_t copies[] = {1, 1,
+                       plan->static_bytes[STATIC_OPTIMIZER] / (plan->static_bytes[STATIC_PARAMETERS] + !parameters)};
+    for (int t = 0; t < 2 + has_state; t++)
+        for (size_t i = 0; i < parameters; i++) {
+            tables[t][i] = (float *)(void *)(e->fixed + offset);
+            offset += round_up((size_t)graph->parameter[i].elements * sizeof(float)) * copies[t];
+        }
+    void *batch = e->fixed + offset;
+    offset += round_up(graph->value[0].bytes);
+    void *labels = e->fixed + offset;
+    offset += round_up((size_t)graph->batch * sizeof(int32_t));
+    void *next = e->fixed + offset;
+    e->update_room = e->fixed + offset + feed_next_bytes(e->backend, graph);
+    return feed_open(&e->feed, e->backend, graph, batch, labels, next);
+}
+
+/* What a plan's ops need before they run. */
+static enum status bind_plan(struct exec *e, const struct plan *plan, struct bound *bound)
+{
+    const struct lowered *l = &plan->lowered;
+    bound->plan = plan;
+    TRY(NEW(e->region, bound->at, (size_t)l->buffers + 1));
+    TRY(NEW(e->region, bound->born, (size_t)l->buffers + 1));
+    TRY(NEW(e->region, bound->dead, (size_t)l->buffers + 1));
+    if (e->options.memory == MEMORY_DYNAMIC) TRY(NEW(e->region, bound->counted, (size_t)l->ops + 1));
+    if (!e->backend->kind->device) TRY(NEW(e->region, bound->ns, (size_t)l->ops + 1));
+    for (int i = 0; i < l->buffers; i++) {
+        bound->born[i] = bound->dead[i] = i;
+        if (e->arena) bound->at[i] = e->arena + l->buffer[i].offset;
+    }
+    qsort_r(bound->born, (size_t)l->buffers, sizeof *bound->born, order_by_birth, l->buffer);
+    qsort_r(bound->dead, (size_t)l->buffers, sizeof *bound->dead, order_by_death, l->buffer);
+    return ST_OK;
+}
+
+static enum status create(struct exec *e)
+{
+    const struct plan *plan = e->plan;
+    e->fixed_bytes = plan_static(plan);
+    e->arena_bytes = e->options.memory == MEMORY_DYNAMIC ? 0 : plan->arena_bytes;
+    TRY(fault_find(plan, &e->options.fault, e->options.memory != MEMORY_DYNAMIC, &e->fault_op));
+    TRY(bind_static(e));
+    if (e->arena_bytes) TRY(e->backend->kind->reserve(e->backend, e->arena_bytes, (void **)&e->arena));
+    if (e->options.memory == MEMORY_POISON)
+        e->backend->kind->fill(e->backend, e->arena, SIGNALLING_NAN, e->arena_bytes);
+    if (e->options.check_replay) TRY(NEW(e->region, e->replayed, (size_t)plan->network->graph->nodes));
+    e->now = &e->training;
+    return bind_plan(e, plan, &e->training);
+}
+
+enum status exec_create(const struct plan *plan, const struct exec_options *options, struct exec **exec)
+{
+    *exec = NULL;
+    struct region *region = region_create();
+    struct exec *e = region ? region_array(region, 1, sizeof *e) : NULL;
+    if (!e) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for an executor");
+    }
+    e->region = region;
+    e->plan = plan;
+    e->options = *options;
+    e->backend = plan->network->backend;
+    enum status status = create(e);
+    if (status != ST_OK) {
+        exec_destroy(e);
+        return status;
+    }
+    *exec = e;
+    return ST_OK;
+}
+
+void exec_destroy(struct exec *exec)
+{
+    if (!exec) return;
+    const struct backend_kind *kind = exec->backend->kind;
+    feed_close(&exec->feed);
+    if (exec->fixed) kind->unreserve(exec->backend, exec->fixed, exec->fixed_bytes);
+    if (exec->arena) kind->unreserve(exec->backend, exec->arena, exec->arena_bytes);
+    region_destroy(exec->region);
+}
+
+float *exec_parameter(struct exec *exec, int parameter) { return exec->parameter[parameter]; }
+float *exec_gradient(struct exec *exec, int parameter) { return exec->gradient[parameter]; }
+float *exec_state(struct exec *exec, int parameter) { return exec->state[parameter]; }
+void *exec_update_room(struct exec *exec) { return exec->update_room; }
+void *exec_batch(struct exec *exec) { return feed_batch(&exec->feed); }
+int32_t *exec_labels(struct exec *exec) { return feed_labels(&exec->feed); }
+bool exec_ahead(const struct exec *exec) { return exec->feed.staged != NULL; }
+void exec_send(struct exec *exec) { feed_send(&exec->feed); }
+const size_t *exec_counted(const struct exec *exec) { return exec->training.counted; }
+const uint64_t *exec_op_ns(const struct exec *exec) { return exec->training.ns; }
+
+/* What the allocator has handed out while op runs, or after all of them, must be what the plan says. */
+static enum status count(struct exec *e, int op)
+{
+    const struct plan *plan = e->now->plan;
+    const size_t counted = e->backend->ledger.bytes, planned = op < plan->lowered.ops ? plan->live[op] : 0;
+    char a[UNIT_TEXT], b[UNIT_TEXT], name[128] = "the end";
+    e->now->counted[op] = counted;
+    if (counted == planned) return ST_OK;
+    if (op < plan->lowered.ops) plan_op_text(plan, op, name);
+    return fail(ST_FAILED, "memory: at step %u, op %d (%s), the allocator counts %s, the plan predicted %s",
+                e->backend->moment.step, op, name, exact_bytes_text(counted, a), exact_bytes_text(planned, b));
+}
+
+/* DYNAMIC: buffers that op is the first to use. */
+static enum status give_birth(struct exec *e, int op, int *next)
+{
+    const struct lowered *l = &e->now->plan->lowered;
+    char text[UNIT_TEXT];
+    for (; *next < l->buffers && l->buffer[e->now->born[*next]].birth == op; ++*next) {
+        int id = e->now->born[*next];
+        if (!(e->now->at[id] = e->backend->kind->allocate(e->backend, l->buffer[id].bytes)))
+            return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(l->buffer[id].bytes, text));
+    }
+    return count(e, op);
+}
+
+/* Buffers that op was the last to use. */
+static void bury(struct exec *e, int op, int *next)
+{
+    const struct lowered *l = &e->now->plan->lowered;
+    for (; *next < l->buffers && l->buffer[e->now->dead[*next]].death == op; ++*next) {
+        int id = e->now->dead[*next];
+        if (e->options.memory == MEMORY_POISON)
+            e->backend->kind->fill(e->backend, e->now->at[id], SIGNALLING_NAN, l->buffer[id].bytes);
+        if (e->options.memory == MEMORY_DYNAMIC) {
+            e->backend->kind->release(e->backend, e->now->at[id]);
+            e->now->at[id] = NULL;
+        }
+    }
+}
+
+static void *address(const struct exec *e, int buffer)
+{
+    return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->feed.batch : NULL;
+}
+
+/* Where a random node's numbers come from at this op; a first forward leaves its place in the stream, or its mask, in
+ * the once buffer. */
+static struct draw draw_for(struct exec *e, const struct op *op)
+{
+    const struct graph *graph = e->plan->network->graph;
+    const struct node *node = &graph->node[op->node];
+    const struct backend *b = e->backend;
+    struct draw draw = {
+        .mode = e->options.rng, .seed = e->options.seed, .node = (uint32_t)op->node, .step = b->moment.step};
+    if (b->kind->device) draw.step_there = &b->now->step;
+    if (!node->draws || e->now == &e->evaluation) draw.mode = RNG_OFF; /* nothing is dropped when nothing is learnt */
+    if (draw.mode == RNG_COUNTER || draw.mode == RNG_OFF) return draw;
+    bool first = op->kind == OP_FORWARD && !op->replay;
+    bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
+    void *once = address(e, op->once);
+    if (draw.mode == RNG_MASK) {
+        draw.mask = once;
+        if (first) b->kind->mask(e->backend, &draw, node->settings.rate, node->draws, graph->batch);
+        return draw;
+    }
+    if (draws) {
+        b->kind->place(e->backend, once, e->now->drawn);
+        e->now->drawn += (uint64_t)node->draws * (uint64_t)graph->batch;
+    }
+    if (once && b->kind->device) draw.position_there = once;
+    if (once && !b->kind->device) draw.position = *(const uint64_t *)once;
+    return draw;
+}
+
+static struct kernel_args args_for(struct exec *e, const struct op *op)
+{
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    struct kernel_args args = {.y = address(e, op->y),
+                               .dy = address(e, op->dy),
+                               .saved = address(e, op->saved),
+                               .scratch = address(e, op->scratch),
+                               .labels = e->feed.labels,
+                               .draw = draw_for(e, op),
+                               .save = op->save};
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+        args.x[k] = address(e, op->x[k]);
+        args.dx[k] = address(e, op->dx[k]);
+    }
+    for (int k = 0; k < node->parameters; k++) {
+        args.parameters[k] = e->parameter[node->first_parameter + k];
+        args.gradients[k] = e->gradient[node->first_parameter + k];
+    }
+    return args;
+}
+
+static enum status run_op(struct exec *e, const struct op *op)
+{
+    const struct binding *binding = &e->plan->network->binding[op->node];
+    if (op->kind == OP_COPY) {
+        e->backend->kind->copy(e->backend, address(e, op->y), address(e, op->x[0]), op->bytes);
+        return ST_OK;
+    }
+    if (op->kind == OP_ACCUMULATE) {
+        e->backend->kind->add(e->backend, address(e, op->y), address(e, op->x[0]), address(e, op->x[1]),
+                              op->bytes / sizeof(float));
+        return ST_OK;
+    }
+    struct kernel_args args = args_for(e, op);
+    return op->kind == OP_FORWARD ? binding->kernel->forward(binding->state, &args)
+                                  : binding->kernel->backward(binding->state, &args, op->parts);
+}
+
+static enum phase phase_of(const struct op *op)
+{
+    return op->kind != OP_FORWARD ? PHASE_BACKWARD : op->replay ? PHASE_REPLAY : PHASE_FORWARD;
+}
+
+/* Reads what stands elsewhere in the arena instead of x; an output over its input stays where it is. */
+static enum status read_stale(struct exec *e, const struct op *op)
+{
+    const size_t bytes = e->plan->lowered.buffer[op->x[0]].bytes;
+    void **x = &e->now->at[op->x[0]], *right = *x;
+    void *stale = fault_stale(e->backend, e->arena, e->arena_bytes, right, bytes);
+    if (op->y == op->x[0])
+        fault_copy(e->backend, right, stale, bytes);
+    else
+        *x = stale;
+    enum status status = run_op(e, op);
+    *x = right;
+    return status;
+}
+
+/* Does what the fault says instead of op. */
+static enum status run_faulty(struct exec *e, const struct op *op)
+{
+    const struct buffer *buffer = e->plan->lowered.buffer;
+    if (e->options.fault.kind == FAULT_SKIP_REPLAY) { /* a relu's input would still have the signs of its output */
+        if (op->y >= 0) e->backend->kind->fill(e->backend, address(e, op->y), SIGNALLING_NAN, buffer[op->y].bytes);
+        return ST_OK;
+    }
+    if (e->options.fault.kind == FAULT_STALE_READ) return read_stale(e, op);
+    if (op->kind == OP_BACKWARD) {
+        const int kept = op->saved >= 0 ? op->saved : op->once;
+        fault_flip_bytes(e->backend, address(e, kept), buffer[kept].bytes);
+        return run_op(e, op);
+    }
+    TRY(run_op(e, op)); /* a mask that is drawn, not kept: what its recomputation wrote */
+    fault_flip_floats(e->backend, address(e, op->y), buffer[op->y].bytes);
+    return ST_OK;
+}
+
+/* Leaves no byte of the first forward where a recomputation is about to write, so that what it does not write, or a
+ * recomputation that is left out, cannot pass for the right bytes. An output over its own input keeps that input.
+ * Returns how long it took, which on a host is no part of the op's time. */
+static uint64_t undefine(struct exec *e, const struct op *op)
+{
+    const struct backend_kind *kind = e->backend->kind;
+    const int target[] = {op->y == op->x[0] || op->y == op->x[1] ? BUFFER_NONE : op->y,
+                          op->save ? op->saved : BUFFER_NONE};
+    const uint64_t start = clock_now_ns();
+    if (!kind->device) kind->phase(e->backend, PHASE_UNDEFINE);
+    for (size_t i = 0; i < sizeof target / sizeof *target; i++)
+        if (target[i] >= 0)
+            kind->fill(e->backend, e->now->at[target[i]], SIGNALLING_NAN, e->plan->lowered.buffer[target[i]].bytes);
+    if (!kind->device) kind->phase(e->backend, phase_of(op));
+    return clock_now_ns() - start;
+}
+
+/* Bytes that a node's forward writes; a loss writes two numbers, whatever the batch. */
+static size_t written_bytes(const struct exec *e, int node)
+{
+    const struct graph *graph = e->plan->network->graph;
+    return graph->node[node].layer->loss ? sizeof e->backend->outcome.loss
+                                         : graph->value[graph->node[node].output].bytes;
+}
+
+static enum status check_replay(struct exec *e, const struct op *op)
+{
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    struct digest digest = e->backend->kind->digest(e->backend, address(e, op->y), written_bytes(e, op->node));
+    if (!op->replay) {
+        e->replayed[op->node] = digest;
+    } else if (!digest_equal(e->replayed[op->node], digest)) {
+        return fail(ST_DIFFERS, "check: at step %u the replay of node '%s' wrote another value than its first forward",
+                    e->backend->moment.step, node->name);
+    }
+    return ST_OK;
+}
+
+/* After a forward: what is to be looked at before its buffers may die. */
+static enum status after_forward(struct exec *e, const struct op *op)
+{
+    const struct graph *graph = e->plan->network->graph;
+    const struct backend_kind *kind = e->backend->kind;
+    if (op->node == graph->nodes - 1 && !op->replay)
+        kind->copy(e->backend, e->backend->outcome_now->loss, address(e, op->y), sizeof e->backend->outcome.loss);
+    if (e->looking) {
+        size_t count = written_bytes(e, op->node) / sizeof(float);
+        if (isfinite(kind->squares(e->backend, address(e, op->y), count))) return ST_OK;
+        e->not_finite = op->node;
+        return ST_FAILED;
+    }
+    return e->replayed && e->now == &e->training ? check_replay(e, op) : ST_OK;
+}
+
+enum status exec_queue(struct exec *e)
+{
+    const struct lowered *l = &e->now->plan->lowered;
+    const struct fault *fault = &e->options.fault;
+    const bool faulty_step = fault->step == e->backend->moment.step && e->now == &e->training;
+    const bool dynamic = e->options.memory == MEMORY_DYNAMIC;
+    const int faulty = faulty_step ? e->fault_op : -1;
+    int born = 0, dead = 0;
+    e->now->drawn = 0;
+    for (int i = 0; i < l->ops; i++) {
+        const struct op *op = &l->op[i];
+        uint64_t start = clock_now_ns();
+        e->backend->kind->phase(e->backend, phase_of(op));
+        if (dynamic) TRY(give_birth(e, i, &born));
+        if (op->replay) start += undefine(e, op);
+        TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
+        if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
+        bury(e, i, &dead);
+        if (e->now->ns) e->now->ns[i] = clock_now_ns() - start;
+    }
+    return dynamic ? count(e, l->ops) : ST_OK;
+}
+
+bool exec_repeatable(const struct exec *exec)
+{
+    const struct exec_options *o = &exec->options;
+    return o->memory != MEMORY_DYNAMIC && o->fault.kind == FAULT_NONE && !o->check_replay;
+}
+
+void exec_begin(struct exec *exec, uint32_t step)
+{
+    exec->backend->moment.step = step;
+    exec->backend->moment.position = exec->position;
+    feed_take(&exec->feed);
+}
+
+/* A step that breaks off leaves nothing allocated. */
+void exec_end(struct exec *exec)
+{
+    const struct bound *now = exec->now;
+    if (now == &exec->training) exec->position = exec->backend->moment.position + now->drawn;
+    for (int i = 0; exec->options.memory == MEMORY_DYNAMIC && i < now->plan->lowered.buffers; i++) {
+        if (now->at[i]) exec->backend->kind->release(exec->backend, now->at[i]);
+        now->at[i] = NULL;
+    }
+}
+
+static enum status queue_bound(void *exec) { return exec_queue(exec); }
+
+/* What is bound, from its first op to its last. */
+static enum status run_bound(struct exec *e, float loss[2])
+{
+    const struct backend_kind *kind = e->backend->kind;
+    enum status status = kind->step(e->backend, false, queue_bound, e);
+    if (status == ST_OK) status = kind->wait(e->backend);
+    exec_end(e);
+    memcpy(loss, e->backend->outcome.loss, sizeof e->backend->outcome.loss);
+    return status;
+}
+
+enum status exec_step(struct exec *exec, uint32_t step, float loss[2])
+{
+    exec_begin(exec, step);
+    return run_bound(exec, loss);
+}
+
+enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t step, float loss[2])
+{
+    char needs[UNIT_TEXT], has[UNIT_TEXT];
+    if (plan->arena_bytes > exec->arena_bytes && exec->options.memory != MEMORY_DYNAMIC)
+        return fail(ST_FAILED, "an evaluation needs an arena of %s, training has %s",
+                    exact_bytes_text(plan->arena_bytes, needs), exact_bytes_text(exec->arena_bytes, has));
+    if (exec->evaluation.plan != plan) TRY(bind_plan(exec, plan, &exec->evaluation));
+    exec->now = &exec->evaluation;
+    exec_begin(exec, step);
+    enum status status = run_bound(exec, loss);
+    exec->now = &exec->training;
+    return status;
+}
+
+/* The backend's moment is still that of the step. */
+int exec_find_not_finite(struct exec *exec)
+{
+    float loss[2];
+    exec->looking = true;
+    exec->not_finite = -1;
+    if (run_bound(exec, loss) == ST_OK) exec->not_finite = -1;
+    exec->looking = false;
+    return exec->not_finite;
+}

@@ -1,0 +1,418 @@
+#include "train/node_timing.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { PATTERN_BYTES = 1 << 20 };
+
+/* Whether a step that stores everything writes node's y over its x: nobody reads x later. */
+static bool in_place(const struct network *network, int node)
+{
+    const struct graph *graph = network->graph;
+    const struct node *n = &graph->node[node];
+    const struct value *x = &graph->value[n->inputs[0]];
+    const int writer = n->inputs[0] - 1; /* -1: the batch, which stays */
+    return network->binding[node].footprint.y_over_x && writer >= 0 && x->consumers == 1 &&
+           x->bytes == graph->value[n->output].bytes && !(network_reads(network, writer) & READS_Y) &&
+           !network_read_by_another(network, writer);
+}
+
+char *measure_key(const struct network *network, int node, struct region *region)
+{
+    const struct footprint *f = &network->binding[node].footprint;
+    const char *key = graph_node_key(network->graph, node, true, region);
+    if (!key) return NULL;
+    return region_text(region, "%s; parts %u; saved %zu; scratch %zu, %zu, %zu; %s%s", key,
+                       network_parts(network, node), f->saved, f->forward_scratch, f->backward_scratch[0],
+                       f->backward_scratch[1], f->implementation, in_place(network, node) ? ", in place" : "");
+}
+
+/* ---- memory ---- */
+
+struct bench {
+    const struct network *network;
+    struct backend *backend;
+    char *block, *distance; /* cut by each node anew; bytes that are read and written elsewhere in a step */
+    size_t block_bytes, distance_bytes;
+    float *pattern;
+    int32_t *labels;
+    bool again; /* what is timed now was done before */
+};
+
+/* A node's operands in the block. */
+struct cut {
+    struct kernel_args args;
+    size_t bytes; /* of all of them */
+    size_t x_bytes[NODE_INPUTS_MAX], dy_bytes, saved_bytes, parameter_bytes[NODE_PARAMETERS_MAX];
+};
+
+static void *take(char *block, size_t *used, size_t bytes)
+{
+    char *at = block ? block + *used : NULL; /* no block: only the bytes are asked */
+    *used += round_up(bytes);
+    return bytes ? at : NULL;
+}
+
+static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Gradients of inputs, over what they may take the place of. */
+static void cut_gradients(const struct bench *b, const struct node *node, struct cut *cut)
+{
+    const struct footprint *f = &b->network->binding[node->index].footprint;
+    const unsigned parts = network_parts(b->network, node->index);
+    const bool split = f->split || !(parts & PART_PARAMS);
+    if (!(parts & PART_INPUT)) return;
+    for (int k = 0; k < node->layer->inputs; k++) {
+        const struct value *x = &b->network->graph->value[node->inputs[k]];
+        if (!x->wants_gradient) continue;
+        if (f->dx_over_dy && k == 0 && x->gradient_bytes == cut->dy_bytes)
+            cut->args.dx[k] = cut->args.dy;
+        else if (split && !(f->reads[PART_INDEX_INPUT] & READS_X)) /* x is dead by then */
+            cut->args.dx[k] = (void *)(uintptr_t)cut->args.x[k];
+        else
+            cut->args.dx[k] = take(b->block, &cut->bytes, x->gradient_bytes);
+    }
+}
+
+/* block NULL: only cut.bytes means something. */
+static struct cut cut_node(const struct bench *b, int index)
+{
+    const struct graph *graph = b->network->graph;
+    const struct node *node = &graph->node[index];
+    const struct footprint *f = &b->network->binding[index].footprint;
+    const struct value *y = &graph->value[node->output];
+    struct cut cut = {.args = {.labels = b->labels, .draw = {.mode = RNG_COUNTER, .node = (uint32_t)index}},
+                      .dy_bytes = y->gradient_bytes,
+                      .saved_bytes = f->saved};
+    for (int k = 0; k < node->parameters; k++) {
+        cut.parameter_bytes[k] = (size_t)graph->parameter[node->first_parameter + k].elements * sizeof(float);
+        cut.args.parameters[k] = take(b->block, &cut.bytes, cut.parameter_bytes[k]);
+        cut.args.gradients[k] = take(b->block, &cut.bytes, cut.parameter_bytes[k]);
+    }
+    for (int k = 0; k < node->layer->inputs; k++) {
+        cut.x_bytes[k] = graph->value[node->inputs[k]].bytes;
+        cut.args.x[k] = take(b->block, &cut.bytes, cut.x_bytes[k]);
+    }
+    cut.args.y = in_place(b->network, index) ? (void *)(uintptr_t)cut.args.x[0] : take(b->block, &cut.bytes, y->bytes);
+    cut.args.dy = take(b->block, &cut.bytes, cut.dy_bytes);
+    cut.args.saved = take(b->block, &cut.bytes, f->saved);
+    cut.args.scratch =
+        take(b->block, &cut.bytes, most(f->forward_scratch, most(f->backward_scratch[0], f->backward_scratch[1])));
+    cut_gradients(b, node, &cut);
+    return cut;
+}
+
+/* Bytes of values and parameters: what a step goes through at least. */
+static size_t step_bytes(const struct graph *graph)
+{
+    size_t bytes = 0;
+    for (int v = 0; v < graph->values && bytes < DISTANCE_MAX; v++) bytes += graph->value[v].bytes;
+    for (int p = 0; p < graph->parameters && bytes < DISTANCE_MAX; p++)
+        bytes += (size_t)graph->parameter[p].elements * sizeof(float);
+    return bytes < DISTANCE_MAX ? round_up(bytes) : DISTANCE_MAX;
+}
+
+static void close_bench(struct bench *b)
+{
+    const struct backend_kind *kind = b->backend->kind;
+    if (b->block) kind->unreserve(b->backend, b->block, b->block_bytes);
+    if (b->distance) kind->unreserve(b->backend, b->distance, b->distance_bytes);
+    if (b->labels) kind->unreserve(b->backend, b->labels, (size_t)b->network->graph->batch * sizeof *b->labels);
+    free(b->pattern);
+}
+
+/* A bench over network with a block of bytes bytes; closed by close_bench also where this fails. */
+static enum status open_bench(const struct network *network, size_t bytes, struct bench *b)
+{
+    struct backend *backend = network->backend;
+    *b = (struct bench){.network = network,
+                        .backend = backend,
+                        .block_bytes = bytes,
+                        .distance_bytes = step_bytes(network->graph),
+                        .pattern = malloc(PATTERN_BYTES)};
+    if (!b->pattern) return fail(ST_FAILED, "out of memory for measuring");
+    /* fans of 3 and 3: uniform in [-1, 1) */
+    rng_init(INIT_GLOROT_UNIFORM, 1, 0, 3, 3, 0, PATTERN_BYTES / (int64_t)sizeof(float), b->pattern);
+    TRY(backend->kind->reserve(backend, (size_t)network->graph->batch * sizeof *b->labels, (void **)&b->labels));
+    TRY(backend->kind->reserve(backend, b->distance_bytes, (void **)&b->distance));
+    return backend->kind->reserve(backend, bytes, (void **)&b->block);
+}
+
+/* The pattern again and again: what is there is copied behind itself, since a host's memory is far from a device's. */
+static void write_operand(const struct bench *b, const void *operand, size_t bytes)
+{
+    const struct backend_kind *kind = b->backend->kind;
+    char *to = (char *)(uintptr_t)operand;
+    size_t there = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
+    if (bytes == 0) return;
+    kind->upload(b->backend, to, b->pattern, there);
+    for (; there < bytes; there *= 2)
+        kind->copy(b->backend, to + there, to, bytes - there < there ? bytes - there : there);
+}
+
+static void pass_time_elsewhere(const struct bench *b)
+{
+    b->backend->kind->fill(b->backend, b->distance, 0, b->distance_bytes);
+}
+
+/* Body once, as a step: where it was done before a device records it, as it does training's, so that no time hangs on
+ * how fast the host queues. A self is of one body, whose work is always the same. */
+static enum status do_step(const struct bench *b, enum status (*body)(void *self), void *self)
+{
+    TRY(b->backend->kind->step(b->backend, b->again, body, self));
+    return b->backend->kind->wait(b->backend);
+}
+
+/* The time of a step; *least: the least so far. */
+static enum status time_step(const struct bench *b, enum status (*body)(void *self), void *self, double *least)
+{
+    double took = 0;
+    TRY(do_step(b, body, self));
+    for (int phase = 0; phase < PHASES; phase++) took += (double)b->backend->phase_ns[phase];
+    *least = fmin(*least, took);
+    return ST_OK;
+}
+
+/* ---- nodes ---- */
+
+/* A pass of a node; parts: enum part, or'ed, 0: the forward. */
+struct timed_pass {
+    const struct binding *binding;
+    struct kernel_args args;
+    unsigned parts;
+};
+
+/* All of a node. */
+struct timed_node {
+    struct timed_pass forward, saving, backward[2]; /* as struct measured has their times */
+};
+
+static enum status run_pass(void *self)
+{
+    const struct timed_pass *pass = self;
+    const struct kernel *kernel = pass->binding->kernel;
+    return pass->parts ? kernel->backward(pass->binding->state, &pass->args, pass->parts)
+                       : kernel->forward(pass->binding->state, &pass->args);
+}
+
+/* Which of a node's inputs was written last. */
+static int newest_input(const struct node *node)
+{
+    int newest = 0;
+    for (int k = 1; k < node->layer->inputs; k++)
+        if (node->inputs[k] > node->inputs[newest]) newest = k;
+    return newest;
+}
+
+static enum status time_forward(const struct bench *b, int node, struct cut *cut, bool save, struct timed_pass *pass,
+                                double *time)
+{
+    const int newest = newest_input(&b->network->graph->node[node]);
+    cut->args.save = save;
+    *pass = (struct timed_pass){&b->network->binding[node], cut->args, 0};
+    for (int k = 0; k < NODE_INPUTS_MAX; k++)
+        if (k != newest) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
+    pass_time_elsewhere(b);
+    write_operand(b, cut->args.x[newest], cut->x_bytes[newest]);
+    return time_step(b, run_pass, pass, time);
+}
+
+/* part: under which of the two it stands. */
+static enum status time_backward(const struct bench *b, int node, const struct cut *cut, unsigned parts, int part,
+                                 struct timed_node *passes, struct measured *times)
+{
+    passes->backward[part] = (struct timed_pass){&b->network->binding[node], cut->args, parts};
+    return time_step(b, run_pass, &passes->backward[part], &times->backward[part]);
+}
+
+/* The passes of a node once; the backward reads what the forward before it wrote. */
+static enum status time_node(const struct bench *b, int node, struct timed_node *passes, struct measured *times)
+{
+    const struct footprint *f = &b->network->binding[node].footprint;
+    const unsigned parts = network_parts(b->network, node);
+    struct cut cut = cut_node(b, node);
+    for (int k = 0; k < NODE_PARAMETERS_MAX; k++) write_operand(b, cut.args.parameters[k], cut.parameter_bytes[k]);
+    TRY(time_forward(b, node, &cut, false, &passes->forward, &times->forward));
+    if (f->saved) TRY(time_forward(b, node, &cut, true, &passes->saving, &times->saving));
+    if (!parts) return ST_OK;
+    pass_time_elsewhere(b);
+    write_operand(b, cut.args.dy, cut.dy_bytes);
+    if (!f->split) return time_backward(b, node, &cut, parts, parts == PART_INPUT, passes, times);
+    if (parts & PART_PARAMS) TRY(time_backward(b, node, &cut, PART_PARAMS, PART_INDEX_PARAMS, passes, times));
+    return parts & PART_INPUT ? time_backward(b, node, &cut, PART_INPUT, PART_INDEX_INPUT, passes, times) : ST_OK;
+}
+
+/* What was never timed takes no time; a saved set costs nothing to leave out. */
+static void settle(struct measured *times)
+{
+    double *all[] = {&times->forward, &times->saving, &times->backward[0], &times->backward[1]};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (isinf(*all[i])) *all[i] = i == 1 ? times->forward : 0;
+    if (times->saving < times->forward) times->saving = times->forward;
+}
+
+static const struct measured never = {INFINITY, INFINITY, {INFINITY, INFINITY}};
+
+size_t measure_bytes(const struct network *network, const int *nodes, int count)
+{
+    const struct bench b = {.network = network, .backend = network->backend};
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) bytes = most(bytes, cut_node(&b, nodes[i]).bytes);
+    return bytes + step_bytes(network->graph);
+}
+
+enum status measure_nodes(const struct network *network, const int *nodes, int count,
+                          const struct measure_options *options, struct measured *times, int *rounds)
+{
+    struct bench b;
+    struct timed_node *passes = calloc((size_t)count, sizeof *passes);
+    for (int i = 0; i < count; i++) times[i] = never;
+    enum status status = open_bench(network, measure_bytes(network, nodes, count) - step_bytes(network->graph), &b);
+    if (status == ST_OK && !passes) status = fail(ST_FAILED, "out of memory for measuring");
+    uint64_t end = clock_now_ns() + options->budget_ns;
+    for (*rounds = 0; status == ST_OK && *rounds < ROUNDS_MOST; ++*rounds) {
+        if (*rounds >= options->rounds_least && clock_now_ns() >= end) break;
+        b.again = *rounds > 0;
+        for (int i = 0; i < count && status == ST_OK; i++) status = time_node(&b, nodes[i], &passes[i], &times[i]);
+    }
+    close_bench(&b);
+    free(passes);
+    for (int i = 0; i < count; i++) settle(&times[i]);
+    return status;
+}
+
+/* ---- the rest of a step ---- */
+
+/* The largest gradient that several readers' gradients are added to. */
+static size_t shared_gradient(const struct graph *graph)
+{
+    size_t bytes = 0;
+    for (int v = 0; v < graph->values; v++)
+        if (graph->value[v].consumers > 1) bytes = most(bytes, graph->value[v].gradient_bytes);
+    return bytes;
+}
+
+/* An addition or a copy of bytes bytes. */
+struct shared {
+    const struct bench *bench;
+    size_t bytes;
+    bool add;
+};
+
+static enum status run_shared(void *self)
+{
+    const struct shared *s = self;
+    const struct bench *b = s->bench;
+    float *from = (float *)(void *)b->block, *to = (float *)(void *)(b->block + round_up(s->bytes));
+    if (s->add)
+        b->backend->kind->add(b->backend, to, to, from, s->bytes / sizeof(float));
+    else
+        b->backend->kind->copy(b->backend, to, from, s->bytes);
+    return ST_OK;
+}
+
+static enum status time_shared(struct shared *shared, double *time)
+{
+    const struct bench *b = shared->bench;
+    pass_time_elsewhere(b);
+    write_operand(b, b->block, shared->bytes);
+    return time_step(b, run_shared, shared, time);
+}
+
+/* All parameters, their gradients and state in the block one after the other, as the update sees them. */
+static enum status lay_out(const struct bench *b, struct region *region, struct update *u)
+{
+    const struct graph *graph = b->network->graph;
+    char *next = b->block;
+    TRY(NEW(region, u->tensor, (size_t)u->count));
+    for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
+        TRY(NEW(region, u->digest[what], (size_t)u->count));
+    for (int i = 0; i < u->count; i++) {
+        const int64_t elements = graph->parameter[i].elements;
+        const size_t bytes = round_up((size_t)elements * sizeof(float));
+        u->tensor[i] = (struct update_tensor){.parameter = (float *)(void *)next,
+                                              .gradient = (float *)(void *)(next + bytes),
+                                              .state = u->states > 0 ? (float *)(void *)(next + 2 * bytes) : NULL,
+                                              .elements = elements,
+                                              .numbers = graph->parameter[i].definition.shape.rank > 1};
+        next += (2 + (size_t)u->states) * bytes;
+    }
+    u->room = next;
+    const struct update_kind *kind = b->backend->kind->update;
+    return kind->prepare ? kind->prepare(b->backend, u) : ST_OK;
+}
+
+/* Bytes of what lay_out() lays out. */
+static size_t update_bytes(const struct network *network, int states)
+{
+    const struct graph *graph = network->graph;
+    const struct update_kind *kind = network->backend->kind->update;
+    size_t bytes = kind->bytes ? kind->bytes(graph, states) : 0;
+    for (int i = 0; i < graph->parameters; i++)
+        bytes += (2 + (size_t)states) * round_up((size_t)graph->parameter[i].elements * sizeof(float));
+    return bytes;
+}
+
+struct timed_update {
+    const struct bench *bench;
+    const struct update *update;
+};
+
+static enum status run_update(void *self)
+{
+    const struct timed_update *u = self;
+    u->bench->backend->kind->update->run(u->bench->backend, u->update);
+    return ST_OK;
+}
+
+/* The update once, as a step has it, with a loss that is finite. */
+static enum status time_update(struct timed_update *u, double *digest, double *optimizer)
+{
+    static const float loss[2] = {0};
+    const struct backend *backend = u->bench->backend;
+    backend->kind->upload(u->bench->backend, backend->outcome_now->loss, loss, sizeof loss);
+    TRY(do_step(u->bench, run_update, u));
+    *digest = fmin(*digest, (double)backend->phase_ns[PHASE_DIGEST]);
+    *optimizer = fmin(*optimizer, (double)backend->phase_ns[PHASE_OPTIMIZER]);
+    return ST_OK;
+}
+
+enum status measure_rest(const struct network *network, const struct optimizer *optimizer,
+                         const struct optim_settings *settings, const struct measure_options *options,
+                         struct measured_rest *rest)
+{
+    const struct graph *graph = network->graph;
+    const size_t shared = shared_gradient(graph);
+    const double mib = (double)shared / (1 << 20);
+    struct update u = {.optimizer = optimizer,
+                       .settings = *settings,
+                       .states = optimizer->state(settings),
+                       .count = graph->parameters};
+    const size_t bytes = most(update_bytes(network, u.states), 2 * round_up(shared));
+    double digest = INFINITY, update = INFINITY, add = INFINITY, copy = INFINITY;
+    struct region *region = region_create();
+    struct bench b;
+    struct timed_update timed = {&b, &u};
+    struct shared added = {&b, shared, true}, copied = {&b, shared, false};
+    enum status status = open_bench(network, bytes, &b);
+    if (status == ST_OK && !region) status = fail(ST_FAILED, "out of memory for measuring");
+    for (int i = 0; i < 2; i++)
+        network->backend->moment.numbers[i] = optim_numbers(optimizer, settings, settings->lr, 1, 0, 1 + i);
+    if (status == ST_OK) write_operand(&b, b.block, bytes);
+    if (status == ST_OK) status = lay_out(&b, region, &u);
+    for (int i = 0; status == ST_OK && i < options->rounds_least; i++) {
+        b.again = i > 0;
+        status = time_update(&timed, &digest, &update);
+    }
+    /* after the update: over its tables */
+    for (int i = 0; status == ST_OK && shared && i < options->rounds_least; i++) {
+        b.again = i > 0;
+        status = time_shared(&added, &add);
+        if (status == ST_OK) status = time_shared(&copied, &copy);
+    }
+    close_bench(&b);
+    region_destroy(region);
+    *rest = (struct measured_rest){
+        .digest = digest, .optimizer = update, .add = shared ? add / mib : 0, .copy = shared ? copy / mib : 0};
+    return status;
+}

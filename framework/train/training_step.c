@@ -1,0 +1,202 @@
+#include "train/training_step.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct train {
+    struct region *region;
+    const struct graph *graph;
+    struct backend *backend;
+    struct exec *exec;
+    struct train_options options;
+    struct update update;
+    double lr;           /* of the step that began */
+    enum status started; /* how that went */
+    bool warm;           /* a step was done before */
+};
+
+static size_t parameter_bytes(const struct parameter *parameter) { return (size_t)parameter->elements * sizeof(float); }
+
+/* Initial values go by way of a slice of the host's memory: the backend's may be a device's. */
+static enum status initialise(const struct train *train)
+{
+    enum { SLICE = 1 << 18 };
+    const struct backend_kind *kind = train->backend->kind;
+    float *slice = malloc(SLICE * sizeof *slice);
+    if (!slice) return fail(ST_FAILED, "out of memory for initial values");
+    for (int i = 0; i < train->graph->parameters; i++) {
+        const struct parameter *p = &train->graph->parameter[i];
+        const struct parameter_definition *d = &p->definition;
+        const bool given = train->options.given && train->options.given[i];
+        for (int64_t first = 0; !given && first < p->elements; first += SLICE) {
+            const int64_t count = p->elements - first < SLICE ? p->elements - first : SLICE;
+            rng_init(d->init, train->options.seed, (uint32_t)i, d->fan_in, d->fan_out, first, count, slice);
+            kind->upload(train->backend, exec_parameter(train->exec, i) + first, slice, (size_t)count * sizeof *slice);
+        }
+        kind->fill(train->backend, exec_gradient(train->exec, i), 0, parameter_bytes(p));
+        if (train->update.states > 0)
+            kind->fill(train->backend, exec_state(train->exec, i), 0,
+                       (size_t)train->update.states * parameter_bytes(p));
+    }
+    free(slice);
+    return ST_OK;
+}
+
+/* All parameters, as the update sees them. */
+static enum status gather(struct train *train)
+{
+    struct update *u = &train->update;
+    const size_t count = (size_t)train->graph->parameters;
+    *u = (struct update){.optimizer = train->options.optimizer,
+                         .settings = train->options.settings,
+                         .states = train->options.optimizer->state(&train->options.settings),
+                         .count = (int)count,
+                         .room = exec_update_room(train->exec)};
+    TRY(NEW(train->region, u->tensor, count));
+    for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
+        TRY(NEW(train->region, u->digest[what], count));
+    for (int i = 0; i < u->count; i++) {
+        const struct parameter *p = &train->graph->parameter[i];
+        u->tensor[i] = (struct update_tensor){.parameter = exec_parameter(train->exec, i),
+                                              .gradient = exec_gradient(train->exec, i),
+                                              .state = u->states > 0 ? exec_state(train->exec, i) : NULL,
+                                              .elements = p->elements,
+                                              .numbers = p->definition.shape.rank > 1};
+    }
+    return ST_OK;
+}
+
+static enum status create(struct train *train)
+{
+    const struct update_kind *kind = train->backend->kind->update;
+    TRY(gather(train));
+    TRY(initialise(train));
+    return kind->prepare ? kind->prepare(train->backend, &train->update) : ST_OK;
+}
+
+enum status train_create(const struct network *network, struct exec *exec, const struct train_options *options,
+                         struct train **train)
+{
+    *train = NULL;
+    struct train *t = calloc(1, sizeof *t);
+    struct region *region = region_create();
+    if (!t || !region) {
+        free(t);
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for the training loop");
+    }
+    *t = (struct train){
+        .region = region, .graph = network->graph, .backend = network->backend, .exec = exec, .options = *options};
+    enum status status = create(t);
+    if (status != ST_OK) {
+        train_destroy(t);
+        return status;
+    }
+    *train = t;
+    return ST_OK;
+}
+
+void train_destroy(struct train *train)
+{
+    if (!train) return;
+    region_destroy(train->region);
+    free(train);
+}
+
+static double rate_of(const struct train *train, uint32_t step)
+{
+    const struct train_options *o = &train->options;
+    return o->settings.lr * o->learning_rate->factor(&o->learning_rate_settings, step, o->steps);
+}
+
+static enum status refuse_not_finite(struct train *train, uint32_t step, float value, struct train_result *result)
+{
+    const char *loss = isnan(value) ? "not a number" : "infinite"; /* a NaN's sign means nothing */
+    int node = exec_find_not_finite(train->exec);
+    snprintf(result->not_finite, NOT_FINITE, "%s%s", node < 0 ? "loss" : "output of ",
+             node < 0 ? "" : train->graph->node[node].name);
+    if (node < 0)
+        return fail(ST_FAILED, "step %u: the loss is %s, and repeating the forward finds every value finite", step,
+                    loss);
+    const struct node *n = &train->graph->node[node];
+    for (int i = n->first_parameter; i < n->first_parameter + n->parameters; i++) {
+        const struct parameter *p = &train->graph->parameter[i];
+        if (!isfinite(
+                train->backend->kind->squares(train->backend, exec_parameter(train->exec, i), (size_t)p->elements)))
+            return fail(ST_FAILED,
+                        "step %u: the loss is %s; the first node whose output is not finite is %s (%s), and its "
+                        "parameter %s is not finite either: the previous update overflowed (lr %g)",
+                        step, loss, n->name, n->layer->name, p->name, rate_of(train, step > 0 ? step - 1 : 0));
+    }
+    return fail(ST_FAILED, "step %u: the loss is %s; the first node whose output is not finite is %s (%s)", step, loss,
+                n->name, n->layer->name);
+}
+
+/* Kernels may hide a NaN on its way to the loss (oneDNN's relu and max pool do), not on its way to every gradient. */
+static enum status look_at(struct train *train, const struct step_outcome *outcome, uint32_t step,
+                           struct train_result *result)
+{
+    if (!isfinite(outcome->loss[0])) return refuse_not_finite(train, step, outcome->loss[0], result);
+    if (outcome->not_finite < 0) return ST_OK;
+    const char *name = train->graph->parameter[outcome->not_finite].name;
+    snprintf(result->not_finite, NOT_FINITE, "gradient of %s", name);
+    return fail(ST_FAILED, "step %u: the loss is finite, but the gradient of %s is not", step, name);
+}
+
+static enum status body(void *self)
+{
+    struct train *train = self;
+    TRY(exec_queue(train->exec));
+    train->backend->kind->update->run(train->backend, &train->update);
+    return ST_OK;
+}
+
+enum status train_begin(struct train *train, uint32_t step)
+{
+    const struct train_options *o = &train->options;
+    struct backend *b = train->backend;
+    train->lr = rate_of(train, step);
+    exec_begin(train->exec, step);
+    for (int i = 0; i < 2; i++) /* of vectors, and of what has more dimensions */
+        b->moment.numbers[i] = optim_numbers(o->optimizer, &o->settings, train->lr, 1, step, 1 + i);
+    return train->started = b->kind->step(b, train->warm && exec_repeatable(train->exec), body, train);
+}
+
+static struct digest digest_of(const struct digest *digest, int count)
+{
+    return digest_bytes(digest, (size_t)count * sizeof *digest);
+}
+
+enum status train_end(struct train *train, struct train_result *result)
+{
+    struct backend *b = train->backend;
+    const struct update *u = &train->update;
+    enum status status = train->started == ST_OK ? b->kind->wait(b) : train->started;
+    exec_end(train->exec);
+    *result->not_finite = 0;
+    TRY(status);
+    const struct step_outcome outcome = b->outcome;
+    TRY(look_at(train, &outcome, b->moment.step, result));
+    if (b->kind->update->collect) TRY(b->kind->update->collect(b, u));
+    train->warm = true;
+    *result = (struct train_result){.loss = outcome.loss[0],
+                                    .correct = outcome.loss[1],
+                                    .lr = train->lr,
+                                    .gradient_norm = sqrt(outcome.squares),
+                                    .gradients = digest_of(u->digest[DIGESTED_GRADIENT], u->count),
+                                    .parameters = digest_of(u->digest[DIGESTED_PARAMETER], u->count),
+                                    .gradient = u->digest[DIGESTED_GRADIENT],
+                                    .parameter = u->digest[DIGESTED_PARAMETER],
+                                    .parameter_state = u->digest[DIGESTED_STATE]};
+    memcpy(result->phase_ns, b->phase_ns, sizeof result->phase_ns);
+    if (u->states > 0) result->state = digest_of(u->digest[DIGESTED_STATE], u->count);
+    return ST_OK;
+}
+
+enum status train_step(struct train *train, uint32_t step, struct train_result *result)
+{
+    (void)train_begin(train, step); /* what it says, end says again */
+    return train_end(train, result);
+}

@@ -1,0 +1,54 @@
+/* One training step over a plan: forward and backward, digests of every gradient, the optimiser, digests of every
+ * parameter and of the optimiser's state. Knows neither where batches come from nor where results go.
+ *
+ * Contract: parameters, gradients and state are in logical order, so their digests do not depend on backend or policy;
+ * the digest of a step is XXH3-128 of the tensor digests in parameter order. */
+#ifndef REMATCH_TRAIN_TRAINING_STEP_H
+#define REMATCH_TRAIN_TRAINING_STEP_H
+
+#include "train/executor.h"
+#include "train/learning_rate.h"
+#include "model/optimizer.h"
+
+struct train_options {
+    const struct optimizer *optimizer;
+    struct optim_settings settings;
+    const struct learning_rate *learning_rate;
+    struct learning_rate_settings learning_rate_settings;
+    int64_t steps; /* of the whole run, which the learning rate may go by */
+    uint64_t seed;
+    const bool *given; /* by parameter: the caller puts its initial values there; NULL: none */
+};
+
+struct train;
+
+enum { NOT_FINITE = 160 };
+struct train_result {
+    float loss;
+    float correct;                              /* predictions in the batch */
+    double lr, gradient_norm;                   /* of the update; L2, of all gradients before clipping */
+    uint64_t phase_ns[PHASES];                  /* digest: and the gradients' norm */
+    struct digest gradients, parameters, state; /* state: zero where the optimiser has none */
+    /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none. */
+    const struct digest *gradient, *parameter, *parameter_state;
+    char
+        not_finite[NOT_FINITE]; /* the first loss, output or gradient that is not, where that ended the run; "": none */
+};
+
+/* Fills exec's parameters with their initial values, given ones excepted, and clears gradients and state. exec must
+ * outlive it. */
+enum status train_create(const struct network *network, struct exec *exec, const struct train_options *options,
+                         struct train **train);
+void train_destroy(struct train *train);
+
+/* Step number step on the batch in place. ST_FAILED: exec failed, or the loss or a gradient is not finite; the message
+ * names the step and the first node that made it so, or the parameter; so does result->not_finite, and nothing else of
+ * result is set. Parameters are as they were before the step. */
+enum status train_step(struct train *train, uint32_t step, struct train_result *result);
+
+/* The same in two, so that the host may make the next batch meanwhile where exec_ahead(); end also where begin failed.
+ */
+enum status train_begin(struct train *train, uint32_t step);
+enum status train_end(struct train *train, struct train_result *result);
+
+#endif
