@@ -3,7 +3,7 @@
 #define REMATCH_TEST_RUNS_H
 
 #include "nets.h"
-#include "record.h"
+#include "result/record.h"
 
 struct fake {
     struct spec spec;

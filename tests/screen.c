@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "utf8.h"
+#include "console/utf8.h"
 
 pid_t screen_fork(int columns, int *master)
 {

@@ -2,7 +2,7 @@
 #ifndef REMATCH_TESTS_SPEC_TEXT_H
 #define REMATCH_TESTS_SPEC_TEXT_H
 
-#include "spec.h"
+#include "spec/spec.h"
 
 /* The least that is a spec. */
 #define MINIMAL                                                                                                        \

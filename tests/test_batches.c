@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "batches.h"
+#include "job/batches.h"
 
 enum { SAMPLES = 23, BATCH = 5, STEPS = SAMPLES / BATCH, CLASSES = SAMPLES };
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli.h"
-#include "result.h"
+#include "result/result.h"
 #include "runs.h"
 
 static json_t *plan(struct cli *cli, const char *more)

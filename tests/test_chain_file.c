@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chain_plan.h"
+#include "analysis/chain_plan.h"
 #include "spec_text.h"
 
 TestSuite(chain_file, .init = spec_text_begin, .fini = spec_text_end);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "columns.h"
-#include "terminal.h"
+#include "console/columns.h"
+#include "console/terminal.h"
 
 enum { ROOM = 4096 };
 

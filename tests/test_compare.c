@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "altered.h"
-#include "compare.h"
+#include "analysis/compare.h"
 #include "nets.h"
-#include "result.h"
+#include "result/result.h"
 #include "runs.h"
 
 enum { STEPS = 4 };

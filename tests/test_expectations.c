@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "run.h"
-#include "spec_fields.h"
+#include "job/job.h"
+#include "spec/spec_settings.h"
 #include "spec_text.h"
 
 /* NULL: it expects nothing, or its data are not here. */

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fits.h"
-#include "result.h"
+#include "job/memory_fit.h"
+#include "result/result.h"
 #include "runs.h"
-#include "tries.h"
+#include "analysis/policy_grid.h"
 #include "base/units.h"
 
 static const size_t left = 123456789;

@@ -9,9 +9,9 @@
 
 #include "altered.h"
 #include "build.h"
-#include "result.h"
+#include "result/result.h"
 #include "runs.h"
-#include "show.h"
+#include "report/show.h"
 
 static char folder[256], path[1024]; /* of a good file */
 

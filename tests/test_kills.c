@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "result.h"
+#include "result/result.h"
 #include "runs.h"
 
 enum { WORKERS = 4, KILLS = 50, STEPS = 100000, SEEN_MOST = 40, REST_NS = 2000000, POLLS = 10000 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "machine.h"
+#include "job/machine.h"
 #include "runs.h"
 
 static const uint64_t gib = UINT64_C(1) << 30;

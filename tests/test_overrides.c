@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "spec_fields.h"
+#include "spec/spec_settings.h"
 #include "spec_text.h"
 
 TestSuite(overrides, .init = spec_text_begin, .fini = spec_text_end);

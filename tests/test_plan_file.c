@@ -6,7 +6,7 @@
 
 #include "altered.h"
 #include "cli.h"
-#include "result.h"
+#include "result/result.h"
 #include "runs.h"
 
 /* The path of a file of the folder. */

@@ -7,9 +7,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "progress.h"
+#include "run/progress.h"
 #include "screen.h"
-#include "terminal.h"
+#include "console/terminal.h"
 
 enum { STEPS = 6, ROOM = 16384 };
 

@@ -9,7 +9,7 @@
 
 #include "altered.h"
 #include "cli.h"
-#include "compare.h"
+#include "analysis/compare.h"
 #include "runs.h"
 
 /* ---- Files that were never run. ---- */

@@ -9,7 +9,7 @@
 
 #include "cli.h"
 #include "policies/rivals.h"
-#include "tries.h"
+#include "analysis/policy_grid.h"
 
 static const char cnn[] =
     "rematch: 1\n"

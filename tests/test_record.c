@@ -14,10 +14,10 @@
 
 #include "altered.h"
 #include "train/executor.h"
-#include "identity.h"
+#include "job/run_id.h"
 #include "nets.h"
-#include "record_layout.h"
-#include "result.h"
+#include "result/record_layout.h"
+#include "result/result.h"
 #include "runs.h"
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "record_file.h"
-#include "result.h"
+#include "result/record_file.h"
+#include "result/result.h"
 #include "runs.h"
 #include "writes.h"
 

@@ -1,5 +1,5 @@
 /* The reader of safetensors files: values of what is right, one clear error for each thing that is wrong. */
-#include "safetensors.h"
+#include "job/safetensors.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli.h"
-#include "model.h"
-#include "spec_fields.h"
+#include "spec/model.h"
+#include "spec/spec_settings.h"
 
 static void check_block(const json_t *all, const char *kind, const char *name, const struct field *fields)
 {

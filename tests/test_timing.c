@@ -1,7 +1,7 @@
 /* A step that nothing disturbed, put together from steps of which each was held up elsewhere. */
 #include <criterion/criterion.h>
 
-#include "timing.h"
+#include "result/timing.h"
 
 Test(timing, the_least_of_each_op_and_of_the_rest_is_a_step)
 {

@@ -9,7 +9,7 @@
 #include "altered.h"
 #include "cli.h"
 #include "dataset_files.h"
-#include "result.h"
+#include "result/result.h"
 #include "runs.h"
 #include "safetensors_files.h"
 

@@ -1,5 +1,5 @@
 /* How OpenMP's threads wait: what the program chooses, what it leaves alone, what is recorded, what is warned of. */
-#include "waiting.h"
+#include "job/thread_waiting.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

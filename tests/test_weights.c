@@ -1,5 +1,5 @@
 /* Initial values from a file: Hugging Face's names on BERT's parameters, and what a file that does not fit says. */
-#include "weights.h"
+#include "job/weights.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "identity.h"
+#include "job/run_id.h"
 #include "runs.h"
 #include "safetensors_files.h"
 #include "spec_text.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "result.h"
+#include "result/result.h"
 #include "runs.h"
 #include "single.h"
 

@@ -13,7 +13,7 @@
 
 #include "cli.h"
 #include "contents.h"
-#include "result.h"
+#include "result/result.h"
 #include "runs.h"
 
 enum { WORKERS = 4, RUNS_MAX = 5000, WORDS = 24 };

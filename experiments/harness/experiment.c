@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fits.h"
+#include "job/memory_fit.h"
 #include "base/text.h"
-#include "told.h"
+#include "console/report_error.h"
 #include "base/units.h"
-#include "waiting.h"
+#include "job/thread_waiting.h"
 
 const char *const side_names[SIDES] = {"baseline", "variant"};
 

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "columns.h"
-#include "errors.h"
-#include "progress.h"
-#include "record_file.h"
-#include "result_row.h"
-#include "terminal.h"
-#include "told.h"
+#include "console/columns.h"
+#include "yaml/text_errors.h"
+#include "run/progress.h"
+#include "result/record_file.h"
+#include "analysis/result_row.h"
+#include "console/terminal.h"
+#include "console/report_error.h"
 #include "base/units.h"
-#include "writing.h"
+#include "yaml/yaml_write.h"
 
 /* What a point came to. */
 struct point {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "experiment.h"
-#include "spec_fields.h"
+#include "spec/spec_settings.h"
 #include "base/units.h"
 
 enum { CELL = 160 };

@@ -1,0 +1,359 @@
+/* Contract: equal means that whatever two runs must have in common has the same bits at every common step: losses,
+ * gradients, parameters and optimiser state by the digests that the runs left, the other deterministic columns,
+ * evaluations, and tensors where both kept them; nothing is compared within a tolerance. */
+#include "analysis/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "console/utf8.h"
+
+/* Where a step's columns lie, what one that differs is called and, for digests, what they are of. */
+static const struct {
+    const char *path;
+    enum number number;
+    size_t width;
+    const char *one;              /* in a message */
+    const char *digests, *prefix; /* of each tensor, under /digests; before a tensor's name */
+    bool backwards;               /* the last parameter's gradient comes first */
+} columns[STEP_COLUMNS] = {
+    [COLUMN_LOSS] = {"/steps/loss_bits", NUMBER_U32, 1, "loss", NULL, NULL, false},
+    [COLUMN_GRADIENTS] = {"/steps/grad_digest", NUMBER_U64, 2, "gradients", "gradient", "gradient of ", true},
+    [COLUMN_PARAMETERS] = {"/steps/param_digest", NUMBER_U64, 2, "parameters", "parameter", "", false},
+    [COLUMN_STATE] = {"/steps/state_digest", NUMBER_U64, 2, "state", "state", "state of ", false},
+    [COLUMN_METRIC] = {"/steps/metric", NUMBER_F32, 1, "metric", NULL, NULL, false},
+    [COLUMN_RATE] = {"/steps/lr", NUMBER_F64, 1, "learning rate", NULL, NULL, false},
+    [COLUMN_NORM] = {"/steps/grad_norm", NUMBER_F64, 1, "gradient norm", NULL, NULL, false},
+    [COLUMN_ZERO] = {"/steps/gradients_zero", NUMBER_U8, 1, "flag of gradients that are all zero", NULL, NULL, false},
+};
+
+const char *const step_column_names[STEP_COLUMNS] = {"losses",  "gradients",      "parameters",     "state",
+                                                     "metrics", "learning rates", "gradient norms", "zero flags"};
+
+/* Two files while they are compared. */
+struct pair {
+    struct result *a, *b;
+    struct region *region;
+    struct comparison *c;
+    char *column[STEP_COLUMNS][2];
+};
+
+/* Floats in between, +0 and -0 being neighbours' one. */
+static int64_t ulp_distance(uint32_t a, uint32_t b)
+{
+    int64_t x = a & 0x80000000u ? -(int64_t)(a & 0x7fffffffu) : (int64_t)a;
+    int64_t y = b & 0x80000000u ? -(int64_t)(b & 0x7fffffffu) : (int64_t)b;
+    return llabs(x - y);
+}
+
+/* The first difference is that of the least step; within one, that which is found first. */
+static bool is_first(struct comparison *c, int64_t step)
+{
+    if (c->differs && c->first_step <= step) return false;
+    c->differs = true;
+    c->first_step = step;
+    c->loss_ulp = 0;
+    return true;
+}
+
+/* Names the first tensor of a column that differs at a step; all of them where the files kept no digest of each. */
+static void name_tensor(struct pair *p, int column, uint32_t step)
+{
+    char *name = p->c->first_tensor;
+    const size_t room = sizeof p->c->first_tensor;
+    snprintf(name, room, "%s", columns[column].one);
+    if (!columns[column].digests) return;
+    const struct digest *x = result_digests(p->a, columns[column].digests, step);
+    const struct digest *y = result_digests(p->b, columns[column].digests, step);
+    for (size_t i = 0; x && y && i < p->a->parameters; i++) {
+        const size_t tensor = columns[column].backwards ? p->a->parameters - 1 - i : i;
+        if (digest_equal(x[tensor], y[tensor])) continue;
+        snprintf(name, room, "%s%s", columns[column].prefix, p->a->parameter[tensor]);
+        return;
+    }
+}
+
+/* ---- steps ---- */
+
+static bool all_zero(const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i]) return false;
+    return true;
+}
+
+static enum status read_columns(struct pair *p)
+{
+    for (int k = 0; k < STEP_COLUMNS; k++) {
+        struct result *const sides[2] = {p->a, p->b};
+        const size_t bytes = columns[k].width * h5_number_bytes(columns[k].number);
+        for (int s = 0; s < 2; s++) {
+            struct result *r = sides[s];
+            if (!(p->column[k][s] = region_array(p->region, r->steps, bytes))) return ST_FAILED;
+            h5_read_rows(&r->h5, columns[k].path, columns[k].number, columns[k].width, 0, r->steps, p->column[k][s]);
+            TRY(h5_status(&r->h5));
+            p->c->has_state |= k == COLUMN_STATE && !all_zero(p->column[k][s], r->steps * bytes);
+        }
+    }
+    return ST_OK;
+}
+
+static void compare_step(struct pair *p, size_t i, size_t j)
+{
+    struct comparison *c = p->c;
+    int first = -1;
+    c->steps++;
+    for (int k = STEP_COLUMNS - 1; k >= 0; k--) {
+        const size_t bytes = columns[k].width * h5_number_bytes(columns[k].number);
+        const bool same = memcmp(p->column[k][0] + i * bytes, p->column[k][1] + j * bytes, bytes) == 0;
+        c->same[k] += same;
+        if (!same) first = k;
+    }
+    if (first < 0 || !is_first(c, p->a->step[i])) return;
+    c->loss_ulp = ulp_distance(p->a->loss_bits[i], p->b->loss_bits[j]);
+    name_tensor(p, first, p->a->step[i]);
+}
+
+static void compare_steps(struct pair *p)
+{
+    const struct result *a = p->a, *b = p->b;
+    for (size_t i = 0, j = 0; i < a->steps && j < b->steps;) {
+        if (a->step[i] == b->step[j])
+            compare_step(p, i++, j++);
+        else if (a->step[i] < b->step[j])
+            i++;
+        else
+            j++;
+    }
+}
+
+/* A run that ended because a number was not finite, where the other went on or found another, differs there. */
+static void compare_ends(struct pair *p)
+{
+    const struct result *const sides[2] = {p->a, p->b};
+    for (int s = 0; s < 2; s++) {
+        const struct result *r = sides[s], *other = sides[1 - s];
+        const uint64_t step = r->not_finite_step;
+        const bool same =
+            *other->not_finite && other->not_finite_step == step && !strcmp(r->not_finite, other->not_finite);
+        const bool passed = (other->steps && other->step[other->steps - 1] >= step) ||
+                            (*other->not_finite && other->not_finite_step >= step);
+        if (!*r->not_finite || same || !passed || !is_first(p->c, (int64_t)step)) continue;
+        snprintf(p->c->first_tensor, sizeof p->c->first_tensor, "%.*s",
+                 text_shown(r->not_finite, (int)sizeof p->c->first_tensor - 1), r->not_finite);
+        snprintf(p->c->not_finite, sizeof p->c->not_finite, "%s", s ? p->c->b.name : p->c->a.name);
+    }
+}
+
+/* ---- evaluations ---- */
+
+struct evaluations {
+    uint64_t count;
+    uint32_t *step, *loss, *accuracy; /* the latter as patterns of bits */
+};
+
+static enum status read_evaluations(struct pair *p, struct result *r, struct evaluations *e)
+{
+    struct h5 *h5 = &r->h5;
+    e->count = h5_rows(h5, "/eval/committed");
+    TRY(h5_status(h5));
+    TRY(NEW(p->region, e->step, e->count));
+    TRY(NEW(p->region, e->loss, e->count));
+    TRY(NEW(p->region, e->accuracy, e->count));
+    h5_read_rows(h5, "/eval/step", NUMBER_U32, 1, 0, e->count, e->step);
+    h5_read_rows(h5, "/eval/loss", NUMBER_F32, 1, 0, e->count, e->loss);
+    h5_read_rows(h5, "/eval/accuracy", NUMBER_F32, 1, 0, e->count, e->accuracy);
+    return h5_status(h5);
+}
+
+static void compare_evaluation(struct comparison *c, const struct evaluations *x, uint64_t i,
+                               const struct evaluations *y, uint64_t j)
+{
+    const char *what = x->step[i] != y->step[j]           ? "step"
+                       : x->loss[i] != y->loss[j]         ? "loss"
+                       : x->accuracy[i] != y->accuracy[j] ? "accuracy"
+                                                          : NULL;
+    const int64_t step = x->step[i] > 0 ? (int64_t)x->step[i] - 1 : 0; /* the last one done before it */
+    c->evaluations++;
+    c->same_evaluations += !what;
+    if (what && is_first(c, step))
+        snprintf(c->first_tensor, sizeof c->first_tensor, "%s of the evaluation after it", what);
+}
+
+/* Row by row where both have as many, so that a step's number counts too; else those of common steps. */
+static enum status compare_evaluations(struct pair *p)
+{
+    struct evaluations x, y;
+    TRY(read_evaluations(p, p->a, &x));
+    TRY(read_evaluations(p, p->b, &y));
+    const bool whole = x.count == y.count && p->a->steps == p->b->steps;
+    for (uint64_t i = 0, j = 0; i < x.count && j < y.count;) {
+        if (whole || x.step[i] == y.step[j])
+            compare_evaluation(p->c, &x, i++, &y, j++);
+        else if (x.step[i] < y.step[j])
+            i++;
+        else
+            j++;
+    }
+    if (p->c->evaluations != (int64_t)x.count || p->c->evaluations != (int64_t)y.count)
+        snprintf(p->c->remark[REASON_EVALUATIONS], REMARK_TEXT,
+                 "of %llu and %llu evaluations, %lld are of common steps", (unsigned long long)x.count,
+                 (unsigned long long)y.count, (long long)p->c->evaluations);
+    return ST_OK;
+}
+
+/* ---- tensors ---- */
+
+/* A dataset of both in slices of at most 4 MiB; whether every bit is the same. rows: of the first dimension. */
+static enum status same_rows(struct pair *p, const char *path, enum number number, uint64_t rows, uint64_t width,
+                             bool *same)
+{
+    enum { SLICE = 4 << 20 };
+    const uint64_t bytes = width * h5_number_bytes(number), most = bytes && bytes < SLICE ? SLICE / bytes : 1;
+    char *x = malloc((size_t)(most * bytes) + 1), *y = malloc((size_t)(most * bytes) + 1);
+    *same = true;
+    for (uint64_t first = 0; x && y && *same && first < rows; first += most) {
+        const uint64_t count = rows - first < most ? rows - first : most;
+        h5_read_rows(&p->a->h5, path, number, (size_t)width, first, count, x);
+        h5_read_rows(&p->b->h5, path, number, (size_t)width, first, count, y);
+        *same = memcmp(x, y, (size_t)(count * bytes)) == 0;
+    }
+    const bool room = x && y;
+    free(x);
+    free(y);
+    if (!room) return fail(ST_FAILED, "out of memory for %s", path);
+    TRY(h5_status(&p->a->h5));
+    return h5_status(&p->b->h5);
+}
+
+static enum status compare_parameter(struct pair *p, const char *moment, size_t i, int64_t step)
+{
+    const char *path = region_text(p->region, "/state/%s/%s", moment, p->a->parameter[i]);
+    bool same;
+    if (!path) return ST_FAILED;
+    const uint64_t rows = h5_rows(&p->a->h5, path);
+    TRY(h5_status(&p->a->h5));
+    if (rows == 0) return ST_OK;
+    TRY(same_rows(p, path, NUMBER_F32, rows, p->a->elements[i] / rows, &same));
+    p->c->tensors++;
+    p->c->same_tensors += same;
+    if (!same && is_first(p->c, step)) snprintf(p->c->first_tensor, sizeof p->c->first_tensor, "%s", path);
+    return ST_OK;
+}
+
+static bool in_both(struct pair *p, const char *path)
+{
+    return h5_exists(&p->a->h5, path) && h5_exists(&p->b->h5, path);
+}
+
+/* What both kept: the initial values and, where both ended at the same step, the final ones and the last gradients. */
+static enum status compare_tensors(struct pair *p)
+{
+    const size_t steps = p->a->steps;
+    const bool ended = !strcmp(p->a->status, "completed") && !strcmp(p->b->status, "completed") && steps == p->b->steps;
+    const int64_t last = steps ? p->a->step[steps - 1] : 0;
+    static const char *const moments[] = {"initial", "gradient", "final"};
+    for (int m = 0; m < (ended ? 3 : 1); m++) {
+        char group[32];
+        snprintf(group, sizeof group, "/state/%s", moments[m]);
+        for (size_t i = 0; in_both(p, group) && i < p->a->parameters; i++)
+            TRY(compare_parameter(p, moments[m], i, m ? last : 0));
+    }
+    return ST_OK;
+}
+
+/* ---- what can be compared ---- */
+
+/* Two runs can be compared where they train the same parameters. */
+static enum status check_parameters(const struct result *a, const struct result *b)
+{
+    if (a->parameters != b->parameters)
+        return fail(ST_SPEC, "%s has %zu parameters, %s has %zu: not of the same experiment", a->h5.path, a->parameters,
+                    b->h5.path, b->parameters);
+    for (size_t i = 0; i < a->parameters; i++)
+        if (strcmp(a->parameter[i], b->parameter[i]) != 0 || a->elements[i] != b->elements[i])
+            return fail(ST_SPEC,
+                        "parameter %zu is %s (%llu elements) in %s and %s (%llu) in %s: not of the same "
+                        "experiment",
+                        i, a->parameter[i], (unsigned long long)a->elements[i], a->h5.path, b->parameter[i],
+                        (unsigned long long)b->elements[i], b->h5.path);
+    return ST_OK;
+}
+
+/* A file compared with itself would always be equal. */
+static enum status check_apart(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino)
+        return fail(ST_SPEC, "%s and %s are one and the same file: nothing to compare", a, b);
+    return ST_OK;
+}
+
+static struct compared describe(const struct result *r, const char *name)
+{
+    struct compared c = {.steps = (int64_t)r->steps,
+                         .peak = r->peak_bytes,
+                         .live_peak = r->live_peak,
+                         .high_water = r->high_water,
+                         .median_ns = r->timing.median_ns,
+                         .least_ns = r->timing.least_ns,
+                         .most_ns = r->timing.most_ns,
+                         .undisturbed_ns = (double)r->undisturbed_ns};
+    snprintf(c.name, sizeof c.name, "%s", name);
+    snprintf(c.path, sizeof c.path, "%s", r->h5.path);
+    utf8_clean(c.path, "");
+    snprintf(c.policy, sizeof c.policy, "%.*s", text_shown(r->policy, (int)sizeof c.policy - 1), r->policy);
+    return c;
+}
+
+static void describe_both(struct pair *p)
+{
+    static const char *const roles[] = {"baseline", "variant"};
+    const char *a = p->a->variant, *b = p->b->variant;
+    const bool one_of_each =
+        (!strcmp(a, roles[0]) && !strcmp(b, roles[1])) || (!strcmp(a, roles[1]) && !strcmp(b, roles[0]));
+    p->c->a = describe(p->a, one_of_each ? a : "A");
+    p->c->b = describe(p->b, one_of_each ? b : "B");
+}
+
+static double ratio(double b, double a) { return a > 0 && b > 0 ? b / a : (double)NAN; }
+
+static enum status compare_results(struct pair *p)
+{
+    struct comparison *c = p->c;
+    TRY(check_parameters(p->a, p->b));
+    describe_both(p);
+    TRY(read_columns(p));
+    compare_steps(p);
+    compare_ends(p);
+    if (c->steps == 0 && !c->differs)
+        return fail(ST_SPEC, "%s and %s have no step in common", p->a->h5.path, p->b->h5.path);
+    TRY(compare_evaluations(p));
+    TRY(compare_tensors(p));
+    c->equal = !c->differs;
+    TRY(comparison_judge(p->a, p->b, c));
+    c->peak_ratio = ratio((double)c->b.peak, (double)c->a.peak);
+    c->live_ratio = ratio((double)c->b.live_peak, (double)c->a.live_peak);
+    c->time_ratio = ratio(c->b.median_ns, c->a.median_ns);
+    c->undisturbed_ratio = ratio(c->b.undisturbed_ns, c->a.undisturbed_ns);
+    c->side_by_side = *p->a->invocation && strcmp(p->a->invocation, p->b->invocation) == 0;
+    TRY(h5_status(&p->a->h5));
+    return h5_status(&p->b->h5);
+}
+
+enum status compare_files(const char *a, const char *b, struct comparison *comparison)
+{
+    struct pair pair = {.c = comparison, .region = region_create()};
+    *comparison = (struct comparison){.first_step = -1};
+    enum status status = pair.region ? check_apart(a, b) : fail(ST_FAILED, "out of memory for a comparison");
+    if (status == ST_OK) status = result_open(a, &pair.a);
+    if (status == ST_OK) status = result_open(b, &pair.b);
+    if (status == ST_OK) status = compare_results(&pair);
+    result_close(pair.a);
+    result_close(pair.b);
+    region_destroy(pair.region);
+    return status;
+}

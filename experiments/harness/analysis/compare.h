@@ -1,0 +1,108 @@
+/* Two result files, bit by bit, and what their equality proves. */
+#ifndef REMATCH_ANALYSIS_COMPARE_H
+#define REMATCH_ANALYSIS_COMPARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+#include "result/surroundings.h"
+
+/* What is printed of each of the two. name: "baseline" and "variant" where the files are one of each, else "A", "B". */
+struct compared {
+    char name[16], path[512], policy[32];
+    int64_t steps;
+    uint64_t peak, live_peak, high_water; /* bytes; high_water 0: the run has not ended */
+    double median_ns, least_ns, most_ns;  /* of the steps after the first; 0: there are none */
+    double undisturbed_ns;                /* timing_undisturbed(); 0: not known */
+};
+
+/* The deterministic columns of a step, in the order in which a difference is looked for. */
+enum step_column {
+    COLUMN_LOSS,
+    COLUMN_GRADIENTS,
+    COLUMN_PARAMETERS,
+    COLUMN_STATE,
+    COLUMN_METRIC,
+    COLUMN_RATE,
+    COLUMN_NORM,
+    COLUMN_ZERO,
+    STEP_COLUMNS
+};
+
+/* Their plurals for people; keys in JSON are these with _ for blanks, and _equal. */
+extern const char *const step_column_names[STEP_COLUMNS];
+
+enum verdict { VERDICT_EQUAL, VERDICT_DIFFERS, VERDICT_NOT_CAUGHT, VERDICT_UNPROVEN, VERDICTS };
+
+/* What keeps equal bits from being a proof; from NOTE_CONTROL on, what is only said beside the verdict. */
+enum remark {
+    REASON_COPY,
+    REASON_LOSS,
+    REASON_ZERO_STEP,
+    REASON_ZERO_TENSORS,
+    REASON_NO_RECOMPUTATION,
+    REASON_STATUS,
+    REASON_STEPS,
+    REASON_GAPS,
+    REASON_SHORT,
+    REASON_EVALUATIONS,
+    REASON_FAULT,
+    NOTE_CONTROL,
+    NOTE_NO_DIGESTS,
+    NOTE_OTHER_DATA,
+    NOTE_ONES,
+    REMARKS
+};
+extern const char *const remark_names[REMARKS]; /* in JSON */
+
+enum { REMARK_TEXT = 320, FAULT_TEXT = 96, ASIDE_TEXT = 400, ASIDES = SURROUNDINGS + 16 };
+
+/* Of program, machine, data or spec, what is not alike in both files. */
+struct aside {
+    char name[32], a[ASIDE_TEXT], b[ASIDE_TEXT];
+};
+
+struct comparison {
+    struct compared a, b;
+    bool equal;                 /* in every bit of every common step, evaluation and kept tensor */
+    int64_t steps;              /* common to both */
+    int64_t same[STEP_COLUMNS]; /* steps at which the column is the same */
+    bool has_state;             /* the optimiser keeps any */
+    int64_t evaluations, same_evaluations, tensors, same_tensors; /* common to both; tensors of /state */
+    bool differs;
+    int64_t first_step;     /* -1 where none */
+    char first_tensor[192]; /* order within a step: as enum step_column, gradients as backwards make them */
+    int64_t loss_ulp;       /* at the first differing step */
+    char not_finite[16];    /* the side that ended there, because a loss or gradient was not finite; "": none */
+    char fault[FAULT_TEXT]; /* a deliberate error within the steps compared; "": none */
+    char remark[REMARKS][REMARK_TEXT]; /* "": it does not apply */
+    int asides;
+    struct aside aside[ASIDES];
+    double peak_ratio, live_ratio, time_ratio; /* b : a; NaN where there is nothing to divide; time: of the medians */
+    double undisturbed_ratio;
+    bool side_by_side; /* measured in one invocation */
+};
+
+/* ST_OK also where they differ; ST_SPEC: not result files, or not of the same experiment (different parameters or no
+ * common step); ST_FAILED: unreadable. */
+enum status compare_files(const char *a, const char *b, struct comparison *comparison);
+
+/* The verdict, and the exit code that it is: ST_OK, ST_DIFFERS or ST_UNPROVEN. */
+enum verdict comparison_verdict(const struct comparison *comparison);
+enum status comparison_status(const struct comparison *comparison);
+
+/* Whether any reason but that one applies. */
+bool comparison_doubted(const struct comparison *comparison, enum remark but);
+
+/* compare_proof.c: fills fault, remarks and asides of a comparison that is done otherwise. */
+enum status comparison_judge(struct result *a, struct result *b, struct comparison *comparison);
+
+/* compare_print.c: figures of both, what is not alike, notes; then, as the last lines, the verdict. expected: whether
+ * the spec's expectations were met. */
+void comparison_print_figures(const struct comparison *comparison, FILE *out);
+void comparison_print_verdict(const struct comparison *comparison, bool expected, FILE *out);
+void comparison_json(const struct comparison *comparison, FILE *out);
+
+#endif

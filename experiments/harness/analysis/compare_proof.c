@@ -1,0 +1,386 @@
+/* What the equality of two files proves. Contract: what keeps it from being a proof is named, never inferred from what
+ * a file lacks; a table of remarks, each found on its own. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/compare.h"
+#include "base/text.h"
+#include "yaml/yaml_tree.h"
+
+struct proof {
+    struct result *a, *b;
+    struct comparison *c;
+    struct region *region;
+    const struct tree *spec[2]; /* as resolved; NULL: cannot be read */
+};
+
+static struct result *side_of(const struct proof *p, int side) { return side ? p->b : p->a; }
+
+static const char *name_of(const struct proof *p, int side) { return side ? p->c->b.name : p->c->a.name; }
+
+/* The text at key or section.key of the resolved spec, "" where there is none. */
+static const char *setting(const struct proof *p, int side, const char *section, const char *key)
+{
+    const struct tree *map = section ? tree_get(p->spec[side], section) : p->spec[side];
+    const struct tree *value = tree_get(map, key);
+    return value && value->kind == TREE_TEXT ? value->text : "";
+}
+
+/* Bytes that are left of a remark. */
+static void add(char text[REMARK_TEXT], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(char text[REMARK_TEXT], const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, REMARK_TEXT - used, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- the files ---- */
+
+/* One run leaves one file. */
+static void find_copy(struct proof *p, char *text)
+{
+    const struct result *a = p->a, *b = p->b;
+    if (!strcmp(a->run_id, b->run_id) && !strcmp(a->created, b->created) && !strcmp(a->variant, b->variant) &&
+        !strcmp(a->invocation, b->invocation))
+        add(text, "one is a copy of the other: run %.16s of %.20s", a->run_id, a->created);
+}
+
+static void find_status(struct proof *p, char *text)
+{
+    for (int s = 0; s < 2; s++) {
+        char status[RESULT_STATUS];
+        const struct result *r = side_of(p, s);
+        if (!strcmp(r->status, "completed")) continue;
+        result_status(r, status);
+        add(text, "%s%s is not completed: %.*s", *text ? "; " : "", name_of(p, s), text_shown(status, 120), status);
+    }
+}
+
+static void find_steps(struct proof *p, char *text)
+{
+    const struct comparison *c = p->c;
+    if (c->a.steps != c->b.steps || c->steps != c->a.steps)
+        add(text, "%s has %lld step%s, %s %lld; %lld in common", c->a.name, (long long)c->a.steps,
+            text_plural(c->a.steps), c->b.name, (long long)c->b.steps, (long long)c->steps);
+}
+
+static void find_gaps(struct proof *p, char *text)
+{
+    for (int s = 0; s < 2; s++) {
+        const struct result *r = side_of(p, s);
+        if (r->steps && r->step[r->steps - 1] + 1 != r->steps)
+            add(text, "%sthe %zu steps of %s end with number %u", *text ? "; " : "", r->steps, name_of(p, s),
+                r->step[r->steps - 1]);
+    }
+}
+
+/* Of a file that says it is completed; 0 where the spec does not say. */
+static uint64_t steps_asked(struct proof *p, int side)
+{
+    int64_t steps = 0, epochs = 0, batch = 0;
+    text_to_int(setting(p, side, NULL, "steps"), &steps);
+    text_to_int(setting(p, side, NULL, "epochs"), &epochs);
+    text_to_int(setting(p, side, NULL, "batch"), &batch);
+    if (epochs <= 0 || batch <= 0) return steps > 0 ? (uint64_t)steps : 0;
+    struct h5 *h5 = &side_of(p, side)->h5;
+    const uint64_t samples = h5_read_attribute_u64(h5, "/provenance/data", "training_samples", 0);
+    return (uint64_t)epochs * (samples / (uint64_t)batch);
+}
+
+static void find_short(struct proof *p, char *text)
+{
+    for (int s = 0; s < 2; s++) {
+        const struct result *r = side_of(p, s);
+        const uint64_t asked = steps_asked(p, s);
+        if (!strcmp(r->status, "completed") && r->steps < asked)
+            add(text, "%s%s has %zu of the %llu steps that its spec asks for", *text ? "; " : "", name_of(p, s),
+                r->steps, (unsigned long long)asked);
+    }
+}
+
+/* ---- the numbers ---- */
+
+static bool has_step(const struct result *r, uint32_t step)
+{
+    size_t from = 0, to = r->steps; /* they ascend */
+    while (from < to) {
+        const size_t middle = from + (to - from) / 2;
+        if (r->step[middle] < step)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < r->steps && r->step[from] == step;
+}
+
+static bool compared(const struct proof *p, uint32_t step) { return has_step(p->a, step) && has_step(p->b, step); }
+
+static void find_loss(struct proof *p, char *text)
+{
+    for (size_t i = 0; i < p->a->steps && !*text; i++) {
+        const float loss = p->a->loss[i];
+        if ((loss == 0 || !isfinite(loss)) && compared(p, p->a->step[i]))
+            add(text, "the loss of step %u is %s", p->a->step[i],
+                loss == 0     ? "0"
+                : isnan(loss) ? "not a number"
+                              : "infinite");
+    }
+}
+
+static void find_zero_step(struct proof *p, char *text)
+{
+    for (size_t i = 0; i < p->a->steps && !*text; i++)
+        if (p->a->gradients_zero[i] && compared(p, p->a->step[i]))
+            add(text, "every gradient of step %u is zero", p->a->step[i]);
+}
+
+/* Of as many zeros as each parameter has, one digest a size; NULL: no memory. */
+static struct digest *zero_digests(const struct proof *p)
+{
+    const struct result *r = p->a;
+    uint64_t most = 0;
+    struct digest *digest = region_array(p->region, r->parameters, sizeof *digest);
+    for (size_t i = 0; i < r->parameters; i++) most = r->elements[i] > most ? r->elements[i] : most;
+    float *zeros = most < SIZE_MAX / sizeof *zeros ? calloc(most, sizeof *zeros) : NULL;
+    for (size_t i = 0; zeros && digest && i < r->parameters; i++) {
+        size_t same = 0;
+        while (r->elements[same] != r->elements[i]) same++;
+        digest[i] = same < i ? digest[same] : digest_tensor(zeros, (size_t)r->elements[i] * sizeof *zeros, 1);
+    }
+    free(zeros);
+    return zeros ? digest : NULL;
+}
+
+/* Marks the parameters with a gradient at some compared step. false: no digests of one step at least. */
+static bool find_alive(const struct proof *p, struct result *r, const struct digest *zero, bool *alive)
+{
+    uint64_t seen = 0;
+    const uint64_t rows = h5_rows(&r->h5, "/digests/step");
+    uint32_t *steps;
+    struct digest *row;
+    if (NEW(p->region, steps, rows) != ST_OK || NEW(p->region, row, r->parameters) != ST_OK) return false;
+    h5_read_rows(&r->h5, "/digests/step", NUMBER_U32, 1, 0, rows, steps);
+    for (uint64_t i = 0; i < rows && !r->h5.broken; i++) {
+        if (!compared(p, steps[i])) continue;
+        h5_read_rows(&r->h5, "/digests/gradient", NUMBER_U64, 2 * r->parameters, i, 1, row);
+        for (size_t k = 0; k < r->parameters; k++) alive[k] |= !digest_equal(row[k], zero[k]);
+        seen++;
+    }
+    return !r->h5.broken && seen >= (uint64_t)p->c->steps;
+}
+
+/* The file that kept a digest of every gradient; NULL: neither did. */
+static struct result *with_digests(const struct proof *p)
+{
+    for (int s = 0; s < 2; s++)
+        if (h5_exists(&side_of(p, s)->h5, "/digests/gradient")) return side_of(p, s);
+    return NULL;
+}
+
+static void find_zero_tensors(struct proof *p, char *text)
+{
+    enum { NAMED = 4 };
+    struct result *r = with_digests(p);
+    bool *alive;
+    size_t zeros = 0;
+    const struct digest *zero = r ? zero_digests(p) : NULL;
+    if (!zero || NEW(p->region, alive, r->parameters) != ST_OK || !find_alive(p, r, zero, alive)) return;
+    for (size_t i = 0; i < r->parameters; i++) zeros += !alive[i];
+    if (!zeros) return;
+    add(text, "zero at every step, of %zu tensors the gradient%s of ", r->parameters, text_plural((int64_t)zeros));
+    for (size_t i = 0, named = 0; i < r->parameters && named < NAMED; i++)
+        if (!alive[i]) add(text, "%s%.40s", named++ ? ", " : "", r->parameter[i]);
+    if (zeros > NAMED) add(text, " and %zu more", zeros - NAMED);
+}
+
+static void find_no_digests(struct proof *p, char *text)
+{
+    if (!with_digests(p))
+        add(text, "no digests of single tensors were kept: whether one's gradient is always zero is not known");
+}
+
+/* ---- what was run ---- */
+
+static bool recomputes(struct result *r) { return h5_read_attribute_u64(&r->h5, "/plan", "replays", 0) > 0; }
+
+static bool stores_all(const struct result *r) { return !strcmp(r->policy, "store_all"); }
+
+static void find_no_recomputation(struct proof *p, char *text)
+{
+    if (recomputes(p->a) || recomputes(p->b) || (stores_all(p->a) && stores_all(p->b))) return;
+    add(text, "nothing is recomputed: policy %s does what store_all does",
+        stores_all(p->b) ? p->c->a.policy : p->c->b.policy);
+}
+
+static void find_control(struct proof *p, char *text)
+{
+    if (!recomputes(p->a) && !recomputes(p->b) && stores_all(p->a) && stores_all(p->b))
+        add(text, "both store everything: nothing is recomputed");
+}
+
+static const char *data_of(struct proof *p, int side, const char *name)
+{
+    return h5_read_attribute_text(&side_of(p, side)->h5, "/provenance/data", name, "", p->region);
+}
+
+static void find_other_data(struct proof *p, char *text)
+{
+    if (p->c->equal && strcmp(data_of(p, 0, "digest_xxh3"), data_of(p, 1, "digest_xxh3")) != 0)
+        add(text, "the bits are equal although the data are not");
+}
+
+static void find_ones(struct proof *p, char *text)
+{
+    if (!strcmp(data_of(p, 0, "name"), "ones") || !strcmp(data_of(p, 1, "name"), "ones"))
+        add(text, "data: ones: all samples are alike, so that an exchange of samples would not show");
+}
+
+/* In the order of enum remark; NULL: it is found elsewhere. */
+static void (*const find[REMARKS])(struct proof *p, char *text) = {
+    find_copy,   find_loss,    find_zero_step,  find_zero_tensors, find_no_recomputation,
+    find_status, find_steps,   find_gaps,       find_short,        NULL,
+    NULL,        find_control, find_no_digests, find_other_data,   find_ones};
+
+const char *const remark_names[REMARKS] = {
+    "copy", "loss",        "all_gradients_zero", "zero_gradients", "no_recomputation", "not_completed", "steps",
+    "gaps", "fewer_steps", "evaluations",        "fault",          "control",          "no_digests",    "other_data",
+    "ones"};
+
+/* ---- deliberate errors ---- */
+
+/* One that happens within the steps compared, or at each of them; "": none does. */
+static void fault_of(struct proof *p, int side, char text[FAULT_TEXT])
+{
+    const char *kind = setting(p, side, "fault", "kind");
+    int64_t step = -1;
+    text_to_int(setting(p, side, "fault", "step"), &step);
+    *text = 0;
+    if (*kind && strcmp(kind, "none") != 0 && step >= 0 && step <= UINT32_MAX && compared(p, (uint32_t)step))
+        snprintf(text, FAULT_TEXT, "%.20s at step %lld, node %.40s", kind, (long long)step,
+                 setting(p, side, "fault", "node"));
+    else if (!strcmp(setting(p, side, NULL, "rng"), "unsafe") && recomputes(side_of(p, side)))
+        snprintf(text, FAULT_TEXT, "rng: unsafe");
+}
+
+/* What both have, equality cannot show. */
+static void find_fault(struct proof *p)
+{
+    struct comparison *c = p->c;
+    char a[FAULT_TEXT], b[FAULT_TEXT];
+    fault_of(p, 0, a);
+    fault_of(p, 1, b);
+    if (strcmp(a, b) != 0)
+        snprintf(c->fault, FAULT_TEXT, "%s", *b ? b : a);
+    else if (*a)
+        add(c->remark[REASON_FAULT], "both runs have the same deliberate error: %s", a);
+}
+
+/* ---- what is not alike ---- */
+
+static void add_aside(struct comparison *c, const char *name, const char *a, const char *b)
+{
+    if (c->asides == ASIDES) return;
+    struct aside *x = &c->aside[c->asides++];
+    snprintf(x->name, sizeof x->name, "%.*s", text_shown(name, (int)sizeof x->name - 1), name);
+    snprintf(x->a, sizeof x->a, "%.*s", text_shown(a, ASIDE_TEXT - 1), a);
+    snprintf(x->b, sizeof x->b, "%.*s", text_shown(b, ASIDE_TEXT - 1), b);
+}
+
+/* Keys that change no number of training, or are reported elsewhere. */
+static bool is_left_out(const char *key)
+{
+    static const char *const keys[] = {"name",  "title", "expect", "sweep",  "results",
+                                       "costs", "plan",  "policy", "record", "baseline"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!strcmp(keys[i], key)) return true;
+    return false;
+}
+
+static const char *printed(const struct proof *p, int side, const char *key)
+{
+    const struct tree *value = tree_get(p->spec[side], key);
+    const char *text = value ? tree_print(value, p->region) : NULL;
+    return text ? text : "";
+}
+
+/* Keys of this side's spec that are otherwise in the other's, those that are in both once. */
+static void find_keys(struct proof *p, int side)
+{
+    const struct tree *spec = p->spec[side];
+    for (int i = 0; spec && spec->kind == TREE_MAP && p->spec[1 - side] && i < spec->count; i++) {
+        const char *key = spec->key[i]->text;
+        if (is_left_out(key) || (side && tree_get(p->spec[0], key))) continue;
+        const char *a = printed(p, 0, key), *b = printed(p, 1, key);
+        if (strcmp(a, b) != 0) add_aside(p->c, key, a, b);
+    }
+}
+
+static void find_asides(struct proof *p)
+{
+    struct surrounding found[SURROUNDINGS];
+    const int count = surroundings_find(p->a, p->b, p->region, found);
+    for (int i = 0; i < count; i++) add_aside(p->c, found[i].name, found[i].a, found[i].b);
+    for (int s = 0; s < 2; s++) find_keys(p, s);
+}
+
+static enum status read_spec(struct proof *p, int side)
+{
+    struct h5 *h5 = &side_of(p, side)->h5;
+    struct source source = {.name = h5->path, .text = ""};
+    struct errors *errors = errors_create(p->region);
+    struct source *kept;
+    TRY(NEW(p->region, kept, 1));
+    if (!errors) return ST_FAILED;
+    *kept = source;
+    if (!h5_exists(h5, "/spec/resolved")) return h5_status(h5);
+    const char *text = h5_read_text(h5, "/spec/resolved", p->region);
+    TRY(h5_status(h5));
+    kept->text = text ? text : "";
+    p->spec[side] = tree_parse(kept, 0, p->region, errors);
+    return ST_OK;
+}
+
+static enum status judge(struct proof *p)
+{
+    for (int s = 0; s < 2; s++) TRY(read_spec(p, s));
+    find_fault(p);
+    for (int i = 0; i < REMARKS; i++)
+        if (find[i]) find[i](p, p->c->remark[i]);
+    find_asides(p);
+    return ST_OK;
+}
+
+enum status comparison_judge(struct result *a, struct result *b, struct comparison *comparison)
+{
+    struct proof proof = {.a = a, .b = b, .c = comparison, .region = region_create()};
+    if (!proof.region) return fail(ST_FAILED, "out of memory for a comparison");
+    enum status status = judge(&proof);
+    region_destroy(proof.region);
+    return status;
+}
+
+/* ---- the verdict ---- */
+
+bool comparison_doubted(const struct comparison *comparison, enum remark but)
+{
+    for (int i = 0; i < NOTE_CONTROL; i++)
+        if (i != (int)but && *comparison->remark[i]) return true;
+    return false;
+}
+
+enum verdict comparison_verdict(const struct comparison *comparison)
+{
+    if (!comparison->equal) return VERDICT_DIFFERS;
+    if (*comparison->fault) return VERDICT_NOT_CAUGHT;
+    return comparison_doubted(comparison, REMARKS) ? VERDICT_UNPROVEN : VERDICT_EQUAL;
+}
+
+enum status comparison_status(const struct comparison *comparison)
+{
+    static const enum status codes[VERDICTS] = {ST_OK, ST_DIFFERS, ST_DIFFERS, ST_UNPROVEN};
+    return codes[comparison_verdict(comparison)];
+}

@@ -1,0 +1,158 @@
+/* The largest batch that fits, for every policy at once: doubled until it does not fit, then halved in between. A peak
+ * grows with the batch but for the little that placement and the choice of kernels add, so two batches above the one
+ * found are looked at, too; where one of them fits, the search goes on from there. */
+#include "analysis/plan_query.h"
+#include "spec/spec_settings.h"
+
+enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44 };
+
+const char batch_slow[] = "every plan is slower than that";
+
+struct search {
+    const struct query *query;
+    const struct job *job;
+    struct batches *found;
+    struct tries tries;
+};
+
+/* The job with another batch: graph and network its own, everything else shared. */
+static enum status prepare(const struct job *job, int64_t batch, struct job *sized)
+{
+    const int64_t own = job->spec->batch;
+    *sized = *job;
+    sized->graph = NULL;
+    sized->network = NULL;
+    job->spec->batch = batch;
+    enum status status = model_build(job->spec, job->dataset, &sized->graph);
+    job->spec->batch = own;
+    return status == ST_OK ? network_prepare(sized->graph, job->backend, &sized->network) : status;
+}
+
+static void release(struct job *sized)
+{
+    network_destroy(sized->network);
+    graph_destroy(sized->graph);
+}
+
+/* The batch to look at next for a row; 0: its answer is found. */
+static int64_t next_batch(const struct batch_row *row, int64_t most)
+{
+    if (row->fails) return row->fails - row->fits > 1 ? row->fits + (row->fails - row->fits) / 2 : 0;
+    if (!row->fits) return 1;
+    if (row->fits == most) return 0;
+    return row->fits > most / 2 ? most : 2 * row->fits;
+}
+
+/* What the tries at batch say of a row. */
+static void judge(struct search *s, struct batch_row *row, int64_t batch)
+{
+    const struct tries *t = &s->tries;
+    const struct trial *least = NULL;
+    for (int i = 0; i < t->trials; i++) {
+        const struct trial *trial = &t->trial[i];
+        if (trial->time_factor > s->query->slowdown) continue;
+        if (!least || trial->peak < least->peak || (trial->peak == least->peak && trial->time < least->time))
+            least = trial;
+    }
+    const bool fits = least && least->peak <= s->query->memory;
+    if (least && (fits || batch == 1)) row->at = *least;
+    if (fits) {
+        row->fits = batch;
+        return;
+    }
+    row->fails = batch;
+    row->next = least ? least->peak : 0;
+    row->why = least ? NULL : t->refusals ? t->refusal[0].why : batch_slow;
+}
+
+static enum status look(struct search *s, const struct job *sized, struct batch_row *row, int64_t batch)
+{
+    tries_forget(&s->tries);
+    s->tries.job = sized;
+    TRY(row->own ? tries_own(&s->tries) : tries_policy(&s->tries, row->policy));
+    judge(s, row, batch);
+    return ST_OK;
+}
+
+/* Looks at batch for every row of which it could say something new. What cannot be prepared does not fit. */
+static enum status look_all(struct search *s, int64_t batch)
+{
+    struct job sized;
+    enum status status = prepare(s->job, batch, &sized);
+    const char *why = status == ST_OK ? NULL : region_text(s->tries.region, "%s", status_message());
+    if (status != ST_OK) status = why ? ST_OK : ST_FAILED;
+    for (int i = 0; i < s->found->rows && status == ST_OK; i++) {
+        struct batch_row *row = &s->found->row[i];
+        if (batch <= row->fits || (row->fails && batch >= row->fails)) continue;
+        if (!why) {
+            status = look(s, &sized, row, batch);
+        } else {
+            row->fails = batch;
+            row->why = why;
+        }
+    }
+    release(&sized);
+    return status;
+}
+
+static enum status settle(struct search *s)
+{
+    for (int i = 0; i < s->found->rows; i++)
+        for (int64_t batch; (batch = next_batch(&s->found->row[i], s->found->most));) TRY(look_all(s, batch));
+    return ST_OK;
+}
+
+/* Whether a larger batch than the one found fits after all; the row then stands at it. */
+static enum status probe(struct search *s, struct batch_row *row, bool *odd)
+{
+    const int64_t above[PROBES] = {row->fits + 2, (row->fits / BATCH_STEP + 1) * BATCH_STEP};
+    for (int i = 0; i < PROBES && row->fits && row->fails; i++) {
+        const struct batch_row before = *row;
+        struct job sized;
+        if (above[i] <= row->fails || above[i] > s->found->most) continue;
+        enum status status = prepare(s->job, above[i], &sized);
+        if (status == ST_OK) status = look(s, &sized, row, above[i]);
+        release(&sized);
+        if (status != ST_OK && status != ST_SPEC) return status;
+        if (status == ST_OK && row->fits > before.fits) {
+            row->odd = before.fails;
+            row->fails = 0;
+            *odd = true;
+            return ST_OK;
+        }
+        *row = before;
+    }
+    return ST_OK;
+}
+
+static int64_t most_batch(const struct job *job)
+{
+    int64_t most = (int64_t)field_find(spec_fields, "batch")->max;
+    for (int v = 0; v < job->graph->values; v++) {
+        const int64_t elements = shape_elements(&job->graph->value[v].shape);
+        if (elements > 0 && (INT64_C(1) << ELEMENTS_LOG2) / elements < most)
+            most = (INT64_C(1) << ELEMENTS_LOG2) / elements;
+    }
+    return most;
+}
+
+enum status batches_find(const struct query *query, const struct job *job, struct region *region,
+                         struct batches *batches)
+{
+    struct search s = {
+        query, job, batches, {.region = region, .memory = query->memory, .watch = stderr, .slowdown = query->slowdown}};
+    int policies = 0;
+    while (policy_table[policies]) policies++;
+    *batches = (struct batches){.rows = policies + 1, .most = most_batch(job)};
+    TRY(NEW(region, batches->row, (size_t)batches->rows));
+    batches->row[0] =
+        (struct batch_row){.policy = job->spec->policy, .own = true, .at.settings = "as the spec sets it"};
+    for (int i = 0; i < policies; i++) batches->row[i + 1].policy = policy_table[i];
+    TRY(settle(&s));
+    for (int i = 0; i < batches->rows; i++) {
+        bool odd = false;
+        TRY(probe(&s, &batches->row[i], &odd));
+        if (odd) TRY(settle(&s));
+    }
+    return ST_OK;
+}

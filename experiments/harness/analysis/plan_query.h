@@ -1,0 +1,79 @@
+/* Questions about a spec that planning answers: what every policy would take, how large a batch fits, how little memory
+ * will do, what sets the peak. Nothing runs. */
+#ifndef REMATCH_ANALYSIS_PLAN_QUERY_H
+#define REMATCH_ANALYSIS_PLAN_QUERY_H
+
+#include <stdio.h>
+
+#include "console/arguments.h"
+#include "analysis/policy_grid.h"
+
+enum form { FORM_TEXT, FORM_CSV, FORM_JSON };
+
+/* As in struct command. */
+enum {
+    QUERY_OPTIONS = 1u << OPTION_PARETO | 1u << OPTION_CSV | 1u << OPTION_MAX_BATCH | 1u << OPTION_MIN_MEMORY |
+                    1u << OPTION_EXPLAIN | 1u << OPTION_MEMORY | 1u << OPTION_SLOWDOWN
+};
+
+struct query {
+    const struct question *question; /* NULL: none was asked */
+    enum form form;
+    uint64_t memory; /* bytes; 0: not given */
+    double slowdown; /* a time factor; INFINITY: not given */
+};
+
+/* What the options of the command line ask. ST_SPEC: they do not go together, or have no such value. */
+enum status query_read(const struct arguments *arguments, struct query *query);
+
+/* Answers on out. */
+enum status query_answer(const struct query *query, const struct job *job, FILE *out);
+
+/* The largest batch with which some setting of a policy fits. */
+struct batch_row {
+    const struct policy *policy;
+    bool own;        /* the spec's policy as the spec sets it */
+    int64_t fits;    /* 0: none does */
+    int64_t fails;   /* the least batch above it that does not; 0: none was tried */
+    struct trial at; /* of the least peak among the settings; at batch fits, or 1 where none fits */
+    size_t next;     /* the least peak at batch fails; 0: see why */
+    const char *why; /* what is wrong with batch fails but for its peak; NULL: nothing */
+    int64_t odd;     /* a batch that does not fit although fits, which is larger, does; 0: none was seen */
+};
+
+/* What why is where plans would fit but for the time they take. */
+extern const char batch_slow[];
+
+struct batches {
+    int rows;
+    struct batch_row *row; /* the spec's own first */
+    int64_t most;          /* the largest batch that can be planned */
+};
+
+/* largest_batch.c: largest batches, by doubling and halving, for the spec's policy and every other. */
+enum status batches_find(const struct query *query, const struct job *job, struct region *region,
+                         struct batches *batches);
+
+/* What is printed of an answer. */
+struct answer {
+    const struct query *query;
+    const struct job *job;
+    struct tries tries;
+    size_t baseline; /* live peak of store_all, relus as written, outputs kept: what shares are of */
+    struct batches batches;
+    int rows; /* the trials that answer, by peak and then by time */
+    const struct trial **row;
+};
+
+/* query_print.c and query_json.c: one function a question and form. */
+void print_pareto(const struct answer *answer, FILE *out);
+void print_pareto_csv(const struct answer *answer, FILE *out);
+void print_max_batch(const struct answer *answer, FILE *out);
+void print_min_memory(const struct answer *answer, FILE *out);
+void print_explain(const struct answer *answer, FILE *out);
+void json_pareto(const struct answer *answer, FILE *out);
+void json_max_batch(const struct answer *answer, FILE *out);
+void json_min_memory(const struct answer *answer, FILE *out);
+void json_explain(const struct answer *answer, FILE *out);
+
+#endif

@@ -1,0 +1,230 @@
+#include "analysis/plan_summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "job/memory_fit.h"
+#include "base/units.h"
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static void count_node(struct stage_row *row, const struct network *network, int node)
+{
+    const struct node *n = &network->graph->node[node];
+    const struct footprint *f = &network->binding[node].footprint;
+    unsigned parts = network_parts(network, node);
+    size_t backward = larger(parts & PART_PARAMS ? f->backward_scratch[PART_INDEX_PARAMS] : 0,
+                             parts & PART_INPUT ? f->backward_scratch[PART_INDEX_INPUT] : 0);
+    row->scratch_bytes = larger(row->scratch_bytes, round_up(larger(f->forward_scratch, backward)));
+    row->forward_flops += n->flops.forward;
+    row->backward_flops +=
+        (parts & PART_PARAMS ? n->flops.backward_params : 0) + (parts & PART_INPUT ? n->flops.backward_input : 0);
+}
+
+/* Whether each node is saved by some forward of the plan, and how often it is replayed. */
+static void count_ops(const struct plan *plan, bool *saves, int *replays)
+{
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        const struct op *op = &plan->lowered.op[i];
+        if (op->kind != OP_FORWARD) continue;
+        saves[op->node] |= op->save;
+        replays[op->node] += op->replay;
+    }
+}
+
+static const char *group_of(const struct graph *graph, struct range range)
+{
+    for (int i = 0; i < graph->groups; i++)
+        if (graph->group[i].from <= range.from && range.to <= graph->group[i].to) return graph->group[i].name;
+    return NULL;
+}
+
+static enum status gather_stages(struct overview *o)
+{
+    const struct network *network = o->job->plan->network;
+    const struct graph *graph = network->graph;
+    struct ranges stages;
+    bool *saves;
+    int *replays;
+    TRY(chain_stages(graph, o->region, &stages));
+    TRY(NEW(o->region, saves, (size_t)graph->nodes));
+    TRY(NEW(o->region, replays, (size_t)graph->nodes));
+    TRY(NEW(o->region, o->stage, (size_t)stages.count));
+    count_ops(o->job->plan, saves, replays);
+    o->stages = stages.count;
+    for (int s = 0; s < stages.count; s++) {
+        struct stage_row *row = &o->stage[s];
+        row->range = stages.range[s];
+        row->nodes = row->range.to - row->range.from;
+        row->group = group_of(graph, row->range);
+        row->output = graph->node[row->range.to - 1].output;
+        row->output_bytes = round_up(graph->value[row->output].bytes);
+        for (int i = row->range.from; i < row->range.to; i++) {
+            count_node(row, network, i);
+            if (saves[i]) row->saved_bytes += round_up(network->binding[i].footprint.saved);
+            row->replayed += replays[i] > 0;
+            row->replays += replays[i];
+        }
+    }
+    return ST_OK;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct tensor_row *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : x->buffer - y->buffer;
+}
+
+enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors)
+{
+    TRY(NEW(region, *tensor, (size_t)plan->lowered.buffers));
+    *tensors = 0;
+    for (int i = 0; i < plan->lowered.buffers; i++) {
+        const struct buffer *b = &plan->lowered.buffer[i];
+        if (b->birth <= plan->peak_op && plan->peak_op <= b->death)
+            (*tensor)[(*tensors)++] = (struct tensor_row){i, b->bytes};
+    }
+    qsort(*tensor, (size_t)*tensors, sizeof **tensor, by_bytes);
+    return ST_OK;
+}
+
+/* A library names its slow fallback "ref..."; a kernel that uses several calls names them all. */
+static bool is_slow(const char *implementation)
+{
+    return strncmp(implementation, "ref", 3) == 0 || strstr(implementation, " ref");
+}
+
+static enum status gather_slow(struct overview *o)
+{
+    const struct network *network = o->job->plan->network;
+    int *node;
+    TRY(NEW(o->region, node, (size_t)network->graph->nodes));
+    o->slow_node = node;
+    if (strcmp(network->backend->kind->name, "ref") == 0) return ST_OK; /* chosen, so no surprise */
+    for (int i = 0; i < network->graph->nodes; i++)
+        if (is_slow(network->binding[i].footprint.implementation)) node[o->slow++] = i;
+    return ST_OK;
+}
+
+static enum status add_reason(struct overview *o, const char *reason)
+{
+    if (!reason) return ST_FAILED;
+    o->reason[o->reasons++] = reason;
+    return ST_OK;
+}
+
+/* The peak of a plan that replays lies before its first replay: in the part that it keeps. */
+static bool peak_is_kept(const struct plan *plan)
+{
+    for (int i = 0; i <= plan->peak_op; i++)
+        if (plan->lowered.op[i].replay) return false;
+    return plan->replays > 0;
+}
+
+static enum status gather_reasons(struct overview *o)
+{
+    static const double mostly = 0.8;
+    const struct plan *plan = o->job->plan;
+    char a[UNIT_TEXT], b[UNIT_TEXT], op[128];
+    size_t fixed = plan_static(plan), stored = fixed + o->store_all_live;
+    if ((double)fixed >= mostly * (double)stored)
+        TRY(add_reason(o, region_text(o->region,
+                                      "parameters, gradients, optimizer and inputs are %s, %.0f %% of what storing "
+                                      "everything needs; no checkpointing touches them",
+                                      bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored)));
+    if (plan->replays == 0 && o->job->spec->policy != policy_find("store_all"))
+        TRY(add_reason(o, region_text(o->region, "policy %s replays nothing on this network: it stores everything",
+                                      o->job->spec->policy->name)));
+    if (plan->replays == 0) return ST_OK;
+    if (plan->live_peak >= o->store_all_live) {
+        TRY(add_reason(o,
+                       region_text(o->region,
+                                   "this plan's live peak, %s, is not below the %s of storing everything: the "
+                                   "replays cost time and save nothing",
+                                   bytes_text((double)plan->live_peak, a), bytes_text((double)o->store_all_live, b))));
+    }
+    if (peak_is_kept(plan))
+        TRY(add_reason(o, region_text(o->region,
+                                      "the peak, at %s, comes before the first replay: what this policy keeps sets "
+                                      "it, and replaying more elsewhere does not lower it",
+                                      plan_op_text(plan, plan->peak_op, op))));
+    return ST_OK;
+}
+
+/* A policy that must be told something, or does not fit the network, is left out. */
+static enum status gather_choice(struct overview *o, const struct policy *policy)
+{
+    struct policy_settings settings = {0};
+    struct plan *plan;
+    for (const struct field *f = policy->fields; f && f->key; f++)
+        if (!f->preset) return ST_OK;
+    TRY(field_defaults(policy->fields, &settings, o->region));
+    enum status status = job_plan(o->job, policy, &settings, &plan);
+    if (status == ST_SPEC) return ST_OK;
+    TRY(status);
+    o->choice[o->choices++] = (struct choice_row){policy, plan->live_peak, plan_peak(plan), plan->time_factor};
+    if (policy == policy_find("store_all")) o->store_all_live = plan->live_peak;
+    plan_destroy(plan);
+    return ST_OK;
+}
+
+/* all: else only store_all, which every report measures itself by. */
+static enum status gather_choices(struct overview *o, bool all)
+{
+    size_t policies = 0;
+    while (policy_table[policies]) policies++;
+    TRY(NEW(o->region, o->choice, policies));
+    if (!all) return gather_choice(o, policy_find("store_all"));
+    for (size_t i = 0; i < policies; i++) TRY(gather_choice(o, policy_table[i]));
+    return ST_OK;
+}
+
+static enum status gather(struct overview *o, bool choices)
+{
+    TRY(gather_stages(o));
+    TRY(plan_tensors(o->job->plan, o->region, &o->tensor, &o->tensors));
+    TRY(gather_slow(o));
+    TRY(gather_choices(o, choices));
+    TRY(gather_reasons(o));
+    o->machine = memory_left(o->job->backend);
+    o->needed = plan_peak(o->job->plan);
+    return ST_OK;
+}
+
+enum status overview_create(const struct job *job, bool choices, struct overview **overview)
+{
+    *overview = NULL;
+    struct region *region = region_create();
+    struct overview *o = region ? region_array(region, 1, sizeof *o) : NULL;
+    if (!o) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for an overview");
+    }
+    o->region = region;
+    o->job = job;
+    enum status status = gather(o, choices);
+    if (status != ST_OK) {
+        region_destroy(region);
+        return status;
+    }
+    *overview = o;
+    return ST_OK;
+}
+
+void overview_destroy(struct overview *overview)
+{
+    if (overview) region_destroy(overview->region);
+}
+
+char *stage_action(const struct stage_row *stage, char *text)
+{
+    if (stage->replayed == 0)
+        strcpy(text, "kept");
+    else if (stage->replayed < stage->nodes)
+        snprintf(text, 64, "%d of %d replayed", stage->replayed, stage->nodes);
+    else
+        strcpy(text, "replayed");
+    if (stage->replays > stage->replayed)
+        snprintf(text + strlen(text), 64 - strlen(text), ", %d times in all", stage->replays);
+    return text;
+}

@@ -1,0 +1,75 @@
+/* What a person wants to know of a plan before anything runs: a row a stage, what the peak is made of, whether it fits,
+ * and why checkpointing does not help where it does not. Gathered once, printed as text or as JSON. */
+#ifndef REMATCH_ANALYSIS_PLAN_SUMMARY_H
+#define REMATCH_ANALYSIS_PLAN_SUMMARY_H
+
+#include <stdio.h>
+
+#include "job/machine.h"
+#include "job/job.h"
+
+struct stage_row {
+    struct range range;
+    const char *group;                               /* outermost group that holds the whole stage, NULL: none */
+    int output;                                      /* value that leaves the stage */
+    size_t output_bytes, saved_bytes, scratch_bytes; /* saved: as the plan saves; scratch: the most of any op */
+    double forward_flops, backward_flops;
+    int nodes, replayed, replays; /* nodes replayed at least once; replays in all */
+};
+
+/* A buffer alive at the op that sets the peak. */
+struct tensor_row {
+    int buffer;
+    size_t bytes;
+};
+
+/* What a policy with nothing set but its presets would make of the same network. */
+struct choice_row {
+    const struct policy *policy;
+    size_t live_peak, peak; /* peak: static and arena */
+    double time_factor;
+};
+
+enum { REASONS_MAX = 4 };
+
+struct overview {
+    struct region *region; /* owns everything */
+    const struct job *job;
+    int stages, tensors;
+    struct stage_row *stage;
+    struct tensor_row *tensor; /* the largest first */
+    int choices;
+    struct choice_row *choice; /* policies that need nothing set, in the order of their table */
+    size_t store_all_live;     /* live peak where everything is stored, same kernels, same relus */
+    int reasons;               /* why checkpointing does not help */
+    const char *reason[REASONS_MAX];
+    int slow; /* nodes on a library's reference implementation: slow */
+    const int *slow_node;
+    struct machine_memory machine;
+    size_t needed; /* bytes: static and arena */
+};
+
+/* Buffers alive at the plan's peak, the largest first. */
+enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors);
+
+/* choices: plan what other policies would make of the network, too; else only store_all. */
+enum status overview_create(const struct job *job, bool choices, struct overview **overview);
+void overview_destroy(struct overview *overview);
+
+/* "kept", "replayed", "3 of 5 replayed", "replayed, 14 times in all"; returns text (at least 64 bytes). */
+char *stage_action(const struct stage_row *stage, char *text);
+
+/* plan_print.c: name, title and what was overridden; the whole table; the figures of one or two plans side by side;
+ * every op. */
+void spec_print_head(const struct spec *spec, FILE *out);
+void overview_print(const struct overview *overview, FILE *out);
+void overview_print_pair(const struct overview *baseline, const struct overview *variant, FILE *out);
+
+/* Parts of it that any plan has: what is alive at the peak; every op. */
+void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, int tensors, FILE *out);
+void plan_print_ops(const struct plan *plan, FILE *out);
+
+/* plan_json.c: one object. */
+void overview_json(const struct overview *overview, bool ops, FILE *out);
+
+#endif

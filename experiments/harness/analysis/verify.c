@@ -1,0 +1,246 @@
+#include "analysis/verify.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/child.h"
+#include "plan/placement.h"
+#include "result/record_plan.h"
+#include "run/signals.h"
+#include "check/simulate.h"
+#include "spec/spec_settings.h"
+#include "console/report_error.h"
+
+/* ---- the plan ---- */
+
+/* Where placing the plan's own buffers gives what the hash is of: the first buffer that is elsewhere. An offset may be
+ * altered to one at which the plan is as right; then the hash alone knows. */
+static enum status find_moved(struct verification *v)
+{
+    struct account *a = &v->account;
+    struct buffer *placed;
+    struct digest digest;
+    size_t arena;
+    char hash[33];
+    TRY(NEW(v->result->region, placed, (size_t)a->buffers));
+    memcpy(placed, a->buffer, (size_t)a->buffers * sizeof *placed);
+    TRY(place(placed, a->buffers, &arena));
+    TRY(ops_digest(a->op, a->ops, placed, a->buffers, &digest));
+    if (strcmp(a->hash, digest_print(digest, hash)) != 0) return ST_OK;
+    for (int i = a->buffers - 1; i >= 0; i--)
+        if (placed[i].offset != a->buffer[i].offset) v->placed = placed[v->moved = i].offset;
+    return ST_OK;
+}
+
+static enum status judge_plan(struct verification *v)
+{
+    struct result *r = v->result;
+    if (!h5_exists(&r->h5, "/plan/ops")) return fail(ST_SPEC, "%s: /plan/ops is missing: it holds no plan", r->h5.path);
+    TRY(record_plan_read(&r->h5, r->region, &v->account));
+    enum status status = simulate(&v->account);
+    if (status != ST_DIFFERS) return status;
+    if (!(v->wrong = region_text(r->region, "%s", status_message()))) return ST_FAILED;
+    return account_check(&v->account) == ST_OK ? find_moved(v) : ST_OK;
+}
+
+/* ---- the spec, as it was resolved ---- */
+
+enum { OVERRIDES = 3 };
+
+/* What it is read and run with, while there is a folder of its own. */
+struct again {
+    char folder[PATH_MAX]; /* a temporary one; "": none was made */
+    const char *spec;
+    const char *override[OVERRIDES];
+};
+
+static int take_away(const char *path, const struct stat *file, int flag, struct FTW *place)
+{
+    (void)file, (void)flag, (void)place;
+    return remove(path);
+}
+
+static enum status write_spec(const struct verification *v, struct again *again)
+{
+    struct result *r = v->result;
+    const char *temporary = getenv("TMPDIR"), *text = h5_read_text(&r->h5, "/spec/resolved", r->region);
+    TRY(h5_status(&r->h5));
+    snprintf(again->folder, PATH_MAX, "%s/rematch-verify-XXXXXX", temporary && *temporary ? temporary : P_tmpdir);
+    if (!mkdtemp(again->folder)) {
+        *again->folder = 0;
+        return fail(ST_FAILED, "%s: cannot make a temporary folder: %s", temporary ? temporary : P_tmpdir,
+                    strerror(errno));
+    }
+    if (!(again->spec = region_text(r->region, "%s/resolved.yaml", again->folder))) return ST_FAILED;
+    FILE *file = fopen(again->spec, "we");
+    bool good = file && fputs(text, file) >= 0;
+    good = file && fclose(file) == 0 && good;
+    return good ? ST_OK : fail(ST_FAILED, "%s: cannot be written: %s", again->spec, strerror(errno));
+}
+
+/* key=value with the value as YAML. */
+static const char *set_text(const struct verification *v, const char *key, struct spec *spec, const char **member,
+                            const char *value)
+{
+    *member = value;
+    const char *text = field_print(field_find(spec_fields, key), spec, v->result->region);
+    return text ? region_text(v->result->region, "%s=%s", key, text) : NULL;
+}
+
+/* With the plan of the file itself, which needs no costs. */
+static enum status prepare(const struct verification *v, struct again *again)
+{
+    struct spec spec = {.plan = NULL};
+    TRY(write_spec(v, again));
+    const char *results = region_text(v->result->region, "%s/results", again->folder);
+    again->override[0] = set_text(v, "plan", &spec, &spec.plan, v->path);
+    again->override[1] = set_text(v, "results", &spec, &spec.results, results);
+    again->override[2] = "costs=flops";
+    return results && again->override[0] && again->override[1] ? ST_OK : ST_FAILED;
+}
+
+/* Does the work in a folder that is gone afterwards: a signal that would end the program waits until then. One that
+ * asked the run to stop was heard, and no other may cut off what is told of it. */
+static enum status in_folder(struct verification *v,
+                             enum status (*work)(struct verification *v, const struct again *again))
+{
+    struct again again = {.folder = ""};
+    sigset_t held = signals_of_stop(), before;
+    sigaddset(&held, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    enum status status = prepare(v, &again);
+    if (status == ST_OK) status = work(v, &again);
+    if (*again.folder) nftw(again.folder, take_away, 16, FTW_DEPTH | FTW_PHYS);
+    if (v->code <= 128) sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+static enum status load_spec(struct verification *v, const struct again *again)
+{
+    const char *shown = region_text(v->result->region, "%s: /spec/resolved", v->result->h5.path);
+    enum status status = spec_load_as(again->spec, shown, OVERRIDES, again->override, false, &v->spec);
+    return status == ST_SPEC ? ST_OK : status; /* told; the plan is of no spec then */
+}
+
+/* ---- the steps ---- */
+
+/* What a digest leaves no choice for, but is not as it was where the digest is. */
+static enum status judge_surrounding(struct verification *v, const struct surrounding *s)
+{
+    if (!s->pin) return ST_OK;
+    v->wrong_record =
+        region_text(v->result->region, "%s is '%s'; expected '%s', as %s is the same", s->name, s->a, s->b, s->pin);
+    return v->wrong_record ? ST_OK : ST_FAILED;
+}
+
+/* The batches that it kept are those of the second run. */
+static enum status judge_batches(struct verification *v, struct result *again, const char *path, enum number number)
+{
+    struct h5 *then = &v->result->h5, *now = &again->h5;
+    const uint64_t width = h5_width(now, path), bytes = width * h5_number_bytes(number);
+    char *a, *b;
+    TRY(h5_status(now));
+    TRY(NEW(v->result->region, a, bytes));
+    TRY(NEW(v->result->region, b, bytes));
+    for (size_t row = 0; row < v->result->steps && row < again->steps && !v->wrong_record; row++) {
+        h5_read_rows(then, path, number, width, row, 1, a);
+        h5_read_rows(now, path, number, width, row, 1, b);
+        TRY(h5_status(then));
+        TRY(h5_status(now));
+        if (memcmp(a, b, bytes) == 0) continue;
+        v->wrong_record = region_text(v->result->region, "%s: step %zu is not the batch of the second run", path, row);
+        if (!v->wrong_record) return ST_FAILED;
+    }
+    return ST_OK;
+}
+
+static enum status compare_again(struct verification *v, const struct run_report *report)
+{
+    struct comparison *c = &v->comparison;
+    struct result *other = NULL;
+    const char *path = region_text(v->result->region, "%s%s", report->path, report->finished ? "" : ".part");
+    if (!path) return ST_FAILED;
+    TRY(compare_files(v->path, path, c));
+    bool fewer = v->result->whole && c->a.steps != c->b.steps;
+    v->steps = c->equal && !fewer ? STEPS_SAME : STEPS_DIFFER;
+    TRY(result_open(path, &other));
+    v->surroundings = surroundings_find(v->result, other, v->result->region, v->surrounding);
+    enum status judged = ST_OK;
+    if (v->spec->record_state) judged = judge_batches(v, other, "/state/x", NUMBER_F32);
+    if (v->spec->record_state && judged == ST_OK) judged = judge_batches(v, other, "/state/labels", NUMBER_I32);
+    result_close(other);
+    TRY(judged);
+    for (int i = 0; i < v->surroundings && !v->wrong_record; i++) TRY(judge_surrounding(v, &v->surrounding[i]));
+    return ST_OK;
+}
+
+/* Of a run that has not ended, or not well, as many steps as are in the file. */
+static enum status run_again(struct verification *v, const struct again *again)
+{
+    const struct child child = {.spec = again->spec,
+                                .overrides = OVERRIDES,
+                                .override = again->override,
+                                .quiet = true,
+                                .passing = true,
+                                .steps = v->result->whole ? 0 : (int64_t)v->result->steps};
+    struct run_report report = {0};
+    TRY(child_run(&child, &report, &v->code));
+    if (v->code == 0) return compare_again(v, &report);
+    v->steps = STEPS_NOT_RUN;
+    v->surroundings = surroundings_find(v->result, NULL, v->result->region, v->surrounding);
+    return ST_OK;
+}
+
+static enum status judge_steps(struct verification *v)
+{
+    v->steps = STEPS_NONE;
+    return v->result->steps ? in_folder(v, run_again) : ST_OK;
+}
+
+/* ---- all of it ---- */
+
+/* What is known is printed at once: the run takes its time. print: NULL where all is said at the end. */
+static enum status judge(struct verification *v, bool plan_only, FILE *print)
+{
+    TRY(judge_plan(v));
+    if (!v->wrong) TRY(in_folder(v, load_spec));
+    if (!v->wrong) TRY(verify_bounds(v));
+    if (print) {
+        verify_print_run(v, print);
+        verify_print_plan(v, print);
+        if (!v->wrong) verify_print_bounds(v, print);
+        fflush(print);
+    }
+    if (!v->wrong) TRY(verify_record(v));
+    if (!v->wrong && !plan_only) TRY(judge_steps(v));
+    if (!print) return ST_OK;
+    verify_print_steps(v, print);
+    if (!v->wrong) verify_print_record(v, print);
+    return ST_OK;
+}
+
+static int verdict(const struct verification *v)
+{
+    const bool fault = v->spec && v->spec->fault_kind != FAULT_NONE;
+    if (v->code > 128) return v->code; /* it was stopped */
+    if (v->wrong || v->wrong_record || v->wrong_bound || v->steps == STEPS_DIFFER || fault) return ST_DIFFERS;
+    return v->code == 0 && v->bounds_unjudged ? (int)ST_UNPROVEN : v->code;
+}
+
+int verify_file(const char *path, bool plan_only, bool json, FILE *out)
+{
+    struct verification v = {.moved = -1};
+    enum status status = result_open(path, &v.result);
+    char absolute[PATH_MAX];
+    v.path = realpath(path, absolute) ? absolute : path;
+    if (status == ST_OK) status = judge(&v, plan_only, json ? NULL : out);
+    int code = (int)told(status);
+    if (status == ST_OK) code = verdict(&v);
+    if (status == ST_OK && json) verify_json(&v, code, out);
+    spec_destroy(v.spec);
+    result_close(v.result);
+    return code;
+}

@@ -1,0 +1,123 @@
+/* Is a file's plan of the spec beside it? And its lower bounds, found again: on the network of that spec, with the
+ * times that the file gives its nodes. */
+#include <math.h>
+#include <string.h>
+
+#include "result/plan_file.h"
+#include "result/record_plan.h"
+#include "analysis/verify.h"
+
+/* Sums may be rounded otherwise elsewhere. */
+static const double rounding = 1e-9;
+
+static enum status deny(struct verification *v, const char *why)
+{
+    v->wrong = region_text(v->result->region, "it is not of its spec: %s", why);
+    return v->wrong ? ST_OK : ST_FAILED;
+}
+
+static enum status leave(struct verification *v)
+{
+    v->bounds_unjudged = region_text(v->result->region, "%s", status_message());
+    return v->bounds_unjudged ? ST_OK : ST_FAILED;
+}
+
+static enum status judge_row(struct verification *v, const struct record_bound *row)
+{
+    struct h5 *h5 = &v->result->h5;
+    uint64_t bytes = 0;
+    double claimed = 0;
+    h5_read_attribute(h5, "/plan", row->name, row->bytes ? NUMBER_U64 : NUMBER_F64,
+                      row->bytes ? (void *)&bytes : (void *)&claimed);
+    TRY(h5_status(h5));
+    if (row->bytes) claimed = (double)bytes;
+    if (fabs(claimed - row->value) <= rounding * fmax(1, fabs(row->value))) return ST_OK;
+    v->wrong_bound = region_text(v->result->region, "%s is %.17g; expected %.17g", row->name, claimed, row->value);
+    return v->wrong_bound ? ST_OK : ST_FAILED;
+}
+
+static enum status judge(struct verification *v, struct job *job)
+{
+    const struct plan_options options = job_plan_options(job);
+    struct record_bound row[RECORD_BOUNDS];
+    for (int i = 0; i < v->account.nodes; i++) {
+        const struct account_node *n = &v->account.node[i];
+        job->network->cost[i] = (struct cost){n->forward_time, {n->backward_time[0], n->backward_time[1]}};
+    }
+    job->plan->time = v->account.real[REAL_TIME]; /* by those costs, as the simulator found it */
+    TRY(plan_bounds(job->plan, job->spec->policy, &job->spec->policy_settings, &options, &job->bounds,
+                    &job->budget_bounds));
+    const int rows = record_bounds(&job->bounds, &job->budget_bounds, v->account.real[REAL_TIME], row);
+    for (int i = 0; i < rows && !v->wrong_bound; i++) TRY(judge_row(v, &row[i]));
+    return ST_OK;
+}
+
+enum status verify_identity(const struct verification *verification, struct identity *identity)
+{
+    struct result *r = verification->result;
+    struct h5 *h5 = &r->h5;
+    *identity = (struct identity){
+        .resolved = h5_read_text(h5, "/spec/resolved", r->region),
+        .program = h5_read_attribute_text(h5, "/provenance/build", "program_xxh3", NULL, r->region),
+        .data = h5_read_attribute_text(h5, "/provenance/data", "digest_xxh3", NULL, r->region),
+        .libraries = h5_read_attribute_text(h5, "/provenance/libs", "kernels", NULL, r->region),
+        .libc = h5_read_attribute_text(h5, "/provenance/libs", "libc", NULL, r->region),
+        .isa = h5_read_attribute_text(h5, "/provenance/host", "isa", NULL, r->region),
+        .plan = r->plan_hash,
+        .costs = h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
+        .weights = h5_read_attribute_text(h5, "/provenance/weights", "sha256", "", r->region),
+        .device = h5_read_attribute_text(h5, "/provenance/gpu", "device", "", r->region),
+        .wisdom = h5_read_attribute_text(h5, "/spec", "wisdom_digest_xxh3", "", r->region),
+    };
+    h5_read_attribute(h5, "/provenance/host", "threads", NUMBER_U64, &identity->threads);
+    return h5_status(h5);
+}
+
+/* What made the plan's kernels is what makes them here. */
+static bool same_kernels(const struct identity *a, const struct identity *b)
+{
+    return !strcmp(a->program, b->program) && !strcmp(a->libraries, b->libraries) && !strcmp(a->isa, b->isa) &&
+           !strcmp(a->device, b->device) && !strcmp(a->wisdom, b->wisdom) && a->threads == b->threads;
+}
+
+/* As `plan:` takes it. What no kernels decide is wrong where it differs, and so is what these kernels make of it; with
+ * others it cannot be judged. */
+static enum status judge_taking(struct verification *v, struct job *job)
+{
+    struct region *region = v->result->region;
+    struct identity theirs, ours;
+    struct plan *plan = NULL;
+    enum status status = plan_file_of_model(job, v->path, &v->account, region);
+    if (status == ST_SPEC) return deny(v, status_message());
+    TRY(status);
+    status = plan_file_take(job, v->path, &plan);
+    plan_destroy(plan);
+    if (status != ST_SPEC) return status;
+    const char *why = region_text(region, "%s", status_message());
+    TRY(verify_identity(v, &theirs));
+    TRY(identity_of_job(job, region, &ours));
+    if (same_kernels(&theirs, &ours)) return deny(v, why ? why : "");
+    v->bounds_unjudged = region_text(region, "not of the kernels here: %s", why ? why : "");
+    return v->bounds_unjudged ? ST_OK : ST_FAILED;
+}
+
+static enum status judge_job(struct verification *v, struct job *job)
+{
+    TRY(judge_taking(v, job));
+    if (v->wrong || v->bounds_unjudged) return ST_OK;
+    if (job_make_plans(job) != ST_OK) return leave(v);
+    const size_t evaluation = job->evaluation ? job->evaluation->arena_bytes : 0;
+    if (evaluation == v->account.evaluation_arena) return judge(v, job);
+    v->wrong_bound = region_text(v->result->region, "evaluation_arena_bytes is %zu; expected %zu",
+                                 v->account.evaluation_arena, evaluation);
+    return v->wrong_bound ? ST_OK : ST_FAILED;
+}
+
+enum status verify_bounds(struct verification *v)
+{
+    struct job *job = NULL;
+    if (!v->spec) return deny(v, "/spec/resolved is refused");
+    enum status status = job_prepare(v->spec, &job) == ST_OK ? judge_job(v, job) : leave(v);
+    job_destroy(job);
+    return status;
+}

@@ -1,0 +1,484 @@
+/* What a file says of its run, held against the rest of the file. Contract: the first figure that does not follow from
+ * the others is named, with what was expected; what no other figure bears on is in verify_not_checked[]. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "console/utf8.h"
+#include "analysis/verify.h"
+
+#define EXPECT(good, ...)                                                                                              \
+    do {                                                                                                               \
+        if (!(good)) return fail(ST_DIFFERS, __VA_ARGS__);                                                             \
+    } while (0)
+
+const char *const verify_not_checked[] = {
+    "measured times beyond their sums",
+    "resident set and high-water marks beyond the overhead",
+    "clocks of the classes of ops",
+    "created, invocation",
+    "the text of the spec and its overrides",
+    "processor, cores, memory and system of the host",
+    "versions of libraries without kernels",
+    "the state of the repository when it ran",
+    "what the policy says of its search",
+    "why a run ended early",
+    NULL,
+};
+
+static const char *text_at(const struct verification *v, const char *object, const char *name)
+{
+    return h5_read_attribute_text(&v->result->h5, object, name, NULL, v->result->region);
+}
+
+static uint64_t number_at(const struct verification *v, const char *object, const char *name)
+{
+    uint64_t value = 0;
+    h5_read_attribute(&v->result->h5, object, name, NUMBER_U64, &value);
+    return value;
+}
+
+static double real_at(const struct verification *v, const char *object, const char *name)
+{
+    double value = 0;
+    h5_read_attribute(&v->result->h5, object, name, NUMBER_F64, &value);
+    return value;
+}
+
+static bool is(const struct verification *v, const char *status) { return strcmp(v->result->status, status) == 0; }
+static bool on_device(const struct verification *v) { return h5_exists(&v->result->h5, "/provenance/gpu"); }
+
+/* ---- what the run is called and what became of it ---- */
+
+static enum status check_status(const struct verification *v)
+{
+    const struct result *r = v->result;
+    const bool plan = strcmp(r->variant, "plan") == 0, completed = is(v, "completed"), planned = is(v, "planned");
+    const bool failed = strncmp(r->status, "failed: ", 8) == 0;
+    const long long steps = v->spec->steps;
+    EXPECT(plan || !strcmp(r->variant, "baseline") || !strcmp(r->variant, "variant"),
+           "@variant is %s; expected baseline, variant or plan", r->variant);
+    EXPECT(completed || planned || failed || is(v, "running") || is(v, "interrupted"),
+           "@status is %s; expected planned, running, completed, interrupted or failed: ...", r->status);
+    EXPECT(plan == planned, "@status is %s where @variant is %s", r->status, r->variant);
+    EXPECT(!planned || !r->steps, "@status is planned; expected no steps, /steps has %zu", r->steps);
+    EXPECT(!completed || !text_ends(r->h5.path, ".part"), "@status is completed in a .part; expected a .h5");
+    EXPECT(completed || planned || !r->whole, "@status is %s in a .h5; expected completed", r->status);
+    EXPECT(!completed || !steps || (long long)r->steps == steps, "/steps has %zu rows; expected %lld, as in the spec",
+           r->steps, steps);
+    EXPECT(!steps || (long long)r->steps <= steps, "/steps has %zu rows; expected at most %lld, as in the spec",
+           r->steps, steps);
+    return ST_OK;
+}
+
+static enum status check_names(const struct verification *v)
+{
+    static const char *const modes[] = {
+        [MEMORY_PLANNED] = "planned", [MEMORY_DYNAMIC] = "dynamic", [MEMORY_POISON] = "poison"};
+    const struct spec *spec = v->spec;
+    const struct {
+        const char *object, *name, *expected;
+    } texts[] = {
+        {"/", "experiment", spec->name},
+        {"/", "title", spec->title ? spec->title : ""},
+        {"/", "software", "rematch"},
+        {"/", "software_version", text_at(v, "/provenance/git", "commit")},
+        {"/", "NX_class", "NXroot"},
+        {"/", "default", "steps"},
+        {"/steps", "NX_class", "NXdata"},
+        {"/steps", "signal", "loss"},
+        {"/steps", "axes", "step"},
+        {"/plan", "policy", spec->policy->name},
+        {"/memory", "mode", modes[spec->memory]},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *found = text_at(v, texts[i].object, texts[i].name);
+        char *expected = region_text(v->result->region, "%s", texts[i].expected);
+        if (!expected) return ST_FAILED;
+        utf8_clean(expected, "");
+        EXPECT(!strcmp(found, expected), "%s@%s is %s; expected %s", texts[i].object, texts[i].name, found, expected);
+    }
+    return ST_OK;
+}
+
+static enum status check_id(const struct verification *v)
+{
+    struct identity identity;
+    char id[RUN_ID_TEXT];
+    TRY(verify_identity(v, &identity));
+    TRY(identity_id(&identity, v->result->region, id));
+    EXPECT(!strcmp(id, v->result->run_id),
+           "@run_id is %s; the spec, program, data, libraries, ISA, threads and plan of the file have %s",
+           v->result->run_id, id);
+    return ST_OK;
+}
+
+static bool is_digest(const char *text, size_t digits)
+{
+    size_t i = 0;
+    while (isxdigit((unsigned char)text[i])) i++;
+    return i == digits && !text[i];
+}
+
+/* What was read is kept with its digest. */
+static enum status check_kept(const struct verification *v)
+{
+    static const struct {
+        const char *text, *object, *name;
+    } kept[] = {{"/plan/costs", "/plan", "costs_digest_xxh3"}, {"/spec/wisdom", "/spec", "wisdom_digest_xxh3"}};
+    struct result *r = v->result;
+    char digest[33];
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        const char *claimed = h5_read_attribute_text(&r->h5, kept[i].object, kept[i].name, "", r->region);
+        const bool there = h5_exists(&r->h5, kept[i].text);
+        const char *text = there ? h5_read_text(&r->h5, kept[i].text, r->region) : "";
+        EXPECT(there == (*claimed != 0), "%s is there without @%s, or the other way round", kept[i].text, kept[i].name);
+        if (there) digest_print(digest_bytes(text, strlen(text)), digest);
+        EXPECT(!there || !strcmp(digest, claimed), "%s@%s is %s; expected %s, of %s", kept[i].object, kept[i].name,
+               claimed, digest, kept[i].text);
+    }
+    return ST_OK;
+}
+
+static enum status check_provenance(const struct verification *v)
+{
+    struct result *r = v->result;
+    static const char *const texts[][2] = {{"git", "tree_commit"}, {"git", "tree_diff_xxh3"}, {"build", "compiler"},
+                                           {"build", "flags"},     {"build", "variant"},      {"build", "backends"},
+                                           {"libs", "hdf5"},       {"libs", "libyaml"},       {"libs", "jansson"},
+                                           {"libs", "utf8proc"},   {"host", "cpu"},           {"host", "kernel"},
+                                           {"host", "machine"},    {"data", "name"},          {"data", "notice"}};
+    char group[64];
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        snprintf(group, sizeof group, "/provenance/%s", texts[i][0]);
+        (void)text_at(v, group, texts[i][1]);
+    }
+    const bool synthetic = number_at(v, "/provenance/data", "synthetic") != 0;
+    const uint64_t dirty = number_at(v, "/provenance/git", "dirty");
+    const char *patch = text_at(v, "/provenance/git", "dirty_sha1"),
+               *data = text_at(v, "/provenance/data", "digest_xxh3");
+    const uint64_t cores = number_at(v, "/provenance/host", "cores"), files = h5_rows(&r->h5, "/provenance/data/file");
+    size_t sums;
+    const char **sha256 = h5_read_texts(&r->h5, "/provenance/data/sha256", r->region, &sums);
+    TRY(h5_status(&r->h5));
+    EXPECT(dirty <= 1 && is_digest(patch, dirty ? 40 : 0), "/provenance/git@dirty_sha1 is '%s' where @dirty is %llu",
+           patch, (unsigned long long)dirty);
+    EXPECT(is_digest(data, 32), "/provenance/data@digest_xxh3 is '%s'; expected 32 hexadecimal digits", data);
+    EXPECT(cores, "/provenance/host@cores is 0; expected at least 1");
+    EXPECT(synthetic == !files, "/provenance/data@synthetic is %d where it has %llu files", synthetic,
+           (unsigned long long)files);
+    EXPECT(sums == files, "/provenance/data/sha256 has %zu rows; expected %llu", sums, (unsigned long long)files);
+    for (size_t i = 0; i < sums; i++)
+        EXPECT(is_digest(sha256[i], 64), "/provenance/data/sha256 is '%s'; expected 64 hexadecimal digits", sha256[i]);
+    return check_kept(v);
+}
+
+/* ---- the plan's names ---- */
+
+static enum status check_list(const struct verification *v, const char *path, size_t count, const char *const *expected)
+{
+    size_t found;
+    const char **texts = h5_read_texts(&v->result->h5, path, v->result->region, &found);
+    TRY(h5_status(&v->result->h5));
+    EXPECT(found == count, "%s has %zu rows; expected %zu", path, found, count);
+    for (size_t i = 0; i < count; i++)
+        EXPECT(!strcmp(texts[i], expected[i]), "%s %zu is %s; expected %s", path, i, texts[i], expected[i]);
+    return ST_OK;
+}
+
+/* As people call ops and buffers, and those of them that are live at the peak. */
+static enum status check_plan_names(const struct verification *v)
+{
+    const struct account *a = &v->account;
+    struct region *region = v->result->region;
+    const char **op, **buffer, **peak, **parameter;
+    char text[128];
+    size_t live = 0;
+    int peak_op = 0;
+    TRY(NEW(region, op, (size_t)a->ops));
+    TRY(NEW(region, buffer, (size_t)a->buffers));
+    TRY(NEW(region, peak, (size_t)a->buffers));
+    TRY(NEW(region, parameter, (size_t)a->parameters));
+    for (int i = 0; i < a->ops; i++) {
+        if (!(op[i] = region_text(region, "%s", op_text(&a->op[i], a->node[a->op[i].node].name, text))))
+            return ST_FAILED;
+        if (a->live[i] > a->live[peak_op]) peak_op = i;
+    }
+    for (int i = 0; i < a->buffers; i++) {
+        const struct buffer *b = &a->buffer[i];
+        if (!(buffer[i] = region_text(region, "%s", buffer_text(b, a->node[b->node].name, text)))) return ST_FAILED;
+        if (b->birth <= peak_op && peak_op <= b->death) peak[live++] = buffer[i];
+    }
+    for (int i = 0; i < a->parameters; i++) parameter[i] = a->parameter[i].name;
+    TRY(check_list(v, "/plan/ops/text", (size_t)a->ops, op));
+    TRY(check_list(v, "/plan/buffers/text", (size_t)a->buffers, buffer));
+    TRY(check_list(v, "/plan/peak_tensors", live, peak));
+    if (!v->spec->record_digests) return ST_OK;
+    return check_list(v, "/digests/tensor", (size_t)a->parameters, parameter);
+}
+
+/* ---- the steps ---- */
+
+/* Step i is row i of what has a row a step. */
+static enum status check_rows(const struct verification *v, const char *path)
+{
+    struct result *r = v->result;
+    uint32_t *step;
+    TRY(NEW(r->region, step, r->steps));
+    h5_read_rows(&r->h5, path, NUMBER_U32, 1, 0, r->steps, step);
+    TRY(h5_status(&r->h5));
+    for (size_t i = 0; i < r->steps; i++) EXPECT(step[i] == i, "%s: row %zu is of step %u", path, i, step[i]);
+    return ST_OK;
+}
+
+static enum status check_steps(const struct verification *v)
+{
+    const struct result *r = v->result;
+    TRY(check_rows(v, "/steps/step"));
+    if (v->spec->record_digests) TRY(check_rows(v, "/digests/step"));
+    for (size_t i = 0; i < r->steps; i++)
+        EXPECT(r->live[i] == v->account.count[COUNT_LIVE_PEAK], "step %zu: live_peak is %llu; expected %zu, as planned",
+               i, (unsigned long long)r->live[i], v->account.count[COUNT_LIVE_PEAK]);
+    return ST_OK;
+}
+
+/* A device has a clock of its own. */
+static enum status check_times(const struct verification *v)
+{
+    static const char *const parts[] = {"data_ns",     "forward_ns",   "replay_ns",
+                                        "backward_ns", "optimizer_ns", "digest_ns"};
+    struct result *r = v->result;
+    uint64_t *ns, *sum;
+    char path[64];
+    TRY(NEW(r->region, ns, r->steps));
+    TRY(NEW(r->region, sum, r->steps));
+    for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) {
+        snprintf(path, sizeof path, "/steps/%s", parts[part]);
+        h5_read_rows(&r->h5, path, NUMBER_U64, 1, 0, r->steps, ns);
+        TRY(h5_status(&r->h5));
+        for (size_t i = 0; i < r->steps && !on_device(v); i++) {
+            EXPECT(ns[i] <= r->total_ns[i] && (sum[i] += ns[i]) <= r->total_ns[i],
+                   "step %zu: total_ns is %llu; its parts up to %s make more", i, (unsigned long long)r->total_ns[i],
+                   parts[part]);
+        }
+    }
+    return ST_OK;
+}
+
+/* Of the steps that the spec wants, as planned: what an allocator counts must be that, too. */
+static enum status check_memory(const struct verification *v)
+{
+    struct result *r = v->result;
+    const struct field_list *wanted = &v->spec->record_memory_steps;
+    const size_t ops = (size_t)v->account.ops;
+    uint64_t *live, rows = h5_rows(&r->h5, "/memory/step"), row = 0;
+    TRY(NEW(r->region, live, ops));
+    for (uint32_t step = 0, kept; step < r->steps; step++) {
+        bool is_wanted = false;
+        for (size_t i = 0; i < wanted->count; i++) is_wanted |= wanted->ints[i] == step;
+        if (!is_wanted) continue;
+        EXPECT(row < rows, "/memory has no row of step %u", step);
+        h5_read_rows(&r->h5, "/memory/step", NUMBER_U32, 1, row, 1, &kept);
+        h5_read_rows(&r->h5, "/memory/live", NUMBER_U64, ops, row, 1, live);
+        TRY(h5_status(&r->h5));
+        EXPECT(kept == step, "/memory/step %llu is %u; expected %u", (unsigned long long)row, kept, step);
+        for (size_t i = 0; i < ops; i++)
+            EXPECT(live[i] == v->account.live[i], "/memory/live: step %u, op %zu: %llu bytes; expected %zu, as planned",
+                   step, i, (unsigned long long)live[i], v->account.live[i]);
+        row++;
+    }
+    EXPECT(row == rows || !is(v, "completed"), "/memory has %llu rows; expected %llu", (unsigned long long)rows,
+           (unsigned long long)row);
+    return ST_OK;
+}
+
+static enum status check_evaluations(const struct verification *v)
+{
+    struct result *r = v->result;
+    const int64_t each = v->spec->epochs ? 0 : v->spec->eval_every; /* else the samples decide: the second run knows */
+    const uint64_t rows = h5_rows(&r->h5, "/eval/committed");
+    uint32_t last = 0, step;
+    for (uint64_t i = 0; i < rows; i++, last = step) {
+        float accuracy;
+        h5_read_rows(&r->h5, "/eval/step", NUMBER_U32, 1, i, 1, &step);
+        h5_read_rows(&r->h5, "/eval/accuracy", NUMBER_F32, 1, i, 1, &accuracy);
+        TRY(h5_status(&r->h5));
+        EXPECT(v->spec->eval_every, "/eval has %llu rows; expected none", (unsigned long long)rows);
+        EXPECT(step > last && step <= r->steps, "/eval/step %llu is %u; expected %u..%zu", (unsigned long long)i, step,
+               last + 1, r->steps);
+        EXPECT(!each || step % each == 0 || step == v->spec->steps,
+               "/eval/step %llu is %u; expected a multiple of %lld", (unsigned long long)i, step, (long long)each);
+        EXPECT(accuracy >= 0 && accuracy <= 1, "/eval/accuracy %llu is %g; expected 0..1", (unsigned long long)i,
+               (double)accuracy);
+    }
+    if (!each || !is(v, "completed")) return ST_OK;
+    const uint64_t expected = (uint64_t)((v->spec->steps + each - 1) / each);
+    EXPECT(rows == expected, "/eval has %llu rows; expected %llu", (unsigned long long)rows,
+           (unsigned long long)expected);
+    return ST_OK;
+}
+
+/* ---- the tensors ---- */
+
+static enum status digest_of(const struct verification *v, const char *what, int parameter, struct digest *digest)
+{
+    struct h5 *h5 = &v->result->h5;
+    const struct account_parameter *p = &v->account.parameter[parameter];
+    char path[512];
+    snprintf(path, sizeof path, "/state/%s/%s", what, p->name);
+    const uint64_t rows = h5_rows(h5, path);
+    TRY(h5_status(h5));
+    EXPECT(rows && p->elements % rows == 0, "%s has %llu rows; expected a divisor of %zu", path,
+           (unsigned long long)rows, p->elements);
+    float *values = malloc(p->elements * sizeof *values);
+    if (!values) return fail(ST_FAILED, "out of memory for %s", path);
+    h5_read_rows(h5, path, NUMBER_F32, p->elements / rows, 0, rows, values);
+    *digest = digest_tensor(values, p->elements * sizeof *values, 1);
+    free(values);
+    return h5_status(h5);
+}
+
+/* The tensors at the end are those whose digests the last step has. */
+static enum status check_state(const struct verification *v)
+{
+    struct result *r = v->result;
+    const struct {
+        const char *what, *digests;
+        const struct digest *of_step;
+    } kinds[] = {{"final", "parameter", r->parameters_digest}, {"gradient", "gradient", r->gradients}};
+    struct digest *found;
+    if (!v->spec->record_state) return ST_OK;
+    TRY(check_rows(v, "/state/step"));
+    if (!is(v, "completed") || !r->steps) return ST_OK;
+    TRY(NEW(r->region, found, r->parameters));
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const struct digest *of_tensor = result_digests(r, kinds[k].digests, r->step[r->steps - 1]);
+        for (int i = 0; i < v->account.parameters; i++) {
+            TRY(digest_of(v, kinds[k].what, i, &found[i]));
+            EXPECT(!of_tensor || digest_equal(found[i], of_tensor[i]),
+                   "/state/%s/%s is not what the last step's digest is of", kinds[k].what,
+                   v->account.parameter[i].name);
+        }
+        EXPECT(digest_equal(digest_bytes(found, r->parameters * sizeof *found), kinds[k].of_step[r->steps - 1]),
+               "/state/%s is not what the last step's digest is of", kinds[k].what);
+    }
+    return ST_OK;
+}
+
+/* ---- the summary ---- */
+
+static uint64_t beyond(uint64_t used, uint64_t ours) { return used > ours ? used - ours : 0; }
+
+static enum status check_counts(const struct verification *v)
+{
+    const struct result *r = v->result;
+    const size_t *count = v->account.count;
+    const uint64_t ours =
+        count[COUNT_STATIC] + count[v->spec->memory == MEMORY_DYNAMIC ? COUNT_LIVE_PEAK : COUNT_ARENA];
+    const uint64_t high_water = number_at(v, "/summary", "high_water_bytes");
+    const struct {
+        const char *name;
+        uint64_t expected;
+    } counts[] = {
+        {"steps", r->steps},
+        {"live_peak_bytes", r->live_peak},
+        {"peak_bytes", count[COUNT_PEAK]},
+        {"timed_steps", r->timing.steps},
+        {"overhead_bytes", beyond(high_water, on_device(v) ? 0 : ours)},
+        {"device_overhead_bytes", on_device(v) ? beyond(number_at(v, "/summary", "device_used_bytes"), ours) : 0},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts - !on_device(v); i++) {
+        const uint64_t found = number_at(v, "/summary", counts[i].name);
+        EXPECT(found == counts[i].expected, "/summary@%s is %llu; expected %llu", counts[i].name,
+               (unsigned long long)found, (unsigned long long)counts[i].expected);
+    }
+    EXPECT(number_at(v, "/summary", "start_rss_bytes") <= high_water,
+           "/summary@start_rss_bytes is above high_water_bytes, %llu", (unsigned long long)high_water);
+    return ST_OK;
+}
+
+static enum status check_medians(const struct verification *v)
+{
+    const struct timing *t = &v->result->timing;
+    const struct {
+        const char *name;
+        double expected;
+    } reals[] = {{"step_median_ns", t->median_ns}, {"step_least_ns", t->least_ns}, {"step_most_ns", t->most_ns}};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        const double found = real_at(v, "/summary", reals[i].name);
+        EXPECT(found == reals[i].expected, "/summary@%s is %.17g; expected %.17g", reals[i].name, found,
+               reals[i].expected);
+    }
+    if (strcmp(text_at(v, "/plan", "costs"), "measured") != 0) return ST_OK;
+    const double predicted = real_at(v, "/summary", "predicted_step_ns"),
+                 percent = 100 * (predicted / t->median_ns - 1);
+    EXPECT(predicted == real_at(v, "/plan", "predicted_step_ns"), "/summary@predicted_step_ns is not that of /plan");
+    if (!t->steps) return ST_OK;
+    const double found = real_at(v, "/summary", "prediction_percent");
+    EXPECT(fabs(found - percent) <= 1e-9 * (1 + fabs(percent)), "/summary@prediction_percent is %g; expected %g", found,
+           percent);
+    return ST_OK;
+}
+
+/* The steps lie within the run, and the best of every op within the best step. */
+static enum status check_sums(const struct verification *v)
+{
+    struct result *r = v->result;
+    const uint64_t wall = number_at(v, "/summary", "wall_ns"), rows = (uint64_t)v->account.ops;
+    uint64_t left = wall, setup = number_at(v, "/summary", "setup_ns"), *op;
+    EXPECT(setup <= left, "/summary@wall_ns is less than setup_ns");
+    left -= setup;
+    for (size_t i = 0; i < r->steps; left -= r->total_ns[i++])
+        EXPECT(r->total_ns[i] <= left, "/summary@wall_ns is less than setup_ns and the steps up to %zu", i);
+    const bool there = h5_exists(&r->h5, "/summary/op_least_ns");
+    EXPECT(there == (r->timing.steps && !on_device(v)), "/summary/op_least_ns is %s", there ? "there" : "missing");
+    if (!there) return ST_OK;
+    uint64_t sum = number_at(v, "/summary", "rest_least_ns"), claimed = number_at(v, "/summary", "step_undisturbed_ns");
+    TRY(NEW(r->region, op, rows));
+    EXPECT(h5_rows(&r->h5, "/summary/op_least_ns") == rows, "/summary/op_least_ns: expected a row an op");
+    h5_read_rows(&r->h5, "/summary/op_least_ns", NUMBER_U64, 1, 0, rows, op);
+    TRY(h5_status(&r->h5));
+    for (uint64_t i = 0; i < rows; i++) sum += op[i];
+    EXPECT(sum == claimed, "/summary@step_undisturbed_ns is %llu; expected %llu", (unsigned long long)claimed,
+           (unsigned long long)sum);
+    EXPECT((double)sum <= r->timing.least_ns, "/summary@step_undisturbed_ns is %llu; expected at most step_least_ns",
+           (unsigned long long)sum);
+    return ST_OK;
+}
+
+/* Written when a run ends. */
+static enum status check_summary(const struct verification *v)
+{
+    struct result *r = v->result;
+    float loss = 0;
+    if (is(v, "planned") || is(v, "running")) return ST_OK;
+    h5_read_attribute(&r->h5, "/summary", "final_loss", NUMBER_F32, &loss);
+    TRY(h5_status(&r->h5));
+    EXPECT(!r->steps || !memcmp(&loss, &r->loss[r->steps - 1], sizeof loss),
+           "/summary@final_loss is %.9g; expected %.9g", (double)loss, (double)r->loss[r->steps - 1]);
+    TRY(check_counts(v));
+    TRY(check_medians(v));
+    return check_sums(v);
+}
+
+/* ---- all of it ---- */
+
+enum status verify_record(struct verification *v)
+{
+    static enum status (*const checks[])(const struct verification *) = {
+        check_status, check_names,  check_id,          check_provenance, check_plan_names, check_steps,
+        check_times,  check_memory, check_evaluations, check_state,      check_summary,
+    };
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        enum status status = checks[i](v);
+        const enum status read = h5_status(&v->result->h5);
+        if (read != ST_OK) return read; /* what was judged then is not what the file holds */
+        if (status != ST_DIFFERS) TRY(status);
+        if (status == ST_OK) continue;
+        v->wrong_record = region_text(v->result->region, "%s", status_message());
+        return v->wrong_record ? ST_OK : ST_FAILED;
+    }
+    return ST_OK;
+}

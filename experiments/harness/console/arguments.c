@@ -1,0 +1,178 @@
+#include "console/arguments.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+
+/* One row an option, in the order of enum option. */
+static const struct {
+    const char *name, *value,
+        *doc; /* value: the words it takes, separated by |; in capitals: any; NULL: it takes none */
+} options[OPTIONS] = {
+    [OPTION_HELP] = {"--help", NULL, "this text; -h too"},
+    [OPTION_JSON] = {"--json", NULL, "for programs: one JSON value on stdout"},
+    [OPTION_OPS] = {"--ops", NULL, "every op with the bytes alive while it runs"},
+    [OPTION_QUIET] = {"--quiet", NULL, "no plan, no step lines and no report; the verdict and errors only"},
+    [OPTION_VERBOSE] = {"--verbose", NULL, "also what sets the peaks: op and largest tensors"},
+    [OPTION_PROVENANCE] = {"--provenance", NULL, "also source, build, libraries, machine and data"},
+    [OPTION_PLAN_ONLY] = {"--plan-only", NULL, "judge the plan alone; nothing is run again"},
+    [OPTION_ONLY] = {"--only", "baseline|variant", "run that one alone; nothing is compared"},
+    [OPTION_COSTS] = {"--costs", NULL, "times every node's passes and writes them as a file that plans read"},
+    [OPTION_CONVOLUTIONS] = {"--convolutions", NULL,
+                             "times every way to do each convolution and writes the fastest as a file that specs read"},
+    [OPTION_REFINE] = {"--refine", "FILE",
+                       "costs of an earlier hour of this machine: the least of them and of the new counts"},
+    [OPTION_OUT] = {"--out", "FILE",
+                    "write to this file: what was timed, instead of to stdout; a plan, as the key plan: takes it"},
+    [OPTION_CHAIN] = {"--chain", NULL, "the file is an abstract chain: stages of times and bytes"},
+    [OPTION_PARETO] = {"--pareto", NULL,
+                       "peak and time of every policy with every setting, and how far from the bound"},
+    [OPTION_CSV] = {"--csv", NULL, "as comma-separated values"},
+    [OPTION_MAX_BATCH] = {"--max-batch", NULL, "the largest batch that --memory holds, by policy"},
+    [OPTION_MIN_MEMORY] = {"--min-memory", NULL, "the least memory that --slowdown allows, by policy"},
+    [OPTION_EXPLAIN] = {"--explain", NULL, "what sets the peak, and what each policy would change"},
+    [OPTION_MEMORY] = {"--memory", "BYTES", "for static bytes and arena: 16GB, 900MiB"},
+    [OPTION_SLOWDOWN] = {"--slowdown", "FACTOR", "of time, 1 being every pass once: 1.1"},
+};
+
+static int find_option(const struct command *command, const char *word, size_t length)
+{
+    if (length == 2 && strncmp(word, "-h", 2) == 0) return OPTION_HELP;
+    for (int i = 0; i < OPTIONS; i++)
+        if (strlen(options[i].name) == length && strncmp(options[i].name, word, length) == 0)
+            return i == OPTION_HELP || command->options & 1u << i ? i : -1;
+    return -1;
+}
+
+static bool word_among(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    if (isupper((unsigned char)*words)) return length > 0;
+    for (const char *w = words; w; w = (w = strchr(w, '|')) ? w + 1 : NULL)
+        if (strncmp(w, word, length) == 0 && (w[length] == '|' || w[length] == '\0')) return length > 0;
+    return false;
+}
+
+static enum status unknown_option(const struct command *command, const char *word, size_t length)
+{
+    const char *known[OPTIONS + 1] = {NULL};
+    char name[64], suggestion[TEXT_SUGGESTION];
+    int count = 0;
+    for (int i = 0; i < OPTIONS; i++)
+        if (i == OPTION_HELP || command->options & 1u << i) known[count++] = options[i].name;
+    snprintf(name, sizeof name, "%.*s", text_shown(word, (int)length < 60 ? (int)length : 60), word);
+    return fail(ST_SPEC, "%s: unknown option %s%s; see rematch %s --help", command->name, word,
+                text_suggestion(name, known, suggestion), command->name);
+}
+
+/* An option at words[*at], with its value from the same word or the next. */
+static enum status read_option(const struct command *command, int count, char **words, int *at,
+                               struct arguments *arguments)
+{
+    const char *word = words[*at], *equals = strchr(word, '='), *value = equals ? equals + 1 : NULL;
+    const size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    const int option = find_option(command, word, length);
+    if (option < 0) return unknown_option(command, word, length);
+    if (!options[option].value && value)
+        return fail(ST_SPEC, "%s: %s takes no value", command->name, options[option].name);
+    if (options[option].value && !value && *at + 1 < count) value = words[++*at];
+    if (options[option].value && (!value || !word_among(options[option].value, value)))
+        return fail(ST_SPEC, "%s: %s %s; expected %s", command->name, options[option].name,
+                    value && *value ? value : "has no value", options[option].value);
+    arguments->given[option] = true;
+    arguments->value[option] = value;
+    return ST_OK;
+}
+
+/* A name, a dot or not, and an equals sign: a path with one in it can be given as ./path. */
+static bool is_override(const char *word)
+{
+    size_t key = strcspn(word, "=");
+    return word[key] == '=' && memchr(word, '/', key) == NULL;
+}
+
+enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments)
+{
+    bool only_operands = false;
+    TRY(NEW(arguments->region, arguments->operand, (size_t)count));
+    TRY(NEW(arguments->region, arguments->override, (size_t)count));
+    for (int i = 0; i < count; i++) {
+        if (!only_operands && strcmp(words[i], "--") == 0)
+            only_operands = true;
+        else if (!only_operands && words[i][0] == '-' && words[i][1])
+            TRY(read_option(command, count, words, &i, arguments));
+        else if (command->overrides && is_override(words[i]))
+            arguments->override[arguments->overrides++] = words[i];
+        else
+            arguments->operand[arguments->operands++] = words[i];
+    }
+    if (arguments->given[OPTION_HELP]) return ST_OK;
+    if (arguments->operands > command->most)
+        return fail(ST_SPEC, "%s: unexpected '%s'; usage: rematch %s", command->name, arguments->operand[command->most],
+                    command->usage);
+    if (arguments->operands < command->least)
+        return fail(ST_SPEC, "%s: too few arguments; usage: rematch %s", command->name, command->usage);
+    return ST_OK;
+}
+
+void arguments_help(const struct command *command, FILE *out)
+{
+    fprintf(out, "usage: rematch %s\n%s\n\n", command->usage, command->doc);
+    for (int i = 0; i < OPTIONS; i++) {
+        char name[64];
+        if (i != OPTION_HELP && !(command->options & 1u << i)) continue;
+        snprintf(name, sizeof name, "%s%s%s", options[i].name, options[i].value ? " " : "",
+                 options[i].value ? options[i].value : "");
+        fprintf(out, "  %-26s %s\n", name, options[i].doc);
+    }
+    if (command->overrides)
+        fprintf(out, "  %-26s %s\n", "key=value",
+                "this value for a key of the spec: batch=8 policy.unit=stage; rematch schema names them all");
+}
+
+static bool is_file(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+int arguments_is_spec(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && text_ends(entry->d_name, ".yaml");
+}
+
+/* The suggestion of the experiment whose name is most like word; "": none is near. */
+static char *suggest_spec(const char *word, struct region *region, char suggestion[TEXT_SUGGESTION])
+{
+    struct dirent **entry;
+    const char **names = NULL;
+    const int count = scandir("experiments", &entry, arguments_is_spec, alphasort);
+    const bool room = count > 0 && NEW(region, names, (size_t)count + 1) == ST_OK;
+    bool whole = room;
+    for (int i = 0; i < count; i++) {
+        const char *name = entry[i]->d_name;
+        if (room)
+            whole &= (names[i] = region_text(region, "%.*s", (int)(strlen(name) - strlen(".yaml")), name)) != NULL;
+        free(entry[i]);
+    }
+    if (count >= 0) free(entry);
+    *suggestion = '\0';
+    return whole ? text_suggestion(word, names, suggestion) : suggestion;
+}
+
+enum status arguments_spec(const struct arguments *arguments, const char **path)
+{
+    const char *word = arguments->operand[0];
+    *path = word;
+    if (is_file(word) || strchr(word, '/')) return ST_OK;
+    *path = region_text(arguments->region, "experiments/%s%s", word, text_ends(word, ".yaml") ? "" : ".yaml");
+    if (!*path) return ST_FAILED;
+    if (is_file(*path)) return ST_OK;
+    char suggestion[TEXT_SUGGESTION];
+    return fail(ST_SPEC, "no spec '%s': neither %s nor %s is a file; rematch list shows the experiments%s", word, word,
+                *path, suggest_spec(word, arguments->region, suggestion));
+}

@@ -1,0 +1,63 @@
+/* The command line of one sub-command: options, operands, key=value overrides. */
+#ifndef REMATCH_CONSOLE_ARGUMENTS_H
+#define REMATCH_CONSOLE_ARGUMENTS_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/region.h"
+
+enum option {
+    OPTION_HELP,
+    OPTION_JSON,
+    OPTION_OPS,
+    OPTION_QUIET,
+    OPTION_VERBOSE,
+    OPTION_PROVENANCE,
+    OPTION_ONLY,
+    OPTION_COSTS,
+    OPTION_CONVOLUTIONS,
+    OPTION_REFINE,
+    OPTION_OUT,
+    OPTION_CHAIN,
+    OPTION_PLAN_ONLY,
+    OPTION_PARETO,
+    OPTION_CSV,
+    OPTION_MAX_BATCH,
+    OPTION_MIN_MEMORY,
+    OPTION_EXPLAIN,
+    OPTION_MEMORY,
+    OPTION_SLOWDOWN,
+    OPTIONS
+};
+
+struct arguments {
+    struct region *region;
+    bool given[OPTIONS];
+    const char *value[OPTIONS]; /* of an option that takes one */
+    int operands, overrides;
+    const char **operand, **override;
+};
+
+/* Of a folder of specs, for scandir(). */
+int arguments_is_spec(const struct dirent *entry);
+
+struct command {
+    const char *name, *usage, *doc;
+    unsigned options;                              /* bit 1 << enum option for each it knows besides --help */
+    int least, most;                               /* operands */
+    bool overrides;                                /* takes key=value */
+    int (*run)(const struct arguments *arguments); /* returns the exit code, having told what went wrong */
+};
+
+/* ST_SPEC, with the message set, for an option that the command does not know or a wrong number of operands. */
+enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments);
+
+/* Usage, what it does, and a line an option. */
+void arguments_help(const struct command *command, FILE *out);
+
+/* The path of a spec given as a path, or as the bare name of a file in experiments/. ST_SPEC: neither is there. */
+enum status arguments_spec(const struct arguments *arguments, const char **path);
+
+#endif

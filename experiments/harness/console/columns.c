@@ -1,0 +1,154 @@
+#include "console/columns.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "console/terminal.h"
+#include "console/utf8.h"
+
+enum { GAP = 2, CUT_LEAST = 4 };
+
+/* How the columns are printed. */
+struct layout {
+    int width[COLUMNS_MOST];
+    bool hidden[COLUMNS_MOST];
+};
+
+static void out_of_memory(void)
+{
+    fprintf(stderr, "rematch: out of memory for a table\n");
+    exit(ST_FAILED);
+}
+
+void columns_begin(struct columns *table, const struct column *column, int count)
+{
+    assert(count <= COLUMNS_MOST);
+    *table = (struct columns){.column = column, .count = count};
+    table->stream = open_memstream(&table->text, &table->size);
+    if (!table->stream) out_of_memory();
+}
+
+void columns_cell(struct columns *table, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(table->stream, format, arguments);
+    va_end(arguments);
+    fputc('\0', table->stream);
+    table->cells++;
+}
+
+void columns_rest(struct columns *table)
+{
+    while (table->cells % table->count) columns_cell(table, "%s", "");
+}
+
+static int columns_of(const char *text) { return utf8_columns(text, strlen(text)); }
+
+static void measure(const struct columns *t, struct layout *layout)
+{
+    const char *cell = t->text;
+    for (int c = 0; c < t->count; c++) layout->width[c] = columns_of(t->column[c].head);
+    for (int i = 0; i < t->cells; i++, cell += strlen(cell) + 1) {
+        int *width = &layout->width[i % t->count];
+        const int taken = columns_of(cell);
+        if (taken > *width) *width = taken;
+    }
+}
+
+/* Columns that all of them take, cut: with texts as short as they may become. */
+static int total(const struct columns *t, const struct layout *layout, bool cut)
+{
+    int sum = t->indent - GAP;
+    for (int c = 0; c < t->count; c++) {
+        const int width = layout->width[c], least = t->column[c].least;
+        if (!layout->hidden[c]) sum += GAP + (cut && least && least < width ? least : width);
+    }
+    return sum;
+}
+
+static bool hide_one(const struct columns *t, struct layout *layout)
+{
+    int worst = -1;
+    for (int c = 0; c < t->count; c++)
+        if (!layout->hidden[c] && t->column[c].rank && (worst < 0 || t->column[c].rank >= t->column[worst].rank))
+            worst = c;
+    if (worst >= 0) layout->hidden[worst] = true;
+    return worst >= 0;
+}
+
+/* One column off the text that is the most above what it may be cut to. */
+static bool cut_one(const struct columns *t, struct layout *layout)
+{
+    int widest = -1, most = 0;
+    for (int c = 0; c < t->count; c++) {
+        const int above = layout->width[c] - t->column[c].least;
+        if (layout->hidden[c] || !t->column[c].least || layout->width[c] <= CUT_LEAST) continue;
+        if (widest < 0 || above > most) widest = c, most = above;
+    }
+    if (widest >= 0) layout->width[widest]--;
+    return widest >= 0;
+}
+
+static void fit(const struct columns *t, struct layout *layout, int width)
+{
+    while (total(t, layout, true) > width && hide_one(t, layout)) {
+    }
+    while (total(t, layout, false) > width && cut_one(t, layout)) {
+    }
+}
+
+/* One row; blanks are written when something comes after them. */
+static void print_row(const struct columns *t, const struct layout *layout, const char *const cell[], FILE *out)
+{
+    int blanks = t->indent;
+    for (int c = 0; c < t->count; c++) {
+        if (layout->hidden[c]) continue;
+        const int width = layout->width[c];
+        const bool cut = columns_of(cell[c]) > width;
+        const size_t bytes = cut ? utf8_fit(cell[c], width - 1) : strlen(cell[c]);
+        const int rest = width - utf8_columns(cell[c], bytes) - cut;
+        if (t->column[c].right) blanks += rest;
+        if (bytes || cut) {
+            fprintf(out, "%*s%.*s%s", blanks, "", (int)bytes, cell[c], cut ? "…" : "");
+            blanks = 0;
+        }
+        blanks += (t->column[c].right ? 0 : rest) + GAP;
+    }
+    fputc('\n', out);
+}
+
+static void print_hidden(const struct columns *t, const struct layout *layout, int width, FILE *out)
+{
+    int named = 0;
+    for (int c = 0; c < t->count; c++) {
+        if (!layout->hidden[c]) continue;
+        if (!named) fprintf(out, "%*s(left out at %d columns: ", t->indent, "", width);
+        fprintf(out, "%s%s", named++ ? "; " : "", t->column[c].head);
+    }
+    if (named) fprintf(out, ")\n");
+}
+
+void columns_print(struct columns *table, FILE *out)
+{
+    const int width = terminal_width(out);
+    const char *row[COLUMNS_MOST];
+    struct layout layout = {{0}, {0}};
+    bool headed = false;
+    columns_rest(table);
+    if (fclose(table->stream) != 0) out_of_memory();
+    measure(table, &layout);
+    if (width) fit(table, &layout, width);
+    for (int c = 0; c < table->count; c++) headed |= *(row[c] = table->column[c].head) != '\0';
+    if (headed) print_row(table, &layout, row, out);
+    const char *cell = table->text;
+    for (int i = 0; i < table->cells; i++, cell += strlen(cell) + 1) {
+        row[i % table->count] = cell;
+        if ((i + 1) % table->count == 0) print_row(table, &layout, row, out);
+    }
+    print_hidden(table, &layout, width, out);
+    free(table->text);
+}

@@ -1,0 +1,230 @@
+/* Contract: the file is distrusted; what is wrong with it is told with its place, and nothing of it is guessed. */
+#include "job/costs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "result/provenance.h"
+#include "yaml/yaml_read.h"
+#include "base/text.h"
+#include "yaml/yaml_write.h"
+
+enum { VERSION = 1, MIB = 1 << 20 };
+static const double longest = 1e15; /* ns: eleven days; sums of such times stay exact */
+
+#define HEAD(member) offsetof(struct costs, member)
+#define STEP(member) offsetof(struct costs_step, member)
+#define ROW(member)  offsetof(struct costs_row, member)
+
+static const struct field head_fields[] = {
+    {"machine", FIELD_TEXT, HEAD(machine), 0, 0, NULL, NULL, "the processor"},
+    {"isa", FIELD_TEXT, HEAD(isa), 0, 0, NULL, NULL, "instruction set of the kernels"},
+    {"threads", FIELD_INT, HEAD(threads), 1, 4096, NULL, NULL, "that worked"},
+    {"backend", FIELD_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels they are"},
+    {"libraries", FIELD_TEXT, HEAD(libraries), 0, 0, NULL, NULL, "of the backend, with their versions"},
+    {"batch", FIELD_INT, HEAD(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
+    {"rounds", FIELD_INT, HEAD(rounds), 1, COSTS_ROUNDS_MOST, NULL, NULL, "how often each pass was timed"},
+    {.key = NULL}};
+
+#define NS(key, offset, doc) NS_FROM(0, key, offset, doc)
+#define NS_FROM(least, key, offset, doc)                                                                               \
+    {                                                                                                                  \
+        key, FIELD_INT, offset, least, longest, NULL, NULL, doc                                                        \
+    }
+
+static const struct field step_fields[] = {
+    {"key", FIELD_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times hang on"},
+    NS("data", STEP(data), "ns: reading the batch"),
+    NS("digest", STEP(digest), "ns: digests of gradients, parameters and state, and the norm of the gradients"),
+    NS("optimizer", STEP(optimizer), "ns: the update"),
+    NS("add", STEP(add), "ns a MiB: adding two gradients"),
+    NS("copy", STEP(copy), "ns a MiB: copying a gradient"),
+    {.key = NULL}};
+
+static const struct field row_fields[] = {
+    {"key", FIELD_TEXT, ROW(key), 0, 0, NULL, NULL, "what these times hang on"},
+    NS_FROM(1, "forward", ROW(forward), "ns: writes no saved set"),
+    NS("saving", ROW(saving), "ns: a forward that writes its saved set"),
+    NS("backward_params", ROW(backward_params), "ns: of the parameters, or of both where they are one"),
+    NS("backward_input", ROW(backward_input), "ns: of the input"),
+    {.key = NULL}};
+
+/* ---- reading ---- */
+
+static const struct costs_row *find_row(const struct costs *c, int rows, const char *key)
+{
+    for (int i = 0; i < rows; i++)
+        if (c->row[i].key && !strcmp(c->row[i].key, key)) return &c->row[i];
+    return NULL;
+}
+
+const struct costs_row *costs_find(const struct costs *costs, const char *key)
+{
+    return find_row(costs, costs->rows, key);
+}
+
+static void read_rows(struct reading *r, const struct tree *root, struct costs *c)
+{
+    const struct tree *list = tree_get(root, "nodes");
+    if (!list || list->kind != TREE_LIST || !list->count) {
+        reading_error(r, list ? list : root, NULL, "nodes", "expected a list of the nodes' times");
+        return;
+    }
+    if (NEW(r->region, c->row, (size_t)list->count) != ST_OK) return;
+    c->rows = list->count;
+    for (int i = 0; i < list->count; i++) {
+        const char *path = region_text(r->region, "nodes[%d]", i);
+        reading_map(r, list->item[i], path, "a node's times", row_fields, NULL, &c->row[i]);
+        if (c->row[i].key && find_row(c, i, c->row[i].key))
+            reading_error(r, list->item[i], path, "key", "this key was there before");
+    }
+}
+
+static void read_root(struct reading *r, const struct tree *root, struct costs *c)
+{
+    static const char *const also[] = {"rematch_costs", "step", "nodes", NULL};
+    const struct tree *step = tree_get(root, "step");
+    reading_map(r, root, NULL, "a file of costs", head_fields, also, c);
+    if (root->kind != TREE_MAP) return;
+    reading_version(r, root, "rematch_costs", VERSION, "a file of costs");
+    if (step)
+        reading_map(r, step, "step", "a step", step_fields, NULL, &c->step);
+    else
+        reading_error(r, root, NULL, "step", "missing; expected a map of keys");
+    read_rows(r, root, c);
+}
+
+/* ---- is it of this network? ---- */
+
+static const char remedy[] = "make the file with rematch bench --costs SPEC --out FILE";
+
+static enum status find_nodes(const struct costs *c, const struct network *network, struct region *region)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        const char *key = measure_key(network, i, region);
+        if (!key) return ST_FAILED;
+        if (!(c->node[i] = costs_find(c, key)))
+            return fail(ST_SPEC, "%s: has no times of node '%s' (%s); %s", c->path, network->graph->node[i].name, key,
+                        remedy);
+    }
+    return ST_OK;
+}
+
+static enum status check_owner(const struct costs *c, const struct spec *spec, const struct network *network,
+                               struct region *region)
+{
+    if (c->batch != spec->batch)
+        return fail(ST_SPEC, "%s: batch: measured with %" PRId64 " samples, the spec has %" PRId64 "; %s", c->path,
+                    c->batch, spec->batch, remedy);
+    TRY(find_nodes(c, network, region));
+    const char *key = costs_step_key(spec, network, region);
+    if (!key) return ST_FAILED;
+    if (strcmp(key, c->step.key) != 0)
+        return fail(ST_SPEC, "%s: step: measured with %s, the spec has %s; %s", c->path, c->step.key, key, remedy);
+    return ST_OK;
+}
+
+static void set_costs(const struct costs *c, struct network *network)
+{
+    for (int i = 0; i < network->graph->nodes; i++) {
+        const struct costs_row *row = c->node[i];
+        network->cost[i] =
+            (struct cost){(double)row->forward, {(double)row->backward_params, (double)row->backward_input}};
+    }
+}
+
+enum status costs_read(const struct spec *spec, struct network *network, struct region *region, struct costs **costs)
+{
+    struct reading r = {region, errors_create(region), NULL};
+    struct source *source;
+    struct costs *c;
+    if (!r.errors) return ST_FAILED;
+    TRY(NEW(region, c, 1));
+    TRY(NEW(region, c->node, (size_t)network->graph->nodes));
+    if (source_read(spec->costs_file, region, &source) != ST_OK)
+        return fail(ST_SPEC, "costs: %s; %s", status_message(), remedy);
+    const struct tree *root = tree_parse(source, 0, region, r.errors);
+    if (root) read_root(&r, root, c);
+    TRY(errors_report(r.errors, stderr));
+    c->path = spec->costs_file;
+    c->text = source->text;
+    c->digest = digest_bytes(source->text, strlen(source->text));
+    TRY(check_owner(c, spec, network, region));
+    set_costs(c, network);
+    *costs = c;
+    return ST_OK;
+}
+
+/* ---- where it was measured ---- */
+
+bool costs_here(const struct costs *costs, const struct backend *backend)
+{
+    char cpu[256];
+    return !strcmp(costs->machine, provenance_cpu(cpu)) && !strcmp(costs->isa, backend->isa ? backend->isa : "any") &&
+           costs->threads == backend->options.threads && !strcmp(costs->backend, backend->kind->name) &&
+           !strcmp(costs->libraries, backend->libraries ? backend->libraries : "none");
+}
+
+const char *costs_where(const struct costs *costs, struct region *region)
+{
+    return region_text(region, "%s, %s, %s, %" PRId64 " threads, %s", costs->machine, costs->isa, costs->backend,
+                       costs->threads, costs->libraries);
+}
+
+char *costs_step_key(const struct spec *spec, const struct network *network, struct region *region)
+{
+    const struct graph *graph = network->graph;
+    int64_t elements = 0;
+    char shape[96];
+    for (int i = 0; i < graph->parameters; i++) elements += graph->parameter[i].elements;
+    return region_text(region, "%s %s; %d parameters of %" PRId64 " elements; %s, state %d", spec->data->name,
+                       shape_print(&graph->value[0].shape, shape), graph->parameters, elements, spec->optimizer->name,
+                       spec->optimizer->state(&spec->optim_settings));
+}
+
+/* ---- writing ---- */
+
+bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
+{
+    struct region *region = region_create();
+    if (!region) return false;
+    fprintf(out, "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: %d\n", VERSION);
+    writing_fields(head_fields, costs, "\n", region, out);
+    fprintf(out, "\nstep: {");
+    writing_fields(step_fields, &costs->step, ", ", region, out);
+    fprintf(out, "}\nnodes:\n");
+    for (int i = 0; i < costs->rows; i++) {
+        fprintf(out, "  # %s\n  - {", names[i]);
+        writing_fields(row_fields, &costs->row[i], ", ", region, out);
+        fprintf(out, "}\n");
+    }
+    region_destroy(region);
+    return fflush(out) == 0 && !ferror(out);
+}
+
+/* ---- predicting ---- */
+
+double costs_predict(const struct costs *costs, const struct plan *plan)
+{
+    const struct costs_step *step = &costs->step;
+    double time = plan->time + (double)(step->data + step->digest + step->optimizer);
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        const struct op *op = &plan->lowered.op[i];
+        const struct costs_row *row = costs->node[op->node];
+        if (op->kind == OP_FORWARD && op->save) time += (double)(row->saving - row->forward);
+        if (op->kind == OP_COPY) time += (double)step->copy * ((double)op->bytes / MIB);
+        if (op->kind == OP_ACCUMULATE) time += (double)step->add * ((double)op->bytes / MIB);
+    }
+    return time;
+}
+
+char *costs_miss(double predicted, double measured, const char *called, char *text)
+{
+    const double percent = 100 * (predicted / measured - 1);
+    *text = '\0';
+    if (isfinite(percent))
+        snprintf(text, 64, "%.1f %% %s than %s", fabs(percent), percent < 0 ? "less" : "more", called);
+    return text;
+}

@@ -1,0 +1,252 @@
+#include "job/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/budget.h"
+#include "result/plan_file.h"
+#include "policies/policy.h"
+#include "job/cuda_program.h"
+
+struct plan_options job_plan_options(const struct job *job)
+{
+    const struct spec *spec = job->spec;
+    return (struct plan_options){
+        .lower = {.drop_dead = spec->drop_dead, .rng = (enum rng_mode)spec->rng},
+        .state_per_parameter = spec->optimizer->state(&spec->optim_settings),
+    };
+}
+
+enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
+                     struct plan **plan)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    struct word word = word_empty(region);
+    struct plan_options options = job_plan_options(job);
+    struct policy_settings told = *settings;
+    told.plan = &options;
+    enum status status = policy_word(policy, job->network, &told, region, &word);
+    if (status == ST_OK) status = plan_build(job->network, &word, &options, plan);
+    region_destroy(region);
+    return status;
+}
+
+/* A bound that a schedule beats is none, and would pass for the best proof there is. */
+static enum status check_bound(const struct plan *plan, const struct bounds *bounds)
+{
+    const double noise = 1e-9; /* sums of the same times in another order */
+    if (plan->time >= bounds->best * (1 - noise)) return ST_OK;
+    return fail(ST_FAILED, "the lower bound for %zu live bytes, %g, is above the time of a schedule, %g: it is wrong",
+                bounds->budget, bounds->best, plan->time);
+}
+
+enum status plan_bounds(const struct plan *plan, const struct policy *policy, const struct policy_settings *settings,
+                        const struct plan_options *options, struct bounds *own, struct bounds *within)
+{
+    const char *text = field_find(policy->fields, "budget") ? settings->budget : NULL;
+    struct budget budget;
+    size_t limit, baseline;
+    *within = (struct bounds){.budget = 0};
+    TRY(bounds_find(plan->network, plan->live_peak, own));
+    TRY(check_bound(plan, own));
+    if (!text) return ST_OK;
+    TRY(budget_parse(text, &budget));
+    if (budget.kind == BUDGET_LEAST) return ST_OK;
+    TRY(budget_limit(plan->network, &budget, options, plan, &limit, &baseline));
+    TRY(bounds_find(plan->network, limit, within));
+    return check_bound(plan, within);
+}
+
+static enum status plan_training(struct job *job)
+{
+    const struct plan_options options = job_plan_options(job);
+    struct policy_settings settings = job->spec->policy_settings;
+    settings.notes = &job->notes;
+    if (job->spec->plan)
+        TRY(plan_file_take(job, job->spec->plan, &job->plan));
+    else
+        TRY(job_plan(job, job->spec->policy, &settings, &job->plan));
+    return plan_bounds(job->plan, job->spec->policy, &settings, &options, &job->bounds, &job->budget_bounds);
+}
+
+/* A forward without backwards, run in the arena of the training plan; where fragmentation makes it the larger one, the
+ * arena grows to hold it, as far as the budget goes. */
+static enum status plan_evaluation(struct job *job)
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for a plan");
+    struct word word = word_empty(region);
+    struct plan_options options = job_plan_options(job);
+    options.forward_only = true;
+    options.lower.rng = RNG_OFF;
+    enum status status = word_append(&word, STEP_FORWARD, 0, job->graph->nodes);
+    if (status == ST_OK) status = plan_build(job->network, &word, &options, &job->evaluation);
+    region_destroy(region);
+    if (status == ST_OK) status = budget_evaluation(job->evaluation, job->budget_bounds.budget);
+    if (status == ST_OK && job->evaluation->arena_bytes > job->plan->arena_bytes)
+        job->plan->arena_bytes = job->evaluation->arena_bytes;
+    return status;
+}
+
+int64_t job_epoch_steps(const struct job *job)
+{
+    return job->dataset->kind->sized ? job->dataset->count[SPLIT_TRAIN] / job->spec->batch : 0;
+}
+
+static enum status count_steps(struct job *job)
+{
+    const struct spec *spec = job->spec;
+    int64_t each = job_epoch_steps(job);
+    if (job->dataset->kind->sized && each < 1)
+        return fail(ST_SPEC, "batch: %lld is more than the %lld training samples of data set '%s'",
+                    (long long)spec->batch, (long long)job->dataset->count[SPLIT_TRAIN], job->dataset->kind->name);
+    if (spec->epochs > 0 && each < 1)
+        return fail(ST_SPEC, "epochs: data set '%s' has no end, so it has no epochs; give steps",
+                    job->dataset->kind->name);
+    job->steps = spec->epochs > 0 ? spec->epochs * each : spec->steps;
+    if (spec->epochs > 0 && job->steps / each != spec->epochs)
+        return fail(ST_SPEC, "epochs: %lld is too many", (long long)spec->epochs);
+    if (job->steps >= UINT32_MAX)
+        return fail(ST_SPEC, "steps: %lld is too many; expected at most 2^32 - 2", (long long)job->steps);
+    return ST_OK;
+}
+
+static enum status find_fault(struct job *job)
+{
+    const struct spec *spec = job->spec;
+    job->fault_node = -1;
+    if (spec->fault_kind == FAULT_NONE) return ST_OK;
+    job->fault_node = spec->fault_node ? graph_find_node(job->graph, spec->fault_node) : -1;
+    if (job->fault_node < 0)
+        return fail(ST_SPEC, "fault.node: the model has no node '%s'", spec->fault_node ? spec->fault_node : "");
+    if (spec->fault_step >= job->steps)
+        return fail(ST_SPEC, "fault.step: %lld; expected 0..%lld, a step of the run", (long long)spec->fault_step,
+                    (long long)job->steps - 1);
+    return ST_OK;
+}
+
+/* A mode that exists to be caught proves nothing where it cannot go wrong. */
+static enum status check_unsafe(const struct job *job)
+{
+    if (job->spec->rng != RNG_UNSAFE) return ST_OK;
+    for (int i = 0; i < job->plan->lowered.ops; i++) {
+        const struct op *op = &job->plan->lowered.op[i];
+        if (op->kind == OP_FORWARD && op->replay && job->graph->node[op->node].draws) return ST_OK;
+    }
+    return fail(ST_SPEC, "rng: unsafe, but the plan replays no random node, so nothing could differ");
+}
+
+static enum status check_evaluation(const struct job *job)
+{
+    const struct spec *spec = job->spec;
+    if (spec->eval_every > 0 && job->dataset->count[spec->eval_split] < 1)
+        return fail(ST_SPEC, "eval: data set '%s' has no %s samples", job->dataset->kind->name,
+                    spec->eval_split == SPLIT_TEST ? "test" : "training");
+    return ST_OK;
+}
+
+struct exec_options job_exec_options(const struct job *job)
+{
+    const struct spec *spec = job->spec;
+    return (struct exec_options){
+        .memory = (enum memory_mode)spec->memory,
+        .rng = (enum rng_mode)spec->rng,
+        .seed = (uint64_t)spec->seed,
+        .check_replay = spec->check,
+        .fault = {(enum fault_kind)spec->fault_kind, spec->fault_step, job->fault_node},
+    };
+}
+
+/* Of the splits that are run, where the loss reads them. */
+static enum status check_labels(struct job *job)
+{
+    const struct graph *graph = job->graph;
+    const struct node *loss = &graph->node[graph->nodes - 1];
+    const int64_t classes = shape_elements(&graph->value[loss->inputs[0]].shape);
+    if (!loss->layer->predicts) return ST_OK;
+    TRY(dataset_check_labels(job->dataset, SPLIT_TRAIN, classes));
+    if (job->spec->eval_every <= 0 || job->spec->eval_split == SPLIT_TRAIN) return ST_OK;
+    return dataset_check_labels(job->dataset, (enum split)job->spec->eval_split, classes);
+}
+
+/* Kernels are prepared by it, so it is read before. */
+static enum status read_wisdom(struct job *job)
+{
+    struct backend *backend = job->backend;
+    if (backend->options.conv_algorithm != CONV_MEASURED) return ST_OK;
+    TRY(wisdom_file_read(job->spec, backend, job->graph->region, &job->wisdom));
+    backend->options.wisdom = &job->wisdom->wisdom;
+    return ST_OK;
+}
+
+static enum status prepare(struct job *job)
+{
+    struct spec *spec = job->spec;
+    TRY(sibling_become(spec->backend));
+    TRY(dataset_open(spec->data->name, &spec->data_settings, (uint64_t)spec->seed, &job->dataset));
+    TRY(model_build(spec, job->dataset, &job->graph));
+    TRY(check_labels(job));
+    TRY(backend_open(spec->backend, &spec->backend_options, &job->backend));
+    TRY(count_steps(job));
+    TRY(find_fault(job));
+    TRY(read_wisdom(job));
+    uint64_t start = clock_now_ns();
+    TRY(network_prepare(job->graph, job->backend, &job->network));
+    job->preparing_ns = clock_now_ns() - start;
+    return ST_OK;
+}
+
+enum status job_make_plans(struct job *job)
+{
+    const struct spec *spec = job->spec;
+    uint64_t start = clock_now_ns();
+    if (spec->init_file) TRY(weights_open(spec, job->graph, &job->weights));
+    if (spec->costs == COSTS_MEASURED) TRY(costs_read(spec, job->network, job->graph->region, &job->costs));
+    TRY(plan_training(job));
+    job->planning_ns = clock_now_ns() - start;
+    struct exec_options options = job_exec_options(job);
+    int op;
+    TRY(fault_find(job->plan, &options.fault, options.memory != MEMORY_DYNAMIC, &op));
+    TRY(check_unsafe(job));
+    TRY(check_evaluation(job));
+    return spec->eval_every > 0 ? plan_evaluation(job) : ST_OK;
+}
+
+enum status job_prepare(struct spec *spec, struct job **job)
+{
+    *job = NULL;
+    struct job *j = calloc(1, sizeof *j);
+    if (!j) return fail(ST_FAILED, "out of memory for a run");
+    j->spec = spec;
+    enum status status = prepare(j);
+    if (status != ST_OK) {
+        job_destroy(j);
+        return status;
+    }
+    *job = j;
+    return ST_OK;
+}
+
+enum status job_create(struct spec *spec, struct job **job)
+{
+    TRY(job_prepare(spec, job));
+    enum status status = job_make_plans(*job);
+    if (status == ST_OK) return ST_OK;
+    job_destroy(*job);
+    *job = NULL;
+    return status;
+}
+
+void job_destroy(struct job *job)
+{
+    if (!job) return;
+    weights_close(job->weights);
+    plan_destroy(job->evaluation);
+    plan_destroy(job->plan);
+    network_destroy(job->network);
+    backend_close(job->backend);
+    graph_destroy(job->graph);
+    dataset_close(job->dataset);
+    free(job);
+}

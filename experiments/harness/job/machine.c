@@ -1,0 +1,120 @@
+#include "job/machine.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 1024, LINE_ROOM = 1024 };
+
+/* The number after "key" at the start of a line of the file, in *value; false: no such file or line. */
+static bool read_field(const char *path, const char *key, uint64_t *value)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    char line[LINE_ROOM];
+    bool found = false;
+    size_t length = strlen(key);
+    while (!found && fgets(line, sizeof line, file))
+        found = strncmp(line, key, length) == 0 && sscanf(line + length, "%" SCNu64, value) == 1;
+    fclose(file);
+    return found;
+}
+
+static void lower_to(struct machine_memory *least, uint64_t bytes, const char *limit)
+{
+    if (bytes < least->bytes) *least = (struct machine_memory){bytes, limit};
+}
+
+/* The files in which a version of control groups says limit, use and the page cache within that use. */
+struct cgroup_version {
+    const char *mount, *limit, *use, *cache;
+};
+static const struct cgroup_version version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                                                "memory.usage_in_bytes", "total_inactive_file "};
+static const struct cgroup_version version_2 = {"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "};
+
+static void look_at_group(const char *root, const struct cgroup_version *version, const char *group,
+                          struct machine_memory *least)
+{
+    char path[PATH_ROOM];
+    uint64_t limit, use, cache = 0;
+    snprintf(path, sizeof path, "%s%s%s/%s", root, version->mount, group, version->limit);
+    if (!read_field(path, "", &limit)) return; /* absent, or "max" */
+    snprintf(path, sizeof path, "%s%s%s/%s", root, version->mount, group, version->use);
+    if (!read_field(path, "", &use)) return;
+    snprintf(path, sizeof path, "%s%s%s/memory.stat", root, version->mount, group);
+    if (!read_field(path, version->cache, &cache) || cache > use) cache = 0;
+    use -= cache;
+    lower_to(least, limit > use ? limit - use : 0, "the control group's limit");
+}
+
+/* A group and all that enclose it: each may set a limit. Within a container the path may not be visible; the mount's
+ * root, looked at last, then is the container's own group. */
+static void look_at_groups(const char *root, const struct cgroup_version *version, char *group,
+                           struct machine_memory *least)
+{
+    group[strcspn(group, "\n")] = '\0';
+    while (*group) {
+        if (strcmp(group, "/") != 0) look_at_group(root, version, group, least);
+        char *slash = strrchr(group, '/');
+        if (!slash) break;
+        *slash = '\0';
+    }
+    look_at_group(root, version, "", least);
+}
+
+/* Lines "0::/path" (v2) and "5:memory:/path" or "5:cpu,memory:/path" (v1). */
+static void look_at_cgroups(const char *root, struct machine_memory *least)
+{
+    char path[PATH_ROOM], line[LINE_ROOM];
+    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(path, "re");
+    if (!file) return;
+    while (fgets(line, sizeof line, file)) {
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group) continue;
+        *group++ = '\0';
+        controllers++;
+        if (!*controllers) {
+            look_at_groups(root, &version_2, group, least);
+            continue;
+        }
+        for (char *rest = controllers, *one; (one = strsep(&rest, ","));)
+            if (strcmp(one, "memory") == 0) look_at_groups(root, &version_1, group, least);
+    }
+    fclose(file);
+}
+
+static void look_at_address_space(struct machine_memory *least)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    uint64_t kib = 0;
+    read_field("/proc/self/status", "VmSize:", &kib);
+    lower_to(least, limit.rlim_cur > kib * 1024 ? limit.rlim_cur - kib * 1024 : 0, "RLIMIT_AS");
+}
+
+struct machine_memory machine_memory(const char *root)
+{
+    struct machine_memory least = {UINT64_MAX, "nothing"};
+    char path[PATH_ROOM];
+    uint64_t kib;
+    snprintf(path, sizeof path, "%s/proc/meminfo", root);
+    if (read_field(path, "MemAvailable:", &kib)) lower_to(&least, kib * 1024, "MemAvailable");
+    look_at_cgroups(root, &least);
+    look_at_address_space(&least);
+    return least;
+}
+
+static uint64_t status_bytes(const char *key)
+{
+    uint64_t kib = 0;
+    return read_field("/proc/self/status", key, &kib) ? kib * 1024 : 0;
+}
+
+uint64_t process_rss(void) { return status_bytes("VmRSS:"); }
+
+uint64_t process_high_water(void) { return status_bytes("VmHWM:"); }

@@ -1,0 +1,118 @@
+/* The run id. Contract: a pure function of what it lists, in this order; times do not enter, nor places but the paths
+ * of files that the spec reads. */
+#include "job/run_id.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The line starts a top-level block of the canonical YAML whose key says nothing about the numbers. */
+static bool is_left_out(const char *line)
+{
+    static const char *const keys[] = {"name:", "title:", "expect:", "sweep:", "results:", "costs:", "plan:"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strncmp(line, keys[i], strlen(keys[i])) == 0) return true;
+    return false;
+}
+
+/* resolved without those blocks: a block goes on until the next line that starts with a key. */
+static const char *numerics_of(const char *resolved, struct region *region)
+{
+    char *text = region_array(region, strlen(resolved) + 1, 1), *end = text;
+    bool left_out = false;
+    for (const char *line = resolved; text && *line;) {
+        size_t length = strcspn(line, "\n");
+        length += line[length] == '\n';
+        if (!strchr(" \t\n-#", *line)) left_out = is_left_out(line);
+        if (!left_out) memcpy(end, line, length), end += length;
+        line += length;
+    }
+    return text;
+}
+
+enum status program_digest(char text[33])
+{
+    struct stat file;
+    int descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 || fstat(descriptor, &file) < 0 || file.st_size <= 0) {
+        if (descriptor >= 0) close(descriptor);
+        return fail(ST_FAILED, "/proc/self/exe: %s; a run is known by its program", strerror(errno));
+    }
+    void *bytes = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    close(descriptor);
+    if (bytes == MAP_FAILED)
+        return fail(ST_FAILED, "/proc/self/exe: %s; a run is known by its program", strerror(errno));
+    digest_print(digest_bytes(bytes, (size_t)file.st_size), text);
+    munmap(bytes, (size_t)file.st_size);
+    return ST_OK;
+}
+
+static const char *digest_text(struct digest digest, struct region *region)
+{
+    char text[33];
+    return region_text(region, "%s", digest_print(digest, text));
+}
+
+enum status identity_of_job(const struct job *job, struct region *region, struct identity *identity)
+{
+    char program[33];
+    TRY(program_digest(program));
+    if (job->weights) TRY(weights_digest(job->weights));
+    *identity = (struct identity){
+        .resolved = job->spec->resolved,
+        .program = region_text(region, "%s", program),
+        .data = digest_text(job->dataset->digest, region),
+        .libraries = job->backend->libraries,
+        .libc = gnu_get_libc_version(),
+        .isa = job->backend->isa,
+        .plan = job->plan ? digest_text(job->plan->hash, region) : "",
+        .costs = job->costs ? digest_text(job->costs->digest, region) : "",
+        .weights = job->weights ? job->weights->sha256 : "",
+        .device = job->backend->device ? job->backend->device : "",
+        .wisdom = job->wisdom ? digest_text(job->wisdom->digest, region) : "",
+        .threads = (uint64_t)job->backend->options.threads,
+    };
+    const bool all = identity->program && identity->data && identity->plan && identity->costs && identity->wisdom;
+    return all ? ST_OK : ST_FAILED;
+}
+
+enum status identity_id(const struct identity *identity, struct region *region, char id[RUN_ID_TEXT])
+{
+    const struct identity *i = identity;
+    const struct {
+        const char *name, *value;
+    } optional[] = {{"costs", i->costs}, {"weights", i->weights}, {"device", i->device}, {"wisdom", i->wisdom}};
+    const char *numerics = numerics_of(i->resolved, region), *all = NULL;
+    char text[33];
+    if (numerics)
+        all = region_text(region, "%s\nprogram %s\ndata %s\nlibraries %s, libc %s\nisa %s\nthreads %llu\nplan %s\n",
+                          numerics, i->program, i->data, i->libraries, i->libc, i->isa, (unsigned long long)i->threads,
+                          i->plan);
+    for (size_t k = 0; all && k < sizeof optional / sizeof *optional; k++)
+        if (*optional[k].value) all = region_text(region, "%s%s %s\n", all, optional[k].name, optional[k].value);
+    if (!all) return ST_FAILED;
+    digest_print(digest_bytes(all, strlen(all)), text);
+    snprintf(id, RUN_ID_TEXT, "%.16s", text);
+    return ST_OK;
+}
+
+static enum status identify(const struct job *job, struct region *region, char id[RUN_ID_TEXT])
+{
+    struct identity identity;
+    TRY(identity_of_job(job, region, &identity));
+    return identity_id(&identity, region, id);
+}
+
+enum status run_identity(const struct job *job, char id[RUN_ID_TEXT])
+{
+    struct region *region = region_create();
+    if (!region) return fail(ST_FAILED, "out of memory for the run's id");
+    enum status status = identify(job, region, id);
+    region_destroy(region);
+    return status;
+}

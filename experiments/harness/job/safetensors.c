@@ -1,0 +1,259 @@
+#include "job/safetensors.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h> /* before sha2.h, which needs them */
+
+#include <sha2.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/region.h"
+#include "base/text.h"
+#include "console/utf8.h"
+
+enum { LENGTH_BYTES = 8, HEADER_MAX = 100 << 20, PIECE = 1 << 18, SHOWN = 100 };
+
+/* ---- element types ---- */
+
+static void from_f32(const unsigned char *from, int64_t count, float *to)
+{
+    memcpy(to, from, (size_t)count * sizeof *to);
+}
+
+static void from_bf16(const unsigned char *from, int64_t count, float *to)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t bits = (uint32_t)from[2 * i] << 16 | (uint32_t)from[2 * i + 1] << 24;
+        memcpy(&to[i], &bits, sizeof bits);
+    }
+}
+
+/* Every binary16 is a float: its exponent moves by 127 - 15; what is below its normal numbers is a multiple of 2^-24.
+ */
+static void from_f16(const unsigned char *from, int64_t count, float *to)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t half = from[2 * i] | (uint32_t)from[2 * i + 1] << 8, sign = (half & 0x8000) << 16;
+        const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
+        uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
+        if (exponent == 31) bits = sign | UINT32_C(0x7f800000) | fraction << 13;
+        memcpy(&to[i], &bits, sizeof bits);
+        if (exponent == 0) to[i] = (sign ? -0x1p-24F : 0x1p-24F) * (float)fraction;
+    }
+}
+
+static const struct {
+    const char *name;
+    uint64_t bytes; /* of an element */
+    void (*floats)(const unsigned char *from, int64_t count, float *to);
+} types[] = {{"F32", 4, from_f32}, {"F16", 2, from_f16}, {"BF16", 2, from_bf16}, {"F64", 8, NULL}, {"I64", 8, NULL},
+             {"I32", 4, NULL},     {"I16", 2, NULL},     {"I8", 1, NULL},        {"U64", 8, NULL}, {"U32", 4, NULL},
+             {"U16", 2, NULL},     {"U8", 1, NULL},      {"BOOL", 1, NULL}};
+enum { TYPES = sizeof types / sizeof *types };
+
+/* ---- reading ---- */
+
+static enum status read_at(const struct safetensors *file, uint64_t offset, size_t bytes, void *to)
+{
+    size_t done = 0;
+    while (done < bytes) {
+        const ssize_t got = pread(file->descriptor, (char *)to + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            return fail(ST_FAILED, "%s: %s at byte %llu", file->path, got < 0 ? strerror(errno) : "the file ends",
+                        (unsigned long long)(offset + done));
+        done += (size_t)got;
+    }
+    return ST_OK;
+}
+
+bool safetensors_is_float(const struct safetensor *tensor) { return types[tensor->type].floats != NULL; }
+
+enum status safetensors_floats(const struct safetensors *file, const struct safetensor *tensor, int64_t first,
+                               int64_t count, float *to)
+{
+    const uint64_t width = types[tensor->type].bytes;
+    unsigned char piece[PIECE];
+    const int64_t most = PIECE / (int64_t)width;
+    for (int64_t done = 0; done < count; done += most) {
+        const int64_t now = count - done < most ? count - done : most;
+        TRY(read_at(file, tensor->at + (uint64_t)(first + done) * width, (size_t)now * width, piece));
+        types[tensor->type].floats(piece, now, to + done);
+    }
+    return ST_OK;
+}
+
+enum status safetensors_sha256(const struct safetensors *file, char text[65])
+{
+    SHA2_CTX context;
+    uint8_t piece[PIECE];
+    SHA256Init(&context);
+    for (uint64_t at = 0; at < file->bytes; at += PIECE) {
+        const uint64_t rest = file->bytes - at, now = rest < PIECE ? rest : PIECE;
+        TRY(read_at(file, at, (size_t)now, piece));
+        SHA256Update(&context, piece, (size_t)now);
+    }
+    SHA256End(&context, text);
+    return ST_OK;
+}
+
+const struct safetensor *safetensors_find(const struct safetensors *file, const char *name)
+{
+    for (int i = 0; i < file->count; i++)
+        if (!strcmp(file->tensor[i].name, name)) return &file->tensor[i];
+    return NULL;
+}
+
+/* ---- the header ---- */
+
+static enum status wrong(const struct safetensors *file, const char *name, const char *what)
+{
+    return fail(ST_FAILED, "%s: tensor '%.*s': %s", file->path, text_shown(name, SHOWN), name, what);
+}
+
+static enum status read_shape(const struct safetensors *file, const json_t *shape, struct safetensor *t)
+{
+    const size_t rank = json_array_size(shape);
+    if (!json_is_array(shape) || rank > SAFETENSOR_RANK_MAX)
+        return wrong(file, t->name, "expected a shape of at most 8 dimensions");
+    t->rank = (int)rank;
+    t->elements = 1;
+    for (size_t i = 0; i < rank; i++) {
+        const json_t *dim = json_array_get(shape, i);
+        t->dim[i] = json_integer_value(dim);
+        if (!json_is_integer(dim) || t->dim[i] < 0)
+            return wrong(file, t->name, "a dimension is not an integer of at least 0");
+        if (__builtin_mul_overflow(t->elements, t->dim[i], &t->elements))
+            return wrong(file, t->name, "its shape has more than 2^63 elements");
+    }
+    return ST_OK;
+}
+
+/* data: where the data begins. */
+static enum status read_place(const struct safetensors *file, const json_t *offsets, uint64_t data,
+                              struct safetensor *t)
+{
+    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
+    const json_int_t from = json_integer_value(begin), to = json_integer_value(end);
+    uint64_t bytes;
+    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) || from < 0 || to < from)
+        return wrong(file, t->name, "expected data_offsets of [begin, end]");
+    if ((uint64_t)to > file->bytes - data) return wrong(file, t->name, "its data_offsets are beyond the file's end");
+    t->at = data + (uint64_t)from;
+    t->bytes = (uint64_t)(to - from);
+    if (__builtin_mul_overflow((uint64_t)t->elements, types[t->type].bytes, &bytes) || bytes != t->bytes)
+        return wrong(file, t->name, "its data_offsets hold another number of bytes than its shape and dtype");
+    return ST_OK;
+}
+
+static enum status read_tensor(const struct safetensors *file, const char *name, const json_t *entry, uint64_t data,
+                               struct safetensor *t)
+{
+    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    t->name = region_text(file->region, "%s", name);
+    if (!t->name) return ST_FAILED;
+    if (!utf8_is_plain(name)) return fail(ST_FAILED, "%s: a name has control characters", file->path);
+    while (dtype && t->type < TYPES && strcmp(types[t->type].name, dtype) != 0) t->type++;
+    if (!dtype || t->type == TYPES) return wrong(file, name, "its dtype is not known");
+    t->dtype = types[t->type].name;
+    TRY(read_shape(file, json_object_get(entry, "shape"), t));
+    return read_place(file, json_object_get(entry, "data_offsets"), data, t);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct safetensor *x = a, *y = b;
+    if (x->at != y->at) return x->at < y->at ? -1 : 1;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* One after the other, from the first byte of data to the last. */
+static enum status check_places(const struct safetensors *file, uint64_t data)
+{
+    uint64_t end = data;
+    for (int i = 0; i < file->count; i++) {
+        const struct safetensor *t = &file->tensor[i];
+        if (t->at < end) return wrong(file, t->name, "its data overlaps another tensor's");
+        if (t->at > end) return wrong(file, t->name, "before its data are bytes that belong to no tensor");
+        end = t->at + t->bytes;
+    }
+    if (end != file->bytes)
+        return fail(ST_FAILED, "%s: %llu bytes at its end belong to no tensor", file->path,
+                    (unsigned long long)(file->bytes - end));
+    return ST_OK;
+}
+
+static enum status read_tensors(struct safetensors *file, json_t *header, uint64_t data)
+{
+    const char *name;
+    json_t *entry;
+    if (!json_is_object(header)) return fail(ST_FAILED, "%s: its header is not a JSON object", file->path);
+    TRY(NEW(file->region, file->tensor, json_object_size(header) + 1));
+    json_object_foreach(header, name, entry)
+    {
+        if (!strcmp(name, "__metadata__")) continue;
+        TRY(read_tensor(file, name, entry, data, &file->tensor[file->count]));
+        file->count++;
+    }
+    qsort(file->tensor, (size_t)file->count, sizeof *file->tensor, by_place);
+    return check_places(file, data);
+}
+
+static enum status read_header(struct safetensors *file)
+{
+    unsigned char length[LENGTH_BYTES];
+    uint64_t bytes = 0;
+    json_error_t error;
+    if (file->bytes < LENGTH_BYTES) return fail(ST_FAILED, "%s: too short for a safetensors file", file->path);
+    TRY(read_at(file, 0, sizeof length, length));
+    for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | length[i];
+    if (bytes > file->bytes - LENGTH_BYTES || bytes > HEADER_MAX)
+        return fail(ST_FAILED, "%s: not a safetensors file, or cut off: a header of %llu bytes in a file of %llu",
+                    file->path, (unsigned long long)bytes, (unsigned long long)file->bytes);
+    char *text = malloc((size_t)bytes + 1);
+    if (!text) return fail(ST_FAILED, "%s: out of memory for its header", file->path);
+    enum status status = read_at(file, LENGTH_BYTES, (size_t)bytes, text);
+    json_t *header = status == ST_OK ? json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
+    free(text);
+    if (status != ST_OK) return status;
+    if (!header)
+        return fail(ST_FAILED, "%s: its header is not the JSON of a safetensors file: %.200s", file->path, error.text);
+    status = read_tensors(file, header, LENGTH_BYTES + bytes);
+    json_decref(header);
+    return status;
+}
+
+static enum status open_file(struct safetensors *file)
+{
+    const enum status opened = file_open(file->path, &file->descriptor, &file->bytes);
+    return opened == ST_OK ? read_header(file) : fail(opened, "%s; expected a safetensors file", status_message());
+}
+
+enum status safetensors_open(const char *path, struct safetensors **file)
+{
+    struct region *region = region_create();
+    struct safetensors *f = region ? region_array(region, 1, sizeof *f) : NULL;
+    *file = NULL;
+    if (!f) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for %s", path);
+    }
+    *f = (struct safetensors){.region = region, .path = region_text(region, "%s", path), .descriptor = -1};
+    enum status status = f->path ? open_file(f) : ST_FAILED;
+    if (status != ST_OK) {
+        safetensors_close(f);
+        return status;
+    }
+    *file = f;
+    return ST_OK;
+}
+
+void safetensors_close(struct safetensors *file)
+{
+    if (!file) return;
+    if (file->descriptor >= 0) close(file->descriptor);
+    region_destroy(file->region);
+}

@@ -1,0 +1,337 @@
+/* Reading HDF5 files that may be anything: nothing is believed that the file has no room for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "result/h5.h"
+#include "console/utf8.h"
+
+enum { RANK_MAX = 8, TEXTS_AT_ONCE = 16 };
+
+bool h5_refuse(struct h5 *h5, const char *name, const char *why)
+{
+    if (!h5->broken) {
+        h5->broken = true;
+        snprintf(h5->message, sizeof h5->message, "%s: %s %s", h5->path, name, why);
+        fail(ST_FAILED, "%s", h5->message);
+    }
+    return false;
+}
+
+static bool exists(struct h5 *h5, const char *path)
+{
+    char prefix[512];
+    if (h5->broken || strlen(path) >= sizeof prefix) return false;
+    for (const char *end = path; *end;) {
+        end = strchr(end + 1, '/');
+        if (!end) end = path + strlen(path);
+        memcpy(prefix, path, (size_t)(end - path));
+        prefix[end - path] = 0;
+        if (H5Lexists(h5->file, prefix, H5P_DEFAULT) <= 0) return false;
+    }
+    return true;
+}
+
+/* A path all of whose groups are there. */
+bool h5_exists(struct h5 *h5, const char *path)
+{
+    h5_guard(h5);
+    const bool there = exists(h5, path);
+    h5_release(h5);
+    return there;
+}
+
+/* An array's extent, within the file's bytes. The caller closes it, opened or not: a guard is held until then. */
+struct array {
+    hid_t id, type, space;
+    int rank;
+    hsize_t extent[RANK_MAX];
+    uint64_t row; /* elements of a row */
+};
+
+/* A chunk's extent may be seen before its bytes, in a file that is being written; ours are smaller. */
+enum { CHUNK_SLACK = 1 << 20 };
+
+/* Rows of it for which the file has bytes, as its extent may claim any number; ahead: and one chunk more. */
+static uint64_t array_stored(const struct array *array, bool ahead)
+{
+    const uint64_t row = array->row * H5Tget_size(array->type), stored = H5Dget_storage_size(array->id);
+    hsize_t chunk[1 + RANK_MAX] = {0};
+    uint64_t slack = 0;
+    hid_t creation = ahead ? H5Dget_create_plist(array->id) : -1;
+    if (creation >= 0 && H5Pget_layout(creation) == H5D_CHUNKED && H5Pget_chunk(creation, 1 + RANK_MAX, chunk) > 0)
+        slack = chunk[0] * row < CHUNK_SLACK ? chunk[0] * row : CHUNK_SLACK;
+    if (creation >= 0 && H5Pclose(creation) < 0) return 0;
+    return row ? (stored + slack) / row : UINT64_MAX;
+}
+
+static bool refuse_rows(struct h5 *h5, const char *path, const struct array *array, uint64_t rows)
+{
+    char why[128];
+    snprintf(why, sizeof why, "claims %llu rows; the file stores %llu of them", (unsigned long long)rows,
+             (unsigned long long)array_stored(array, false));
+    return h5_refuse(h5, path, why);
+}
+
+static void array_close(struct h5 *h5, struct array *array)
+{
+    h5_drop(h5, array->type, "an array");
+    h5_drop(h5, array->space, "an array");
+    h5_drop(h5, array->id, "an array");
+    h5_release(h5);
+}
+
+static bool array_open(struct h5 *h5, const char *path, struct array *array)
+{
+    *array = (struct array){-1, -1, -1, 0, {0}, 1};
+    h5_guard(h5);
+    if (h5->broken) return false;
+    if (!exists(h5, path)) return h5_refuse(h5, path, "is missing");
+    array->id = H5Dopen2(h5->file, path, H5P_DEFAULT);
+    if (!h5_check(h5, array->id >= 0, "read", path)) return false;
+    array->type = H5Dget_type(array->id);
+    array->space = H5Dget_space(array->id);
+    if (!h5_check(h5, array->type >= 0 && array->space >= 0, "read", path)) return false;
+    array->rank = H5Sget_simple_extent_ndims(array->space);
+    if (array->rank < 0 || array->rank > RANK_MAX) return h5_refuse(h5, path, "has an unexpected number of dimensions");
+    array->extent[0] = 1;
+    if (!h5_check(h5, !array->rank || H5Sget_simple_extent_dims(array->space, array->extent, NULL) >= 0, "read", path))
+        return false;
+    for (int i = 1; i < array->rank; i++) {
+        if (array->extent[i] && array->row > h5->bytes / array->extent[i])
+            return h5_refuse(h5, path, "claims more elements than the file has bytes");
+        array->row *= array->extent[i];
+    }
+    if (array->extent[0] > h5->bytes) return h5_refuse(h5, path, "claims more rows than the file has bytes");
+    return true;
+}
+
+uint64_t h5_rows(struct h5 *h5, const char *path)
+{
+    struct array array;
+    uint64_t rows = array_open(h5, path, &array) ? array.extent[0] : 0;
+    if (rows > 0 && rows > array_stored(&array, true) && !refuse_rows(h5, path, &array, rows)) rows = 0;
+    array_close(h5, &array);
+    return rows;
+}
+
+uint64_t h5_rows_stored(struct h5 *h5, const char *path)
+{
+    struct array array;
+    uint64_t rows = array_open(h5, path, &array) ? array.extent[0] : 0, stored = rows ? array_stored(&array, false) : 0;
+    array_close(h5, &array);
+    return rows < stored ? rows : stored;
+}
+
+/* Of the class that is wanted: the library would make a count of any real number. */
+static bool is_number(hid_t type, enum number number)
+{
+    const bool real = number == NUMBER_F32 || number == NUMBER_F64;
+    return H5Tget_class(type) == (real ? H5T_FLOAT : H5T_INTEGER);
+}
+
+static bool are_flags(const uint8_t *column, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (column[i] > 1) return false;
+    return true;
+}
+
+static bool read_rows(struct h5 *h5, const char *path, const struct array *array, enum number number, uint64_t first,
+                      uint64_t count, void *data)
+{
+    hsize_t start[RANK_MAX] = {first}, extent[RANK_MAX];
+    memcpy(extent, array->extent, sizeof extent);
+    extent[0] = count;
+    if (count == 0 || array->row == 0) return true;
+    hid_t memory = H5Screate_simple(array->rank, extent, NULL);
+    bool ok = memory >= 0 && H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
+              H5Dread(array->id, h5_memory_type(number), memory, array->space, H5P_DEFAULT, data) >= 0;
+    h5_check(h5, ok, "read", path);
+    h5_drop(h5, memory, path);
+    return ok;
+}
+
+/* The rows are there, of that kind and width, and have bytes in the file. */
+static bool array_check(struct h5 *h5, const char *path, const struct array *array, enum number number, size_t width,
+                        uint64_t first, uint64_t count)
+{
+    if (array->rank < 1 || !is_number(array->type, number))
+        return h5_refuse(h5, path, "is not a column of numbers of its kind");
+    if (array->row != width) return h5_refuse(h5, path, "has rows of another width than expected");
+    if (first > array->extent[0] || count > array->extent[0] - first)
+        return h5_refuse(h5, path, "is shorter than the committed steps");
+    return !count || first + count <= array_stored(array, false) || refuse_rows(h5, path, array, first + count);
+}
+
+void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,
+                  void *data)
+{
+    struct array array;
+    bool ok = array_open(h5, path, &array) && array_check(h5, path, &array, number, width, first, count);
+    ok = ok && read_rows(h5, path, &array, number, first, count, data);
+    if (ok && number == NUMBER_U8 && !are_flags(data, count * width)) ok = h5_refuse(h5, path, "holds what is no flag");
+    if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
+    array_close(h5, &array);
+}
+
+uint64_t h5_width(struct h5 *h5, const char *path)
+{
+    struct array array;
+    const uint64_t width = array_open(h5, path, &array) ? array.row : 0;
+    array_close(h5, &array);
+    return width;
+}
+
+void h5_expect_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t count)
+{
+    struct array array;
+    bool ok = array_open(h5, path, &array) && array_check(h5, path, &array, number, width, 0, count);
+    (void)ok;
+    array_close(h5, &array);
+}
+
+/* Variable-length strings of any character set from first on, copied into region. Only one that stands alone may have
+ * lines. left: of the bytes that all of them may have; several may lie at one place of the file. */
+static bool copy_some(struct h5 *h5, const char *path, const struct array *array, hsize_t first, hsize_t count,
+                      struct region *region, const char **texts, uint64_t *left)
+{
+    char *raw[TEXTS_AT_ONCE] = {NULL};
+    const hsize_t all = TEXTS_AT_ONCE;
+    hid_t memory = H5Screate_simple(1, &all, NULL);
+    bool ok = memory >= 0 &&
+              (array->rank == 0 || H5Sselect_hyperslab(array->space, H5S_SELECT_SET, &first, NULL, &count, NULL) >= 0);
+    ok = ok && H5Sselect_hyperslab(memory, H5S_SELECT_SET, &(hsize_t){0}, NULL, &count, NULL) >= 0 &&
+         H5Dread(array->id, array->type, memory, array->space, H5P_DEFAULT, raw) >= 0;
+    h5_check(h5, ok, "read", path);
+    for (hsize_t i = 0; ok && i < count; i++) {
+        const uint64_t bytes = raw[i] ? strlen(raw[i]) : 0;
+        if (!(ok = bytes <= *left)) h5_refuse(h5, path, "claims more text than the file has bytes");
+        char *text = ok ? region_text(region, "%s", raw[i] ? raw[i] : "") : NULL;
+        *left -= bytes;
+        if (text)
+            utf8_clean(text, array->rank ? "" : "\n\t");
+        else
+            ok = h5_refuse(h5, path, "does not fit into memory");
+        texts[first + i] = text;
+    }
+    for (hsize_t i = 0; i < count; i++) ok = h5_check(h5, H5free_memory(raw[i]) >= 0, "read", path) && ok;
+    h5_drop(h5, memory, path);
+    return ok;
+}
+
+static bool copy_texts(struct h5 *h5, const char *path, const struct array *array, struct region *region,
+                       const char **texts)
+{
+    uint64_t left = h5->bytes;
+    bool ok = true;
+    for (hsize_t first = 0; ok && first < array->extent[0]; first += TEXTS_AT_ONCE) {
+        const hsize_t rest = array->extent[0] - first, count = rest < TEXTS_AT_ONCE ? rest : TEXTS_AT_ONCE;
+        ok = copy_some(h5, path, array, first, count, region, texts, &left);
+    }
+    return ok;
+}
+
+const char **h5_read_texts(struct h5 *h5, const char *path, struct region *region, size_t *count)
+{
+    struct array array;
+    const char **texts = NULL;
+    *count = 0;
+    bool ok = array_open(h5, path, &array);
+    if (ok && (array.rank > 1 || H5Tis_variable_str(array.type) <= 0))
+        ok = h5_refuse(h5, path, "is not a list of texts");
+    if (ok && array.extent[0] > array_stored(&array, false)) ok = refuse_rows(h5, path, &array, array.extent[0]);
+    if (ok && NEW(region, texts, array.extent[0] + 1) != ST_OK) ok = h5_refuse(h5, path, "does not fit into memory");
+    if (ok && copy_texts(h5, path, &array, region, texts))
+        *count = array.extent[0];
+    else
+        texts = NULL;
+    array_close(h5, &array);
+    return texts;
+}
+
+const char *h5_read_text(struct h5 *h5, const char *path, struct region *region)
+{
+    size_t count;
+    const char **texts = h5_read_texts(h5, path, region, &count);
+    return count == 1 ? texts[0] : "";
+}
+
+/* The attribute, open, where it holds one number of the wanted kind, or a text (number NULL); -1: it does not, or is
+ * optional and missing. The caller closes it either way: a guard is held until then. */
+static hid_t attribute_open(struct h5 *h5, const char *object, const char *name, bool optional,
+                            const enum number *number)
+{
+    h5_guard(h5);
+    if (h5->broken) return -1;
+    if (strcmp(object, "/") != 0 && !exists(h5, object)) {
+        if (!optional) h5_refuse(h5, object, "is missing");
+        return -1;
+    }
+    if (H5Aexists_by_name(h5->file, object, name, H5P_DEFAULT) <= 0) {
+        if (!optional) h5_refuse(h5, name, "is missing");
+        return -1;
+    }
+    hid_t id = H5Aopen_by_name(h5->file, object, name, H5P_DEFAULT, H5P_DEFAULT);
+    if (!h5_check(h5, id >= 0, "read attribute", name)) return -1;
+    hid_t type = H5Aget_type(id), space = H5Aget_space(id);
+    bool ok =
+        H5Sget_simple_extent_npoints(space) == 1 && (number ? is_number(type, *number) : H5Tis_variable_str(type) > 0);
+    h5_drop(h5, type, name);
+    h5_drop(h5, space, name);
+    if (ok) return id;
+    h5_drop(h5, id, name);
+    h5_refuse(h5, name, number ? "is not a number of its kind" : "is not a text");
+    return -1;
+}
+
+static void attribute_close(struct h5 *h5, hid_t id)
+{
+    h5_drop(h5, id, "an attribute");
+    h5_release(h5);
+}
+
+const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
+                                   struct region *region)
+{
+    char *text = NULL;
+    hid_t id = attribute_open(h5, object, name, otherwise, NULL);
+    if (id >= 0) {
+        char *raw = NULL;
+        hid_t type = H5Aget_type(id);
+        h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
+        text = region_text(region, "%s", raw ? raw : "");
+        if (text)
+            utf8_clean(text, "");
+        else
+            h5_refuse(h5, name, "does not fit into memory");
+        h5_check(h5, H5free_memory(raw) >= 0, "read attribute", name);
+        h5_drop(h5, type, name);
+    }
+    attribute_close(h5, id);
+    return text ? text : id < 0 && otherwise ? otherwise : "";
+}
+
+static void attribute_number(struct h5 *h5, const char *object, const char *name, enum number number, bool optional,
+                             void *value)
+{
+    hid_t id = attribute_open(h5, object, name, optional, &number);
+    if (id >= 0) h5_check(h5, H5Aread(id, h5_memory_type(number), value) >= 0, "read attribute", name);
+    attribute_close(h5, id);
+}
+
+void h5_read_attribute(struct h5 *h5, const char *object, const char *name, enum number number, void *value)
+{
+    attribute_number(h5, object, name, number, false, value);
+}
+
+uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t otherwise)
+{
+    attribute_number(h5, object, name, NUMBER_U64, true, &otherwise);
+    return otherwise;
+}
+
+double h5_read_attribute_f64(struct h5 *h5, const char *object, const char *name, double otherwise)
+{
+    attribute_number(h5, object, name, NUMBER_F64, true, &otherwise);
+    return otherwise;
+}

@@ -1,0 +1,230 @@
+#include "result/plan_file.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "yaml/new_file.h"
+#include "result/h5_manifest.h"
+#include "job/run_id.h"
+#include "result/record_layout.h"
+#include "result/record_plan.h"
+#include "result/result.h"
+#include "check/simulate.h"
+
+static const char planned[] = "planned"; /* the status of a file that no run wrote to */
+
+/* ---- writing ---- */
+
+static enum status check_place(const char *path)
+{
+    struct result *there = NULL;
+    if (access(path, F_OK) != 0) return ST_OK;
+    bool is_plan = result_open(path, &there) == ST_OK && !there->steps && strcmp(there->status, planned) == 0;
+    result_close(there);
+    return is_plan ? ST_OK : fail(ST_SPEC, "%s: it is there and no plan file; nothing was written", path);
+}
+
+static enum status write_fresh(const struct job *job, const char *name, struct h5_manifest *manifest)
+{
+    struct h5 h5;
+    char id[RUN_ID_TEXT];
+    if (!manifest) return fail(ST_FAILED, "out of memory for a plan file");
+    TRY(run_identity(job, id));
+    TRY(h5_open(&h5, name, H5_CREATE));
+    h5.manifest = manifest;
+    record_layout(&h5, job, "plan", id);
+    h5_attribute_text(&h5, "/", "status", planned);
+    TRY(h5_status(&h5));
+    TRY(h5_close(&h5));
+    return h5_manifest_check(manifest, name);
+}
+
+enum status plan_file_write(const struct job *job, const char *path)
+{
+    struct fresh fresh;
+    signal(SIGXFSZ, SIG_IGN);
+    TRY(check_place(path));
+    TRY(fresh_begin(&fresh, path));
+    struct h5_manifest *manifest = h5_manifest_create();
+    enum status status = write_fresh(job, fresh.name, manifest);
+    h5_manifest_destroy(manifest);
+    if (status == ST_OK) return fresh_publish(&fresh);
+    fresh_drop(&fresh);
+    return status;
+}
+
+/* ---- taking ---- */
+
+struct taking {
+    const char *path;
+    struct region *region;
+    const struct job *job;
+    struct account theirs, ours;
+};
+
+static const char *text_of(const void *row, size_t offset)
+{
+    const char *text;
+    memcpy(&text, (const char *)row + offset, sizeof text);
+    return text;
+}
+
+/* The line of a resolved spec that begins with key. */
+static const char *line_of(const char *resolved, const char *key, struct region *region)
+{
+    for (const char *line = resolved; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strncmp(line, key, strlen(key)) == 0) return region_text(region, "%.*s", (int)strcspn(line, "\n"), line);
+    return "";
+}
+
+static enum status check_policy(struct taking *t, const char *resolved)
+{
+    const char *theirs = line_of(resolved, "policy:", t->region);
+    const char *ours = line_of(t->job->spec->resolved, "policy:", t->region);
+    if (!theirs || !ours) return ST_FAILED;
+    if (strcmp(theirs, ours) == 0) return ST_OK;
+    return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec says '%s'", t->path, theirs, ours);
+}
+
+/* What a node is called. */
+static enum status check_names(const struct taking *t, int i)
+{
+    const struct account_node *theirs = &t->theirs.node[i], *ours = &t->ours.node[i];
+    for (const struct text_column *c = record_node_texts; c->name; c++) {
+        const char *x = text_of(theirs, c->offset), *y = text_of(ours, c->offset);
+        bool names_only = c->offset == offsetof(struct account_node, group) ||
+                          c->offset == offsetof(struct account_node, implementation);
+        if (!names_only && strcmp(x, y) != 0)
+            return fail(ST_SPEC, "plan: %s is of another model: node %d (%s): %s is %s in it and %s here", t->path, i,
+                        ours->name, c->name, x, y);
+    }
+    return ST_OK;
+}
+
+/* What nodes are or need, as many as there are here. */
+static enum status check_nodes(const struct taking *t, const struct column *columns)
+{
+    char a[96], b[96];
+    size_t row;
+    const struct column *c =
+        table_difference(columns, (size_t)t->ours.nodes, t->theirs.node, t->ours.node, sizeof *t->ours.node, &row);
+    if (!c) return ST_OK;
+    const struct account_node *theirs = &t->theirs.node[row], *ours = &t->ours.node[row];
+    return fail(ST_SPEC, "plan: %s is of another network: node %zu (%s): %s is %s in it (%s) and %s here (%s)", t->path,
+                row, ours->name, c->name, column_text(c, theirs, a), theirs->implementation, column_text(c, ours, b),
+                ours->implementation);
+}
+
+static enum status check_parameters(const struct taking *t)
+{
+    for (int i = 0; i < t->theirs.parameters && i < t->ours.parameters; i++) {
+        const struct account_parameter *x = &t->theirs.parameter[i], *y = &t->ours.parameter[i];
+        if (strcmp(x->name, y->name) != 0 || strcmp(x->shape, y->shape) != 0 || x->node != y->node ||
+            x->elements != y->elements)
+            return fail(ST_SPEC, "plan: %s is of another model: parameter %d is %s (%s) in it and %s (%s) here",
+                        t->path, i, x->name, x->shape, y->name, y->shape);
+    }
+    if (t->theirs.parameters == t->ours.parameters) return ST_OK;
+    return fail(ST_SPEC, "plan: %s is of another model: it has %d parameters, this one %d", t->path,
+                t->theirs.parameters, t->ours.parameters);
+}
+
+static enum status check_settings(const struct taking *t, const struct column *columns)
+{
+    char a[96], b[96];
+    size_t row;
+    const struct column *c = table_difference(columns, 1, &t->theirs, &t->ours, sizeof t->ours, &row);
+    if (!c) return ST_OK;
+    return fail(ST_SPEC, "plan: %s: %s is %s in it and %s here", t->path, c->name, column_text(c, &t->theirs, a),
+                column_text(c, &t->ours, b));
+}
+
+/* What the plans were made from, as far as neither word nor kernels decide it. */
+static enum status check_model(struct taking *t)
+{
+    const struct plan_options options = job_plan_options(t->job);
+    TRY(plan_account_network(t->job->network, &options, t->region, &t->ours));
+    TRY(check_settings(t, record_settings));
+    for (int i = 0; i < t->theirs.nodes && i < t->ours.nodes; i++) TRY(check_names(t, i));
+    if (t->theirs.nodes != t->ours.nodes)
+        return fail(ST_SPEC, "plan: %s is of another model: it has %d nodes, this one %d", t->path, t->theirs.nodes,
+                    t->ours.nodes);
+    TRY(check_parameters(t));
+    return check_nodes(t, record_model_columns);
+}
+
+static enum status check_table(const struct taking *t, const char *what, const struct column *columns,
+                               const void *theirs, int their_rows, const void *ours, int our_rows, size_t stride)
+{
+    char a[96], b[96];
+    size_t row, rows = (size_t)(their_rows < our_rows ? their_rows : our_rows);
+    const struct column *c = table_difference(columns, rows, theirs, ours, stride, &row);
+    if (c)
+        return fail(ST_SPEC, "plan: %s: %s %zu: %s is %s in it and %s here", t->path, what, row, c->name,
+                    column_text(c, (const char *)theirs + row * stride, a),
+                    column_text(c, (const char *)ours + row * stride, b));
+    if (their_rows == our_rows) return ST_OK;
+    return fail(ST_SPEC, "plan: %s has %d %ss; its word gives %d here", t->path, their_rows, what, our_rows);
+}
+
+/* The same ops and buffers, but for offsets, which are taken over. */
+static enum status check_plan(struct taking *t, struct plan *plan)
+{
+    const struct account *a = &t->theirs, *b = &t->ours;
+    TRY(check_table(t, "op", record_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
+    if (a->buffers == b->buffers) TRY(plan_move(plan, a->buffer));
+    return check_table(t, "buffer", record_buffer_columns, a->buffer, a->buffers, b->buffer, b->buffers,
+                       sizeof *a->buffer);
+}
+
+static enum status build(struct taking *t, struct plan **plan)
+{
+    struct word word;
+    const struct plan_options options = job_plan_options(t->job);
+    TRY(check_model(t));
+    TRY(word_parse(t->theirs.word, t->region, &word));
+    return plan_build(t->job->network, &word, &options, plan);
+}
+
+static enum status take(struct taking *t, struct result *r, struct plan **plan)
+{
+    char hash[33];
+    if (record_plan_read(&r->h5, t->region, &t->theirs) != ST_OK) return fail(ST_SPEC, "plan: %s", status_message());
+    TRY(check_policy(t, h5_read_text(&r->h5, "/spec/resolved", t->region)));
+    enum status right = simulate(&t->theirs);
+    if (right != ST_OK)
+        return fail(right == ST_DIFFERS ? ST_SPEC : right, "plan: %s holds no right plan: %s", t->path,
+                    status_message());
+    TRY(build(t, plan));
+    TRY(plan_account(*plan, t->region, &t->ours));
+    TRY(check_nodes(t, record_node_columns));
+    TRY(check_plan(t, *plan));
+    if (strcmp(digest_print((*plan)->hash, hash), t->theirs.hash) == 0) return ST_OK;
+    return fail(ST_SPEC, "plan: %s has the hash %s; its word and offsets give %s here", t->path, t->theirs.hash, hash);
+}
+
+enum status plan_file_of_model(const struct job *job, const char *path, const struct account *account,
+                               struct region *region)
+{
+    struct taking t = {.path = path, .job = job, .region = region, .theirs = *account};
+    TRY(check_model(&t));
+    return check_settings(&t, record_static_settings);
+}
+
+enum status plan_file_take(const struct job *job, const char *path, struct plan **plan)
+{
+    struct taking t = {.path = path, .job = job, .region = region_create()};
+    struct result *result = NULL;
+    *plan = NULL;
+    enum status status = t.region ? ST_OK : fail(ST_FAILED, "out of memory for a plan");
+    if (status == ST_OK && result_open(path, &result) != ST_OK) status = fail(ST_SPEC, "plan: %s", status_message());
+    if (status == ST_OK) status = take(&t, result, plan);
+    if (status != ST_OK) {
+        plan_destroy(*plan);
+        *plan = NULL;
+    }
+    result_close(result);
+    region_destroy(t.region);
+    return status;
+}

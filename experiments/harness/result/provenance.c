@@ -1,0 +1,201 @@
+/* What a figure depends on besides its spec. Never the whole environment: that is where secrets live. */
+#include "result/provenance.h"
+
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <jansson.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "datasets/basic_tokenizer.h"
+#include "build.h"
+#include "numerics/digest.h"
+#include "job/run_id.h"
+#include "result/table.h"
+#include "job/thread_waiting.h"
+
+enum { DIFF_MAX = 1 << 20 };
+
+/* What git prints in the folder of this program, up to DIFF_MAX bytes, into text; -1 where there is no git, no
+ * repository, or more output. */
+static ssize_t git(const char *const *arguments, char *text)
+{
+    char program[4096], *folder_end;
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1), total = 0, got = 0;
+    int ends[2], result = -1;
+    if (length < 0) return -1;
+    program[length] = 0;
+    if ((folder_end = strrchr(program, '/'))) *folder_end = 0;
+    const char *command[8] = {"git", "-C", program};
+    for (int i = 0; i < 4 && arguments[i]; i++) command[i + 3] = arguments[i];
+    if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t child;
+    bool spawned = posix_spawnp(&child, "git", &actions, NULL, (char *const *)(uintptr_t)command, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    while (spawned && total < DIFF_MAX && (got = read(ends[0], text + total, (size_t)(DIFF_MAX - total))) > 0)
+        total += got;
+    close(ends[0]); /* more output than wanted: git ends by SIGPIPE */
+    if (spawned) waitpid(child, &result, 0);
+    text[total] = 0;
+    return result == 0 ? total : -1;
+}
+
+static void write_git(struct h5 *h5)
+{
+    static const char *const diff[] = {"diff", "HEAD", NULL}, *const head[] = {"rev-parse", "HEAD", NULL};
+    const char *const group = "/provenance/git";
+    char digest[33], *text = calloc(DIFF_MAX + 1, 1);
+    const uint8_t dirty = *BUILD_DIRTY != 0;
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "commit", BUILD_COMMIT);
+    h5_attribute(h5, group, "dirty", NUMBER_U8, &dirty);
+    h5_attribute_text(h5, group, "dirty_sha1", BUILD_DIRTY);
+    ssize_t length = text ? git(head, text) : -1;
+    if (length > 0) text[strcspn(text, "\n")] = 0;
+    h5_attribute_text(h5, group, "tree_commit", length > 0 ? text : "unknown");
+    length = text && length > 0 ? git(diff, text) : -1;
+    h5_attribute_text(h5, group, "tree_diff_xxh3",
+                      length < 0 ? "unknown" : digest_print(digest_bytes(text, (size_t)length), digest));
+    h5_text(h5, "/provenance/git/diff", length > 0 ? text : "");
+    free(text);
+}
+
+static void write_build(struct h5 *h5)
+{
+    const char *const group = "/provenance/build";
+    char program[33];
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "program_xxh3", program_digest(program) == ST_OK ? program : "unknown");
+    h5_attribute_text(h5, group, "compiler", "gcc " __VERSION__);
+    h5_attribute_text(h5, group, "flags", BUILD_FLAGS);
+    h5_attribute_text(h5, group, "variant", BUILD_VARIANT);
+    h5_attribute_text(h5, group, "backends", BUILD_BACKENDS);
+}
+
+static void write_libraries(struct h5 *h5, const struct backend *backend)
+{
+    const char *const group = "/provenance/libs";
+    unsigned major = 0, minor = 0, release = 0;
+    char version[32];
+    H5get_libversion(&major, &minor, &release);
+    snprintf(version, sizeof version, "%u.%u.%u", major, minor, release);
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "kernels", backend->libraries);
+    h5_attribute_text(h5, group, "hdf5", version);
+    h5_attribute_text(h5, group, "libyaml", yaml_get_version_string());
+    h5_attribute_text(h5, group, "jansson", JANSSON_VERSION);
+    h5_attribute_text(h5, group, "libc", gnu_get_libc_version());
+    h5_attribute_text(h5, group, "utf8proc", basic_tokenizer_library());
+}
+
+/* The value of the first line "KEY: value" of a /proc file, "unknown" where there is none. */
+static const char *proc_line(const char *file, const char *key, char text[256])
+{
+    char line[1024];
+    snprintf(text, 256, "unknown");
+    FILE *stream = fopen(file, "re");
+    while (stream && fgets(line, sizeof line, stream)) {
+        char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, key, strlen(key)) != 0) continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        snprintf(text, 256, "%.*s", (int)strcspn(colon, "\n"), colon);
+        break;
+    }
+    if (stream) fclose(stream);
+    return text;
+}
+
+const char *provenance_cpu(char text[256]) { return proc_line("/proc/cpuinfo", "model name", text); }
+
+static void write_host(struct h5 *h5, const struct backend *backend)
+{
+    const char *const group = "/provenance/host";
+    struct utsname system = {0};
+    char text[256];
+    uname(&system);
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "cpu", provenance_cpu(text));
+    h5_attribute_u64(h5, group, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    h5_attribute_u64(h5, group, "memory_bytes",
+                     strtoull(proc_line("/proc/meminfo", "MemTotal", text), NULL, 10) * 1024);
+    h5_attribute_text(h5, group, "kernel", system.release);
+    h5_attribute_text(h5, group, "machine", system.machine);
+    h5_attribute_text(h5, group, "isa", backend->isa);
+    h5_attribute_u64(h5, group, "threads", (uint64_t)backend->options.threads);
+    h5_attribute_text(h5, group, "waiting", waiting_text(text));
+}
+
+/* What the backend says of the device that it works on, and of what it works with. */
+static void write_gpu(struct h5 *h5, const struct backend *backend)
+{
+    const char *const group = "/provenance/gpu";
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "device", backend->device);
+    h5_attribute_text(h5, group, "isa", backend->isa);
+    h5_attribute_text(h5, group, "libraries", backend->libraries);
+}
+
+static void write_data(struct h5 *h5, const struct dataset *dataset)
+{
+    const char *const group = "/provenance/data";
+    static const struct column columns[] = {
+        {"bytes", NUMBER_U64, 1, offsetof(struct dataset_file, bytes), "byte", "size of the file"}, {0}};
+    size_t files = (size_t)dataset->files;
+    const uint8_t synthetic = dataset->synthetic;
+    char digest[33];
+    const char **texts = calloc(files + 1, sizeof *texts);
+    table_write(h5, group, "file", columns, files, dataset->file, sizeof *dataset->file);
+    h5_attribute_text(h5, group, "name", dataset->kind->name);
+    h5_attribute(h5, group, "synthetic", NUMBER_U8, &synthetic);
+    h5_attribute_text(h5, group, "digest_xxh3", digest_print(dataset->digest, digest));
+    h5_attribute_u64(h5, group, "training_samples", (uint64_t)dataset->count[SPLIT_TRAIN]);
+    h5_attribute_u64(h5, group, "test_samples", (uint64_t)dataset->count[SPLIT_TEST]);
+    h5_attribute_u64(h5, group, "tokens", (uint64_t)dataset->tokens);
+    h5_attribute_text(h5, group, "vocabulary", dataset->vocabulary ? dataset->vocabulary : "");
+    h5_attribute_text(h5, group, "vocabulary_sha256", dataset->vocabulary ? dataset->vocabulary_sha256 : "");
+    h5_attribute_text(h5, group, "notice", dataset->notice ? dataset->notice : "");
+    if (!h5_check(h5, texts, "find memory for", group)) {
+        free(texts);
+        return;
+    }
+    for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].path;
+    h5_texts(h5, "/provenance/data/path", files, texts);
+    for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].sha256;
+    h5_texts(h5, "/provenance/data/sha256", files, texts);
+    free(texts);
+}
+
+/* The file of initial values, what of the model it lacks, what of it is not used. */
+static void write_weights(struct h5 *h5, const struct weights *weights)
+{
+    const char *const group = "/provenance/weights";
+    h5_group(h5, group);
+    h5_attribute_text(h5, group, "path", weights->file->path);
+    h5_attribute_text(h5, group, "sha256", weights->sha256);
+    h5_attribute_u64(h5, group, "bytes", weights->file->bytes);
+    h5_texts(h5, "/provenance/weights/initialised", (size_t)weights->initialised, weights->initialised_name);
+    h5_texts(h5, "/provenance/weights/unused", (size_t)weights->unused, weights->unused_name);
+}
+
+void provenance_write(struct h5 *h5, const struct job *job)
+{
+    h5_group(h5, "/provenance");
+    write_git(h5);
+    write_build(h5);
+    write_libraries(h5, job->backend);
+    write_host(h5, job->backend);
+    if (job->backend->device) write_gpu(h5, job->backend);
+    write_data(h5, job->dataset);
+    if (job->weights) write_weights(h5, job->weights);
+}

@@ -1,0 +1,110 @@
+/* Contract: the bits in the file are those the run used. Batches are appended; parameters have their place from the
+ * start, because nothing can be added to a file that is being read. */
+#include "result/record_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SLICE_BYTES = 1 << 24 };
+
+/* What is kept of every parameter. */
+static const struct moment {
+    const char *name;
+    bool after; /* the last step; else before the first */
+    float *(*values)(struct exec *exec, int parameter);
+} moments[] = {{"initial", false, exec_parameter}, {"final", true, exec_parameter}, {"gradient", true, exec_gradient}};
+
+static char *parameter_path(char path[512], const char *what, const struct parameter *parameter)
+{
+    snprintf(path, 512, "/state/%s/%s", what, parameter->name);
+    return path;
+}
+
+static int extent_of(const struct shape *shape, hsize_t *extent)
+{
+    for (int i = 0; i < shape->rank; i++) extent[i] = (hsize_t)shape->dim[i];
+    return shape->rank;
+}
+
+static void layout_batches(struct h5 *h5, const struct graph *graph)
+{
+    hsize_t extent[1 + SHAPE_RANK_MAX] = {(hsize_t)graph->batch};
+    int rank = 1 + extent_of(&graph->value[0].shape, extent + 1);
+    h5_series(h5, "/state/step", NUMBER_U32, 0, NULL);
+    h5_series(h5, "/state/x", NUMBER_F32, rank, extent);
+    h5_series(h5, "/state/labels", NUMBER_I32, 1, extent);
+    h5_scale(h5, "/state/step", "step");
+    h5_attach(h5, "/state/x", 0, "/state/step");
+    h5_attach(h5, "/state/labels", 0, "/state/step");
+    h5_attribute_text(h5, "/state/x", "long_name", "the batch of each step: step, sample, then H W C");
+    h5_attribute_text(h5, "/state/labels", "long_name", "class of each sample of each step");
+}
+
+void record_state_layout(struct h5 *h5, const struct job *job)
+{
+    char path[512];
+    hsize_t extent[SHAPE_RANK_MAX];
+    h5_group(h5, "/state");
+    layout_batches(h5, job->graph);
+    for (size_t m = 0; m < sizeof moments / sizeof *moments; m++) {
+        snprintf(path, sizeof path, "/state/%s", moments[m].name);
+        h5_group(h5, path);
+        for (int i = 0; i < job->graph->parameters; i++) {
+            const struct parameter *p = &job->graph->parameter[i];
+            int rank = extent_of(&p->definition.shape, extent);
+            h5_array(h5, parameter_path(path, moments[m].name, p), NUMBER_F32, rank, extent, NULL);
+        }
+    }
+}
+
+struct record_state record_state_open(struct h5 *h5)
+{
+    return (struct record_state){h5_dataset(h5, "/state/step"), h5_dataset(h5, "/state/x"),
+                                 h5_dataset(h5, "/state/labels")};
+}
+
+/* By slices of its first dimension, through the host's memory. */
+static void write_parameter(struct h5 *h5, const struct job *job, hid_t dataset, const struct parameter *p,
+                            const float *values)
+{
+    const hsize_t rows = (hsize_t)p->definition.shape.dim[0], row = (hsize_t)p->elements / rows;
+    const hsize_t most = row * sizeof(float) < SLICE_BYTES ? SLICE_BYTES / (row * sizeof(float)) : 1;
+    float *slice = malloc((size_t)((most < rows ? most : rows) * row) * sizeof *slice);
+    if (!h5_check(h5, slice, "find memory for", p->name)) {
+        free(slice);
+        return;
+    }
+    for (hsize_t first = 0; first < rows; first += most) {
+        const hsize_t count = rows - first < most ? rows - first : most;
+        job->backend->kind->download(job->backend, slice, values + first * row, (size_t)(count * row) * sizeof *slice);
+        h5_write_rows(h5, dataset, NUMBER_F32, first, count, slice);
+    }
+    free(slice);
+}
+
+static void write_moment(struct h5 *h5, const struct job *job, const struct moment *moment, struct exec *exec)
+{
+    char path[512];
+    for (int i = 0; i < job->graph->parameters && !h5->broken; i++) {
+        const struct parameter *p = &job->graph->parameter[i];
+        hid_t dataset = h5_dataset(h5, parameter_path(path, moment->name, p));
+        if (dataset < 0) return;
+        write_parameter(h5, job, dataset, p, moment->values(exec, i));
+        h5_drop(h5, dataset, path);
+    }
+    h5_flush(h5);
+}
+
+void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct exec *exec)
+{
+    for (size_t m = 0; m < sizeof moments / sizeof *moments; m++)
+        if (moments[m].after == after) write_moment(h5, job, &moments[m], exec);
+}
+
+void record_state_batch(struct h5 *h5, const struct record_state *state, uint32_t step, const float *x,
+                        const int32_t *labels)
+{
+    h5_append(h5, state->x, NUMBER_F32, x);
+    h5_append(h5, state->labels, NUMBER_I32, labels);
+    h5_append(h5, state->step, NUMBER_U32, &step);
+}

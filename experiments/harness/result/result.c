@@ -1,0 +1,244 @@
+/* Contract: a file that is not what it says is refused with what is wrong with it; nothing of it is guessed. */
+#include "result/result.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "result/record_file.h"
+#include "base/text.h"
+
+static enum status check_file(const char *path)
+{
+    struct stat file;
+    if (stat(path, &file) < 0)
+        return fail(errno == ENOENT ? ST_SPEC : ST_FAILED, "%s: cannot read: %s", path, strerror(errno));
+    if (!S_ISREG(file.st_mode)) return fail(ST_SPEC, "%s: not a file; expected a result file", path);
+    return ST_OK;
+}
+
+static enum status check_schema(struct result *r)
+{
+    const char *schema = h5_read_attribute_text(&r->h5, "/", "schema", "", r->region);
+    const char *version = h5_read_attribute_text(&r->h5, "/", "schema_version", "", r->region);
+    TRY(h5_status(&r->h5));
+    if (strcmp(schema, "rematch-run") != 0)
+        return fail(ST_SPEC, "%s: schema '%s'; expected 'rematch-run'", r->h5.path, schema);
+    if (strncmp(version, "1.", 2) != 0)
+        return fail(ST_SPEC, "%s: schema version '%s'; this program reads 1.x", r->h5.path, version);
+    return ST_OK;
+}
+
+static void read_root(struct result *r)
+{
+    const struct {
+        const char **to, *object, *name;
+    } texts[] = {
+        {&r->run_id, "/", "run_id"},
+        {&r->experiment, "/", "experiment"},
+        {&r->title, "/", "title"},
+        {&r->variant, "/", "variant"},
+        {&r->status, "/", "status"},
+        {&r->created, "/", "created"},
+        {&r->invocation, "/", "invocation"},
+        {&r->policy, "/plan", "policy"},
+        {&r->peak_op, "/plan", "peak_op"},
+        {&r->plan_hash, "/plan", "hash"},
+        {&r->not_finite, "/summary", "not_finite"},
+    };
+    const struct {
+        uint64_t *to;
+        const char *object, *name;
+    } numbers[] = {
+        {&r->static_bytes, "/plan", "static_bytes"},
+        {&r->arena_bytes, "/plan", "arena_bytes"},
+        {&r->peak_bytes, "/plan", "peak_bytes"},
+        {&r->live_peak_planned, "/plan", "live_peak_bytes"},
+        {&r->high_water, "/summary", "high_water_bytes"},
+        {&r->overhead, "/summary", "overhead_bytes"},
+        {&r->undisturbed_ns, "/summary", "step_undisturbed_ns"},
+        {&r->not_finite_step, "/summary", "not_finite_step"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i].to = h5_read_attribute_text(&r->h5, texts[i].object, texts[i].name, "", r->region);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        *numbers[i].to = h5_read_attribute_u64(&r->h5, numbers[i].object, numbers[i].name, 0);
+    r->time_factor = h5_read_attribute_f64(&r->h5, "/plan", "time_factor", 1);
+}
+
+static enum status read_parameters(struct result *r)
+{
+    r->parameter = h5_read_texts(&r->h5, "/plan/parameters/name", r->region, &r->parameters);
+    TRY(h5_status(&r->h5));
+    if (r->parameters == 0) return fail(ST_SPEC, "%s: has no parameters", r->h5.path);
+    TRY(NEW(r->region, r->elements, r->parameters));
+    h5_read_rows(&r->h5, "/plan/parameters/elements", NUMBER_U64, 1, 0, r->parameters, r->elements);
+    return h5_status(&r->h5);
+}
+
+/* Every row is whole; loss is kept twice so that it can be believed; steps ascend. */
+static enum status check_steps(const struct result *r, const uint8_t *committed)
+{
+    for (size_t i = 0; i < r->steps; i++) {
+        if (!committed[i]) return fail(ST_SPEC, "%s: row %zu of /steps is counted, but not committed", r->h5.path, i);
+        uint32_t bits;
+        memcpy(&bits, &r->loss[i], sizeof bits);
+        if (bits != r->loss_bits[i])
+            return fail(ST_SPEC, "%s: step %u: loss and loss_bits disagree", r->h5.path, r->step[i]);
+        if (i && r->step[i] <= r->step[i - 1])
+            return fail(ST_SPEC, "%s: step %u comes after step %u", r->h5.path, r->step[i], r->step[i - 1]);
+    }
+    return ST_OK;
+}
+
+/* A step's digest is that of its tensors' digests, which are kept beside it. A step has at most one row of them. */
+static enum status check_digests(struct result *r, const char *path, const char *column, const struct digest *of_step)
+{
+    enum { BLOCK = 256, BYTES = 1 << 20 };
+    uint32_t steps[BLOCK];
+    const uint64_t fit = BYTES / (r->parameters * sizeof *of_step), block = fit < 1 ? 1 : fit < BLOCK ? fit : BLOCK;
+    struct digest *digests;
+    if (!h5_exists(&r->h5, path)) return h5_status(&r->h5);
+    uint64_t rows = h5_rows(&r->h5, "/digests/step"), count;
+    if (rows > r->steps) rows = r->steps; /* the writer is ahead of what it has committed */
+    h5_expect_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, rows);
+    TRY(h5_status(&r->h5));
+    TRY(NEW(r->region, digests, block * r->parameters));
+    for (uint64_t first = 0, row = 0; first < rows; first += count) {
+        count = rows - first < block ? rows - first : block;
+        h5_read_rows(&r->h5, "/digests/step", NUMBER_U32, 1, first, count, steps);
+        h5_read_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, first, count, digests);
+        TRY(h5_status(&r->h5));
+        for (uint64_t i = 0; i < count; i++) {
+            while (row < r->steps && r->step[row] < steps[i]) row++;
+            if (row == r->steps || r->step[row] != steps[i]) continue;
+            const struct digest *own = digests + i * r->parameters;
+            if (!digest_equal(digest_bytes(own, r->parameters * sizeof *own), of_step[row++]))
+                return fail(ST_SPEC, "%s: step %u: %s and %s disagree", r->h5.path, steps[i], column, path);
+        }
+    }
+    return ST_OK;
+}
+
+static const struct {
+    const char *path;
+    enum number number;
+    size_t width;
+} step_columns[] = {
+    {"/steps/committed", NUMBER_U8, 1},     {"/steps/step", NUMBER_U32, 1},
+    {"/steps/loss", NUMBER_F32, 1},         {"/steps/loss_bits", NUMBER_U32, 1},
+    {"/steps/total_ns", NUMBER_U64, 1},     {"/steps/live_peak", NUMBER_U64, 1},
+    {"/steps/grad_digest", NUMBER_U64, 2},  {"/steps/param_digest", NUMBER_U64, 2},
+    {"/steps/state_digest", NUMBER_U64, 2}, {"/steps/gradients_zero", NUMBER_U8, 1},
+};
+enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
+
+/* Every column is there before memory is asked for any. */
+static enum status read_steps(struct result *r)
+{
+    r->steps = (r->whole ? h5_rows : h5_rows_stored)(&r->h5, "/steps/committed");
+    for (size_t i = 0; i < STEP_COLUMNS; i++)
+        h5_expect_rows(&r->h5, step_columns[i].path, step_columns[i].number, step_columns[i].width, r->steps);
+    TRY(h5_status(&r->h5));
+    uint64_t *ns;
+    uint8_t *committed;
+    TRY(NEW(r->region, ns, r->steps));
+    TRY(NEW(r->region, committed, r->steps));
+    TRY(NEW(r->region, r->step, r->steps));
+    TRY(NEW(r->region, r->loss, r->steps));
+    TRY(NEW(r->region, r->loss_bits, r->steps));
+    TRY(NEW(r->region, r->total_ns, r->steps));
+    TRY(NEW(r->region, r->live, r->steps));
+    TRY(NEW(r->region, r->gradients, r->steps));
+    TRY(NEW(r->region, r->parameters_digest, r->steps));
+    TRY(NEW(r->region, r->state, r->steps));
+    TRY(NEW(r->region, r->gradients_zero, r->steps));
+    void *const to[STEP_COLUMNS] = {committed,   r->step,          r->loss,      r->loss_bits,
+                                    r->total_ns, r->live,          r->gradients, r->parameters_digest,
+                                    r->state,    r->gradients_zero};
+    for (size_t i = 0; i < STEP_COLUMNS; i++)
+        h5_read_rows(&r->h5, step_columns[i].path, step_columns[i].number, step_columns[i].width, 0, r->steps, to[i]);
+    while (!r->whole && r->steps && !committed[r->steps - 1]) r->steps--; /* counted, then its writing failed */
+    for (size_t i = 0; i < r->steps; i++) r->live_peak = r->live[i] > r->live_peak ? r->live[i] : r->live_peak;
+    if (r->steps) memcpy(ns, r->total_ns, r->steps * sizeof *ns);
+    r->timing = timing_of(ns, r->steps);
+    TRY(h5_status(&r->h5));
+    TRY(check_steps(r, committed));
+    TRY(check_digests(r, "/digests/gradient", "grad_digest", r->gradients));
+    TRY(check_digests(r, "/digests/parameter", "param_digest", r->parameters_digest));
+    return check_digests(r, "/digests/state", "state_digest", r->state);
+}
+
+static enum status read_all(struct result *r, const char *path)
+{
+    TRY(check_file(path));
+    r->whole = text_ends(path, ".h5");
+    r->written = record_file_is_written(path);
+    enum status opened = h5_open(&r->h5, path, H5_READ);
+    if (opened != ST_OK && H5Fis_hdf5(path) == 0)
+        return fail(ST_SPEC, "%s: not an HDF5 file; expected a result file", path);
+    TRY(opened);
+    TRY(check_schema(r));
+    read_root(r);
+    TRY(read_parameters(r));
+    return read_steps(r);
+}
+
+enum status result_open(const char *path, struct result **result)
+{
+    *result = NULL;
+    struct region *region = region_create();
+    struct result *r = region ? region_array(region, 1, sizeof *r) : NULL;
+    const char *kept = r ? region_text(region, "%s", path) : NULL;
+    if (!kept) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for %s", path);
+    }
+    r->region = region;
+    r->h5.file = -1;
+    enum status status = read_all(r, kept);
+    if (status != ST_OK) {
+        result_close(r);
+        return status;
+    }
+    *result = r;
+    return ST_OK;
+}
+
+void result_close(struct result *result)
+{
+    if (!result) return;
+    if (result->h5.file >= 0) h5_close(&result->h5);
+    region_destroy(result->region);
+}
+
+struct digest *result_digests(struct result *result, const char *which, uint32_t step)
+{
+    char path[64];
+    uint32_t *steps;
+    struct digest *digests;
+    snprintf(path, sizeof path, "/digests/%s", which);
+    if (!h5_exists(&result->h5, path) || !h5_exists(&result->h5, "/digests/step")) return NULL;
+    const uint64_t rows = h5_rows(&result->h5, "/digests/step");
+    if (NEW(result->region, steps, rows) != ST_OK || NEW(result->region, digests, result->parameters) != ST_OK)
+        return NULL;
+    h5_read_rows(&result->h5, "/digests/step", NUMBER_U32, 1, 0, rows, steps);
+    for (uint64_t i = 0; i < rows; i++) {
+        if (steps[i] != step) continue;
+        h5_read_rows(&result->h5, path, NUMBER_U64, 2 * result->parameters, i, 1, digests);
+        return result->h5.broken ? NULL : digests;
+    }
+    return NULL;
+}
+
+char *result_status(const struct result *result, char text[RESULT_STATUS])
+{
+    const bool died = strcmp(result->status, "running") == 0 && !result->written;
+    if (died)
+        snprintf(text, RESULT_STATUS, "died after %zu steps", result->steps);
+    else
+        snprintf(text, RESULT_STATUS, "%.*s", text_shown(result->status, RESULT_STATUS - 1), result->status);
+    return text;
+}

@@ -1,0 +1,70 @@
+#include "result/surroundings.h"
+
+#include <string.h>
+
+/* pin: the row, one of those before, whose digest leaves no choice; 0 none. */
+enum { THREADS, PROGRAM, DATA };
+static const struct {
+    const char *group, *name;
+    enum { TEXT, NUMBER, TEXTS } kind;
+    int pin;
+} surroundings[SURROUNDINGS] = {
+    [THREADS] = {"/provenance/host", "threads", NUMBER, 0},
+    [PROGRAM] = {"/provenance/build", "program_xxh3", TEXT, 0},
+    [DATA] = {"/provenance/data", "digest_xxh3", TEXT, 0},
+    {"/provenance/git", "commit", TEXT, PROGRAM},
+    {"/provenance/git", "dirty_sha1", TEXT, PROGRAM},
+    {"/provenance/build", "compiler", TEXT, PROGRAM},
+    {"/provenance/build", "flags", TEXT, PROGRAM},
+    {"/provenance/build", "variant", TEXT, PROGRAM},
+    {"/provenance/build", "backends", TEXT, PROGRAM},
+    {"/provenance/libs", "kernels", TEXT, 0},
+    {"/provenance/libs", "libc", TEXT, 0},
+    {"/provenance/host", "isa", TEXT, 0},
+    {"/provenance/host", "cpu", TEXT, 0},
+    {"/provenance/gpu", "device", TEXT, 0},
+    {"/provenance/data", "name", TEXT, DATA},
+    {"/provenance/data", "training_samples", NUMBER, DATA},
+    {"/provenance/data", "test_samples", NUMBER, DATA},
+    {"/provenance/data", "tokens", NUMBER, DATA},
+    {"/provenance/data", "vocabulary", TEXT, DATA},
+    {"/provenance/data", "vocabulary_sha256", TEXT, DATA},
+    {"/provenance/data", "sha256", TEXTS, DATA},
+    {"/provenance/weights", "sha256", TEXT, 0},
+    {"/provenance/weights", "bytes", NUMBER, 0},
+    {"/spec", "wisdom_digest_xxh3", TEXT, 0},
+};
+static const char unknown[] = "unknown"; /* or there is none */
+
+static const char *joined(struct result *r, const char *group, const char *name, struct region *region)
+{
+    size_t count;
+    const char *path = region_text(region, "%s/%s", group, name), *all = "";
+    const char **texts = path && h5_exists(&r->h5, path) ? h5_read_texts(&r->h5, path, region, &count) : NULL;
+    for (size_t i = 0; texts && all && i < count; i++) all = region_text(region, "%s%s%s", all, i ? " " : "", texts[i]);
+    return all && *all ? all : unknown;
+}
+
+static const char *text_of(struct result *r, int i, struct region *region)
+{
+    const char *group = surroundings[i].group, *name = surroundings[i].name;
+    if (surroundings[i].kind == TEXTS) return joined(r, group, name, region);
+    if (surroundings[i].kind == TEXT) return h5_read_attribute_text(&r->h5, group, name, unknown, region);
+    const char *text = region_text(region, "%llu", (unsigned long long)h5_read_attribute_u64(&r->h5, group, name, 0));
+    return text ? text : "";
+}
+
+int surroundings_find(struct result *a, struct result *b, struct region *region, struct surrounding found[SURROUNDINGS])
+{
+    int count = 0;
+    bool differs[SURROUNDINGS] = {false};
+    for (int i = 0; i < SURROUNDINGS; i++) {
+        const int pin = surroundings[i].pin;
+        const char *x = text_of(a, i, region), *y = b ? text_of(b, i, region) : NULL;
+        differs[i] = strcmp(x, y ? y : unknown) != 0;
+        if (!differs[i]) continue;
+        const char *pinned = b && pin && !differs[pin] ? surroundings[pin].name : NULL;
+        found[count++] = (struct surrounding){surroundings[i].name, x, y, pinned};
+    }
+    return count;
+}

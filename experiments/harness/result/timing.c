@@ -1,0 +1,44 @@
+#include "result/timing.h"
+
+#include <stdlib.h>
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+struct timing timing_of(uint64_t *ns, size_t count)
+{
+    if (count < 2) return (struct timing){0};
+    const size_t steps = count - 1;
+    ns++;
+    const size_t lower = (steps - 1) / 2, upper = steps / 2;
+    qsort(ns, steps, sizeof *ns, ascending);
+    return (struct timing){
+        .steps = steps,
+        .median_ns = ((double)ns[lower] + (double)ns[upper]) / 2,
+        .least_ns = (double)ns[0],
+        .most_ns = (double)ns[steps - 1],
+    };
+}
+
+static uint64_t lesser(bool known, uint64_t a, uint64_t b) { return known && a < b ? a : b; }
+
+void timing_add(struct undisturbed *least, const uint64_t *op_ns, uint64_t step_ns)
+{
+    uint64_t rest = step_ns;
+    for (int i = 0; i < least->ops; i++) {
+        rest -= op_ns[i];
+        least->op_ns[i] = lesser(least->known, least->op_ns[i], op_ns[i]);
+    }
+    least->rest_ns = lesser(least->known, least->rest_ns, rest);
+    least->known = true;
+}
+
+uint64_t timing_undisturbed(const struct undisturbed *least)
+{
+    uint64_t sum = least->known ? least->rest_ns : 0;
+    for (int i = 0; least->known && i < least->ops; i++) sum += least->op_ns[i];
+    return sum;
+}

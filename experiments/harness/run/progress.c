@@ -1,0 +1,133 @@
+#include "run/progress.h"
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "console/terminal.h"
+#include "base/units.h"
+#include "console/utf8.h"
+
+enum { BAR_MOST = 24, BAR_LEAST = 6, BAR_ENDS = 2, GAP = 2, FIRST_LINES = 3, ITEM_TEXT = UNIT_TEXT + 16 };
+static const uint64_t second = 1000000000;
+
+/* What a line says of a step, in this order; the bar stands between the first two. */
+enum item { ITEM_STEP, ITEM_DONE, ITEM_LOSS, ITEM_TIME, ITEM_LIVE, ITEM_LEFT, ITEMS };
+
+/* What a line goes without where the terminal is too narrow for it, the first one first. The bar shrinks before that,
+ * down to BAR_LEAST, and goes after all of them. */
+static const enum item left_out_first[] = {ITEM_LIVE, ITEM_LEFT, ITEM_TIME, ITEM_LOSS, ITEM_STEP};
+enum { LEFT_OUT = sizeof left_out_first / sizeof *left_out_first };
+
+struct progress progress_begin(FILE *out, int64_t steps)
+{
+    return (struct progress){.out = out,
+                             .terminal = out && terminal_width(out),
+                             .colour = out && terminal_colour(out),
+                             .steps = steps,
+                             .start = clock_now_ns()};
+}
+
+static void erase_bar(struct progress *progress)
+{
+    if (progress->bar_shown) fputs("\r\033[K", progress->out);
+    progress->bar_shown = false;
+}
+
+/* What is left to do, guessed from the mean of what was done; the first step, with its warm-up, counts too. */
+static uint64_t time_left(const struct progress *progress)
+{
+    double each = (double)(clock_now_ns() - progress->start) / (double)progress->done;
+    return (uint64_t)(each * (double)(progress->steps - progress->done));
+}
+
+static void describe(const struct progress *progress, const struct step_record *step, bool bar,
+                     char item[ITEMS][ITEM_TEXT])
+{
+    const bool last = progress->done == progress->steps;
+    char number[UNIT_TEXT];
+    memset(item, 0, ITEMS * sizeof *item);
+    if (!bar) snprintf(item[ITEM_STEP], ITEM_TEXT, "step %u", step->step);
+    snprintf(item[ITEM_DONE], ITEM_TEXT, "%lld/%lld", (long long)progress->done, (long long)progress->steps);
+    snprintf(item[ITEM_LOSS], ITEM_TEXT, "loss %.*g", bar ? 7 : 9, (double)step->loss);
+    snprintf(item[ITEM_TIME], ITEM_TEXT, "%s%s", duration_text(step->total_ns, number), bar ? "/step" : "");
+    snprintf(item[ITEM_LIVE], ITEM_TEXT, "live peak %s", bytes_text((double)step->live_peak, number));
+    if (!last) snprintf(item[ITEM_LEFT], ITEM_TEXT, "%s left", duration_text(time_left(progress), number));
+}
+
+static int width_of(char item[ITEMS][ITEM_TEXT])
+{
+    int width = 0;
+    for (int i = 0; i < ITEMS; i++) width += *item[i] ? GAP + (int)strlen(item[i]) : 0;
+    return width;
+}
+
+static void print_bar(const struct progress *progress, int length)
+{
+    const double filled = (double)length * (double)progress->done / (double)progress->steps;
+    fprintf(progress->out, "%*s%s[", GAP, "", progress->colour ? "\033[36m" : "");
+    for (int i = 0; i < length; i++) fputc(i < (int)filled ? '#' : '-', progress->out);
+    fprintf(progress->out, "]%s", progress->colour ? "\033[0m" : "");
+}
+
+/* What of a step's line, or of the bar's, fits the terminal as wide as it is now. The last column stays free: a cursor
+ * that stands behind it would erase what is before it. */
+static void print_step(const struct progress *progress, const struct step_record *step, bool bar)
+{
+    const int width = progress->terminal ? terminal_width(progress->out) : 0;
+    int length = bar ? BAR_MOST : 0;
+    char item[ITEMS][ITEM_TEXT];
+    describe(progress, step, bar, item);
+    for (int i = 0; width && i < LEFT_OUT && width_of(item) + bar * (GAP + BAR_ENDS + BAR_LEAST) >= width; i++)
+        *item[left_out_first[i]] = '\0';
+    const int room = width - 1 - width_of(item) - GAP - BAR_ENDS;
+    if (width && length > room) length = room;
+    if (length >= BAR_LEAST) print_bar(progress, length);
+    for (int i = 0; i < ITEMS; i++)
+        if (*item[i]) fprintf(progress->out, "%*s%s", GAP, "", item[i]);
+}
+
+void progress_step(struct progress *progress, const struct step_record *step)
+{
+    if (!progress->out) return;
+    uint64_t now = clock_now_ns();
+    progress->done++;
+    bool last = progress->done == progress->steps;
+    if (progress->done <= FIRST_LINES || last || now - progress->last_line >= second) {
+        erase_bar(progress);
+        print_step(progress, step, false);
+        fputc('\n', progress->out);
+        progress->last_line = now;
+    }
+    if (progress->terminal && !last) {
+        fputc('\r', progress->out);
+        print_step(progress, step, true);
+        fputs("\033[K", progress->out);
+        progress->bar_shown = true;
+    }
+    fflush(progress->out);
+}
+
+void progress_eval(struct progress *progress, const struct eval_record *eval, const char *split)
+{
+    if (!progress->out) return;
+    erase_bar(progress);
+    fprintf(progress->out, "  after %u step%s  %s loss %.6g  accuracy %.2f %%\n", eval->step, text_plural(eval->step),
+            split, (double)eval->loss, 100 * (double)eval->accuracy);
+    fflush(progress->out);
+}
+
+void progress_end(struct progress *progress)
+{
+    if (!progress->out) return;
+    erase_bar(progress);
+    fflush(progress->out);
+}
+
+void progress_note(FILE *out, const char *text)
+{
+    const int width = out ? terminal_width(out) : 0;
+    if (!width) return;
+    fprintf(out, "\r\033[K%.*s", (int)utf8_fit(text, width - 1), text);
+    fflush(out);
+}

@@ -1,0 +1,32 @@
+/* What a person watching a run sees on stderr: step lines, and on a terminal a bar below them. A line that is wider
+ * than the terminal loses, in this order: columns of the bar, the live peak, the time left, the step's time, the loss.
+ */
+#ifndef REMATCH_RUN_PROGRESS_H
+#define REMATCH_RUN_PROGRESS_H
+
+#include <stdio.h>
+
+#include "result/record.h"
+
+struct progress {
+    FILE *out; /* NULL: say nothing */
+    bool terminal, colour;
+    int64_t steps, done;
+    uint64_t start, last_line; /* ns */
+    bool bar_shown;
+};
+
+struct progress progress_begin(FILE *out, int64_t steps);
+
+/* Lines come for the first steps and the last, else at most one a second. */
+void progress_step(struct progress *progress, const struct step_record *step);
+void progress_eval(struct progress *progress, const struct eval_record *eval, const char *split);
+
+/* Takes the bar away. */
+void progress_end(struct progress *progress);
+
+/* What a search that runs nothing is at: one line on a terminal, in the place of the last one; "" takes it away. out
+ * NULL, or no terminal: says nothing. */
+void progress_note(FILE *out, const char *text);
+
+#endif

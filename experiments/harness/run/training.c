@@ -1,0 +1,274 @@
+#include "run/training.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/evaluate.h"
+#include "job/machine.h"
+#include "run/progress.h"
+#include "result/record.h"
+#include "run/signals.h"
+#include "result/timing.h"
+#include "train/training_step.h"
+
+static const char *const split_names[SPLITS] = {"training", "test"};
+
+struct training {
+    struct job *job;
+    struct exec *exec;
+    struct train *train;
+    struct batches *batches;
+    struct record *record;
+    struct progress progress;
+    struct run_report report;
+    struct run_summary summary;
+    char not_finite[NOT_FINITE];
+    int64_t end; /* steps after which it ends: the job's, or fewer */
+    uint64_t *step_ns;
+    uint64_t start;
+    bool ahead; /* the next step's batch was made during the last, in next_ns */
+    uint64_t next_ns;
+};
+
+static bool wants_memory(const struct spec *spec, int64_t step)
+{
+    for (size_t i = 0; i < spec->record_memory_steps.count; i++)
+        if (spec->record_memory_steps.ints[i] == step) return true;
+    return false;
+}
+
+/* At each op: counted where an allocator counts, else planned. */
+static const size_t *live_bytes(const struct training *t)
+{
+    const size_t *counted = exec_counted(t->exec);
+    return counted ? counted : t->job->plan->live;
+}
+
+static size_t live_peak(const struct training *t)
+{
+    const size_t *live = live_bytes(t);
+    size_t most = 0;
+    for (int i = 0; i < t->job->plan->lowered.ops; i++) most = live[i] > most ? live[i] : most;
+    return most;
+}
+
+static enum status record_training_step(struct training *t, uint32_t step, const struct train_result *r,
+                                        uint64_t data_ns, uint64_t total_ns)
+{
+    const struct spec *spec = t->job->spec;
+    struct step_record s = {.step = step,
+                            .loss = r->loss,
+                            .metric = r->correct / (float)spec->batch,
+                            .lr = r->lr,
+                            .gradient_norm = r->gradient_norm,
+                            .forward_ns = r->phase_ns[PHASE_FORWARD],
+                            .replay_ns = r->phase_ns[PHASE_REPLAY],
+                            .backward_ns = r->phase_ns[PHASE_BACKWARD],
+                            .optimizer_ns = r->phase_ns[PHASE_OPTIMIZER],
+                            .digest_ns = r->phase_ns[PHASE_DIGEST],
+                            .undefine_ns = r->phase_ns[PHASE_UNDEFINE],
+                            .data_ns = data_ns,
+                            .total_ns = total_ns,
+                            .live_peak = live_peak(t),
+                            .rss = process_rss(),
+                            .gradients = r->gradients,
+                            .parameters = r->parameters,
+                            .state = r->state,
+                            .gradient = spec->record_digests ? r->gradient : NULL,
+                            .parameter = spec->record_digests ? r->parameter : NULL,
+                            .parameter_state = spec->record_digests ? r->parameter_state : NULL,
+                            .live = wants_memory(spec, step) ? live_bytes(t) : NULL};
+    TRY(record_step(t->record, &s));
+    if (s.live_peak > t->report.live_peak) t->report.live_peak = s.live_peak;
+    if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s.loss;
+    t->report.last_loss = s.loss;
+    const uint64_t *op_ns = exec_op_ns(t->exec);
+    if (op_ns && t->report.steps > 0) timing_add(&t->summary.least, op_ns, total_ns);
+    t->step_ns[t->report.steps++] = total_ns;
+    progress_step(&t->progress, &s);
+    return ST_OK;
+}
+
+static enum status make_batch(struct training *t, uint32_t step, uint64_t *ns)
+{
+    uint64_t start = clock_now_ns();
+    TRY(batches_training(t->batches, step, exec_batch(t->exec), exec_labels(t->exec)));
+    *ns = clock_now_ns() - start;
+    return record_batch(t->record, step, exec_batch(t->exec), exec_labels(t->exec));
+}
+
+static bool evaluation_due(const struct job *job, int64_t done)
+{
+    int64_t each = job->spec->eval_every * (job->spec->epochs > 0 ? job_epoch_steps(job) : 1);
+    return each > 0 && (done % each == 0 || done == job->steps);
+}
+
+/* The next batch is made while a device works, unless an evaluation's come first. */
+static enum status next_batch(struct training *t, uint32_t step)
+{
+    if (!exec_ahead(t->exec) || step + 1 >= t->end || evaluation_due(t->job, step + 1)) return ST_OK;
+    TRY(make_batch(t, step + 1, &t->next_ns));
+    exec_send(t->exec);
+    t->ahead = true;
+    return ST_OK;
+}
+
+/* The next batch is made where this one is, which must have left before. */
+static enum status first_batch(struct training *t, uint32_t step, uint64_t *ns)
+{
+    TRY(make_batch(t, step, ns));
+    if (!exec_ahead(t->exec)) return ST_OK;
+    exec_send(t->exec);
+    return t->job->backend->kind->wait(t->job->backend);
+}
+
+/* What was not finite goes into the file. */
+static enum status end_step(struct training *t, struct train_result *result)
+{
+    const enum status status = train_end(t->train, result);
+    if (status == ST_OK || !*result->not_finite) return status;
+    snprintf(t->not_finite, NOT_FINITE, "%s", result->not_finite);
+    t->summary.not_finite = t->not_finite;
+    t->report.not_finite = true;
+    return status;
+}
+
+/* A batch that was made ahead took none of the step's time. */
+static enum status one_step(struct training *t, uint32_t step)
+{
+    struct train_result result;
+    uint64_t data = t->ahead ? t->next_ns : 0, own = 0;
+    if (!t->ahead) TRY(first_batch(t, step, &own));
+    t->ahead = false;
+    uint64_t begin = clock_now_ns();
+    enum status begun = train_begin(t->train, step), made = begun == ST_OK ? next_batch(t, step) : ST_OK;
+    TRY(made);
+    TRY(end_step(t, &result));
+    const uint64_t passed = clock_now_ns() - begin - result.phase_ns[PHASE_UNDEFINE];
+    return record_training_step(t, step, &result, data + own, passed + own);
+}
+
+static enum status one_evaluation(struct training *t)
+{
+    struct eval_record eval;
+    TRY(evaluate(t->job, t->exec, t->batches, (uint32_t)t->report.steps, &eval, &t->report.stopped));
+    if (t->report.stopped) return ST_OK;
+    TRY(record_eval(t->record, &eval));
+    t->report.accuracy = eval.accuracy;
+    progress_eval(&t->progress, &eval, split_names[t->job->spec->eval_split]);
+    return ST_OK;
+}
+
+static enum status all_steps(struct training *t)
+{
+    TRY(record_tensors(t->record, false, t->exec));
+    while (t->report.steps < t->end) {
+        if ((t->report.stopped = signals_pending())) return ST_OK;
+        TRY(one_step(t, (uint32_t)t->report.steps));
+        if (evaluation_due(t->job, t->report.steps)) TRY(one_evaluation(t));
+        if (t->report.stopped) return ST_OK;
+    }
+    return t->end < t->job->steps ? ST_OK : record_tensors(t->record, true, t->exec);
+}
+
+static uint64_t device_used(struct backend *backend)
+{
+    return backend->kind->device ? backend->kind->device->used(backend) : 0;
+}
+
+/* The blocks are reserved before the file is made: a run that memory refuses leaves no file behind. */
+static enum status begin(struct training *t, const char *variant)
+{
+    const struct spec *spec = t->job->spec;
+    struct exec_options options = job_exec_options(t->job);
+    struct train_options train = {.optimizer = spec->optimizer,
+                                  .settings = spec->optim_settings,
+                                  .learning_rate = spec->learning_rate,
+                                  .learning_rate_settings = spec->learning_rate_settings,
+                                  .steps = t->job->steps,
+                                  .seed = (uint64_t)spec->seed,
+                                  .given = t->job->weights ? t->job->weights->given : NULL};
+    t->summary.least.ops = t->job->plan->lowered.ops;
+    t->summary.least.op_ns = calloc((size_t)t->summary.least.ops + 1, sizeof *t->summary.least.op_ns);
+    t->step_ns = calloc((size_t)t->end + 1, sizeof *t->step_ns);
+    if (!t->step_ns || !t->summary.least.op_ns)
+        return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->end);
+    TRY(batches_create(t->job, &t->batches));
+    t->summary.start_rss = process_rss();
+    t->summary.device_start = device_used(t->job->backend);
+    TRY(exec_create(t->job->plan, &options, &t->exec));
+    TRY(train_create(t->job->network, t->exec, &train, &t->train));
+    if (t->job->weights) TRY(weights_load(t->job->weights, t->job->backend, t->exec));
+    TRY(record_create(t->job, variant, &t->record));
+    memset(t->job->backend->clock_ns, 0, sizeof t->job->backend->clock_ns);
+    t->summary.setup_ns = clock_now_ns() - t->start;
+    snprintf(t->report.path, sizeof t->report.path, "%s", record_path(t->record));
+    return ST_OK;
+}
+
+/* The first step warms up; it counts only where it is the only one. */
+static uint64_t median_step(const struct training *t)
+{
+    struct timing timing = timing_of(t->step_ns, (size_t)t->report.steps);
+    return timing.steps ? (uint64_t)timing.median_ns : t->step_ns[0];
+}
+
+static void summarise(struct training *t)
+{
+    t->summary.high_water = process_high_water();
+    t->summary.device_used = device_used(t->job->backend);
+    t->summary.wall_ns = clock_now_ns() - t->start;
+    memcpy(t->summary.clock_ns, t->job->backend->clock_ns, sizeof t->summary.clock_ns);
+    t->report.high_water = t->summary.high_water;
+    t->report.start_rss = t->summary.start_rss;
+    t->report.device_start = t->summary.device_start;
+    t->report.device_used = t->summary.device_used;
+    t->report.wall_ns = t->summary.wall_ns;
+    t->report.step_ns = median_step(t);
+    t->report.undisturbed_ns = timing_undisturbed(&t->summary.least);
+}
+
+/* Closes the file with what became of the run. The first error is the one to tell. */
+static enum status finish(struct training *t, enum status status)
+{
+    char how[2048 + 16], message[2048];
+    const bool cut = t->report.stopped || t->end < t->job->steps;
+    snprintf(message, sizeof message, "%s", status_message()); /* which finishing may replace */
+    summarise(t);
+    if (status == ST_OK)
+        snprintf(how, sizeof how, "%s", cut ? "interrupted" : "completed");
+    else
+        snprintf(how, sizeof how, "failed: %s", message);
+    enum status closed = record_finish(t->record, how, &t->summary);
+    if (status != ST_OK) return fail(status, "%s", message);
+    t->report.finished = closed == ST_OK && !cut;
+    return closed;
+}
+
+static void end(struct training *t)
+{
+    train_destroy(t->train);
+    exec_destroy(t->exec);
+    batches_destroy(t->batches);
+    free(t->summary.least.op_ns);
+    free(t->step_ns);
+}
+
+enum status training_run(struct job *job, const char *variant, bool quiet, int64_t steps,
+                         const struct report_listener *listener)
+{
+    struct training t = {.job = job, .end = job->steps, .report.accuracy = NAN, .start = clock_now_ns()};
+    if (steps > 0 && steps < job->steps) t.end = steps;
+    enum status status = begin(&t, variant);
+    if (status == ST_OK) {
+        listener->tell(listener->self, &t.report);
+        if (job->weights && !quiet) fprintf(stderr, "weights   %s\n", weights_text(job->weights));
+        t.progress = progress_begin(quiet ? NULL : stderr, job->steps);
+        status = finish(&t, all_steps(&t));
+        progress_end(&t.progress);
+        listener->tell(listener->self, &t.report);
+    }
+    end(&t);
+    return status;
+}

@@ -1,0 +1,48 @@
+/* A model as a list of layers: what is written in YAML, before it meets a data set. */
+#ifndef REMATCH_SPEC_MODEL_H
+#define REMATCH_SPEC_MODEL_H
+
+#include "yaml/yaml_read.h"
+#include "spec/spec.h"
+
+enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORMS };
+
+/* One entry of a list of layers. */
+struct item {
+    enum form form;
+    const struct tree *at; /* where it stands */
+    const char *name;      /* NULL: none given */
+    /* FORM_LAYER */
+    const struct layer *layer;
+    struct settings settings;
+    bool classes; /* units: classes */
+    /* the other forms */
+    int64_t times;                /* REPEAT: turns, each a group name[0], name[1] ... */
+    struct item *body, *shortcut; /* RESIDUAL: the sum of both; no shortcut: the input itself */
+    int body_count, shortcut_count;
+};
+
+/* What each form is called and may be given; of FORM_LAYER, what every layer may. */
+struct form_rows {
+    const char *name, *doc;
+    const struct field *fields;
+    const char *lists[3]; /* keys that hold layers: the body, then a shortcut */
+};
+extern const struct form_rows model_forms[FORMS];
+
+/* Whether a layer may stand in a list, where its input is what stands before it. */
+bool model_lists(const struct layer *layer);
+
+struct model {
+    struct item *item;
+    int count;
+};
+
+/* The layers of list; init is what a layer that does not say starts from (enum init). Errors are collected; NULL: no
+ * memory. */
+struct model *model_read(struct reading *r, const struct tree *list, int init);
+
+/* The list as canonical YAML, every default filled in, each line indented by indent. */
+void model_print(const struct model *model, int indent, struct region *region, FILE *out);
+
+#endif

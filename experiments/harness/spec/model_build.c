@@ -1,0 +1,166 @@
+/* From the list of layers to a graph. Contract: names are unique and say where a node stands: within a turn of repeat
+ * they begin with the turn's group ("block[2].conv1"), elsewhere they are the given ones or a layer and its number. */
+#include "spec/model.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LAYERS_MAX = 64 };
+
+/* Where nodes are numbered: the whole model, or a turn of repeat. */
+struct scope {
+    const char *group; /* full name of the innermost group; "" */
+    const char *nodes; /* what node names begin with; "" */
+    int *number;       /* by layer: nodes numbered so far in this scope */
+};
+
+struct building {
+    const struct spec *spec;
+    struct graph *graph;
+    struct region *region;
+    const struct dataset *data;
+    const struct item *at; /* what is being added: where an error belongs */
+};
+
+static enum status build_items(struct building *b, struct scope scope, const struct item *item, int count, int *value);
+
+static int layer_index(const struct layer *layer)
+{
+    int i = 0;
+    while (i < LAYERS_MAX - 1 && layer_table[i] && layer_table[i] != layer) i++;
+    return i;
+}
+
+static const char *node_name(struct building *b, const struct scope *scope, const struct layer *layer, const char *name)
+{
+    if (name) return region_text(b->region, "%s%s", scope->nodes, name);
+    return region_text(b->region, "%s%s%d", scope->nodes, layer->name, ++scope->number[layer_index(layer)]);
+}
+
+static enum status add(struct building *b, const struct scope *scope, const struct layer *layer,
+                       const struct settings *settings, const char *name, const int *inputs, int *value)
+{
+    const char *full = node_name(b, scope, layer, name);
+    if (!full) return ST_FAILED;
+    TRY(graph_add(b->graph, layer, settings, full, inputs, value));
+    b->graph->node[b->graph->nodes - 1].relu_save = (enum relu_save)b->spec->relu_save;
+    return ST_OK;
+}
+
+/* Every token of the data needs its row. */
+static enum status check_vocabulary(const struct building *b, const struct item *item)
+{
+    int64_t words = item->settings.vocabulary, tokens = b->data->tokens;
+    if (!field_find(item->layer->fields, "vocabulary") || tokens <= words) return ST_OK;
+    return fail(ST_SPEC,
+                "%s: a vocabulary of %" PRId64 ", but data set %s has %" PRId64 " tokens; expected: at least as many",
+                item->layer->name, words, b->spec->data->name, tokens);
+}
+
+static enum status build_layer(struct building *b, struct scope scope, const struct item *item, int *value)
+{
+    struct settings settings = item->settings;
+    if (item->classes && b->data->classes < 1)
+        return fail(ST_SPEC, "units: classes, but the data set does not say how many it has");
+    if (item->classes) settings.units = b->data->classes;
+    TRY(check_vocabulary(b, item));
+    const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
+    return add(b, &scope, item->layer, &settings, item->name, inputs, value);
+}
+
+/* scope within the group called name. */
+static enum status enter(struct building *b, struct scope *scope, const char *name)
+{
+    scope->group = region_text(b->region, "%s%s%s", scope->group, *scope->group ? "." : "", name);
+    return scope->group ? graph_group_begin(b->graph, scope->group) : ST_FAILED;
+}
+
+static enum status build_group(struct building *b, struct scope scope, const struct item *item, int *value)
+{
+    TRY(enter(b, &scope, item->name));
+    TRY(build_items(b, scope, item->body, item->body_count, value));
+    graph_group_end(b->graph);
+    return ST_OK;
+}
+
+static enum status build_repeat(struct building *b, struct scope scope, const struct item *item, int *value)
+{
+    for (int64_t turn = 0; turn < item->times; turn++) {
+        struct scope inner = scope;
+        const char *name = region_text(b->region, "%s[%" PRId64 "]", item->name, turn);
+        if (!name) return ST_FAILED;
+        TRY(enter(b, &inner, name));
+        inner.nodes = region_text(b->region, "%s.", inner.group);
+        if (!inner.nodes) return ST_FAILED;
+        TRY(NEW(b->region, inner.number, LAYERS_MAX));
+        TRY(build_items(b, inner, item->body, item->body_count, value));
+        graph_group_end(b->graph);
+    }
+    return ST_OK;
+}
+
+static enum status build_residual(struct building *b, struct scope scope, const struct item *item, int *value)
+{
+    static const struct settings none;
+    int arms[2] = {*value, *value};
+    if (item->name) TRY(enter(b, &scope, item->name));
+    TRY(build_items(b, scope, item->body, item->body_count, &arms[0]));
+    TRY(build_items(b, scope, item->shortcut, item->shortcut_count, &arms[1]));
+    b->at = item;
+    TRY(add(b, &scope, layer_find("add"), &none, NULL, arms, value));
+    if (item->name) graph_group_end(b->graph);
+    return ST_OK;
+}
+
+static enum status build_items(struct building *b, struct scope scope, const struct item *item, int count, int *value)
+{
+    static enum status (*const build[FORMS])(struct building *, struct scope, const struct item *,
+                                             int *) = {[FORM_LAYER] = build_layer,
+                                                       [FORM_GROUP] = build_group,
+                                                       [FORM_REPEAT] = build_repeat,
+                                                       [FORM_RESIDUAL] = build_residual};
+    for (int i = 0; i < count; i++) {
+        b->at = &item[i];
+        TRY(build[item[i].form](b, scope, &item[i], value));
+    }
+    return ST_OK;
+}
+
+static enum status build_model(struct building *b, const struct model *model)
+{
+    static const struct settings none;
+    struct scope scope = {"", "", NULL};
+    int value = 0;
+    TRY(NEW(b->region, scope.number, LAYERS_MAX));
+    TRY(build_items(b, scope, model->item, model->count, &value));
+    TRY(add(b, &scope, b->spec->loss, &none, b->spec->loss->name, &value, &value));
+    TRY(graph_finish(b->graph));
+    if (b->spec->relu_after_pool) graph_select_first(b->graph);
+    return ST_OK;
+}
+
+/* The failure as one error at the layer that was being added. */
+static enum status tell(struct building *b)
+{
+    struct errors *errors = errors_create(b->region);
+    if (!errors || !b->at) return ST_SPEC;
+    errors_add(errors, b->at->at->mark, NULL, "%s", status_message());
+    return errors_report(errors, stderr);
+}
+
+enum status model_build(struct spec *spec, const struct dataset *data, struct graph **graph)
+{
+    struct building b = {.spec = spec, .data = data};
+    *graph = NULL;
+    TRY(graph_create(&data->shape, spec->batch, &b.graph));
+    b.region = region_create();
+    enum status status = b.region ? build_model(&b, spec->layers) : fail(ST_FAILED, "out of memory for the model");
+    if (status == ST_SPEC) status = tell(&b);
+    region_destroy(b.region);
+    if (status == ST_OK)
+        *graph = b.graph;
+    else
+        graph_destroy(b.graph);
+    return status;
+}

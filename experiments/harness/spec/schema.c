@@ -1,0 +1,231 @@
+/* The tables as one JSON object, {"policy segments": {doc, keys: [{key, expected, needed, default, doc}]}}, from which
+ * the text is made too. */
+#include "spec/schema.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "spec/model.h"
+#include "spec/spec_settings.h"
+#include "console/terminal.h"
+#include "base/text.h"
+
+enum { COLUMNS = 118, KEY_WIDTH = 15, DOC_COLUMN = 34 };
+
+struct schema {
+    struct region *region;
+    json_t *all;
+};
+
+/* The rows, still none. */
+static json_t *block(struct schema *s, const char *kind, const char *name, const char *doc)
+{
+    const char *heading = region_text(s->region, "%s%s%s", kind, name ? " " : "", name ? name : "");
+    json_t *rows = json_array();
+    if (heading) json_object_set_new(s->all, heading, json_pack("{s:s, s:o}", "doc", doc, "keys", rows));
+    return rows;
+}
+
+/* preset: NULL where there is none. */
+static void add(json_t *rows, const char *key, const char *expected, bool needed, const char *preset, const char *doc)
+{
+    json_t *row = json_pack("{s:s, s:s, s:b, s:s?, s:s}", "key", key, "expected", expected ? expected : "", "needed",
+                            needed, "default", preset, "doc", doc);
+    json_array_append_new(rows, row);
+}
+
+static const char *preset_text(const struct field *field, struct region *region)
+{
+    union {
+        int64_t integer;
+        double real;
+        uint64_t bytes;
+        const char *text;
+        struct field_list list;
+    } value;
+    struct field alone[] = {*field, {.key = NULL}};
+    alone->offset = 0;
+    if (!field->preset || field_defaults(alone, &value, region) != ST_OK || field_unset(alone, &value)) return NULL;
+    return field_print(alone, &value, region);
+}
+
+static void add_field(struct schema *s, json_t *rows, const struct field *f)
+{
+    add(rows, f->key, field_expected(f, s->region), !f->preset, preset_text(f, s->region), f->doc);
+}
+
+static json_t *add_fields(struct schema *s, json_t *rows, const struct field *fields)
+{
+    for (const struct field *f = fields; f && f->key; f++) add_field(s, rows, f);
+    return rows;
+}
+
+/* ---- the top level ---- */
+
+/* Keys that have readers of their own. */
+static const struct {
+    const char *key, *expected, *doc;
+    bool needed;
+} others[] = {{"rematch", "1", "version of the format", true},
+              {"baseline", "a map of keys", "what the baseline computes otherwise; its policy is store_all", false},
+              {"expect", "a list of maps",
+               "figures of the source, each judged unless an override changes it; none in a sweep", false},
+              {"sweep", "a map of keys to lists", "each combination is run: {policy.segments: [1, 2, 5]}", false}};
+
+static const char *names_of(struct schema *s, const struct registry *registry)
+{
+    const char *text = region_text(s->region, "one of");
+    for (int i = 0; text && registry->name(i); i++)
+        text = region_text(s->region, "%s%s%s", text, i ? "|" : " ", registry->name(i));
+    return text;
+}
+
+static void add_top(struct schema *s, json_t *rows, const char *key)
+{
+    const struct field *field = field_find(spec_fields, key);
+    const struct section *section = spec_section(key);
+    const struct registry *registry = section ? section->registry : NULL;
+    if (field) add_field(s, rows, field);
+    if (registry)
+        add(rows, key, names_of(s, registry), section->needed, registry->preset, section->doc);
+    else if (section)
+        add(rows, key, "a map of keys", section->needed, NULL, section->doc);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(key, others[i].key)) add(rows, key, others[i].expected, others[i].needed, NULL, others[i].doc);
+}
+
+static void add_section(struct schema *s, const struct section *section)
+{
+    const struct registry *registry = section->registry;
+    if (!registry) add_fields(s, block(s, section->key, NULL, section->doc), section->fields);
+    for (int i = 0; registry && registry->name(i); i++)
+        add_fields(s, block(s, section->key, registry->name(i), registry->doc(i)),
+                   registry->fields ? registry->fields(i) : NULL);
+}
+
+/* ---- the model ---- */
+
+static void add_layers(struct schema *s)
+{
+    json_t *model = json_object_get(json_object_get(s->all, "model"), "keys");
+    add(model, "layers", "a list of layers", false, NULL, "or the list itself");
+    add(model, "init", "a map of keys", false, NULL, "initial values; a bare word is its name");
+    add_fields(s, block(s, "model.init", NULL, "where training starts from"), init_fields);
+    for (int f = FORM_GROUP; f < FORMS; f++) {
+        json_t *rows = add_fields(s, block(s, "model", model_forms[f].name, model_forms[f].doc), model_forms[f].fields);
+        for (const char *const *list = model_forms[f].lists; *list; list++)
+            add(rows, *list, "a list of layers", list == model_forms[f].lists, NULL, "in their order");
+    }
+    for (int i = 0; layer_table[i]; i++) {
+        if (!model_lists(layer_table[i])) continue;
+        json_t *rows =
+            add_fields(s, block(s, "layer", layer_table[i]->name, layer_table[i]->doc), layer_table[i]->fields);
+        add_fields(s, rows, model_forms[FORM_LAYER].fields);
+    }
+}
+
+/* ---- printing ---- */
+
+static const char *text_of(const json_t *row, const char *member)
+{
+    return json_string_value(json_object_get(row, member));
+}
+
+/* Whether a block's heading begins with the length bytes of name, a word of it, or ends with them. */
+static bool heads(const char *heading, const char *name, size_t length)
+{
+    const char *second = strchr(heading, ' ');
+    if (strncmp(heading, name, length) == 0 && (heading[length] == '\0' || heading[length] == ' ')) return true;
+    return second && strncmp(second + 1, name, length) == 0 && second[1 + length] == '\0';
+}
+
+/* Left is what is called name: blocks by a word of their heading, else rows by their key; of section.key, as on the
+ * command line, the rows of that section alone. */
+static void narrow(json_t *all, const char *name)
+{
+    const char *heading, *dot = strrchr(name, '.'), *key = dot ? dot + 1 : name;
+    json_t *one;
+    void *next;
+    json_object_foreach_safe(all, next, heading, one)
+    {
+        json_t *rows = json_object_get(one, "keys");
+        const bool within = !dot || heads(heading, name, (size_t)(dot - name));
+        if (heads(heading, name, strlen(name)) || (dot && within && !strcmp(key, "name"))) continue;
+        for (size_t i = json_array_size(rows); i-- > 0;)
+            if (!within || strcmp(text_of(json_array_get(rows, i), "key"), key)) json_array_remove(rows, i);
+        if (!json_array_size(rows)) json_object_del(all, heading);
+    }
+}
+
+/* The suggestion of what is most like name among all headings' words and keys; returns whether there is one. */
+static bool suggest(struct schema *s, const char *name, char suggestion[TEXT_SUGGESTION])
+{
+    const char *heading, **words = NULL;
+    const json_t *one;
+    int count = 0;
+    json_object_foreach(s->all, heading, one)
+    {
+        const json_t *rows = json_object_get(one, "keys");
+        const char *second = strchr(heading, ' ');
+        for (size_t i = 0; i <= json_array_size(rows); i++) {
+            if (region_grow(s->region, &words, count, sizeof *words) != ST_OK) return false;
+            words[count++] = i ? text_of(json_array_get(rows, i - 1), "key") : second ? second + 1 : heading;
+        }
+    }
+    if (region_grow(s->region, &words, count, sizeof *words) != ST_OK) return false;
+    words[count] = NULL;
+    return *text_suggestion(name, words, suggestion) != '\0';
+}
+
+static void print_row(const json_t *row, FILE *out)
+{
+    const char *preset = text_of(row, "default");
+    const char *value = json_is_true(json_object_get(row, "needed")) ? "(needed)" : preset ? preset : "-";
+    int column = fprintf(out, "  %-*s %s ", KEY_WIDTH, text_of(row, "key"), value);
+    fprintf(out, "%*s%s: %s\n", column < DOC_COLUMN ? DOC_COLUMN - column : 0, "", text_of(row, "expected"),
+            text_of(row, "doc"));
+}
+
+/* In lines of COLUMNS where no terminal says how long they may be. */
+static enum status print_text(json_t *all, FILE *to)
+{
+    FILE *out = terminal_width(to) ? to : terminal_lines(to, COLUMNS);
+    if (!out) return fail(ST_FAILED, "out of memory for the schema");
+    const char *heading, *between = "";
+    json_t *one;
+    json_object_foreach(all, heading, one)
+    {
+        const json_t *rows = json_object_get(one, "keys");
+        fprintf(out, "%s%s: %s\n", between, heading, text_of(one, "doc"));
+        for (size_t i = 0; i < json_array_size(rows); i++) print_row(json_array_get(rows, i), out);
+        between = "\n";
+    }
+    if (out != to) fclose(out);
+    return ST_OK;
+}
+
+enum status schema_print(const char *name, bool json, FILE *out)
+{
+    struct schema s = {region_create(), json_object()};
+    enum status status = s.region && s.all ? ST_OK : fail(ST_FAILED, "out of memory for the schema");
+    if (status == ST_OK) {
+        json_t *top = block(&s, "spec", NULL, "a file of the keys below; a bare word in place of a map is its name");
+        for (const char *const *key = spec_order; *key; key++) add_top(&s, top, *key);
+        for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
+        add_fields(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_fields);
+        add_layers(&s);
+        const char *dot = name ? strrchr(name, '.') : NULL;
+        char suggestion[TEXT_SUGGESTION] = "";
+        if (name && !suggest(&s, name, suggestion) && dot) suggest(&s, dot + 1, suggestion);
+        if (name) narrow(s.all, name);
+        if (!json_object_size(s.all))
+            status = fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s", name, suggestion);
+    }
+    if (status == ST_OK && json)
+        json_dumpf(s.all, out, JSON_INDENT(2)), fputc('\n', out);
+    else if (status == ST_OK)
+        status = print_text(s.all, out);
+    json_decref(s.all);
+    region_destroy(s.region);
+    return status;
+}

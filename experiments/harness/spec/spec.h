@@ -1,0 +1,110 @@
+/* An experiment as the user wrote it: a YAML file plus key=value overrides, resolved and checked. */
+#ifndef REMATCH_SPEC_SPEC_H
+#define REMATCH_SPEC_SPEC_H
+
+#include "backend/backend.h"
+#include "datasets/dataset.h"
+#include "train/executor.h"
+#include "train/learning_rate.h"
+#include "model/optimizer.h"
+#include "policies/policy.h"
+
+enum expectation_what {
+    EXPECT_PEAK_RATIO,
+    EXPECT_LIVE_RATIO,
+    EXPECT_TIME_RATIO,
+    EXPECT_ACCURACY,
+    EXPECT_LOSS,
+    EXPECTABLE
+};
+
+/* A figure of a source, with its tolerance; judged unless an override changes the figure, else only printed. */
+struct expectation {
+    int what;            /* enum expectation_what */
+    double below, above; /* NaN: not given */
+    const char *source;
+};
+
+/* Where planning's times come from. */
+enum costs_kind { COSTS_FLOPS, COSTS_MEASURED };
+extern const char *const costs_names[];
+
+/* What becomes of a parameter that the file of initial values does not have. */
+enum init_missing { INIT_MISSING_ERROR, INIT_MISSING_INIT };
+
+/* One axis of a sweep: a key and the values it takes, as text. */
+struct sweep_axis {
+    const char *key;
+    struct field_list values;
+};
+
+struct spec {
+    struct region *region; /* owns everything */
+    const char *path;      /* the file; its text; the canonical YAML of everything resolved */
+    const char *text, *resolved;
+    int overrides;
+    const char *const *override;     /* "steps: 100 -> 3", to be echoed and stored */
+    const char *changed[EXPECTABLE]; /* by figure: a key that changes it and was overridden; NULL: none */
+
+    const char *name, *title;
+    const char *model_path;             /* NULL: layers written in the spec itself */
+    int64_t batch, steps, epochs, seed; /* steps or epochs is 0 */
+    const struct dataset_kind *data;
+    struct dataset_settings data_settings;
+    const struct layer *loss;
+    const struct optimizer *optimizer;
+    struct optim_settings optim_settings;
+    const struct learning_rate *learning_rate;
+    struct learning_rate_settings learning_rate_settings;
+    const char *backend;
+    struct backend_options backend_options;
+    const char *wisdom_file; /* for conv_algorithm CONV_MEASURED */
+    int relu_save;           /* enum relu_save */
+    bool relu_after_pool;    /* graph_select_first() */
+    int rng;                 /* enum rng_mode */
+    int memory;              /* enum memory_mode */
+    bool drop_dead;
+    const char *plan; /* result file whose plan is taken instead of asking the policy, NULL: none */
+    const struct policy *policy;
+    struct policy_settings policy_settings;
+    int costs;              /* enum costs_kind */
+    const char *costs_file; /* of measured ones */
+    int init;               /* enum init: default of every layer that does not say */
+    const char *init_file;  /* initial values by name, NULL: none; as found, where it is there */
+    int init_missing;       /* enum init_missing */
+    int check;              /* 0 none, 1 replay */
+    int fault_kind;         /* enum fault_kind */
+    int64_t fault_step;
+    const char *fault_node;
+    bool record_state, record_digests;
+    struct field_list record_memory_steps;
+    int64_t record_fsync; /* steps between two calls of fsync(), 0: none within a run */
+    int eval_split;       /* enum split */
+    int64_t eval_every;   /* epochs, or steps where steps are given; 0: never */
+    const char *results;  /* folder */
+    int expectations;
+    struct expectation *expectation;
+    int axes;
+    struct sweep_axis *axis;
+
+    void *layers; /* the model's layer list, private to model.c */
+};
+
+/* Reads path, applies count overrides "key.path=value" and, where baseline is set, what makes it the baseline
+ * (policy store_all, no fault, then the file's baseline: block). All errors at once on stderr as file:line:col with the
+ * line, a caret and what was expected; then ST_SPEC. */
+enum status spec_load(const char *path, int count, const char *const *overrides, bool baseline, struct spec **spec);
+
+/* The same; errors call the file shown, as it is a copy that is removed. */
+enum status spec_load_as(const char *path, const char *shown, int count, const char *const *overrides, bool baseline,
+                         struct spec **spec);
+void spec_destroy(struct spec *spec);
+
+/* Whether a baseline may set this key of the top level for itself: how it is computed, not what. */
+bool spec_is_own(const char *key);
+
+/* The graph the spec describes, for one batch of the data set's samples: of data, only the shape of a sample, the
+ * classes and the tokens count. ST_SPEC: layers that do not fit, told as above with the layer's file and line. */
+enum status model_build(struct spec *spec, const struct dataset *data, struct graph **graph);
+
+#endif

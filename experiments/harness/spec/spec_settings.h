@@ -1,0 +1,59 @@
+/* The keys of a spec, as tables: its top level, and its sections. */
+#ifndef REMATCH_SPEC_SPEC_SETTINGS_H
+#define REMATCH_SPEC_SPEC_SETTINGS_H
+
+#include "spec/spec.h"
+
+/* A table of things chosen by name, each with keys of its own. */
+struct registry {
+    const char *(*name)(int index);           /* NULL after the last */
+    const char *(*doc)(int index);            /* one line */
+    const struct field *(*fields)(int index); /* its keys, of the struct at settings */
+    void (*choose)(struct spec *spec, int index);
+    bool (*chosen)(const struct spec *spec, int index);
+    size_t settings;    /* offset in struct spec */
+    const char *preset; /* chosen where no name is given; NULL: it must be */
+    const char *what;
+};
+
+/* A map at the top level; a bare word stands for {word: it}. */
+struct section {
+    const char *key;
+    const char *word;                       /* NULL: no bare word */
+    const struct field *fields;             /* members of struct spec; NULL: none */
+    const struct registry *registry;        /* NULL: no name to choose by */
+    const char *also[3];                    /* more keys, read elsewhere, ended by NULL */
+    bool needed;                            /* must be given */
+    bool (*shown)(const struct spec *spec); /* in the resolved spec; NULL: always */
+    const char *doc;                        /* one line */
+};
+
+/* The scalars at the top level, in struct spec. */
+extern const struct field spec_fields[];
+
+/* What model.init may set. */
+extern const struct field init_fields[];
+
+/* Ended by a row without key. */
+extern const struct section spec_sections[];
+extern const struct field expectation_fields[];
+
+/* What an expectation may be of, in the order of enum expectation_what. */
+extern const char *const expectation_names[];
+
+/* The figures that key ("batch", "optimizer.lr") changes: bit 1 << enum expectation_what for each. */
+unsigned spec_changes(const char *key);
+
+/* Keys of the top level in the order of a resolved spec, NULL-terminated: scalars, sections, and those that spec.c
+ * reads itself. */
+extern const char *const spec_order[];
+
+/* By enum layout_choice, enum precision and enum conv_algorithm, NULL-terminated. */
+extern const char *const layout_words[];
+extern const char *const precision_words[];
+extern const char *const algorithm_words[];
+
+/* The section called key, NULL: none. */
+const struct section *spec_section(const char *key);
+
+#endif

@@ -1,0 +1,43 @@
+/* Everything that is wrong with a text a person wrote, told at once: file, line, column, key, what was expected, and
+ * the line itself with a caret. */
+#ifndef REMATCH_YAML_TEXT_ERRORS_H
+#define REMATCH_YAML_TEXT_ERRORS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/region.h"
+#include "base/status.h"
+
+/* A file, or a key=value argument of the command line. */
+struct source {
+    const char *name; /* path, or the argument itself */
+    const char *text; /* UTF-8, lines ended by \n; NULL: there is none to show */
+    int argument;     /* its number on the command line, from 1; 0: a file */
+};
+
+struct mark {
+    const struct source *source;
+    int line, column; /* from 1, in characters; 0: the whole source */
+    int width;        /* characters to underline */
+};
+
+struct errors;
+
+/* NULL: no memory. Everything lives in region. */
+struct errors *errors_create(struct region *region);
+
+/* One error; key: the path of the key it is about ("data.shape"), NULL: none. Told twice, it counts once. */
+void errors_add(struct errors *errors, struct mark mark, const char *key, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+int errors_count(const struct errors *errors);
+
+/* Prints all in the order of their places and returns fail(ST_SPEC, "2 errors; nothing was run"); ST_OK where there
+ * are none. */
+enum status errors_report(const struct errors *errors, FILE *out);
+
+/* status_message() in one line that stands alone: where it is the end of a report, the error that this named first. */
+const char *errors_reason(void);
+
+#endif

@@ -1,0 +1,294 @@
+/* libyaml's events give marks, anchors and tags; its document API would follow aliases on its own. */
+#include "yaml/yaml_tree.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "console/utf8.h"
+
+enum { FILE_MAX = 1 << 20, DEPTH_MAX = 64, KEYS_MAX = 1000 };
+
+struct reader {
+    yaml_parser_t parser;
+    yaml_event_t event;
+    const struct source *source;
+    int column; /* characters of the source before the text that is parsed */
+    struct region *region;
+    struct errors *errors;
+    bool stopped;
+};
+
+/* ---- files ---- */
+
+enum status source_read(const char *path, struct region *region, struct source **source)
+{
+    char *text;
+    TRY(file_read_text(path, FILE_MAX, region, &text));
+    if (!strncmp(text, "\xEF\xBB\xBF", 3)) text += 3; /* a byte order mark says nothing in UTF-8 */
+    TRY(NEW(region, *source, 1));
+    (*source)->name = region_text(region, "%s", path);
+    (*source)->text = text;
+    return (*source)->name ? ST_OK : ST_FAILED;
+}
+
+/* ---- marks and errors ---- */
+
+static struct mark mark_of(const struct reader *r, yaml_mark_t start, yaml_mark_t end)
+{
+    int column = (int)start.column + 1 + (start.line ? 0 : r->column);
+    int width = start.line == end.line && end.column > start.column ? (int)(end.column - start.column) : 1;
+    return (struct mark){r->source, (int)start.line + 1, column, width};
+}
+
+static void stop(struct reader *r, struct mark mark, const char *message)
+{
+    if (!r->stopped) errors_add(r->errors, mark, NULL, "%s", message);
+    r->stopped = true;
+}
+
+/* Invalid UTF-8, and the line breaks of other alphabets, by which editors would count other lines. */
+static bool check_text(struct reader *r, const char *text)
+{
+    struct mark mark = {r->source, 1, r->column + 1, 1};
+    for (size_t left = strlen(text); left;) {
+        int n = utf8_length(text, left);
+        bool separator = n == 2 && !memcmp(text, "\xC2\x85", 2);
+        separator = separator || (n == 3 && (!memcmp(text, "\xE2\x80\xA8", 3) || !memcmp(text, "\xE2\x80\xA9", 3)));
+        if (!n) return stop(r, mark, "this byte is not UTF-8"), false;
+        if (separator || (*text == '\r' && text[1] != '\n'))
+            return stop(r, mark, "a line break of an unusual kind; expected \\n"), false;
+        if ((unsigned char)*text < ' ' && !strchr("\t\r\n", *text))
+            return stop(r, mark, "a control character in the file"), false;
+        mark.column = *text == '\n' ? 1 : mark.column + 1;
+        mark.line += *text == '\n';
+        text += n;
+        left -= (size_t)n;
+    }
+    return true;
+}
+
+/* Moves to the next event; false at a syntax error. */
+static bool next(struct reader *r)
+{
+    yaml_event_delete(&r->event);
+    memset(&r->event, 0, sizeof r->event);
+    if (r->stopped) return false;
+    if (yaml_parser_parse(&r->parser, &r->event)) return true;
+    const yaml_parser_t *p = &r->parser;
+    struct mark mark = mark_of(r, p->problem_mark, p->problem_mark);
+    if (p->error == YAML_MEMORY_ERROR) return stop(r, mark, "out of memory"), false;
+    char message[256];
+    struct mark began = mark_of(r, p->context_mark, p->context_mark);
+    int used = snprintf(message, sizeof message, "not YAML: %s", p->problem ? p->problem : "cannot be read");
+    if (p->context && used > 0 && (size_t)used < sizeof message)
+        snprintf(message + used, sizeof message - (size_t)used, ", %s that began at %d:%d", p->context, began.line,
+                 began.column);
+    return stop(r, mark, message), false;
+}
+
+/* ---- nodes ---- */
+
+struct tree *tree_make(enum tree_kind kind, const char *text, struct mark mark, struct region *region)
+{
+    struct tree *tree = region_array(region, 1, sizeof *tree);
+    if (!tree) return NULL;
+    *tree = (struct tree){.kind = kind, .text = text, .mark = mark};
+    return tree;
+}
+
+static enum status append(struct tree *tree, struct tree *key, struct tree *item, struct region *region)
+{
+    TRY(region_grow(region, &tree->item, tree->count, sizeof *tree->item));
+    TRY(region_grow(region, &tree->key, tree->count, sizeof *tree->key));
+    tree->key[tree->count] = key;
+    tree->item[tree->count++] = item;
+    return ST_OK;
+}
+
+static void refuse_extras(struct reader *r, struct mark mark, const void *anchor, const void *tag)
+{
+    if (anchor) errors_add(r->errors, mark, NULL, "anchors (&name) are not allowed; write the value out");
+    if (tag) errors_add(r->errors, mark, NULL, "tags (!name) are not allowed");
+}
+
+static struct tree *read_scalar(struct reader *r, struct mark mark)
+{
+    const char *value = (const char *)r->event.data.scalar.value;
+    bool plain = r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    enum tree_kind kind = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null")) ? TREE_NULL : TREE_TEXT;
+    if (strlen(value) != r->event.data.scalar.length || !utf8_is_plain(value)) {
+        errors_add(r->errors, mark, NULL, "a text with a line break or control character; expected one line");
+        kind = TREE_BROKEN;
+    }
+    refuse_extras(r, mark, r->event.data.scalar.anchor, r->event.data.scalar.tag);
+    const char *text = kind == TREE_TEXT ? region_text(r->region, "%s", value) : NULL;
+    if (kind == TREE_TEXT && !text) return stop(r, mark, "out of memory"), NULL;
+    struct tree *tree = tree_make(kind, text, mark, r->region);
+    if (tree) tree->quoted = !plain;
+    return tree;
+}
+
+static struct tree *read_node(struct reader *r, int depth);
+
+static void check_key(struct reader *r, const struct tree *map, const struct tree *key)
+{
+    if (map->count >= KEYS_MAX) stop(r, key->mark, "too many keys");
+    if (key->kind != TREE_TEXT) stop(r, key->mark, "a key must be a word");
+    int first = r->stopped ? -1 : tree_find(map, key->text);
+    assert(first < 0 || map->key);
+    if (first >= 0)
+        errors_add(r->errors, key->mark, NULL, "duplicate key '%.*s'; first at line %d", text_shown(key->text, 60),
+                   key->text, map->key[first]->mark.line);
+}
+
+/* The rest of a list or map, whose start is the current event. */
+static struct tree *read_items(struct reader *r, struct tree *tree, int depth)
+{
+    yaml_event_type_t end = tree->kind == TREE_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+    while (next(r) && r->event.type != end) {
+        struct tree *key = NULL, *item;
+        if (tree->kind == TREE_MAP) {
+            if (!(key = read_node(r, depth)) || !next(r)) return NULL;
+            check_key(r, tree, key);
+        }
+        if (!(item = read_node(r, depth))) return NULL;
+        if (r->stopped) return NULL;
+        if (append(tree, key, item, r->region) != ST_OK) return stop(r, tree->mark, "out of memory"), NULL;
+    }
+    return r->stopped ? NULL : tree;
+}
+
+/* The node whose first event is the current one; NULL: stopped. */
+static struct tree *read_node(struct reader *r, int depth)
+{
+    const yaml_event_t *e = &r->event;
+    struct mark mark = mark_of(r, e->start_mark, e->end_mark);
+    struct tree *tree;
+    if (depth >= DEPTH_MAX) return stop(r, mark, "nested too deeply"), NULL;
+    switch (e->type) {
+    case YAML_ALIAS_EVENT:
+        errors_add(r->errors, mark, NULL, "aliases (*name) are not allowed; write the value out");
+        return tree_make(TREE_BROKEN, NULL, mark, r->region);
+    case YAML_SCALAR_EVENT:
+        return read_scalar(r, mark);
+    case YAML_SEQUENCE_START_EVENT:
+        refuse_extras(r, mark, e->data.sequence_start.anchor, e->data.sequence_start.tag);
+        tree = tree_make(TREE_LIST, NULL, mark, r->region);
+        return tree ? read_items(r, tree, depth + 1) : NULL;
+    case YAML_MAPPING_START_EVENT:
+        refuse_extras(r, mark, e->data.mapping_start.anchor, e->data.mapping_start.tag);
+        tree = tree_make(TREE_MAP, NULL, mark, r->region);
+        return tree ? read_items(r, tree, depth + 1) : NULL;
+    default:
+        return stop(r, mark, "not YAML: a value was expected"), NULL;
+    }
+}
+
+static struct tree *read_document(struct reader *r)
+{
+    struct mark start = {r->source, 1, r->column + 1, 1};
+    if (!next(r) || !next(r)) return NULL; /* the stream's start, then the document's */
+    if (r->event.type != YAML_DOCUMENT_START_EVENT) return stop(r, start, "nothing in it"), NULL;
+    if (r->event.data.document_start.version_directive ||
+        r->event.data.document_start.tag_directives.start != r->event.data.document_start.tag_directives.end)
+        errors_add(r->errors, mark_of(r, r->event.start_mark, r->event.start_mark), NULL,
+                   "directives (%%YAML, %%TAG) are not allowed");
+    if (!next(r)) return NULL;
+    struct tree *tree = read_node(r, 0);
+    if (!tree || !next(r) || !next(r)) return NULL; /* the document's end, then the stream's */
+    if (r->event.type != YAML_STREAM_END_EVENT)
+        return stop(r, mark_of(r, r->event.start_mark, r->event.end_mark), "a second document; expected one"), NULL;
+    return tree;
+}
+
+struct tree *tree_parse(const struct source *source, size_t from, struct region *region, struct errors *errors)
+{
+    struct reader r = {.source = source, .region = region, .errors = errors};
+    const char *text = source->text + from;
+    for (size_t i = 0; i < from; i++) r.column += ((unsigned char)source->text[i] & 0xC0) != 0x80;
+    if (!check_text(&r, text)) return NULL;
+    if (!yaml_parser_initialize(&r.parser)) return stop(&r, (struct mark){source, 0, 0, 0}, "out of memory"), NULL;
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, strlen(text));
+    yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
+    int before = errors_count(errors);
+    struct tree *tree = read_document(&r);
+    if (!tree && errors_count(errors) == before) stop(&r, (struct mark){source, 0, 0, 0}, "out of memory");
+    yaml_event_delete(&r.event);
+    yaml_parser_delete(&r.parser);
+    return tree;
+}
+
+/* ---- editing and printing ---- */
+
+struct tree *tree_copy(const struct tree *tree, struct region *region)
+{
+    struct tree *copy = tree_make(tree->kind, tree->text, tree->mark, region);
+    for (int i = 0; copy && i < tree->count; i++)
+        if (append(copy, tree->key[i], tree->item[i], region) != ST_OK) return NULL;
+    if (copy) copy->quoted = tree->quoted;
+    return copy;
+}
+
+int tree_find(const struct tree *map, const char *key)
+{
+    for (int i = 0; map && map->kind == TREE_MAP && i < map->count; i++)
+        if (!strcmp(map->key[i]->text, key)) return i;
+    return -1;
+}
+
+struct tree *tree_get(const struct tree *map, const char *key)
+{
+    int i = tree_find(map, key);
+    return i < 0 ? NULL : map->item[i];
+}
+
+enum status tree_set(struct tree *map, struct tree *key, struct tree *value, struct region *region)
+{
+    int i = tree_find(map, key->text);
+    if (value && i < 0) return append(map, key, value, region);
+    if (value) map->key[i] = key, map->item[i] = value;
+    if (value || i < 0) return ST_OK;
+    map->count--;
+    for (; i < map->count; i++) map->key[i] = map->key[i + 1], map->item[i] = map->item[i + 1];
+    return ST_OK;
+}
+
+/* Bare only where it reads back as the same scalar in a flow of any kind. */
+static bool print_text(FILE *out, const struct tree *tree, struct region *region)
+{
+    bool bare = !tree->quoted;
+    for (const char *c = tree->text; *c; c++) bare = bare && (isalnum((unsigned char)*c) || strchr("_-+./", *c));
+    const char *text = bare ? tree->text : text_quote(tree->text, region);
+    return text && fputs(text, out) >= 0;
+}
+
+static bool print(FILE *out, const struct tree *tree, struct region *region)
+{
+    bool map = tree->kind == TREE_MAP, ok = true;
+    if (tree->kind == TREE_NULL || tree->kind == TREE_BROKEN) return fputs("null", out) >= 0;
+    if (tree->kind == TREE_TEXT) return print_text(out, tree, region);
+    fputc(map ? '{' : '[', out);
+    for (int i = 0; ok && i < tree->count; i++) {
+        if (i) fputs(", ", out);
+        if (map) ok = print_text(out, tree->key[i], region) && fputs(": ", out) >= 0;
+        ok = ok && print(out, tree->item[i], region);
+    }
+    return ok && fputc(map ? '}' : ']', out) >= 0;
+}
+
+char *tree_print(const struct tree *tree, struct region *region)
+{
+    char *text = NULL, *copy = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    if (!out) return NULL;
+    bool ok = print(out, tree, region);
+    if (!fclose(out) && ok) copy = region_text(region, "%s", text);
+    free(text);
+    return copy;
+}
