@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bits.h"
-#include "kernels/cpu/columns.h"
+#include "kernels/cpu/reductions.h"
 #include "single.h"
 
 /* Small integers, so that sums are exact in any order. */

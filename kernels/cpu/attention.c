@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "cpu.h"
-#include "loops.h"
+#include "element_loops.h"
 #include "numerics/element_exp.h"
 #include "numerics/token_batch.h"
 

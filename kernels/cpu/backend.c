@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "loops.h"
+#include "element_loops.h"
 #include "backend/host.h"
 #include "base/units.h"
 

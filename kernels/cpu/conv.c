@@ -9,7 +9,7 @@
 
 #include "conv.h"
 #include "cpu.h"
-#include "loops.h"
+#include "element_loops.h"
 
 struct conv {
     struct backend *backend;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "loops.h"
+#include "element_loops.h"
 
 enum { PIECE = 4096 }; /* elements drawn at a time; whole blocks */
 

@@ -2,12 +2,12 @@
  *
  * Contract: a row's sums are made by one thread, in vector lanes: two passes, so that the variance does not cancel. The
  * backward goes through x and dy once, for all gradients; those of the parameters are summed over pieces of rows as
- * columns.h says. */
+ * reductions.h says. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "columns.h"
+#include "reductions.h"
 #include "cpu.h"
 
 struct layernorm {

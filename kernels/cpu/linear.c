@@ -2,14 +2,14 @@
  * they are. Of vectors the forward makes W x^T, which the library spreads over threads up to three times better, and
  * transposes it out of scratch; sequences have rows enough, and the library adds the bias as it goes.
  *
- * Contract: products are summed in a fixed order for a fixed number of threads, the bias gradient as columns.h says.
+ * Contract: products are summed in a fixed order for a fixed number of threads, the bias gradient as reductions.h says.
  * PARAMS applies the activation's derivative in place on dy; INPUT reads what it wrote. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "columns.h"
+#include "reductions.h"
 #include "cpu.h"
-#include "loops.h"
+#include "element_loops.h"
 
 struct linear {
     struct backend *backend;

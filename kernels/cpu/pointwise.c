@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "cpu.h"
-#include "loops.h"
+#include "element_loops.h"
 
 struct pointwise {
     struct backend *backend;

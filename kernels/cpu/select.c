@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cpu.h"
-#include "loops.h"
+#include "element_loops.h"
 
 struct select {
     struct backend *backend;

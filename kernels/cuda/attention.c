@@ -9,12 +9,12 @@
 
 #include "cuda.h"
 #include "draw.h"
-#include "pointers.h"
-#include "softmax.h"
+#include "gemm_pointers.h"
+#include "attention_kernels.h"
 #include "numerics/token_batch.h"
 
 /* Bytes of cuBLAS' workspace: it counts in every attention's scratch, used or not, and a batch of products keeps a
- * device busy without sums that are split, so it is less than products.c allows where a product asks for it; blocks of
+ * device busy without sums that are split, so it is less than gemm.c allows where a product asks for it; blocks of
  * scores of which the chunk's size allows for, whatever a pass needs; matrices of a batch of products. */
 enum { WORKSPACE = 4 << 20, BLOCKS = 3, PRODUCTS_MOST = UINT16_MAX };
 

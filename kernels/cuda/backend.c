@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clocks.h"
+#include "phase_timing.h"
 #include "draw.h"
-#include "drops.h"
-#include "elements.h"
-#include "lanes.h"
+#include "dropout_kernels.h"
+#include "float_blocks.h"
+#include "side_streams.h"
 #include "memory.h"
-#include "state.h"
-#include "steps.h"
-#include "update.h"
+#include "step_state.h"
+#include "graph_capture.h"
+#include "parameter_update.h"
 
 /* ---- errors ---- */
 

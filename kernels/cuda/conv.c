@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include "activations.h"
-#include "conv_recall.h"
-#include "lanes.h"
-#include "sums.h"
+#include "conv_choice.h"
+#include "side_streams.h"
+#include "reductions.h"
 #include "transpose.h"
 
 struct conv {

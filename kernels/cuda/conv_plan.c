@@ -2,7 +2,7 @@
  * know the device but time nothing, so that two runs of one spec choose alike. */
 #include "conv_plan.h"
 
-#include "lanes.h"
+#include "side_streams.h"
 
 /* Outputs below which kernels are taken not to fill a large device: 8192 for each of 128 multiprocessors. And terms of
  * a sum, pixels of y, below which sharing it out is taken not to be worth a launch. */

@@ -7,7 +7,7 @@
 #ifndef REMATCH_CUDA_CONV_PLAN_H
 #define REMATCH_CUDA_CONV_PLAN_H
 
-#include "convolutions.h"
+#include "cudnn_conv.h"
 
 /* A pass, and what bounds it. */
 struct conv_want {

@@ -17,9 +17,9 @@
 /* Images (values of rank 3) lie N H W C, the logical order, or N C H W; all else in logical order. No padding. */
 enum order { ORDER_LOGICAL, ORDER_CHANNELS_FIRST };
 
-struct timeline;  /* clocks.c's */
-struct recording; /* steps.c's */
-struct lanes;     /* lanes.h */
+struct timeline;  /* phase_timing.c's */
+struct recording; /* graph_capture.c's */
+struct lanes;     /* side_streams.h */
 
 /* The host's ends of what is copied at the start and at the end of a step. */
 struct mailbox {

@@ -1,10 +1,10 @@
 /* The digest and the sum of squares of one tensor of the device's, some pieces at a time; the host waits for them. */
-#include "update.h"
+#include "parameter_update.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "pieces.h"
+#include "tensor_pieces.h"
 
 _Static_assert((int)PIECE_BYTES == (int)DIGEST_PIECE && (int)PIECES_AT_ONCE == (int)DIGEST_PIECES_AT_ONCE &&
                    sizeof(struct xxh3) == sizeof(struct digest),

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "draw.h"
-#include "drops.h"
-#include "elements.h"
-#include "extent.h"
+#include "dropout_kernels.h"
+#include "float_blocks.h"
+#include "value_layout.h"
 
 struct dropout {
     struct backend *backend;

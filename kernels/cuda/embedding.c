@@ -1,11 +1,11 @@
 /* Word, position and segment rows summed; see framework/layers/embedding.c. The gradients of words and segments are
- * made as tables.h says, that of positions is a sum over the samples. */
+ * made as embedding_kernels.h says, that of positions is a sum over the samples. */
 #include <stdlib.h>
 
-#include "elements.h"
-#include "extent.h"
-#include "sums.h"
-#include "tables.h"
+#include "float_blocks.h"
+#include "value_layout.h"
+#include "reductions.h"
+#include "embedding_kernels.h"
 #include "numerics/token_batch.h"
 
 enum { WORD, POSITION, SEGMENT };

@@ -1,13 +1,13 @@
 /* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by cuBLASLt on the master weights as they
  * are, which adds the bias and takes the relu as it goes; tanh is a pass of our own over y.
  *
- * Contract: products as products.h says, the bias' gradient as sums.h says. PARAMS applies the activation's derivative
+ * Contract: products as gemm.h says, the bias' gradient as reductions.h says. PARAMS applies the activation's derivative
  * in place on dy; INPUT reads what it wrote. */
 #include <stdlib.h>
 
 #include "activations.h"
-#include "products.h"
-#include "sums.h"
+#include "gemm.h"
+#include "reductions.h"
 
 enum { PRODUCT_Y, PRODUCT_DW, PRODUCT_DX, PRODUCTS };
 

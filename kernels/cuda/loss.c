@@ -1,11 +1,11 @@
-/* The losses: softmax cross-entropy, see losses.h, and the sum of all elements. */
+/* The losses: softmax cross-entropy, see loss_kernels.h, and the sum of all elements. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "elements.h"
-#include "extent.h"
-#include "losses.h"
-#include "sums.h"
+#include "float_blocks.h"
+#include "value_layout.h"
+#include "loss_kernels.h"
+#include "reductions.h"
 
 struct loss {
     struct backend *backend;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "activations.h"
-#include "elements.h"
-#include "extent.h"
+#include "float_blocks.h"
+#include "value_layout.h"
 #include "transpose.h"
 
 struct pointwise {

@@ -1,8 +1,8 @@
 /* One token of each sequence, and its gradient among zeros. */
 #include <stdlib.h>
 
-#include "elements.h"
-#include "extent.h"
+#include "float_blocks.h"
+#include "value_layout.h"
 
 struct select {
     struct backend *backend;

@@ -1,0 +1,201 @@
+/* Pooling by oneDNN; the mean over whole images here.
+ *
+ * Contract: the largest of a window is exact, and of equal ones the first in row order gets the gradient, from 8-bit
+ * places that forward saves (32-bit for windows of more than 256 places). Averages leave padding out and save nothing.
+ * A window of one place picks: it needs no places, and with stride 1 it is the identity. A relu after the largest is a
+ * pass of our own over y, its derivative one in place on dy. The library passes over a NaN in a window, where the
+ * reference lets it win. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "element_loops.h"
+
+enum { FORWARD, FORWARD_SAVING, BACKWARD, POOL_CALLS };
+
+struct pool {
+    struct backend *backend;
+    struct extent x, y;
+    struct call call[POOL_CALLS]; /* arguments: from, to, places, scratch */
+    bool identity, relu;
+};
+
+static void pool_release(void *state)
+{
+    struct pool *pool = state;
+    if (pool == NULL) return;
+    for (int i = 0; i < POOL_CALLS; i++) call_release(&pool->call[i]);
+    free(pool);
+}
+
+/* Describes and makes the three calls. */
+static enum status make_calls(struct pool *pool, const struct settings *s, bool max)
+{
+    static const int forward[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0, DNNL_ARG_SCRATCHPAD};
+    static const int saving[] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
+    static const int backward[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
+    static const int averaging[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, 0, DNNL_ARG_SCRATCHPAD};
+    const int *const arguments[] = {forward, max ? saving : forward, max ? backward : averaging};
+    const struct cpu *cpu = cpu_of(pool->backend);
+    struct pool_call want = {.max = max, .kernel = s->kernel, .padding = s->padding};
+    want.stride = s->stride > 0 ? s->stride : s->kernel;
+    TRY(tensor_images(pool->x.batch, &pool->x.shape, pool->x.order, &want.x));
+    TRY(tensor_images(pool->y.batch, &pool->y.shape, pool->y.order, &want.y));
+    struct call *call = pool->call;
+    bool found = call_pool(cpu->engine, &want, &call[FORWARD]);
+    want.save = true;
+    found = found && call_pool(cpu->engine, &want, &call[FORWARD_SAVING]) &&
+            call_unpool(cpu->engine, &want, &call[FORWARD_SAVING], &call[BACKWARD]);
+    if (!found) return fail(ST_FAILED, "oneDNN has no such pooling");
+    for (int i = 0; i < POOL_CALLS; i++) TRY(call_ready(&call[i], cpu->engine, cpu->stream, 4, arguments[i]));
+    return ST_OK;
+}
+
+static enum status pool_prepare(struct backend *backend, const struct graph *graph, const struct node *node, bool max,
+                                struct footprint *footprint, void **state)
+{
+    const struct settings *s = &node->settings;
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (pool == NULL) return fail(ST_FAILED, "out of memory");
+    *pool = (struct pool){.backend = backend};
+    pool->x = extent_of(graph, node->inputs[0]);
+    pool->y = extent_of(graph, node->output);
+    pool->relu = s->activation == ACTIVATION_RELU;
+    pool->identity = s->kernel == 1 && s->stride <= 1 && !pool->relu;
+    *state = pool;
+    if (pool->identity) {
+        *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true, .implementation = "identity"};
+        return ST_OK;
+    }
+    enum status status = make_calls(pool, s, max);
+    if (status != ST_OK) {
+        pool_release(pool);
+        *state = NULL;
+        return status;
+    }
+    const struct call *call = pool->call;
+    const struct tensor places = call_tensor(&call[FORWARD_SAVING], DNNL_ARG_WORKSPACE);
+    const size_t plain = call_scratch(&call[FORWARD]), saving = call_scratch(&call[FORWARD_SAVING]);
+    *footprint = (struct footprint){
+        .saved = max ? tensor_bytes(&places) : 0,
+        .forward_scratch = plain > saving ? plain : saving,
+        .backward_scratch = {0, call_scratch(&call[BACKWARD])},
+        .reads = {0, (max ? READS_SAVED : 0u) | (pool->relu ? READS_Y : 0u)},
+        .writes_dy = pool->relu,
+        .implementation = call_implementation(&call[FORWARD_SAVING]),
+    };
+    return ST_OK;
+}
+
+static enum status max_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                               struct footprint *footprint, void **state)
+{
+    return pool_prepare(backend, graph, node, node->settings.kernel > 1, footprint, state);
+}
+
+static enum status avg_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                               struct footprint *footprint, void **state)
+{
+    return pool_prepare(backend, graph, node, false, footprint, state);
+}
+
+static enum status pool_forward(void *state, const struct kernel_args *args)
+{
+    struct pool *pool = state;
+    uint64_t lap = clock_now_ns();
+    if (pool->identity) {
+        if (args->y != args->x[0])
+            copy_bytes(args->y, args->x[0], (size_t)(pool->x.batch * pool->x.elements) * sizeof(float));
+    } else {
+        const struct call *call = &pool->call[args->save ? FORWARD_SAVING : FORWARD];
+        TRY(call_run(call, (const void *[]){args->x[0], args->y, args->saved, args->scratch}));
+        if (pool->relu) relu_apply(args->y, args->y, pool->y.batch * pool->y.elements);
+    }
+    clock_lap(pool->backend, CLOCK_POOL, &lap);
+    return ST_OK;
+}
+
+static enum status pool_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    struct pool *pool = state;
+    uint64_t lap = clock_now_ns();
+    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
+    if (pool->identity) {
+        if (args->dx[0] != args->dy)
+            copy_bytes(args->dx[0], args->dy, (size_t)(pool->x.batch * pool->x.elements) * sizeof(float));
+    } else {
+        if (pool->relu) relu_mask(args->dy, args->dy, args->y, pool->y.batch * pool->y.elements);
+        TRY(call_run(&pool->call[BACKWARD], (const void *[]){args->dy, args->dx[0], args->saved, args->scratch}));
+    }
+    clock_lap(pool->backend, CLOCK_POOL, &lap);
+    return ST_OK;
+}
+
+const struct kernel cpu_max_pool = {true, max_prepare, pool_forward, pool_backward, pool_release};
+const struct kernel cpu_avg_pool = {true, avg_prepare, pool_forward, pool_backward, pool_release};
+
+/* The mean over whole images, {H, W, C} to {C}. Channels lie in groups of width channels that are step floats apart
+ * from pixel to pixel: all of them in logical order, blocks otherwise. */
+struct mean {
+    struct backend *backend;
+    struct extent x;
+    int64_t channels, pixels, width;
+};
+
+static enum status mean_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                struct footprint *footprint, void **state)
+{
+    struct mean *mean = calloc(1, sizeof *mean);
+    if (mean == NULL) return fail(ST_FAILED, "out of memory");
+    mean->backend = backend;
+    mean->x = extent_of(graph, node->inputs[0]);
+    mean->channels = mean->x.shape.dim[2];
+    mean->pixels = mean->x.shape.dim[0] * mean->x.shape.dim[1];
+    mean->width = order_block(mean->x.order) > 1 ? order_block(mean->x.order) : mean->channels;
+    *footprint = (struct footprint){.implementation = "loops"};
+    *state = mean;
+    return ST_OK;
+}
+
+static enum status mean_forward(void *state, const struct kernel_args *args)
+{
+    struct mean *mean = state;
+    const int64_t width = mean->width, pixels = mean->pixels, channels = mean->channels;
+    uint64_t lap = clock_now_ns();
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t n = 0; n < mean->x.batch; n++)
+        for (int64_t c = 0; c < channels; c += width) {
+            const float *x = (const float *)args->x[0] + n * mean->x.elements + c * pixels;
+            float *y = (float *)args->y + n * channels + c;
+            const int64_t count = channels - c < width ? channels - c : width;
+            memset(y, 0, (size_t)count * sizeof *y);
+            for (int64_t p = 0; p < pixels; p++)
+                for (int64_t j = 0; j < count; j++) y[j] += x[p * width + j];
+            for (int64_t j = 0; j < count; j++) y[j] /= (float)pixels;
+        }
+    clock_lap(mean->backend, CLOCK_POOL, &lap);
+    return ST_OK;
+}
+
+static enum status mean_backward(void *state, const struct kernel_args *args, unsigned parts)
+{
+    struct mean *mean = state;
+    const int64_t width = mean->width, pixels = mean->pixels, channels = mean->channels;
+    uint64_t lap = clock_now_ns();
+    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t n = 0; n < mean->x.batch; n++)
+        for (int64_t c = 0; c < channels; c += width) {
+            float *dx = (float *)args->dx[0] + n * mean->x.elements + c * pixels;
+            const float *dy = (const float *)args->dy + n * channels + c;
+            const int64_t count = channels - c < width ? channels - c : width;
+            for (int64_t p = 0; p < pixels; p++) {
+                for (int64_t j = 0; j < count; j++) dx[p * width + j] = dy[j] / (float)pixels;
+                for (int64_t j = count; j < width; j++) dx[p * width + j] = 0.0f;
+            }
+        }
+    clock_lap(mean->backend, CLOCK_POOL, &lap);
+    return ST_OK;
+}
+
+const struct kernel cpu_global_avg_pool = {true, mean_prepare, mean_forward, mean_backward, free};

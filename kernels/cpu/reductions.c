@@ -1,0 +1,53 @@
+#include "reductions.h"
+
+#include <string.h>
+
+enum { PANEL = 512 }; /* columns summed at a time: their sums stay in the first-level cache */
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* sum[c] = the sum of count rows, stride floats apart. */
+static void sum_rows(const float *x, int64_t stride, int64_t rows, int64_t columns, float *restrict sum)
+{
+    memset(sum, 0, (size_t)columns * sizeof *sum);
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = x + r * stride;
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++) sum[c] += row[c];
+    }
+}
+
+static void put(float *out, const float *sum, int64_t columns, bool add)
+{
+    for (int64_t c = 0; c < columns; c++) out[c] = add ? out[c] + sum[c] : sum[c];
+}
+
+size_t columns_scratch(int64_t rows, int64_t columns)
+{
+    return rows > PIECE_ROWS ? (size_t)(row_pieces(rows) * columns) * sizeof(float) : 0;
+}
+
+void columns_sum(const float *x, int64_t rows, int64_t columns, bool add, void *scratch, float *out)
+{
+    const int64_t pieces = row_pieces(rows);
+#pragma omp parallel for collapse(2) schedule(static)
+    for (int64_t p = 0; p < pieces; p++)
+        for (int64_t c = 0; c < columns; c += PANEL) {
+            float sum[PANEL];
+            const int64_t width = least(PANEL, columns - c);
+            sum_rows(x + p * PIECE_ROWS * columns + c, columns, least(PIECE_ROWS, rows - p * PIECE_ROWS), width, sum);
+            put(pieces > 1 ? (float *)scratch + p * columns + c : out + c, sum, width, pieces == 1 && add);
+        }
+    if (pieces > 1) columns_total(scratch, pieces, columns, columns, add, out);
+}
+
+void columns_total(const float *piece, int64_t pieces, int64_t stride, int64_t columns, bool add, float *out)
+{
+#pragma omp parallel for schedule(static)
+    for (int64_t c = 0; c < columns; c += PANEL) {
+        float sum[PANEL];
+        const int64_t width = least(PANEL, columns - c);
+        sum_rows(piece + c, stride, pieces, width, sum);
+        put(out + c, sum, width, add);
+    }
+}

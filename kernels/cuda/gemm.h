@@ -1,0 +1,42 @@
+/* Products of matrices by cuBLASLt, prepared once: c = a b, c += a b, c = relu(a b + bias). All matrices lie row by
+ * row without gaps.
+ *
+ * The algorithm is the first answer of the library's heuristics, which time nothing, among those whose sums over split
+ * inner dimensions are made in a separate step, in a fixed order (reduction schemes none, compute type and output type;
+ * not in place). Beginnings of matrices are multiples of 256 bytes, as the heuristics suppose. fp32 throughout; TF32
+ * operands where asked for. */
+#ifndef REMATCH_KERNELS_CUDA_GEMM_H
+#define REMATCH_KERNELS_CUDA_GEMM_H
+
+#include "cuda.h"
+
+enum product_end { PRODUCT_PLAIN, PRODUCT_BIAS, PRODUCT_RELU, PRODUCT_BIAS_RELU }; /* bit 0: bias, bit 1: relu */
+
+/* c is {rows, columns}, a is {rows, inner} or, transposed, {inner, rows}; b is {inner, columns} or {columns, inner}. */
+struct product_want {
+    int64_t rows, columns, inner;
+    bool a_transposed, b_transposed;
+    enum product_end end;
+};
+
+struct product {
+    cublasLtMatmulDesc_t call;
+    cublasLtMatrixLayout_t a, b, c;
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace; /* bytes */
+};
+
+struct product_operands {
+    const void *a, *b;
+    const float *bias; /* {columns}, where the product's end has one */
+    void *c;
+    bool accumulate;
+    void *workspace;
+};
+
+enum status product_make(const struct cuda *cuda, const struct product_want *want, struct product *product);
+void product_release(struct product *product);
+enum status product_run(const struct cuda *cuda, const struct product *product,
+                        const struct product_operands *operands);
+
+#endif

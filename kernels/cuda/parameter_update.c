@@ -1,0 +1,197 @@
+/* What follows a step's backward, for all parameters in six launches: gradients are summed up, judged and digested,
+ * parameters and state updated and digested; a digest of the pieces' digests is made like one of a piece. The room
+ * holds the tables of pieces, which are written once, and what is found. */
+#include "parameter_update.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor_pieces.h"
+
+/* Where things lie in the room: first the tables, then what is found. Pieces and tensors come as enum digested says:
+ * all gradients, all parameters, all state. */
+struct room {
+    int64_t gradients, pieces; /* pieces of the gradients, and of everything */
+    int64_t tensors;
+    size_t piece, tensor, update, first; /* struct stretch, struct stretch, struct update_piece, int64_t */
+    size_t tables;                       /* bytes of all four */
+    size_t canonical, digest;            /* struct xxh3, of pieces and of tensors */
+    size_t squares, sum, verdict;        /* double, double, struct verdict */
+    size_t bytes;
+};
+
+/* The offset of count members of bytes each after what there is. */
+static size_t put(struct room *room, int64_t count, size_t bytes)
+{
+    const size_t offset = room->bytes;
+    room->bytes += round_up((size_t)count * bytes);
+    return offset;
+}
+
+/* pieces: of count parameters, and of their state. */
+static struct room room_of(int count, int states, int64_t parameter_pieces, int64_t state_pieces)
+{
+    struct room r = {.gradients = parameter_pieces,
+                     .pieces = 2 * parameter_pieces + state_pieces,
+                     .tensors = (int64_t)count * (states > 0 ? 3 : 2)};
+    r.piece = put(&r, r.pieces, sizeof(struct stretch));
+    r.tensor = put(&r, r.tensors, sizeof(struct stretch));
+    r.update = put(&r, r.gradients, sizeof(struct update_piece));
+    r.first = put(&r, count + 1, sizeof(int64_t));
+    r.tables = r.bytes;
+    r.canonical = put(&r, r.pieces, sizeof(struct xxh3));
+    r.digest = put(&r, r.tensors, sizeof(struct xxh3));
+    r.squares = put(&r, r.gradients, sizeof(double));
+    r.sum = put(&r, count, sizeof(double));
+    r.verdict = put(&r, 1, sizeof(struct verdict));
+    return r;
+}
+
+static int64_t bytes_of(int64_t elements) { return elements * (int64_t)sizeof(float); }
+
+static struct room room_for(const struct update *update)
+{
+    int64_t parameter_pieces = 0, state_pieces = 0;
+    for (int i = 0; i < update->count; i++) {
+        const int64_t bytes = bytes_of(update->tensor[i].elements);
+        parameter_pieces += pieces_of(bytes);
+        state_pieces += pieces_of(update->states * bytes);
+    }
+    return room_of(update->count, update->states, parameter_pieces, state_pieces);
+}
+
+static size_t update_bytes(const struct graph *graph, int states)
+{
+    int64_t parameter_pieces = 0, state_pieces = 0;
+    for (int i = 0; i < graph->parameters; i++) {
+        const int64_t bytes = bytes_of(graph->parameter[i].elements);
+        parameter_pieces += pieces_of(bytes);
+        state_pieces += pieces_of(states * bytes);
+    }
+    return room_of(graph->parameters, states, parameter_pieces, state_pieces).bytes;
+}
+
+/* ---- the tables ---- */
+
+static void fill_updates(const struct update_tensor *tensor, struct update_piece **next)
+{
+    for (int64_t from = 0; from < tensor->elements; from += PIECE_FLOATS) {
+        const int64_t left = tensor->elements - from;
+        *(*next)++ = (struct update_piece){.parameter = tensor->parameter + from,
+                                           .gradient = tensor->gradient + from,
+                                           .state = tensor->state ? tensor->state + from : NULL,
+                                           .copy = tensor->elements,
+                                           .elements = left < PIECE_FLOATS ? (int32_t)left : PIECE_FLOATS,
+                                           .numbers = tensor->numbers};
+    }
+}
+
+/* The pieces of a tensor, whose digests from canonical on are what the tensor's digest is of. */
+static struct stretch fill_stretches(const void *data, int64_t bytes, struct stretch **next,
+                                     const struct xxh3 *canonical)
+{
+    for (int64_t from = 0; from < bytes; from += PIECE_BYTES) {
+        const int64_t left = bytes - from;
+        *(*next)++ = (struct stretch){(const char *)data + from, left < PIECE_BYTES ? left : PIECE_BYTES};
+    }
+    return (struct stretch){canonical, pieces_of(bytes) * (int64_t)sizeof *canonical};
+}
+
+/* In the host's memory, what is to lie at the start of the room. */
+static void fill_tables(const struct update *update, const struct room *room, char *tables)
+{
+    struct stretch *const piece = (struct stretch *)(void *)(tables + room->piece), *next = piece;
+    struct stretch *tensor = (struct stretch *)(void *)(tables + room->tensor);
+    struct update_piece *next_update = (struct update_piece *)(void *)(tables + room->update);
+    int64_t *first = (int64_t *)(void *)(tables + room->first);
+    const struct xxh3 *canonical = (const struct xxh3 *)(void *)((char *)update->room + room->canonical);
+    const int copies[DIGESTEDS] = {1, 1, update->states};
+    for (int what = 0; what < DIGESTEDS; what++)
+        for (int i = 0; i < update->count && copies[what] > 0; i++) {
+            const struct update_tensor *t = &update->tensor[i];
+            const void *const data[DIGESTEDS] = {t->gradient, t->parameter, t->state};
+            if (what == DIGESTED_GRADIENT) {
+                first[i] = next - piece;
+                first[i + 1] = first[i] + pieces_of(bytes_of(t->elements));
+                fill_updates(t, &next_update);
+            }
+            *tensor++ =
+                fill_stretches(data[what], copies[what] * bytes_of(t->elements), &next, canonical + (next - piece));
+        }
+}
+
+/* What the optimisers do to an element, by the state they keep. */
+static const struct {
+    const char *optimizer;
+    int states;
+    enum update_rule rule;
+} rules[] = {{"sgd", 0, UPDATE_SGD}, {"sgd", 1, UPDATE_MOMENTUM}, {"adam", 2, UPDATE_ADAM}, {"adamw", 2, UPDATE_ADAM}};
+enum { RULES = sizeof rules / sizeof *rules };
+
+/* Its row; RULES where there is none. */
+static int find_rule(const struct update *update)
+{
+    int i = 0;
+    while (i < RULES && (strcmp(rules[i].optimizer, update->optimizer->name) || rules[i].states != update->states)) i++;
+    return i;
+}
+
+static enum status update_prepare(struct backend *backend, const struct update *update)
+{
+    if (find_rule(update) == RULES)
+        return fail(ST_MISSING, "backend cuda has no optimizer %s with %d copies of the parameters as state",
+                    update->optimizer->name, update->states);
+    const struct room room = room_for(update);
+    char *tables = calloc(1, room.tables);
+    if (!tables) return fail(ST_FAILED, "out of memory for the table of the parameters' pieces");
+    fill_tables(update, &room, tables);
+    backend->kind->upload(backend, update->room, tables, room.tables);
+    free(tables);
+    return cuda_queued("table of the parameters' pieces");
+}
+
+/* ---- a step's ---- */
+
+static void update_run(struct backend *backend, const struct update *update)
+{
+    const struct room r = room_for(update);
+    const cudaStream_t stream = cuda_of(backend)->stream;
+    char *const at = update->room;
+    const struct stretch *piece = (const struct stretch *)(void *)(at + r.piece);
+    struct xxh3 *canonical = (struct xxh3 *)(void *)(at + r.canonical);
+    double *squares = (double *)(void *)(at + r.squares), *sum = (double *)(void *)(at + r.sum);
+    struct verdict *verdict = (struct verdict *)(void *)(at + r.verdict);
+    struct step_outcome *outcome = backend->outcome_now;
+
+    cuda_phase(backend, PHASE_DIGEST);
+    queue_digests(stream, (struct stretches){.table = piece, .count = r.gradients}, true, canonical, squares);
+    queue_squares(stream, update->count, (const int64_t *)(void *)(at + r.first), squares, sum);
+    queue_judgement(stream, update->count, sum,
+                    (struct judgement){.clip = update->settings.clip,
+                                       .loss = outcome->loss,
+                                       .squares = &outcome->squares,
+                                       .not_finite = &outcome->not_finite,
+                                       .verdict = verdict});
+    cuda_phase(backend, PHASE_OPTIMIZER);
+    queue_update(stream, rules[find_rule(update)].rule, r.gradients,
+                 (const struct update_piece *)(void *)(at + r.update), backend->now->numbers, verdict);
+    cuda_phase(backend, PHASE_DIGEST);
+    queue_digests(stream, (struct stretches){.table = piece + r.gradients, .count = r.pieces - r.gradients}, true,
+                  canonical + r.gradients, NULL);
+    queue_digests(stream,
+                  (struct stretches){.table = (const struct stretch *)(void *)(at + r.tensor), .count = r.tensors},
+                  false, (struct xxh3 *)(void *)(at + r.digest), NULL);
+}
+
+static enum status update_collect(struct backend *backend, const struct update *update)
+{
+    const struct room r = room_for(update);
+    const size_t bytes = (size_t)update->count * sizeof(struct digest);
+    const char *from = (const char *)update->room + r.digest;
+    for (int what = 0; what < DIGESTEDS && bytes > 0; what++)
+        if (update->digest[what])
+            backend->kind->download(backend, update->digest[what], from + (size_t)what * bytes, bytes);
+    return cuda_queued("digests");
+}
+
+const struct update_kind cuda_update = {update_bytes, update_prepare, update_run, update_collect};

@@ -1,0 +1,48 @@
+/* Pooling: the largest and the mean of each window and channel, in either layout, and their gradients.
+ *
+ * Contract: of equal elements the first in row order is the largest, and a NaN wins; padding counts for nothing. A
+ * gradient's element is summed by one thread over the windows it lies in, in row order. */
+#ifndef REMATCH_KERNELS_CUDA_POOLING_KERNELS_H
+#define REMATCH_KERNELS_CUDA_POOLING_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct window_shape {
+    int64_t batch, channels, height, width; /* of x */
+    int64_t out_height, out_width;          /* of y */
+    int64_t kernel, stride, padding;
+    bool channels_first;
+};
+
+/* Bytes of the place of a window's largest element, which is saved for each element of y: 1 where 8 bits do, else 4. */
+static inline size_t window_place_bytes(int64_t kernel) { return kernel * kernel <= 256 ? 1 : sizeof(int32_t); }
+
+/* places NULL: not wanted. */
+void launch_max_pool(cudaStream_t stream, struct window_shape shape, const float *x, void *places, float *y);
+void launch_avg_pool(cudaStream_t stream, struct window_shape shape, const float *x, float *y);
+
+/* places NULL: windows of one place. */
+void launch_max_pool_gradient(cudaStream_t stream, struct window_shape shape, const float *dy, const void *places,
+                              float *dx);
+void launch_avg_pool_gradient(cudaStream_t stream, struct window_shape shape, const float *dy, float *dx);
+
+/* The mean over whole images: of pixels for each of batch x channels; and its gradient. */
+struct mean_shape {
+    int64_t batch, channels, pixels;
+    bool channels_first;
+};
+void launch_mean_pool(cudaStream_t stream, struct mean_shape shape, const float *x, float *y);
+void launch_mean_pool_gradient(cudaStream_t stream, struct mean_shape shape, const float *dy, float *dx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,272 @@
+#include "tensor_pieces.h"
+
+#include <float.h>
+
+#include "launch.h"
+#include "numerics/element_exp.h"
+
+/* ---- digests and squares ----
+ *
+ * Eight lanes are a team, four teams a warp, and a warp a block. A team walks through its stretch block after block of
+ * XXH3's; a lane reads its word of every stripe, two of the sixteen lanes in which squares are added. What is read next
+ * is asked for before what is there is worked on. */
+
+enum { TEAMS = (int)WARP / XXH3_LANES, STRIPES = XXH3_STRIPES };
+
+#define ALL_LANES 0xffffffffu
+
+static __device__ struct stretch stretch_at(const struct stretches &s, int64_t i)
+{
+    if (s.table) return s.table[i];
+    const int64_t from = i * PIECE_BYTES, left = s.whole.bytes - from;
+    const struct stretch piece = {(const char *)s.whole.data + from, left < PIECE_BYTES ? left : PIECE_BYTES};
+    return piece;
+}
+
+/* The next words of a lane, of which there are left. */
+static __device__ void ask(uint64_t word[STRIPES], const uint64_t *at, int left)
+{
+#pragma unroll
+    for (int s = 0; s < STRIPES; s++) word[s] = s < left ? at[s * XXH3_LANES] : 0;
+}
+
+/* What a lane has added up. */
+struct lane {
+    uint64_t sum;
+    double squares[2];
+};
+
+static __device__ double square(uint32_t bits)
+{
+    const double wide = element_of_bits(bits);
+    return wide * wide;
+}
+
+/* Takes in the words of a block, of which there are left; the others are 0 and change no sum but that of products. */
+template <bool SQUARES>
+static __device__ void take(struct lane *lane, const uint64_t word[STRIPES], const uint64_t key[STRIPES + 1], int left)
+{
+    uint64_t whole = 0; /* first, since nothing that is asked for ahead can be put off past the exchange */
+#pragma unroll
+    for (int s = 0; s < STRIPES; s++) whole += word[s];
+    lane->sum += __shfl_xor_sync(ALL_LANES, whole, 1);
+#pragma unroll
+    for (int s = 0; s < STRIPES; s++) {
+        lane->sum += s < left ? xxh3_product(word[s], key[s]) : 0;
+        if (SQUARES) {
+            lane->squares[0] += square((uint32_t)word[s]);
+            lane->squares[1] += square((uint32_t)(word[s] >> 32));
+        }
+    }
+    if (left >= STRIPES) lane->sum = xxh3_scramble(lane->sum, key[STRIPES]);
+}
+
+/* The last stripe, and what all lanes make together; for the first lane. */
+static __device__ struct xxh3 digest_lanes(struct stretch stretch, uint64_t sum, int number)
+{
+    const bool is_long = stretch.bytes > XXH3_SHORT;
+    const uint64_t last =
+        is_long ? xxh3_word((const uint8_t *)stretch.data + stretch.bytes - XXH3_STRIPE + 8 * number) : 0;
+    sum += xxh3_product(last, xxh3_secret(XXH3_SECRET_LAST + 8 * number));
+    sum += __shfl_xor_sync(ALL_LANES, last, 1);
+    const uint64_t odd = __shfl_xor_sync(ALL_LANES, sum, 1);
+    uint64_t low = 0, high = 0;
+    if (number % 2 == 0) {
+        low = xxh3_fold_lanes(sum, odd, number, XXH3_SECRET_LOW);
+        high = xxh3_fold_lanes(sum, odd, number, XXH3_SECRET_HIGH);
+    }
+    for (int other = 2; other < XXH3_LANES; other *= 2) {
+        low += __shfl_xor_sync(ALL_LANES, low, other);
+        high += __shfl_xor_sync(ALL_LANES, high, other);
+    }
+    return xxh3_finish(low, high, (uint64_t)stretch.bytes);
+}
+
+/* The squares after the last stripe that was taken in, then the lanes in their order; for the first lane. */
+static __device__ double sum_lanes(struct stretch stretch, int stripes, struct lane *lane, int number)
+{
+    const int64_t from = (int64_t)stripes * XXH3_STRIPE / 4, floats = stretch.bytes / 4;
+    const uint32_t *bits = (const uint32_t *)stretch.data;
+    for (int k = 0; k < 2; k++) {
+        const int64_t i = from + 2 * number + k;
+        if (i < floats) lane->squares[k] += square(bits[i]);
+    }
+    double total = lane->squares[0];
+    total += lane->squares[1];
+    for (int other = 1; other < XXH3_LANES; other++) {
+        total += __shfl_xor_sync(ALL_LANES, lane->squares[0], other);
+        total += __shfl_xor_sync(ALL_LANES, lane->squares[1], other);
+    }
+    return total;
+}
+
+template <bool SQUARES>
+static __global__ void __launch_bounds__(WARP)
+    digest_stretches(struct stretches stretches, int canonical, struct xxh3 *digest, double *squares)
+{
+    const int number = (int)threadIdx.x % XXH3_LANES;
+    const int64_t which = (int64_t)blockIdx.x * TEAMS + threadIdx.x / XXH3_LANES;
+    struct stretch stretch = {nullptr, 0};
+    if (which < stretches.count) stretch = stretch_at(stretches, which);
+    const int stripes = stretch.bytes > 0 ? (int)((stretch.bytes - 1) / XXH3_STRIPE) : 0;
+    int most = stripes; /* of the warp's teams: all its lanes must meet */
+    for (int other = XXH3_LANES; other < WARP; other *= 2) {
+        const int there = __shfl_xor_sync(ALL_LANES, most, other);
+        most = there > most ? there : most;
+    }
+
+    uint64_t key[STRIPES + 1], word[STRIPES], next[STRIPES];
+    for (int s = 0; s <= STRIPES; s++) key[s] = xxh3_key(s, number);
+    struct lane lane = {xxh3_start(number), {0, 0}};
+    const uint64_t *at = (const uint64_t *)stretch.data + number;
+    ask(next, at, stripes);
+    for (int done = 0; done < most; done += STRIPES) {
+        const int left = stripes - done;
+        for (int s = 0; s < STRIPES; s++) word[s] = next[s];
+        at += XXH3_STRIPES * XXH3_LANES;
+        ask(next, at, left - STRIPES);
+        take<SQUARES>(&lane, word, key, left);
+    }
+
+    struct xxh3 hash = digest_lanes(stretch, lane.sum, number);
+    const double sum = SQUARES ? sum_lanes(stretch, stripes, &lane, number) : 0;
+    if (number > 0 || which >= stretches.count) return;
+    if (stretch.bytes <= XXH3_SHORT) hash = xxh3_short((const uint8_t *)stretch.data, (uint32_t)stretch.bytes);
+    digest[which] = canonical ? xxh3_canonical(hash) : hash;
+    if (SQUARES) squares[which] = sum;
+}
+
+void queue_digests(cudaStream_t stream, struct stretches stretches, int canonical, struct xxh3 *digest, double *squares)
+{
+    const unsigned blocks = (unsigned)((stretches.count + TEAMS - 1) / TEAMS);
+    if (blocks == 0) return;
+    if (squares)
+        LAUNCH(digest_stretches<true>, blocks, WARP, stream, stretches, canonical, digest, squares);
+    else
+        LAUNCH(digest_stretches<false>, blocks, WARP, stream, stretches, canonical, digest, squares);
+}
+
+static __device__ struct xxh3 found_digest[PIECES_AT_ONCE];
+static __device__ double found_squares[PIECES_AT_ONCE];
+
+cudaError_t found_addresses(struct xxh3 **digest, double **squares)
+{
+    const cudaError_t error = cudaGetSymbolAddress((void **)digest, found_digest);
+    return error == cudaSuccess ? cudaGetSymbolAddress((void **)squares, found_squares) : error;
+}
+
+/* ---- sums ---- */
+
+enum { AT_ONCE = 4 * THREADS };
+
+/* Many threads fetch what one adds up. */
+static __device__ void fetch(double *shared, const double *from, int64_t count)
+{
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < AT_ONCE && i < count; i += THREADS) shared[i] = from[i];
+    __syncthreads();
+}
+
+static __global__ void __launch_bounds__(THREADS) add_pieces(const int64_t *first, const double *squares, double *sum)
+{
+    __shared__ double shared[AT_ONCE];
+    const int64_t end = first[blockIdx.x + 1];
+    double total = 0;
+    for (int64_t from = first[blockIdx.x]; from < end; from += AT_ONCE) {
+        fetch(shared, squares + from, end - from);
+        if (threadIdx.x > 0) continue;
+        for (int i = 0; i < AT_ONCE && i < end - from; i++) total += shared[i];
+    }
+    if (threadIdx.x == 0) sum[blockIdx.x] = total;
+}
+
+void queue_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum)
+{
+    if (count > 0) LAUNCH(add_pieces, (unsigned)count, THREADS, stream, first, squares, sum);
+}
+
+/* A sum of squares is finite where all were. */
+static __global__ void __launch_bounds__(THREADS) judge(int count, const double *sum, struct judgement j)
+{
+    __shared__ double shared[AT_ONCE];
+    double total = 0;
+    int last = -1;
+    for (int end = count; end > 0; end -= AT_ONCE) {
+        const int from = end > AT_ONCE ? end - AT_ONCE : 0;
+        fetch(shared, sum + from, end - from);
+        if (threadIdx.x > 0) continue;
+        for (int i = end - 1; i >= from; i--) {
+            if (last < 0 && !(shared[i - from] <= DBL_MAX)) last = i;
+            total += shared[i - from];
+        }
+    }
+    if (threadIdx.x > 0) return;
+    *j.squares = total;
+    *j.not_finite = last;
+    j.verdict->scale = (float)optim_clip(j.clip, sqrt(total));
+    j.verdict->go = last < 0 && *j.loss >= -FLT_MAX && *j.loss <= FLT_MAX;
+}
+
+void queue_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement)
+{
+    LAUNCH(judge, 1, THREADS, stream, count, sum, judgement);
+}
+
+/* ---- optimisers ---- */
+
+enum { PARTS = 4, PART = PIECE_FLOATS / PARTS }; /* blocks a piece, and their elements: small nets have few pieces */
+
+template <enum update_rule RULE>
+static __device__ void update_element(struct optim_numbers n, float *p, float g, float *first, float *second)
+{
+    if (RULE == UPDATE_SGD) sgd_element(n, p, g);
+    if (RULE == UPDATE_MOMENTUM) momentum_element(n, p, g, first);
+    if (RULE == UPDATE_ADAM) adam_element(n, p, g, first, second);
+}
+
+/* Elements from to end, four at a time. */
+template <enum update_rule RULE>
+static __device__ void update_quads(const struct update_piece &piece, struct optim_numbers n, int from, int end)
+{
+    const float4 zero = {0, 0, 0, 0};
+    for (int i = from / 4 + (int)threadIdx.x; i < end / 4; i += THREADS) {
+        float4 *const at = (float4 *)piece.parameter + i, *const first_at = (float4 *)piece.state + i;
+        float4 *const second_at = (float4 *)(piece.state + piece.copy) + i;
+        const float4 g = ((const float4 *)piece.gradient)[i];
+        float4 p = *at, first = RULE >= UPDATE_MOMENTUM ? *first_at : zero;
+        float4 second = RULE >= UPDATE_ADAM ? *second_at : zero;
+        update_element<RULE>(n, &p.x, g.x, &first.x, &second.x);
+        update_element<RULE>(n, &p.y, g.y, &first.y, &second.y);
+        update_element<RULE>(n, &p.z, g.z, &first.z, &second.z);
+        update_element<RULE>(n, &p.w, g.w, &first.w, &second.w);
+        *at = p;
+        if (RULE >= UPDATE_MOMENTUM) *first_at = first;
+        if (RULE >= UPDATE_ADAM) *second_at = second;
+    }
+}
+
+template <enum update_rule RULE>
+static __global__ void __launch_bounds__(THREADS)
+    update_pieces(const struct update_piece *pieces, const struct optim_numbers *numbers, const struct verdict *verdict)
+{
+    if (!verdict->go) return;
+    const struct update_piece piece = pieces[blockIdx.x / PARTS];
+    struct optim_numbers n = numbers[piece.numbers];
+    n.scale = verdict->scale;
+    const int from = (int)(blockIdx.x % PARTS) * PART;
+    const int end = from + PART < piece.elements ? from + PART : piece.elements;
+    if (from >= end) return;
+    const bool in_quads = RULE < UPDATE_ADAM || piece.copy % 4 == 0; /* else the second copy is not aligned */
+    const int quads_end = in_quads ? end - end % 4 : from;
+    update_quads<RULE>(piece, n, from, quads_end);
+    for (int i = quads_end + (int)threadIdx.x; i < end; i += THREADS)
+        update_element<RULE>(n, piece.parameter + i, piece.gradient[i], piece.state + i, piece.state + piece.copy + i);
+}
+
+void queue_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
+                  const struct optim_numbers *numbers, const struct verdict *verdict)
+{
+    static void (*const kernel[])(const struct update_piece *, const struct optim_numbers *, const struct verdict *) = {
+        update_pieces<UPDATE_SGD>, update_pieces<UPDATE_MOMENTUM>, update_pieces<UPDATE_ADAM>};
+    if (count > 0) LAUNCH(kernel[rule], (unsigned)(count * PARTS), THREADS, stream, piece, numbers, verdict);
+}

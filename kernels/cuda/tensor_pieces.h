@@ -1,0 +1,84 @@
+/* Work on many tensors at once, cut into pieces of 64 KiB: digests, sums of squares, optimisers. However many tensors
+ * there are, a launch or a few do it; each piece is one team's or one block's.
+ *
+ * Contract: sums of squares are squares_sum()'s and digests digest_tensor()'s in every bit; an element is updated as
+ * element_optimizer.h says. */
+#ifndef REMATCH_KERNELS_CUDA_TENSOR_PIECES_H
+#define REMATCH_KERNELS_CUDA_TENSOR_PIECES_H
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#include "numerics/element_optimizer.h"
+#include "numerics/element_xxh3.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PIECE_BYTES = 64 * 1024, PIECE_FLOATS = PIECE_BYTES / 4, PIECES_AT_ONCE = 2048 };
+
+static inline int64_t pieces_of(int64_t bytes) { return bytes / PIECE_BYTES + (bytes % PIECE_BYTES != 0); }
+
+/* Bytes of the device's memory, at a multiple of 8. */
+struct stretch {
+    const void *data;
+    int64_t bytes;
+};
+
+/* Count stretches: those of a table in the device's memory, or, where that is NULL, the pieces of one. */
+struct stretches {
+    const struct stretch *table;
+    struct stretch whole;
+    int64_t count;
+};
+
+/* A piece of a parameter, its gradient and its state. */
+struct update_piece {
+    float *parameter, *state;
+    const float *gradient;
+    int64_t copy; /* floats from a copy of the state to the next */
+    int32_t elements, numbers;
+};
+
+/* What the gradients say of the update. */
+struct verdict {
+    float scale; /* of gradients */
+    int32_t go;  /* 0: nothing is to be updated */
+};
+
+/* Where the verdict's parts go, and what it is found from: all in the device's memory but clip. */
+struct judgement {
+    double clip;
+    const float *loss;
+    double *squares;     /* of all gradients */
+    int32_t *not_finite; /* the last tensor whose gradient is not finite, -1: none */
+    struct verdict *verdict;
+};
+
+enum update_rule { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM };
+
+/* All are queued on the stream; pointers are into the device's memory. */
+
+/* One XXH3-128 a stretch, in canonical form or as numbers; and its sum of squares as of floats, squares NULL: none. */
+void queue_digests(cudaStream_t stream, struct stretches stretches, int canonical, struct xxh3 *digest,
+                   double *squares);
+
+/* Room for what is found of PIECES_AT_ONCE pieces of a single tensor, of the program's own on the device. */
+cudaError_t found_addresses(struct xxh3 **digest, double **squares);
+
+/* The sums of squares of count tensors, of which the i-th has the pieces from first[i] to first[i + 1]. */
+void queue_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum);
+
+/* Adds count sums in descending order and judges. */
+void queue_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement);
+
+/* Updates count pieces if the verdict is to go. */
+void queue_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
+                  const struct optim_numbers *numbers, const struct verdict *verdict);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
