@@ -6,7 +6,7 @@
  * The sums are of integers modulo 2^64, so they may be added in any order. In the end one more stripe, the last 64
  * bytes, and all lanes are folded into two words.
  *
- * Contract: the bits of libxxhash's XXH3_128bits() (tests/test_xxh3.c). Machines are little-endian. */
+ * Contract: the bits of libxxhash's XXH3_128bits() (tests/numerics/test_xxh3.c). Machines are little-endian. */
 #ifndef REMATCH_NUMERICS_ELEMENT_XXH3_H
 #define REMATCH_NUMERICS_ELEMENT_XXH3_H
 

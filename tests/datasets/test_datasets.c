@@ -1,0 +1,238 @@
+/* Data sets: what holds for every row of the table, and that the made one can be learnt. Files are small and made by
+ * hand; see test_dataset_files.c for the formats. */
+#include "datasets/dataset.h"
+
+#include "tests/support/dataset_files.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 37 };
+
+/* Settings with which every kind opens; small, but not square. */
+static struct dataset *open_kind(const struct dataset_kind *kind, bool shuffle, uint64_t seed)
+{
+    static const int64_t dims[] = {5, 7, 3};
+    struct dataset_settings settings = {.shape = {3, {dims}},
+                                        .classes = 10,
+                                        .samples = strncmp(kind->name, "synthetic", 9) == 0 ? 100 : 0,
+                                        .normalize = NORMALIZE_UNIT,
+                                        .shuffle = shuffle,
+                                        .max_length = 9,
+                                        .vocabulary_size = 200};
+    struct dataset *dataset;
+    settings.path = hand_made_folder();
+    enum status status = dataset_open(kind->name, &settings, seed, &dataset);
+    cr_assert(status == ST_OK, "%s: %s", kind->name, status_message());
+    return dataset;
+}
+
+static bool in_range(const struct dataset *dataset, const float *x, int64_t elements, int32_t label)
+{
+    for (int64_t i = 0; i < elements; i++)
+        if (!isfinite(x[i])) return false;
+    return label >= 0 && label < dataset->classes;
+}
+
+Test(datasets, have_a_sane_size)
+{
+    for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
+        struct dataset *dataset = open_kind(*kind, true, 1);
+        cr_assert(dataset_find((*kind)->name) == *kind);
+        cr_assert(dataset->classes == (strcmp((*kind)->name, "tweets") == 0 ? 3 : 10) &&
+                      shape_elements(&dataset->shape) > 0,
+                  "%s", (*kind)->name);
+        for (int split = 0; split < SPLITS; split++)
+            cr_assert((dataset->count[split] > 0) == (*kind)->sized, "%s", (*kind)->name);
+        cr_assert(dataset->synthetic == (dataset->files == 0), "%s", (*kind)->name);
+        dataset_close(dataset);
+    }
+    dataset_close(NULL);
+}
+
+Test(datasets, a_batch_is_its_samples_in_any_order_and_by_any_number_of_threads)
+{
+    for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
+        struct dataset *dataset = open_kind(*kind, true, 1);
+        int64_t elements = shape_elements(&dataset->shape), indices[BATCH];
+        size_t bytes = (size_t)elements * sizeof(float);
+        float *x = malloc(BATCH * bytes), *one = malloc(bytes);
+        int32_t labels[BATCH], label;
+        for (enum split split = SPLIT_TRAIN; split < ((*kind)->sized ? SPLITS : SPLIT_TEST); split++) {
+            int64_t count = (*kind)->sized ? dataset->count[split] : 1000;
+            for (int64_t i = 0; i < BATCH; i++) indices[i] = (i * i * 31 + 5) % count;
+            for (int threads = 1; threads <= 3; threads++) {
+                memset(x, 0xFF, BATCH * bytes);
+                cr_assert(dataset_batch(dataset, split, indices, BATCH, x, labels, threads) == ST_OK);
+                for (int64_t i = BATCH - 1; i >= 0; i--) {
+                    cr_assert((*kind)->sample(dataset, split, indices[i], one, &label) == ST_OK);
+                    cr_assert(in_range(dataset, one, elements, label), "%s", (*kind)->name);
+                    cr_assert(label == labels[i] && memcmp(one, x + i * elements, bytes) == 0, "%s", (*kind)->name);
+                }
+            }
+        }
+        free(x);
+        free(one);
+        dataset_close(dataset);
+    }
+}
+
+Test(datasets, refuse_a_sample_that_is_not_there)
+{
+    for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
+        struct dataset *dataset = open_kind(*kind, true, 1);
+        size_t elements = (size_t)shape_elements(&dataset->shape);
+        float *x = malloc(4 * elements * sizeof *x);
+        int32_t labels[4];
+        int64_t beyond[] = {0, 0, 0, dataset->count[SPLIT_TEST]}, negative[] = {0, -1, 0, 0};
+        cr_assert(dataset_batch(dataset, SPLIT_TEST, beyond, 4, x, labels, 2) == ST_FAILED, "%s", (*kind)->name);
+        cr_assert(strstr(status_message(), (*kind)->name), "%s", status_message()); /* from another thread */
+        cr_assert(dataset_batch(dataset, SPLIT_TRAIN, negative, 4, x, labels, 2) == ST_FAILED, "%s", (*kind)->name);
+        free(x);
+        dataset_close(dataset);
+    }
+}
+
+/* order is a permutation of 0..count-1. */
+static bool permutation(const int64_t *order, int64_t count)
+{
+    bool *seen = calloc((size_t)count, sizeof *seen), all = true;
+    for (int64_t i = 0; i < count; i++) {
+        all = all && order[i] >= 0 && order[i] < count && !seen[order[i]];
+        if (all) seen[order[i]] = true;
+    }
+    free(seen);
+    return all;
+}
+
+Test(datasets, orders_are_permutations_that_differ_between_epochs_splits_and_seeds)
+{
+    for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
+        struct dataset *dataset = open_kind(*kind, true, 1), *plain = open_kind(*kind, false, 1);
+        struct dataset *other = open_kind(*kind, true, 2);
+        int64_t count = dataset->count[SPLIT_TRAIN];
+        size_t bytes = (size_t)count * sizeof(int64_t);
+        int64_t *order[5];
+        for (int i = 0; i < 5; i++) order[i] = malloc(bytes + 1);
+        dataset_order(dataset, SPLIT_TRAIN, 0, order[0]);
+        dataset_order(dataset, SPLIT_TRAIN, 1, order[1]);
+        dataset_order(dataset, SPLIT_TRAIN, 0, order[2]);
+        dataset_order(other, SPLIT_TRAIN, 0, order[3]);
+        dataset_order(plain, SPLIT_TRAIN, 7, order[4]);
+        for (int i = 0; i < 5; i++) cr_assert(permutation(order[i], count), "%s", (*kind)->name);
+        cr_assert(memcmp(order[0], order[2], bytes) == 0, "%s", (*kind)->name);
+        if ((*kind)->sized) {
+            cr_assert(memcmp(order[0], order[1], bytes) != 0, "%s", (*kind)->name);
+            cr_assert(memcmp(order[0], order[3], bytes) != 0, "%s", (*kind)->name);
+        }
+        for (int64_t i = 0; i < count; i++) cr_assert(order[4][i] == i);
+        for (int i = 0; i < 5; i++) free(order[i]);
+        dataset_close(dataset);
+        dataset_close(plain);
+        dataset_close(other);
+    }
+}
+
+Test(datasets, a_shuffled_order_is_even)
+{
+    enum { COUNT = 10, EPOCHS = 20000 };
+    struct dataset_settings settings = {.shuffle = true};
+    struct dataset dataset = {.settings = settings, .seed = 3, .count = {COUNT, 0}};
+    int64_t order[COUNT], times[COUNT][COUNT] = {{0}};
+    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) {
+        dataset_order(&dataset, SPLIT_TRAIN, epoch, order);
+        for (int i = 0; i < COUNT; i++) times[i][order[i]]++;
+    }
+    /* Each count is binomial: mean 2000, deviation 42; six deviations are beyond chance for a hundred of them. */
+    for (int i = 0; i < COUNT; i++)
+        for (int j = 0; j < COUNT; j++)
+            cr_assert(llabs(times[i][j] - EPOCHS / COUNT) < 6 * 42, "%d at %d: %ld times", j, i, (long)times[i][j]);
+}
+
+Test(datasets, the_digest_says_what_was_read)
+{
+    for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
+        struct dataset *a = open_kind(*kind, true, 1), *b = open_kind(*kind, false, 1), *c = open_kind(*kind, true, 2);
+        cr_assert(digest_equal(a->digest, b->digest), "%s", (*kind)->name);
+        bool drawn = strncmp((*kind)->name, "synthetic", 9) == 0;
+        cr_assert(digest_equal(a->digest, c->digest) == !drawn, "%s", (*kind)->name);
+        dataset_close(a);
+        dataset_close(b);
+        dataset_close(c);
+    }
+}
+
+/* Share of test samples that lie nearest to the mean of their own class's first training samples. */
+static double nearest_mean(const struct dataset_settings *settings, int64_t train, int64_t test)
+{
+    struct dataset *dataset;
+    cr_assert(dataset_open("synthetic", settings, 5, &dataset) == ST_OK, "%s", status_message());
+    int64_t elements = shape_elements(&dataset->shape), right = 0;
+    double *mean = calloc((size_t)(dataset->classes * elements), sizeof *mean), *count = calloc(100, sizeof *count);
+    float *x = malloc((size_t)elements * sizeof *x);
+    int32_t label;
+    for (int64_t i = 0; i < train; i++) {
+        cr_assert(dataset->kind->sample(dataset, SPLIT_TRAIN, i, x, &label) == ST_OK);
+        count[label]++;
+        for (int64_t e = 0; e < elements; e++) mean[label * elements + e] += (double)x[e];
+    }
+    for (int64_t i = 0; i < test; i++) {
+        cr_assert(dataset->kind->sample(dataset, SPLIT_TEST, i, x, &label) == ST_OK);
+        int64_t best = -1;
+        double best_distance = 0;
+        for (int64_t c = 0; c < dataset->classes; c++) {
+            double distance = 0;
+            for (int64_t e = 0; e < elements; e++)
+                distance += pow((double)x[e] - mean[c * elements + e] / fmax(count[c], 1), 2);
+            if (best < 0 || distance < best_distance) best = c, best_distance = distance;
+        }
+        right += best == label;
+    }
+    free(mean);
+    free(count);
+    free(x);
+    dataset_close(dataset);
+    return (double)right / (double)test;
+}
+
+Test(datasets, synthetic_can_be_learnt)
+{
+    static const int64_t image[] = {16, 12, 3}, vector[] = {100}, sequence[] = {20, 8};
+    struct dataset_settings settings = {.shape = {3, {image}}, .classes = 10, .samples = 1000};
+    cr_assert(nearest_mean(&settings, 500, 200) > 0.95);
+    settings.shape = (struct field_list){2, {sequence}};
+    cr_assert(nearest_mean(&settings, 500, 200) > 0.9);
+    settings.shape = (struct field_list){1, {vector}};
+    cr_assert(nearest_mean(&settings, 500, 200) > 0.8);
+}
+
+Test(datasets, refuse_settings_that_make_no_sample)
+{
+    static const int64_t zero[] = {4, 0, 3}, huge[] = {1 << 30, 1 << 30, 3}, good[] = {4};
+    struct dataset *dataset;
+    struct dataset_settings settings = {.classes = 10, .samples = 10};
+    cr_assert(dataset_open("ones", &settings, 1, &dataset) == ST_SPEC);
+    settings.shape = (struct field_list){3, {zero}};
+    cr_assert(dataset_open("ones", &settings, 1, &dataset) == ST_SPEC);
+    settings.shape = (struct field_list){3, {huge}};
+    cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_SPEC);
+    settings = (struct dataset_settings){.shape = {1, {good}}, .classes = 0};
+    cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_SPEC);
+    cr_assert(dataset_open("nothing", &settings, 1, &dataset) == ST_SPEC && !dataset);
+}
+
+Test(datasets, ones_are_ones)
+{
+    static const int64_t dims[] = {3, 2, 4};
+    struct dataset_settings settings = {.shape = {3, {dims}}, .classes = 2};
+    struct dataset *dataset;
+    float x[24];
+    int32_t label;
+    cr_assert(dataset_open("ones", &settings, 1, &dataset) == ST_OK);
+    cr_assert(dataset->kind->sample(dataset, SPLIT_TRAIN, 123456789, x, &label) == ST_OK);
+    for (int i = 0; i < 24; i++) cr_assert(x[i] == 1.0f);
+    cr_assert(label == 1);
+    dataset_close(dataset);
+}

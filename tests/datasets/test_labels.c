@@ -1,0 +1,53 @@
+/* Labels for which a model has no output are refused before anything runs, with the sample that has one. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/cli.h"
+#include "tests/support/dataset_files.h"
+#include "tests/support/made_runs.h"
+
+static void write_spec(struct cli *cli, int units, const char *more)
+{
+    char spec[1024];
+    snprintf(spec, sizeof spec,
+             "rematch: 1\nname: hand\nmodel: {layers: [flatten, linear: {units: %d}]}\n"
+             "data: {name: cifar10, path: '%s'}\nbatch: 2\nsteps: 2\nbackend: {name: ref, threads: 1}\n%s",
+             units, hand_made_folder(), more);
+    cli_file(cli, "hand.yaml", spec);
+}
+
+static void expect_refused(struct cli *cli, const char *says)
+{
+    static const char *const commands[] = {"plan hand.yaml", "run hand.yaml --quiet"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        cli_expect(cli, 2, commands[i]);
+        cli_complains(cli, says);
+        cli_complains(cli, hand_made_folder());
+        cr_assert(cli_complaints(cli) == 1, "%s", cli->err);
+    }
+    cr_assert(folder_count(cli->folder, ".h5") == 0 && folder_count(cli->folder, ".part") == 0);
+}
+
+Test(labels, without_an_output_are_refused_when_planned)
+{
+    enum { UNITS = 3 };
+    struct cli cli;
+    char says[200];
+    int first = 0;
+    cli_open(&cli);
+    while (hand_made_label(first / HAND_CIFAR_RECORDS, first % HAND_CIFAR_RECORDS) < UNITS) first++;
+    write_spec(&cli, UNITS, "");
+    snprintf(says, sizeof says, "data: training sample %d of data set 'cifar10' (", first);
+    expect_refused(&cli, says);
+    snprintf(says, sizeof says, ") has label %d; expected 0..2, as the model has 3 outputs",
+             hand_made_label(first / HAND_CIFAR_RECORDS, first % HAND_CIFAR_RECORDS));
+    expect_refused(&cli, says);
+    write_spec(&cli, UNITS, "loss: sum\n"); /* reads no labels */
+    cli_expect(&cli, 0, "plan hand.yaml");
+    write_spec(&cli, 10, "");
+    cli_expect(&cli, 0, "plan hand.yaml");
+    write_spec(&cli, 12, "");
+    cli_expect(&cli, 0, "plan hand.yaml");
+    cli_close(&cli);
+}

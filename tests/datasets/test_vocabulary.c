@@ -1,0 +1,249 @@
+/* Vocabularies, from files and built, and the pieces of words: against lists written down by hand. */
+#include "datasets/wordpiece.h"
+
+#include "tests/support/dataset_files.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT(text) text, sizeof(text) - 1
+#define SPECIAL    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n"
+
+static struct dataset dataset;
+static struct dataset_file files[DATASET_FILES_MAX];
+static const struct dataset_kind kind = {.name = "a test"};
+
+static enum status read_as(const char *text, size_t bytes, struct vocabulary *vocabulary)
+{
+    char path[256];
+    hand_write("vocab.txt", text, bytes, false);
+    snprintf(path, sizeof path, "%s/vocab.txt", hand_made_folder());
+    region_destroy(dataset.region);
+    dataset = (struct dataset){.kind = &kind, .region = region_create(), .file = files};
+    *vocabulary = (struct vocabulary){0};
+    return vocabulary_read(&dataset, path, vocabulary);
+}
+
+static void end(void) { region_destroy(dataset.region); }
+TestSuite(vocabulary, .fini = end);
+
+static const char *token(const struct vocabulary *v, int64_t number, char text[512])
+{
+    size_t bytes;
+    const char *at = token_table_text(&v->table, number, &bytes);
+    snprintf(text, 512, "%.*s", (int)bytes, at);
+    return text;
+}
+
+Test(vocabulary, a_file_is_numbered_by_its_lines)
+{
+    static const char text[] = "first\n[SEP]\r\n##x\n[PAD]\n[CLS]\n[UNK]\n\u4E2D";
+    struct vocabulary v;
+    char got[512];
+    cr_assert(read_as(TEXT(text), &v) == ST_OK, "%s", status_message());
+    cr_expect(v.table.count == 7 && !strcmp(v.name, "file") && dataset.files == 1);
+    cr_expect(v.special[SPECIAL_PADDING] == 3 && v.special[SPECIAL_UNKNOWN] == 5 && v.special[SPECIAL_START] == 4 &&
+              v.special[SPECIAL_SEPARATOR] == 1);
+    cr_expect(!strcmp(token(&v, 2, got), "##x") && !strcmp(token(&v, 6, got), "\u4E2D"));
+    cr_expect(token_table_find(&v.table, TEXT("first")) == 0 && token_table_find(&v.table, TEXT("firs")) == -1);
+    cr_expect(!strcmp(v.sha256, files[0].sha256) && strlen(v.sha256) == 64);
+    vocabulary_release(&v);
+}
+
+Test(vocabulary, what_is_no_vocabulary_is_refused_by_line)
+{
+    static const struct {
+        const char *text;
+        size_t bytes;
+        const char *why;
+    } cases[] = {
+        {TEXT("[PAD]\n[CLS]\n[SEP]\na\n"), ": no line is [UNK]; expected: a vocabulary with [PAD], [UNK], [CLS]"},
+        {TEXT("[UNK]\n"), ": no line is [PAD], [CLS], [SEP]; expected"},
+        {TEXT("[unk]\n[PAD]\n[CLS]\n[SEP]\n"), ": no line is [UNK]"},
+        {TEXT(SPECIAL "a\n\nb\n"), ":6: an empty line; expected: one token a line"},
+        {TEXT("\n"), ":1: an empty line"},
+        {TEXT(SPECIAL "a\nb\na\n"), ":7: 'a' also stands on line 5; expected: every token once"},
+        {TEXT(SPECIAL "a\n[PAD]\n"), ":6: '[PAD]' also stands on line 1"},
+        {TEXT(SPECIAL "a\nb\xFFz\n"), ":6: byte 2, 0xFF, is not UTF-8"},
+        {TEXT(""), ": the file is empty"},
+    };
+    struct vocabulary v;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_expect(read_as(cases[i].text, cases[i].bytes, &v) == ST_FAILED, "%s", cases[i].text);
+        const char *named = strstr(status_message(), "vocab.txt");
+        cr_expect(named && !strncmp(named + 9, cases[i].why, strlen(cases[i].why)), "%s", status_message());
+        vocabulary_release(&v);
+    }
+    cr_expect(vocabulary_read(&dataset, "/nowhere/vocab.txt", &v) == ST_MISSING);
+    cr_expect(strstr(status_message(), "data.vocabulary: /nowhere/vocab.txt: No such file"), "%s", status_message());
+    cr_expect(vocabulary_read(&dataset, "/", &v) == ST_FAILED && strstr(status_message(), "is not a plain file"));
+}
+
+/* ---- pieces ---- */
+
+static void check_pieces(const struct vocabulary *v, const char *word, const char *expected)
+{
+    int32_t piece[VOCABULARY_WORD_MAX];
+    char text[4096] = "", got[512];
+    int pieces = wordpiece_split(v, word, strlen(word), piece);
+    for (int i = 0; i < pieces; i++) {
+        if (i) strcat(text, " ");
+        strcat(text, token(v, piece[i], got));
+    }
+    cr_expect(!strcmp(text, expected), "%s: %s, not %s", word, text, expected);
+}
+
+Test(vocabulary, pieces_are_greedy)
+{
+    static const char text[] =
+        SPECIAL "un\n##aff\n##able\nunaff\nu\n##n\n##a\n##f\n##b\nab\n##\u00E9\n\u00E9\n##\u00E9t\na\n";
+    struct vocabulary v;
+    cr_assert(read_as(TEXT(text), &v) == ST_OK, "%s", status_message());
+    check_pieces(&v, "unaffable", "unaff ##able");
+    check_pieces(&v, "unable", "un ##able");
+    check_pieces(&v, "unab", "un ##a ##b");
+    check_pieces(&v, "ab", "ab");
+    check_pieces(&v, "aba", "ab ##a");
+    check_pieces(&v, "\u00E9\u00E9\u00E9t", "\u00E9 ##\u00E9 ##\u00E9t");
+    check_pieces(&v, "unaffablex", "[UNK]"); /* the last piece leads nowhere: the whole word */
+    check_pieces(&v, "xun", "[UNK]");
+    check_pieces(&v, "\u00EA", "[UNK]"); /* shares its first byte with one that is known */
+    check_pieces(&v, "[", "[UNK]");
+    vocabulary_release(&v);
+}
+
+/* The greedy first piece can make a word unknown that another division would spell. */
+Test(vocabulary, greed_is_not_undone)
+{
+    struct vocabulary v;
+    cr_assert(read_as(TEXT(SPECIAL "abc\nab\n##cd\n"), &v) == ST_OK);
+    check_pieces(&v, "abcd", "[UNK]");
+    check_pieces(&v, "abc", "abc");
+    vocabulary_release(&v);
+}
+
+Test(vocabulary, words_over_a_hundred_characters_are_unknown)
+{
+    struct vocabulary v;
+    int32_t piece[VOCABULARY_WORD_MAX];
+    char word[4 * 101 + 1] = "";
+    cr_assert(read_as(TEXT(SPECIAL "a\n##a\n\U0001F600\n##\U0001F600\n"), &v) == ST_OK);
+    for (int i = 1; i <= 101; i++) {
+        strcat(word, "\U0001F600");
+        int pieces = wordpiece_split(&v, word, strlen(word), piece);
+        cr_expect(i <= 100 ? pieces == i && piece[0] == 6 && (i == 1 || piece[i - 1] == 7)
+                           : pieces == 1 && piece[0] == 1);
+    }
+    memset(word, 'a', 101);
+    cr_expect(wordpiece_split(&v, word, 100, piece) == 100 && piece[99] == 5);
+    cr_expect(wordpiece_split(&v, word, 101, piece) == 1 && piece[0] == v.special[SPECIAL_UNKNOWN]);
+    vocabulary_release(&v);
+}
+
+Test(vocabulary, a_text_is_bounded)
+{
+    struct vocabulary v;
+    int32_t tokens[8];
+    int64_t count, words;
+    cr_assert(read_as(TEXT(SPECIAL "one\ntwo\n##s\n!\n"), &v) == ST_OK);
+    static const int32_t all[] = {2, 4, 5, 6, 1, 7, 3}; /* [CLS] one two ##s [UNK] ! [SEP] */
+    for (int64_t most = 2; most <= 8; most++) {
+        int64_t kept = most < 7 ? most : 7;
+        cr_expect(wordpiece_encode(&v, TEXT("ONE twos three!"), most, tokens, &count, &words) == ST_OK);
+        cr_expect(count == kept && words == 4, "%lld", (long long)count);
+        cr_expect(!memcmp(tokens, all, (size_t)(kept - 1) * sizeof *all) && tokens[kept - 1] == 3);
+    }
+    cr_expect(wordpiece_encode(&v, TEXT(" \t "), 8, tokens, &count, &words) == ST_OK && count == 2 && words == 0);
+    cr_expect(wordpiece_encode(&v, TEXT("one \xFF"), 8, tokens, &count, &words) == ST_FAILED);
+    vocabulary_release(&v);
+}
+
+/* Whole texts, accents, scripts, directions and brackets: what stands for a piece or a special token is neither when a
+ * text has it. */
+Test(vocabulary, texts_are_the_tokens_written_down)
+{
+    static const char words[] = SPECIAL "caf\ncafe\n##s\ns\n!\nsep\nno\nnow\n\u4E2D\n\U0001F468\n##\U0001F469\n"
+                                        "\u05E9\n##\u05DC\u05D5\u05DD\n##\u0301\n";
+    static const struct {
+        const char *text;
+        size_t bytes;
+        const char *tokens;
+    } cases[] = {
+        {TEXT(""), "[CLS] [SEP]"},
+        {TEXT("Caf\u00E9s!"), "[CLS] cafe ##s ! [SEP]"},
+        {TEXT("CAFE\u0301S \u0301!"), "[CLS] cafe ##s ! [SEP]"},
+        {TEXT("\u4E2D\u6587s"), "[CLS] \u4E2D [UNK] s [SEP]"},
+        {TEXT("\U0001F468\u200D\U0001F469\uFE0F"), "[CLS] \U0001F468 ##\U0001F469 [SEP]"},
+        {TEXT("\u200F\u05E9\u05C1\u05B8\u05DC\u05D5\u05B9\u05DD"), "[CLS] \u05E9 ##\u05DC\u05D5\u05DD [SEP]"},
+        {TEXT("\u202Eno\u200B\x01w\u202C no\u3000w"), "[CLS] now no [UNK] [SEP]"},
+        {TEXT("##s"), "[CLS] [UNK] [UNK] s [SEP]"},
+        {TEXT("[SEP]s"), "[CLS] [UNK] sep [UNK] s [SEP]"},
+        {TEXT("!!!?!"), "[CLS] ! ! ! [UNK] ! [SEP]"},
+    };
+    struct vocabulary v;
+    cr_assert(read_as(TEXT(words), &v) == ST_OK, "%s", status_message());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t tokens[16];
+        int64_t count, ignored;
+        char text[512] = "", got[512];
+        cr_assert(wordpiece_encode(&v, cases[i].text, cases[i].bytes, 16, tokens, &count, &ignored) == ST_OK);
+        for (int64_t k = 0; k < count; k++) strcat(strcat(text, k ? " " : ""), token(&v, tokens[k], got));
+        cr_expect(!strcmp(text, cases[i].tokens), "%s: %s, not %s", cases[i].text, text, cases[i].tokens);
+    }
+    vocabulary_release(&v);
+}
+
+/* ---- built ---- */
+
+static void count_texts(struct word_counts *counts)
+{
+    static const char *const texts[] = {"b cab CAB!", "cab \u00E9a ba", "ba \U0001F600", "abc"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        cr_assert(word_counts_add(counts, texts[i], strlen(texts[i])) == ST_OK);
+}
+
+Test(vocabulary, one_that_is_built_is_the_list_written_down)
+{
+    static const char *const expected[] = {"[PAD]", "[UNK]",      "[CLS]", "[SEP]", "!",   "a",   "b",   "c",
+                                           "e",     "\U0001F600", "##!",   "##a",   "##b", "##c", "##e", "##\U0001F600",
+                                           "cab",   "ba",         "abc",   "ea"};
+    const int all = (int)(sizeof expected / sizeof *expected);
+    struct word_counts counts = {0};
+    struct vocabulary v = {0}, same = {0};
+    char got[512], text[512] = "";
+    count_texts(&counts);
+    for (int most = 16; most <= all + 1; most++) {
+        cr_assert(vocabulary_build(&counts, most, &v) == ST_OK, "%s", status_message());
+        cr_expect(v.table.count == (most < all ? most : all) && !strcmp(v.name, "built"));
+        for (int i = 0; i < v.table.count; i++)
+            cr_expect(!strcmp(token(&v, i, got), expected[i]), "%d: %s, not %s", i, got, expected[i]);
+        vocabulary_release(&v);
+    }
+    cr_expect(vocabulary_build(&counts, 15, &v) == ST_SPEC);
+    cr_expect(strstr(status_message(), "data.vocabulary_size: 15; expected: at least 16"), "%s", status_message());
+    vocabulary_release(&v);
+    /* Written to a file and read, it is the same, and so is its digest. */
+    for (int i = 0; i < all; i++) strcat(strcat(text, expected[i]), "\n");
+    cr_assert(vocabulary_build(&counts, all, &v) == ST_OK && read_as(text, strlen(text), &same) == ST_OK);
+    cr_expect(!strcmp(v.sha256, same.sha256) && !memcmp(v.special, same.special, sizeof v.special));
+    vocabulary_release(&v);
+    vocabulary_release(&same);
+    word_counts_release(&counts);
+}
+
+Test(vocabulary, a_table_of_tokens_finds_all_of_many)
+{
+    struct token_table table = {0};
+    char text[32];
+    int64_t number;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < 100000; i++) {
+            snprintf(text, sizeof text, "%x", (unsigned)i * 2654435761u);
+            cr_assert(token_table_add(&table, text, strlen(text), &number) == ST_OK && number == i);
+        }
+    cr_expect(token_table_find(&table, TEXT("none of them")) == -1 && table.count == 100000);
+    token_table_release(&table);
+    cr_expect(token_table_find(&table, TEXT("0")) == -1);
+}

@@ -1,0 +1,73 @@
+/* The experiments' expectations can be missed: a bound that no wrong run exceeds is no expectation. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "job/job.h"
+#include "spec/spec_settings.h"
+#include "tests/support/spec_text.h"
+
+/* NULL: it expects nothing, or its data are not here. */
+static struct job *planned(const char *file, bool baseline)
+{
+    struct spec *spec;
+    struct job *job = NULL;
+    cr_assert(spec_load(file, 0, NULL, baseline, &spec) == ST_OK, "%s: %s", file, messages());
+    enum status status = spec->expectations || baseline ? job_create(spec, &job) : ST_MISSING;
+    cr_assert(status == ST_OK || status == ST_MISSING, "%s: %s", file, messages());
+    if (!job) spec_destroy(spec);
+    return job;
+}
+
+static void done(struct job *job)
+{
+    if (!job) return;
+    struct spec *spec = job->spec;
+    job_destroy(job);
+    spec_destroy(spec);
+}
+
+static double peak(const struct job *job) { return (double)(plan_static(job->plan) + job->plan->arena_bytes); }
+
+/* Bytes are as planned within a tenth, both ways; a step takes at most twice what is planned; every figure is judged
+ * where the steps suffice for it. */
+static void check(const char *file, const struct expectation *x, const struct job *baseline, const struct job *variant)
+{
+    const char *name = expectation_names[x->what];
+    const struct plan *a = baseline->plan, *b = variant->plan;
+    cr_expect(x->source && *x->source, "%s: %s has no source", file, name);
+    if (x->what == EXPECT_TIME_RATIO) {
+        cr_expect(x->below <= 2 * b->time / a->time, "%s: %s below %g, planned %g", file, name, x->below,
+                  b->time / a->time);
+        cr_expect(b->time / a->time < x->below && !(b->time / a->time <= x->above), "%s: %s", file, name);
+        cr_expect(variant->steps > 1, "%s: a ratio of times needs a second step", file);
+    }
+    if (x->what != EXPECT_PEAK_RATIO && x->what != EXPECT_LIVE_RATIO) return;
+    const double ratio =
+        x->what == EXPECT_PEAK_RATIO ? peak(variant) / peak(baseline) : (double)b->live_peak / (double)a->live_peak;
+    cr_expect(x->above < ratio && ratio < x->below, "%s: %s above %g below %g, planned %g", file, name, x->above,
+              x->below, ratio);
+    cr_expect(x->below - x->above <= 0.2 * ratio, "%s: %s above %g below %g", file, name, x->above, x->below);
+}
+
+TestSuite(expectations, .init = spec_text_begin, .fini = spec_text_end);
+
+Test(expectations, plans_meet_them_and_little_else_does)
+{
+    DIR *folder = opendir("experiments");
+    int judged = 0;
+    cr_assert(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char file[512];
+        snprintf(file, sizeof file, "experiments/%s", entry->d_name);
+        struct job *variant = strstr(file, ".yaml") ? planned(file, false) : NULL;
+        struct job *baseline = variant ? planned(file, true) : NULL;
+        for (int i = 0; baseline && i < variant->spec->expectations; i++, judged++)
+            check(file, &variant->spec->expectation[i], baseline, variant);
+        done(variant);
+        done(baseline);
+    }
+    closedir(folder);
+    cr_expect(judged >= 20, "%d", judged);
+}

@@ -1,0 +1,139 @@
+/* The program on a device, as a user runs it: proofs, refusals and accidents, on a GPU or on the stand-in for
+ * one (tests/device/). */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/cli.h"
+#include "tests/support/made_runs.h"
+
+/* Every rng mode but unsafe, every memory mode, recorded or not, with and without evaluations and a scheduled rate. */
+static const char *const ways[] = {
+    "",
+    "backend.graph=false",
+    "rng=stash steps=12",
+    "rng=mask memory=poison",
+    "memory=dynamic check=replay",
+    "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}",
+    "optimizer={name: adamw, lr: 0.01, clip: 0.5} schedule={name: linear, warmup: 2} steps=6",
+    "relu_save=bits policy={name: optimal, budget: least}",
+};
+
+Test(device_runs, are_equal_in_every_bit)
+{
+    struct cli cli;
+    cli_open_on_device(&cli, NULL);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char arguments[1024];
+        int used = snprintf(arguments, sizeof arguments, "run small.yaml --quiet backend=cuda");
+        /* Each setting is one word of the shell: a blank outside braces parts them. */
+        int depth = 0;
+        for (const char *c = ways[i]; *c; c++) {
+            depth += (*c == '{') - (*c == '}');
+            const bool parts = *c == ' ' && depth == 0;
+            if (c == ways[i]) used += snprintf(arguments + used, sizeof arguments - (size_t)used, " '");
+            used += snprintf(arguments + used, sizeof arguments - (size_t)used, parts ? "' '" : "%c", *c);
+        }
+        if (*ways[i]) snprintf(arguments + used, sizeof arguments - (size_t)used, "'");
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "equal");
+    }
+    cli_close(&cli);
+}
+
+/* What is recorded once and queued again must do what calls would, also after an evaluation, which is never recorded
+ * and draws nothing: the files of both are compared. */
+Test(device_runs, a_recorded_step_does_what_its_calls_do)
+{
+    static const char run[] =
+        "run small.yaml --quiet --only variant backend=cuda rng=stash steps=8 'eval={split: train, every: 3}' "
+        "'data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}'";
+    struct cli cli;
+    char arguments[512];
+    cli_open_on_device(&cli, NULL);
+    snprintf(arguments, sizeof arguments, "%s results=recorded", run);
+    cli_expect(&cli, 0, arguments);
+    snprintf(arguments, sizeof arguments, "%s results=called backend.graph=false", run);
+    cli_expect(&cli, 0, arguments);
+    cli_expect(&cli, 0, "compare recorded/small/*.h5 called/small/*.h5");
+    cli_expect(&cli, 1, "run small.yaml --quiet backend=cuda rng=unsafe");
+    cli_says(&cli, "step 0");
+    cli_close(&cli);
+}
+
+static uint64_t sum(const json_t *steps, const char *column)
+{
+    const json_t *all = json_object_get(steps, column), *one;
+    uint64_t total = 0;
+    size_t i;
+    cr_assert(json_array_size(all) > 0, "%s", column);
+    json_array_foreach(all, i, one) total += (uint64_t)json_integer_value(one);
+    return total;
+}
+
+/* What the clocks share out is the time of the passes: neither the update's nor that of digests. */
+Test(device_runs, clocks_are_of_the_passes)
+{
+    struct cli cli;
+    const char *key;
+    json_t *value;
+    uint64_t clocks = 0;
+    cli_open_on_device(&cli, NULL);
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant backend=cuda optimizer=adamw results=clocks");
+    json_t *file = cli_json(&cli, 0, "show clocks/small/*.h5 --json"), *steps = json_object_get(file, "steps");
+    json_object_foreach(json_object_get(file, "/summary"), key, value) if (!strncmp(key, "clock_", 6)) clocks +=
+        (uint64_t)json_integer_value(value);
+    const uint64_t passes = sum(steps, "forward_ns") + sum(steps, "replay_ns") + sum(steps, "backward_ns");
+    cr_assert(passes > 0 && clocks == passes, "clocks %lu, passes %lu ns", clocks, passes);
+    json_decref(file);
+    cli_close(&cli);
+}
+
+/* Passes as they are recorded; a batch is read while the device works, so that costs a step nothing. */
+Test(device_runs, plan_with_costs_that_were_measured_there)
+{
+    struct cli cli;
+    cli_open_on_device(&cli, NULL);
+    cli_expect(&cli, 0, "bench --costs small.yaml backend=cuda --out costs.yaml");
+    cli_run(&cli, "grep -q 'data: 0, digest: [1-9]' costs.yaml; exit $?", "--version");
+    cr_assert(cli.code == 0, "a batch takes nothing of a step");
+    cli_expect(&cli, 0, "run small.yaml --quiet backend=cuda costs.name=measured costs.file=costs.yaml");
+    cr_assert(cli.code == 0, "%d: %s", cli.code, cli.err);
+    cli_says(&cli, "equal");
+    cli_close(&cli);
+}
+
+Test(device_runs, without_a_device_say_so)
+{
+    struct cli cli;
+    cli_open_on_device(&cli, "absent");
+    cli_expect(&cli, 77, "run small.yaml backend=cuda");
+    cli_complains(&cli, "no NVIDIA GPU");
+    cr_expect(cli_complaints(&cli) == 1, "%s", cli.err);
+    cli_close(&cli);
+}
+
+/* 10000 bytes do not hold the parameters and what belongs to them. */
+Test(device_runs, that_do_not_fit_are_refused_before_anything_is_reserved)
+{
+    struct cli cli;
+    cli_open_on_device(&cli, "memory=10000");
+    cli_expect(&cli, 3, "run small.yaml backend=cuda");
+    cli_complains(&cli, "nothing was run");
+    cr_expect(folder_count(cli.folder, ".h5") == 0 && folder_count(cli.folder, ".part") == 0);
+    cli_close(&cli);
+}
+
+/* Lost in the baseline, some steps in: exit code 3, one line, and a file that can be read. */
+Test(device_runs, on_a_device_that_is_lost_leave_what_was_committed)
+{
+    struct cli cli;
+    cli_open_on_device(&cli, "memory=1000000000,lost=2000");
+    cli_expect(&cli, 3, "run small.yaml --quiet --only variant backend=cuda steps=100000");
+    cli_complains(&cli, "cuda: ");
+    cr_assert(folder_count(cli.folder, ".part") == 1, "%s", cli.err);
+    cli_run(&cli, "mv */small/*.part left.h5", "show left.h5");
+    cr_expect(cli.code == 0, "%d: %s", cli.code, cli.err);
+    cli_says(&cli, "failed");
+    cli_close(&cli);
+}

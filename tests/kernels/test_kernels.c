@@ -1,0 +1,473 @@
+/* Kernels of the cpu backend, and of the cuda backend, against the reference kernels, in every layout, algorithm and
+ * chunk; and what the executor relies on: equal bits from equal arguments, in place as apart, saving or not, in one
+ * part or two. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/backend.h"
+#include "tests/support/token_batches.h"
+#include "tests/support/layer_under_test.h"
+
+enum { LAST = LAYOUT_CHANNELS_LAST, BLOCKED = LAYOUT_BLOCKED, RELU = ACTIVATION_RELU, TANH = ACTIVATION_TANH };
+#define WINDOW(k, s, p)                                                                                                \
+    {                                                                                                                  \
+        .kernel = k, .stride = s, .padding = p                                                                         \
+    }
+
+static const struct subject_case cases[] = {
+    /* convolutions: layer, x, settings, batch, bits, first, layout, algorithm, limit; what is left out is 0 */
+    {"conv", IMAGE(9, 7, 5), CONV(6, 3, 1, 1, RELU), 3, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(9, 7, 5), CONV(6, 3, 1, 1, RELU), 3, true, false, BLOCKED, 0, KIB(65536)},
+    {"conv", IMAGE(12, 13, 20), CONV(10, 5, 1, 2, RELU), 2, true, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(12, 13, 10), CONV(40, 5, 1, 2, RELU), 2, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(11, 8, 16), CONV(32, 3, 2, 1, RELU), 4, true, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(11, 8, 16), CONV(32, 3, 2, 0, 0), 4, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(6, 6, 32), CONV(16, 1, 1, 0, RELU), 1, true, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(6, 6, 32), CONV(18, 1, 2, 0, RELU), 5, true, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(16, 15, 16), CONV(32, 3, 1, 1, RELU), 5, true, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(20, 16, 64), CONV(64, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(65536)},
+    {"conv", IMAGE(28, 30, 16), CONV(48, 3, 1, 1, RELU), 5, true, false, BLOCKED, CONV_WINOGRAD, KIB(10240)},
+    {"conv", IMAGE(19, 18, 32), CONV(64, 3, 1, 1, 0), 5, false, false, BLOCKED, CONV_DIRECT, KIB(1)},
+    {"conv", IMAGE(10, 10, 64), CONV(48, 3, 1, 1, RELU), 3, false, false, BLOCKED},
+    {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 1, RELU), 5, true, true, BLOCKED, 0, KIB(8)},
+    {"conv", IMAGE(17, 18, 3), CONV(16, 3, 1, 1, RELU), 5, true, true, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(16, 16, 1), CONV(10, 5, 1, 2, RELU), 3, false, true, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(12, 12, 1), CONV(16, 5, 1, 2, RELU), 2, false, true, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(8, 8, 24), CONV(32, 3, 1, 1, RELU), 2, false, true, BLOCKED, 0, KIB(4096)},
+    {"conv",
+     IMAGE(8, 8, 16),
+     {.channels = 16, .kernel = 3, .stride = 1, .padding = 1},
+     3,
+     false,
+     false,
+     BLOCKED,
+     0,
+     KIB(65536)},
+    {"conv", IMAGE(4, 4, 3), CONV(7, 4, 1, 0, 0), 1, false, true, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, BLOCKED, CONV_DIRECT, KIB(13)},
+    {"conv", IMAGE(5, 5, 3), CONV(3, 3, 1, 1, RELU), 11, true, false, LAST, CONV_DIRECT, KIB(10)},
+    /* so many pixels that a device shares the weights' gradient out: a lane for each chunk, for two, for all */
+    {"conv", IMAGE(64, 64, 2), CONV(3, 3, 1, 1, RELU), 5, true, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_DIRECT, KIB(4)},
+    {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(10)},
+    /* vectors */
+    {"linear", {1, {33}}, {.units = 17, .activation = RELU, .bias = true}, 5, true},
+    {"linear", {1, {33}}, {.units = 600, .activation = RELU, .bias = true}, 5},
+    {"linear", {1, {257}}, {.units = 10, .activation = TANH, .bias = true}, 1},
+    {"linear", {1, {64}}, {.units = 32}, 64, false, true},
+    {"relu", {1, {515}}, {0}, 3, true},
+    /* sequences */
+    {"linear", {2, {9, 33}}, {.units = 17, .activation = RELU, .bias = true}, 5, true},
+    {"linear", {2, {9, 33}}, {.units = 17, .activation = RELU, .bias = true}, 5},
+    {"linear", {2, {130, 64}}, {.units = 600, .bias = true}, 4},
+    {"linear", {2, {1, 64}}, {.units = 32, .activation = TANH, .bias = true}, 1},
+    {"linear", {2, {7, 40}}, {.units = 3}, 3, false, true},
+    {"linear", {2, {190, 40}}, {.units = 700, .activation = RELU, .bias = true}, 3, true},
+    {"layernorm", {2, {13, 40}}, {.epsilon = 1e-12}, 3},
+    {"layernorm", {2, {130, 67}}, {.epsilon = 0.1}, 4},
+    {"layernorm", {2, {5, 768}}, {.epsilon = 1e-12}, 2, false, true},
+    {"layernorm", {1, {33}}, {.epsilon = 1e-5}, 5},
+    {"gelu", {2, {13, 515}}, {0}, 3},
+    {"gelu", {2, {13, 515}}, {.approximate = APPROXIMATE_TANH}, 3},
+    {"gelu", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"gelu", IMAGE(9, 8, 20), {.approximate = APPROXIMATE_TANH}, 3, false, false, BLOCKED},
+    {"select", {2, {13, 515}}, {0}, 3},
+    {"select", {2, {13, 40}}, {.token = 12}, 3},
+    {"relu", {2, {13, 515}}, {0}, 3, true},
+    {"dropout", {2, {13, 515}}, {.rate = 0.1}, 3},
+    {"add", {2, {13, 515}}, {0}, 3},
+    {"dropout", {1, {4500}}, {.rate = 0.5}, 3},
+    /* text */
+    {"embedding", {2, {3, 7}}, {.units = 35, .vocabulary = 11, .positions = 9, .segments = 2}, 3, false, true},
+    {"embedding", {2, {3, 5}}, {.units = 3, .vocabulary = 9, .positions = 5, .segments = 2}, 2, false, true},
+    {"attention", {2, {9, 24}}, {.heads = 2, .rate = 0.2}, 3},
+    {"attention", {2, {17, 99}}, {.heads = 3, .rate = 0.1, .save = SAVE_NOTHING}, 2},
+    {"attention", {2, {70, 48}}, {.heads = 1, .rate = 0.5, .save = SAVE_NOTHING}, 2},
+    {"attention", {2, {40, 96}}, {.heads = 4}, 2},
+    {"attention", {2, {1, 12}}, {.heads = 2, .save = SAVE_NOTHING}, 1},
+    {"attention", {2, {40, 96}}, {.heads = 4, .rate = 0.1}, 7, false, false, 0, 0, KIB(4096 + 4 + 3 * 50)},
+    {"attention", {2, {9, 24}}, {.heads = 4, .save = SAVE_NOTHING}, 5, false, false, 0, 0, KIB(4096 + 8)},
+    /* pools */
+    {"max_pool", IMAGE(8, 10, 16), WINDOW(2, 0, 0), 3, false, false, BLOCKED},
+    {"max_pool", IMAGE(9, 7, 20), WINDOW(2, 2, 0), 3, false, false, LAST},
+    {"max_pool", IMAGE(9, 7, 20), WINDOW(3, 2, 1), 2, false, false, BLOCKED},
+    {"max_pool", IMAGE(9, 7, 5), WINDOW(3, 1, 1), 2, false, false, LAST},
+    {"max_pool", IMAGE(9, 7, 5), WINDOW(1, 1, 0), 2, false, false, LAST},
+    {"max_pool", IMAGE(9, 7, 5), WINDOW(1, 2, 0), 2, false, false, LAST},
+    {"max_pool", IMAGE(20, 20, 3), WINDOW(17, 1, 0), 1, false, false, LAST},
+    {"max_pool", IMAGE(9, 7, 3), WINDOW(2, 2, 0), 2, false, true, LAST},
+    {"max_pool", IMAGE(8, 10, 16), {.kernel = 2, .activation = RELU}, 3, false, false, BLOCKED},
+    {"max_pool", IMAGE(9, 7, 20), {.kernel = 3, .stride = 2, .padding = 1, .activation = RELU}, 2, false, false, LAST},
+    {"max_pool", IMAGE(9, 7, 5), {.kernel = 1, .activation = RELU}, 2, false, false, LAST},
+    {"avg_pool", IMAGE(8, 10, 16), WINDOW(2, 0, 0), 3, false, false, BLOCKED},
+    {"avg_pool", IMAGE(9, 7, 20), WINDOW(3, 2, 1), 2, false, false, BLOCKED},
+    {"avg_pool", IMAGE(9, 7, 5), WINDOW(3, 2, 1), 2, false, false, LAST},
+    {"avg_pool", IMAGE(9, 7, 5), WINDOW(1, 1, 0), 2, false, false, LAST},
+    {"global_avg_pool", IMAGE(7, 6, 33), {0}, 3, false, false, LAST},
+    {"global_avg_pool", IMAGE(7, 6, 33), {0}, 3, false, false, BLOCKED},
+    /* elements */
+    {"flatten", IMAGE(5, 4, 20), {0}, 3, false, false, BLOCKED},
+    {"flatten", IMAGE(5, 4, 20), {0}, 3, false, false, LAST},
+    {"flatten", IMAGE(5, 4, 3), {0}, 2, false, true, BLOCKED},
+    {"relu", IMAGE(9, 8, 20), {0}, 3, true, false, BLOCKED},
+    {"relu", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"relu", IMAGE(200, 180, 3), {0}, 2, true, false, LAST},
+    {"dropout", IMAGE(9, 8, 20), {.rate = 0.25}, 3, false, false, BLOCKED},
+    {"dropout", IMAGE(2, 3, 5003), {.rate = 0.25}, 2, false, false, BLOCKED},
+    {"dropout", IMAGE(9, 8, 20), {.rate = 0.25}, 3, false, false, LAST},
+    {"add", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"add", IMAGE(9, 8, 20), {0}, 3, false, false, LAST},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static const char *const backends[] = {"cpu", "cuda"};
+enum { BACKENDS = sizeof backends / sizeof *backends };
+#define FOR_CASES(k, c)                                                                                                \
+    for (int k = 0; k < BACKENDS; k++)                                                                                 \
+        for (const struct subject_case *c = backend_opens(backends[k]) ? cases : cases + CASES; c < cases + CASES; c++)
+
+static float *randoms(int64_t count, uint32_t which)
+{
+    float *x = malloc((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
+    return x;
+}
+
+/* Gives both subjects the same inputs and parameters. */
+static void fill(struct subject *s)
+{
+    const bool text = s->node->layer->reads_batch || !strcmp(s->node->layer->name, "embedding");
+    for (int i = 0; i < s->node->layer->inputs; i++) {
+        const int x = s->node->inputs[i];
+        float *values = randoms(subject_elements(s, x), (uint32_t)i);
+        if (text && x == 0) sentences_make(values, s->graph->batch, s->graph->value[0].shape.dim[1], 9, 1);
+        subject_put(s, x, values, s->x[i].data);
+        free(values);
+    }
+    for (int i = 0; i < s->node->parameters; i++) {
+        float *values = randoms((int64_t)(s->parameter[i].bytes / 4), 4 + (uint32_t)i);
+        memcpy(s->parameter[i].data, values, s->parameter[i].bytes);
+        free(values);
+    }
+}
+
+/* Largest difference as a share of the largest magnitude. */
+static double distance(const float *a, const float *b, int64_t count)
+{
+    double difference = 0, magnitude = 1e-30;
+    for (int64_t i = 0; i < count; i++) {
+        difference = fmax(difference, isnan(a[i]) || isnan(b[i]) ? INFINITY : fabs((double)a[i] - b[i]));
+        magnitude = fmax(magnitude, fabs((double)b[i]));
+    }
+    return difference / magnitude;
+}
+
+/* How far off may be. On a GPU cuDNN's transforms round more than sums do; 1.5e-5 has been seen of its Winograd. */
+static double tolerance(const struct subject *own)
+{
+    const char *how = own->footprint.implementation;
+    const bool transforms = strstr(how, "winograd") != NULL || strstr(how, "fft") != NULL;
+    return device_is_real() && transforms ? 1e-4 : 2e-5;
+}
+
+/* Fails unless a value of both subjects agrees. */
+static void agree(const struct subject *own, const struct subject *ref, int value, const void *a, const void *b,
+                  const char *what)
+{
+    const int64_t count = subject_elements(ref, value);
+    float *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
+    subject_get(own, value, a, one);
+    subject_get(ref, value, b, other);
+    double d = distance(one, other, count);
+    cr_assert(d < tolerance(own), "%s, %s of %s, limit %llu, is off by %g", own->c->layer, what,
+              own->footprint.implementation, (unsigned long long)own->c->scratch_limit, d);
+    free(one), free(other);
+}
+
+/* The same dy for both, 0 where rounding gave a relu's output different signs. */
+static void fill_dy(struct subject *own, struct subject *ref)
+{
+    const int y = ref->node->output;
+    const int64_t count = subject_elements(ref, y);
+    float *dy = randoms(count, 9), *one = malloc((size_t)count * 4), *other = malloc((size_t)count * 4);
+    subject_get(own, y, own->y.data, one);
+    subject_get(ref, y, ref->y.data, other);
+    int64_t torn = 0;
+    for (int64_t i = 0; i < count; i++)
+        if ((one[i] > 0) != (other[i] > 0) && ++torn) dy[i] = 0;
+    cr_assert(torn <= 2 + count / 1000);
+    subject_put(own, y, dy, own->dy.data);
+    subject_put(ref, y, dy, ref->dy.data);
+    free(dy), free(one), free(other);
+}
+
+static void forward(struct subject *s)
+{
+    struct kernel_args args = subject_args(s);
+    subject_forward(s, &args);
+}
+
+/* All parts, as one call or as the split allows; hidden: what the footprint says is not read is spoiled first. */
+static void backward(struct subject *s, bool split, bool accumulate)
+{
+    struct kernel_args args = subject_args(s);
+    args.accumulate = accumulate;
+    unsigned reads = s->footprint.reads[0] | s->footprint.reads[1];
+    if (!(reads & READS_Y)) spoil(s->y.data, s->y.bytes);
+    if (!(reads & READS_SAVED)) spoil(s->saved.data, s->saved.bytes);
+    if (s->footprint.passes_gradient || s->parts == 0) return;
+    if (!split || !s->footprint.split || s->parts != (PART_PARAMS | PART_INPUT)) {
+        subject_backward(s, &args, s->parts);
+        return;
+    }
+    subject_backward(s, &args, PART_PARAMS);
+    args.y = args.saved = NULL;
+    args.x[0] = NULL;
+    subject_backward(s, &args, PART_INPUT);
+}
+
+static void check_numbers(const struct subject *own, const struct subject *ref)
+{
+    if (!ref->footprint.passes_gradient && ref->parts & PART_INPUT)
+        agree(own, ref, ref->node->inputs[0], own->dx[0].data, ref->dx[0].data, "dx");
+    for (int i = 0; i < ref->node->parameters; i++) {
+        const float *a = (const void *)own->gradient[i].data, *b = (const void *)ref->gradient[i].data;
+        double d = distance(a, b, (int64_t)(ref->gradient[i].bytes / 4));
+        cr_assert(d < tolerance(own), "%s, gradient %d of %s is off by %g", own->c->layer, i,
+                  own->footprint.implementation, d);
+    }
+}
+
+static void check_mode(const char *backend, const struct subject_case *c, enum rng_mode mode)
+{
+    struct subject own, ref;
+    subject_open(&own, backend, c);
+    subject_open(&ref, "ref", c);
+    own.draw.mode = ref.draw.mode = mode;
+    fill(&own), fill(&ref);
+    forward(&own), forward(&ref);
+    agree(&own, &ref, ref.node->output, own.y.data, ref.y.data, "y");
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        forward(&own), forward(&ref);
+        fill_dy(&own, &ref);
+        backward(&own, accumulate, accumulate), backward(&ref, false, accumulate);
+        check_numbers(&own, &ref);
+    }
+    subject_close(&own), subject_close(&ref);
+}
+
+static void check_case(const char *backend, const struct subject_case *c) { check_mode(backend, c, RNG_COUNTER); }
+
+Test(kernels, agree_with_the_reference, .timeout = 300) { FOR_CASES(k, c) check_case(backends[k], c); }
+
+Test(kernels, agree_wherever_numbers_come_from, .timeout = 300)
+{
+    FOR_CASES(k, c)
+    for (enum rng_mode mode = RNG_STASH; c->settings.rate > 0 && mode <= RNG_OFF; mode++)
+        check_mode(backends[k], c, mode);
+}
+
+/* From all the scratch it could use down to too little for Winograd: chunks, a rest, and groups of channels. */
+Test(kernels, agree_whatever_the_scratch_limit, .timeout = 300)
+{
+    struct subject_case c = {"conv", IMAGE(15, 16, 128), CONV(128, 3, 1, 1, RELU), 5, true, false, BLOCKED,
+                             0,      KIB(1 << 20)};
+    struct subject s;
+    subject_open(&s, "cpu", &c);
+    const size_t most = s.footprint.backward_scratch[0];
+    subject_close(&s);
+    for (uint64_t eighths = 8; eighths > 2; eighths -= eighths > 7 ? 1 : 2) {
+        c.scratch_limit = most * eighths / 8 - (eighths < 8);
+        check_case("cpu", &c);
+        subject_open(&s, "cpu", &c);
+        const bool winograd = strstr(s.footprint.implementation, "winograd") != NULL;
+        cr_assert(!winograd || s.footprint.backward_scratch[0] <= c.scratch_limit, "%s", s.footprint.implementation);
+        subject_close(&s);
+    }
+}
+
+/* All that a forward and a backward leave behind. */
+static size_t results(const struct subject *s, unsigned char *to)
+{
+    const struct block *const blocks[] = {&s->dx[0], &s->dx[1], &s->gradient[0], &s->gradient[1]};
+    size_t bytes = 0;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        if (to != NULL && blocks[i]->bytes > 0) memcpy(to + bytes, blocks[i]->data, blocks[i]->bytes);
+        bytes += blocks[i]->bytes;
+    }
+    return bytes;
+}
+
+/* A forward and a backward in a fresh kernel on the same numbers; y and the rest are copied out. */
+static void trial(const char *backend, const struct subject_case *c, bool split, unsigned char **y,
+                  unsigned char **rest, size_t bytes[2])
+{
+    struct subject s;
+    subject_open(&s, backend, c);
+    fill(&s);
+    forward(&s);
+    bytes[0] = s.y.bytes, bytes[1] = results(&s, NULL);
+    *y = malloc(bytes[0]), *rest = malloc(bytes[1] + 1);
+    memcpy(*y, s.y.data, s.y.bytes);
+    float *dy = randoms(subject_elements(&s, s.node->output), 9);
+    subject_put(&s, s.node->output, dy, s.dy.data);
+    backward(&s, split, false);
+    results(&s, *rest);
+    free(dy);
+    subject_close(&s);
+}
+
+Test(kernels, equal_arguments_give_equal_bits, .timeout = 300)
+{
+    FOR_CASES(k, c)
+    {
+        unsigned char *y[2], *rest[2];
+        size_t bytes[2];
+        trial(backends[k], c, false, &y[0], &rest[0], bytes);
+        trial(backends[k], c, true, &y[1], &rest[1], bytes);
+        cr_assert(!memcmp(y[0], y[1], bytes[0]), "%s, case %d, %s: y", backends[k], (int)(c - cases), c->layer);
+        cr_assert(!memcmp(rest[0], rest[1], bytes[1]), "%s, case %d, %s: gradients", backends[k], (int)(c - cases),
+                  c->layer);
+        for (int i = 0; i < 2; i++) free(y[i]), free(rest[i]);
+    }
+}
+
+/* What taking a relu after a pool stands on: no bit hangs on its being fused, but the sign of a zero. */
+Test(kernels, a_fused_relu_changes_no_other_bit, .timeout = 300)
+{
+    FOR_CASES(k, c)
+    {
+        if (strcmp(c->layer, "conv") || c->settings.activation != RELU) continue;
+        struct subject_case without = *c;
+        struct subject fused, plain;
+        without.settings.activation = ACTIVATION_NONE;
+        subject_open(&fused, backends[k], c);
+        subject_open(&plain, backends[k], &without);
+        fill(&fused), fill(&plain), forward(&fused), forward(&plain);
+        const float *y = (const void *)fused.y.data, *x = (const void *)plain.y.data;
+        float *dy = randoms(subject_elements(&fused, fused.node->output), 9), *masked = (void *)plain.dy.data;
+        subject_put(&fused, fused.node->output, dy, fused.dy.data);
+        memcpy(masked, fused.dy.data, fused.dy.bytes);
+        for (size_t i = 0; i < fused.y.bytes / sizeof *y; i++) {
+            cr_assert(y[i] == (x[i] > 0 ? x[i] : 0), "%s, case %d: y[%zu]", backends[k], (int)(c - cases), i);
+            masked[i] = y[i] > 0 ? masked[i] : 0;
+        }
+        backward(&fused, true, false), backward(&plain, true, false);
+        for (int i = 0; i < fused.node->parameters; i++)
+            cr_assert(!memcmp(fused.gradient[i].data, plain.gradient[i].data, plain.gradient[i].bytes), "gradient");
+        cr_assert(!memcmp(fused.dx[0].data, plain.dx[0].data, plain.dx[0].bytes), "dx");
+        subject_close(&fused), subject_close(&plain), free(dy);
+    }
+}
+
+/* A replay without saving, and one in place, give the bits of the first forward; and not saving writes no byte. */
+Test(kernels, a_replay_gives_the_same_bits, .timeout = 300)
+{
+    FOR_CASES(k, c)
+    {
+        struct subject s;
+        subject_open(&s, backends[k], c);
+        fill(&s);
+        forward(&s);
+        unsigned char *y = malloc(s.y.bytes), *saved = malloc(s.saved.bytes + 1);
+        memcpy(y, s.y.data, s.y.bytes);
+        memset(s.saved.data, 0x5a, s.saved.bytes), memset(saved, 0x5a, s.saved.bytes);
+        spoil(s.y.data, s.y.bytes);
+        struct kernel_args args = subject_args(&s);
+        args.save = false;
+        args.saved = NULL;
+        subject_forward(&s, &args);
+        cr_assert(!memcmp(s.y.data, y, s.y.bytes), "%s, case %d, %s", backends[k], (int)(c - cases), c->layer);
+        cr_assert(!memcmp(s.saved.data, saved, s.saved.bytes), "%s, case %d, %s", backends[k], (int)(c - cases),
+                  c->layer);
+        if (s.footprint.y_over_x) {
+            cr_assert(s.y.bytes == s.x[0].bytes);
+            args.y = s.x[0].data;
+            subject_forward(&s, &args);
+            cr_assert(!memcmp(s.x[0].data, y, s.y.bytes), "%s, case %d, %s over x", backends[k], (int)(c - cases),
+                      c->layer);
+        }
+        free(y), free(saved);
+        subject_close(&s);
+    }
+}
+
+Test(kernels, a_gradient_may_overlay_its_source, .timeout = 300)
+{
+    FOR_CASES(k, c)
+    {
+        unsigned char *y, *rest;
+        size_t bytes[2];
+        struct subject s;
+        subject_open(&s, backends[k], c);
+        if (s.footprint.dx_over_dy && s.parts & PART_INPUT) {
+            trial(backends[k], c, false, &y, &rest, bytes);
+            fill(&s);
+            forward(&s);
+            float *dy = randoms(subject_elements(&s, s.node->output), 9);
+            subject_put(&s, s.node->output, dy, s.dy.data);
+            struct kernel_args args = subject_args(&s);
+            args.dx[0] = s.dy.data;
+            subject_backward(&s, &args, s.parts);
+            cr_assert(!memcmp(s.dy.data, rest, s.dx[0].bytes), "%s, case %d, %s", backends[k], (int)(c - cases),
+                      c->layer);
+            free(y), free(rest), free(dy);
+        }
+        subject_close(&s);
+    }
+}
+
+/* The rules of choice: blocks as wide as the machine's vectors, Winograd where they are of 512 bits. */
+Test(kernels, winograd_and_chunks_are_chosen_by_rule)
+{
+    static const struct subject_case fits = {
+        "conv", IMAGE(56, 56, 64), CONV(64, 3, 1, 1, RELU), 8, true, false, LAYOUT_AUTO, 0, KIB(65536)};
+    struct subject_case c = fits;
+    struct subject s;
+    subject_open(&s, "cpu", &c);
+    const bool wide = strstr(s.backend->isa, "avx512") != NULL;
+    const int blocked = wide ? 2 : 1;
+    cr_assert(s.graph->value[1].layout == blocked, "layout %d", s.graph->value[1].layout);
+    cr_assert((strstr(s.footprint.implementation, "winograd") != NULL) == wide, "%s", s.footprint.implementation);
+    cr_assert(s.footprint.forward_scratch <= c.scratch_limit && s.footprint.backward_scratch[0] <= c.scratch_limit);
+    subject_close(&s);
+    c.algorithm = CONV_DIRECT;
+    subject_open(&s, "cpu", &c);
+    cr_assert(!strstr(s.footprint.implementation, "winograd"), "%s", s.footprint.implementation);
+    subject_close(&s);
+    c = fits;
+    c.scratch_limit = KIB(64);
+    subject_open(&s, "cpu", &c);
+    cr_assert(!strstr(s.footprint.implementation, "winograd"), "%s", s.footprint.implementation);
+    subject_close(&s);
+    c = fits;
+    c.x.dim[2] = 60; /* 64 is within a tenth of it */
+    subject_open(&s, "cpu", &c);
+    cr_assert(s.graph->value[1].layout == blocked);
+    subject_close(&s);
+    c.x.dim[2] = 36; /* 40 is not, nor 48 */
+    subject_open(&s, "cpu", &c);
+    cr_assert(s.graph->value[0].layout == 0 && s.graph->value[1].layout == 0 && s.graph->value[2].layout == 0);
+    subject_close(&s);
+}
+
+Test(kernels, what_cannot_be_blocked_is_refused)
+{
+    struct backend *backend;
+    struct graph *graph;
+    const int inputs[] = {0};
+    int output;
+    cr_assert(backend_open("cpu", &(struct backend_options){.layout = LAYOUT_BLOCKED}, &backend) == ST_OK);
+    cr_assert(graph_create(&(struct shape)IMAGE(4, 4, 16), 2, &graph) == ST_OK);
+    cr_assert(graph_add(graph, layer_find("relu"), &(struct settings){0}, "first", inputs, &output) == ST_OK);
+    cr_assert(backend->kind->arrange(backend, graph) == ST_SPEC);
+    cr_assert(strstr(status_message(), "first") && strstr(status_message(), "channels_last"), "%s", status_message());
+    backend->options.layout = LAYOUT_AUTO;
+    cr_assert(backend->kind->arrange(backend, graph) == ST_OK && graph->value[1].layout == 0);
+    graph_destroy(graph);
+    backend_close(backend);
+}

@@ -1,0 +1,238 @@
+/* What attention promises beyond its numbers: padding is nowhere, dropout's elements are where they should be, both of
+ * its rows give equal bits whatever the threads, on every backend that has it. */
+#include "tests/support/same_bits.h"
+#include "tests/support/device_mirror.h"
+#include "backend/network.h"
+#include "numerics/token_batch.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 3, HEADS = 2, WIDTH = 8, STRIDE = 3 * WIDTH };
+
+static const char *const backends[] = {"ref", "cpu", "cuda"};
+enum { BACKENDS = sizeof backends / sizeof *backends };
+#define FOR_BACKENDS(k)                                                                                                \
+    for (int k = 0; k < BACKENDS; k++)                                                                                 \
+        if (backend_opens(backends[k]))
+
+/* One attention with all that its kernel reads and writes; x and dy are its input and its output's gradient. */
+struct bench {
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+    int64_t tokens;
+    float *batch, *x, *y, *dy, *dx;
+    void *saved, *scratch;
+    struct draw draw;
+    struct mirror mirror;
+};
+
+static void *filled(struct bench *b, size_t bytes)
+{
+    void *block = aligned_alloc(ALIGNMENT, round_up(bytes + 1));
+    cr_assert(block);
+    memset(block, 0xff, bytes);
+    mirror_add(&b->mirror, block, bytes);
+    return block;
+}
+
+static struct bench set_up(const char *backend, int threads, int64_t batch, int64_t tokens, double rate, int save)
+{
+    struct bench b = {.tokens = tokens, .draw = {.mode = RNG_COUNTER, .seed = 3, .node = 1, .step = 4}};
+    const struct shape text = {2, {TOKEN_ROWS, tokens}};
+    struct settings embedding = {.units = STRIDE, .vocabulary = 5, .positions = tokens, .segments = 2};
+    struct settings attention = {.heads = HEADS, .rate = rate, .save = save};
+    int inputs[] = {0, 0}, y;
+    cr_assert(backend_open(backend, &(struct backend_options){.threads = threads}, &b.backend) == ST_OK);
+    cr_assert(graph_create(&text, batch, &b.graph) == ST_OK);
+    cr_assert(graph_add(b.graph, layer_find("embedding"), &embedding, NULL, inputs, &inputs[0]) == ST_OK);
+    cr_assert(graph_add(b.graph, layer_find("attention"), &attention, NULL, inputs, &y) == ST_OK);
+    cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
+    const struct footprint *f = &b.network->binding[1].footprint;
+    mirror_open(&b.mirror, b.backend);
+    b.batch = filled(&b, b.graph->value[0].bytes);
+    b.x = filled(&b, b.graph->value[1].bytes), b.dx = filled(&b, b.graph->value[1].bytes);
+    b.y = filled(&b, b.graph->value[2].bytes), b.dy = filled(&b, b.graph->value[2].bytes);
+    b.saved = f->saved ? filled(&b, f->saved) : NULL;
+    const size_t backward = f->backward_scratch[PART_INDEX_INPUT];
+    b.scratch = filled(&b, backward > f->forward_scratch ? backward : f->forward_scratch);
+    return b;
+}
+
+static void tear_down(struct bench *b)
+{
+    free(b->batch), free(b->x), free(b->y), free(b->dy), free(b->dx), free(b->saved), free(b->scratch);
+    mirror_close(&b->mirror);
+    network_destroy(b->network);
+    graph_destroy(b->graph);
+    backend_close(b->backend);
+}
+
+/* Uniform in [-1, 1): a number depends on sample, token and column alone. */
+static float number(int64_t n, int64_t t, int64_t column, uint32_t which)
+{
+    return 2 * rng_uniform(rng_words(8, RNG_DATA, (uint32_t)column, (uint32_t)n, (uint32_t)t, which).word[0]) - 1;
+}
+
+/* The first lengths[n] tokens of sample n are tokens; what lies in the padding depends on padding alone. dy is 0 there:
+ * nobody looks at what attention writes for padding. */
+static void fill(struct bench *b, const int64_t lengths[BATCH], uint32_t padding)
+{
+    for (int64_t n = 0; n < BATCH; n++)
+        for (int64_t t = 0; t < b->tokens; t++) {
+            const bool token = t < lengths[n];
+            for (int row = 0; row < TOKEN_ROWS; row++) b->batch[(n * TOKEN_ROWS + row) * b->tokens + t] = token;
+            for (int64_t i = 0; i < STRIDE; i++)
+                b->x[(n * b->tokens + t) * STRIDE + i] = number(n, t, i, token ? 1 : 10 + padding);
+            for (int64_t i = 0; i < WIDTH; i++) b->dy[(n * b->tokens + t) * WIDTH + i] = token ? number(n, t, i, 2) : 0;
+        }
+}
+
+static struct kernel_args args_of(struct bench *b)
+{
+    return (struct kernel_args){.x = {b->x, b->batch},
+                                .y = b->y,
+                                .dx = {b->dx, NULL},
+                                .dy = b->dy,
+                                .saved = b->saved,
+                                .scratch = b->scratch,
+                                .draw = b->draw,
+                                .save = b->saved != NULL};
+}
+
+static void run(struct bench *b)
+{
+    const struct binding *binding = &b->network->binding[1];
+    const struct kernel_args args = args_of(b);
+    cr_assert(mirror_forward(&b->mirror, binding->kernel, binding->state, &args) == ST_OK, "%s", status_message());
+    cr_assert(mirror_backward(&b->mirror, binding->kernel, binding->state, &args, PART_INPUT) == ST_OK, "%s",
+              status_message());
+}
+
+static void expect_near(const float *a, const float *b, int64_t count, const char *what)
+{
+    for (int64_t i = 0; i < count; i++)
+        cr_assert(fabsf(a[i] - b[i]) < 2e-6f, "%s: %g and %g at %d", what, (double)a[i], (double)b[i], (int)i);
+}
+
+/* A sentence in a longer row gets what it gets alone, and its padding neither takes part nor gets a gradient. */
+Test(attention, padding_is_nowhere)
+{
+    static const int64_t lengths[BATCH] = {5, 2, 6};
+    enum { SHORT = 6, LONG = 11 };
+    FOR_BACKENDS(k)
+    {
+        struct bench a = set_up(backends[k], 2, BATCH, SHORT, 0, SAVE_PROBABILITIES);
+        struct bench b = set_up(backends[k], 2, BATCH, LONG, 0, SAVE_PROBABILITIES);
+        fill(&a, lengths, 0), fill(&b, lengths, 1);
+        run(&a), run(&b);
+        for (int64_t n = 0; n < BATCH; n++) {
+            const int64_t from = n * SHORT, to = n * LONG;
+            expect_near(b.y + to * WIDTH, a.y + from * WIDTH, lengths[n] * WIDTH, "y");
+            expect_near(b.dx + to * STRIDE, a.dx + from * STRIDE, lengths[n] * STRIDE, "dx");
+            for (int64_t t = lengths[n]; t < LONG; t++)
+                for (int64_t i = WIDTH; i < STRIDE; i++) /* of keys and values */
+                    cr_assert(b.dx[(to + t) * STRIDE + i] == 0, "%s: padding has a gradient", backends[k]);
+            for (int64_t row = 0; row < HEADS * LONG; row++)
+                for (int64_t t = lengths[n]; t < LONG; t++)
+                    cr_assert(((float *)b.saved)[(n * HEADS * LONG + row) * LONG + t] == 0, "%s", backends[k]);
+        }
+        tear_down(&a), tear_down(&b);
+    }
+}
+
+Test(attention, probabilities_of_a_row_sum_to_one)
+{
+    static const int64_t lengths[BATCH] = {13, 1, 7};
+    FOR_BACKENDS(k)
+    {
+        struct bench b = set_up(backends[k], 2, BATCH, 13, 0.3, SAVE_PROBABILITIES);
+        fill(&b, lengths, 0), run(&b);
+        for (int64_t row = 0; row < BATCH * HEADS * 13; row++) {
+            double sum = 0;
+            for (int64_t t = 0; t < 13; t++) sum += (double)((float *)b.saved)[row * 13 + t];
+            cr_assert(fabs(sum - 1) < 1e-6, "%s: %g", backends[k], sum);
+        }
+        tear_down(&b);
+    }
+}
+
+/* Nothing to attend to: nothing comes out and no gradient goes in, rather than NaNs. */
+Test(attention, a_sample_without_a_token_attends_to_nothing)
+{
+    static const int64_t lengths[BATCH] = {4, 0, 9};
+    FOR_BACKENDS(k)
+    for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
+        struct bench b = set_up(backends[k], 2, BATCH, 9, 0.3, save);
+        fill(&b, lengths, 0), run(&b);
+        for (int64_t i = 0; i < 9 * WIDTH; i++) cr_assert(b.y[9 * WIDTH + i] == 0, "%s: y", backends[k]);
+        for (int64_t i = 0; i < 9 * STRIDE; i++) cr_assert(b.dx[9 * STRIDE + i] == 0, "%s: dx", backends[k]);
+        tear_down(&b);
+    }
+}
+
+/* Values are unit vectors, so that y shows what of the first WIDTH keys is kept: by rng_keep at
+ * (head * T + query) * T + key of the sample. */
+Test(attention, drops_the_element_that_the_counter_says)
+{
+    enum { T = WIDTH / HEADS };
+    const double rate = 0.4;
+    static const int64_t lengths[BATCH] = {T, T, T};
+    FOR_BACKENDS(k)
+    {
+        struct bench b = set_up(backends[k], 2, BATCH, T, rate, SAVE_PROBABILITIES);
+        fill(&b, lengths, 0);
+        for (int64_t n = 0; n < BATCH; n++)
+            for (int64_t t = 0; t < T; t++)
+                for (int64_t i = 0; i < WIDTH; i++) b.x[(n * T + t) * STRIDE + 2 * WIDTH + i] = i % T == t;
+        run(&b);
+        for (int64_t n = 0; n < BATCH; n++)
+            for (int64_t i = 0; i < HEADS * T * T; i++) {
+                const int64_t h = i / (T * T), query = i / T % T, key = i % T;
+                uint8_t keep;
+                rng_keep(&b.draw, rate, HEADS * T * T, n, i, 1, &keep);
+                const float p = ((float *)b.saved)[n * HEADS * T * T + i];
+                const float y = b.y[(n * T + query) * WIDTH + h * T + key];
+                cr_assert(fabs((double)y - (keep ? (double)p / (1 - rate) : 0)) < 1e-6, "%s: %g of %g", backends[k],
+                          (double)y, (double)p);
+            }
+        tear_down(&b);
+    }
+}
+
+/* Saving nothing, and another number of threads, change no bit. */
+Test(attention, both_rows_and_all_threads_give_equal_bits)
+{
+    static const int64_t lengths[BATCH] = {37, 5, 20};
+    FOR_BACKENDS(k)
+    for (int dropping = 0; dropping < 2; dropping++) {
+        struct bench a = set_up(backends[k], 2, BATCH, 37, 0.25 * dropping, SAVE_PROBABILITIES);
+        fill(&a, lengths, 0), run(&a);
+        for (int threads = 1; threads < 4; threads++)
+            for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
+                struct bench b = set_up(backends[k], threads, BATCH, 37, 0.25 * dropping, save);
+                fill(&b, lengths, 0), run(&b);
+                cr_assert((b.saved == NULL) == (save == SAVE_NOTHING));
+                cr_assert(same_bits(a.y, b.y, a.graph->value[2].bytes), "%s: y", backends[k]);
+                cr_assert(same_bits(a.dx, b.dx, a.graph->value[1].bytes), "%s: dx", backends[k]);
+                tear_down(&b);
+            }
+        tear_down(&a);
+    }
+}
+
+Test(attention, scratch_is_that_of_a_thread_whatever_the_batch)
+{
+    FOR_BACKENDS(k)
+    for (int save = SAVE_PROBABILITIES; save <= SAVE_NOTHING; save++) {
+        struct bench one = set_up(backends[k], 2, 1, 16, 0.1, save), many = set_up(backends[k], 2, 64, 16, 0.1, save);
+        const struct footprint *a = &one.network->binding[1].footprint, *b = &many.network->binding[1].footprint;
+        cr_assert(a->saved == (save == SAVE_NOTHING ? 0 : HEADS * 16 * 16 * 4) && b->saved == 64 * a->saved);
+        cr_assert(a->forward_scratch == b->forward_scratch);
+        cr_assert(a->backward_scratch[PART_INDEX_INPUT] == b->backward_scratch[PART_INDEX_INPUT]);
+        tear_down(&one), tear_down(&many);
+    }
+}

@@ -1,0 +1,144 @@
+/* Placement: lifetimes of every kind, no overlap, nothing below the live peak and little above it. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/placement.h"
+#include "tests/support/planned_networks.h"
+
+enum { BUFFERS_MAX = 200, OPS = 120 };
+
+static size_t live_peak(const struct buffer *buffer, int buffers)
+{
+    size_t peak = 0;
+    int last = 0;
+    for (int i = 0; i < buffers; i++)
+        if (buffer[i].death > last) last = buffer[i].death;
+    for (int op = 0; op <= last; op++) {
+        size_t live = 0;
+        for (int i = 0; i < buffers; i++)
+            if (buffer[i].birth <= op && op <= buffer[i].death) live += buffer[i].bytes;
+        if (live > peak) peak = live;
+    }
+    return peak;
+}
+
+/* Places them and returns arena bytes : live peak. */
+static double check(struct buffer *buffer, int buffers, const char *what)
+{
+    size_t arena, extent = 0, peak = live_peak(buffer, buffers);
+    for (int i = 0; i < buffers; i++) buffer[i].offset = SIZE_MAX;
+    cr_assert(place(buffer, buffers, &arena) == ST_OK, "%s", status_message());
+    for (int i = 0; i < buffers; i++) {
+        const struct buffer *a = &buffer[i];
+        cr_assert(a->offset % ALIGNMENT == 0, "%s: buffer %d at %zu", what, i, a->offset);
+        if (a->offset + a->bytes > extent) extent = a->offset + a->bytes;
+        for (int j = 0; j < i; j++) {
+            const struct buffer *b = &buffer[j];
+            bool together = a->birth <= b->death && b->birth <= a->death;
+            bool apart = a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
+            cr_assert(!together || apart, "%s: buffers %d and %d overlap", what, i, j);
+        }
+    }
+    cr_assert(arena == extent, "%s: arena %zu, extent %zu", what, arena, extent);
+    cr_assert(arena >= peak, "%s: arena %zu below the live peak %zu", what, arena, peak);
+    return peak ? (double)arena / (double)peak : 1;
+}
+
+static size_t draw_bytes(struct source *s)
+{
+    return ALIGNMENT * (size_t)(1 + (draw_below(s, 3) ? draw_below(s, 8) : draw_below(s, 2000)));
+}
+
+Test(place, random_lifetimes)
+{
+    double sum = 0;
+    enum { TRIES = 400 };
+    for (uint32_t seed = 0; seed < TRIES; seed++) {
+        struct source s = {seed, 0};
+        struct buffer buffer[BUFFERS_MAX] = {{0}};
+        int buffers = 1 + (int)draw_below(&s, BUFFERS_MAX);
+        for (int i = 0; i < buffers; i++) {
+            buffer[i].birth = (int)draw_below(&s, OPS);
+            buffer[i].death = buffer[i].birth + (int)draw_below(&s, (uint32_t)(OPS - buffer[i].birth));
+            buffer[i].bytes = draw_bytes(&s);
+        }
+        sum += check(buffer, buffers, "random lifetimes");
+    }
+    cr_assert(sum / TRIES < 1.006, "arena : live peak is %.3f on average", sum / TRIES);
+}
+
+/* As training makes them, at most four a node: values that live until their backward, gradients between neighbours,
+ * scratch within an op; where segment is not 0, values that die early and are made again. Returns how many there are.
+ */
+static int draw_training(struct source *s, int nodes, int segment, struct buffer *buffer)
+{
+    int buffers = 0;
+    for (int n = 0; n < nodes; n++) {
+        int backward = 2 * nodes - n - 1, next = backward + 1 < 2 * nodes ? backward + 1 : backward;
+        bool again = segment && n % segment;
+        size_t bytes = draw_bytes(s);
+        buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = n, .death = again ? n + 1 : backward};
+        if (again)
+            buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = backward - n % segment, .death = backward};
+        buffer[buffers++] = (struct buffer){.bytes = bytes, .birth = backward, .death = next};
+        if (n % 3 == 0)
+            buffer[buffers++] = (struct buffer){.bytes = draw_bytes(s), .birth = backward, .death = backward};
+    }
+    return buffers;
+}
+
+Test(place, lifetimes_of_training)
+{
+    for (uint32_t seed = 0; seed < 200; seed++) {
+        struct source s = {seed, 1};
+        struct buffer buffer[BUFFERS_MAX] = {{0}};
+        int nodes = 5 + (int)draw_below(&s, 40), segment = 1 + (int)draw_below(&s, 8);
+        bool replays = draw_below(&s, 2);
+        int buffers = draw_training(&s, nodes, replays ? segment : 0, buffer);
+        double ratio = check(buffer, buffers, "lifetimes of training");
+        cr_assert(ratio < 1.005, "seed %u: arena : live peak is %.3f", seed, ratio);
+        cr_assert(replays || ratio < 1.0005, "seed %u, nothing replayed: arena : live peak is %.3f", seed, ratio);
+    }
+}
+
+/* So many that each order is mended less often. */
+Test(place, thousands_of_buffers)
+{
+    enum { NODES = 600 };
+    struct buffer *buffer = calloc(4 * NODES, sizeof *buffer);
+    for (uint32_t seed = 0; seed < 3; seed++) {
+        struct source s = {seed, 2};
+        int buffers = draw_training(&s, NODES, 5 + (int)seed, buffer);
+        double ratio = check(buffer, buffers, "thousands of buffers");
+        cr_assert(buffers > 1500 && ratio < 1.005, "seed %u, %d buffers: arena : live peak is %.4f", seed, buffers,
+                  ratio);
+    }
+    free(buffer);
+}
+
+Test(place, corner_cases)
+{
+    size_t arena = 1;
+    cr_assert(place(NULL, 0, &arena) == ST_OK && arena == 0);
+    struct buffer one = {.bytes = 512, .birth = 3, .death = 3, .offset = 99};
+    cr_assert(place(&one, 1, &arena) == ST_OK && arena == 512 && one.offset == 0);
+    struct buffer relay[OPS] = {{0}}; /* each dies where the next is born: two places are enough */
+    for (int i = 0; i < OPS - 1; i++) relay[i] = (struct buffer){.bytes = 1024, .birth = i, .death = i + 1};
+    cr_assert(check(relay, OPS - 1, "a relay") == 1);
+}
+
+Test(place, is_a_pure_function)
+{
+    struct source s = {7, 0};
+    struct buffer one[BUFFERS_MAX] = {{0}}, two[BUFFERS_MAX];
+    size_t a, b;
+    for (int i = 0; i < BUFFERS_MAX; i++) {
+        one[i].birth = (int)draw_below(&s, OPS / 2);
+        one[i].death = one[i].birth + (int)draw_below(&s, OPS / 2);
+        one[i].bytes = draw_bytes(&s);
+    }
+    memcpy(two, one, sizeof one);
+    cr_assert(place(one, BUFFERS_MAX, &a) == ST_OK && place(two, BUFFERS_MAX, &b) == ST_OK && a == b);
+    for (int i = 0; i < BUFFERS_MAX; i++) cr_assert(one[i].offset == two[i].offset);
+}

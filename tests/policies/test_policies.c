@@ -1,0 +1,126 @@
+/* What each policy decides, as words, by hand; and what it refuses. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "policies/policy.h"
+#include "tests/support/planned_networks.h"
+
+/* Nine nodes and a loss: dense layers (x is read by their backward) in groups of three, a to c, but for node 4, which
+ * has a saved set and reads nothing else. */
+static void begin(struct sketch *s)
+{
+    static const struct footprint dense = {.reads = {READS_X, 0}, .split = true};
+    static const struct footprint pool = {.saved = 300, .reads = {0, READS_SAVED}};
+    static const char *const names[] = {"a", "b", "c"};
+    sketch_begin(s, 1024);
+    for (int i = 0, v = 0; i < 9; i++) {
+        if (i % 3 == 0) cr_assert(graph_group_begin(s->graph, names[i / 3]) == ST_OK);
+        v = sketch_add(s, &(struct sketch_node){{v, -1}, 1024, i != 4, false, i == 4 ? pool : dense});
+        if (i % 3 == 2) graph_group_end(s->graph);
+        if (i == 8) sketch_finish(s, v);
+    }
+}
+
+static const char *const ab[] = {"a", "b"}, *const c[] = {"c"}, *const bad[] = {"d"}, *const twice[] = {"a", "a"};
+#define GROUPS(list) .groups = {sizeof(list) / sizeof *(list), {.texts = (list)}}
+
+static const struct {
+    const char *policy;
+    struct policy_settings settings;
+    const char *word; /* or the message of what is refused */
+} cases[] = {
+    {"store_all", {.unit = 0}, "F[0,10) B[0,10)"},
+    /* units: three groups and the loss; the last one takes the rest and is kept */
+    {"segments", {.segments = 3, .keep_last = true}, "F[0,10) B[6,10) F[3,6) B[3,6) F[0,3) B[0,3)"},
+    {"segments", {.segments = 3}, "F[0,10) F[6,10) B[6,10) F[3,6) B[3,6) F[0,3) B[0,3)"},
+    {"segments", {.segments = 2, .keep_last = true}, "F[0,10) B[6,10) F[0,6) B[0,6)"},
+    {"segments", {.segments = 1, .keep_last = true}, "F[0,10) B[0,10)"},
+    {"segments", {.segments = 0}, "F[0,10) B[0,10)"},
+    /* only nodes whose y is needed, as late as it is */
+    {"segments", {.segments = 3, .keep_last = true, .keep_saved = true}, "F[0,10) B[6,10) F[3,5) B[3,6) F[0,2) B[0,3)"},
+    {"segments",
+     {.segments = 5, .unit = UNIT_STAGE, .keep_last = true},
+     "F[0,10) B[8,10) F[6,8) B[6,8) F[4,6) B[4,6) F[2,4) B[2,4) F[0,2) B[0,2)"},
+    /* ten stages: floor(10 / 4) units each, and four in the last, which is kept */
+    {"segments",
+     {.segments = 4, .unit = UNIT_STAGE, .keep_last = true},
+     "F[0,10) B[6,10) F[4,6) B[4,6) F[2,4) B[2,4) F[0,2) B[0,2)"},
+    {"segments", {.segments = 5}, "policy.segments: 5 segments of 4 units; expected 0..4"},
+    {"segments", {.segments = -1}, "expected 0..4"},
+    {"sqrt", {.keep_last = true}, "F[0,10) B[6,10) F[0,6) B[0,6)"},
+    {"sqrt", {.keep_last = true, .unit = UNIT_STAGE}, "F[0,10) B[6,10) F[3,6) B[3,6) F[0,3) B[0,3)"},
+    /* every value counts 1024 bytes but node 4's own, which a backward reads as any other: three nodes a segment */
+    {"chen",
+     {.segment_budget = "2KiB", .keep_last = true},
+     "F[0,10) B[9,10) F[6,9) B[6,9) F[3,6) B[3,6) F[0,3) B[0,3)"},
+    {"chen", {.segment_budget = "5119"}, "F[0,10) F[5,10) B[5,10) F[0,5) B[0,5)"},
+    {"chen", {.segment_budget = "5KiB"}, "F[0,10) F[6,10) B[6,10) F[0,6) B[0,6)"},
+    {"chen", {.segment_budget = "1GiB", .keep_last = true}, "F[0,10) B[0,10)"},
+    {"chen", {.segment_budget = "lots"}, "policy.segment_budget: 'lots' is not a size; expected bytes such as 64MiB"},
+    /* four units, the loss among them: t(4,1) = 6 advances, t(4,2) = 4, and a forward before each backward */
+    {"revolve", {.slots = 1}, "F[0,10) B[9,10) F[0,9) B[6,9) F[0,6) B[3,6) F[0,3) B[0,3)"},
+    {"revolve", {.slots = 2}, "F[0,10) B[9,10) F[6,9) B[6,9) F[0,6) B[3,6) F[0,3) B[0,3)"},
+    {"revolve", {.slots = 0}, "F[0,10) B[9,10) F[6,9) B[6,9) F[0,6) B[3,6) F[0,3) B[0,3)"},
+    {"revolve", {.slots = 2, .keep_saved = true}, "F[0,10) B[9,10) F[6,8) B[6,9) F[0,5) B[3,6) F[0,2) B[0,3)"},
+    {"revolve", {.slots = 1, .keep_saved = true}, "F[0,10) B[9,10) F[0,8) B[6,9) F[0,5) B[3,6) F[0,2) B[0,3)"},
+    {"revolve", {.slots = 9}, "F[0,10) B[9,10) F[6,9) B[6,9) F[3,6) B[3,6) F[0,3) B[0,3)"},
+    {"revolve", {.slots = -1}, "policy.slots: -1; expected at least 1, or 0"},
+    {"every", {.unit = 0}, "F[0,10) F[9,10) B[9,10) F[6,9) B[6,9) F[3,6) B[3,6) F[0,3) B[0,3)"},
+    {"every", {.keep_saved = true}, "F[0,10) B[9,10) F[6,8) B[6,9) F[3,5) B[3,6) F[0,2) B[0,3)"},
+    {"manual", {GROUPS(ab)}, "F[0,10) B[6,10) F[3,6) B[3,6) F[0,3) B[0,3)"},
+    {"manual", {GROUPS(c)}, "F[0,10) B[9,10) F[6,9) B[0,9)"},
+    {"manual", {GROUPS(bad)}, "the model has no group 'd'"},
+    {"manual", {GROUPS(twice)}, "'a' and 'a' overlap"},
+    {"manual", {.unit = 0}, "must be set, and not both"},
+    {"manual", {.word = "/nowhere", GROUPS(c)}, "must be set, and not both"},
+    {"manual", {.word = "/nowhere"}, "policy.word: /nowhere: No such file"},
+    /* 100 % is 9728 bytes at the loss's backward: y of 0 to 2 and 4 to 8, the saved set of 4 and a gradient; 90 % is
+     * one y too few, and of equal ones the oldest is the cheapest */
+    {"dtr", {.budget = "100%"}, "F[0,10) B[0,10)"},
+    {"dtr", {.budget = "90%"}, "F[0,10) B[2,10) F[0,1) B[0,2)"},
+    {"dtr", {.budget = "1"}, "dtr found no schedule that keeps it"},
+    {"dtr", {.budget = "1%"}, "dtr found no schedule that keeps it"},
+};
+
+Test(policies, words_by_hand)
+{
+    struct sketch s;
+    begin(&s);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct word word = word_empty(s.graph->region);
+        enum status status = policy_find(cases[i].policy)->emit(s.network, &cases[i].settings, s.graph->region, &word);
+        const char *found = status == ST_OK ? word_print(&word, s.graph->region) : status_message();
+        bool same = status == ST_OK ? !strcmp(found, cases[i].word) : strstr(found, cases[i].word) != NULL;
+        cr_expect(same && (status == ST_OK || status == ST_SPEC), "case %zu, %s: %s\nexpected %s", i, cases[i].policy,
+                  found, cases[i].word);
+        cr_expect(status != ST_OK || word_check(&word, s.graph->nodes, false) == ST_OK, "%s", status_message());
+    }
+    sketch_end(&s);
+}
+
+Test(policies, manual_reads_a_word)
+{
+    static const char text[] = "F[0,10) # everything\nB[5,10) F[4,5) B[0,5)\n";
+    char path[] = P_tmpdir "/rematch-word-XXXXXX";
+    int file = mkstemp(path);
+    cr_assert(file >= 0 && write(file, text, sizeof text - 1) == (ssize_t)sizeof text - 1 && close(file) == 0);
+    struct sketch s;
+    begin(&s);
+    struct word word = word_empty(s.graph->region);
+    struct policy_settings settings = {.word = path};
+    enum status status = policy_find("manual")->emit(s.network, &settings, s.graph->region, &word);
+    cr_expect(status == ST_OK, "%s", status_message());
+    cr_expect(!strcmp(word_print(&word, s.graph->region), "F[0,10) B[5,10) F[4,5) B[0,5)"));
+    unlink(path);
+    sketch_end(&s);
+}
+
+Test(policies, are_found_by_name)
+{
+    for (const struct policy *const *policy = policy_table; *policy; policy++)
+        cr_assert(policy_find((*policy)->name) == *policy, "%s", (*policy)->name);
+    cr_assert(policy_find("recompute") == NULL);
+}

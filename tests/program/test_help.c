@@ -1,0 +1,52 @@
+/* What the program prints of itself. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/cli.h"
+
+static const char *const commands[] = {"list", "plan", "run", "bench", "schema", "compare", "show", "verify", "help"};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+Test(help, without_a_command_its_usage_is_an_error)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 2, "");
+    cr_assert(*cli.out == '\0', "%s", cli.out);
+    cli_complains(&cli, "no command given\nusage: rematch COMMAND");
+    for (size_t i = 0; i < COMMANDS; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "\n  %-8s ", commands[i]);
+        cli_complains(&cli, line);
+    }
+    cli_close(&cli);
+}
+
+/* The list of commands fits 80 columns wherever it is printed. */
+Test(help, help_is_had_in_every_usual_way)
+{
+    static const char *const ways[] = {"help %s", "%s --help", "%s -h", "--help %s", "-h %s"};
+    struct cli cli;
+    cli_open(&cli);
+    for (size_t i = 0; i <= COMMANDS; i++) {
+        const char *command = i < COMMANDS ? commands[i] : "";
+        char *first = NULL, start[64];
+        snprintf(start, sizeof start, *command ? "usage: rematch %s" : "rematch plans, runs and compares%s", command);
+        for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+            char arguments[64];
+            snprintf(arguments, sizeof arguments, ways[k], command);
+            cli_expect(&cli, 0, arguments);
+            cr_assert(*cli.err == '\0' && strncmp(cli.out, start, strlen(start)) == 0, "%s%s", cli.out, cli.err);
+            cr_assert(!first || strcmp(cli.out, first) == 0, "rematch %s:\n%s", arguments, cli.out);
+            if (!first) first = strdup(cli.out);
+        }
+        for (const char *line = first; !*command && *line; line += strcspn(line, "\n") + 1)
+            cr_assert(strcspn(line, "\n") <= 80, "%s", line);
+        free(first);
+    }
+    cli_expect(&cli, 0, "--version");
+    cli_says(&cli, "rematch ");
+    cli_close(&cli);
+}

@@ -1,0 +1,150 @@
+/* The experiments of a folder, and what became of their last runs. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/support/altered_files.h"
+#include "tests/support/cli.h"
+
+Test(list, knows_what_became_of_the_last_run)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "list .");
+    cli_says(&cli, "small");
+    cli_says(&cli, "a small MLP");
+    cr_expect(!strstr(cli.out, "results/"), "%s", cli.out);
+    cli_expect(&cli, 0, "run small.yaml --only variant --quiet");
+    cli_expect(&cli, 0, "list .");
+    cli_says(&cli, "completed ");
+    cli_says(&cli, ", results/small/");
+    json_t *all = cli_json(&cli, 0, "list . --json");
+    cr_assert(json_array_size(all) == 1, "%s", cli.out);
+    const json_t *last = json_object_get(json_array_get(all, 0), "last");
+    cr_assert(strcmp(json_string_value(json_object_get(last, "status")), "completed") == 0);
+    json_decref(all);
+
+    char path[512];
+    snprintf(path, sizeof path, "%s/results/damaged", cli.folder);
+    cr_assert(mkdir(path, 0700) == 0);
+    cli_run(&cli, "cp results/small/*.h5 results/damaged/last.h5; sed s/small/damaged/ small.yaml >damaged.yaml",
+            "list .");
+    snprintf(path, sizeof path, "%s/results/damaged/last.h5", cli.folder);
+    alter_endless(path);
+    cli_expect(&cli, 0, "list ."); /* reading that one ends the process that reads it */
+    cli_says(&cli, " unreadable, results/damaged/last.h5\nsmall ");
+    cli_says(&cli, " completed ");
+    cli_file(&cli, "bad.yaml", "rematch: 1\nname: bad\n");
+    cli_run(&cli, "rm damaged.yaml", "list .");
+    cr_assert(cli.code == 2);
+    cli_says(&cli, "small");
+    cli_complains(&cli, "bad.yaml");
+    cli_close(&cli);
+}
+
+/* The row of the list as JSON whose side, policy and overrides these are. */
+static const json_t *find_run(const json_t *all, const char *side, const char *policy, const char *overrides)
+{
+    size_t i;
+    const json_t *one;
+    json_array_foreach(all, i, one)
+    {
+        if (!strcmp(json_string_value(json_object_get(one, "side")), side) &&
+            !strcmp(json_string_value(json_object_get(one, "policy")), policy) &&
+            !strcmp(json_string_value(json_object_get(one, "overrides")), overrides))
+            return one;
+    }
+    cr_assert_fail("no %s of %s with '%s'", side, policy, overrides);
+    return NULL;
+}
+
+static const char *text_of(const json_t *run, const char *key) { return json_string_value(json_object_get(run, key)); }
+
+/* Each run's row says what its file says, and of a variant how it compares with the baseline of its kind. */
+Test(list, of_a_folder_of_results_is_a_table_of_runs)
+{
+    static const struct {
+        const char *arguments, *overrides, *of_baseline, *verdict;
+        int code;
+    } runs[] = {{"", "", "", "equal", 0},
+                {"batch=4", "batch: 8 -> 4", "batch: 8 -> 4", "equal", 0},
+                {"rng=unsafe", "rng: counter -> unsafe", "rng: counter -> stash", "DIFFERS", 1},
+                {"rng=mask", "rng: counter -> mask", "rng: counter -> mask", "equal", 0}};
+    enum { RUNS = sizeof runs / sizeof *runs };
+    struct cli cli;
+    char arguments[1200];
+    cli_open(&cli);
+    for (int i = 0; i < RUNS; i++) {
+        snprintf(arguments, sizeof arguments, "run small.yaml --quiet %s", runs[i].arguments);
+        cli_expect(&cli, runs[i].code, arguments);
+    }
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant steps=3");
+    cli_expect(&cli, 4, "run small.yaml --quiet batch=2 policy.name=segments policy.segments=1");
+    json_t *all = cli_json(&cli, 0, "list results --json");
+    cr_assert(json_array_size(all) == 2 * RUNS + 3);
+    size_t i, unproven = 0;
+    const json_t *one;
+    json_array_foreach(all, i, one) unproven +=
+        !strcmp(text_of(one, "policy"), "segments") && !strcmp(text_of(one, "verdict"), "unproven");
+    cr_expect(unproven == 1, "a plan that recomputes nothing proves nothing");
+    for (i = 0; i < RUNS; i++) {
+        const json_t *variant = find_run(all, "variant", "manual", runs[i].overrides);
+        cr_expect(!strcmp(text_of(variant, "verdict"), runs[i].verdict), "%s: %s", runs[i].arguments,
+                  text_of(variant, "verdict"));
+        const json_t *baseline = find_run(all, "baseline", "store_all", runs[i].of_baseline);
+        cr_expect(!strcmp(text_of(variant, "baseline"), text_of(baseline, "file")), "%s", runs[i].arguments);
+        cr_expect(!strcmp(text_of(baseline, "verdict"), "-") && !*text_of(baseline, "baseline"));
+        snprintf(arguments, sizeof arguments, "show %s --json", text_of(variant, "file"));
+        json_t *shown = cli_json(&cli, 0, arguments);
+        const json_t *plan = json_object_get(shown, "/plan");
+        cr_expect(json_equal(json_object_get(plan, "peak_bytes"), json_object_get(variant, "peak_bytes")));
+        cr_expect(!strcmp(text_of(variant, "batch"), i == 1 ? "4" : "8"));
+        cr_expect(json_integer_value(json_object_get(variant, "steps")) == 4);
+        cr_expect(!strcmp(text_of(variant, "status"), "completed") && !strcmp(text_of(variant, "experiment"), "small"));
+        json_decref(shown);
+    }
+    cr_expect(!strcmp(text_of(find_run(all, "variant", "manual", "steps: 4 -> 3"), "verdict"), "-"), "no baseline");
+    json_decref(all);
+    cli_expect(&cli, 0, "list results/small --csv");
+    cr_expect(!strncmp(cli.out, "experiment,run,file,side,policy,batch,steps,peak_bytes,", 55), "%s", cli.out);
+    cr_expect(strstr(cli.out, "\"rng: counter -> unsafe\"") && strstr(cli.out, ",\"DIFFERS\","), "%s", cli.out);
+    cli_expect(&cli, 2, "list . --csv");
+    cli_complains(&cli, "--csv is for a folder of results");
+    cli_expect(&cli, 2, "list results --csv --json");
+    cr_assert(cli_on_screen(&cli, 80, "", "list results") == 0 && strstr(cli.out, "DIFFERS"), "%s", cli.out);
+    cli_close(&cli);
+}
+
+/* Files that cannot be read are rows with the reason, and do not end the table. */
+Test(list, of_results_goes_on_after_a_broken_file)
+{
+    struct cli cli;
+    char path[512];
+    cli_open(&cli);
+    cli_expect(&cli, 0, "run small.yaml --quiet");
+    cli_run(&cli,
+            "cd results/small; file=$(ls *.h5 | head -1); cp $file a.h5; head -c 3000 $file >b.h5; echo text >c.h5; "
+            "cp $file d.h5.part; mkdir e.h5; ln -s nowhere f.h5; mkfifo g.h5; cd ../..",
+            "--version");
+    snprintf(path, sizeof path, "%s/results/small/a.h5", cli.folder);
+    alter_endless(path);
+    json_t *all = cli_json(&cli, 0, "list results --json");
+    size_t i, unreadable = 0, read = 0;
+    const json_t *one;
+    cr_assert(json_array_size(all) == 9, "%s", cli.out);
+    json_array_foreach(all, i, one)
+    {
+        const char *reason = text_of(one, "reason");
+        const bool broken = !strcmp(text_of(one, "status"), "unreadable");
+        cr_expect(broken == (reason && strstr(reason, text_of(one, "file"))), "%s", text_of(one, "file"));
+        unreadable += broken;
+        read += !broken;
+    }
+    cr_expect(unreadable == 6 && read == 3, "%s", cli.out);
+    json_decref(all);
+    cli_expect(&cli, 0, "list results");
+    cli_says(&cli, "results/small/c.h5: ");
+    cli_says(&cli, "  equal ");
+    cli_close(&cli);
+}

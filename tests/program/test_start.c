@@ -1,0 +1,79 @@
+/* Whatever state a program is started in: closed streams, ignored signals, a parent that has ended. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/background_runs.h"
+#include "tests/support/made_runs.h"
+
+/* Redirections of the run's own streams, and the exit code: a report that cannot be written is a failure. */
+static const struct {
+    const char *closed;
+    int code;
+} streams[] = {{"<&-", 0}, {"2>&-", 0}, {"<&- 2>&-", 0}, {">&-", 3}, {"<&- >&- 2>&-", 3}};
+
+Test(start, closed_streams_spoil_no_result)
+{
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+        struct cli cli;
+        char arguments[256];
+        cli_open(&cli);
+        snprintf(arguments, sizeof arguments, "--version >version; (\"$REMATCH_BIN\" run small.yaml %s)",
+                 streams[i].closed);
+        cli_expect(&cli, streams[i].code, arguments);
+        cr_expect(folder_count(cli.folder, ".h5") == 2, "%s", streams[i].closed);
+        cli_expect(&cli, 0, "compare results/small/*.h5");
+        cli_says(&cli, "losses 4/4, gradients 4/4, parameters 4/4");
+        cli_close(&cli);
+    }
+}
+
+Test(start, an_ignored_end_of_children_is_waited_for)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "--version >version; env --ignore-signal=CHLD \"$REMATCH_BIN\" run small.yaml");
+    cli_says(&cli, "EQUAL IN EVERY BIT");
+    cli_expect(&cli, 1,
+               "--version >version; env --ignore-signal=CHLD \"$REMATCH_BIN\" run small.yaml --quiet rng=unsafe");
+    cli_close(&cli);
+}
+
+/* Of the program and of the process that trains, the group's other member. */
+Test(start, signals_that_are_ignored_stay_ignored, .timeout = 300)
+{
+    static const struct {
+        const char *name;
+        int ignored, heeded;
+    } signals[] = {
+        {"HUP", SIGHUP, SIGINT}, {"INT", SIGINT, SIGTERM}, {"TERM", SIGTERM, SIGINT}, {"QUIT", SIGQUIT, SIGTERM}};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct cli cli;
+        char before[64];
+        long steps;
+        cli_open(&cli);
+        snprintf(before, sizeof before, "trap '' %s", signals[i].name);
+        pid_t pid = background_long_run(&cli, before);
+        kill(pid, signals[i].ignored);
+        background_signal(pid, signals[i].name);
+        steps = background_steps(&cli);
+        for (int k = 0; k < 500 && background_steps(&cli) < steps + 10; k++) usleep(20000);
+        kill(pid, signals[i].heeded);
+        const int code = background_end(pid);
+        cr_expect(code == 128 + signals[i].heeded, "SIG%s is ignored: exit code %d", signals[i].name, code);
+        cli_close(&cli);
+    }
+}
+
+/* The kernel ends the process that trains with its parent, but for a parent that has ended before it is asked to. */
+Test(start, a_run_whose_parent_has_ended_does_not_begin)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 3, "child-run variant quiet 0 '' $(sh -c 'echo $$') small.yaml 3>/dev/null");
+    cli_complains(&cli, "the program that started this run has ended");
+    cr_assert(cli_complaints(&cli) == 1 && folder_count(cli.folder, "") == 3, "%s", cli.err);
+    cli_close(&cli);
+}

@@ -1,0 +1,234 @@
+/* From `bench --costs` to the prediction beside what was measured, through the program. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/support/cli.h"
+#include "result/result.h"
+#include "tests/support/made_runs.h"
+
+static json_t *plan(struct cli *cli, const char *more)
+{
+    char arguments[600];
+    snprintf(arguments, sizeof arguments, "plan small.yaml --json %s", more);
+    return cli_json(cli, 0, arguments);
+}
+
+static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
+
+/* Where one step counts, what each op and the rest take in it is the whole of it. */
+static void check_undisturbed(struct h5 *h5)
+{
+    static const char *const phases[] = {"/steps/forward_ns", "/steps/replay_ns", "/steps/backward_ns"};
+    const uint64_t ops = h5_rows(h5, "/summary/op_least_ns"),
+                   undisturbed = h5_read_attribute_u64(h5, "/summary", "step_undisturbed_ns", 0);
+    uint64_t sum = h5_read_attribute_u64(h5, "/summary", "rest_least_ns", 0), ns;
+    cr_expect(sum > 0 && ops > 6 && ops == h5_rows(h5, "/plan/ops/op"), "%llu", (unsigned long long)ops);
+    uint64_t least = 0, all = 0;
+    for (uint64_t i = 0; i < ops; i++) {
+        h5_read_rows(h5, "/summary/op_least_ns", NUMBER_U64, 1, i, 1, &ns);
+        cr_expect(ns > 0, "op %llu", (unsigned long long)i);
+        least += ns;
+    }
+    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++) {
+        h5_read_rows(h5, phases[i], NUMBER_U64, 1, 1, 1, &ns);
+        all += ns;
+    }
+    cr_expect(least <= all && 2 * least > all, "%llu of %llu", (unsigned long long)least, (unsigned long long)all);
+    h5_read_rows(h5, "/steps/total_ns", NUMBER_U64, 1, 1, 1, &ns);
+    cr_expect(sum + least == undisturbed && undisturbed == ns);
+}
+
+/* What the file of a side says is what the plan said, and its percentage that of its own figures. */
+static void check_file(const struct cli *cli, const char *side, double predicted, double time)
+{
+    char start[32], path[600], name[256];
+    struct result *r;
+    snprintf(start, sizeof start, "\n%-9s results/", side);
+    const char *at = strstr(cli->out, start);
+    cr_assert(at && sscanf(at + 11, "%255s", name) == 1, "%s", cli->out);
+    snprintf(path, sizeof path, "%s/%s", cli->folder, name);
+    cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
+    struct h5 *h5 = &r->h5;
+    const double median = h5_read_attribute_f64(h5, "/summary", "step_median_ns", NAN);
+    const char *text = h5_read_text(h5, "/plan/costs", r->region);
+    char digest[33];
+    cr_expect(h5_read_attribute_f64(h5, "/plan", "predicted_step_ns", NAN) == predicted, "%s", side);
+    cr_expect(h5_read_attribute_f64(h5, "/plan", "time", NAN) == time);
+    cr_expect(h5_read_attribute_f64(h5, "/summary", "predicted_step_ns", NAN) == predicted);
+    cr_expect(fabs(h5_read_attribute_f64(h5, "/summary", "prediction_percent", NAN) -
+                   (predicted - median) / median * 100) < 1e-6);
+    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs", "", r->region), "measured"));
+    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_file", "", r->region), "costs.yaml"));
+    cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
+                      digest_print(digest_bytes(text, strlen(text)), digest)));
+    double sum = 0, costs[3] = {0};
+    uint64_t nodes = h5_rows(h5, "/plan/nodes/forward_cost");
+    for (uint64_t i = 0; i < nodes; i++) {
+        h5_read_rows(h5, "/plan/nodes/forward_cost", NUMBER_F64, 1, i, 1, costs);
+        h5_read_rows(h5, "/plan/nodes/backward_cost", NUMBER_F64, 2, i, 1, costs + 1);
+        sum += costs[0] + costs[1] + costs[2];
+    }
+    cr_expect(nodes == 6 && fabs(sum * r->time_factor - time) < 1, "%g %g %g", sum, r->time_factor, time);
+    check_undisturbed(h5);
+    cr_expect(h5_status(h5) == ST_OK, "%s", status_message());
+    result_close(r);
+}
+
+Test(bench, costs_are_measured_planned_with_and_judged)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    for (int b = 0; b < 2; b++) {
+        struct cli cli;
+        char bench[256], how[256], arguments[512];
+        cli_open(&cli);
+        snprintf(bench, sizeof bench, "bench --costs small.yaml backend=%s baseline.relu_save=bits --out costs.yaml",
+                 backends[b]);
+        cli_expect(&cli, 0, bench);
+        cr_assert(*cli.out == '\0' && folder_count(cli.folder, ".part") == 0);
+        cli_complains(&cli, "kinds of nodes in costs.yaml");
+        snprintf(how, sizeof how, "backend=%s baseline.relu_save=bits costs=measured costs.file=costs.yaml",
+                 backends[b]);
+        json_t *variant = plan(&cli, how);
+        cr_expect(!strcmp(json_string_value(json_object_get(variant, "costs")), "measured"));
+        cr_expect(number(variant, "predicted_step_ns") > number(variant, "time") && number(variant, "time") > 0);
+        snprintf(arguments, sizeof arguments, "%s policy=store_all relu_save=bits", how);
+        json_t *baseline = plan(&cli, arguments);
+        cr_expect(number(baseline, "time_factor") == 1 && number(variant, "time_factor") > 1);
+        snprintf(arguments, sizeof arguments, "run small.yaml steps=2 %s", how);
+        cli_expect(&cli, 0, arguments);
+        cli_says(&cli, "by measured costs, ");
+        cli_says(&cli, " than measured, ");
+        cli_says(&cli, " than undisturbed");
+        check_file(&cli, "baseline", number(baseline, "predicted_step_ns"), number(baseline, "time"));
+        check_file(&cli, "variant", number(variant, "predicted_step_ns"), number(variant, "time"));
+        json_decref(variant);
+        json_decref(baseline);
+        cli_close(&cli);
+    }
+}
+
+Test(bench, without_a_file_costs_go_to_stdout)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "bench --costs small.yaml");
+    cli_says(&cli, "rematch_costs: 1\n");
+    cli_says(&cli, "  # one\n");
+    char *text = strdup(cli.out);
+    cli_file(&cli, "costs.yaml", text);
+    cli_expect(&cli, 0, "plan small.yaml costs=measured costs.file=costs.yaml");
+    cli_says(&cli, "a step is predicted to take ");
+    cli_says(&cli, "by measured costs");
+    cr_assert(strstr(cli.out, "not as here") == NULL, "%s", cli.out);
+    char *threads = strstr(text, "threads: 1");
+    cr_assert(threads != NULL);
+    threads[9] = '4';
+    cli_file(&cli, "costs.yaml", text);
+    cli_expect(&cli, 0, "plan small.yaml costs=measured costs.file=costs.yaml");
+    cli_says(&cli, "4 threads");
+    cli_says(&cli, "not as here: the prediction is theirs");
+    free(text);
+    cli_expect(&cli, 2, "plan small.yaml batch=4 costs=measured costs.file=costs.yaml");
+    cli_complains(&cli, "costs.yaml: batch: measured with 8 samples, the spec has 4; make the file with rematch bench");
+    cr_expect(cli_complaints(&cli) == 1, "%s", cli.err);
+    cli_expect(&cli, 2, "run small.yaml optimizer.momentum=0 costs=measured costs.file=costs.yaml");
+    cli_complains(&cli, "costs.yaml: step: measured with");
+    cli_close(&cli);
+}
+
+/* The number that follows "key: " in the file's text, from what names the place on. */
+static long long number_in(const char *text, const char *from, const char *key)
+{
+    char word[32];
+    snprintf(word, sizeof word, "%s: ", key);
+    const char *place = strstr(text, from), *at = place ? strstr(place, word) : NULL;
+    cr_assert(at != NULL, "%s after %s in\n%s", key, from, text);
+    return atoll(at + strlen(word));
+}
+
+/* Forwards and the update that took 1 ns before stay; all else was slow. */
+Test(bench, refined_costs_are_the_least_of_both)
+{
+    static const char *const slow[] = {"saving", "backward_params", "backward_input"};
+    static const char alter[] =
+        "sed -i 's/\\(forward\\|optimizer\\): [0-9]*/\\1: 1/; s/rounds: [0-9]*/rounds: 1000000/; "
+        "s/\\(saving\\|backward[a-z_]*\\|digest\\): [1-9][0-9]*/\\1: 900000000000/' costs.yaml";
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "bench --costs small.yaml --out costs.yaml");
+    cli_run(&cli, alter, "bench --costs small.yaml --refine costs.yaml");
+    cr_assert(cli.code == 0, "%s", cli.err);
+    cr_expect(number_in(cli.out, "# one\n", "forward") == 1);
+    for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
+        cr_expect(number_in(cli.out, "# one\n", slow[i]) < 900000000000, "%s\n%s", slow[i], cli.out);
+    cr_expect(number_in(cli.out, "step", "digest") < 900000000000);
+    cr_expect(number_in(cli.out, "step", "optimizer") == 1);
+    cr_expect(number_in(cli.out, "", "rounds") > 1000000, "those of before are added");
+    cli_file(&cli, "refined.yaml", cli.out);
+    cli_expect(&cli, 0, "plan small.yaml costs=measured costs.file=refined.yaml");
+
+    cli_run(&cli, "echo '  - {key: k, forward: 5, saving: 6, backward_params: 7, backward_input: 8}' >>refined.yaml",
+            "bench --costs small.yaml --refine refined.yaml");
+    cr_expect(cli.code == 0, "%s", cli.err);
+    cli_says(&cli,
+             "  # not of this spec\n  - {key: k, forward: 5, saving: 6, backward_params: 7, backward_input: 8}\n");
+
+    cli_run(&cli, "sed -i 's/threads: 1/threads: 4/' costs.yaml", "bench --costs small.yaml --refine costs.yaml");
+    cr_expect(cli.code == 2);
+    cli_complains(&cli, "costs.yaml: measured on ");
+    cli_complains(&cli, "4 threads, ");
+    cli_complains(&cli, "; not as here, so it cannot be refined here");
+    cli_expect(&cli, 2, "bench --costs small.yaml batch=4 --refine costs.yaml --out other.yaml");
+    cli_complains(&cli, "costs.yaml: batch: measured with 8 samples, the spec has 4");
+    cli_expect(&cli, 2, "bench --costs small.yaml --refine none.yaml --out other.yaml");
+    cli_complains(&cli, "none.yaml");
+    cli_expect(&cli, 2, "bench --convolutions small.yaml --refine costs.yaml");
+    cli_complains(&cli, "--refine is of costs");
+    cli_run(&cli, "test ! -e other.yaml", "--version");
+    cr_expect(cli.code == 0, "nothing is written where nothing was timed");
+    cli_close(&cli);
+}
+
+/* The name of the file is not what makes a run what it is; its content is. */
+Test(bench, a_run_is_known_by_the_content_of_its_costs)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 0, "bench --costs small.yaml --out costs.yaml");
+    cli_expect(&cli, 0, "run small.yaml --quiet --only variant costs=measured costs.file=costs.yaml");
+    cr_expect(folder_count(cli.folder, ".h5") == 1);
+    cli_run(&cli, "cp costs.yaml other.yaml",
+            "run small.yaml --quiet --only variant costs=measured costs.file=other.yaml");
+    cr_expect(cli.code == 0 && folder_count(cli.folder, ".h5") == 1, "%s", cli.err);
+    cli_run(&cli, "sed -i 's/digest: /digest: 1/' other.yaml",
+            "run small.yaml --quiet --only variant costs=measured costs.file=other.yaml");
+    cr_expect(cli.code == 0 && folder_count(cli.folder, ".h5") == 2, "%s", cli.err);
+    cli_expect(&cli, 0, "run small.yaml --only variant");
+    cr_expect(folder_count(cli.folder, ".h5") == 3);
+    cli_says(&cli, "of every pass once, by flops");
+    cli_close(&cli);
+}
+
+Test(bench, a_file_is_whole_or_not_there)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_expect(&cli, 3, "bench --costs small.yaml --out nowhere/costs.yaml");
+    cli_complains(&cli, "nowhere/costs.yaml: cannot create a file beside it: No such file or directory");
+    cr_expect(!strstr(cli.err, "rounds"), "measured in vain:\n%s", cli.err);
+    cli_expect(&cli, 2, "bench --costs small.yaml --out small.yaml");
+    cli_complains(&cli, "small.yaml: it is there and no file of rematch_costs; nothing was measured");
+    cli_expect(&cli, 0, "plan small.yaml");
+    cli_file(&cli, "costs.yaml", "# of another day\nrematch_costs: 1\n");
+    cli_file(&cli, "costs.yaml.part", "of another\n");
+    cli_run(&cli, "ln costs.yaml kept.yaml", "bench --costs small.yaml --out costs.yaml");
+    cr_expect(cli.code == 0 && folder_count(cli.folder, "-0") == 0, "%s", cli.err);
+    cli_expect(&cli, 0, "--version >version; cat costs.yaml.part kept.yaml");
+    cr_expect_str_eq(cli.out, "of another\n# of another day\nrematch_costs: 1\n");
+    cli_expect(&cli, 3, "bench --costs small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
+    cli_complains(&cli, "memory: measuring needs");
+    cr_expect(*cli.out == '\0');
+    cli_close(&cli);
+}

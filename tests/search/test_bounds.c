@@ -1,0 +1,234 @@
+/* Lower bounds: never above what exhaustive search finds, and met where theory says so. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "search/bounds.h"
+#include "tests/support/random_chains.h"
+#include "tests/support/exhaustive_search.h"
+#include "tests/support/small_networks.h"
+#include "plan/plan.h"
+#include "policies/policy.h"
+#include "tests/support/thinning.h"
+
+static struct bounds find(const struct abstract_stage *stage, int stages, size_t budget)
+{
+    struct network *network = chain_network(stage, stages);
+    struct bounds bounds;
+    cr_assert(bounds_find(network, budget, &bounds) == ST_OK, "%s", status_message());
+    abstract_destroy(network);
+    return bounds;
+}
+
+static const struct abstract_stage limits = {.forward = 13,
+                                             .backward = 20,
+                                             .output = 40,
+                                             .saved = 60,
+                                             .gradient = 40,
+                                             .forward_scratch = 9,
+                                             .backward_scratch = 9,
+                                             .split = true};
+
+Test(bounds, below_every_schedule_of_random_chains)
+{
+    struct source source = {.seed = 5};
+    int budgets = 0, tight = 0;
+    for (int c = 0; c < 150; c += THINNING) {
+        struct abstract_stage stage[6];
+        int stages = 1 + c % 6;
+        chain_draw(&source, &limits, stages, stage);
+        for (int i = 1; i < stages && c % 2; i++) stage[i] = stage[0]; /* uniform: the binomial bound counts */
+        for (int64_t budget = 10; budget < 300; budget += 7) {
+            int64_t least = exhaustive_time(stage, stages, budget, ANY);
+            struct bounds bounds = find(stage, stages, (size_t)budget);
+            cr_assert(least < 0 || (size_t)budget >= bounds.memory, "%zu with %lld", bounds.memory, (long long)budget);
+            if (least < 0) continue;
+            cr_assert((double)least >= bounds.knapsack, "chain %d, %lld bytes: %lld, knapsack %g", c, (long long)budget,
+                      (long long)least, bounds.knapsack);
+            cr_assert((double)least >= bounds.binomial, "chain %d, %lld bytes: %lld, binomial %g", c, (long long)budget,
+                      (long long)least, bounds.binomial);
+            budgets++;
+            tight += (double)least == bounds.best;
+        }
+    }
+    printf("lower bounds: met at %d of %d budgets\n", tight, budgets);
+}
+
+/* What the backward of stage i, or the half that reads its input's value or makes its gradient, has live at least. */
+static int64_t op_bytes(const struct abstract_stage *stage, int i, bool reads, bool makes)
+{
+    int64_t bytes = stage[i].saved + stage[i].gradient + stage[i].backward_scratch;
+    if (i > 0 && reads) bytes += stage[i - 1].output;
+    if (i > 0 && makes) bytes += stage[i - 1].gradient;
+    return bytes;
+}
+
+/* The least time of forwards that must run again after an op of stage i, of all sets of those whose value and saved set
+ * are kept in room bytes meanwhile. */
+static double forced(const struct abstract_stage *stage, int i, int64_t room)
+{
+    double least = INFINITY;
+    for (unsigned kept = 0; kept < 1U << i; kept++) {
+        int64_t bytes = 0;
+        double time = 0;
+        for (int j = 0; j < i; j++) {
+            const int64_t needed = stage[j].saved + (j + 1 < i ? stage[j].output : 0);
+            if (kept >> j & 1)
+                bytes += needed;
+            else if (needed)
+                time += stage[j].forward;
+        }
+        if (bytes <= room) least = fmin(least, time);
+    }
+    return least;
+}
+
+struct exact {
+    int64_t memory;
+    double knapsack;
+};
+
+static struct exact exact_bounds(const struct abstract_stage *stage, int stages, int64_t budget)
+{
+    struct exact e = {0, 0};
+    double time = 0;
+    for (int i = 0; i < stages; i++) {
+        const bool halves = stage[i].split && i > 0;
+        const int64_t forward =
+            stage[i].saved + stage[i].forward_scratch + stage[i].output + (i ? stage[i - 1].output : 0);
+        if (forward > e.memory) e.memory = forward;
+        for (int half = 0; half < 1 + halves; half++) {
+            const int64_t bytes = op_bytes(stage, i, !half, half || !halves);
+            if (bytes > e.memory) e.memory = bytes;
+            if (bytes <= budget) e.knapsack = fmax(e.knapsack, forced(stage, i, budget - bytes));
+        }
+        time += stage[i].forward + stage[i].backward;
+    }
+    e.knapsack += time;
+    return e;
+}
+
+/* No less than can be said: a bound that is too low certifies gaps that are not there. */
+Test(bounds, as_high_as_trying_every_set_of_what_is_kept)
+{
+    struct source source = {.seed = 6};
+    int forcing = 0;
+    for (int c = 0; c < 200; c += THINNING) {
+        struct abstract_stage stage[8];
+        const int stages = 1 + c % 8;
+        chain_draw(&source, &limits, stages, stage);
+        for (int64_t budget = 10; budget < 400; budget += 7) {
+            const struct bounds bounds = find(stage, stages, (size_t)budget);
+            const struct exact e = exact_bounds(stage, stages, budget);
+            cr_assert((int64_t)bounds.memory == e.memory, "chain %d: %zu bytes, not %lld", c, bounds.memory,
+                      (long long)e.memory);
+            cr_assert(bounds.knapsack == e.knapsack, "chain %d, %lld bytes: %g, not %g", c, (long long)budget,
+                      bounds.knapsack, e.knapsack);
+            cr_assert(bounds.best == fmax(bounds.knapsack, bounds.binomial));
+            forcing += e.knapsack > bounds.floor;
+        }
+    }
+    cr_assert(forcing > 1000 / THINNING, "%d", forcing);
+}
+
+/* How far above the bounds at its own live peak a policy's plan is, in percent: never below; INFINITY: it refuses. */
+static double gap_of(const struct network *network, const char *policy, const char *budget)
+{
+    static const struct plan_options options = {.lower = {.drop_dead = true}};
+    struct policy_settings settings = {.budget = budget, .keep_last = true, .keep_saved = true, .plan = &options};
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    struct plan *plan;
+    struct bounds bounds;
+    enum status status = policy_word(policy_find(policy), network, &settings, region, &word);
+    if (status == ST_SPEC) {
+        region_destroy(region);
+        return INFINITY;
+    }
+    cr_assert(status == ST_OK, "%s", status_message());
+    cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(bounds_find(network, plan->live_peak, &bounds) == ST_OK);
+    cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12), "%s %s: %g, bound %g",
+              policy, budget, plan->time, bounds.best);
+    double gap = bounds_gap(&bounds, plan->time);
+    plan_destroy(plan);
+    region_destroy(region);
+    return gap;
+}
+
+Test(bounds, below_every_plan_of_networks)
+{
+    static const char *const budgets[] = {"least", "75%", "80%", "85%", "90%", "95%", "100%"};
+    double least = INFINITY;
+    for (const struct net *net = nets; net->name; net++)
+        for (int save = RELU_OUTPUT; save <= RELU_AUTO; save++) {
+            struct bound_net b = net_bind(net, (enum relu_save)save);
+            cr_assert(gap_of(b.network, "store_all", NULL) == 0);
+            (void)gap_of(b.network, "every", NULL);
+            (void)gap_of(b.network, "sqrt", NULL);
+            for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++)
+                least = fmin(least, gap_of(b.network, "optimal", budgets[i]));
+            net_release(&b);
+        }
+    cr_assert(least == 0);
+}
+
+/* Where a word may say what relus keep, the bounds hold whatever it says. */
+Test(bounds, below_every_choice_of_relus)
+{
+    static const struct plan_options options = {.lower = {.drop_dead = true}};
+    struct source source = {.seed = 3};
+    for (const struct net *net = nets; net->name; net++) {
+        struct bound_net b = net_bind(net, RELU_AUTO);
+        for (int c = 0; c < 200; c += THINNING) {
+            struct policy_settings settings = {
+                .segments = draw_below(&source, 8), .unit = UNIT_STAGE, .keep_last = c % 2, .keep_saved = true};
+            struct region *region = region_create();
+            struct word word = word_empty(region);
+            struct plan *plan;
+            struct bounds bounds;
+            cr_assert(policy_find("segments")->emit(b.network, &settings, region, &word) == ST_OK, "%s",
+                      status_message());
+            for (size_t i = 0; i < word.steps; i++)
+                if (word.step[i].kind == STEP_BACKWARD)
+                    word.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;
+            cr_assert(plan_build(b.network, &word, &options, &plan) == ST_OK, "%s", status_message());
+            cr_assert(bounds_find(b.network, plan->live_peak, &bounds) == ST_OK);
+            cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12),
+                      "%s: %s: %g, bound %g", net->name, plan->word, plan->time, bounds.best);
+            plan_destroy(plan);
+            region_destroy(region);
+        }
+        net_release(&b);
+    }
+}
+
+/* Stages that save nothing: all that costs is to make values again. A forward needs two values at once where the bound
+ * counts one, so the optimum lies between the bounds for as many values and for one less. */
+Test(bounds, binomial_encloses_uniform_chains)
+{
+    for (int stages = 2; stages <= EXHAUSTIVE_STAGES_MAX; stages++)
+        for (int values = 2; values < stages; values++) {
+            struct abstract_stage stage[EXHAUSTIVE_STAGES_MAX];
+            for (int i = 0; i < stages; i++) stage[i] = (struct abstract_stage){.forward = 1, .output = 1};
+            int64_t least = exhaustive_time(stage, stages, values, ANY);
+            struct bounds bounds = find(stage, stages, (size_t)values);
+            double most = bounds_advances(stages, values - 1) + 1;
+            cr_assert(bounds.binomial == bounds_advances(stages, values) + 1, "%g", bounds.binomial);
+            cr_assert((double)least >= bounds.binomial && (double)least <= most, "%d stages, %d values: %lld, %g..%g",
+                      stages, values, (long long)least, bounds.binomial, most);
+        }
+}
+
+/* Table of Griewank and Walther's closed form. */
+Test(bounds, advances)
+{
+    static const struct {
+        int64_t steps, slots;
+        double advances;
+    } known[] = {{10, 3, 15},      {64, 2, 420}, {64, 16, 110}, {100, 10, 222}, {1000, 10, 3636},
+                 {1000, 32, 2405}, {7, 1, 21},   {1, 1, 0},     {5, 5, 4}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        cr_assert(bounds_advances(known[i].steps, known[i].slots) == known[i].advances, "%g",
+                  bounds_advances(known[i].steps, known[i].slots));
+}

@@ -1,0 +1,393 @@
+/* Budgets: kept by every plan that is handed out, or refused with the smallest that can be kept. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/budget.h"
+#include "tests/support/random_chains.h"
+#include "tests/support/small_networks.h"
+#include "policies/policy.h"
+#include "tests/support/simulated.h"
+#include "base/text.h"
+#include "tests/support/thinning.h"
+
+static const struct plan_options usual = {.lower = {.drop_dead = true}};
+
+static const struct abstract_stage limits = {.forward = 51,
+                                             .backward = 90,
+                                             .output = 100000,
+                                             .saved = 200000,
+                                             .gradient = 100000,
+                                             .forward_scratch = 5000,
+                                             .backward_scratch = 5000,
+                                             .split = true};
+
+/* The plan that a policy makes of a budget, all else at its preset, NULL where it refuses. */
+static struct plan *plan_by(const char *policy, const struct network *network, const char *budget,
+                            const struct plan_options *options)
+{
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    struct plan *plan = NULL;
+    struct policy_settings settings = {0};
+    cr_assert(field_defaults(policy_find(policy)->fields, &settings, region) == ST_OK, "%s", status_message());
+    settings.budget = budget;
+    settings.plan = options;
+    enum status status = policy_find(policy)->emit(network, &settings, region, &word);
+    cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
+    if (status == ST_OK) cr_assert(plan_build(network, &word, options, &plan) == ST_OK, "%s", status_message());
+    region_destroy(region);
+    return plan;
+}
+
+static struct plan *plan_of(const struct network *network, const char *budget, const struct plan_options *options)
+{
+    return plan_by("optimal", network, budget, options);
+}
+
+/* The smallest budget that the last refusal named: exact bytes, or a percentage. */
+static const char *smallest(void)
+{
+    static char text[64];
+    const char *at = strstr(status_message(), "found kept is ");
+    cr_assert(at != NULL, "%s", status_message());
+    cr_assert(sscanf(at, "found kept is %*f %*s (%63[0-9] bytes)", text) == 1 ||
+              sscanf(at, "found kept is %63[0-9.%]", text) == 1);
+    return text;
+}
+
+Test(budget, kept_by_a_thousand_random_chains)
+{
+    struct source source = {.seed = 9};
+    int kept = 0, refused = 0;
+    for (int c = 0; c < 100; c += THINNING) {
+        struct abstract_stage stage[20];
+        int stages = 1 + c % 20;
+        struct optimum *o;
+        chain_draw(&source, &limits, stages, stage);
+        struct network *network = chain_network(stage, stages);
+        cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+        size_t least_live = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
+        for (int k = 0; k < 10; k++) {
+            struct budget budget = {.kind = BUDGET_BYTES,
+                                    .bytes = least_live - least_live / 50 +
+                                             draw_below(&source, (uint32_t)(most - least_live) + 1000)};
+            struct budgeted b;
+            struct word word = word_empty(network->graph->region);
+            enum status status = budget_word(o, &budget, &usual, &word, &b);
+            if (status != ST_OK) {
+                uint64_t least;
+                cr_assert(status == ST_SPEC && !text_to_bytes(smallest(), &least) && least > budget.bytes, "%s",
+                          status_message());
+                refused++;
+                continue;
+            }
+            struct plan *plan;
+            cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+            cr_assert(plan_peak(plan) <= budget.bytes, "%zu with a budget of %llu", plan_peak(plan),
+                      (unsigned long long)budget.bytes);
+            cr_assert(plan->live_peak == b.live_peak && plan->live_peak == o->front.point[b.point].peak);
+            plan_destroy(plan);
+            kept++;
+        }
+        optimum_destroy(o);
+        abstract_destroy(network);
+    }
+    printf("budgets: %d kept, %d refused\n", kept, refused);
+    cr_assert(kept > refused && kept + refused >= 1000 / THINNING);
+}
+
+/* More memory is never slower, placing included. */
+static void check_monotone(const struct network *network, const char *what)
+{
+    enum { BUDGETS = 30 };
+    struct optimum *o;
+    cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    const size_t least = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
+    struct plan *any = plan_of(network, "least", &usual);
+    const size_t fixed = plan_static(any);
+    double before = INFINITY;
+    for (size_t i = 0; i <= BUDGETS; i++) {
+        const size_t live = i < BUDGETS ? least + (most - least) * i / BUDGETS : 2 * most;
+        const struct budget budget = {.kind = BUDGET_BYTES, .bytes = fixed + live};
+        struct budgeted b;
+        struct word word = word_empty(network->graph->region);
+        const enum status status = budget_word(o, &budget, &usual, &word, &b);
+        cr_assert(status == ST_OK || (status == ST_SPEC && isinf(before)), "%s: %s", what, status_message());
+        if (status != ST_OK) continue; /* its placing takes more than the least live peak */
+        const double time = o->front.point[b.point].time;
+        cr_assert(time <= before, "%s: %g in %llu bytes, %g in fewer", what, time, (unsigned long long)budget.bytes,
+                  before);
+        before = time;
+    }
+    cr_assert(before == o->front.point[o->front.count - 1].time, "%s: not the fastest with all it wants", what);
+    plan_destroy(any);
+    optimum_destroy(o);
+}
+
+/* Runs a check on chains of 3 to 24 stages drawn from seed, and on every net. */
+static void check_all(uint32_t seed, void (*check)(const struct network *network, const char *what))
+{
+    struct source source = {.seed = seed};
+    for (int c = 0; c < 60; c += THINNING) {
+        struct abstract_stage stage[24];
+        chain_draw(&source, &limits, 3 + c % 22, stage);
+        struct network *network = chain_network(stage, 3 + c % 22);
+        check(network, "a chain");
+        abstract_destroy(network);
+    }
+    for (const struct net *net = nets; net->name; net++) {
+        struct bound_net b = net_bind(net, RELU_AUTO);
+        check(b.network, net->name);
+        net_release(&b);
+    }
+}
+
+Test(budget, of_more_is_never_slower) { check_all(33, check_monotone); }
+
+/* What a budget makes of a network; the front is solved whole before it is asked, or as far as that takes. */
+static char *outcome(const struct network *network, const char *text, bool whole, struct region *region)
+{
+    struct optimum *o;
+    struct budget budget;
+    struct budgeted b;
+    struct word word = word_empty(region);
+    cr_assert(budget_parse(text, &budget) == ST_OK);
+    cr_assert((whole ? optimum_solve : optimum_prepare)(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    const enum status status = budget_word(o, &budget, &usual, &word, &b);
+    cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
+    optimum_destroy(o);
+    return region_text(region, "%s", status == ST_OK ? word_print(&word, region) : status_message());
+}
+
+static void check_same(const struct network *network, const char *what)
+{
+    static const char *const budgets[] = {"least", "1", "20%", "35%", "50%", "65%", "80%", "90%", "100%", "200%"};
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        struct region *region = region_create();
+        const char *all = outcome(network, budgets[i], true, region);
+        const char *part = outcome(network, budgets[i], false, region);
+        cr_assert(!strcmp(all, part), "%s, %s: %s\nexpected %s", what, budgets[i], part, all);
+        region_destroy(region);
+    }
+}
+
+Test(budget, comes_to_the_same_with_no_more_of_the_front_than_it_takes) { check_all(5, check_same); }
+
+/* What the policy says besides is what the front and the plan say. */
+Test(budget, told_with_the_plan)
+{
+    struct source source = {.seed = 21};
+    int tries = 0;
+    for (int c = 0; c < 60; c += THINNING) {
+        struct abstract_stage stage[20];
+        struct optimum *o;
+        chain_draw(&source, &limits, 20, stage);
+        struct network *network = chain_network(stage, 20);
+        cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+        /* a point's own peak, which its placing may just miss */
+        size_t bytes = o->front.point[draw_below(&source, (uint32_t)o->front.count)].peak;
+        char text[32];
+        struct policy_notes notes = {0};
+        struct policy_settings settings = {.budget = text, .plan = &usual, .notes = &notes};
+        struct word word = word_empty(network->graph->region);
+        struct plan *plan;
+        snprintf(text, sizeof text, "%zu", bytes);
+        if (policy_find("optimal")->emit(network, &settings, network->graph->region, &word) == ST_OK) {
+            cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+            double fastest = o->front.point[front_at(&o->front, bytes)].time;
+            cr_assert(notes.tries >= 1 && notes.live_peak == plan->live_peak && notes.lost == plan->time - fastest);
+            cr_assert(notes.tries > 1 || notes.lost == 0, "%d tries, %g lost", notes.tries, notes.lost);
+            tries += notes.tries > 1;
+            plan_destroy(plan);
+        }
+        optimum_destroy(o);
+        abstract_destroy(network);
+    }
+    cr_assert(tries > 0, "no plan was placed twice");
+}
+
+/* The last refusal names the op that sets the least peak, and first the largest of what lives then. */
+static void check_named(const struct plan *least)
+{
+    char op[128], set[256];
+    const struct buffer *buffer = least->lowered.buffer;
+    int largest = -1;
+    for (int i = 0; i < least->lowered.buffers; i++)
+        if (buffer[i].birth <= least->peak_op && least->peak_op <= buffer[i].death &&
+            (largest < 0 || buffer[i].bytes > buffer[largest].bytes))
+            largest = i;
+    char name[128];
+    snprintf(set, sizeof set, "; it is set by %s with %s (", plan_op_text(least, least->peak_op, op),
+             plan_buffer_text(least, largest, name));
+    cr_assert(strstr(status_message(), set), "'%s' is not in %s", set, status_message());
+}
+
+/* Bytes bound everything, static bytes too; percentages the arena; and what a refusal names can be kept. */
+Test(budget, kept_by_networks)
+{
+    static const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 2};
+    for (const struct net *net = nets; net->name; net++)
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
+            struct bound_net b = net_bind(net, relu);
+            size_t baseline;
+            uint64_t bytes;
+            char named[64], text[64];
+            cr_assert(budget_baseline(b.network, &options, &baseline) == ST_OK, "%s", status_message());
+            struct plan *least = plan_of(b.network, "least", &options), *plan;
+            cr_assert(least != NULL);
+            cr_assert(!plan_of(b.network, "1", &options));
+            check_named(least);
+            strcpy(named, smallest());
+            cr_assert(!text_to_bytes(named, &bytes) && bytes == plan_peak(least), "%s", named);
+            snprintf(text, sizeof text, "%llu", (unsigned long long)bytes - 1);
+            cr_assert(!plan_of(b.network, text, &options));
+            cr_assert((plan = plan_of(b.network, named, &options)) != NULL, "%s", status_message());
+            cr_assert(plan_peak(plan) <= bytes);
+            plan_destroy(plan);
+            cr_assert(!plan_of(b.network, "0.5%", &options));
+            strcpy(named, smallest());
+            cr_assert((plan = plan_of(b.network, named, &options)) != NULL, "%s: %s", named, status_message());
+            cr_assert((double)plan->arena_bytes <= atof(named) / 100 * (double)baseline);
+            plan_destroy(plan);
+            snprintf(text, sizeof text, "%.2f%%", atof(named) - 0.01); /* the least, to two decimals */
+            cr_assert(!plan_of(b.network, text, &options), "%s is refused with %s", text, named);
+            cr_assert((plan = plan_of(b.network, "100%", &options)) != NULL, "%s", status_message());
+            cr_assert(!plan->replays && plan->arena_bytes <= baseline);
+            plan_destroy(plan);
+            plan_destroy(least);
+            net_release(&b);
+        }
+}
+
+/* A budget, or the smallest that is named where it is refused, is kept, by a plan that is right. */
+static void check_kept(const struct network *network, const char *budget, size_t baseline)
+{
+    struct plan *plan = plan_of(network, budget, &usual);
+    if (!plan) plan = plan_of(network, budget = smallest(), &usual);
+    cr_assert(plan && simulate_plan(plan) == ST_OK, "%s: %s", budget, status_message());
+    cr_assert((double)plan->arena_bytes <= atof(budget) / 100 * (double)baseline, "%s", budget);
+    plan_destroy(plan);
+}
+
+/* Convolutions take other scratch and other layouts with each algorithm, and with each set of instructions. */
+static void check_convolutions(void)
+{
+    static const char *const budgets[] = {"20%", "50%", "80%"};
+    static const struct backend_options ways[] = {
+        {.threads = 2, .scratch_limit = 1 << 20},
+        {.threads = 2, .scratch_limit = 1 << 20, .conv_algorithm = CONV_WINOGRAD},
+        {.threads = 2, .scratch_limit = 1 << 16, .conv_algorithm = CONV_DIRECT, .layout = LAYOUT_CHANNELS_LAST}};
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
+        for (int n = 0; n < 3; n++) { /* those of images */
+            struct bound_net b = net_bind_to("cpu", &ways[w], &nets[n], RELU_AUTO);
+            size_t baseline;
+            cr_assert(budget_baseline(b.network, &usual, &baseline) == ST_OK, "%s", status_message());
+            for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) check_kept(b.network, budgets[i], baseline);
+            net_release(&b);
+        }
+}
+
+Test(budget, kept_whatever_convolutions_do) { check_convolutions(); }
+
+Test(budget, kept_with_older_instructions)
+{
+    setenv("DNNL_MAX_CPU_ISA", "AVX2", 1); /* read once, before the first kernel is made */
+    check_convolutions();
+}
+
+/* Where `optimal` refuses what dtr can do with, it names a policy that keeps the budget, and what that one needs. */
+Test(budget, refused_with_a_policy_that_keeps_it)
+{
+    int named = 0;
+    for (const struct net *net = nets; net->name; net++)
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
+            struct bound_net b = net_bind(net, relu);
+            const struct network *network = b.network;
+            struct plan *least = plan_by("dtr", network, "least", &usual), *plan;
+            cr_assert(least, "%s", status_message());
+            char budget[32], policy[32] = "", needs[64];
+            uint64_t bytes;
+            snprintf(budget, sizeof budget, "%zu", plan_peak(least));
+            if (!(plan = plan_of(network, budget, &usual))) {
+                const char *at = strstr(status_message(), "; policy ");
+                cr_assert(at && (sscanf(at, "; policy %31s keeps it, with %*f %*s (%63[0-9]", policy, needs) == 2 ||
+                                 sscanf(at, "; policy %31s keeps it, with %63[0-9]", policy, needs) == 2),
+                          "%s: %s", net->name, status_message());
+                plan = plan_by(policy, network, budget, &usual);
+                cr_assert(plan && !text_to_bytes(needs, &bytes) && bytes == plan_peak(plan), "%s %s", policy, needs);
+                cr_assert(plan_peak(plan) <= plan_peak(least));
+                named++;
+            }
+            cr_assert(!plan_of(network, "1", &usual) && !strstr(status_message(), "; policy "));
+            plan_destroy(plan);
+            plan_destroy(least);
+            net_release(&b);
+        }
+    cr_assert(named > 0, "no budget was refused that another policy keeps");
+}
+
+/* A percentage is of what store_all has live with outputs kept and relus as written, whatever this network's keep and
+ * wherever they are taken. */
+Test(budget, is_a_share_of_outputs_kept)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    int less = 0;
+    for (int n = 0; n < 6; n++) {
+        const struct net *net = n < 4 ? &nets[n / 2] : &pooled_net;
+        size_t written = 0, baseline;
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++)
+            for (int after = 0; after < 2; after++) {
+                struct bound_net b = net_bind_to(backends[n % 2], &(struct backend_options){.threads = 1}, net, relu);
+                if (after) {
+                    network_destroy(b.network);
+                    graph_select_first(b.graph);
+                    cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK);
+                }
+                struct plan *stored = plan_of(b.network, "100%", &usual);
+                if (relu == RELU_OUTPUT && !after) written = stored->live_peak;
+                less += relu == RELU_OUTPUT && stored->live_peak < written;
+                plan_destroy(stored);
+                cr_assert(budget_baseline(b.network, &usual, &baseline) == ST_OK);
+                cr_assert(baseline == written, "%s: %zu, not %zu", net->name, baseline, written);
+                net_release(&b);
+            }
+    }
+    cr_assert(less > 0, "nothing is gained by taking relus after pools");
+}
+
+Test(budget, texts)
+{
+    static const char *const bad[] = {"0", "lots", "", "%", "0%", "-5%", "64x", "nan%", "1e400%", "-1", "5 %", "LEAST"};
+    struct budget budget;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert(budget_parse(bad[i], &budget) == ST_SPEC, "%s", bad[i]);
+        cr_assert(strstr(status_message(), bad[i]) && strstr(status_message(), "expected"));
+    }
+    cr_assert(budget_parse("6GB", &budget) == ST_OK && budget.kind == BUDGET_BYTES && budget.bytes == 6000000000);
+    cr_assert(budget_parse("64.5%", &budget) == ST_OK && budget.kind == BUDGET_PERCENT && budget.percent == 64.5);
+    cr_assert(budget_parse("least", &budget) == ST_OK && budget.kind == BUDGET_LEAST);
+}
+
+/* Evaluations go forward only; with as much as they need and with one byte less. */
+Test(budget, holds_for_evaluations)
+{
+    for (const struct net *net = nets; net->name; net++) {
+        struct bound_net b = net_bind(net, RELU_AUTO);
+        struct plan *plan;
+        char needed[64];
+        const struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
+        struct word word = word_empty(b.graph->region);
+        cr_assert(word_append(&word, STEP_FORWARD, 0, b.graph->nodes) == ST_OK);
+        cr_assert(plan_build(b.network, &word, &options, &plan) == ST_OK, "%s", status_message());
+        cr_assert(budget_evaluation(plan, plan->arena_bytes) == ST_OK && budget_evaluation(plan, 0) == ST_OK);
+        cr_assert(budget_evaluation(plan, plan->arena_bytes - 1) == ST_SPEC);
+        check_named(plan);
+        snprintf(needed, sizeof needed, "(%zu bytes), and the budget leaves", plan->arena_bytes);
+        cr_assert(strstr(status_message(), needed) && strstr(status_message(), "policy.budget"));
+        plan_destroy(plan);
+        net_release(&b);
+    }
+}

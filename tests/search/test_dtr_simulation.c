@@ -1,0 +1,287 @@
+/* Eviction under a limit: which storage each heuristic gives up, that what is simulated is what lowering finds, and
+ * that budgets are kept. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/budget.h"
+#include "tests/support/random_chains.h"
+#include "search/dtr_simulation.h"
+#include "tests/support/exhaustive_search.h"
+#include "tests/support/small_networks.h"
+#include "policies/policy.h"
+#include "tests/support/simulated.h"
+#include "base/text.h"
+#include "tests/support/thinning.h"
+
+static const struct plan_options usual = {.lower = {.drop_dead = true}};
+
+/* Time 20. Nodes 2, 3 and 4 were evicted in this order, then 3 was made again: 2 and 4 are not there, and union-find
+ * still takes them for one set, of cost 10.
+ *
+ *   node                  0       1       3       5       6       7
+ *   cost, bytes, stale  12,2,20  2,2,16  2,6,10  1,4,9   12,7,8  1,3,1
+ *   run with it           -      2: 1  2,4: 10  4: 9      -       -
+ *   dtr                  .300    .094*   .200    .278    .214    .333
+ *   dtr_eq               .300    .375    .200*   .306    .214    .333
+ *   dtr_local            .300    .063    .033    .028*   .214    .333
+ *   lru                  1/20*   1/16    1/10    1/9     1/8      1
+ *   size                  1/2    1/2     1/6     1/4     1/7*    1/3
+ *   msps                   6      1      1/2     5/2    12/7     1/3* */
+static const struct abstract_stage evicting[] = {
+    {.forward = 12, .output = 2}, {.forward = 2, .output = 2}, {.forward = 1, .output = 5},
+    {.forward = 2, .output = 6},  {.forward = 9, .output = 5}, {.forward = 1, .output = 4},
+    {.forward = 12, .output = 7}, {.forward = 1, .output = 3}, {.forward = 1, .output = 1}};
+static const double touched[] = {0, 4, 5, 6, 7, 11, 12, 19};
+static const struct {
+    const char *heuristic;
+    int node;
+} choices[] = {{"dtr", 1}, {"dtr_eq", 3}, {"dtr_local", 5}, {"lru", 0}, {"size", 6}, {"msps", 7}};
+
+static void appear(struct residence *r, int node, double time)
+{
+    r->clock = time;
+    cr_assert(residence_appear(r, storage_of(r, node, STORAGE_Y)) == ST_OK);
+}
+
+Test(evict, each_heuristic_by_hand)
+{
+    struct network *network = chain_network(evicting, sizeof evicting / sizeof *evicting);
+    for (int h = 0; heuristic_names[h]; h++) {
+        struct residence *r;
+        cr_assert(!strcmp(heuristic_names[h], choices[h].heuristic));
+        cr_assert(residence_create(network, h, network->graph->region, &r) == ST_OK);
+        for (int n = 0; n < 8; n++) {
+            r->forward = n + 1;
+            appear(r, n, touched[n]);
+        }
+        for (int n = 2; n <= 4; n++) cr_assert(residence_leave(r, storage_of(r, n, STORAGE_Y)) == ST_OK);
+        appear(r, 3, 10);
+        r->clock = 20;
+        cr_assert(residence_evict(r) == ST_OK);
+        for (int n = 0; n < 8; n++) {
+            bool there = n != 2 && n != 4 && n != choices[h].node;
+            cr_expect(storage_of(r, n, STORAGE_Y)->there == there, "%s: node %d", heuristic_names[h], n);
+        }
+    }
+    abstract_destroy(network);
+}
+
+/* Node 1 may write over node 0's value, of 16 KiB, and takes 4 KiB of scratch. Where nobody reads that value again,
+ * this is what it does: 20 KiB. Where its backward reads it, beside a gradient of 16 KiB, it does so only where two
+ * values and the scratch are too much, and node 0 runs again. */
+static const struct {
+    unsigned reads;
+    size_t limit, peak;
+    const char *word;
+} in_place[] = {{0, SIZE_MAX, 20480, "F[0,4) B[0,4)"},
+                {0, 20480, 20480, "F[0,4) B[0,4)"},
+                {READS_X, SIZE_MAX, 36864, "F[0,4) B[0,4)"},
+                {READS_X, 36863, 32768, "F[0,4) B[2,4) F[0,1) B[0,2)"}};
+
+Test(evict, in_place_by_hand)
+{
+    for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++) {
+        struct sketch s;
+        struct eviction eviction;
+        struct evicted evicted;
+        sketch_begin(&s, 1024);
+        const struct footprint over = {
+            .reads = {0, in_place[i].reads}, .forward_scratch = 4096, .y_over_x = true, .dx_over_dy = true};
+        int value = sketch_add(&s, &(struct sketch_node){{0, -1}, 16384, true, false, {.split = true}});
+        value = sketch_add(&s, &(struct sketch_node){{value, -1}, 16384, false, false, over});
+        value = sketch_add(&s, &(struct sketch_node){{value, -1}, 256, false, false, {.split = true}});
+        sketch_finish(&s, value);
+        struct word word = word_empty(s.graph->region);
+        cr_assert(eviction_create(s.network, &usual.lower, s.graph->region, &eviction) == ST_OK);
+        cr_assert(eviction_word(&eviction, 0, in_place[i].limit, &word, &evicted) == ST_OK, "%s", status_message());
+        const char *text = word_print(&word, s.graph->region);
+        cr_expect(!strcmp(text, in_place[i].word) && evicted.peak == in_place[i].peak, "case %zu: %zu, %s", i,
+                  evicted.peak, text);
+        sketch_end(&s);
+    }
+}
+
+/* Limits from none to where there is no schedule any more: returns how many there were with one. */
+static int check_limits(const struct network *network, int heuristic, enum rng_mode rng, const char *what)
+{
+    const struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
+    struct region *region = region_create();
+    struct eviction eviction;
+    int count = 0;
+    cr_assert(eviction_create(network, &options.lower, region, &eviction) == ST_OK, "%s", status_message());
+    struct evicted evicted;
+    for (size_t limit = SIZE_MAX, all = 0; count < 20; limit = limit == SIZE_MAX ? all : limit - all / 16) {
+        struct word word = word_empty(region);
+        struct plan *plan;
+        enum status status = eviction_word(&eviction, heuristic, limit, &word, &evicted);
+        cr_assert(status == ST_OK || (status == ST_SPEC && limit < SIZE_MAX), "%s: %s", what, status_message());
+        if (status != ST_OK) break;
+        cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s: %s", what, status_message());
+        if (limit == SIZE_MAX) {
+            all = evicted.peak;
+            cr_assert(!evicted.evictions);
+            cr_assert(!plan->replays && (rng != RNG_COUNTER || plan->live_peak == evicted.peak), "%s: %zu of %zu bytes",
+                      what, plan->live_peak, evicted.peak);
+        }
+        cr_assert(evicted.evictions >= (plan->replays > 0), "%s: nothing is given up: %s", what, plan->word);
+        cr_assert(evicted.peak <= limit && plan->live_peak <= evicted.peak,
+                  "%s, %s: limit %zu, simulated %zu, live %zu: %s", what, heuristic_names[heuristic], limit,
+                  evicted.peak, plan->live_peak, plan->word);
+        cr_assert(!plan->lowered.dropped, "%s: a dead replay: %s", what, plan->word);
+        cr_assert(simulate_plan(plan) == ST_OK, "%s: %s: %s", what, status_message(), plan->word);
+        plan_destroy(plan);
+        count++;
+    }
+    region_destroy(region);
+    return count;
+}
+
+static const struct abstract_stage limits = {.forward = 13,
+                                             .backward = 20,
+                                             .output = 40,
+                                             .saved = 60,
+                                             .gradient = 40,
+                                             .forward_scratch = 15,
+                                             .backward_scratch = 15,
+                                             .split = true};
+
+/* Lowering never finds more than was simulated; without evictions, the same to the byte. */
+Test(evict, simulates_no_less_than_lowering_finds)
+{
+    struct source source = {.seed = 20};
+    int tried = 0;
+    for (int c = 0; c < 240; c += THINNING) {
+        int heuristic = c % 6;
+        struct sketch sketch;
+        sketch_random(&sketch, &source, 2 + c % 13);
+        tried += check_limits(sketch.network, heuristic, c % 3 ? RNG_COUNTER : RNG_MASK, "network");
+        sketch_end(&sketch);
+        struct abstract_stage stage[30];
+        chain_draw(&source, &limits, 1 + c % 30, stage);
+        struct network *network = chain_network(stage, 1 + c % 30);
+        tried += check_limits(network, heuristic, RNG_COUNTER, "chain");
+        abstract_destroy(network);
+    }
+    for (const struct net *net = nets; net->name; net++)
+        for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
+            struct bound_net b = net_bind(net, relu);
+            for (int h = 0; heuristic_names[h]; h++)
+                for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++)
+                    tried += check_limits(b.network, h, rng, net->name);
+            net_release(&b);
+        }
+    cr_assert(tried > 4000 / THINNING, "%d", tried);
+}
+
+/* The plan of a budget, NULL where it is refused: then *least is the budget that the refusal names. */
+static struct plan *plan_of(const struct network *network, uint64_t budget, int heuristic, uint64_t *least)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)budget);
+    struct policy_settings settings = {.budget = text, .heuristic = heuristic, .plan = &usual};
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    struct plan *plan = NULL;
+    enum status status = policy_find("dtr")->emit(network, &settings, region, &word);
+    if (status == ST_OK) {
+        cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+        cr_assert(plan_peak(plan) <= budget, "%zu with a budget of %s", plan_peak(plan), text);
+    } else {
+        char named[64];
+        const char *at = strstr(status_message(), "found kept is ");
+        cr_assert(status == ST_SPEC && at && sscanf(at, "found kept is %63[^, ]", named) == 1, "%s", status_message());
+        cr_assert(!text_to_bytes(named, least) && *least > budget, "%s", status_message());
+    }
+    region_destroy(region);
+    return plan;
+}
+
+/* How often dtr is faster than `optimal` with as many live bytes: it keeps to no class. */
+struct tally {
+    int kept, refused, equal, faster, smaller;
+    double gain;
+};
+
+static void compare(const struct optimum *o, const struct plan *plan, struct tally *t)
+{
+    int at = front_at(&o->front, plan->live_peak);
+    double time = at >= 0 ? o->front.point[at].time : 0;
+    t->kept++;
+    t->smaller += at < 0;
+    t->equal += time == plan->time;
+    t->faster += time > plan->time;
+    if (time > plan->time && time / plan->time - 1 > t->gain) t->gain = time / plan->time - 1;
+}
+
+/* Ten budgets of a chain, from too little to enough. */
+static void try_budgets(const struct abstract_stage *stage, int stages, int heuristic, struct source *source,
+                        struct tally *tally)
+{
+    struct network *network = chain_network(stage, stages);
+    struct optimum *o;
+    cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    size_t low = o->front.point[0].peak, high = o->front.point[o->front.count - 1].peak;
+    for (int k = 0; k < 10; k++) {
+        uint64_t budget = low - low / 50 + draw_below(source, (uint32_t)(high - low) + 10), least;
+        if (!budget) continue;
+        struct plan *plan = plan_of(network, budget, heuristic, &least);
+        if (!plan) {
+            tally->refused++;
+            plan = plan_of(network, least, heuristic, &least);
+            cr_assert(plan, "the budget named is refused: %s", status_message());
+        }
+        compare(o, plan, tally);
+        bool short_enough = stages <= EXHAUSTIVE_STAGES_MAX;
+        int64_t best = short_enough ? exhaustive_time(stage, stages, (int64_t)plan->live_peak, ANY) : 0;
+        cr_assert(best >= 0 && plan->time >= (double)best, "%g, but no schedule takes less than %lld", plan->time,
+                  (long long)best);
+        plan_destroy(plan);
+    }
+    optimum_destroy(o);
+    abstract_destroy(network);
+}
+
+/* Every plan is within its budget and no faster than any schedule can be; a budget that a refusal names is kept. */
+Test(evict, keeps_a_thousand_random_budgets)
+{
+    for (int h = 0; heuristic_names[h]; h++) {
+        struct source source = {.seed = 9};
+        struct tally t = {0};
+        for (int c = 0; c < 20; c += THINNING) {
+            struct abstract_stage stage[20];
+            chain_draw(&source, &limits, 1 + c, stage);
+            try_budgets(stage, 1 + c, h, &source, &t);
+        }
+        printf("%-9s %d budgets kept, %d refused; `optimal` at the same live peak is as fast as %d of the plans and "
+               "slower than %d, by at most %.2f %%; %d need less than it can\n",
+               heuristic_names[h], t.kept, t.refused, t.equal, t.faster, 100 * t.gain, t.smaller);
+    }
+}
+
+/* N equal stages in memory of order sqrt(N) take time of order N (the paper's theorem). */
+Test(evict, takes_linear_time_in_the_root_of_the_memory)
+{
+    static const struct abstract_stage unit = {.forward = 1, .backward = 1, .output = 1, .gradient = 1};
+    static struct abstract_stage stage[1024];
+    for (int stages = 64, root = 8; stages <= 1024; stages *= 4, root *= 2) {
+        for (int i = 0; i < stages; i++) stage[i] = unit;
+        struct network *network = chain_network(stage, stages);
+        for (int h = 0; h < 2; h++) {
+            struct region *region = region_create();
+            struct eviction eviction;
+            struct word word = word_empty(region);
+            struct evicted evicted;
+            long forwards = 0;
+            cr_assert(eviction_create(network, &usual.lower, region, &eviction) == ST_OK);
+            cr_assert(eviction_word(&eviction, h, 2 * (size_t)root, &word, &evicted) == ST_OK, "%s", status_message());
+            for (size_t i = 0; i < word.steps; i++)
+                if (word.step[i].kind == STEP_FORWARD) forwards += word.step[i].to - word.step[i].from;
+            printf("%d stages in %d bytes, %s: %ld forwards\n", stages, 2 * root, heuristic_names[h], forwards);
+            cr_expect(forwards <= 3 * stages);
+            region_destroy(region);
+        }
+        abstract_destroy(network);
+    }
+}

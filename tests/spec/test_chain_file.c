@@ -1,0 +1,241 @@
+/* Chain files: every file of tests/bad_chains is refused where and why it announces; peaks and times of small chains as
+ * counted by hand; what programs read. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/chain_plan.h"
+#include "tests/support/spec_text.h"
+
+TestSuite(chain_file, .init = spec_text_begin, .fini = spec_text_end);
+
+static void refuse(const char *path)
+{
+    struct chain_file *file;
+    cr_expect(chain_file_load(path, 0, NULL, &file) == ST_SPEC && !file, "%s: accepted", path);
+}
+
+Test(chain_file, every_bad_file_is_told_where_and_why)
+{
+    int files = each_bad_file("tests/bad_chains", refuse);
+    cr_expect(files >= 27, "%d files", files);
+}
+
+/* Space-separated overrides as an array; the texts stay in copy. */
+static int split(char *copy, const char **argument)
+{
+    char *rest = NULL;
+    int count = 0;
+    for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) argument[count++] = word;
+    return count;
+}
+
+struct planned {
+    struct chain_file *file;
+    struct chain_plan *plan;
+};
+
+static enum status make_plan(const char *chain, const char *overrides, struct planned *planned)
+{
+    static char text[4096], copy[256];
+    static const char *argument[16];
+    snprintf(text, sizeof text, "rematch: 1\nname: chain\nchain:\n%s", chain);
+    snprintf(copy, sizeof copy, "%s", overrides);
+    *planned = (struct planned){.file = NULL};
+    TRY(chain_file_load(write_bytes(text, strlen(text)), split(copy, argument), argument, &planned->file));
+    return chain_plan_create(planned->file, &planned->plan);
+}
+
+static void done(struct planned *planned)
+{
+    chain_plan_destroy(planned->plan);
+    chain_file_destroy(planned->file);
+}
+
+/* Three stages that differ in everything, as in test_abstract.c, where their live bytes are counted op by op. */
+#define THREE                                                                                                          \
+    "  - {forward: 1, backward: 2, output: 10, saved: 3, gradient: 7, forward_scratch: 2, backward_scratch: 5}\n"      \
+    "  - {forward: 3, backward: 5, output: 20, saved: 4, gradient: 6, forward_scratch: 1, backward_scratch: 8, "       \
+    "split: true}\n"                                                                                                   \
+    "  - {forward: 7, backward: 11, output: 30, saved: 5, gradient: 9, backward_scratch: 11}\n"
+
+/* Steps with one state between them and a tape of which two never fit (Griewank and Walther, 2000, whose slots count
+ * the first state): tape, state read, state written and slots - 1 stored; each step runs once and once to be taped. */
+#define LONG                                                                                                           \
+    "  - {repeat: 2100, forward: 1, backward: 2, output: 1000, saved: 0, gradient: 1000, forward_scratch: 10}\n"       \
+    "  - {forward: 1, backward: 2, output: 1000, saved: 0, gradient: 0, backward_scratch: 9000000}\n"
+#define STEPS(count) "  - {repeat: " #count ", forward: 1, backward: 0, output: 1, saved: 1000, gradient: 0}\n"
+
+static const struct {
+    const char *chain, *overrides;
+    size_t peak;
+    double time;
+} known[] = {
+    {THREE, "policy.name=store_all", 10 + 3 + 20 + 4 + 30 + 5, 29},
+    {THREE, "policy.name=optimal policy.budget=72", 72, 29},
+    /* stage 1 is replayed, so neither its output nor what it saves is there when stage 3 goes forward or backward */
+    {THREE, "policy.name=optimal policy.budget=71", 20 + 4 + 30 + 5, 30},
+    /* forward 3, backward 3 and backward 2 each hold 17; offsets for all of it would take 18, which nobody asks for */
+    {"  - {forward: 1, backward: 1, output: 4, saved: 2, gradient: 6}\n"
+     "  - {forward: 1, backward: 1, output: 5, saved: 3, gradient: 2}\n"
+     "  - {forward: 1, backward: 1, output: 6, saved: 0, gradient: 4}\n",
+     "policy.name=optimal policy.budget=17", 4 + 2 + 3 + 2 + 6, 7},
+    {STEPS(10), "policy.name=store_all", 10 * 1000 + 10, 10},
+    {STEPS(10), "policy.name=optimal policy.budget=1004", 1004, 10 + 15},
+    {STEPS(64), "policy.name=optimal policy.budget=1005", 1005, 64 + 200},
+    {STEPS(100), "policy.name=optimal policy.budget=1011", 1011, 100 + 222},
+    /* one stage: what it reads is not counted, its own gradient appears, none is made below it */
+    {"  - {forward: 2.5, backward: 0.25, output: 1KiB, saved: 1GiB, gradient: 3KiB}\n", "policy=store_all",
+     (1 << 30) + 3 * 1024, 2.75},
+    /* two stages: forward 2 holds all of a(1), a(2) and both saved sets; backward 2 both gradients instead of a(2) */
+    {"  - stages:\n    - {name: a, forward: 1, backward: 1, output: 5, saved: 1, gradient: 7}\n"
+     "    - {name: b, forward: 1, backward: 1, output: 2, saved: 3, gradient: 4}\n",
+     "policy=store_all", 5 + 1 + 3 + 7 + 4, 4},
+};
+
+Test(chain_file, peaks_and_times_are_those_counted_by_hand)
+{
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        struct planned p;
+        cr_assert(make_plan(known[k].chain, known[k].overrides, &p) == ST_OK, "%s: %s", status_message(), messages());
+        const struct plan *plan = p.plan->plan;
+        cr_expect(plan->live_peak == known[k].peak && plan_peak(plan) == known[k].peak, "chain %zu: %zu bytes", k,
+                  plan->live_peak);
+        cr_expect(plan->time == known[k].time, "chain %zu: time %g", k, plan->time);
+        cr_expect(p.plan->bounds.best <= plan->time && p.plan->bounds.memory <= plan->live_peak);
+        done(&p);
+    }
+}
+
+static const struct {
+    const char *overrides, *says, *chain; /* NULL: THREE */
+} refused[] = {
+    {"policy.name=optimal policy.budget=0", "'0' is nothing"},
+    {"policy.name=optimal policy.budget=lots", "'lots' is not a size"},
+    {"policy.name=optimal policy.budget=40", "the smallest budget that it found kept is 55"},
+    {"policy.name=dtr policy.budget=40", "dtr found no schedule that keeps it"},
+    {"policy.name=dtr policy.budget=1000", "it is set by B stage2101 with stage2101.scratch (8.58 MiB)", LONG},
+    {"policy.name=segments policy.segments=4", "4 segments of 3 units"},
+    {"policy.name=fastest", "'fastest' is not known"},
+    {"budget=4", "a chain file has no such key"},
+    {"policy.name=optimal policy.name=sqrt", "given twice"}};
+
+Test(chain_file, refuses_what_cannot_be_asked)
+{
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+        struct planned p;
+        cr_expect(make_plan(refused[k].chain ? refused[k].chain : THREE, refused[k].overrides, &p) == ST_SPEC, "%s",
+                  refused[k].overrides);
+        const char *told = messages();
+        cr_expect(strstr(told, refused[k].says) || strstr(status_message(), refused[k].says), "%s: %s: %s",
+                  refused[k].overrides, status_message(), told);
+        done(&p);
+    }
+}
+
+Test(chain_file, a_repeat_is_written_out)
+{
+    static const char *const names[] = {"a",       "stage2",  "b[0][0]", "b[1][0]", "stage5",
+                                        "b[0][1]", "b[1][1]", "stage8",  "c[0]",    "c[1]"};
+    struct planned p;
+    cr_assert(make_plan("  - {name: a, forward: 1, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                        "  - {forward: 2, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                        "  - repeat: 2\n    stages:\n"
+                        "    - {name: b, repeat: 2, forward: 3, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                        "    - {forward: 4, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                        "  - {name: c, repeat: 2, forward: 5, backward: 1, output: 1, saved: 1, gradient: 1}\n",
+                        "", &p) == ST_OK,
+              "%s", messages());
+    cr_assert(p.file->stages == 10);
+    for (int i = 0; i < 10; i++) cr_expect_str_eq(p.file->stage[i].name, names[i]);
+    static const double forward[] = {1, 2, 3, 3, 4, 3, 3, 4, 5, 5};
+    for (int i = 0; i < 10; i++) cr_expect(p.file->stage[i].forward == forward[i]);
+    done(&p);
+}
+
+/* What a program reads of a chain, to be freed by json_decref. */
+static json_t *json_of(const char *chain, const char *overrides, bool ops)
+{
+    char *text = NULL;
+    size_t length;
+    struct planned p;
+    FILE *out = open_memstream(&text, &length);
+    cr_assert(out && make_plan(chain, overrides, &p) == ST_OK, "%s", status_message());
+    chain_plan_json(p.plan, ops, out);
+    fclose(out);
+    done(&p);
+    json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert(all, "%s", text);
+    free(text);
+    return all;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    cr_assert(json_is_number(json_object_get(object, key)), "%s is no number", key);
+    return json_number_value(json_object_get(object, key));
+}
+
+Test(chain_file, json_of_a_plan)
+{
+    static const char *const shared[] = {"name",        "policy",      "static_bytes", "live_peak_bytes",
+                                         "arena_bytes", "peak_bytes",  "static",       "live_peak",
+                                         "replays",     "time",        "time_factor",  "nodes",
+                                         "stages",      "word",        "hash",         "store_all_live_peak_bytes",
+                                         "peak",        "table",       "planning_ms",  "ops",
+                                         "lower_bound", "gap_percent", "bounds",       "budget_bounds"};
+    json_t *all = json_of(THREE, "policy.name=optimal policy.budget=71", true);
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        cr_expect(json_object_get(all, shared[i]), "%s is missing", shared[i]);
+    cr_expect(number(all, "peak_bytes") == 59 && number(all, "static_bytes") == 0);
+    cr_expect(number(all, "store_all_live_peak_bytes") == 72 && number(all, "time") == 30);
+    /* of stages 1 and 2 something must be made again with 71 bytes at forward 3, and stage 1 is the cheaper */
+    cr_expect(number(json_object_get(all, "budget_bounds"), "live_bytes") == 71 && number(all, "lower_bound") <= 30);
+    cr_expect(fabs(number(all, "gap_percent") - 100 * (30 / number(all, "lower_bound") - 1)) < 1e-9);
+    cr_expect(json_array_size(json_object_get(all, "ops")) == 8 && json_array_size(json_object_get(all, "table")) == 3);
+    cr_expect_str_eq(json_string_value(json_object_get(json_object_get(all, "peak"), "op")), "F stage3");
+    cr_expect_str_eq(json_string_value(json_object_get(all, "word")), "F[0,3) B[2,3) F[0,1) B[0,2)");
+    json_decref(all);
+}
+
+Test(chain_file, json_of_every_policy)
+{
+    json_t *all = json_of(STEPS(20), "", false), *front = json_object_get(all, "front"), *one;
+    size_t i, points = json_array_size(front), optimal = 0;
+    cr_assert(points > 12 && json_object_get(all, "name") && !json_object_get(all, "policy"));
+    for (i = 1; i < points; i++) {
+        const json_t *before = json_array_get(front, i - 1), *point = json_array_get(front, i);
+        cr_expect(number(before, "peak_bytes") < number(point, "peak_bytes"));
+        cr_expect(number(before, "time") > number(point, "time"));
+    }
+    bool seen[3] = {false};
+    static const char *const simple[] = {"store_all", "every", "sqrt"};
+    json_array_foreach(json_object_get(all, "choices"), i, one)
+    {
+        const char *policy = json_string_value(json_object_get(one, "policy"));
+        const double peak = number(one, "peak_bytes"), time = number(one, "time");
+        cr_expect(time >= number(one, "lower_bound") && number(one, "gap_percent") >= 0);
+        cr_expect(number(one, "time_factor") * 20 == time);
+        for (int s = 0; s < 3; s++) seen[s] |= !strcmp(policy, simple[s]);
+        optimal += !strcmp(policy, "optimal");
+        size_t at = points;
+        while (at && number(json_array_get(front, at - 1), "peak_bytes") > peak) at--;
+        cr_assert(at > 0, "%s needs less than the front", policy);
+        cr_expect(number(json_array_get(front, at - 1), "time") <= time, "%s is ahead of the front", policy);
+    }
+    cr_expect(seen[0] && seen[1] && seen[2] && optimal == 12);
+    for (const struct policy *const *policy = policy_table; *policy; policy++) {
+        const char *why = NULL;
+        int rows = 0;
+        json_array_foreach(json_object_get(all, "choices"), i, one) rows +=
+            !strcmp(json_string_value(json_object_get(one, "policy")), (*policy)->name);
+        json_array_foreach(json_object_get(all, "left_out"), i,
+                           one) if (!strcmp(json_string_value(json_object_get(one, "policy")), (*policy)->name)) why =
+            json_string_value(json_object_get(one, "why"));
+        cr_expect((rows > 0) == !why, "%s: %d rows, left out: %s", (*policy)->name, rows, why ? why : "no");
+        cr_expect(strcmp((*policy)->name, "segments") || (why && strstr(why, "policy.segments is not set")));
+    }
+    json_decref(all);
+}

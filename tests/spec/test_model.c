@@ -1,0 +1,214 @@
+/* Models: what a list of layers becomes. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/spec_text.h"
+
+TestSuite(model, .init = spec_text_begin, .fini = spec_text_end);
+
+static struct graph *build(const char *layers, const char *more, int64_t side, int64_t channels)
+{
+    char text[4096];
+    snprintf(text, sizeof text,
+             "rematch: 1\nname: x\nmodel:\n  layers:\n%s\ndata: {name: ones, shape: 1, classes: 7}\nbatch: 2\n"
+             "steps: 1\noptimizer: {lr: 0.1}\n%s\n",
+             layers, more);
+    struct spec *spec = load_well(text, "", false);
+    struct graph *graph;
+    struct dataset data = {.shape = {3, {side, side, channels}}, .classes = 7};
+    cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
+    spec_destroy(spec);
+    return graph;
+}
+
+static void check_names(const struct graph *graph, const char *const *names)
+{
+    int i = 0;
+    for (; names[i]; i++)
+        cr_assert(i < graph->nodes && !strcmp(graph->node[i].name, names[i]), "node %d is %s, not %s", i,
+                  i < graph->nodes ? graph->node[i].name : "none", names[i]);
+    cr_expect(graph->nodes == i, "%d nodes", graph->nodes);
+}
+
+Test(model, names_of_nodes_and_groups_say_where_they_are)
+{
+    struct graph *graph =
+        build("    - conv: {name: first, channels: 2, kernel: 1}\n"
+              "    - repeat:\n        name: part\n        times: 2\n        layers:\n"
+              "          - relu\n"
+              "          - repeat: {name: block, times: 2, layers: [{conv: {channels: 2, kernel: 1}}]}\n"
+              "          - group: {name: end, layers: [relu, {dropout: {rate: 0.5, name: drop}}]}\n"
+              "    - conv: {channels: 2, kernel: 1}\n"
+              "    - group: {name: tail, layers: [relu, flatten]}\n"
+              "    - linear: {units: classes}",
+              "", 4, 1);
+    static const char *const nodes[] = {"first",
+                                        "part[0].relu1",
+                                        "part[0].block[0].conv1",
+                                        "part[0].block[1].conv1",
+                                        "part[0].relu2",
+                                        "part[0].drop",
+                                        "part[1].relu1",
+                                        "part[1].block[0].conv1",
+                                        "part[1].block[1].conv1",
+                                        "part[1].relu2",
+                                        "part[1].drop",
+                                        "conv1",
+                                        "relu1",
+                                        "flatten1",
+                                        "linear1",
+                                        "cross_entropy",
+                                        NULL};
+    check_names(graph, nodes);
+    static const struct group groups[] = {
+        {"part[0]", 1, 6, -1},         {"part[0].block[0]", 2, 3, 0}, {"part[0].block[1]", 3, 4, 0},
+        {"part[0].end", 4, 6, 0},      {"part[1]", 6, 11, -1},        {"part[1].block[0]", 7, 8, 4},
+        {"part[1].block[1]", 8, 9, 4}, {"part[1].end", 9, 11, 4},     {"tail", 12, 14, -1}};
+    cr_assert(graph->groups == 9);
+    for (int i = 0; i < 9; i++) {
+        const struct group *got = &graph->group[i];
+        cr_expect(!strcmp(got->name, groups[i].name) && got->from == groups[i].from && got->to == groups[i].to &&
+                      got->parent == groups[i].parent,
+                  "group %s [%d,%d) in %d", got->name, got->from, got->to, got->parent);
+    }
+    cr_expect(graph->value[graph->nodes - 1].shape.dim[0] == 7);
+    graph_destroy(graph);
+}
+
+Test(model, a_residual_adds_its_arms)
+{
+    struct graph *graph =
+        build("    - conv: {channels: 4, kernel: 1}\n"
+              "    - residual: {name: a, layers: [{conv: {channels: 4, kernel: 3, padding: 1}}, relu]}\n"
+              "    - residual:\n        layers: [{conv: {channels: 8, kernel: 1, stride: 2}}]\n"
+              "        shortcut: [{max_pool: {kernel: 2}}, {conv: {channels: 8, kernel: 1}}]\n"
+              "    - flatten\n    - linear: {units: 7}",
+              "relu_save: bits", 4, 1);
+    static const char *const nodes[] = {"conv1", "conv2", "relu1",    "add1",    "conv3",         "max_pool1",
+                                        "conv4", "add2",  "flatten1", "linear1", "cross_entropy", NULL};
+    check_names(graph, nodes);
+    cr_expect(graph->node[3].inputs[0] == 3 && graph->node[3].inputs[1] == 1); /* the body first, then the input */
+    cr_expect(graph->node[7].inputs[0] == 5 && graph->node[7].inputs[1] == 7);
+    cr_expect(graph->value[1].consumers == 2 && graph->value[4].consumers == 2);
+    cr_expect(graph->groups == 1 && graph->group[0].from == 1 && graph->group[0].to == 4);
+    cr_expect(graph->node[2].relu_save == RELU_BITS);
+    graph_destroy(graph);
+}
+
+Test(model, init_and_relu_reach_their_layers)
+{
+    struct graph *graph = build("    - conv: {channels: 4, kernel: 1, activation: relu}\n"
+                                "    - conv: {channels: 4, kernel: 1, init: zeros}\n"
+                                "    - flatten\n    - linear: {units: 7}\n  init: he_normal",
+                                "", 4, 1);
+    cr_expect(graph->node[0].settings.init == INIT_HE_NORMAL && graph->node[1].settings.init == INIT_ZEROS);
+    cr_expect(graph->node[3].settings.init == INIT_HE_NORMAL && graph->node[0].relu_save == RELU_OUTPUT);
+    graph_destroy(graph);
+}
+
+/* Before the largest of a window, of one place, of more windows than elements, and the mean; with one reader and two;
+ * with what reads the pool; of a pool itself; before one that has its own; and a pool that has no layer before it. */
+Test(model, relus_move_behind_the_pools_that_alone_read_them)
+{
+    static const char layers[] = "    - max_pool: {name: first, kernel: 2}\n    - conv: {channels: 4, kernel: 1, "
+                                 "activation: relu}\n    - max_pool: {kernel: 2}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - avg_pool: {kernel: 2}\n"
+                                 "    - conv: {channels: 4, kernel: 1}\n    - max_pool: {kernel: 2, stride: 1}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 1}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
+                                 "    - residual: {layers: [{max_pool: {kernel: 3, stride: 1, padding: 1}}]}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n    - max_pool: {kernel: 2}\n"
+                                 "    - max_pool: {kernel: 2, activation: relu}\n    - max_pool: {kernel: 2}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
+                                 "    - max_pool: {kernel: 2, stride: 1, padding: 1}\n"
+                                 "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
+                                 "    - max_pool: {kernel: 2, activation: relu}\n"
+                                 "    - flatten\n    - linear: {units: 7}";
+    static const struct {
+        const char *node;
+        bool relu, after,
+            after_with_bits; /* whether it has one as written; after the pool; there, where bits are kept */
+    } cases[] = {
+        {"conv1", true, false, false},      {"max_pool1", false, true, true},  {"conv2", true, true, true},
+        {"conv3", false, false, false},     {"conv4", true, true, true},       {"max_pool3", false, false, false},
+        {"max_pool2", false, false, false}, {"conv5", true, true, true},       {"max_pool4", false, false, false},
+        {"conv6", true, false, true},       {"max_pool5", false, true, false}, {"max_pool6", true, true, true},
+        {"max_pool7", false, false, false}, {"conv7", true, true, true},       {"max_pool8", false, false, false},
+        {"conv8", true, true, true},        {"max_pool9", true, true, true},   {"first", false, false, false}};
+    static const char *const how[] = {"", "relu_after_pool: true", "relu_after_pool: true\nrelu_save: bits"};
+    for (int h = 0; h < 3; h++) {
+        struct graph *graph = build(layers, how[h], 256, 1);
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            const struct node *node = &graph->node[graph_find_node(graph, cases[i].node)];
+            const bool expected = h == 0 ? cases[i].relu : h == 1 ? cases[i].after : cases[i].after_with_bits;
+            cr_expect((node->settings.activation == ACTIVATION_RELU) == expected, "%s, %s", node->name, how[h]);
+            cr_expect(node->relu_of_input == (expected && !cases[i].relu), "%s, %s", node->name, how[h]);
+        }
+        graph_destroy(graph);
+    }
+}
+
+/* Parameters of published nets, counted by their authors or by hand. */
+Test(model, models_have_the_parameters_of_what_they_are_named_after)
+{
+    static const struct {
+        const char *file;
+        int64_t height, width, channels, classes, parameters;
+    } cases[] = {
+        {"experiments/vgg16-recompute.yaml", 224, 224, 3, 1000, 138357544}, /* Keras' VGG16 */
+        {"experiments/vgg16-cifar10.yaml", 224, 224, 3, 1000, 138357544},
+        /* 3x3x3x32+32 + 3x3x32x64+64 + 2(3x3x64x64+64) + 4096x512+512 + 512x10+10 */
+        {"experiments/cifar10-spell.yaml", 32, 32, 3, 10, 896 + 18496 + 2 * 36928 + 2097664 + 5130},
+        /* five blocks, the first on 1 channel, the others on 20, and 256x256x20x32+32 + 32x10+10 */
+        {"experiments/sample-cnn-recompute.yaml", 256, 256, 1, 10,
+         (250 + 10) + 4 * (5000 + 10) + 5 * (10000 + 40 + 20000 + 20) + 41943040 + 32 + 330},
+        /* eleven convolutions of 10, 20, 40, 60, 40 five times and 20 twice, and 128x128x20x32+32 + 32x10+10 */
+        {"experiments/sample-cnn-page.yaml", 256, 256, 1, 10,
+         25 * (10 + 10 * 20 + 20 * 40 + 40 * 60 + 60 * 40 + 4 * 40 * 40 + 40 * 20 + 20 * 20) + 370 + 10485760 + 32 +
+             330},
+        {"experiments/big-cnn-recompute.yaml", 256, 256, 1, 10,
+         (250 + 10) + 20 * (5000 + 10) + 21 * (10000 + 40 + 20000 + 20) + 41943040 + 32 + 330},
+        {"experiments/mlp-sequential.yaml", 0, 0, 100, 5, 100 * 50 + 50 + 50 * 20 + 20 + 20 * 5 + 5},
+        /* Hugging Face's BertModel of bert-base-uncased and of google/bert_uncased_L-2_H-128_A-2, and a classifier */
+        {"experiments/bert-recompute.yaml", 3, 128, 0, 3, 109482240 + 768 * 3 + 3},
+        {"experiments/bert-tweets.yaml", 3, 64, 0, 3, 4385920 + 128 * 3 + 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct spec *spec;
+        struct graph *graph;
+        int64_t total = 0;
+        struct dataset data = {.shape = {3, {cases[i].height, cases[i].width, cases[i].channels}},
+                               .classes = cases[i].classes};
+        if (!cases[i].height) data.shape = (struct shape){1, {cases[i].channels}};
+        if (!cases[i].channels) data.shape = (struct shape){2, {cases[i].height, cases[i].width}};
+        cr_assert(spec_load(cases[i].file, 0, NULL, false, &spec) == ST_OK, "%s", messages());
+        cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
+        for (int p = 0; p < graph->parameters; p++) total += graph->parameter[p].elements;
+        cr_expect(total == cases[i].parameters, "%s: %lld", cases[i].file, (long long)total);
+        graph_destroy(graph);
+        spec_destroy(spec);
+    }
+}
+
+Test(model, checkpoint_sequentials_sample_is_as_it_is_printed)
+{
+    static const struct {
+        const char *kind;
+        int64_t units;
+    } modules[] = {{"linear", 50}, {"relu", 50}, {"linear", 20}, {"relu", 20}, {"linear", 5}, {"relu", 5}};
+    enum { MODULES = sizeof modules / sizeof *modules };
+    const struct dataset data = {.shape = {1, {100}}, .classes = 5};
+    struct spec *spec;
+    struct graph *graph;
+    cr_assert(spec_load("experiments/mlp-sequential.yaml", 0, NULL, false, &spec) == ST_OK, "%s", messages());
+    cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
+    cr_expect(spec->batch == 1 && graph->nodes == MODULES + 1 && !strcmp(graph->node[MODULES].layer->name, "sum"));
+    for (int i = 0; i < MODULES; i++) {
+        const struct shape *shape = &graph->value[graph->node[i].output].shape;
+        cr_expect(!strcmp(graph->node[i].layer->name, modules[i].kind) && shape_elements(shape) == modules[i].units,
+                  "%d: %s of %lld", i, graph->node[i].layer->name, (long long)shape_elements(shape));
+    }
+    graph_destroy(graph);
+    spec_destroy(spec);
+}

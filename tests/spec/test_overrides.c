@@ -1,0 +1,277 @@
+/* Overrides, baselines and sweeps do what they say, and what is wrong with them is told at the argument. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "spec/spec_settings.h"
+#include "tests/support/spec_text.h"
+
+TestSuite(overrides, .init = spec_text_begin, .fini = spec_text_end);
+
+Test(overrides, overrides_are_echoed)
+{
+    struct spec *spec = load_well(MINIMAL "policy: {name: segments, segments: 2, unit: stage}\n",
+                                  "steps=3 seed=7 policy.segments=4 data.shape=[2,2] title=a..b results=../out", false);
+    static const char *const expected[] = {"steps: 2 -> 3",           "seed: 1 -> 7",
+                                           "policy.segments: 2 -> 4", "data.shape: [4, 4, 1] -> [2, 2]",
+                                           "title: small -> a..b",    "results: results -> ../out"};
+    cr_assert(spec->overrides == 6);
+    for (int i = 0; i < 6; i++) cr_expect(!strcmp(spec->override[i], expected[i]), "%s", spec->override[i]);
+    cr_expect(spec->steps == 3 && spec->seed == 7 && spec->policy_settings.segments == 4);
+    cr_expect(spec->policy_settings.unit == UNIT_STAGE && spec->data_settings.shape.count == 2);
+    spec_destroy(spec);
+}
+
+Test(overrides, a_name_drops_its_maps_other_keys)
+{
+    static const char *const text = MINIMAL "policy: {name: segments, segments: 2, unit: stage, keep_last: false}\n";
+    static const struct {
+        const char *arguments, *policy;
+    } cases[] = {
+        {"policy=sqrt", "policy: {name: sqrt, by: count, unit: auto, keep_last: true, keep_saved: true}"},
+        {"policy.name=sqrt", "policy: {name: sqrt, by: count, unit: auto, keep_last: true, keep_saved: true}"},
+        {"policy.segments=3 policy.name=segments", "policy: {name: segments, segments: 3, unit: auto, keep_last: true"},
+        {"policy.name=segments policy.segments=3", "policy: {name: segments, segments: 3, unit: auto, keep_last: true"},
+        {"policy={name:\u00A0x}", NULL},
+        {"policy=store_all policy.unit=stage", NULL},
+        {"policy=", "policy: {name: store_all}"},
+        {"policy.keep_last=", "policy: {name: segments, segments: 2, unit: stage, keep_last: true"},
+        {"steps= epochs=1", "policy: {name: segments, segments: 2, unit: stage, keep_last: false"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct spec *spec = load(text, cases[i].arguments, false);
+        cr_expect(!spec == !cases[i].policy, "%s: %s", cases[i].arguments, messages());
+        if (spec && cases[i].policy)
+            cr_expect(strstr(spec->resolved, cases[i].policy), "%s: %s", cases[i].arguments, spec->resolved);
+        spec_destroy(spec);
+    }
+}
+
+Test(overrides, a_bare_word_can_be_given_keys)
+{
+    struct spec *spec = load_well(MINIMAL "policy: sqrt\nbackend: ref\n", "policy.unit=stage backend.threads=3", false);
+    cr_expect(!strcmp(spec->policy->name, "sqrt") && spec->policy_settings.unit == UNIT_STAGE);
+    cr_expect(!strcmp(spec->backend, "ref") && spec->backend_options.threads == 3);
+    spec_destroy(spec);
+}
+
+Test(overrides, wrong_overrides_are_told_at_the_argument)
+{
+    static const struct {
+        const char *arguments, *message;
+    } cases[] = {
+        {"bacth=8", "argument 'bacth=8': error: bacth: a spec has no such key; expected one of name|"},
+        {"bacth=8", "(did you mean 'batch'?)\n  bacth=8\n  ^~~~~\n"},
+        {"batch=64x", "argument 'batch=64x': error: batch: '64x' is not an integer; expected an integer of 1..16777216"
+                      "\n  batch=64x\n        ^~~\n"},
+        {"policy.segments=3", "error: policy.segments: policy store_all has no such key"},
+        {"policy.segments=3", "  policy.segments=3\n         ^~~~~~~~\n"},
+        {"batch", "argument 'batch': error: expected key=value, as in batch=8"},
+        {"=8", "expected key=value"},
+        {"a..b=8", "expected key=value"},
+        {".a=8", "expected key=value"},
+        {"batch=8 batch=9", "argument 'batch=9': error: batch: given twice"},
+        {"batch=[", "argument 'batch=[': error: not YAML: "},
+        {"batch=&a", "anchors (&name) are not allowed"},
+        {"batch.size=3", "argument 'batch.size=3': error: batch: a map of keys; expected an integer"},
+        {"batch=", "error: batch: missing; expected an integer"},
+        {"epochs=1 steps=3", "argument 'epochs=1': error: epochs: both steps and epochs; expected one of them"},
+        {"data.name=synthetic", "argument 'data.name=synthetic': error: data.shape: missing"},
+        {"model=none.yaml", "argument 'model=none.yaml': error: model.file: no file 'none.yaml' beside"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct spec *spec = load(MINIMAL, cases[i].arguments, false);
+        const char *text = messages();
+        cr_expect(!spec && strstr(text, cases[i].message), "%s told\n%s\nnot\n%s", cases[i].arguments, text,
+                  cases[i].message);
+        spec_destroy(spec);
+    }
+}
+
+/* An argument replaces what the file says, and its axis; of one source both are an error. */
+Test(overrides, steps_and_epochs_replace_each_other)
+{
+    static const struct {
+        const char *steps, *more, *arguments;
+        int steps_left, epochs_left, axes; /* steps_left -1: refused */
+    } cases[] = {
+        {"steps: 2", "", "epochs=3", 0, 3, 0},
+        {"epochs: 2", "", "steps=5", 5, 0, 0},
+        {"epochs: 2", "", "steps=5 epochs=", 5, 0, 0},
+        {"epochs: 2", "sweep: {epochs: [1, 2], batch: [2, 4]}\n", "steps=5", 5, 0, 1},
+        {"steps: 2", "sweep: {steps: [1, 2]}\n", "epochs=5", 0, 5, 0},
+        {"epochs: 2", "", "epochs=5", 0, 5, 0},
+        {"epochs: 2", "", "batch=4", 0, 2, 0},
+        {"epochs: 2", "", "epochs=3 steps=5", -1, 0, 0},
+        {"epochs: 2", "", "steps=5 epochs=3", -1, 0, 0},
+        {"epochs: 2\nsteps: 2", "", "batch=4", -1, 0, 0},
+        {"epochs: 2", "", "epochs=", -1, 0, 0},
+        {"epochs: 2", "", "steps=", 0, 2, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        const char *at = strstr(MINIMAL, "steps: 2");
+        snprintf(text, sizeof text, "%.*s%s%s%s", (int)(at - MINIMAL), MINIMAL, cases[i].steps, at + strlen("steps: 2"),
+                 cases[i].more);
+        struct spec *spec = load(text, cases[i].arguments, false);
+        const bool refused = cases[i].steps_left < 0;
+        cr_expect(!spec == refused, "%s, %s: %s", cases[i].steps, cases[i].arguments, messages());
+        if (spec && !refused)
+            cr_expect(spec->steps == cases[i].steps_left && spec->epochs == cases[i].epochs_left &&
+                          spec->axes == cases[i].axes,
+                      "%s, %s: %s", cases[i].steps, cases[i].arguments, spec->resolved);
+        spec_destroy(spec);
+    }
+}
+
+/* A number that no run can take is one error, at the argument, with what is expected. */
+Test(overrides, numbers_out_of_range_are_one_error)
+{
+    static const char *const keys[] = {"steps", "epochs", "batch", "data.samples", "backend.threads"};
+    static const char *const values[] = {
+        "-1", "-99999999999999999999", "4.5", "1e3", "4294967296", "99999999999999999999", "0x10", "+3", "three"};
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            char argument[128], begin[160];
+            snprintf(argument, sizeof argument, "%s=%s", keys[k], values[v]);
+            snprintf(begin, sizeof begin, "argument '%s': error: %s: '%s' ", argument, keys[k], values[v]);
+            struct spec *spec = load(MINIMAL, argument, false);
+            const char *text = messages();
+            cr_expect(!spec && strstr(text, begin) == text && strstr(text, "; expected an integer of ") &&
+                          strstr(text, "rematch: 1 error; nothing was run"),
+                      "%s: %s", argument, text);
+            spec_destroy(spec);
+        }
+    static const char *const zeros[] = {"steps=0", "epochs=0", "batch=0", "data.samples=0"};
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
+        struct spec *spec = load(MINIMAL, zeros[i], false);
+        const char *text = messages();
+        cr_expect(!spec && strstr(text, "'0' is out of range; expected an integer of 1..") &&
+                      strstr(text, "rematch: 1 error"),
+                  "%s: %s", zeros[i], text);
+        spec_destroy(spec);
+    }
+}
+
+/* By figure (peak, live, time, accuracy, loss) '-' where the overrides change it, else its first letter. */
+Test(overrides, are_known_by_the_figures_that_they_change)
+{
+    static const struct {
+        const char *arguments, *left;
+    } cases[] = {{"results=elsewhere", "pltal"},
+                 {"name=other title=other", "pltal"},
+                 {"backend.threads=1", "pltal"},
+                 {"steps=2 batch=8", "pltal"},
+                 {"policy=store_all", "pltal"},
+                 {"check=replay", "pl-al"},
+                 {"record.state=true", "pl-al"},
+                 {"memory=dynamic", "pl-al"},
+                 {"steps=3", "plt--"},
+                 {"epochs=3", "plt--"},
+                 {"seed=2", "plt--"},
+                 {"optimizer.lr=0.2", "plt--"},
+                 {"schedule=linear schedule.warmup=1", "plt--"},
+                 {"model.init=zeros", "-----"},
+                 {"data.samples=80", "plt--"},
+                 {"loss=sum", "-----"},
+                 {"eval.split=test", "-lt-l"},
+                 {"policy=sqrt", "---al"},
+                 {"relu_save=bits", "---al"},
+                 {"relu_after_pool=true", "---al"},
+                 {"drop_dead=false", "---al"},
+                 {"baseline.relu_save=bits", "---al"},
+                 {"batch=4", "-----"},
+                 {"optimizer=adam", "-----"},
+                 {"optimizer.momentum=0.5", "-----"},
+                 {"backend=ref", "-----"},
+                 {"backend.layout=blocked", "-----"},
+                 {"data.classes=4", "-----"},
+                 {"rng=mask", "-----"},
+                 {"conv.algorithm=direct", "-----"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char left[] = "pltal";
+        struct spec *spec = load(MINIMAL, cases[i].arguments, false);
+        cr_assert(spec, "%s: %s", cases[i].arguments, messages());
+        for (int figure = 0; figure < EXPECTABLE; figure++)
+            if (spec->changed[figure]) left[figure] = '-';
+        cr_expect(!strcmp(left, cases[i].left), "%s: %s", cases[i].arguments, left);
+        spec_destroy(spec);
+    }
+}
+
+Test(overrides, the_first_key_that_changes_a_figure_is_named)
+{
+    struct spec *spec = load_well(MINIMAL, "steps=3 optimizer.momentum=0.5 policy=sqrt", false);
+    cr_expect(!strcmp(spec->changed[EXPECT_LOSS], "steps"), "%s", spec->changed[EXPECT_LOSS]);
+    cr_expect(!strcmp(spec->changed[EXPECT_PEAK_RATIO], "optimizer.momentum"), "%s", spec->changed[EXPECT_PEAK_RATIO]);
+    spec_destroy(spec);
+}
+
+/* A key without a row of its own changes every figure. */
+Test(overrides, keys_that_change_no_figure_compute_nothing)
+{
+    static const char *const idle[] = {"rematch", "name", "title", "results", "expect", "sweep", NULL};
+    for (int i = 0; spec_order[i]; i++) {
+        int at = 0;
+        while (idle[at] && strcmp(idle[at], spec_order[i])) at++;
+        cr_expect(!idle[at] == (spec_changes(spec_order[i]) != 0), "%s", spec_order[i]);
+    }
+    cr_expect(spec_changes("new") == (1u << EXPECTABLE) - 1 && spec_changes("stepsize") == spec_changes("new"));
+}
+
+/* ---- baseline and sweep ---- */
+
+/* What only the variant's side has: a judgement, or points. */
+static const struct {
+    const char *text;
+    int expectations, axes;
+} of_the_variant[] = {{"expect: [{what: loss, below: 9, source: us}]\n", 1, 0},
+                      {"sweep: {policy.segments: [1, 2]}\n", 0, 1}};
+
+Test(overrides, the_baseline_stores_everything)
+{
+    static const char *const common = MINIMAL
+        "policy: {name: segments, segments: 2}\nrelu_save: bits\nrelu_after_pool: true\nrng: unsafe\ncheck: replay\n"
+        "fault: {kind: mask_bit, step: 1, node: linear1}\nconv: {algorithm: direct, scratch_limit: 1MiB}\n"
+        "baseline: {relu_save: output, relu_after_pool: false, conv: {scratch_limit: 2MiB}}\n";
+    for (size_t i = 0; i < sizeof of_the_variant / sizeof *of_the_variant; i++) {
+        char text[2048];
+        snprintf(text, sizeof text, "%s%s", common, of_the_variant[i].text);
+        struct spec *spec = load_well(text, "batch=4 policy=sqrt", true);
+        cr_expect(!strcmp(spec->policy->name, "store_all") && spec->batch == 4 && spec->relu_save == 0);
+        cr_expect(!spec->relu_after_pool && spec->rng == RNG_STASH && spec->fault_kind == FAULT_NONE &&
+                  spec->check == 0);
+        cr_expect(spec->expectations == 0 && spec->axes == 0 && !strstr(spec->resolved, "baseline"));
+        /* its maps replace, they do not merge */
+        cr_expect(strstr(spec->resolved, "conv: {algorithm: auto, scratch_limit: 2MiB}"), "%s", spec->resolved);
+        spec_destroy(spec);
+
+        spec = load_well(text, "", false);
+        cr_expect(!strcmp(spec->policy->name, "segments") && spec->relu_save == 1 && spec->relu_after_pool &&
+                  spec->rng == RNG_UNSAFE && spec->fault_kind == FAULT_MASK_BIT);
+        cr_expect(spec->expectations == of_the_variant[i].expectations && spec->axes == of_the_variant[i].axes);
+        spec_destroy(spec);
+    }
+}
+
+Test(overrides, a_sweep_is_read_and_can_be_decided)
+{
+    static const char *const text =
+        MINIMAL "policy: {name: segments, segments: 2}\n"
+                "sweep: {policy.segments: [1, 2, 3], data.shape: [[2, 2], 4], batch: [4]}\n";
+    struct spec *spec = load_well(text, "", false);
+    cr_assert(spec->axes == 3 && !strcmp(spec->axis[0].key, "policy.segments") && spec->axis[0].values.count == 3);
+    cr_expect(!strcmp(spec->axis[0].values.texts[2], "3") && !strcmp(spec->axis[1].values.texts[0], "[2, 2]"));
+    spec_destroy(spec);
+    static const struct {
+        const char *arguments;
+        int axes;
+    } cases[] = {{"sweep=", 0},      {"policy.segments=2", 2},
+                 {"policy=sqrt", 2}, {"batch=4 seed=3", 2},
+                 {"seed=3", 3},      {"sweep= policy.segments=2 data.shape=[2,2] batch=4", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        spec = load_well(text, cases[i].arguments, false);
+        cr_expect(spec->axes == cases[i].axes, "%s: %d axes", cases[i].arguments, spec->axes);
+        spec_destroy(spec);
+    }
+}

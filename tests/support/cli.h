@@ -1,0 +1,50 @@
+/* The built program as a user runs it, in a folder of its own. */
+#ifndef REMATCH_TESTS_SUPPORT_CLI_H
+#define REMATCH_TESTS_SUPPORT_CLI_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct cli {
+    char folder[256];
+    int code;        /* exit code of the last call; 128 + n where a signal ended it */
+    char *out, *err; /* what it printed, to be freed by the next call */
+};
+
+/* A new empty folder that holds small.yaml: a small MLP with dropout on made-up data, policy segments. */
+void cli_open(struct cli *cli);
+void cli_close(struct cli *cli);
+
+/* The same with a program that has a device: the one with the stand-in (tests/device/), or, where the tests are on a
+ * GPU, the program itself. device: what REMATCH_HOST_DEVICE says of the stand-in; NULL: any device will do. Skips the
+ * test where there is no such device; a GPU can only be told to be absent. */
+void cli_open_on_device(struct cli *cli, const char *device);
+
+/* Writes a file of the folder; text is printed as by printf. */
+void cli_file(const struct cli *cli, const char *name, const char *text);
+
+/* Runs "rematch ARGUMENTS" by the shell, in the folder; before: what the shell does first ("ulimit -f 10"). */
+void cli_run(struct cli *cli, const char *before, const char *arguments);
+
+/* The same on a terminal of so many columns, 0: one that does not know how many; out is what the screen shows of both
+ * streams, err is empty. Returns how many lines were longer than that (tests/support/terminal_screen.h). */
+int cli_on_screen(struct cli *cli, int columns, const char *before, const char *arguments);
+
+/* Asserts the exit code of a run; the message shows what it printed. */
+void cli_expect(struct cli *cli, int code, const char *arguments);
+
+/* The same, and what it printed as JSON, to be freed by json_decref. */
+json_t *cli_json(struct cli *cli, int code, const char *arguments);
+
+/* Asserts that stdout, or stderr, contains the text. */
+void cli_says(const struct cli *cli, const char *text);
+void cli_complains(const struct cli *cli, const char *text);
+
+/* Lines on stderr, and how often it contains the text. */
+int cli_complaints(const struct cli *cli);
+int cli_repeats(const struct cli *cli, const char *text);
+
+/* The program's path. */
+const char *cli_program(void);
+
+#endif

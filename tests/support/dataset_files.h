@@ -1,0 +1,34 @@
+/* Small data files made by hand, in a temporary folder that goes with the process. */
+#ifndef REMATCH_TESTS_SUPPORT_DATASET_FILES_H
+#define REMATCH_TESTS_SUPPORT_DATASET_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    HAND_CIFAR_RECORDS = 20,
+    HAND_IDX_TRAIN = 60,
+    HAND_IDX_TEST = 15,
+    HAND_IDX_HEIGHT = 6,
+    HAND_IDX_WIDTH = 9,
+    HAND_TWEETS = 123,
+};
+
+/* The folder, with well-formed CIFAR-10 files (HAND_CIFAR_RECORDS each) and IDX files (the images gzipped, the labels
+ * not) and tweets.csv in it; made at the first call of a process, removed at its exit. */
+const char *hand_made_folder(void);
+
+/* What is in them: pixel of plane c of image i (CIFAR: of file f; IDX: f is the split, c is 0), and its label. */
+uint8_t hand_made_pixel(int f, int i, int c, int row, int column);
+uint8_t hand_made_label(int f, int i);
+
+/* Writes bytes bytes to hand_made_folder()/name, gzipped or not. */
+void hand_write(const char *name, const void *data, size_t bytes, bool zipped);
+
+/* A well-formed file in memory, to be spoilt; the number of bytes into *bytes; to be freed. */
+uint8_t *hand_cifar(int f, size_t *bytes);
+uint8_t *hand_idx_images(int split, size_t *bytes);
+uint8_t *hand_idx_labels(int split, size_t *bytes);
+
+#endif

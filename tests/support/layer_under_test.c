@@ -1,0 +1,232 @@
+#include "layer_under_test.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 4096 };
+
+void spoil(void *data, size_t bytes)
+{
+    const uint32_t pattern = 0x7fa0dead;
+    for (size_t i = 0; i + 4 <= bytes; i += 4) memcpy((char *)data + i, &pattern, 4);
+}
+
+static struct block block_make(struct subject *s, size_t bytes)
+{
+    struct block b = {.bytes = bytes};
+    b.memory = aligned_alloc(GUARD, 2 * GUARD + (bytes + GUARD - 1) / GUARD * GUARD);
+    cr_assert(b.memory != NULL);
+    b.data = b.memory + GUARD;
+    memset(b.memory, 0xa5, 2 * GUARD + bytes);
+    spoil(b.data, bytes);
+    mirror_add(&s->mirror, b.memory, 2 * GUARD + bytes);
+    return b;
+}
+
+static void block_free(struct block *b)
+{
+    if (b->memory == NULL) return;
+    for (int i = 0; i < GUARD; i++)
+        cr_assert(b->memory[i] == 0xa5 && b->data[b->bytes + (size_t)i] == 0xa5, "%zu bytes, guard %d", b->bytes, i);
+    free(b->memory);
+}
+
+/* A layer that writes an image, or a vector, of the shape of its input. */
+static int same_shape(struct graph *graph, const struct shape *x)
+{
+    const int inputs[] = {0};
+    int output;
+    const bool image = x->rank == 3;
+    struct settings s = {.kernel = 1, .stride = 1, .channels = x->dim[2], .units = shape_width(x)};
+    enum status status = graph_add(graph, layer_find(image ? "conv" : "linear"), &s, NULL, inputs, &output);
+    cr_assert(status == ST_OK, "%s", status_message());
+    return output;
+}
+
+/* The output of an embedding that has the shape, in a graph whose batch is sentences. */
+static int embedded(struct graph *graph, const struct shape *x)
+{
+    const int inputs[] = {0};
+    int output;
+    struct settings s = {.units = x->dim[1], .vocabulary = 9, .positions = x->dim[0], .segments = 2};
+    cr_assert(graph_add(graph, layer_find("embedding"), &s, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    return output;
+}
+
+/* The graph up to the values that the layer reads. */
+static void begin(struct subject *s, const struct layer *layer, int inputs[NODE_INPUTS_MAX])
+{
+    const struct subject_case *c = s->c;
+    const struct shape text = {2, {3, c->x.dim[0]}};
+    cr_assert(graph_create(layer->reads_batch ? &text : &c->x, c->batch, &s->graph) == ST_OK, "%s", status_message());
+    inputs[0] = layer->reads_batch ? embedded(s->graph, &c->x) : c->first ? 0 : same_shape(s->graph, &c->x);
+    inputs[1] = layer->reads_batch ? 0 : inputs[0];
+}
+
+/* Where hosts block images, a device has channels first. */
+static int layout_of(const char *backend, const struct subject_case *c)
+{
+    return strcmp(backend, "cuda") == 0 && c->layout == LAYOUT_BLOCKED ? LAYOUT_CHANNELS_FIRST : c->layout;
+}
+
+void subject_open(struct subject *s, const char *backend, const struct subject_case *c)
+{
+    struct backend_options options = {.threads = 2,
+                                      .layout = layout_of(backend, c),
+                                      .conv_algorithm = c->algorithm,
+                                      .scratch_limit = c->scratch_limit,
+                                      .precision = strcmp(backend, "cuda") == 0 ? c->precision : PRECISION_FP32};
+    const struct layer *layer = layer_find(c->layer);
+    int output;
+    *s = (struct subject){.c = c};
+    cr_assert(backend_open(backend, &options, &s->backend) == ST_OK, "%s", status_message());
+    /* Without 512-bit vectors the library has but its slow reference convolution for blocked images. */
+    if (strcmp(backend, "cpu") == 0 && strstr(s->backend->isa, "avx512") == NULL && strcmp(c->layer, "conv") == 0)
+        s->backend->options.layout = LAYOUT_AUTO;
+    int inputs[NODE_INPUTS_MAX];
+    begin(s, layer, inputs);
+    cr_assert(graph_add(s->graph, layer, &c->settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    for (int v = 1; v < s->graph->values; v++) s->graph->value[v].wants_gradient = true;
+    struct node *node = &s->graph->node[s->graph->nodes - 1];
+    s->node = node;
+    cr_assert(s->backend->kind->arrange(s->backend, s->graph) == ST_OK, "%s", status_message());
+    s->kernel = s->backend->kind->kernel(node);
+    cr_assert(s->kernel != NULL);
+    cr_assert(s->kernel->prepare(s->backend, s->graph, node, &s->footprint, &s->state) == ST_OK, "%s",
+              status_message());
+    footprint_keep_signs(&s->footprint, c->relu_bits);
+    mirror_open(&s->mirror, s->backend);
+    s->parts = (node->parameters ? PART_PARAMS : 0u) | (c->first ? 0u : PART_INPUT);
+    for (int i = 0; i < layer->inputs; i++) {
+        s->x[i] = block_make(s, s->graph->value[inputs[i]].bytes);
+        s->dx[i] = block_make(s, s->graph->value[inputs[i]].wants_gradient || c->first ? s->x[i].bytes : 0);
+    }
+    s->y = block_make(s, s->graph->value[output].bytes);
+    s->dy = block_make(s, s->graph->value[output].bytes);
+    s->saved = block_make(s, s->footprint.saved);
+    const size_t scratch[] = {s->footprint.forward_scratch, s->footprint.backward_scratch[0],
+                              s->footprint.backward_scratch[1]};
+    for (int i = 0; i < 3; i++) s->scratch[i] = block_make(s, scratch[i]);
+    s->draw = (struct draw){.mode = RNG_COUNTER, .seed = 11, .node = 2, .step = 3, .position = 1001};
+    s->mask = block_make(s, rng_mask_bytes(node->draws, c->batch));
+    s->draw.mask = s->mask.data;
+    rng_mask_fill(&s->draw, c->settings.rate, node->draws, c->batch);
+    for (int i = 0; i < node->parameters; i++) {
+        const size_t bytes = (size_t)s->graph->parameter[node->first_parameter + i].elements * sizeof(float);
+        s->parameter[i] = block_make(s, bytes);
+        s->gradient[i] = block_make(s, bytes);
+    }
+}
+
+void subject_close(struct subject *s)
+{
+    for (int i = 0; i < NODE_INPUTS_MAX; i++) block_free(&s->x[i]), block_free(&s->dx[i]);
+    for (int i = 0; i < NODE_PARAMETERS_MAX; i++) block_free(&s->parameter[i]), block_free(&s->gradient[i]);
+    for (int i = 0; i < 3; i++) block_free(&s->scratch[i]);
+    block_free(&s->y), block_free(&s->dy), block_free(&s->saved), block_free(&s->mask);
+    mirror_close(&s->mirror);
+    if (s->kernel->release != NULL) s->kernel->release(s->state);
+    graph_destroy(s->graph);
+    backend_close(s->backend);
+}
+
+int64_t subject_elements(const struct subject *s, int value)
+{
+    return shape_elements(&s->graph->value[value].shape) * s->graph->batch;
+}
+
+/* Channels in a block of a layout that is not logical: 1 is of 8, 2 of 16; on a device 1 is of one. */
+static int64_t block_of(const struct subject *s, const struct value *v)
+{
+    return s->backend->kind->device ? v->layout : 8 * v->layout;
+}
+
+/* The place, in a layout of such blocks (0: logical), of channel c (of padded channels) of pixel p of sample n. */
+static int64_t place(int64_t block, int64_t n, int64_t p, int64_t c, int64_t pixels, int64_t padded)
+{
+    if (block == 0) return (n * pixels + p) * padded + c;
+    return ((n * padded / block + c / block) * pixels + p) * block + c % block;
+}
+
+/* Calls for each element: logical index, or -1 for padding, and place. */
+static void walk(const struct subject *s, int value, float *logical, float *data, bool put)
+{
+    const struct value *v = &s->graph->value[value];
+    const int64_t channels = shape_width(&v->shape), pixels = shape_elements(&v->shape) / channels;
+    const int64_t block = block_of(s, v), padded = block == 0 ? channels : (channels + block - 1) / block * block;
+    cr_assert(v->bytes == (size_t)(s->graph->batch * pixels * padded) * sizeof(float));
+    for (int64_t n = 0; n < s->graph->batch; n++)
+        for (int64_t p = 0; p < pixels; p++)
+            for (int64_t c = 0; c < padded; c++) {
+                float *at = &data[place(block, n, p, c, pixels, padded)];
+                const int64_t i = (n * pixels + p) * channels + c;
+                if (put)
+                    *at = c < channels ? logical[i] : 0;
+                else if (c < channels)
+                    logical[i] = *at;
+                else
+                    cr_assert(*at == 0, "%s: padding of value %d is %g", s->c->layer, value, (double)*at);
+            }
+}
+
+void subject_put(const struct subject *s, int value, const float *logical, void *data)
+{
+    walk(s, value, (float *)logical, data, true);
+}
+
+void subject_get(const struct subject *s, int value, const void *data, float *logical)
+{
+    walk(s, value, logical, (float *)data, false);
+}
+
+struct kernel_args subject_args(const struct subject *s)
+{
+    struct kernel_args args = {.y = s->y.data, .dy = s->dy.data, .save = s->saved.bytes > 0};
+    args.saved = s->saved.bytes > 0 ? s->saved.data : NULL;
+    args.draw = s->draw;
+    for (int i = 0; i < NODE_INPUTS_MAX; i++) {
+        args.x[i] = s->x[i].data;
+        args.dx[i] = s->parts & PART_INPUT && s->dx[i].bytes > 0 ? s->dx[i].data : NULL;
+    }
+    for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
+        args.parameters[i] = (const float *)(const void *)s->parameter[i].data;
+        args.gradients[i] = (float *)(void *)s->gradient[i].data;
+    }
+    return args;
+}
+
+/* Scratch that a pass was not given is nobody's business. */
+static void mark_others(struct subject *s, const struct block *given)
+{
+    for (struct block *b = s->scratch; b < s->scratch + 3; b++)
+        if (b != given) memset(b->data, 0x5a, b->bytes);
+}
+
+static void check_others(const struct subject *s, const struct block *given)
+{
+    for (const struct block *b = s->scratch; b < s->scratch + 3; b++)
+        for (size_t i = 0; b != given && i < b->bytes; i++)
+            cr_assert(b->data[i] == 0x5a, "%s: byte %zu of another pass's scratch", s->c->layer, i);
+}
+
+void subject_forward(struct subject *s, struct kernel_args *args)
+{
+    spoil(s->scratch[0].data, s->scratch[0].bytes);
+    mark_others(s, &s->scratch[0]);
+    args->scratch = s->scratch[0].bytes > 0 ? s->scratch[0].data : NULL;
+    cr_assert(mirror_forward(&s->mirror, s->kernel, s->state, args) == ST_OK, "%s", status_message());
+    check_others(s, &s->scratch[0]);
+}
+
+void subject_backward(struct subject *s, struct kernel_args *args, unsigned parts)
+{
+    const struct block *larger = s->scratch[1].bytes > s->scratch[2].bytes ? &s->scratch[1] : &s->scratch[2];
+    const struct block *scratch = parts == PART_PARAMS ? &s->scratch[1] : parts == PART_INPUT ? &s->scratch[2] : larger;
+    spoil(scratch->data, scratch->bytes);
+    mark_others(s, scratch);
+    args->scratch = scratch->bytes > 0 ? scratch->data : NULL;
+    if (!(s->footprint.reads[0] & READS_X) && !(s->footprint.reads[1] & READS_X)) args->x[0] = args->x[1] = NULL;
+    cr_assert(mirror_backward(&s->mirror, s->kernel, s->state, args, parts) == ST_OK, "%s", status_message());
+    check_others(s, scratch);
+}

@@ -1,0 +1,22 @@
+/* Everything that can be wrong with a plan, made so. */
+#ifndef REMATCH_TESTS_SUPPORT_PLAN_FAULTS_H
+#define REMATCH_TESTS_SUPPORT_PLAN_FAULTS_H
+
+#include "plan/plan_data.h"
+#include "planned_networks.h"
+
+struct alteration {
+    const char *name;
+    /* Alters the account somewhere; false: this one has nothing to alter so. */
+    bool (*alter)(struct account *account, struct source *source);
+    const char *says; /* in the message of who notices; NULL: any of several things */
+};
+
+enum { ALTERATIONS = 54 };
+extern const struct alteration alterations[ALTERATIONS];
+
+/* aimed.c: one a check that ops do what they must; of an account with room for a buffer more. */
+enum { AIMED_ALTERATIONS = 19 };
+extern const struct alteration aimed[AIMED_ALTERATIONS];
+
+#endif

@@ -1,0 +1,20 @@
+/* Files in the safetensors format, made by hand. */
+#ifndef REMATCH_TESTS_SUPPORT_SAFETENSORS_FILES_H
+#define REMATCH_TESTS_SUPPORT_SAFETENSORS_FILES_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* A length, the header, the data; as they are. */
+void safetensors_write(const char *path, uint64_t length, const char *header, const void *data, size_t bytes);
+
+/* A file of F32 tensors that is written tensor by tensor: name, shape as "2, 3", elements base, base + 1, ... */
+struct safetensors_writer {
+    char header[16384];
+    float data[65536];
+    size_t length, elements;
+};
+void safetensors_add(struct safetensors_writer *writer, const char *name, const char *shape, float base);
+void safetensors_finish(struct safetensors_writer *writer, const char *path);
+
+#endif

@@ -1,0 +1,11 @@
+/* A plan under the product's own simulator. */
+#ifndef REMATCH_TESTS_SUPPORT_SIMULATED_H
+#define REMATCH_TESTS_SUPPORT_SIMULATED_H
+
+#include "plan/plan.h"
+#include "check/simulate.h"
+
+/* As simulate(), of the plan's account. */
+enum status simulate_plan(const struct plan *plan);
+
+#endif

@@ -1,0 +1,56 @@
+/* One layer on one backend, with memory for all that its kernel reads and writes: what tests of kernels start from.
+ * Every buffer has exactly the bytes it should have, so a sanitizer sees the first one too many. */
+#ifndef REMATCH_TESTS_SUPPORT_SINGLE_LAYER_H
+#define REMATCH_TESTS_SUPPORT_SINGLE_LAYER_H
+
+#include "device_mirror.h"
+#include "backend/network.h"
+
+struct single {
+    struct backend *backend;
+    struct graph *graph; /* the layer is its last node */
+    struct network *network;
+    const struct node *node;
+    const struct kernel *kernel;
+    void *state;
+    struct footprint footprint;
+    int64_t batch;
+    size_t x_bytes, y_bytes;    /* of the batch, in the backend's layout; x of the first input */
+    bool text[NODE_INPUTS_MAX]; /* the input is a batch of text: it has no gradient */
+    float *x[NODE_INPUTS_MAX], *dx[NODE_INPUTS_MAX], *y, *dy;
+    void *saved, *scratch;
+    int parameters;
+    size_t parameter_bytes[NODE_PARAMETERS_MAX];
+    float *parameter[NODE_PARAMETERS_MAX], *gradient[NODE_PARAMETERS_MAX];
+    int32_t *labels;
+    struct draw draw; /* counter, a fixed seed */
+    struct mirror mirror;
+};
+
+/* Builds it; the test fails where that fails. input is that of the first input: of a layer that reads the batch
+ * besides, it is the output of an embedding. */
+void single_open(struct single *single, const char *backend, const char *layer, const struct settings *settings,
+                 const struct shape *input, int64_t batch, enum relu_save relu_save);
+void single_close(struct single *single);
+
+/* Inputs and parameters uniform in [-1, 1), sentences where the input is text, labels uniform; another seed, other
+ * numbers. */
+void single_fill(struct single *single, uint32_t seed);
+
+/* bytes / 4 numbers uniform in [-1, 1), stream number which of seed. */
+void single_random(float *x, size_t bytes, uint32_t seed, uint32_t which);
+
+/* All arguments set, for both directions. */
+struct kernel_args single_args(const struct single *single);
+
+/* Forward that saves. */
+void single_forward(struct single *single);
+
+/* A pass with those arguments, which must succeed. */
+void single_pass_forward(struct single *single, const struct kernel_args *args);
+void single_pass_backward(struct single *single, const struct kernel_args *args, unsigned parts);
+
+/* Backward, the parts together as one call; a kernel that passes its gradient on gets it copied. */
+void single_backward(struct single *single);
+
+#endif

@@ -1,0 +1,229 @@
+#include "small_networks.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+static int add(struct graph *graph, const char *layer, struct settings settings, int x, int other)
+{
+    int inputs[] = {x, other}, y = -1;
+    enum status status = graph_add(graph, layer_find(layer), &settings, NULL, inputs, &y);
+    cr_assert(status == ST_OK, "%s", status_message());
+    return y;
+}
+
+static int conv(struct graph *graph, int64_t channels, int activation, int x)
+{
+    return add(
+        graph, "conv",
+        (struct settings){
+            .channels = channels, .kernel = 3, .stride = 1, .padding = 1, .activation = activation, .bias = true},
+        x, -1);
+}
+
+static int pool(struct graph *graph, int x)
+{
+    return add(graph, "max_pool", (struct settings){.kernel = 2, .stride = 2}, x, -1);
+}
+
+static int linear(struct graph *graph, int64_t units, int activation, int x)
+{
+    return add(graph, "linear", (struct settings){.units = units, .activation = activation, .bias = true}, x, -1);
+}
+
+static int dropout(struct graph *graph, double rate, int x)
+{
+    return add(graph, "dropout", (struct settings){.rate = rate}, x, -1);
+}
+
+static int flatten(struct graph *graph, int x) { return add(graph, "flatten", (struct settings){.rate = 0}, x, -1); }
+
+static void begin(struct graph *graph, const char *name)
+{
+    cr_assert(graph_group_begin(graph, name) == ST_OK, "%s", status_message());
+}
+
+static int small_cnn(struct graph *graph)
+{
+    begin(graph, "first");
+    int v = conv(graph, 8, ACTIVATION_RELU, 0);
+    v = conv(graph, 16, ACTIVATION_RELU, v);
+    v = dropout(graph, 0.25, pool(graph, v));
+    graph_group_end(graph);
+    begin(graph, "second");
+    v = dropout(graph, 0.5, conv(graph, 16, ACTIVATION_RELU, v));
+    v = add(graph, "relu", (struct settings){.rate = 0}, conv(graph, 8, ACTIVATION_NONE, v), -1);
+    v = add(graph, "avg_pool", (struct settings){.kernel = 2, .stride = 2}, v, -1);
+    graph_group_end(graph);
+    begin(graph, "classifier");
+    v = dropout(graph, 0.5, linear(graph, 24, ACTIVATION_TANH, flatten(graph, v)));
+    v = linear(graph, 5, ACTIVATION_NONE, v);
+    graph_group_end(graph);
+    return v;
+}
+
+/* x + relu(conv(relu(conv(x)))) behind a conv whose own relu reads its gradient too; and one with a conv as shortcut.
+ */
+static int residual(struct graph *graph)
+{
+    int v = conv(graph, 16, ACTIVATION_RELU, 0);
+    begin(graph, "identity");
+    int arm = conv(graph, 16, ACTIVATION_RELU, dropout(graph, 0.2, conv(graph, 16, ACTIVATION_RELU, v)));
+    v = add(graph, "add", (struct settings){.rate = 0}, arm, v);
+    graph_group_end(graph);
+    begin(graph, "projection");
+    int shortcut = conv(graph, 24, ACTIVATION_RELU, v);
+    arm = conv(graph, 24, ACTIVATION_RELU, v);
+    v = add(graph, "add", (struct settings){.rate = 0}, conv(graph, 24, ACTIVATION_RELU, arm), shortcut);
+    v = add(graph, "relu", (struct settings){.rate = 0}, v, -1);
+    graph_group_end(graph);
+    v = add(graph, "global_avg_pool", (struct settings){.rate = 0}, v, -1);
+    if (graph->value[v].shape.rank != 1) v = flatten(graph, v);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+static int vgg(struct graph *graph)
+{
+    static const int channels[5][3] = {{4, 4}, {8, 8}, {16, 16, 16}, {32, 32, 32}, {32, 32, 32}};
+    static const char *const names[] = {"block1", "block2", "block3", "block4", "block5"};
+    int v = 0;
+    for (int b = 0; b < 5; b++) {
+        begin(graph, names[b]);
+        for (int i = 0; i < 3 && channels[b][i]; i++) v = conv(graph, channels[b][i], ACTIVATION_RELU, v);
+        v = pool(graph, v);
+        graph_group_end(graph);
+    }
+    begin(graph, "classifier");
+    v = dropout(graph, 0.5, linear(graph, 64, ACTIVATION_RELU, flatten(graph, v)));
+    v = dropout(graph, 0.5, linear(graph, 64, ACTIVATION_RELU, v));
+    v = linear(graph, 10, ACTIVATION_NONE, v);
+    graph_group_end(graph);
+    return v;
+}
+
+static int layernorm(struct graph *graph, int x)
+{
+    return add(graph, "layernorm", (struct settings){.epsilon = 1e-12}, x, -1);
+}
+
+/* Attention on a fused value, then gelu between two products, each behind a shortcut (Devlin et al., 2018). */
+static int encoder(struct graph *graph, const char *name, int64_t width, int save, int x)
+{
+    begin(graph, name);
+    int v = linear(graph, 3 * width, ACTIVATION_NONE, x);
+    v = add(graph, "attention", (struct settings){.heads = 2, .rate = 0.2, .save = save}, v, 0);
+    v = dropout(graph, 0.1, linear(graph, width, ACTIVATION_NONE, v));
+    x = layernorm(graph, add(graph, "add", (struct settings){.rate = 0}, v, x));
+    v = add(graph, "gelu", (struct settings){.rate = 0}, linear(graph, 4 * width, ACTIVATION_NONE, x), -1);
+    v = dropout(graph, 0.1, linear(graph, width, ACTIVATION_NONE, v));
+    v = layernorm(graph, add(graph, "add", (struct settings){.rate = 0}, v, x));
+    graph_group_end(graph);
+    return v;
+}
+
+static int transformer(struct graph *graph)
+{
+    enum { WIDTH = 12 };
+    begin(graph, "embeddings");
+    int v = add(graph, "embedding", (struct settings){.units = WIDTH, .vocabulary = 20, .positions = 16, .segments = 2},
+                0, -1);
+    v = dropout(graph, 0.1, layernorm(graph, v));
+    graph_group_end(graph);
+    v = encoder(graph, "encoder1", WIDTH, SAVE_PROBABILITIES, v);
+    v = encoder(graph, "encoder2", WIDTH, SAVE_NOTHING, v);
+    begin(graph, "classifier");
+    v = add(graph, "select", (struct settings){.token = 0}, v, -1);
+    v = linear(graph, 3, ACTIVATION_NONE, dropout(graph, 0.1, linear(graph, WIDTH, ACTIVATION_TANH, v)));
+    graph_group_end(graph);
+    return v;
+}
+
+static int deep(struct graph *graph)
+{
+    static const char *const names[] = {"part1", "part2", "part3", "part4", "part5", "part6", "part7"};
+    const int start = linear(graph, 12, ACTIVATION_RELU, 0);
+    int v = start;
+    for (int b = 0; b < 7; b++) {
+        begin(graph, names[b]);
+        for (int i = 0; i < 3; i++) {
+            v = add(graph, "gelu", (struct settings){.rate = 0}, linear(graph, 12 + 4 * i, ACTIVATION_NONE, v), -1);
+            v = dropout(graph, 0.1, v);
+        }
+        v = linear(graph, 12, ACTIVATION_RELU, v);
+        graph_group_end(graph);
+    }
+    v = add(graph, "add", (struct settings){.rate = 0}, v, start);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+/* A shortcut around ten layers, each of them a group: a stage whose nodes can all be looked at, and be divided. */
+static int divided(struct graph *graph)
+{
+    const int start = linear(graph, 16, ACTIVATION_NONE, 0);
+    int v = start;
+    for (int i = 0; i < 10; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "part%d", i);
+        begin(graph, name);
+        v = linear(graph, 16, ACTIVATION_NONE, v);
+        graph_group_end(graph);
+    }
+    v = add(graph, "add", (struct settings){.rate = 0}, v, start);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
+static int pooled(struct graph *graph)
+{
+    static const struct settings dense = {.kernel = 3, .stride = 1, .padding = 1},
+                                 sparse = {.kernel = 3, .stride = 2, .padding = 1};
+    begin(graph, "arm");
+    int v = conv(graph, 16, ACTIVATION_RELU, 0);
+    const int arm = add(graph, "max_pool", dense, conv(graph, 16, ACTIVATION_RELU, v), -1);
+    v = add(graph, "add", (struct settings){.rate = 0}, arm, v);
+    graph_group_end(graph);
+    begin(graph, "chain");
+    v = add(graph, "max_pool", sparse, conv(graph, 24, ACTIVATION_RELU, v), -1);
+    v = dropout(graph, 0.2, pool(graph, conv(graph, 8, ACTIVATION_RELU, v)));
+    graph_group_end(graph);
+    return linear(graph, 4, ACTIVATION_NONE, flatten(graph, v));
+}
+
+const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
+                 pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4};
+
+const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
+                           {"residual", residual, {3, {8, 8, 3}}, 2, 4},
+                           {"vgg", vgg, {3, {32, 32, 3}}, 2, 10},
+                           {"transformer", transformer, {2, {3, 7}}, 3, 3},
+                           {NULL, NULL, {0}, 0, 0}};
+
+struct graph *net_build(const struct net *net, enum relu_save relu_save)
+{
+    struct graph *graph;
+    cr_assert(graph_create(&net->input, net->batch, &graph) == ST_OK, "%s", status_message());
+    int y = net->build(graph);
+    add(graph, "cross_entropy", (struct settings){.rate = 0}, y, -1);
+    for (int i = 0; i < graph->nodes; i++) graph->node[i].relu_save = relu_save;
+    cr_assert(graph_finish(graph) == ST_OK, "%s", status_message());
+    return graph;
+}
+
+struct bound_net net_bind_to(const char *backend, const struct backend_options *options, const struct net *net,
+                             enum relu_save relu_save)
+{
+    struct bound_net b = {.graph = net_build(net, relu_save)};
+    cr_assert(backend_open(backend, options, &b.backend) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
+    return b;
+}
+
+struct bound_net net_bind(const struct net *net, enum relu_save relu_save)
+{
+    return net_bind_to("ref", &(struct backend_options){.threads = 1}, net, relu_save);
+}
+
+void net_release(struct bound_net *bound)
+{
+    network_destroy(bound->network);
+    graph_destroy(bound->graph);
+    backend_close(bound->backend);
+}

@@ -1,0 +1,39 @@
+/* Small networks that between them hold every structure that planning must get right. */
+#ifndef REMATCH_TESTS_SUPPORT_SMALL_NETWORKS_H
+#define REMATCH_TESTS_SUPPORT_SMALL_NETWORKS_H
+
+#include "backend/network.h"
+
+struct net {
+    const char *name;
+    /* Adds all but the loss to a graph whose value 0 has the given shape; returns the last value. */
+    int (*build)(struct graph *graph);
+    struct shape input;
+    int64_t batch, classes;
+};
+
+/* Ended by a NULL name: a chain with groups and dropout, residual blocks with relu on both arms, VGG16's list at a
+ * sixteenth of its width on 32x32 images, a transformer with two encoders, which reads sentences. */
+extern const struct net nets[];
+
+/* Not among them: a shortcut around 70 nodes in groups, all one stage; one around ten, each a group; and relus before
+ * max pools whose windows overlap, one of them in an arm, so that its gradient is the shortcut's too. */
+extern const struct net deep_net, divided_net, pooled_net;
+
+/* The whole graph with its cross entropy; relu_save as in the spec. Fails the test on any error. */
+struct graph *net_build(const struct net *net, enum relu_save relu_save);
+
+/* The graph bound to a backend. */
+struct bound_net {
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+};
+
+/* To `ref` with one thread, or to another. Fails the test on any error. */
+struct bound_net net_bind(const struct net *net, enum relu_save relu_save);
+struct bound_net net_bind_to(const char *backend, const struct backend_options *options, const struct net *net,
+                             enum relu_save relu_save);
+void net_release(struct bound_net *bound);
+
+#endif

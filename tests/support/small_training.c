@@ -1,0 +1,162 @@
+#include "small_training.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocations.h"
+#include "token_batches.h"
+
+const struct learner momentum = {"sgd", "constant", {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4}};
+const struct learner adamw = {
+    "adamw", "linear", {.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.01, .clip = 0.5}};
+
+/* A batch that depends on the step alone. */
+static void make_batch(const struct net *net, uint32_t step, float *x, int32_t *labels)
+{
+    int64_t elements = shape_elements(&net->input);
+    if (sentences_fit(&net->input)) sentences_make(x, net->batch, net->input.dim[1], 20, step);
+    for (int64_t s = 0; s < net->batch; s++) {
+        labels[s] = (int32_t)((s + step) % net->classes);
+        for (int64_t i = 0; i < elements && !sentences_fit(&net->input); i++) {
+            struct philox words = rng_words(7, RNG_DATA, (uint32_t)i, (uint32_t)s, 0, step);
+            x[s * elements + i] = rng_uniform(words.word[0]) - 0.5F;
+        }
+    }
+}
+
+struct bench set_up_graph(const struct net *net, const char *backend, struct graph *graph)
+{
+    struct backend_options options = {.threads = 2, .scratch_limit = 1 << 20};
+    struct bench b = {.net = net, .graph = graph};
+    cr_assert(backend_open(backend, &options, &b.backend) == ST_OK, "%s", status_message());
+    cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
+    return b;
+}
+
+struct bench set_up(const struct net *net, const char *backend, enum relu_save relu)
+{
+    return set_up_graph(net, backend, net_build(net, relu));
+}
+
+void tear_down(struct bench *b)
+{
+    network_destroy(b->network);
+    graph_destroy(b->graph);
+    backend_close(b->backend);
+}
+
+struct plan *plan_of(const struct trial *t)
+{
+    struct network *network = t->bench->network;
+    struct region *region = t->bench->graph->region;
+    struct plan *plan;
+    struct word word = word_empty(region);
+    cr_assert(policy_word(t->policy, network, &t->settings, region, &word) == ST_OK, "%s", status_message());
+    struct plan_options options = {.lower = {.drop_dead = t->drop_dead, .rng = t->rng},
+                                   .state_per_parameter =
+                                       optimizer_find(t->learner->name)->state(&t->learner->settings)};
+    cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    return plan;
+}
+
+/* None within a step but of dynamic buffers; on a device these are its own, and the first steps are what the third
+ * repeats. */
+static void check_allocations(const struct trial *t, int step, size_t made)
+{
+    const bool device = t->bench->backend->kind->device;
+    if (device && step < 2) return;
+    cr_assert((made > 0) == (t->memory == MEMORY_DYNAMIC && !device), "%zu allocations within step %d", made, step);
+}
+
+void run_plan(const struct trial *t, struct plan *plan, struct trace *trace)
+{
+    struct network *network = t->bench->network;
+    struct exec *exec;
+    struct train *train;
+    struct exec_options exec_options = {.memory = t->memory,
+                                        .rng = t->rng,
+                                        .seed = 3,
+                                        .check_replay = t->rng != RNG_UNSAFE && !t->fault.kind,
+                                        .fault = t->fault};
+    cr_assert(exec_create(plan, &exec_options, &exec) == ST_OK, "%s", status_message());
+    struct train_options train_options = {.optimizer = optimizer_find(t->learner->name),
+                                          .settings = t->learner->settings,
+                                          .learning_rate = learning_rate_find(t->learner->rate),
+                                          .learning_rate_settings = {.warmup = 0.1},
+                                          .steps = STEPS_MAX, /* of the rate, however many are run */
+                                          .seed = 3};
+    cr_assert(train_create(network, exec, &train_options, &train) == ST_OK, "%s", status_message());
+    trace->replays = plan->replays;
+    trace->steps = 0;
+    *trace->failure = 0;
+    for (int step = 0; step < t->steps; step++) {
+        make_batch(t->bench->net, (uint32_t)step, exec_batch(exec), exec_labels(exec));
+        struct train_result result;
+        size_t before = allocations();
+        if (train_step(train, (uint32_t)step, &result) != ST_OK) {
+            cr_assert(t->fault.kind, "%s", status_message());
+            snprintf(trace->failure, sizeof trace->failure, "%s", status_message());
+            break;
+        }
+        trace->steps++;
+        check_allocations(t, step, allocations() - before);
+        trace->loss[step] = result.loss;
+        trace->gradients[step] = result.gradients;
+        trace->parameters[step] = result.parameters;
+        trace->state[step] = result.state;
+        const size_t *counted = exec_counted(exec);
+        cr_assert((counted != NULL) == (t->memory == MEMORY_DYNAMIC));
+        cr_assert(!counted || !memcmp(counted, plan->live, (size_t)plan->lowered.ops * sizeof *plan->live));
+    }
+    train_destroy(train);
+    exec_destroy(exec);
+}
+
+void run(const struct trial *t, struct trace *trace)
+{
+    struct plan *plan = plan_of(t);
+    run_plan(t, plan, trace);
+    plan_destroy(plan);
+}
+
+int first_difference(const struct trace *a, const struct trace *b, int steps)
+{
+    for (int i = 0; i < steps; i++)
+        if (i >= a->steps || i >= b->steps || memcmp(&a->loss[i], &b->loss[i], sizeof(float)) ||
+            !digest_equal(a->gradients[i], b->gradients[i]) || !digest_equal(a->parameters[i], b->parameters[i]) ||
+            !digest_equal(a->state[i], b->state[i]))
+            return i;
+    return -1;
+}
+
+const struct policy_settings tried[TRIED] = {
+    {.segments = 1, .keep_last = false, .keep_saved = true},
+    {.segments = 2, .keep_last = true, .keep_saved = true, .slots = 2, .by = 1, .budget = "94%", .heuristic = 3},
+    {.segments = 3,
+     .keep_last = false,
+     .keep_saved = false,
+     .unit = UNIT_STAGE,
+     .slots = 3,
+     .by = 1,
+     .segment_budget = "8KiB",
+     .heuristic = 1},
+};
+
+static const char *const light[] = {"weightless"}, *const heavy[] = {"conv", "linear"},
+                         *const both[] = {"pool", "conv"}, *const core[] = {"attention"},
+                         *const wide[] = {"linear", "gelu", "norm"};
+#define KINDS(list)                                                                                                    \
+    {                                                                                                                  \
+        sizeof(list) / sizeof *(list), { .texts = (list) }                                                             \
+    }
+const struct field_list kinds[][TRIED] = {{KINDS(light), KINDS(heavy), KINDS(both)},
+                                          {KINDS(light), KINDS(core), KINDS(wide)}};
+
+struct field_list all_groups(const struct graph *graph)
+{
+    const char **names = calloc((size_t)graph->groups, sizeof *names);
+    for (int g = 0; g < graph->groups; g++) names[g] = graph->group[g].name;
+    return (struct field_list){.count = (size_t)graph->groups, .texts = names};
+}

@@ -1,0 +1,66 @@
+/* Training a small net under a policy, from test code: what its steps leave is a trace, and two traces are compared. */
+#ifndef REMATCH_TESTS_SUPPORT_SMALL_TRAINING_H
+#define REMATCH_TESTS_SUPPORT_SMALL_TRAINING_H
+
+#include "small_networks.h"
+#include "policies/policy.h"
+#include "train/training_step.h"
+
+enum { STEPS_MAX = 100 };
+
+/* A net bound to a backend; a network is prepared once for all its plans, as in a sweep. */
+struct bench {
+    const struct net *net;
+    struct backend *backend;
+    struct graph *graph;
+    struct network *network;
+};
+
+/* How it learns; the state of either is under test. */
+struct learner {
+    const char *name, *rate;
+    struct optim_settings settings;
+};
+extern const struct learner momentum, adamw;
+
+struct trial {
+    const struct bench *bench;
+    const struct learner *learner;
+    const struct policy *policy;
+    struct policy_settings settings;
+    bool drop_dead;
+    enum rng_mode rng;
+    enum memory_mode memory;
+    int steps;
+    struct fault fault;
+};
+
+/* steps: that were done; fewer than the trial's where a step failed with a fault in place, for failure's reason. */
+struct trace {
+    int steps, replays;
+    char failure[512];
+    float loss[STEPS_MAX];
+    struct digest gradients[STEPS_MAX], parameters[STEPS_MAX], state[STEPS_MAX];
+};
+
+struct bench set_up_graph(const struct net *net, const char *backend, struct graph *graph);
+struct bench set_up(const struct net *net, const char *backend, enum relu_save relu);
+void tear_down(struct bench *bench);
+
+struct plan *plan_of(const struct trial *trial);
+void run_plan(const struct trial *trial, struct plan *plan, struct trace *trace);
+void run(const struct trial *trial, struct trace *trace);
+
+/* The first step at which two traces differ in any bit, or which one of them lacks, -1: none. */
+int first_difference(const struct trace *a, const struct trace *b, int steps);
+
+/* Settings under which a policy is tried; what a policy does not read is ignored by it. And kinds of layers that a net
+ * has, of images and of text, for selective under each of those settings. */
+enum { TRIED = 3 };
+extern const struct policy_settings tried[TRIED];
+extern const struct field_list kinds[][TRIED];
+
+/* Names of all the net's groups, for manual; texts are the caller's to free. */
+struct field_list all_groups(const struct graph *graph);
+
+#endif

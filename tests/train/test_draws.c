@@ -1,0 +1,70 @@
+/* Where nodes read the sequential stream: each goes on where the random node before it ended, in training steps; an
+ * evaluation draws nothing and moves nothing. Seen by kernels that look on. */
+#include "train/executor.h"
+#include "tests/support/small_networks.h"
+#include "policies/policy.h"
+#include "tests/support/token_batches.h"
+#include "tests/support/watched_network.h"
+
+#include <criterion/criterion.h>
+
+static struct {
+    uint64_t next; /* place in the stream */
+    bool evaluating;
+    int seen;
+} stream;
+
+static void look(const struct network *network, int i, const struct kernel_args *args, unsigned parts)
+{
+    const struct node *node = &network->graph->node[i];
+    if (parts) return;
+    if (stream.evaluating || !node->draws) {
+        cr_assert(args->draw.mode == RNG_OFF, "%s", node->name);
+        return;
+    }
+    cr_assert(args->draw.mode == RNG_STASH && args->draw.position == stream.next, "%s: %llu, expected %llu", node->name,
+              (unsigned long long)args->draw.position, (unsigned long long)stream.next);
+    stream.next += (uint64_t)(node->draws * network->graph->batch);
+    stream.seen++;
+}
+
+static struct plan *plan_of(const struct network *network, bool forward_only)
+{
+    struct region *region = region_create();
+    struct word word = word_empty(region);
+    const struct plan_options options = {.lower = {.drop_dead = true, .rng = forward_only ? RNG_OFF : RNG_STASH},
+                                         .forward_only = forward_only};
+    struct plan *plan;
+    cr_assert(word_append(&word, STEP_FORWARD, 0, network->graph->nodes) == ST_OK);
+    if (!forward_only) cr_assert(word_append(&word, STEP_BACKWARD, 0, network->graph->nodes) == ST_OK);
+    cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    region_destroy(region);
+    return plan;
+}
+
+static void check(const struct net *net)
+{
+    struct bound_net b = net_bind(net, RELU_OUTPUT);
+    struct exec *exec;
+    float loss[2];
+    watch(b.network, look);
+    stream.next = 0;
+    struct plan *training = plan_of(b.network, false), *evaluation = plan_of(b.network, true);
+    cr_assert(exec_create(training, &(struct exec_options){.rng = RNG_STASH}, &exec) == ST_OK, "%s", status_message());
+    if (sentences_fit(&net->input)) sentences_make(exec_batch(exec), net->batch, net->input.dim[1], 20, 1);
+    for (uint32_t step = 0; step < 4; step++) {
+        stream.evaluating = step == 2;
+        cr_assert((stream.evaluating ? exec_run_plan(exec, evaluation, step, loss) : exec_step(exec, step, loss)) ==
+                  ST_OK);
+    }
+    exec_destroy(exec);
+    plan_destroy(training), plan_destroy(evaluation);
+    net_release(&b);
+}
+
+Test(draws, follow_each_other_in_the_stream)
+{
+    stream.seen = 0;
+    for (const struct net *net = nets; net->name; net++) check(net);
+    cr_assert(stream.seen > 30, "%d", stream.seen);
+}

@@ -1,0 +1,195 @@
+/* The promise: whatever the policy, the memory mode and the source of randomness, every loss, gradient, parameter and
+ * momentum has the bits of the run that stored everything. Over every row of the policy and backend tables. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/device_mirror.h"
+#include "tests/support/token_batches.h"
+#include "tests/support/thinning.h"
+#include "tests/support/small_training.h"
+
+enum { STEPS_MANY = 20, RUNS_MAX = 200 };
+
+/* A plan that was run, in one memory mode. */
+struct ran {
+    struct digest plan;
+    enum memory_mode memory;
+    int steps;
+};
+
+/* Policies and settings often come to the same plan: whether it was run for as many steps; if not, it is put down. */
+static bool was_run(struct ran *ran, int *count, const struct plan *plan, const struct trial *t)
+{
+    for (int i = 0; i < *count; i++)
+        if (digest_equal(ran[i].plan, plan->hash) && ran[i].memory == t->memory && ran[i].steps >= t->steps)
+            return true;
+    cr_assert(*count < RUNS_MAX);
+    ran[(*count)++] = (struct ran){plan->hash, t->memory, t->steps};
+    return false;
+}
+
+struct comparison {
+    const struct net *net;
+    int steps;
+    struct trace baseline[RNG_MASK + 1]; /* store_all with outputs kept */
+    struct ran ran[RUNS_MAX];
+    int runs, compared, replaying;
+};
+
+/* One policy's plan under the index-th settings in every memory mode. */
+static void compare_plan(struct comparison *c, struct trial *t, size_t index)
+{
+    static struct trace variant;
+    struct plan *plan = plan_of(t);
+    for (enum memory_mode memory = MEMORY_PLANNED; memory <= MEMORY_POISON; memory++) {
+        if (t->rng != RNG_COUNTER && index > 0 && memory != MEMORY_PLANNED) continue;
+        t->memory = memory;
+        t->steps = memory == MEMORY_PLANNED && index == 0 ? c->steps : 2;
+        if (was_run(c->ran, &c->runs, plan, t)) continue;
+        run_plan(t, plan, &variant);
+        int step = first_difference(&c->baseline[t->rng], &variant, t->steps);
+        cr_assert(step < 0, "%s, %s, settings %zu, rng %d, memory %d: differs at step %d: %s", c->net->name,
+                  t->policy->name, index, t->rng, memory, step, plan->word);
+        c->compared++;
+        c->replaying += variant.replays > 0;
+    }
+    plan_destroy(plan);
+}
+
+/* Every policy, memory mode, rng mode and choice of what relus keep on one net: steps steps in PLANNED under each
+ * policy's first settings, two elsewhere. On a device the scratch of nets as small as these leaves a budget no choice.
+ */
+static void compare_all(const struct net *net, const char *backend, int steps)
+{
+    static struct comparison c;
+    c = (struct comparison){.net = net, .steps = steps};
+    const bool slow = THINNING > 1 && !strcmp(backend, "cuda"); /* each policy once, and one rng mode */
+    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+        if (relu == RELU_BITS && !strcmp(backend, "cuda")) continue; /* AUTO has both: a stand-in is slow */
+        struct bench bench = set_up(net, backend, relu);
+        struct field_list groups = all_groups(bench.graph);
+        for (enum rng_mode rng = slow ? RNG_STASH : RNG_COUNTER; rng <= (slow ? RNG_STASH : RNG_MASK); rng++) {
+            struct trial t = {.bench = &bench,
+                              .learner = sentences_fit(&net->input) ? &adamw : &momentum,
+                              .policy = policy_find("store_all"),
+                              .drop_dead = true,
+                              .rng = rng,
+                              .steps = steps};
+            const float *loss = c.baseline[rng].loss;
+            if (relu == RELU_OUTPUT) run(&t, &c.baseline[rng]);
+            cr_assert(loss[0] > 0 && loss[0] != loss[1], "a loss that moves");
+            c.runs = 0;
+            for (const struct policy *const *p = policy_table; *p; p++)
+                for (size_t s = 0; s < (slow ? 1 : TRIED); s++) {
+                    t.policy = *p;
+                    t.settings = tried[s];
+                    if (bench.backend->kind->device && t.settings.budget) t.settings.budget = "100%";
+                    t.settings.groups = groups;
+                    t.settings.kinds = kinds[sentences_fit(&net->input)][s];
+                    t.drop_dead = s != 2;
+                    compare_plan(&c, &t, s);
+                }
+        }
+        free((void *)(uintptr_t)groups.texts);
+        tear_down(&bench);
+    }
+    cr_assert(c.replaying > c.compared / 2, "%d of %d plans replay anything", c.replaying, c.compared);
+    printf("%s on %s: %d different plans and memory modes\n", net->name, backend, c.compared);
+}
+
+Test(equality, small_cnn_ref) { compare_all(&nets[0], "ref", 2); }
+Test(equality, residual_ref) { compare_all(&nets[1], "ref", 2); }
+Test(equality, small_cnn_cpu) { compare_all(&nets[0], "cpu", STEPS_MANY); }
+Test(equality, residual_cpu) { compare_all(&nets[1], "cpu", STEPS_MANY); }
+Test(equality, transformer_ref) { compare_all(&nets[3], "ref", 2); }
+Test(equality, transformer_cpu) { compare_all(&nets[3], "cpu", STEPS_MANY); }
+Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MANY); }
+
+static void compare_on_device(const struct net *net)
+{
+    if (!backend_opens("cuda")) cr_skip_test("no device");
+    compare_all(net, "cuda", 4);
+}
+
+Test(equality, small_cnn_cuda) { compare_on_device(&nets[0]); }
+Test(equality, residual_cuda) { compare_on_device(&nets[1]); }
+Test(equality, transformer_cuda) { compare_on_device(&nets[3]); }
+
+/* Relus taken after their pools, whatever they keep, against all of them where they were written: each policy once. */
+static void compare_after_pools(const struct net *net, const char *backend)
+{
+    static struct comparison c;
+    c = (struct comparison){.net = net, .steps = 3};
+    struct trial t = {.learner = &momentum, .drop_dead = true, .steps = c.steps, .rng = RNG_COUNTER};
+    struct bench bench = set_up(net, backend, RELU_OUTPUT);
+    t.bench = &bench;
+    t.policy = policy_find("store_all");
+    run(&t, &c.baseline[t.rng]);
+    tear_down(&bench);
+    for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
+        struct graph *graph = net_build(net, relu);
+        int moved = 0;
+        graph_select_first(graph);
+        for (int i = 0; i < graph->nodes; i++) moved += graph->node[i].relu_of_input;
+        cr_assert(moved > 0, "%s", net->name);
+        bench = set_up_graph(net, backend, graph);
+        struct field_list groups = all_groups(bench.graph);
+        c.runs = 0;
+        for (const struct policy *const *p = policy_table; *p; p++) {
+            t.policy = *p;
+            t.settings = tried[0];
+            t.settings.budget = "100%";
+            t.settings.groups = groups;
+            t.settings.kinds = kinds[0][0];
+            compare_plan(&c, &t, 0);
+        }
+        free((void *)(uintptr_t)groups.texts);
+        tear_down(&bench);
+    }
+    printf("%s on %s, relus after pools: %d different plans and memory modes\n", net->name, backend, c.compared);
+}
+
+static void compare_all_after_pools(const char *backend)
+{
+    const struct net *const all[] = {&nets[2], &pooled_net};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) compare_after_pools(all[i], backend);
+}
+
+Test(equality, relus_after_pools_ref) { compare_all_after_pools("ref"); }
+Test(equality, relus_after_pools_cpu) { compare_all_after_pools("cpu"); }
+Test(equality, relus_after_pools_cuda)
+{
+    if (!backend_opens("cuda")) cr_skip_test("no device");
+    compare_after_pools(&pooled_net, "cuda");
+}
+
+/* Two copies of state a parameter, over many steps. */
+static void compare_adamw(const struct net *net, const char *backend)
+{
+    static struct trace baseline, variant;
+    struct bench bench = set_up(net, backend, RELU_BITS);
+    struct trial t = {.bench = &bench,
+                      .learner = &adamw,
+                      .policy = policy_find("store_all"),
+                      .drop_dead = true,
+                      .steps = STEPS_MAX / THINNING};
+    run(&t, &baseline);
+    t.policy = policy_find("every");
+    run(&t, &variant);
+    tear_down(&bench);
+    cr_assert(variant.replays > 0 && !digest_equal(variant.state[0], variant.state[1]));
+    int step = first_difference(&baseline, &variant, t.steps);
+    cr_assert(step < 0, "differs at step %d", step);
+}
+
+Test(equality, adamw_cpu)
+{
+    compare_adamw(&nets[0], "cpu");
+    compare_adamw(&nets[3], "cpu");
+}
+Test(equality, adamw_cuda)
+{
+    if (!backend_opens("cuda")) cr_skip_test("no device");
+    compare_adamw(&nets[0], "cuda");
+}

@@ -1,0 +1,74 @@
+/* Learning rates by step against values worked out by hand, and what norms make of gradients. */
+#include "tests/support/same_bits.h"
+#include "train/learning_rate.h"
+#include "model/optimizer.h"
+#include "numerics/sum_of_squares.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+static double factor(const char *name, double warmup, int64_t step, int64_t steps)
+{
+    return learning_rate_find(name)->factor(&(struct learning_rate_settings){.warmup = warmup}, step, steps);
+}
+
+Test(learning_rate, the_table_finds_its_rows)
+{
+    for (const struct learning_rate *const *r = learning_rate_table; *r; r++)
+        cr_assert(learning_rate_find((*r)->name) == *r && (*r)->fields && (*r)->factor);
+    cr_assert(!learning_rate_find("none such"));
+}
+
+Test(learning_rate, constant_stays)
+{
+    for (int64_t step = 0; step < 5; step++) cr_assert(factor("constant", 0, step, 5) == 1);
+}
+
+/* Of 10 steps, 4 climb: 0, 1/4, 2/4, 3/4, and then 6/6, 5/6 ... 1/6. */
+Test(learning_rate, linear_climbs_and_falls)
+{
+    static const double wanted[10] = {0, 0.25, 0.5, 0.75, 1, 5 / 6.0, 4 / 6.0, 3 / 6.0, 2 / 6.0, 1 / 6.0};
+    for (int64_t step = 0; step < 10; step++) {
+        cr_assert(fabs(factor("linear", 4, step, 10) - wanted[step]) < 1e-15, "step %d", (int)step);
+        cr_assert(fabs(factor("linear", 0.4, step, 10) - wanted[step]) < 1e-15, "step %d", (int)step);
+        cr_assert(fabs(factor("linear", 0, step, 10) - (double)(10 - step) / 10) < 1e-15);
+    }
+    cr_assert(factor("linear", 4, 10, 10) == 0 && factor("linear", 4, 99, 10) == 0);
+}
+
+Test(learning_rate, more_warm_up_than_steps_only_climbs)
+{
+    for (int64_t step = 0; step < 5; step++) cr_assert(fabs(factor("linear", 20, step, 5) - (double)step / 20) < 1e-15);
+    cr_assert(factor("linear", 0.07, 7, 100) == 1 && factor("linear", 0.07, 6, 100) < 1, "a share is rounded");
+}
+
+/* Against the plain sum, in sizes about a lane's, a piece's and a thread's. */
+Test(squares, are_the_sum_whatever_the_threads)
+{
+    static const size_t counts[] = {0, 1, 15, 16, 17, 1000, 16383, 16384, 16385, 100000, 17 << 20};
+    float *x = malloc((17 << 20) * sizeof *x);
+    cr_assert(x != NULL);
+    for (size_t i = 0; i < 17 << 20; i++) x[i] = (float)((i * 2654435761u) % 2001) / 1000 - 1;
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        const double one = squares_sum(x, counts[c], 1), three = squares_sum(x, counts[c], 3);
+        long double plain = 0;
+        for (size_t i = 0; i < counts[c]; i++) plain += (long double)x[i] * (long double)x[i];
+        cr_assert(same_bits(&one, &three, sizeof one), "%zu", counts[c]);
+        cr_assert(fabsl(one - plain) <= 1e-13L * plain, "%zu: %.17g, not %.17Lg", counts[c], one, plain);
+    }
+    for (size_t i = 0; i < 40; i++) x[i] = 3e38F;
+    cr_assert(isfinite(squares_sum(x, 40, 1)), "finite where all are");
+    free(x);
+}
+
+Test(optim, a_norm_above_clip_becomes_clip)
+{
+    const struct optim_settings off = {.clip = 0}, on = {.clip = 2};
+    for (double norm = 1e-3; norm < 1e6; norm *= 3) {
+        cr_assert(optim_scale(&off, norm) == 1);
+        const double clipped = norm * optim_scale(&on, norm);
+        if (norm < 1.99) cr_assert(optim_scale(&on, norm) == 1);
+        if (norm > 2) cr_assert(clipped < 2 && clipped > 2 - 2e-6);
+    }
+}
