@@ -27,9 +27,9 @@ PACKAGES := yaml-0.1 hdf5 libxxhash jansson zlib libmd libutf8proc
 ifneq ($(filter-out clean deps exp-list,$(or $(MAKECMDGOALS),all)),)
 include $(BUILD)/deps.mk
 endif
-$(BUILD)/deps.mk: scripts/deps.sh Makefile
+$(BUILD)/deps.mk: .ci/deps.sh Makefile
 	@mkdir -p $(@D)
-	@[ "$(DEPS)" = no ] || scripts/deps.sh build
+	@[ "$(DEPS)" = no ] || .ci/deps.sh build
 	@{ echo "PACKAGE_CFLAGS := $$(pkg-config --cflags $(PACKAGES))"; \
 	   echo "PACKAGE_LIBS := $$(pkg-config --libs $(PACKAGES))"; \
 	   echo "DNNL := $$(echo '#include <dnnl.h>' | $(CC) -E - >/dev/null 2>&1 && echo yes)"; } >$@
@@ -73,13 +73,13 @@ $(BUILD)/rematch-cuda: $(OBJECTS) $(BUILD)/sources
 	@echo "link $@"
 	@$(CC) $(flags) -o $@ $(OBJECTS) $(CUDA_LIBS) $(LDLIBS)
 
-# Loaded into a program by CUDA's driver, for bench/gpu.py.
-$(BUILD)/trace.so: bench/gpu/trace.c $(BUILD)/flags
+# Loaded into a program by CUDA's driver, for experiments/bench/gpu.py.
+$(BUILD)/trace.so: experiments/bench/gpu/trace.c $(BUILD)/flags
 	@echo "link $@"
 	@$(CC) -std=c11 -O2 $(WARNINGS) $(WERROR) $(CUDA_INCLUDES) -fPIC -shared -o $@ $< $(CUDA_PATH) -lcupti
 
-# What bench/bench.py compares a step's products with.
-$(BUILD)/peak: bench/peak.c $(BUILD)/flags
+# What experiments/bench/bench.py compares a step's products with.
+$(BUILD)/peak: experiments/bench/peak.c $(BUILD)/flags
 	@echo "link $@"
 	@$(CC) -std=gnu11 -O3 -march=$(MARCH) -ffp-contract=fast -fopenmp $(WARNINGS) $(WERROR) -o $@ $<
 
@@ -180,30 +180,30 @@ exp-list:
 	@awk '/^name:/ {name = $$2} /^title:/ {sub(/^title: */, ""); printf "make exp-%-24s %s\n", name, $$0}' experiments/*.yaml
 	@awk -F '"""|: ' '/^"""/ && NF > 2 {printf "make exp-%-24s %s\n", $$2, $$3}' $(PLANS:exp-%=experiments/plans/%.py)
 numerics: all $(BUILD)/has-bench
-	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B bench/float64.py
+	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B experiments/bench/float64.py
 # The newest peers, some 7 GB of them (PyTorch brings CUDA's libraries), until the folder is removed.
 PEERS := build/bench-venv
 $(PEERS)/made:
-	@[ "$(DEPS)" != no ] && scripts/deps.sh peers && rm -rf $(@D) && /usr/bin/python3 -m venv $(@D) && \
+	@[ "$(DEPS)" != no ] && .ci/deps.sh peers && rm -rf $(@D) && /usr/bin/python3 -m venv $(@D) && \
 	    $(@D)/bin/pip install --quiet torch tensorflow-cpu && touch $@
 bench: all $(BUILD)/peak
 	@[ -e $(PEERS)/made ] || $(MAKE) --no-print-directory $(PEERS)/made || \
 	    { echo "bench: $(PEERS) cannot be made; Debian's PyTorch is measured"; \
 	      $(MAKE) --no-print-directory $(BUILD)/has-bench; }
-	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 bench/bench.py $(ARGS)
+	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 experiments/bench/bench.py $(ARGS)
 
 # ---- What a machine with a GPU, but without this repository and its libraries, can run.
 gpu-bundle: $(BUILD)/has-test
 	@[ "$(filter cuda,$(BACKENDS))" ] || { echo "gpu-bundle: the cuda backend needs nvcc, cuDNN and cuBLAS in $(CUDA)" >&2; exit 77; }
 	@MAKEFLAGS=$(findstring n,$(firstword -$(MAKEFLAGS))) $(MAKE) --no-print-directory BUILD=build/gpu MARCH=x86-64-v3 DEVICE=real build/gpu/rematch build/gpu/rematch-cuda build/gpu/suite $(CUDA_TRACE:$(BUILD)/%=build/gpu/%)
-	@scripts/gpu-bundle.sh build/gpu build/gpu-bundle
+	@experiments/bench/gpu/bundle.sh build/gpu build/gpu-bundle
 
-# ---- Dependencies by group (scripts/deps.sh): $(BUILD)/has-GROUP is a stamp.
+# ---- Dependencies by group (.ci/deps.sh): $(BUILD)/has-GROUP is a stamp.
 deps:
-	scripts/deps.sh build test
-$(BUILD)/has-%: scripts/deps.sh
+	.ci/deps.sh build test
+$(BUILD)/has-%: .ci/deps.sh
 	@mkdir -p $(@D)
-	@[ "$(DEPS)" = no ] || scripts/deps.sh $*
+	@[ "$(DEPS)" = no ] || .ci/deps.sh $*
 	@touch $@
 
 # ---- Checks. Analysis is by file and remembered: only what changed since the last check is looked at again.

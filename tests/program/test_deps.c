@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-/* Prints each rule that runs Python and names no group of scripts/deps.sh with a package of Python's, neither where it
+/* Prints each rule that runs Python and names no group of .ci/deps.sh with a package of Python's, neither where it
  * says what it needs nor in its commands. The first file is deps.sh: its first word is a group, the last a package. */
 static const char unmet[] =
     "awk 'function judge(i, met) {if (!python) return; rules++; "
@@ -10,7 +10,7 @@ static const char unmet[] =
     "FNR == NR {if ($NF ~ /^python3/) has[$1] = 1; next} "
     "/^[^\\t#].*:/ {judge(); rule = \"\"; python = 0} "
     "{rule = rule $0; python += /^\\t.*python3/} "
-    "END {judge(); if (rules < 3) print \"only \" rules \" rules were found\"}' scripts/deps.sh Makefile";
+    "END {judge(); if (rules < 3) print \"only \" rules \" rules were found\"}' .ci/deps.sh Makefile";
 
 Test(deps, every_rule_that_runs_python_installs_it)
 {

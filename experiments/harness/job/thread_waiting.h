@@ -1,6 +1,6 @@
 /* How OpenMP's threads wait for each other. A thread that spins keeps a processor from the thread it waits for, where
  * other processes want the processors too; one that sleeps costs a wake-up, which only the smallest networks notice. So
- * threads sleep at once (bench/waiting.py measures it). No result's bits depend on it. */
+ * threads sleep at once (experiments/bench/waiting.py measures it). No result's bits depend on it. */
 #ifndef REMATCH_JOB_THREAD_WAITING_H
 #define REMATCH_JOB_THREAD_WAITING_H
 

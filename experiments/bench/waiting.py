@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a step takes by how OpenMP's threads wait for each other: `bench/waiting.py [--out FILE]`.
+"""What a step takes by how OpenMP's threads wait for each other: `experiments/bench/waiting.py [--out FILE]`.
 
 A thread that waits may spin, which keeps a processor, or sleep, which costs a wake-up. Each setting of the environment
 (the program chooses passive; a spin count of 300000 is libgomp's own default) is measured on an idle machine and beside processes that only count, which want every
@@ -20,7 +20,7 @@ SETTINGS = [{"OMP_WAIT_POLICY": "passive"}, *({"GOMP_SPINCOUNT": str(count)} for
             {"OMP_WAIT_POLICY": "active"}]
 HEAD = """# How threads wait
 
-Written by `bench/waiting.py`, which says what is measured.
+Written by `experiments/bench/waiting.py`, which says what is measured.
 """
 
 

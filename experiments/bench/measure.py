@@ -11,11 +11,11 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"  # where Debian keeps a folder for each BLAS
 PROGRAM = os.environ.get("REMATCH_BIN", os.path.join(ROOT, "build", "rematch"))
-TRACE = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "trace.so")  # of bench/gpu/trace.c
+TRACE = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "trace.so")  # of experiments/bench/gpu/trace.c
 PEERS_PYTHON = os.path.join(ROOT, "build", "bench-venv", "bin", "python3")  # of make bench
 DEBIAN_PYTHON = "/usr/bin/python3"
 NEWEST = os.path.exists(os.path.join(ROOT, "build", "bench-venv", "made"))
-PEAK = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "peak")  # of bench/peak.c
+PEAK = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "peak")  # of experiments/bench/peak.c
 
 
 class Failed(Exception):
@@ -171,7 +171,7 @@ def peak(threads):
 
 
 def torch_peer(python, *words, timeout=None, done=None, **environment):
-    """What bench/torch_peer.py measured, one policy after the other; put in done as well, which has what there was of it
+    """What experiments/bench/torch_peer.py measured, one policy after the other; put in done as well, which has what there was of it
     where it failed."""
     return script_peer(python, "torch_peer.py", *words, timeout=timeout, done=done, **environment)
 

@@ -10,7 +10,7 @@
 # GPU_OUT: a folder (default reports/DATE-TIME here) for report.txt, which grows as things end and is printed as it
 # grows, log.txt with all that was said, clocks.csv of the card's clocks, bench-gpu.md, and of each part in which something
 # failed its result files, results-PART-TIME.tar.gz; what an earlier call left there is added to, but for bench-gpu.md.
-# GPU_BENCH: more words for bench/gpu.py, "--networks vgg16-64 bert-128" say. GPU_WORDS: more words for the sweeps, the
+# GPU_BENCH: more words for experiments/bench/gpu.py, "--networks vgg16-64 bert-128" say. GPU_WORDS: more words for the sweeps, the
 # experiments and the controls, "backend.graph=false" say.
 # Needs the driver, and CUDA 13, cuBLAS and cuDNN 9 as shared libraries: from the system, or from the nvidia packages of a
 # Python; for the benchmark's ratios that Python's PyTorch, and CUPTI for launch gaps. Ends with 1 where something failed
@@ -127,7 +127,7 @@ part_experiments() {
 part_controls() {
     for fault in mask_bit:block-0-.projection_dropout skip_replay:block-0-.down stale_read:block-0-.down; do
         node=${fault#*:} && node=${node/-0-/[0]}
-        run 40 1 4 "control: ${fault%%:*}" bench/gpu/tokens.yaml steps=5 \
+        run 40 1 4 "control: ${fault%%:*}" experiments/bench/gpu/tokens.yaml steps=5 \
             "policy={name: every, keep_saved: false}" "fault={kind: ${fault%%:*}, step: 2, node: '$node'}" &&
             ! grep -aqE 'DIFFERS at step [2-4]' "$now" && # of the fault's step, or one after it
             fail "control: ${fault%%:*}" "it did not show"
@@ -139,7 +139,7 @@ part_equality() { check 200 'equality/*_cuda'; }
 
 # Of its 36 runs the 9 of rng: unsafe must differ, which is exit code 1, and no others may.
 part_randomness() {
-    run 200 1 40 "every way to draw again" bench/gpu/rng.yaml || return
+    run 200 1 40 "every way to draw again" experiments/bench/gpu/rng.yaml || return
     [ "$(grep -acE '(counter|stash|mask) +equal ' "$now")" = 27 ] && [ "$(grep -acE 'unsafe +DIFFERS' "$now")" = 9 ] ||
         fail "every way to draw again" "others differ than the 9 that are unsafe"
 }
@@ -166,7 +166,7 @@ part_bench() {
     limit=$(($(left) - 15))
     [ $limit -gt 20 ] || { leave_out "bench" "no time was left; ./gpu.sh bench runs it alone"; return; }
     read -ra asked <<<"${GPU_BENCH:-}"
-    try $((limit + 10)) '0|1' 200 "bench" "$PYTHON" -B bench/gpu.py --limit $limit --out "$GPU_OUT/bench-gpu.md" \
+    try $((limit + 10)) '0|1' 200 "bench" "$PYTHON" -B experiments/bench/gpu.py --limit $limit --out "$GPU_OUT/bench-gpu.md" \
         "${more[@]}" "${asked[@]}" # 1: all of it ran, and a figure misses its target, as its table says
 }
 

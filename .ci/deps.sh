@@ -3,7 +3,7 @@
 # apt-get where that is allowed; otherwise prints the one command to type and exits 77. Says nothing and exits 0 where
 # nothing is missing.
 #
-#   scripts/deps.sh [GROUP...]      default: build test
+#   .ci/deps.sh [GROUP...]      default: build test
 set -u
 
 # group        what shows that it is there              Debian package

@@ -33,7 +33,7 @@ SAMPLE_CNN, BERT = "experiments/sample-cnn-recompute.yaml", "experiments/bert-re
 OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
 STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
 EVERY_BLOCK, OPTIMAL = ("policy.name=every", "policy.unit=group"), "policy.name=optimal"
-ALONE, PRODUCT, PRODUCT_ROWS = "a product alone", "bench/product.yaml", 8192
+ALONE, PRODUCT, PRODUCT_ROWS = "a product alone", "experiments/bench/product.yaml", 8192
 GIB = 1024 ** 3
 
 # A peer: its script in bench/, and that script's arguments.

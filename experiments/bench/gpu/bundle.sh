@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes a folder that runs on another Linux machine with an NVIDIA GPU, and an archive of it.
 #
-#   scripts/gpu-bundle.sh BUILD FOLDER      BUILD: where the program and the suite are
+#   experiments/bench/gpu/bundle.sh BUILD FOLDER      BUILD: where the program and the suite are
 #
 # It holds the program (two of them: what it becomes on a GPU is linked with CUDA's libraries), the test binary, the
 # shared libraries that they need but CUDA's and the C library's, the specs, the benchmark with the library that sees
@@ -33,7 +33,7 @@ rm -rf "$folder/experiments/harness" "$folder/experiments/plans"
 cp -r bench "$folder/bench"
 cp -r tests/bad tests/bad_chains "$folder/tests/"
 rm -rf "$folder/bench/__pycache__"
-cp scripts/gpu.sh "$folder/gpu.sh"
+cp experiments/bench/gpu/gpu.sh "$folder/gpu.sh"
 chmod +x "$folder/gpu.sh"
 tar -C "$folder" -czf "$folder/lib.tar.gz" lib # unpacked by gpu.sh; oneDNN alone has 40 MB
 rm -r "$folder/lib"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ours beside PyTorch's on a GPU: `bench/gpu.py [--networks vgg16-64 ...] [--limit SECONDS]`, or the bundle's gpu.sh.
+"""Ours beside PyTorch's on a GPU: `experiments/bench/gpu.py [--networks vgg16-64 ...] [--limit SECONDS]`, or the bundle's gpu.sh.
 
 Every network is trained storing everything, with every block computed again, with segments by the square root, and as
 `optimal` plans it within half of store_all's live peak; by PyTorch, eager, with torch.utils.checkpoint, where it has
@@ -31,7 +31,7 @@ from report import Table, gib, save, write
 
 HEAD = """# Benchmark on a GPU
 
-Written by bench/gpu.py, which says how it measures; seconds are of the fastest step.
+Written by experiments/bench/gpu.py, which says how it measures; seconds are of the fastest step.
 """
 EXPERIMENT = "experiments/{}.yaml".format
 SAMPLE_CNN = EXPERIMENT("sample-cnn-recompute")

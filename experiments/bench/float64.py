@@ -25,7 +25,7 @@ from report import Table, provenance, write
 
 HEAD = """# Gradients beside float64
 
-Written by `make numerics` (bench/float64.py says how they are compared): one training step, dropout included.
+Written by `make numerics` (experiments/bench/float64.py says how they are compared): one training step, dropout included.
 """
 # experiment -> what is set for it, heads, the largest relative error allowed
 RUNS = {"experiments/bert-tweets.yaml": (("batch=32", "epochs="), 2, 1e-5),

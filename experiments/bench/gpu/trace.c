@@ -1,7 +1,7 @@
 /* When a device was at work: a library that CUDA's driver loads into a program (CUDA_INJECTION64_PATH) and that writes
  * down, as the program ends, when every kernel, copy and fill of its recorded steps ran. A line each, at the end of the
  * file that REMATCH_TRACE names: which launch of a graph it belongs to, its start and its end in ns; and a last line
- * "lost N" where CUPTI lost records. For bench/gpu.py alone. */
+ * "lost N" where CUPTI lost records. For experiments/bench/gpu.py alone. */
 #include <cupti.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* What no product of float32 matrices on this machine can exceed: multiply-adds on registers alone, by every thread, in
- * as many chains as hide how long each takes. Prints the most GFLOP/s of some tries. For bench/bench.py. */
+ * as many chains as hide how long each takes. Prints the most GFLOP/s of some tries. For experiments/bench/bench.py. */
 #include <omp.h>
 #include <stdio.h>
 
