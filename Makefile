@@ -37,9 +37,10 @@ CUDNN := $(and $(wildcard $(NVCC)),$(wildcard $(CUDA)/include/cudnn.h /usr/inclu
 
 # A backend is a folder of kernels/ and a row of backends.def; a new file in any folder needs no edit here.
 BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDNN),$(and $(wildcard kernels/cuda/backend.c),cuda))
-SOURCES := $(wildcard framework/*.c framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c experiments/harness/*.c)
+SOURCES := $(wildcard framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c experiments/harness/*.c \
+    experiments/harness/*/*.c)
 KERNELS_CU := $(if $(filter cuda,$(BACKENDS)),$(wildcard kernels/cuda/*.cu))
-TESTS := $(wildcard tests/*.c)
+TESTS := $(filter-out tests/device/% tests/preload/%,$(wildcard tests/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS_CU:%.cu=$(BUILD)/%.o)
 
 WARNINGS := -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -47,7 +48,7 @@ OPTIMIZE_release := -O3
 OPTIMIZE_debug := -O0 -g
 OPTIMIZE_san := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 OPTIMIZE := $(or $(OPTIMIZE_$(VARIANT)),$(error VARIANT=$(VARIANT): expected release, debug or san))
-INCLUDES := $(addprefix -I,$(BUILD) framework experiments/harness kernels datasets .)
+INCLUDES := $(addprefix -I,$(BUILD) framework experiments/harness .)
 CUDA_INCLUDES := $(if $(CUDNN),-isystem $(CUDA)/include)
 flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
@@ -207,14 +208,15 @@ $(BUILD)/has-%: .ci/deps.sh
 	@touch $@
 
 # ---- Checks. Analysis is by file and remembered: only what changed since the last check is looked at again.
-C_FILES := $(wildcard framework/*.[ch] framework/*/*.[ch] kernels/*/*.[ch] datasets/*.[ch] experiments/harness/*.[ch] tests/*.[ch])
-DEFS := $(wildcard framework/*.def datasets/*.def)
+C_FILES := $(SOURCES) $(TESTS) $(wildcard framework/*.h framework/*/*.h kernels/*/*.[ch] datasets/*.h experiments/harness/*.h \
+    experiments/harness/*/*.h tests/support/*.h)
+DEFS := $(wildcard framework/*/*.def datasets/*.def)
 check: check-format check-layering $(C_FILES:%=$(BUILD)/check/%)
-FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.* tests/preload/*.c bench/*.c bench/gpu/*.c)
+FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.* tests/preload/*.c experiments/bench/*.c experiments/bench/gpu/*.c)
 check-format: $(BUILD)/has-check
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-layering:
-	@awk -f tests/layering.awk $(C_FILES) $(DEFS)
+	@awk -f tests/layering.awk tests/rooms $(sort $(C_FILES)) $(DEFS)
 $(BUILD)/check/%.h: %.h $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def $(BUILD)/has-check
 	@mkdir -p $(@D)
 	@$(CC) $(CFLAGS) -Werror -MMD -MP -MT $@ -MF $@.d -fsyntax-only -include $< -x c /dev/null
@@ -230,7 +232,7 @@ $(BUILD)/check/%.c: %.c $(BUILD)/flags .clang-tidy tests/.clang-tidy | $(BUILD)/
 	@touch $@
 
 format: $(BUILD)/has-check
-	clang-format -i $(FORMATTED)
+	@clang-format -i $(FORMATTED)
 clean:
 	rm -rf build
 

@@ -1,6 +1,5 @@
 #include "dataset.h"
 
-#include "files.h"
 #include "numerics/random.h"
 
 #include <inttypes.h>

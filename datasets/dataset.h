@@ -2,9 +2,9 @@
 #ifndef REMATCH_DATASET_H
 #define REMATCH_DATASET_H
 
+#include "base/region.h"
 #include "base/setting.h"
 #include "numerics/digest.h"
-#include "base/region.h"
 #include "numerics/shape.h"
 
 enum split { SPLIT_TRAIN, SPLIT_TEST, SPLITS };
@@ -28,6 +28,7 @@ struct dataset_settings {
 };
 
 /* A file that was read, for the result file. */
+enum { DATASET_FILES_MAX = 8 };
 struct dataset_file {
     const char *path;
     uint64_t bytes;

@@ -4,8 +4,6 @@
 
 #include "dataset.h"
 
-enum { DATASET_FILES_MAX = 8 };
-
 /* What a data set is known by on disk. */
 struct files_source {
     const char *const *folders; /* names its folder goes by, ended by NULL */

@@ -1,23 +1,12 @@
-# What may include what. Usage: awk -f tests/layering.awk FILES...   (every .c, .h and .def file of the project)
+# What may include what. Usage: awk -f tests/layering.awk tests/rooms FILES...   (every .c, .h and .def of the project)
 #
-# 1. framework/ is an order: a file includes its own header and those that come before it, nothing of other folders.
-# 2. The other folders see a part of framework/ and their own headers.
+# 1. A file includes headers of its own folder, and of those that tests/rooms lists for it; tests see everything.
+# 2. No circle: following includes from FILE.c and FILE.h never leads back to FILE.
 # 3. Each library's header has its one place; framework/ otherwise sees the C library alone.
-# 4. A row of a .def file and a file of its folder belong together.
-# 5. No file over 500 lines, no function over 60.
+# 4. A row of a .def file has a file in its folder; a .c file there has a row or a header of its own (not in datasets/).
+# 5. No file over 500 lines, no function over 60; no tag (struct, enum) is defined by two headers of one folder.
 
 BEGIN {
-    order = "status region file hash squares philox philox_lanes text units field shape tokens rng element_draw element_xxh3 element_optim element_exp element_gelu optim update learning_rate layer op account graph wisdom ledger backend host feed network " \
-        "reference layers abstract schedule claims symbolic simulate chain lower place plan plan_account excerpt " \
-        "signs variants pareto offers optimum budget bounds residence evict policy others policies measure fault exec train"
-    split(order, name, " ")
-    for (i in name) rank[name[i]] = i + 0
-    # folder -> the last of framework/ it sees, and the other folders
-    sees["kernels"] = "network"
-    sees["datasets"] = "rng"
-    sees["experiments"] = sees["tests"] = "train"
-    also["experiments"] = "datasets"
-    also["tests"] = "datasets experiments kernels"
     # library header -> where it may be included
     home["yaml.h"] = home["hdf5.h"] = home["hdf5_hl.h"] = home["jansson.h"] = "^(experiments|tests)/"
     home["xxhash.h"] = "^framework/numerics/digest.c$"
@@ -32,24 +21,37 @@ BEGIN {
         "string time omp fcntl unistd sys/mman sys/stat sys/types sys/resource "
 }
 
-function complain(what) {
+function report(what) {
     print FILENAME ":" FNR ": " what
     failed = 1
 }
 
+function folder_of(path) {
+    sub(/\/[^\/]*$/, "", path)
+    return path
+}
+
 function stem(path) {
-    sub(/.*\//, "", path)
     sub(/\.[a-z]+$/, "", path)
     return path
 }
 
+function last_name(path) {
+    sub(/.*\//, "", path)
+    return path
+}
+
+FILENAME == ARGV[1] {
+    if ($1 ~ /^#/) next
+    folder_called[last_name($1)] = $1
+    may[$1] = " "
+    for (i = 2; i <= NF; i++) may[$1] = may[$1] $i " "
+    next
+}
+
 FNR == 1 {
-    split(FILENAME, part, "/")
-    folder = part[1]
-    place = FILENAME
-    sub(/\/[^\/]*$/, "", place)
-    own = place == "framework" ? stem(FILENAME) : part[2] # framework/layers/conv.c stands where `layers` does
-    if (folder == "framework" && !(own in rank)) complain("`" own "` has no place in the order of tests/layering.awk")
+    folder = folder_of(FILENAME)
+    if (folder !~ /^tests/ && !(folder in may)) report("its folder is not in " ARGV[1])
     function_at = 0
     seen[FILENAME] = 1
 }
@@ -64,32 +66,73 @@ FNR == 1 {
     base = quoted[2]
     if (base ~ /^H5/) base = "hdf5.h"
     if (base in home) {
-        if (FILENAME !~ home[base]) complain("<" quoted[2] "> does not belong here")
-    } else if (base ~ /^(yaml|dnnl|oneapi|cuda|cudnn|cublas|criterion)/ || folder == "framework") {
+        if (FILENAME !~ home[base]) report("<" quoted[2] "> does not belong here")
+    } else if (base ~ /^(yaml|dnnl|oneapi|cuda|cudnn|cublas|criterion)/ || folder ~ /^framework/) {
         sub(/\.h$/, "", base)
-        if (!index(c_library, " " base " ")) complain("<" quoted[2] "> is not of the C library")
+        if (!index(c_library, " " base " ")) report("<" quoted[2] "> is not of the C library")
     }
+}
+
+FILENAME ~ /\.h$/ && /^(struct|enum) [a-z_0-9]+ \{/ {
+    if ((folder, $1, $2) in tag) report($1 " " $2 " is defined in " tag[folder, $1, $2] ", too")
+    tag[folder, $1, $2] = FILENAME
 }
 
 FILENAME ~ /\.def$/ && /^[A-Z]+\(/ {
     split($0, row, /[()]/)
-    rows[FILENAME] = rows[FILENAME] " " row[2]
+    rows[folder] = rows[folder] " " row[2]
 }
 
-FNR == 501 { complain("more than 500 lines") }
+FNR == 501 { report("more than 500 lines") }
 FILENAME ~ /\.c$/ && /^\{/ { function_at = FNR }
 FILENAME ~ /\.c$/ && /^}/ && function_at {
-    if (FNR - function_at > 61) complain("a function of " FNR - function_at - 1 " lines, over 60")
+    if (FNR - function_at > 61) report("a function of " FNR - function_at - 1 " lines, over 60")
     function_at = 0
 }
 
 # Where an included header lies: beside the file, else on the include path.
-function find(where, included,    folders, n, i) {
+function find(where, included,    root, n, i) {
     if ((where "/" included) in seen) return where "/" included
-    n = split("framework kernels datasets experiments/harness", folders, " ")
+    n = split("framework/ experiments/harness/ ", root, " ")
     for (i = 1; i <= n; i++)
-        if ((folders[i] "/" included) in seen) return folders[i] "/" included
-    return ""
+        if ((root[i] included) in seen) return root[i] included
+    return included in seen ? included : ""
+}
+
+# Whether a file of the folder may include the header.
+function allowed(folder, found,    words, n, i, other) {
+    n = split(may[folder], words, " ")
+    for (i = 1; i <= n; i++) {
+        other = words[i]
+        if (other == "framework" && found ~ /^framework\//) return 1
+        if (other in folder_called && folder_of(found) == folder_called[other]) return 1
+        if (found == "framework/" other ".h") return 1
+    }
+    return 0
+}
+
+# Takes away, again and again, what includes nothing that is left; what then is left leads back to itself.
+function find_circles(    key, at, changed, left) {
+    do {
+        changed = 0
+        for (key in edge) {
+            split(key, at, SUBSEP)
+            left[at[1]]++
+        }
+        for (key in edge) {
+            split(key, at, SUBSEP)
+            if (!(at[2] in left)) {
+                delete edge[key]
+                changed = 1
+            }
+        }
+        delete left
+    } while (changed)
+    for (key in edge) {
+        split(key, at, SUBSEP)
+        FILENAME = at[1]
+        report("on a circle of includes: " at[2])
+    }
 }
 
 END {
@@ -99,35 +142,30 @@ END {
         FNR = at[2]
         target = header[key]
         if (target ~ /\.def$/ || target == "build.h") continue # tables, and what make writes
-        split(FILENAME, part, "/")
-        folder = part[1]
-        place = FILENAME
-        sub(/\/[^\/]*$/, "", place)
-        found = find(place, target)
-        split(found, target_part, "/")
-        if (found == "") {
-            complain("\"" target "\" is not a header of this project")
-        } else if (target_part[1] == "framework") {
-            from = folder != "framework" ? sees[folder] : place == "framework" ? stem(FILENAME) : part[2]
-            if (rank[stem(found)] > rank[from]) complain("\"" target "\" is of a higher level than " \
-                (folder == "framework" ? "`" from "`" : folder "/ may see"))
-        } else if (target_part[1] != folder && !index(" " also[folder] " ", " " target_part[1] " ")) {
-            complain(folder "/ never includes " target_part[1] "/ (\"" target "\")")
-        } else if (folder == "kernels" && target_part[2] != part[2]) {
-            complain("a backend sees its own folder only (\"" target "\")")
-        }
+        folder = folder_of(FILENAME)
+        found = find(folder, target)
+        if (found == "")
+            report("\"" target "\" is not a header of this project")
+        else if (folder ~ /^tests/)
+            continue
+        else if (folder_of(found) != folder && !allowed(folder, found))
+            report("\"" target "\" is not of a room that " folder " may include")
+        else if (stem(FILENAME) != stem(found))
+            edge[stem(FILENAME), stem(found)] = 1
     }
     FNR = 1
-    for (FILENAME in rows) {
-        folder = FILENAME == "datasets/datasets.def" ? "datasets" : FILENAME
-        sub(/\.def$/, "", folder)
-        n = split(rows[FILENAME], row, " ")
-        for (i = 1; i <= n; i++)
-            if (!((folder "/" row[i] ".c") in seen)) complain("row " row[i] " has no file " folder "/" row[i] ".c")
+    find_circles()
+    for (folder in rows) {
         if (folder == "datasets") continue # helpers live there too; an unlisted one does not link
-        for (file in seen)
-            if (index(file, folder "/") == 1 && file ~ /\.c$/ && !index(rows[FILENAME] " ", " " stem(file) " "))
-                complain(file " has no row")
+        n = split(rows[folder], row, " ")
+        for (i = 1; i <= n; i++) {
+            listed[folder "/" row[i] ".c"] = 1
+            FILENAME = folder
+            if (!((folder "/" row[i] ".c") in seen)) report("row " row[i] " has no file")
+        }
+        for (FILENAME in seen)
+            if (folder_of(FILENAME) == folder && FILENAME ~ /\.c$/ && !(FILENAME in listed) &&
+                !((stem(FILENAME) ".h") in seen)) report("has neither a row nor a header")
     }
     exit failed
 }

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"  # where Debian keeps a folder for each BLAS
 PROGRAM = os.environ.get("REMATCH_BIN", os.path.join(ROOT, "build", "rematch"))
 TRACE = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "trace.so")  # of experiments/bench/gpu/trace.c
@@ -180,7 +180,7 @@ def script_peer(python, script, *words, timeout=None, done=None, **environment):
     """The same of any script in bench/ that prints lines of JSON."""
     done, said = [] if done is None else done, ""
     try:
-        said = output([python, os.path.join(ROOT, "bench", script), *(str(word) for word in words)], timeout=timeout,
+        said = output([python, os.path.join(ROOT, "experiments", "bench", script), *(str(word) for word in words)], timeout=timeout,
                       **environment)
     except Failed as failure:
         said = failure.said

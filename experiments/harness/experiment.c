@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/memory_fit.h"
+#include "analysis/policy_grid.h"
 #include "base/text.h"
-#include "console/report_error.h"
 #include "base/units.h"
+#include "console/report_error.h"
+#include "job/memory_fit.h"
 #include "job/thread_waiting.h"
+#include "run/job_plans.h"
+#include "spec/spec_load.h"
 
 const char *const side_names[SIDES] = {"baseline", "variant"};
 
@@ -17,17 +20,17 @@ static enum status load_side(struct side *side, const struct request *request, b
 {
     TRY(spec_load(request->spec, request->overrides, request->override, baseline, &side->spec));
     if (baseline && side->spec->fault_kind != FAULT_NONE)
-        return told(fail(ST_SPEC, "fault: refused in a baseline, which the proof rests on"));
-    TRY(told(job_create(side->spec, &side->job)));
-    if (!baseline) told_notice(side->job->dataset);
-    return told(overview_create(side->job, false, &side->overview));
+        return report_error(fail(ST_SPEC, "fault: refused in a baseline, which the proof rests on"));
+    TRY(report_error(job_create(side->spec, &side->job)));
+    if (!baseline) report_warning(side->job->dataset->notice);
+    return report_error(overview_create(side->job, false, &side->overview));
 }
 
 enum status experiment_load(const struct request *request, struct experiment **experiment)
 {
     *experiment = NULL;
     struct experiment *e = calloc(1, sizeof *e);
-    if (!e) return told(fail(ST_FAILED, "out of memory for an experiment"));
+    if (!e) return report_error(fail(ST_FAILED, "out of memory for an experiment"));
     enum status status = load_side(&e->side[SIDE_VARIANT], request, false);
     if (status == ST_OK) status = load_side(&e->side[SIDE_BASELINE], request, true);
     if (status != ST_OK) {
@@ -61,9 +64,9 @@ enum status experiment_fits(const struct experiment *experiment, const struct re
         const struct overview *o = experiment->side[i].overview, *other = experiment->side[SIDES - 1 - i].overview;
         char need[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], have[UNIT_TEXT], least[FITS_TEXT];
         if (!will_run(request, i) || o->needed <= o->machine.bytes) continue;
-        TRY(told(fits_smallest(o->job, o->machine.bytes, least)));
+        TRY(report_error(fits_smallest(o->job, o->machine.bytes, least)));
         bool hint = !request->only[i] && other->needed <= other->machine.bytes;
-        return told(fail(
+        return report_error(fail(
             ST_FAILED,
             "memory: the %s (policy %s) needs %s, static %s and arena %s, of the %s that %s leaves; "
             "nothing was run%s%s%s%s",
@@ -88,7 +91,7 @@ enum status experiment_run_side(struct experiment *experiment, enum side_index s
     if (!request->quiet)
         fprintf(stderr, "%s: policy %s, %lld step%s\n", side_names[side], s->spec->policy->name,
                 (long long)s->job->steps, text_plural(s->job->steps));
-    TRY(told(child_run(&child, &s->report, code)));
+    TRY(report_error(child_run(&child, &s->report, code)));
     char text[WAITING_TEXT];
     if (!request->quiet && *code == 0 && waiting_warning(s->report.step_ns, s->report.undisturbed_ns, text))
         fprintf(stderr, "warning: %s: %s\n", side_names[side], text);
@@ -105,7 +108,7 @@ enum status experiment_compare(struct experiment *experiment)
     const struct run_report *variant = &experiment->side[SIDE_VARIANT].report;
     char path[REPORT_PATH + 8];
     snprintf(path, sizeof path, "%s%s", variant->path, variant->finished ? "" : ".part");
-    return told(compare_files(experiment->side[SIDE_BASELINE].report.path, path, &experiment->comparison));
+    return report_error(compare_files(experiment->side[SIDE_BASELINE].report.path, path, &experiment->comparison));
 }
 
 static void print_head(const struct experiment *e)

@@ -3,9 +3,9 @@
 #ifndef REMATCH_EXPERIMENT_H
 #define REMATCH_EXPERIMENT_H
 
-#include "run/child.h"
 #include "analysis/compare.h"
 #include "analysis/plan_summary.h"
+#include "run/child.h"
 
 enum side_index { SIDE_BASELINE, SIDE_VARIANT, SIDES };
 extern const char *const side_names[SIDES];

@@ -5,36 +5,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "console/arguments.h"
-#include "run/bench.h"
-#include "build.h"
 #include "analysis/chain_plan.h"
 #include "analysis/compare.h"
+#include "analysis/plan_query.h"
+#include "analysis/plan_summary.h"
+#include "analysis/verify.h"
+#include "base/text.h"
+#include "build.h"
+#include "console/arguments.h"
+#include "console/report_error.h"
+#include "console/terminal.h"
+#include "job/cuda_program.h"
+#include "job/thread_waiting.h"
 #include "report/experiment_list.h"
 #include "report/list_results.h"
-#include "analysis/plan_summary.h"
-#include "result/plan_file.h"
-#include "analysis/plan_query.h"
-#include "spec/schema.h"
 #include "report/show.h"
-#include "job/cuda_program.h"
+#include "result/plan_file.h"
+#include "run/bench.h"
+#include "run/job_plans.h"
+#include "spec/schema.h"
+#include "spec/spec_load.h"
 #include "sweep.h"
-#include "console/terminal.h"
-#include "base/text.h"
-#include "console/report_error.h"
-#include "analysis/verify.h"
-#include "job/thread_waiting.h"
 #include "yaml/yaml_write.h"
 
 static int run_list(const struct arguments *a)
 {
     const char *folder = a->operands ? a->operand[0] : "experiments";
     const bool json = a->given[OPTION_JSON], csv = a->given[OPTION_CSV];
-    if (json && csv) return (int)told(fail(ST_SPEC, "list: expected one of --json and --csv"));
+    if (json && csv) return (int)report_error(fail(ST_SPEC, "list: expected one of --json and --csv"));
     if (list_is_results(folder))
-        return (int)told(list_results(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout));
-    if (csv) return (int)told(fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder));
-    return (int)told(list_experiments(folder, json, stdout));
+        return (int)report_error(list_results(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout));
+    if (csv) return (int)report_error(fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder));
+    return (int)report_error(list_experiments(folder, json, stdout));
 }
 
 static enum status plan_one(const struct arguments *a, const struct job *job)
@@ -57,7 +59,7 @@ static enum status plan_spec(const struct arguments *a, const struct query *quer
 {
     struct job *job = NULL;
     TRY(job_create(spec, &job));
-    told_notice(job->dataset);
+    report_warning(job->dataset->notice);
     enum status status = query->question ? query_answer(query, job, stdout) : plan_one(a, job);
     job_destroy(job);
     return status;
@@ -67,9 +69,9 @@ static int plan_chain(const struct arguments *a)
 {
     struct chain_file *file;
     struct chain_plan *plan = NULL;
-    if (a->given[OPTION_OUT]) return (int)told(fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's"));
+    if (a->given[OPTION_OUT]) return (int)report_error(fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's"));
     enum status status = chain_file_load(a->operand[0], a->overrides, a->override, &file);
-    if (status != ST_OK) return (int)told(status);
+    if (status != ST_OK) return (int)report_error(status);
     status = a->given[OPTION_OPS] && !file->policy
                  ? fail(ST_SPEC, "plan: --ops is about one plan; set policy.name for that of a chain")
                  : ST_OK;
@@ -78,7 +80,7 @@ static int plan_chain(const struct arguments *a)
         (a->given[OPTION_JSON] ? chain_plan_json : chain_plan_print)(plan, a->given[OPTION_OPS], stdout);
     chain_plan_destroy(plan);
     chain_file_destroy(file);
-    return (int)told(status);
+    return (int)report_error(status);
 }
 
 static int run_plan(const struct arguments *a)
@@ -89,10 +91,10 @@ static int run_plan(const struct arguments *a)
     enum status status = query_read(a, &query);
     if (status == ST_OK && a->given[OPTION_CHAIN]) return plan_chain(a);
     if (status == ST_OK) status = arguments_spec(a, &path);
-    if (status != ST_OK) return (int)told(status);
+    if (status != ST_OK) return (int)report_error(status);
     status = spec_load(path, a->overrides, a->override, false, &spec);
     if (status != ST_OK) return (int)status; /* told, with every place that is wrong */
-    int code = (int)told(plan_spec(a, &query, spec));
+    int code = (int)report_error(plan_spec(a, &query, spec));
     spec_destroy(spec);
     return code;
 }
@@ -106,7 +108,7 @@ static int run_run(const struct arguments *a)
     enum status status = request.quiet && request.verbose
                              ? fail(ST_SPEC, "run: --quiet and --verbose; expected one of them at most")
                              : arguments_spec(a, &request.spec);
-    if (status != ST_OK) return (int)told(status);
+    if (status != ST_OK) return (int)report_error(status);
     for (int i = 0; i < SIDES; i++)
         request.only[i] = a->given[OPTION_ONLY] && strcmp(a->value[OPTION_ONLY], side_names[i]) == 0;
     bool swept;
@@ -119,7 +121,7 @@ static int run_compare(const struct arguments *a)
 {
     struct comparison comparison;
     enum status status = compare_files(a->operand[0], a->operand[1], &comparison);
-    if (status != ST_OK) return (int)told(status);
+    if (status != ST_OK) return (int)report_error(status);
     if (a->given[OPTION_JSON]) {
         comparison_json(&comparison, stdout);
     } else {
@@ -131,8 +133,8 @@ static int run_compare(const struct arguments *a)
 
 static int run_show(const struct arguments *a)
 {
-    if (a->given[OPTION_JSON]) return (int)told(show_json(a->operand[0], stdout));
-    return (int)told(show_file(a->operand[0], a->given[OPTION_PROVENANCE], stdout));
+    if (a->given[OPTION_JSON]) return (int)report_error(show_json(a->operand[0], stdout));
+    return (int)report_error(show_file(a->operand[0], a->given[OPTION_PROVENANCE], stdout));
 }
 
 static int run_verify(const struct arguments *a)
@@ -143,7 +145,7 @@ static int run_verify(const struct arguments *a)
 
 static int run_schema(const struct arguments *a)
 {
-    return (int)told(schema_print(a->operands ? a->operand[0] : NULL, a->given[OPTION_JSON], stdout));
+    return (int)report_error(schema_print(a->operands ? a->operand[0] : NULL, a->given[OPTION_JSON], stdout));
 }
 
 static int run_bench(const struct arguments *a)
@@ -154,13 +156,13 @@ static int run_bench(const struct arguments *a)
     const char *path;
     const bool convolutions = a->given[OPTION_CONVOLUTIONS];
     if (a->given[OPTION_COSTS] == convolutions)
-        return (int)told(fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
+        return (int)report_error(fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
     if (convolutions && a->given[OPTION_REFINE])
-        return (int)told(fail(ST_SPEC, "bench: --refine is of costs; expected --costs with it"));
+        return (int)report_error(fail(ST_SPEC, "bench: --refine is of costs; expected --costs with it"));
     enum status status = arguments_spec(a, &path);
     if (status == ST_OK)
         status = writing_check(a->value[OPTION_OUT], convolutions ? "rematch_wisdom" : "rematch_costs", a->region);
-    if (status != ST_OK) return (int)told(status);
+    if (status != ST_OK) return (int)report_error(status);
     if (waiting_choose()) sibling_restart(); /* what runs here is timed */
     if (convolutions) return (int)bench_convolutions(path, a->overrides, a->override, &ways, a->value[OPTION_OUT]);
     return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_REFINE], a->value[OPTION_OUT]);
@@ -249,7 +251,7 @@ static const struct command *find_command(const char *name)
 static int run_help(const struct arguments *a)
 {
     const struct command *command = a->operands ? find_command(a->operand[0]) : NULL;
-    if (a->operands && !command) return (int)told(ST_SPEC);
+    if (a->operands && !command) return (int)report_error(ST_SPEC);
     if (command)
         arguments_help(command, stdout);
     else
@@ -274,7 +276,7 @@ static int run_command(const struct command *command, int count, char **words)
     struct arguments arguments = {.region = region_create()};
     enum status read =
         arguments.region ? arguments_read(command, count, words, &arguments) : fail(ST_FAILED, "out of memory");
-    int code = (int)told(read);
+    int code = (int)report_error(read);
     if (!is_data(&arguments)) terminal_wrap(&stdout);
     if (code == ST_OK && arguments.given[OPTION_HELP])
         arguments_help(command, stdout);
@@ -317,7 +319,7 @@ int main(int count, char **words)
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) name = "help";
     if (*name) {
         const struct command *command = find_command(name);
-        return command ? flushed(run_command(command, count - 2, words + 2)) : (int)told(ST_SPEC);
+        return command ? flushed(run_command(command, count - 2, words + 2)) : (int)report_error(ST_SPEC);
     }
     fprintf(stderr, "rematch: no command given\n");
     print_usage(stderr);

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "console/columns.h"
-#include "yaml/text_errors.h"
-#include "run/progress.h"
-#include "result/record_file.h"
 #include "analysis/result_row.h"
-#include "console/terminal.h"
-#include "console/report_error.h"
 #include "base/units.h"
+#include "console/columns.h"
+#include "console/report_error.h"
+#include "console/terminal.h"
+#include "result/record_file.h"
+#include "spec/spec_load.h"
+#include "yaml/text_errors.h"
 #include "yaml/yaml_write.h"
 
 /* What a point came to. */
@@ -104,7 +104,7 @@ static void tell_planning(struct sweep *s, int number)
     const uint64_t now = clock_now_ns();
     snprintf(text, sizeof text, "planning point %d of %d: %.200s", number + 1, s->points,
              point_text(s, &s->point[number]));
-    progress_note(stderr, text);
+    terminal_note(stderr, text);
     if (terminal_width(stderr) || (s->told && now - s->told < 1000000000)) return;
     fprintf(stderr, "%s\n", text);
     s->told = now;
@@ -376,16 +376,16 @@ static int run_points(struct sweep *s)
 {
     int worst = ST_OK, signal = 0;
     for (int i = 0; i < s->points; i++) plan_point(s, i);
-    progress_note(stderr, "");
+    terminal_note(stderr, "");
     for (int i = 0; i < s->points && !signal; i++) {
         if (!s->point[i].reason) run_point(s, i);
         if (s->point[i].code > 128) signal = s->point[i].code;
         worst = worse(worst, s->point[i].code);
     }
     spec_print_head(s->spec, stdout);
-    const int printed = (int)told(print_table(s, stdout));
+    const int printed = (int)report_error(print_table(s, stdout));
     print_reasons(s, stdout);
-    return worse(worse(worst, printed), (int)told(write_csv(s)));
+    return worse(worse(worst, printed), (int)report_error(write_csv(s)));
 }
 
 static enum status prepare(struct sweep *s)
@@ -402,9 +402,9 @@ static enum status prepare(struct sweep *s)
 int sweep_run(const struct request *request, bool *swept)
 {
     struct sweep s = {.region = region_create(), .request = request};
-    enum status status = s.region ? ST_OK : told(fail(ST_FAILED, "out of memory for a sweep"));
+    enum status status = s.region ? ST_OK : report_error(fail(ST_FAILED, "out of memory for a sweep"));
     if (status == ST_OK) status = spec_load(request->spec, request->overrides, request->override, false, &s.spec);
-    if (status == ST_OK) status = told(prepare(&s));
+    if (status == ST_OK) status = report_error(prepare(&s));
     *swept = status != ST_OK || s.axes > 0;
     int code = status == ST_OK && s.axes > 0 ? run_points(&s) : (int)status;
     spec_destroy(s.spec);

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "experiment.h"
 #include "spec/spec_settings.h"
-#include "base/units.h"
 
 enum { CELL = 160 };
 

@@ -3,11 +3,11 @@
 #ifndef REMATCH_BACKEND_BACKEND_H
 #define REMATCH_BACKEND_BACKEND_H
 
-#include "model/graph.h"
-#include "numerics/digest.h"
 #include "backend/allocation_count.h"
 #include "backend/parameter_update.h"
 #include "backend/wisdom.h"
+#include "model/graph.h"
+#include "numerics/digest.h"
 
 enum layout_choice { LAYOUT_AUTO, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED, LAYOUT_CHANNELS_FIRST };
 enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD, CONV_MEASURED };

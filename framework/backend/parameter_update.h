@@ -7,8 +7,8 @@
 #ifndef REMATCH_BACKEND_PARAMETER_UPDATE_H
 #define REMATCH_BACKEND_PARAMETER_UPDATE_H
 
-#include "numerics/digest.h"
 #include "model/optimizer.h"
+#include "numerics/digest.h"
 
 enum digested { DIGESTED_GRADIENT, DIGESTED_PARAMETER, DIGESTED_STATE, DIGESTEDS };
 

@@ -1,5 +1,5 @@
-/* What every op must read and write, by the nodes alone. The machine's memory is symbolic_memory.c; what comes out in figures
- * is judged in plan_claims.c. */
+/* What every op must read and write, by the nodes alone. The machine's memory is symbolic_memory.c; what comes out in
+ * figures is judged in plan_claims.c. */
 #include "check/simulate.h"
 
 #include <string.h>

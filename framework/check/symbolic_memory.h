@@ -3,8 +3,8 @@
 #ifndef REMATCH_CHECK_SYMBOLIC_MEMORY_H
 #define REMATCH_CHECK_SYMBOLIC_MEMORY_H
 
-#include "check/plan_claims.h"
 #include "base/region.h"
+#include "check/plan_claims.h"
 
 struct place {
     bool alive;

@@ -3,8 +3,8 @@
 #ifndef REMATCH_MODEL_GRAPH_H
 #define REMATCH_MODEL_GRAPH_H
 
-#include "model/layer.h"
 #include "base/region.h"
+#include "model/layer.h"
 
 /* What a relu keeps for its backward: its output, or one sign bit an element, so that the output may die. AUTO: the
  * plan says; where it does not, bits, but the output where somebody else's backward reads it anyway. */

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "base/setting.h"
+#include "base/status.h"
 #include "numerics/random.h"
 #include "numerics/shape.h"
-#include "base/status.h"
 
 enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 3 };
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };

@@ -2,8 +2,8 @@
 #ifndef REMATCH_MODEL_OPTIMIZER_H
 #define REMATCH_MODEL_OPTIMIZER_H
 
-#include "numerics/element_optimizer.h"
 #include "base/setting.h"
+#include "numerics/element_optimizer.h"
 
 #include <stdbool.h>
 

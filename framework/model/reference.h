@@ -69,7 +69,8 @@ void bias_gradient(const struct reference *r, const struct kernel_args *args, in
 /* One operation an element of the input, forward and backward. */
 struct flops element_flops(const struct settings *settings, const struct shape *input, const struct shape *output);
 
-/* ST_SPEC for what is not {H, W, C}; neither {D} nor {T, D}; not {T, D}; not the batch of a text data set (token_batch.h).
+/* ST_SPEC for what is not {H, W, C}; neither {D} nor {T, D}; not {T, D}; not the batch of a text data set
+ * (token_batch.h).
  */
 enum status image_expected(const struct shape *x);
 enum status rows_expected(const struct shape *x);

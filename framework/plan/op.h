@@ -2,8 +2,8 @@
 #ifndef REMATCH_PLAN_OP_H
 #define REMATCH_PLAN_OP_H
 
-#include "numerics/digest.h"
 #include "model/layer.h"
+#include "numerics/digest.h"
 
 enum category { CATEGORY_ACTIVATION, CATEGORY_SAVED, CATEGORY_GRADIENT, CATEGORY_SCRATCH, CATEGORIES };
 

@@ -2,8 +2,8 @@
 #ifndef REMATCH_PLAN_PLAN_H
 #define REMATCH_PLAN_PLAN_H
 
-#include "plan/plan_data.h"
 #include "plan/lower.h"
+#include "plan/plan_data.h"
 
 struct plan_options {
     struct lower_options lower;

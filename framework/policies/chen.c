@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "policies/policy.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "policies/policy.h"
 
 enum { REFINEMENTS = 3, GRID = 6 };
 

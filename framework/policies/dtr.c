@@ -9,10 +9,10 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/units.h"
+#include "policies/policy.h"
 #include "search/budget.h"
 #include "search/dtr_simulation.h"
-#include "policies/policy.h"
-#include "base/units.h"
 
 enum { LOWERED = 12, RAISED = 8, RESOLUTION = 200 };
 

@@ -2,8 +2,8 @@
 #ifndef REMATCH_POLICIES_POLICY_H
 #define REMATCH_POLICIES_POLICY_H
 
-#include "plan/stages.h"
 #include "plan/plan.h"
+#include "plan/stages.h"
 
 /* What a policy may say of its word besides. Zeroed: nothing. */
 struct policy_notes {

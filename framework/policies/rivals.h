@@ -2,8 +2,8 @@
 #ifndef REMATCH_POLICIES_RIVALS_H
 #define REMATCH_POLICIES_RIVALS_H
 
-#include "search/budget.h"
 #include "policies/policy.h"
+#include "search/budget.h"
 
 /* Offers to optimum, before it is solved, what every policy without a budget makes of its network, with all values of
  * its switches and choices and numbers up to OTHERS_MOST and every choice of what relus keep (policy.h): where a stage

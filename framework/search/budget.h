@@ -6,8 +6,8 @@
 #ifndef REMATCH_SEARCH_BUDGET_H
 #define REMATCH_SEARCH_BUDGET_H
 
-#include "search/optimum.h"
 #include "plan/plan.h"
+#include "search/optimum.h"
 
 enum budget_kind { BUDGET_LEAST, BUDGET_BYTES, BUDGET_PERCENT };
 

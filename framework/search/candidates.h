@@ -2,8 +2,8 @@
 #ifndef REMATCH_SEARCH_CANDIDATES_H
 #define REMATCH_SEARCH_CANDIDATES_H
 
-#include "search/front.h"
 #include "plan/plan.h"
+#include "search/front.h"
 
 struct offer {
     const char *by;     /* whose it is, for people */

@@ -6,9 +6,9 @@
 #ifndef REMATCH_TRAIN_TRAINING_STEP_H
 #define REMATCH_TRAIN_TRAINING_STEP_H
 
+#include "model/optimizer.h"
 #include "train/executor.h"
 #include "train/learning_rate.h"
-#include "model/optimizer.h"
 
 struct train_options {
     const struct optimizer *optimizer;

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "element_loops.h"
 #include "backend/host.h"
 #include "base/units.h"
+#include "element_loops.h"
 
 /* What oneDNN 2.6's sgemm allocates to pack its operands, in linear and attention: it takes no scratch of ours. Of
  * products of 1 to 25088 rows, columns and terms with 1 to 4 threads the most was 14.5 MiB, whatever the product's

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reductions.h"
 #include "cpu.h"
+#include "reductions.h"
 
 struct layernorm {
     struct backend *backend;

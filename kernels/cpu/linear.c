@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "reductions.h"
 #include "cpu.h"
 #include "element_loops.h"
+#include "reductions.h"
 
 struct linear {
     struct backend *backend;

@@ -7,10 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "attention_kernels.h"
 #include "cuda.h"
 #include "draw.h"
 #include "gemm_pointers.h"
-#include "attention_kernels.h"
 #include "numerics/token_batch.h"
 
 /* Bytes of cuBLAS' workspace: it counts in every attention's scratch, used or not, and a batch of products keeps a

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "phase_timing.h"
 #include "draw.h"
 #include "dropout_kernels.h"
 #include "float_blocks.h"
-#include "side_streams.h"
-#include "memory.h"
-#include "step_state.h"
 #include "graph_capture.h"
+#include "memory.h"
 #include "parameter_update.h"
+#include "phase_timing.h"
+#include "side_streams.h"
+#include "step_state.h"
 
 /* ---- errors ---- */
 

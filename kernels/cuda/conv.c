@@ -10,8 +10,8 @@
 
 #include "activations.h"
 #include "conv_choice.h"
-#include "side_streams.h"
 #include "reductions.h"
+#include "side_streams.h"
 #include "transpose.h"
 
 struct conv {

@@ -2,11 +2,11 @@
  * made as embedding_kernels.h says, that of positions is a sum over the samples. */
 #include <stdlib.h>
 
-#include "float_blocks.h"
-#include "value_layout.h"
-#include "reductions.h"
 #include "embedding_kernels.h"
+#include "float_blocks.h"
 #include "numerics/token_batch.h"
+#include "reductions.h"
+#include "value_layout.h"
 
 enum { WORD, POSITION, SEGMENT };
 

@@ -1,8 +1,8 @@
 /* Layer normalisation; see layernorm_kernels.h, and framework/layers/layernorm.c for the formulas. */
 #include <stdlib.h>
 
-#include "value_layout.h"
 #include "layernorm_kernels.h"
+#include "value_layout.h"
 
 struct layernorm {
     struct backend *backend;

@@ -1,8 +1,8 @@
 /* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by cuBLASLt on the master weights as they
  * are, which adds the bias and takes the relu as it goes; tanh is a pass of our own over y.
  *
- * Contract: products as gemm.h says, the bias' gradient as reductions.h says. PARAMS applies the activation's derivative
- * in place on dy; INPUT reads what it wrote. */
+ * Contract: products as gemm.h says, the bias' gradient as reductions.h says. PARAMS applies the activation's
+ * derivative in place on dy; INPUT reads what it wrote. */
 #include <stdlib.h>
 
 #include "activations.h"

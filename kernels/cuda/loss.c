@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "float_blocks.h"
-#include "value_layout.h"
 #include "loss_kernels.h"
 #include "reductions.h"
+#include "value_layout.h"
 
 struct loss {
     struct backend *backend;

@@ -1,11 +1,11 @@
 /* Contract: a run reserves two blocks on the device, and nothing else lies there but the libraries' own and a few bytes
- * of the program's (step_state.cu). The next batch is copied on a stream of its own: it starts when the place it goes to is
- * free, and the step that takes it waits for it. */
+ * of the program's (step_state.cu). The next batch is copied on a stream of its own: it starts when the place it goes
+ * to is free, and the step that takes it waits for it. */
 #include "memory.h"
 
+#include "base/units.h"
 #include "graph_capture.h"
 #include "transpose.h"
-#include "base/units.h"
 
 enum status cuda_reserve(struct backend *backend, size_t bytes, void **block)
 {

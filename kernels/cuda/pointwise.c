@@ -6,8 +6,8 @@
 
 #include "activations.h"
 #include "float_blocks.h"
-#include "value_layout.h"
 #include "transpose.h"
+#include "value_layout.h"
 
 struct pointwise {
     struct backend *backend;

@@ -1,12 +1,12 @@
-/* Pooling; see pooling_kernels.h. Max-pool saves the places of the largest, in 8 bits where they do. A window of one place
- * needs none, and with stride 1 it is the identity. A relu after the largest is a pass over y, its derivative one in
- * place on dy. */
+/* Pooling; see pooling_kernels.h. Max-pool saves the places of the largest, in 8 bits where they do. A window of one
+ * place needs none, and with stride 1 it is the identity. A relu after the largest is a pass over y, its derivative one
+ * in place on dy. */
 #include <stdlib.h>
 
 #include "activations.h"
 #include "float_blocks.h"
-#include "value_layout.h"
 #include "pooling_kernels.h"
+#include "value_layout.h"
 
 struct pool {
     struct backend *backend;

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/support/altered_files.h"
 #include "analysis/compare.h"
-#include "tests/support/small_networks.h"
 #include "result/result.h"
+#include "tests/support/altered_files.h"
 #include "tests/support/made_runs.h"
+#include "tests/support/small_networks.h"
 
 enum { STEPS = 4 };
 

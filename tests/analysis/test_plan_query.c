@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/support/cli.h"
-#include "policies/rivals.h"
 #include "analysis/policy_grid.h"
+#include "policies/rivals.h"
+#include "run/job_plans.h"
+#include "spec/spec_load.h"
+#include "tests/support/cli.h"
 
 static const char cnn[] =
     "rematch: 1\n"

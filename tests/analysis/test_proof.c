@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/compare.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
-#include "analysis/compare.h"
 #include "tests/support/made_runs.h"
 
 /* ---- Files that were never run. ---- */

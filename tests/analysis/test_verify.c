@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/plan_faults.h"
-#include "tests/support/altered_files.h"
-#include "tests/support/cli.h"
 #include "result/record_plan.h"
 #include "result/result.h"
+#include "tests/support/altered_files.h"
+#include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
-#include "tests/support/simulated.h"
+#include "tests/support/plan_faults.h"
 #include "tests/support/planned_networks.h"
 #include "tests/support/policy_cases.h"
+#include "tests/support/simulated.h"
 
 /* ---- plans as data ---- */
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "result/result.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 #include "tests/support/dataset_files.h"
-#include "result/result.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/safetensors_files.h"
 

@@ -1,8 +1,8 @@
 /* What every backend must do besides layers, for each row of the table that can be opened here. */
 #include "backend/backend.h"
-#include "tests/support/same_bits.h"
 #include "tests/support/cli.h"
 #include "tests/support/device_mirror.h"
+#include "tests/support/same_bits.h"
 
 #include <criterion/criterion.h>
 #include <malloc.h>

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/support/small_networks.h"
 #include "policies/policy.h"
+#include "tests/support/small_networks.h"
 #include "train/training_step.h"
 
 enum { STEPS = 3 };

@@ -1,9 +1,9 @@
 /* What follows a backward, on every backend that can be opened here: norm, digests, parameters and state in every bit
  * as they are computed tensor by tensor on the host; and nothing changed where something is not finite. */
 #include "backend/backend.h"
-#include "tests/support/same_bits.h"
-#include "tests/support/device_mirror.h"
 #include "numerics/sum_of_squares.h"
+#include "tests/support/device_mirror.h"
+#include "tests/support/same_bits.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

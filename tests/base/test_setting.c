@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/dataset.h"
+#include "base/region.h"
 #include "base/setting.h"
+#include "base/text.h"
+#include "datasets/dataset.h"
 #include "model/layer.h"
-#include "train/learning_rate.h"
 #include "model/optimizer.h"
 #include "policies/policy.h"
-#include "base/region.h"
-#include "base/text.h"
+#include "train/learning_rate.h"
 
 static struct region *region;
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/cli.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "tests/support/cli.h"
 
 static const struct {
     size_t bytes;

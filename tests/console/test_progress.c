@@ -7,9 +7,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "console/terminal.h"
 #include "run/progress.h"
 #include "tests/support/terminal_screen.h"
-#include "console/terminal.h"
 
 enum { STEPS = 6, ROOM = 16384 };
 
@@ -68,8 +68,8 @@ static void watch(FILE *out)
     }
     progress_eval(&p, &(struct eval_record){STEPS, 0.5F, 0.75F}, "test");
     progress_end(&p);
-    progress_note(out, "planning");
-    progress_note(out, "");
+    terminal_note(out, "planning");
+    terminal_note(out, "");
 }
 
 /* What a wide terminal is sent. */
@@ -164,9 +164,9 @@ Test(progress, lines_and_bars_fit_a_terminal_of_any_width)
         struct progress p = progress_begin(t.out, 100000);
         for (uint32_t step = 0; step < 6; step++) take_step(&p, step);
         progress_eval(&p, &(struct eval_record){6, 0.5F, 0.75F}, "test");
-        progress_note(t.out, "  planning batch 1024: selective with kinds that have long names, and many more of them "
+        terminal_note(t.out, "  planning batch 1024: selective with kinds that have long names, and many more of them "
                              "than any terminal can show in one line");
-        progress_note(t.out, "");
+        terminal_note(t.out, "");
         progress_end(&p);
         terminal_sent(&t, sent);
         check_screen(sent, cases[i].columns ? cases[i].columns : 80, cases[i].there, cases[i].missing);

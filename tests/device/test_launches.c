@@ -7,17 +7,17 @@
 
 #include "arrays.h"
 #include "kernels/cuda/activations.h"
+#include "kernels/cuda/attention_kernels.h"
 #include "kernels/cuda/draw.h"
 #include "kernels/cuda/dropout_kernels.h"
 #include "kernels/cuda/float_blocks.h"
-#include "kernels/cuda/loss_kernels.h"
-#include "kernels/cuda/tensor_pieces.h"
 #include "kernels/cuda/gemm_pointers.h"
-#include "kernels/cuda/attention_kernels.h"
+#include "kernels/cuda/loss_kernels.h"
 #include "kernels/cuda/reductions.h"
+#include "kernels/cuda/tensor_pieces.h"
 #include "kernels/cuda/transpose.h"
-#include "probe.h"
 #include "numerics/token_batch.h"
+#include "probe.h"
 
 enum { NONE, RELU, TANH };
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "job/job.h"
+#include "run/job_plans.h"
+#include "spec/spec_load.h"
 #include "spec/spec_settings.h"
 #include "tests/support/spec_text.h"
 

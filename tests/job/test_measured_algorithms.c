@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/cli.h"
 #include "result/result.h"
+#include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/single_layer.h"
 

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/policy_grid.h"
+#include "base/units.h"
 #include "job/memory_fit.h"
 #include "result/result.h"
 #include "tests/support/made_runs.h"
-#include "analysis/policy_grid.h"
-#include "base/units.h"
 
 static const size_t left = 123456789;
 

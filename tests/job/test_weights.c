@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/support/cli.h"
 #include "job/run_id.h"
+#include "run/job_plans.h"
+#include "spec/spec_load.h"
+#include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/safetensors_files.h"
 #include "tests/support/spec_text.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/token_batches.h"
 #include "tests/support/layer_under_test.h"
+#include "tests/support/token_batches.h"
 
 #define PLAIN                                                                                                          \
     {                                                                                                                  \

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "backend/backend.h"
-#include "tests/support/token_batches.h"
 #include "tests/support/layer_under_test.h"
+#include "tests/support/token_batches.h"
 
 enum { LAST = LAYOUT_CHANNELS_LAST, BLOCKED = LAYOUT_BLOCKED, RELU = ACTIVATION_RELU, TANH = ACTIVATION_TANH };
 #define WINDOW(k, s, p)                                                                                                \

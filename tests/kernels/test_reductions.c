@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/same_bits.h"
 #include "kernels/cpu/reductions.h"
+#include "tests/support/same_bits.h"
 #include "tests/support/single_layer.h"
 
 /* Small integers, so that sums are exact in any order. */

@@ -1,9 +1,9 @@
 /* What attention promises beyond its numbers: padding is nowhere, dropout's elements are where they should be, both of
  * its rows give equal bits whatever the threads, on every backend that has it. */
-#include "tests/support/same_bits.h"
-#include "tests/support/device_mirror.h"
 #include "backend/network.h"
 #include "numerics/token_batch.h"
+#include "tests/support/device_mirror.h"
+#include "tests/support/same_bits.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Optimisers against their recurrences written out in double, against steps worked out by hand, and against themselves
  * on other threads. */
-#include "tests/support/same_bits.h"
 #include "model/optimizer.h"
+#include "tests/support/same_bits.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,7 @@
-/* The generator against its authors' known answers, and dropout's draws against the definition at the head of random.h. */
-#include "tests/support/same_bits.h"
+/* The generator against its authors' known answers, and dropout's draws against the definition at the head of random.h.
+ */
 #include "numerics/random.h"
+#include "tests/support/same_bits.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* XXH3-128 for devices against the library's, at every length up to three blocks and at all sorts of longer ones. */
-#include "numerics/element_xxh3.h"
 #include "numerics/digest.h"
+#include "numerics/element_xxh3.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

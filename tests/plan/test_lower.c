@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/simulated.h"
 #include "tests/support/planned_networks.h"
-#include "tests/support/thinning.h"
 #include "tests/support/policy_cases.h"
+#include "tests/support/simulated.h"
+#include "tests/support/thinning.h"
 
 /* Footprints as real layers have them. */
 static const struct footprint dense = {.reads = {READS_X, 0}, .split = true};

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/small_networks.h"
 #include "plan/plan.h"
 #include "policies/policy.h"
+#include "tests/support/small_networks.h"
 
 static const double MIB = 1024 * 1024;
 

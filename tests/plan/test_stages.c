@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/stages.h"
-#include "tests/support/small_networks.h"
 #include "plan/plan.h"
+#include "plan/stages.h"
 #include "tests/support/planned_networks.h"
+#include "tests/support/small_networks.h"
 #include "tests/support/thinning.h"
 
 static const struct footprint dense = {.reads = {READS_X, 0}, .split = true};

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "search/bounds.h"
-#include "tests/support/random_chains.h"
 #include "plan/plan.h"
 #include "policies/policy.h"
+#include "search/bounds.h"
+#include "tests/support/random_chains.h"
 #include "tests/support/simulated.h"
 #include "tests/support/thinning.h"
 

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/support/small_networks.h"
 #include "plan/plan.h"
 #include "policies/policy.h"
+#include "tests/support/small_networks.h"
 
 static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
 

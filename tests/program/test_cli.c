@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/support/altered_files.h"
 #include "build.h"
+#include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 

@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/support/cli.h"
 #include "result/result.h"
+#include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 
 enum { WORKERS = 4, KILLS = 50, STEPS = 100000, SEEN_MOST = 40, REST_NS = 2000000, POLLS = 10000 };

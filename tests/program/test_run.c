@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/support/background_runs.h"
 #include "build.h"
+#include "tests/support/background_runs.h"
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 

@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/support/altered_files.h"
 #include "build.h"
-#include "result/result.h"
-#include "tests/support/made_runs.h"
 #include "report/show.h"
+#include "result/result.h"
+#include "tests/support/altered_files.h"
+#include "tests/support/made_runs.h"
 
 static char folder[256], path[1024]; /* of a good file */
 

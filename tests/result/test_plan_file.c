@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "result/result.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
-#include "result/result.h"
 #include "tests/support/made_runs.h"
 
 /* The path of a file of the folder. */

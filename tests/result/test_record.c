@@ -12,13 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/support/altered_files.h"
-#include "train/executor.h"
 #include "job/run_id.h"
-#include "tests/support/small_networks.h"
 #include "result/record_layout.h"
 #include "result/result.h"
+#include "tests/support/altered_files.h"
 #include "tests/support/made_runs.h"
+#include "tests/support/small_networks.h"
+#include "train/executor.h"
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
 

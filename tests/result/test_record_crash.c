@@ -16,8 +16,8 @@
 
 #include "result/record_file.h"
 #include "result/result.h"
-#include "tests/support/made_runs.h"
 #include "tests/support/file_writes.h"
+#include "tests/support/made_runs.h"
 
 enum { STEPS = 24, KILLS = 30, LIMITS = 24, CUT_STEPS = 3, CRASHES = 200, PAGE = 4096 };
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/support/altered_files.h"
 #include "build.h"
+#include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 

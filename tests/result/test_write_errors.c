@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "result/result.h"
 #include "tests/support/cli.h"
 #include "tests/support/h5_contents.h"
-#include "result/result.h"
 #include "tests/support/made_runs.h"
 
 enum { WORKERS = 4, RUNS_MAX = 5000, WORDS = 24 };

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tests/support/cli.h"
 #include "result/result.h"
+#include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 
 static json_t *plan(struct cli *cli, const char *more)

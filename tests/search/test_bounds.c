@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "search/bounds.h"
-#include "tests/support/random_chains.h"
-#include "tests/support/exhaustive_search.h"
-#include "tests/support/small_networks.h"
 #include "plan/plan.h"
 #include "policies/policy.h"
+#include "search/bounds.h"
+#include "tests/support/exhaustive_search.h"
+#include "tests/support/random_chains.h"
+#include "tests/support/small_networks.h"
 #include "tests/support/thinning.h"
 
 static struct bounds find(const struct abstract_stage *stage, int stages, size_t budget)

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "policies/policy.h"
 #include "search/budget.h"
-#include "tests/support/random_chains.h"
 #include "search/dtr_simulation.h"
 #include "tests/support/exhaustive_search.h"
-#include "tests/support/small_networks.h"
-#include "policies/policy.h"
+#include "tests/support/random_chains.h"
 #include "tests/support/simulated.h"
-#include "base/text.h"
+#include "tests/support/small_networks.h"
 #include "tests/support/thinning.h"
 
 static const struct plan_options usual = {.lower = {.drop_dead = true}};

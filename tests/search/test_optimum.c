@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "search/bounds.h"
-#include "tests/support/random_chains.h"
-#include "tests/support/exhaustive_search.h"
-#include "tests/support/small_networks.h"
 #include "policies/rivals.h"
+#include "search/bounds.h"
+#include "tests/support/exhaustive_search.h"
+#include "tests/support/random_chains.h"
 #include "tests/support/simulated.h"
+#include "tests/support/small_networks.h"
 #include "tests/support/thinning.h"
 
 enum { CHAINS = 200 };
@@ -269,7 +269,8 @@ static void check_others(const struct optimum *o, const char *what)
     static const char *const kinds[] = {"weightless", "conv",    "max_pool", "linear", "dropout",
                                         "add",        "flatten", "pool",     "relu"};
     for (const struct policy *const *policy = policy_table; *policy; policy++)
-        for (int segments = 0; segments <= 8 && *policy != policy_find("dtr"); segments++) /* dtr: tests/search/test_dtr_simulation.c */
+        for (int segments = 0; segments <= 8 && *policy != policy_find("dtr");
+             segments++) /* dtr: tests/search/test_dtr_simulation.c */
             for (int k = 0; k < 8; k++) {
                 struct policy_settings settings = {.segments = segments,
                                                    .slots = segments,

@@ -3,9 +3,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/support/cli.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
+#include "tests/support/cli.h"
 
 static void check_block(const json_t *all, const char *kind, const char *name, const struct field *fields)
 {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "spec/model.h"
+#include "spec/spec_load.h"
 #include "tests/support/spec_text.h"
 
 TestSuite(spec, .init = spec_text_begin, .fini = spec_text_end);

@@ -3,8 +3,8 @@
 #ifndef REMATCH_TESTS_SUPPORT_LAYER_UNDER_TEST_H
 #define REMATCH_TESTS_SUPPORT_LAYER_UNDER_TEST_H
 
-#include "device_mirror.h"
 #include "backend/network.h"
+#include "device_mirror.h"
 
 struct subject_case {
     const char *layer;

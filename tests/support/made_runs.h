@@ -2,8 +2,8 @@
 #ifndef REMATCH_TESTS_SUPPORT_MADE_RUNS_H
 #define REMATCH_TESTS_SUPPORT_MADE_RUNS_H
 
-#include "small_networks.h"
 #include "result/record.h"
+#include "small_networks.h"
 
 struct fake {
     struct spec spec;

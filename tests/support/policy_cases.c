@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "small_networks.h"
 #include "policies/policy.h"
+#include "small_networks.h"
 
 /* The k-th of the settings under which a policy is tried; false after the last. */
 static bool settings_at(int k, const struct graph *graph, struct policy_settings *settings, const char **group)

@@ -2,8 +2,8 @@
 #ifndef REMATCH_TESTS_SUPPORT_SIMULATED_H
 #define REMATCH_TESTS_SUPPORT_SIMULATED_H
 
-#include "plan/plan.h"
 #include "check/simulate.h"
+#include "plan/plan.h"
 
 /* As simulate(), of the plan's account. */
 enum status simulate_plan(const struct plan *plan);

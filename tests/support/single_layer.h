@@ -3,8 +3,8 @@
 #ifndef REMATCH_TESTS_SUPPORT_SINGLE_LAYER_H
 #define REMATCH_TESTS_SUPPORT_SINGLE_LAYER_H
 
-#include "device_mirror.h"
 #include "backend/network.h"
+#include "device_mirror.h"
 
 struct single {
     struct backend *backend;

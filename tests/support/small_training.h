@@ -2,8 +2,8 @@
 #ifndef REMATCH_TESTS_SUPPORT_SMALL_TRAINING_H
 #define REMATCH_TESTS_SUPPORT_SMALL_TRAINING_H
 
-#include "small_networks.h"
 #include "policies/policy.h"
+#include "small_networks.h"
 #include "train/training_step.h"
 
 enum { STEPS_MAX = 100 };

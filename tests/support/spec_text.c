@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "spec/spec_load.h"
+
 static char path[] = P_tmpdir "/rematch-spec-XXXXXX"; /* of the spec that a test writes; each test is a process */
 static FILE *told;                                    /* takes the place of stderr */
 

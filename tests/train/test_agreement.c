@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/policy.h"
 #include "tests/support/device_mirror.h"
 #include "tests/support/small_networks.h"
-#include "policies/policy.h"
 #include "tests/support/token_batches.h"
 #include "train/training_step.h"
 

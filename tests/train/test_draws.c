@@ -1,10 +1,10 @@
 /* Where nodes read the sequential stream: each goes on where the random node before it ended, in training steps; an
  * evaluation draws nothing and moves nothing. Seen by kernels that look on. */
-#include "train/executor.h"
-#include "tests/support/small_networks.h"
 #include "policies/policy.h"
+#include "tests/support/small_networks.h"
 #include "tests/support/token_batches.h"
 #include "tests/support/watched_network.h"
+#include "train/executor.h"
 
 #include <criterion/criterion.h>
 

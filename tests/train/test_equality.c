@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "tests/support/device_mirror.h"
-#include "tests/support/token_batches.h"
-#include "tests/support/thinning.h"
 #include "tests/support/small_training.h"
+#include "tests/support/thinning.h"
+#include "tests/support/token_batches.h"
 
 enum { STEPS_MANY = 20, RUNS_MAX = 200 };
 

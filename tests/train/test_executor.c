@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/allocations.h"
 #include "backend/host.h"
-#include "tests/support/small_networks.h"
-#include "policies/policy.h"
 #include "base/units.h"
+#include "policies/policy.h"
+#include "tests/support/allocations.h"
+#include "tests/support/small_networks.h"
 #include "tests/support/watched_network.h"
 
 /* A net under `every` on `ref`, ready to run; look, where given, is called before each pass. */

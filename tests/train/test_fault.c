@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "tests/support/device_mirror.h"
-#include "tests/support/token_batches.h"
-#include "tests/support/thinning.h"
 #include "tests/support/small_training.h"
+#include "tests/support/thinning.h"
+#include "tests/support/token_batches.h"
 
 enum { STEP = 1, STEPS = 2, PLANS_MAX = 64, MODES = MEMORY_POISON + 1 };
 

@@ -1,8 +1,8 @@
 /* Learning rates by step against values worked out by hand, and what norms make of gradients. */
-#include "tests/support/same_bits.h"
-#include "train/learning_rate.h"
 #include "model/optimizer.h"
 #include "numerics/sum_of_squares.h"
+#include "tests/support/same_bits.h"
+#include "train/learning_rate.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/bounds.h"
-#include "train/node_timing.h"
-#include "tests/support/device_mirror.h"
-#include "tests/support/small_networks.h"
 #include "plan/plan.h"
 #include "policies/policy.h"
+#include "search/bounds.h"
+#include "tests/support/device_mirror.h"
+#include "tests/support/small_networks.h"
+#include "train/node_timing.h"
 
 static const struct measure_options once = {1, 0};
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/small_networks.h"
 #include "policies/policy.h"
+#include "tests/support/small_networks.h"
 #include "tests/support/watched_network.h"
 
 /* A net under store_all on `ref`, ready to train. */

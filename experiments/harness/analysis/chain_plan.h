@@ -5,11 +5,11 @@
 
 #include <stdio.h>
 
-#include "search/bounds.h"
-#include "spec/chain_file.h"
-#include "search/optimum.h"
 #include "analysis/plan_summary.h"
 #include "analysis/policy_grid.h"
+#include "search/bounds.h"
+#include "search/optimum.h"
+#include "spec/chain_file.h"
 
 /* A policy's plan in figures. */
 struct chain_choice {

@@ -2,6 +2,7 @@
  * grows with the batch but for the little that placement and the choice of kernels add, so two batches above the one
  * found are looked at, too; where one of them fits, the search goes on from there. */
 #include "analysis/plan_query.h"
+#include "spec/model.h"
 #include "spec/spec_settings.h"
 
 enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44 };

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/budget.h"
-#include "run/progress.h"
 #include "base/text.h"
+#include "console/terminal.h"
+#include "search/budget.h"
 
 typedef enum status finder(struct answer *answer);
 typedef void printer(const struct answer *answer, FILE *out);
@@ -18,7 +18,7 @@ struct question {
     const char *name;
     unsigned must, may; /* 1 << enum option */
     finder *find;
-    printer *print[3]; /* by enum form; NULL: there is none */
+    printer *print[3]; /* by enum output_format; NULL: there is none */
 };
 
 /* ---- finding ---- */
@@ -182,8 +182,8 @@ enum status query_read(const struct arguments *arguments, struct query *query)
     TRY(check_details(a, question));
     if (a->given[OPTION_JSON] && a->given[OPTION_CSV])
         return fail(ST_SPEC, "plan: --json and --csv are two forms; choose one");
-    query->form = a->given[OPTION_CSV] ? FORM_CSV : a->given[OPTION_JSON] ? FORM_JSON : FORM_TEXT;
-    if (query->form == FORM_CSV && !(question && question->print[FORM_CSV]))
+    query->form = a->given[OPTION_CSV] ? OUTPUT_CSV : a->given[OPTION_JSON] ? OUTPUT_JSON : OUTPUT_TEXT;
+    if (query->form == OUTPUT_CSV && !(question && question->print[OUTPUT_CSV]))
         return fail(ST_SPEC, "plan: --csv is a form of the answer to --pareto");
     if (question && (a->given[OPTION_OPS] || a->given[OPTION_OUT]))
         return fail(ST_SPEC, "plan: %s is about one plan, %s about many", a->given[OPTION_OPS] ? "--ops" : "--out",
@@ -199,7 +199,7 @@ enum status query_answer(const struct query *query, const struct job *job, FILE 
     answer.tries = (struct tries){.region = region, .job = job, .watch = stderr, .slowdown = INFINITY};
     if (query->question->must & BIT(SLOWDOWN)) answer.tries.slowdown = query->slowdown;
     enum status status = query->question->find(&answer);
-    progress_note(stderr, "");
+    terminal_note(stderr, "");
     if (status == ST_OK) query->question->print[query->form](&answer, out);
     region_destroy(region);
     return status;

@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 
-#include "console/arguments.h"
 #include "analysis/policy_grid.h"
+#include "console/arguments.h"
 
-enum form { FORM_TEXT, FORM_CSV, FORM_JSON };
+enum output_format { OUTPUT_TEXT, OUTPUT_CSV, OUTPUT_JSON };
 
 /* As in struct command. */
 enum {
@@ -18,7 +18,7 @@ enum {
 
 struct query {
     const struct question *question; /* NULL: none was asked */
-    enum form form;
+    enum output_format form;
     uint64_t memory; /* bytes; 0: not given */
     double slowdown; /* a time factor; INFINITY: not given */
 };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/memory_fit.h"
 #include "base/units.h"
+#include "job/memory_fit.h"
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 

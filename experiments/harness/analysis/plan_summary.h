@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "job/machine.h"
 #include "job/job.h"
+#include "job/machine.h"
 
 struct stage_row {
     struct range range;

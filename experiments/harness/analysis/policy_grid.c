@@ -1,13 +1,14 @@
 #include "analysis/policy_grid.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/rivals.h"
 #include "analysis/plan_summary.h"
-#include "run/progress.h"
 #include "base/units.h"
+#include "console/terminal.h"
+#include "policies/rivals.h"
 
 enum { VALUES_MAX = 64, KEYS_MAX = 8, TENSORS_NAMED = 3 };
 
@@ -75,7 +76,7 @@ static void note(const struct tries *t, const struct policy *policy, const char 
     char text[128];
     snprintf(text, sizeof text, "  planning batch %lld: %s %s", (long long)t->job->graph->batch, policy->name,
              settings);
-    progress_note(t->watch, text);
+    terminal_note(t->watch, text);
 }
 
 /* One plan; what the policy refuses (ST_SPEC) is kept as the reason, should it refuse everything. */
@@ -390,3 +391,31 @@ enum status tries_judge(struct tries *tries)
 }
 
 void tries_forget(struct tries *tries) { tries->trials = tries->refusals = 0; }
+
+/* A front is asked for its least peak, at any slowdown; all of it is asked for by INFINITY. */
+static enum status smallest(struct tries *tries, const struct trial **least)
+{
+    TRY(tries_own(tries));
+    TRY(tries_all(tries));
+    *least = NULL;
+    for (int i = 0; i < tries->trials; i++)
+        if (!*least || tries->trial[i].peak < (*least)->peak) *least = &tries->trial[i];
+    return ST_OK;
+}
+
+enum status fits_smallest(const struct job *job, uint64_t bytes, char text[FITS_TEXT])
+{
+    struct tries tries = {.region = region_create(), .job = job, .slowdown = DBL_MAX};
+    const struct trial *least = NULL;
+    char need[UNIT_TEXT];
+    if (!tries.region) return fail(ST_FAILED, "out of memory for plans");
+    enum status status = smallest(&tries, &least);
+    *text = '\0';
+    if (status == ST_OK && least)
+        snprintf(text, FITS_TEXT, "%s is policy %s%s%s, %s",
+                 least->peak <= bytes ? "the smallest plan that fits" : "no policy's plan fits; the smallest",
+                 least->policy->name, *least->settings ? ", " : "", least->settings,
+                 bytes_text((double)least->peak, need));
+    region_destroy(tries.region);
+    return status;
+}

@@ -48,4 +48,8 @@ enum status tries_judge(struct tries *tries);
 /* Forgets the trials and refusals, not the memory they take. */
 void tries_forget(struct tries *tries);
 
+/* In text: which of all policies' plans for the job is the smallest, and whether it fits into so many bytes. */
+enum { FITS_TEXT = 320 };
+enum status fits_smallest(const struct job *job, uint64_t bytes, char text[FITS_TEXT]);
+
 #endif

@@ -3,11 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "result/own_process.h"
 #include "analysis/compare.h"
+#include "console/utf8.h"
+#include "result/own_process.h"
+#include "spec/spec_load.h"
 #include "spec/spec_settings.h"
 #include "yaml/yaml_tree.h"
-#include "console/utf8.h"
 
 /* Appends "key: value" of a resolved spec's key. */
 static const char *append(const char *text, const struct tree *root, const char *key, struct region *region)

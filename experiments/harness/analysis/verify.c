@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/child.h"
+#include "check/simulate.h"
+#include "console/report_error.h"
 #include "plan/placement.h"
 #include "result/record_plan.h"
+#include "run/child.h"
 #include "run/signals.h"
-#include "check/simulate.h"
+#include "spec/spec_load.h"
 #include "spec/spec_settings.h"
-#include "console/report_error.h"
 
 /* ---- the plan ---- */
 
@@ -237,7 +238,7 @@ int verify_file(const char *path, bool plan_only, bool json, FILE *out)
     char absolute[PATH_MAX];
     v.path = realpath(path, absolute) ? absolute : path;
     if (status == ST_OK) status = judge(&v, plan_only, json ? NULL : out);
-    int code = (int)told(status);
+    int code = (int)report_error(status);
     if (status == ST_OK) code = verdict(&v);
     if (status == ST_OK && json) verify_json(&v, code, out);
     spec_destroy(v.spec);

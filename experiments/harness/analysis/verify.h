@@ -3,12 +3,12 @@
 #ifndef REMATCH_ANALYSIS_VERIFY_H
 #define REMATCH_ANALYSIS_VERIFY_H
 
-#include "plan/plan_data.h"
 #include "analysis/compare.h"
 #include "job/run_id.h"
+#include "plan/plan_data.h"
 #include "result/result.h"
-#include "spec/spec.h"
 #include "result/surroundings.h"
+#include "spec/spec.h"
 
 enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS_DIFFER };
 

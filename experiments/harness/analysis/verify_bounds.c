@@ -3,9 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/verify.h"
 #include "result/plan_file.h"
 #include "result/record_plan.h"
-#include "analysis/verify.h"
+#include "run/job_plans.h"
 
 /* Sums may be rounded otherwise elsewhere. */
 static const double rounding = 1e-9;

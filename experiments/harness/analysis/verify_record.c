@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/verify.h"
 #include "base/text.h"
 #include "console/utf8.h"
-#include "analysis/verify.h"
 
 #define EXPECT(good, ...)                                                                                              \
     do {                                                                                                               \

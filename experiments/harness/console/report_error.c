@@ -3,20 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "run/progress.h"
+#include "console/terminal.h"
 
-enum status told(enum status status)
+enum status report_error(enum status status)
 {
-    if (status != ST_OK) progress_note(stderr, "");
-    if (status != ST_OK) fprintf(stderr, "rematch: %s\n", status_message());
+    if (status == ST_OK) return ST_OK;
+    terminal_note(stderr, "");
+    fprintf(stderr, "rematch: %s\n", status_message());
     return status;
 }
 
-void told_notice(const struct dataset *dataset)
+void report_warning(const char *text)
 {
     static char last[2048];
-    if (!dataset->notice || strncmp(dataset->notice, last, sizeof last - 1) == 0) return;
-    snprintf(last, sizeof last, "%s", dataset->notice);
-    progress_note(stderr, "");
-    fprintf(stderr, "rematch: warning: %s\n", dataset->notice);
+    if (!text || strncmp(text, last, sizeof last - 1) == 0) return;
+    snprintf(last, sizeof last, "%s", text);
+    terminal_note(stderr, "");
+    fprintf(stderr, "rematch: warning: %s\n", text);
 }

@@ -146,3 +146,11 @@ void terminal_wrap(FILE **stream)
     FILE *lines = terminal_width(*stream) ? terminal_lines(*stream, 0) : NULL;
     if (lines) *stream = lines;
 }
+
+void terminal_note(FILE *out, const char *text)
+{
+    const int width = out ? terminal_width(out) : 0;
+    if (!width) return;
+    fprintf(out, "\r\033[K%.*s", (int)utf8_fit(text, width - 1), text);
+    fflush(out);
+}

@@ -22,4 +22,8 @@ FILE *terminal_lines(FILE *out, int width);
 /* Replaces *stream, one of stdout and stderr, by such a stream where it writes to a terminal. */
 void terminal_wrap(FILE **stream);
 
+/* What a search that runs nothing is at: one line on a terminal, in the place of the last one; "" takes it away. out
+ * NULL, or no terminal: says nothing. */
+void terminal_note(FILE *out, const char *text);
+
 #endif

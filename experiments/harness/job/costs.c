@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "result/provenance.h"
-#include "yaml/yaml_read.h"
 #include "base/text.h"
+#include "job/machine.h"
+#include "yaml/yaml_read.h"
 #include "yaml/yaml_write.h"
 
 enum { VERSION = 1, MIB = 1 << 20 };
@@ -162,7 +162,7 @@ enum status costs_read(const struct spec *spec, struct network *network, struct 
 bool costs_here(const struct costs *costs, const struct backend *backend)
 {
     char cpu[256];
-    return !strcmp(costs->machine, provenance_cpu(cpu)) && !strcmp(costs->isa, backend->isa ? backend->isa : "any") &&
+    return !strcmp(costs->machine, machine_cpu(cpu)) && !strcmp(costs->isa, backend->isa ? backend->isa : "any") &&
            costs->threads == backend->options.threads && !strcmp(costs->backend, backend->kind->name) &&
            !strcmp(costs->libraries, backend->libraries ? backend->libraries : "none");
 }

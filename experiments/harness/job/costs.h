@@ -6,16 +6,16 @@
  *     step: {key, data, digest, optimizer, add, copy}      what a step does besides; add, copy: of a MiB
  *     nodes: [{key, forward, saving, backward_params, backward_input}]     nodes of one key share one row
  *
- * Times are whole ns. A key (node_timing.h) says all that a time hangs on, so a file fits every network whose keys are all
- * in it, whatever the policy. */
+ * Times are whole ns. A key (node_timing.h) says all that a time hangs on, so a file fits every network whose keys are
+ * all in it, whatever the policy. */
 #ifndef REMATCH_JOB_COSTS_H
 #define REMATCH_JOB_COSTS_H
 
 #include <stdio.h>
 
-#include "train/node_timing.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
+#include "train/node_timing.h"
 
 enum { COSTS_ROUNDS_MOST = 1 << 20 };
 

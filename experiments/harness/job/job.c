@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/budget.h"
-#include "result/plan_file.h"
-#include "policies/policy.h"
 #include "job/cuda_program.h"
+#include "policies/policy.h"
+#include "search/budget.h"
+#include "spec/model.h"
 
 struct plan_options job_plan_options(const struct job *job)
 {
@@ -58,37 +58,6 @@ enum status plan_bounds(const struct plan *plan, const struct policy *policy, co
     return check_bound(plan, within);
 }
 
-static enum status plan_training(struct job *job)
-{
-    const struct plan_options options = job_plan_options(job);
-    struct policy_settings settings = job->spec->policy_settings;
-    settings.notes = &job->notes;
-    if (job->spec->plan)
-        TRY(plan_file_take(job, job->spec->plan, &job->plan));
-    else
-        TRY(job_plan(job, job->spec->policy, &settings, &job->plan));
-    return plan_bounds(job->plan, job->spec->policy, &settings, &options, &job->bounds, &job->budget_bounds);
-}
-
-/* A forward without backwards, run in the arena of the training plan; where fragmentation makes it the larger one, the
- * arena grows to hold it, as far as the budget goes. */
-static enum status plan_evaluation(struct job *job)
-{
-    struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
-    struct plan_options options = job_plan_options(job);
-    options.forward_only = true;
-    options.lower.rng = RNG_OFF;
-    enum status status = word_append(&word, STEP_FORWARD, 0, job->graph->nodes);
-    if (status == ST_OK) status = plan_build(job->network, &word, &options, &job->evaluation);
-    region_destroy(region);
-    if (status == ST_OK) status = budget_evaluation(job->evaluation, job->budget_bounds.budget);
-    if (status == ST_OK && job->evaluation->arena_bytes > job->plan->arena_bytes)
-        job->plan->arena_bytes = job->evaluation->arena_bytes;
-    return status;
-}
-
 int64_t job_epoch_steps(const struct job *job)
 {
     return job->dataset->kind->sized ? job->dataset->count[SPLIT_TRAIN] / job->spec->batch : 0;
@@ -123,26 +92,6 @@ static enum status find_fault(struct job *job)
     if (spec->fault_step >= job->steps)
         return fail(ST_SPEC, "fault.step: %lld; expected 0..%lld, a step of the run", (long long)spec->fault_step,
                     (long long)job->steps - 1);
-    return ST_OK;
-}
-
-/* A mode that exists to be caught proves nothing where it cannot go wrong. */
-static enum status check_unsafe(const struct job *job)
-{
-    if (job->spec->rng != RNG_UNSAFE) return ST_OK;
-    for (int i = 0; i < job->plan->lowered.ops; i++) {
-        const struct op *op = &job->plan->lowered.op[i];
-        if (op->kind == OP_FORWARD && op->replay && job->graph->node[op->node].draws) return ST_OK;
-    }
-    return fail(ST_SPEC, "rng: unsafe, but the plan replays no random node, so nothing could differ");
-}
-
-static enum status check_evaluation(const struct job *job)
-{
-    const struct spec *spec = job->spec;
-    if (spec->eval_every > 0 && job->dataset->count[spec->eval_split] < 1)
-        return fail(ST_SPEC, "eval: data set '%s' has no %s samples", job->dataset->kind->name,
-                    spec->eval_split == SPLIT_TEST ? "test" : "training");
     return ST_OK;
 }
 
@@ -197,22 +146,6 @@ static enum status prepare(struct job *job)
     return ST_OK;
 }
 
-enum status job_make_plans(struct job *job)
-{
-    const struct spec *spec = job->spec;
-    uint64_t start = clock_now_ns();
-    if (spec->init_file) TRY(weights_open(spec, job->graph, &job->weights));
-    if (spec->costs == COSTS_MEASURED) TRY(costs_read(spec, job->network, job->graph->region, &job->costs));
-    TRY(plan_training(job));
-    job->planning_ns = clock_now_ns() - start;
-    struct exec_options options = job_exec_options(job);
-    int op;
-    TRY(fault_find(job->plan, &options.fault, options.memory != MEMORY_DYNAMIC, &op));
-    TRY(check_unsafe(job));
-    TRY(check_evaluation(job));
-    return spec->eval_every > 0 ? plan_evaluation(job) : ST_OK;
-}
-
 enum status job_prepare(struct spec *spec, struct job **job)
 {
     *job = NULL;
@@ -226,16 +159,6 @@ enum status job_prepare(struct spec *spec, struct job **job)
     }
     *job = j;
     return ST_OK;
-}
-
-enum status job_create(struct spec *spec, struct job **job)
-{
-    TRY(job_prepare(spec, job));
-    enum status status = job_make_plans(*job);
-    if (status == ST_OK) return ST_OK;
-    job_destroy(*job);
-    *job = NULL;
-    return status;
 }
 
 void job_destroy(struct job *job)

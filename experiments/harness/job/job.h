@@ -2,10 +2,10 @@
 #ifndef REMATCH_JOB_JOB_H
 #define REMATCH_JOB_JOB_H
 
-#include "search/bounds.h"
 #include "job/costs.h"
 #include "job/weights.h"
 #include "job/wisdom_file.h"
+#include "search/bounds.h"
 
 /* A spec made ready: data opened, graph built, backend opened, plan made. */
 struct job {
@@ -28,14 +28,9 @@ struct job {
     uint64_t preparing_ns;       /* what precedes planning: layouts and kernels */
 };
 
-/* All but costs and plans: what needs no policy. */
+/* All but costs and plans: what needs no policy. ST_SPEC, ST_MISSING or ST_FAILED with the message set. job_plans.h has
+ * the rest. */
 enum status job_prepare(struct spec *spec, struct job **job);
-
-/* The rest, on a job that was prepared. */
-enum status job_make_plans(struct job *job);
-
-/* Both. ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
-enum status job_create(struct spec *spec, struct job **job);
 void job_destroy(struct job *job);
 
 /* How the spec wants its plan to be executed. */

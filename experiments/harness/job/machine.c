@@ -118,3 +118,19 @@ static uint64_t status_bytes(const char *key)
 uint64_t process_rss(void) { return status_bytes("VmRSS:"); }
 
 uint64_t process_high_water(void) { return status_bytes("VmHWM:"); }
+
+const char *machine_cpu(char text[256])
+{
+    char line[LINE_ROOM];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    snprintf(text, 256, "unknown");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *name = strchr(line, ':');
+        if (!name || strncmp(line, "model name", strlen("model name")) != 0) continue;
+        name += 1 + strspn(name + 1, " \t");
+        snprintf(text, 256, "%.*s", (int)strcspn(name, "\n"), name);
+        break;
+    }
+    if (file) fclose(file);
+    return text;
+}

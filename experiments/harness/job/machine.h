@@ -18,4 +18,10 @@ struct machine_memory machine_memory(const char *root);
 uint64_t process_rss(void);
 uint64_t process_high_water(void);
 
+/* The processor's name, "unknown" where the system does not tell; returns text. */
+const char *machine_cpu(char text[256]);
+
+/* The processor's name, "unknown" where the system does not name it; returns text. */
+const char *machine_cpu(char text[256]);
+
 #endif

@@ -2,17 +2,13 @@
 #ifndef REMATCH_JOB_MEMORY_FIT_H
 #define REMATCH_JOB_MEMORY_FIT_H
 
-#include "job/machine.h"
 #include "job/job.h"
+#include "job/machine.h"
 
 /* What a run may still take: of the device's memory, or of the machine's. */
 struct machine_memory memory_left(struct backend *backend);
 
 /* ST_FAILED where measuring the network's nodes would take more than is left: bytes. */
 enum status fits_measuring(const struct network *network, size_t bytes);
-
-/* In text: which of all policies' plans for the job is the smallest, and whether it fits into so many bytes. */
-enum { FITS_TEXT = 320 };
-enum status fits_smallest(const struct job *job, uint64_t bytes, char text[FITS_TEXT]);
 
 #endif

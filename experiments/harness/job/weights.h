@@ -3,10 +3,10 @@
 #ifndef REMATCH_JOB_WEIGHTS_H
 #define REMATCH_JOB_WEIGHTS_H
 
-#include "train/executor.h"
 #include "job/safetensors.h"
-#include "spec/spec.h"
 #include "job/weight_names.h"
+#include "spec/spec.h"
+#include "train/executor.h"
 
 /* Where a parameter's rows come from; count 0: not from the file. */
 struct weight {

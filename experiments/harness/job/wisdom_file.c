@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "yaml/yaml_read.h"
 #include "spec/spec_settings.h"
+#include "yaml/yaml_read.h"
 #include "yaml/yaml_write.h"
 
 enum { VERSION = 1 };

@@ -1,9 +1,9 @@
 /* Times are in the unit of the file; bytes are printed to the last one, so that they can be asked for as a budget. */
 #include "analysis/chain_plan.h"
-#include "console/columns.h"
-#include "report/plan_json.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "console/columns.h"
+#include "report/plan_json.h"
 
 /* Replays of each stage, as a row that says what is done with it. */
 static struct stage_row stage_row(const struct plan *plan, int stage)

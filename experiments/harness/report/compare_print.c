@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "analysis/compare.h"
-#include "console/terminal.h"
 #include "base/units.h"
+#include "console/terminal.h"
 
 static bool counts(const struct comparison *c, int column) { return column != COLUMN_STATE || c->has_state; }
 

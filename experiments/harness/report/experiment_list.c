@@ -7,11 +7,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "result/own_process.h"
+#include "base/text.h"
 #include "console/arguments.h"
+#include "result/own_process.h"
 #include "result/result.h"
 #include "spec/spec.h"
-#include "base/text.h"
+#include "spec/spec_load.h"
 
 /* What is known of the last run. */
 struct last {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "console/arguments.h"
-#include "console/columns.h"
 #include "analysis/result_row.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "console/arguments.h"
+#include "console/columns.h"
 #include "yaml/yaml_write.h"
 
 struct run {

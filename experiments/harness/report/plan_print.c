@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "console/columns.h"
 #include "analysis/plan_summary.h"
-#include "result/provenance.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "console/columns.h"
+#include "result/provenance.h"
 
 enum { TENSORS_SHOWN = 8 };
 

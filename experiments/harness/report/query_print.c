@@ -2,10 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "console/columns.h"
-#include "analysis/plan_summary.h"
 #include "analysis/plan_query.h"
+#include "analysis/plan_summary.h"
 #include "base/units.h"
+#include "console/columns.h"
 
 static double share(const struct answer *a, const struct trial *t)
 {

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "console/columns.h"
-#include "spec/spec_settings.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "console/columns.h"
 #include "console/utf8.h"
+#include "spec/spec_settings.h"
 
 enum { ROWS_SHOWN = 20 };
 

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "result/record_layout.h"
-#include "report/show.h"
 #include "console/utf8.h"
+#include "report/show.h"
+#include "result/record_layout.h"
 
 /* JSON has no numbers that are not finite. */
 static json_t *real(double value) { return isfinite(value) ? json_real(value) : json_null(); }

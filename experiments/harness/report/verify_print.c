@@ -2,8 +2,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "analysis/verify.h"
+#include "base/units.h"
 
 static const char *buffer_name(const struct verification *v, char text[128])
 {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "result/h5.h"
 #include "console/utf8.h"
+#include "result/h5.h"
 
 enum { RANK_MAX = 8, TEXTS_AT_ONCE = 16 };
 

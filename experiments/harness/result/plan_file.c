@@ -4,13 +4,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "yaml/new_file.h"
-#include "result/h5_manifest.h"
+#include "check/simulate.h"
 #include "job/run_id.h"
+#include "result/h5_manifest.h"
+#include "result/h5_write.h"
 #include "result/record_layout.h"
 #include "result/record_plan.h"
 #include "result/result.h"
-#include "check/simulate.h"
+#include "yaml/new_file.h"
 
 static const char planned[] = "planned"; /* the status of a file that no run wrote to */
 

@@ -3,8 +3,8 @@
 #ifndef REMATCH_RESULT_PLAN_FILE_H
 #define REMATCH_RESULT_PLAN_FILE_H
 
-#include "plan/plan_data.h"
 #include "job/job.h"
+#include "plan/plan_data.h"
 
 /* Writes the job's plan to path, whole or not at all. ST_SPEC: something is there that is no plan file; ST_FAILED: it
  * cannot be written (a file-size limit becomes an error like a full disk, as in record_create()). */

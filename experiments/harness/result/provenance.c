@@ -13,12 +13,14 @@
 #include <unistd.h>
 #include <yaml.h>
 
-#include "datasets/basic_tokenizer.h"
 #include "build.h"
-#include "numerics/digest.h"
+#include "datasets/basic_tokenizer.h"
+#include "job/machine.h"
 #include "job/run_id.h"
-#include "result/table.h"
 #include "job/thread_waiting.h"
+#include "numerics/digest.h"
+#include "result/h5_write.h"
+#include "result/table.h"
 
 enum { DIFF_MAX = 1 << 20 };
 
@@ -99,25 +101,6 @@ static void write_libraries(struct h5 *h5, const struct backend *backend)
     h5_attribute_text(h5, group, "utf8proc", basic_tokenizer_library());
 }
 
-/* The value of the first line "KEY: value" of a /proc file, "unknown" where there is none. */
-static const char *proc_line(const char *file, const char *key, char text[256])
-{
-    char line[1024];
-    snprintf(text, 256, "unknown");
-    FILE *stream = fopen(file, "re");
-    while (stream && fgets(line, sizeof line, stream)) {
-        char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, key, strlen(key)) != 0) continue;
-        colon += 1 + strspn(colon + 1, " \t");
-        snprintf(text, 256, "%.*s", (int)strcspn(colon, "\n"), colon);
-        break;
-    }
-    if (stream) fclose(stream);
-    return text;
-}
-
-const char *provenance_cpu(char text[256]) { return proc_line("/proc/cpuinfo", "model name", text); }
-
 static void write_host(struct h5 *h5, const struct backend *backend)
 {
     const char *const group = "/provenance/host";
@@ -125,10 +108,9 @@ static void write_host(struct h5 *h5, const struct backend *backend)
     char text[256];
     uname(&system);
     h5_group(h5, group);
-    h5_attribute_text(h5, group, "cpu", provenance_cpu(text));
+    h5_attribute_text(h5, group, "cpu", machine_cpu(text));
     h5_attribute_u64(h5, group, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-    h5_attribute_u64(h5, group, "memory_bytes",
-                     strtoull(proc_line("/proc/meminfo", "MemTotal", text), NULL, 10) * 1024);
+    h5_attribute_u64(h5, group, "memory_bytes", (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
     h5_attribute_text(h5, group, "kernel", system.release);
     h5_attribute_text(h5, group, "machine", system.machine);
     h5_attribute_text(h5, group, "isa", backend->isa);

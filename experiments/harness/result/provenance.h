@@ -3,11 +3,8 @@
 #ifndef REMATCH_RESULT_PROVENANCE_H
 #define REMATCH_RESULT_PROVENANCE_H
 
-#include "result/h5.h"
 #include "job/job.h"
-
-/* The processor's name, "unknown" where the system does not tell; returns text. */
-const char *provenance_cpu(char text[256]);
+#include "result/h5.h"
 
 void provenance_write(struct h5 *h5, const struct job *job);
 

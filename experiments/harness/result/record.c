@@ -7,8 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "result/h5_manifest.h"
 #include "job/run_id.h"
+#include "result/h5_manifest.h"
+#include "result/h5_write.h"
 #include "result/record_file.h"
 #include "result/record_layout.h"
 #include "result/record_state.h"

@@ -6,9 +6,10 @@
 #include <time.h>
 
 #include "build.h"
+#include "result/h5_write.h"
 #include "result/provenance.h"
-#include "result/record.h"
 #include "result/record_plan.h"
+#include "result/record_rows.h"
 #include "result/record_state.h"
 
 #define STEP(member) offsetof(struct step_record, member)

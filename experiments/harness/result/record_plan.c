@@ -1,6 +1,7 @@
 /* The plan as columns: one table each for nodes, parameters, ops and buffers. Contract: every number as the plan has
  * it; what is read is what was written, or the file is refused. */
 #include "result/record_plan.h"
+#include "result/h5_write.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* Contract: the bits in the file are those the run used. Batches are appended; parameters have their place from the
  * start, because nothing can be added to a file that is being read. */
 #include "result/record_state.h"
+#include "result/h5_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #ifndef REMATCH_RESULT_RECORD_STATE_H
 #define REMATCH_RESULT_RECORD_STATE_H
 
-#include "train/executor.h"
-#include "result/h5.h"
 #include "job/job.h"
+#include "result/h5.h"
+#include "train/executor.h"
 
 /* What is open of it while the run goes on. */
 struct record_state {

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "result/record_file.h"
 #include "base/text.h"
+#include "result/record_file.h"
 
 static enum status check_file(const char *path)
 {

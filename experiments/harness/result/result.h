@@ -3,8 +3,8 @@
 #ifndef REMATCH_RESULT_RESULT_H
 #define REMATCH_RESULT_RESULT_H
 
-#include "result/h5.h"
 #include "numerics/digest.h"
+#include "result/h5.h"
 #include "result/timing.h"
 
 struct result {

@@ -1,5 +1,6 @@
 /* Tables of columns. Contract: a row is committed only after every column has it in the file. */
 #include "result/table.h"
+#include "result/h5_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/batches.h"
-#include "job/memory_fit.h"
-#include "result/provenance.h"
-#include "console/report_error.h"
 #include "base/units.h"
+#include "console/report_error.h"
+#include "job/batches.h"
+#include "job/machine.h"
+#include "job/memory_fit.h"
+#include "spec/spec_load.h"
 #include "yaml/yaml_write.h"
 
 struct bench {
@@ -190,7 +191,7 @@ static enum status describe(struct bench *b, const struct job *job)
     const struct backend *backend = job->backend;
     char cpu[256];
     struct costs *c = &b->costs;
-    c->machine = region_text(b->region, "%s", provenance_cpu(cpu));
+    c->machine = region_text(b->region, "%s", machine_cpu(cpu));
     c->isa = region_text(b->region, "%s", backend->isa ? backend->isa : "any");
     c->backend = region_text(b->region, "%s", backend->kind->name);
     c->libraries = region_text(b->region, "%s", backend->libraries ? backend->libraries : "none");
@@ -205,7 +206,7 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
 {
     struct job *job = NULL;
     TRY(job_prepare(spec, &job));
-    if (!baseline) told_notice(job->dataset);
+    if (!baseline) report_warning(job->dataset->notice);
     enum status status = read_refined(b, spec, job);
     if (status == ST_OK) status = time_nodes(b, job->network);
     if (status == ST_OK && !baseline) status = describe(b, job);
@@ -225,15 +226,15 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
                         const struct measure_options *options, const char *refined, const char *out)
 {
     struct bench b = {.region = region_create(), .options = options, .refined = refined};
-    enum status status = b.region ? ST_OK : told(fail(ST_FAILED, "out of memory for measuring"));
+    enum status status = b.region ? ST_OK : report_error(fail(ST_FAILED, "out of memory for measuring"));
     for (int baseline = 0; status == ST_OK && baseline < 2; baseline++) {
         struct spec *one = NULL;
         status = spec_load(spec, overrides, override, baseline, &one);
-        if (status == ST_OK) status = told(time_side(&b, one, baseline));
+        if (status == ST_OK) status = report_error(time_side(&b, one, baseline));
         spec_destroy(one);
     }
-    if (status == ST_OK) status = told(keep_others(&b));
-    if (status == ST_OK) status = told(writing_whole(out, write_costs, &b));
+    if (status == ST_OK) status = report_error(keep_others(&b));
+    if (status == ST_OK) status = report_error(writing_whole(out, write_costs, &b));
     if (status == ST_OK && out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
                 b.costs.rows, out, out);

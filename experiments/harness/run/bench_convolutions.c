@@ -5,10 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "run/bench.h"
-#include "job/memory_fit.h"
-#include "console/report_error.h"
 #include "base/units.h"
+#include "console/report_error.h"
+#include "job/memory_fit.h"
+#include "run/bench.h"
+#include "spec/spec_load.h"
 #include "yaml/yaml_write.h"
 
 struct timed {
@@ -181,7 +182,7 @@ static enum status try_all(struct trials *t, struct spec *spec, const char *out)
 {
     spec->backend_options.conv_algorithm = CONV_AUTO;
     TRY(job_prepare(spec, &t->job));
-    told_notice(t->job->dataset);
+    report_warning(t->job->dataset->notice);
     enum status status = collect(t);
     if (status == ST_OK) status = take_turns(t);
     if (status == ST_OK) status = writing_whole(out, write_file, t);
@@ -195,10 +196,10 @@ enum status bench_convolutions(const char *spec, int overrides, const char *cons
 {
     struct trials t = {.region = region_create(), .options = options};
     struct spec *loaded;
-    if (!t.region) return told(fail(ST_FAILED, "out of memory for measuring"));
+    if (!t.region) return report_error(fail(ST_FAILED, "out of memory for measuring"));
     enum status status = spec_load(spec, overrides, override, false, &loaded);
     if (status == ST_OK) {
-        status = told(try_all(&t, loaded, out));
+        status = report_error(try_all(&t, loaded, out));
         spec_destroy(loaded);
     }
     region_destroy(t.region);

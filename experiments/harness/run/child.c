@@ -10,10 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "run/signals.h"
 #include "base/text.h"
 #include "console/report_error.h"
 #include "job/thread_waiting.h"
+#include "run/job_plans.h"
+#include "run/signals.h"
+#include "spec/spec_load.h"
 
 enum { REPORT_FD = 3 };
 
@@ -176,7 +178,7 @@ static int train_spec(struct spec *spec, const char *role, bool quiet, int64_t s
     if (status == ST_OK) status = training_run(job, role, quiet, steps, &parent);
     int stopped = status == ST_OK ? last.stopped : 0;
     job_destroy(job);
-    if (told(status) != ST_OK) return (int)status;
+    if (report_error(status) != ST_OK) return (int)status;
     return stopped ? 128 + stopped : 0;
 }
 
@@ -199,12 +201,12 @@ int child_main(int count, const char *const *arguments)
         fprintf(stderr, "rematch: %s is started by rematch run, not by hand\n", child_command);
         return ST_SPEC;
     }
-    if (told(end_with(arguments[4])) != ST_OK) return ST_FAILED;
+    if (report_error(end_with(arguments[4])) != ST_OK) return ST_FAILED;
     signals_hold();
     const int64_t steps = strtoll(arguments[2], NULL, 10);
     struct spec *spec = NULL;
     enum status status = spec_load(arguments[5], count - 6, arguments + 6, baseline, &spec);
-    if (status == ST_OK) status = told(check_planned(spec, arguments[3]));
+    if (status == ST_OK) status = report_error(check_planned(spec, arguments[3]));
     int code = status == ST_OK ? train_spec(spec, roles[baseline], quiet, steps) : (int)status;
     spec_destroy(spec);
     return code;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "console/terminal.h"
 #include "base/units.h"
+#include "console/terminal.h"
 #include "console/utf8.h"
 
 enum { BAR_MOST = 24, BAR_LEAST = 6, BAR_ENDS = 2, GAP = 2, FIRST_LINES = 3, ITEM_TEXT = UNIT_TEXT + 16 };
@@ -122,12 +122,4 @@ void progress_end(struct progress *progress)
     if (!progress->out) return;
     erase_bar(progress);
     fflush(progress->out);
-}
-
-void progress_note(FILE *out, const char *text)
-{
-    const int width = out ? terminal_width(out) : 0;
-    if (!width) return;
-    fprintf(out, "\r\033[K%.*s", (int)utf8_fit(text, width - 1), text);
-    fflush(out);
 }

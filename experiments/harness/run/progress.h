@@ -25,8 +25,4 @@ void progress_eval(struct progress *progress, const struct eval_record *eval, co
 /* Takes the bar away. */
 void progress_end(struct progress *progress);
 
-/* What a search that runs nothing is at: one line on a terminal, in the place of the last one; "" takes it away. out
- * NULL, or no terminal: says nothing. */
-void progress_note(FILE *out, const char *text);
-
 #endif

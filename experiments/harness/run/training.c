@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/evaluate.h"
 #include "job/machine.h"
-#include "run/progress.h"
 #include "result/record.h"
-#include "run/signals.h"
 #include "result/timing.h"
+#include "run/evaluate.h"
+#include "run/progress.h"
+#include "run/signals.h"
 #include "train/training_step.h"
 
 static const char *const split_names[SPLITS] = {"training", "test"};

@@ -2,8 +2,8 @@
 #ifndef REMATCH_SPEC_MODEL_H
 #define REMATCH_SPEC_MODEL_H
 
-#include "yaml/yaml_read.h"
 #include "spec/spec.h"
+#include "yaml/yaml_read.h"
 
 enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORMS };
 
@@ -44,5 +44,9 @@ struct model *model_read(struct reading *r, const struct tree *list, int init);
 
 /* The list as canonical YAML, every default filled in, each line indented by indent. */
 void model_print(const struct model *model, int indent, struct region *region, FILE *out);
+
+/* The graph the spec describes, for one batch of the data set's samples: of data, only the shape of a sample, the
+ * classes and the tokens count. ST_SPEC: layers that do not fit, told as above with the layer's file and line. */
+enum status model_build(struct spec *spec, const struct dataset *data, struct graph **graph);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "spec/spec_settings.h"
 #include "base/text.h"
+#include "spec/spec_settings.h"
 
 /* ---- one assignment ---- */
 

@@ -5,10 +5,10 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "console/terminal.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
-#include "console/terminal.h"
-#include "base/text.h"
 
 enum { COLUMNS = 118, KEY_WIDTH = 15, DOC_COLUMN = 34 };
 

@@ -4,10 +4,10 @@
 
 #include "backend/backend.h"
 #include "datasets/dataset.h"
-#include "train/executor.h"
-#include "train/learning_rate.h"
 #include "model/optimizer.h"
 #include "policies/policy.h"
+#include "train/executor.h"
+#include "train/learning_rate.h"
 
 enum expectation_what {
     EXPECT_PEAK_RATIO,
@@ -89,22 +89,5 @@ struct spec {
 
     void *layers; /* the model's layer list, private to model.c */
 };
-
-/* Reads path, applies count overrides "key.path=value" and, where baseline is set, what makes it the baseline
- * (policy store_all, no fault, then the file's baseline: block). All errors at once on stderr as file:line:col with the
- * line, a caret and what was expected; then ST_SPEC. */
-enum status spec_load(const char *path, int count, const char *const *overrides, bool baseline, struct spec **spec);
-
-/* The same; errors call the file shown, as it is a copy that is removed. */
-enum status spec_load_as(const char *path, const char *shown, int count, const char *const *overrides, bool baseline,
-                         struct spec **spec);
-void spec_destroy(struct spec *spec);
-
-/* Whether a baseline may set this key of the top level for itself: how it is computed, not what. */
-bool spec_is_own(const char *key);
-
-/* The graph the spec describes, for one batch of the data set's samples: of data, only the shape of a sample, the
- * classes and the tokens count. ST_SPEC: layers that do not fit, told as above with the layer's file and line. */
-enum status model_build(struct spec *spec, const struct dataset *data, struct graph **graph);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
-#include "base/text.h"
 
 struct printer {
     FILE *out;

@@ -2,8 +2,8 @@
 #ifndef REMATCH_SPEC_SPEC_READ_H
 #define REMATCH_SPEC_SPEC_READ_H
 
-#include "yaml/yaml_read.h"
 #include "spec/spec_settings.h"
+#include "yaml/yaml_read.h"
 
 /* Model files read so far: a sweep reads the same ones again and again. */
 struct model_file {

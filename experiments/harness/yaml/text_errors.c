@@ -1,14 +1,13 @@
 /* Contract: the output is made for people and for editors that jump to file:line:column; what came from a file is shown
  * without the bytes that would steer a terminal. */
 #include "yaml/text_errors.h"
-#include "run/progress.h"
 #include "base/text.h"
+#include "console/terminal.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "console/terminal.h"
 #include "console/utf8.h"
 
 enum { KEPT = 100, LINE_SHOWN = 160, LINE_LEAST = 16 };
@@ -137,7 +136,7 @@ enum status errors_report(const struct errors *errors, FILE *out)
 {
     const struct error *sorted[KEPT];
     if (!errors->count) return ST_OK;
-    progress_note(out, "");
+    terminal_note(out, "");
     for (int i = 0; i < errors->kept; i++) sorted[i] = &errors->error[i];
     qsort(sorted, (size_t)errors->kept, sizeof *sorted, by_place);
     for (int i = 0; i < errors->kept; i++) print_error(out, sorted[i]);

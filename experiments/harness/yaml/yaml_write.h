@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "base/setting.h"
 #include "base/region.h"
+#include "base/setting.h"
 
 /* "key: value" of every field, with between in between. */
 void writing_fields(const struct field *fields, const void *object, const char *between, struct region *region,

@@ -1,14 +1,14 @@
 /* Loading a spec: the file, then the command line, then what makes it the baseline; all of it on the tree, which is
  * read once it is whole. Contract: the same file and arguments give the same resolved text. */
-#include "spec/spec.h"
+#include "spec/spec_load.h"
 
 #include <string.h>
 #include <unistd.h>
 
-#include "spec/overrides.h"
-#include "spec/spec_settings.h"
-#include "spec/spec_read.h"
 #include "base/text.h"
+#include "spec/overrides.h"
+#include "spec/spec_read.h"
+#include "spec/spec_settings.h"
 
 struct loader {
     const char *shown; /* what errors call the file, NULL: its path */
