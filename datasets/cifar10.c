@@ -1,7 +1,7 @@
 /* CIFAR-10 in its official binary format (A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images",
  * 2009): records of 3073 bytes, a label 0..9 and 32x32 pixels as a red, a green and a blue plane.
  *
- * A file may be short, as an excerpt is, if it holds whole records. Records are read when they are asked for. */
+ * A file may be short, as an subnetwork is, if it holds whole records. Records are read when they are asked for. */
 #include "files.h"
 #include "image.h"
 
@@ -113,4 +113,4 @@ static void close_cifar10(struct dataset *dataset)
 }
 
 const struct dataset_kind dataset_cifar10 = {
-    "cifar10", "photographs of 32x32, ten classes", image_fields, true, open_cifar10, sample_cifar10, close_cifar10};
+    "cifar10", "photographs of 32x32, ten classes", image_keys, true, open_cifar10, sample_cifar10, close_cifar10};

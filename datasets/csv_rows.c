@@ -9,7 +9,7 @@ enum { PIECE = 64 * 1024 };
 
 static const char mark[] = "\xEF\xBB\xBF"; /* UTF-8's byte order mark */
 
-struct reading {
+struct yaml_reader {
     const struct files_handle *handle;
     const char *const *columns;
     enum status (*take)(void *context, const struct csv_row *row);
@@ -33,7 +33,7 @@ static int no_space(unsigned char byte)
     return 0;
 }
 
-static enum status add_name(struct reading *r, const char *name, size_t bytes)
+static enum status add_name(struct yaml_reader *r, const char *name, size_t bytes)
 {
     for (int i = 0; r->columns[i]; i++) {
         if (strlen(r->columns[i]) != bytes || memcmp(r->columns[i], name, bytes) != 0) continue;
@@ -45,7 +45,7 @@ static enum status add_name(struct reading *r, const char *name, size_t bytes)
     return ST_OK;
 }
 
-static enum status keep(struct reading *r, int column, const char *text, size_t bytes)
+static enum status keep(struct yaml_reader *r, int column, const char *text, size_t bytes)
 {
     if (r->capacity - r->used < bytes) {
         size_t capacity = 2 * (r->used + bytes); /* both at most CSV_ROW_BYTES_MAX */
@@ -63,14 +63,14 @@ static enum status keep(struct reading *r, int column, const char *text, size_t 
 
 static void end_field(void *text, size_t bytes, void *context)
 {
-    struct reading *r = context;
+    struct yaml_reader *r = context;
     if (r->status == ST_OK && r->header == 0) r->status = add_name(r, text, bytes);
     for (int i = 0; r->status == ST_OK && r->header > 0 && r->columns[i]; i++)
         if (r->at[i] == r->fields) r->status = keep(r, i, text, bytes);
     r->fields++;
 }
 
-static enum status check_header(const struct reading *r)
+static enum status check_header(const struct yaml_reader *r)
 {
     for (int i = 0; r->columns[i]; i++)
         if (r->at[i] < 0)
@@ -79,7 +79,7 @@ static enum status check_header(const struct reading *r)
     return ST_OK;
 }
 
-static enum status give_row(struct reading *r)
+static enum status give_row(struct yaml_reader *r)
 {
     if (r->fields != r->header)
         return fail(ST_FAILED, "%s:%" PRId64 ": %" PRId64 " fields; expected: %" PRId64 ", as in the header",
@@ -91,7 +91,7 @@ static enum status give_row(struct reading *r)
 static void end_row(int byte, void *context)
 {
     (void)byte;
-    struct reading *r = context;
+    struct yaml_reader *r = context;
     if (r->status == ST_OK) r->status = r->header ? give_row(r) : check_header(r);
     if (!r->header) r->header = r->fields;
     r->fields = 0;
@@ -99,7 +99,7 @@ static void end_row(int byte, void *context)
     r->between = true;
 }
 
-static enum status refuse(const struct reading *r, const struct csv_parser *parser, bool ended)
+static enum status refuse(const struct yaml_reader *r, const struct csv_parser *parser, bool ended)
 {
     const char *path = r->handle->file->path;
     if (csv_error((struct csv_parser *)(uintptr_t)parser) != CSV_EPARSE)
@@ -113,7 +113,7 @@ static enum status refuse(const struct reading *r, const struct csv_parser *pars
 }
 
 /* At most one line, so that what is told of it can name it. */
-static enum status feed(struct reading *r, struct csv_parser *parser, const char *text, size_t bytes)
+static enum status feed(struct yaml_reader *r, struct csv_parser *parser, const char *text, size_t bytes)
 {
     if (r->between && *text != '\n' && *text != '\r') {
         r->first = r->line;
@@ -129,7 +129,7 @@ static enum status feed(struct reading *r, struct csv_parser *parser, const char
     return r->status;
 }
 
-static enum status read_rows(struct reading *r, struct csv_parser *parser, char *piece)
+static enum status read_rows(struct yaml_reader *r, struct csv_parser *parser, char *piece)
 {
     uint64_t size = r->handle->file->bytes;
     for (uint64_t offset = 0; offset < size; offset += PIECE) {
@@ -153,7 +153,7 @@ static enum status read_rows(struct reading *r, struct csv_parser *parser, char 
 enum status csv_rows(const struct files_handle *handle, const char *const *columns,
                      enum status (*take)(void *context, const struct csv_row *row), void *context)
 {
-    struct reading r = {
+    struct yaml_reader r = {
         .handle = handle, .columns = columns, .take = take, .context = context, .line = 1, .first = 1, .between = true};
     struct csv_parser parser;
     char *piece = malloc(PIECE);

@@ -1,6 +1,6 @@
 #include "dataset.h"
 
-#include "numerics/random.h"
+#include "numerics/rng.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@ const struct dataset_kind *dataset_find(const char *name)
 
 static bool lets_set(const struct dataset_kind *kind, const char *key)
 {
-    for (const struct field *field = kind->fields; field->key; field++)
-        if (strcmp(field->key, key) == 0) return true;
+    for (const struct setting *setting = kind->keys; setting->key; setting++)
+        if (strcmp(setting->key, key) == 0) return true;
     return false;
 }
 

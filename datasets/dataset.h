@@ -13,8 +13,8 @@ enum lengths { LENGTHS_FULL, LENGTHS_VARIED };
 
 /* Everything any data set lets YAML set (`data:`). */
 struct dataset_settings {
-    struct field_list shape; /* ones, synthetic: H, W, C, or one number */
-    int64_t classes;         /* ones, synthetic, synthetic-tokens */
+    struct setting_list shape; /* ones, synthetic: H, W, C, or one number */
+    int64_t classes;           /* ones, synthetic, synthetic-tokens */
     int64_t samples;  /* synthetic, synthetic-tokens: per split; of what is read: the first of each file, 0: all */
     const char *path; /* folder of the files; unset: searched, see dataset_open */
     int64_t resize;   /* images: side after bilinear resize, 0: as they are */
@@ -58,7 +58,7 @@ struct dataset {
 
 struct dataset_kind {
     const char *name, *doc;
-    const struct field *fields;
+    const struct setting *keys;
     bool sized; /* has a fixed number of samples; else any index is valid in TRAIN */
     enum status (*open)(struct dataset *dataset);
     /* Sample index of split into x (shape_elements floats, H W C order) and *label. */

@@ -189,10 +189,5 @@ static enum status sample_idx(struct dataset *dataset, enum split split, int64_t
     return ST_OK;
 }
 
-const struct dataset_kind dataset_fashion_mnist = {"fashion-mnist",
-                                                   "pictures of clothes, 28x28, ten classes",
-                                                   image_fields,
-                                                   true,
-                                                   open_fashion_mnist,
-                                                   sample_idx,
-                                                   NULL};
+const struct dataset_kind dataset_fashion_mnist = {
+    "fashion-mnist", "pictures of clothes, 28x28, ten classes", image_keys, true, open_fashion_mnist, sample_idx, NULL};

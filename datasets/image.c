@@ -4,14 +4,14 @@ static const char *const normalize_words[] = {"none", "unit", "standard", NULL};
 
 #define AT(member) offsetof(struct dataset_settings, member)
 
-const struct field image_fields[] = {
-    {"path", FIELD_PATH, AT(path), 0, 0, "", NULL, "folder of the files; unset: searched for"},
-    {"samples", FIELD_INT, AT(samples), 1, 1 << 30, "0", NULL,
+const struct setting image_keys[] = {
+    {"path", SETTING_PATH, AT(path), 0, 0, "", NULL, "folder of the files; unset: searched for"},
+    {"samples", SETTING_INT, AT(samples), 1, 1 << 30, "0", NULL,
      "the first so many images of each file alone, for training and for tests; unset: all"},
-    {"resize", FIELD_INT, AT(resize), 0, IMAGE_SIDE_MAX, "0", NULL, "side after bilinear resize, 0: as they are"},
-    {"normalize", FIELD_CHOICE, AT(normalize), 0, 0, "standard", normalize_words,
+    {"resize", SETTING_INT, AT(resize), 0, IMAGE_SIDE_MAX, "0", NULL, "side after bilinear resize, 0: as they are"},
+    {"normalize", SETTING_CHOICE, AT(normalize), 0, 0, "standard", normalize_words,
      "pixels as 0..255, as 0..1, or with mean 0 and deviation 1 by channel"},
-    {"shuffle", FIELD_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
+    {"shuffle", SETTING_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
     {0},
 };
 

@@ -10,7 +10,7 @@
 enum { IMAGE_CHANNELS_MAX = 4, IMAGE_SIDE_MAX = 4096 };
 
 /* What data sets of images let YAML set. */
-extern const struct field image_fields[];
+extern const struct setting image_keys[];
 
 /* Mean and deviation of pixels in 0..1, by channel, over a data set's training split. */
 struct image_statistics {

@@ -3,9 +3,9 @@
 
 #define AT(member) offsetof(struct dataset_settings, member)
 
-static const struct field fields[] = {
-    {"shape", FIELD_INTS, AT(shape), 1, SHAPE_RANK_MAX, NULL, NULL, "of a sample: [height, width, channels] or [n]"},
-    {"classes", FIELD_INT, AT(classes), 1, 1 << 30, NULL, NULL, "the label is 1 modulo this"},
+static const struct setting keys[] = {
+    {"shape", SETTING_INTS, AT(shape), 1, SHAPE_RANK_MAX, NULL, NULL, "of a sample: [height, width, channels] or [n]"},
+    {"classes", SETTING_INT, AT(classes), 1, 1 << 30, NULL, NULL, "the label is 1 modulo this"},
     {0},
 };
 
@@ -25,4 +25,4 @@ static enum status sample_ones(struct dataset *dataset, enum split split, int64_
     return ST_OK;
 }
 
-const struct dataset_kind dataset_ones = {"ones", "every element 1", fields, false, open_ones, sample_ones, NULL};
+const struct dataset_kind dataset_ones = {"ones", "every element 1", keys, false, open_ones, sample_ones, NULL};

@@ -5,7 +5,7 @@
  * domain: sample = i and step = split for labels and noise, sample = class for patterns; node = what is drawn. Of a
  * shape of one number the pattern runs along it; of two, along both; of four, the first is left alone. */
 #include "dataset.h"
-#include "numerics/random.h"
+#include "numerics/rng.h"
 
 #include <math.h>
 
@@ -23,11 +23,11 @@ struct synthetic {
     float *amplitude;    /* [classes][GRATINGS][channels], in [-1, 1) */
 };
 
-static const struct field fields[] = {
-    {"shape", FIELD_INTS, AT(shape), 1, SHAPE_RANK_MAX, NULL, NULL, "of a sample: [height, width, channels] or [n]"},
-    {"classes", FIELD_INT, AT(classes), 1, 1 << 20, "10", NULL, "number of patterns"},
-    {"samples", FIELD_INT, AT(samples), 1, 1 << 30, "10000", NULL, "in the training split and in the test split"},
-    {"shuffle", FIELD_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
+static const struct setting keys[] = {
+    {"shape", SETTING_INTS, AT(shape), 1, SHAPE_RANK_MAX, NULL, NULL, "of a sample: [height, width, channels] or [n]"},
+    {"classes", SETTING_INT, AT(classes), 1, 1 << 20, "10", NULL, "number of patterns"},
+    {"samples", SETTING_INT, AT(samples), 1, 1 << 30, "10000", NULL, "in the training split and in the test split"},
+    {"shuffle", SETTING_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
     {0},
 };
 
@@ -122,4 +122,4 @@ static enum status sample_synthetic(struct dataset *dataset, enum split split, i
 }
 
 const struct dataset_kind dataset_synthetic = {
-    "synthetic", "patterns with noise, one a class", fields, true, open_synthetic, sample_synthetic, NULL};
+    "synthetic", "patterns with noise, one a class", keys, true, open_synthetic, sample_synthetic, NULL};

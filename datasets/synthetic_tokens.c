@@ -4,7 +4,7 @@
  * Numerical contract: sample i of a split is a function of (seed, split, i) alone, by integer and exact float
  * arithmetic: the same on every machine. Counters of the generator's DATA domain: sample = i, step = split, element =
  * place in the sequence; node = what is drawn. */
-#include "numerics/random.h"
+#include "numerics/rng.h"
 #include "sequence.h"
 #include "vocabulary.h"
 
@@ -16,15 +16,15 @@ enum { DRAW_LABEL, DRAW_WORD };
 
 static const char *const lengths_words[] = {"full", "varied", NULL};
 
-static const struct field fields[] = {
-    {"max_length", FIELD_INT, AT(max_length), SEQUENCE_LEAST, SEQUENCE_MAX, "128", NULL,
+static const struct setting keys[] = {
+    {"max_length", SETTING_INT, AT(max_length), SEQUENCE_LEAST, SEQUENCE_MAX, "128", NULL,
      "places of a sequence, [CLS] and [SEP] included"},
-    {"vocabulary_size", FIELD_INT, AT(vocabulary_size), 8, VOCABULARY_MAX, "8192", NULL, "different tokens"},
-    {"lengths", FIELD_CHOICE, AT(lengths), 0, 0, "varied", lengths_words,
+    {"vocabulary_size", SETTING_INT, AT(vocabulary_size), 8, VOCABULARY_MAX, "8192", NULL, "different tokens"},
+    {"lengths", SETTING_CHOICE, AT(lengths), 0, 0, "varied", lengths_words,
      "every place a token, or from a quarter of them"},
-    {"classes", FIELD_INT, AT(classes), 1, 1 << 20, "3", NULL, "each with words of its own"},
-    {"samples", FIELD_INT, AT(samples), 1, 1 << 30, "10000", NULL, "in the training split and in the test split"},
-    {"shuffle", FIELD_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
+    {"classes", SETTING_INT, AT(classes), 1, 1 << 20, "3", NULL, "each with words of its own"},
+    {"samples", SETTING_INT, AT(samples), 1, 1 << 30, "10000", NULL, "in the training split and in the test split"},
+    {"shuffle", SETTING_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
     {0},
 };
 
@@ -75,7 +75,7 @@ static enum status sample_synthetic_tokens(struct dataset *dataset, enum split s
 
 const struct dataset_kind dataset_synthetic_tokens = {"synthetic-tokens",
                                                       "made sequences of tokens, in place of texts",
-                                                      fields,
+                                                      keys,
                                                       true,
                                                       open_synthetic_tokens,
                                                       sample_synthetic_tokens,

@@ -2,9 +2,9 @@
  * sentiment) or its own train.csv (with selected_text); columns are found by their names. Labels: negative, neutral,
  * positive are 0, 1, 2.
  *
- * Rows without a word in their text are left out, and told of (the official file has one). Of the others every tenth,
- * from the tenth, is a test sample. Texts become tokens once, when the data set is opened. Where no file is found and
- * none was asked for, synthetic tokens of the same shape stand in, which is told and recorded. */
+ * Rows without a word in their text are left out, and told of (the official file has one). Of the others every
+ * tenth, from the tenth, is a test sample. Texts become tokens once, when the data set is opened. Where no file is
+ * found and none was asked for, synthetic tokens of the same shape stand in, which is told and recorded. */
 #include "basic_tokenizer.h"
 #include "csv_rows.h"
 #include "sequence.h"
@@ -29,16 +29,16 @@ static const struct files_source source = {
     "get train.csv from https://www.kaggle.com/competitions/tweet-sentiment-extraction",
 };
 
-static const struct field fields[] = {
-    {"path", FIELD_PATH, AT(path), 0, 0, "", NULL, "folder of the file; unset: searched for"},
-    {"samples", FIELD_INT, AT(samples), 1, 1 << 30, "0", NULL,
+static const struct setting keys[] = {
+    {"path", SETTING_PATH, AT(path), 0, 0, "", NULL, "folder of the file; unset: searched for"},
+    {"samples", SETTING_INT, AT(samples), 1, 1 << 30, "0", NULL,
      "the first so many tweets with a word alone, those for tests among them; unset: all"},
-    {"max_length", FIELD_INT, AT(max_length), SEQUENCE_LEAST, SEQUENCE_MAX, "128", NULL,
+    {"max_length", SETTING_INT, AT(max_length), SEQUENCE_LEAST, SEQUENCE_MAX, "128", NULL,
      "tokens of a text, [CLS] and [SEP] included; the rest is cut off"},
-    {"vocabulary", FIELD_PATH, AT(vocabulary), 0, 0, "", NULL, "file, one token a line; unset: built of the texts"},
-    {"vocabulary_size", FIELD_INT, AT(vocabulary_size), 8, VOCABULARY_MAX, "0", NULL,
+    {"vocabulary", SETTING_PATH, AT(vocabulary), 0, 0, "", NULL, "file, one token a line; unset: built of the texts"},
+    {"vocabulary_size", SETTING_INT, AT(vocabulary_size), 8, VOCABULARY_MAX, "0", NULL,
      "most tokens of a vocabulary that is built; unset: 8192"},
-    {"shuffle", FIELD_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
+    {"shuffle", SETTING_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
     {0},
 };
 
@@ -261,5 +261,5 @@ static void close_tweets(struct dataset *dataset)
 }
 
 const struct dataset_kind dataset_tweets = {
-    "tweets",    "tweet-sentiment-extraction: texts of three sentiments", fields, true, open_tweets, sample_tweets,
+    "tweets",    "tweet-sentiment-extraction: texts of three sentiments", keys, true, open_tweets, sample_tweets,
     close_tweets};

@@ -1,5 +1,5 @@
-/* A vocabulary of word pieces: tokens by number, `##` before those that continue a word (Wu et al., "Google's Neural
- * Machine Translation System", 2016; as BERT writes it). From a file, one token a line, or built from texts. */
+/* A vocabulary of word pieces: tokens by number, `##` before those that continue a word (Wu et al., "Google's
+ * Neural Machine Translation System", 2016; as BERT writes it). From a file, one token a line, or built from texts. */
 #ifndef REMATCH_VOCABULARY_H
 #define REMATCH_VOCABULARY_H
 

@@ -3,9 +3,9 @@
 
 The cells of a network are measured in turns: ours, the peers, and ours again backwards, so that all see the same
 machine. A run's time is that of its fastest step after the first; between runs of ours, and beside a prediction, it is
-that of an undisturbed step: the sum of each op's least time over the steps after the first. A shared machine, whose
+that of an best-case step: the sum of each op's least time over the steps after the first. A shared machine, whose
 speed also changes by the minute, only ever makes an op longer, so a ratio is one of the least times over all runs (of
-undisturbed steps, of each op over all runs of the same plan); the range of the ratios within a turn, and the share of
+best-case steps, of each op over all runs of the same plan); the range of the ratios within a turn, and the share of
 the processors' time that the machine's other guests took, tell how far to trust it. The peers are the newest PyTorch,
 whose convolutional networks are measured with images in both memory formats, and the newest TensorFlow; a ratio is to
 the fastest of those that store everything. `make bench` installs them into build/bench-venv (remove it to renew them);
@@ -158,8 +158,8 @@ class Bench:
         return self.values(network, cell, "step_seconds")
 
     def least(self, network, cell, key):
-        """Over all runs; of undisturbed steps, of each op over all runs of the same plan."""
-        if key != "undisturbed_seconds":
+        """Over all runs; of best-case steps, of each op over all runs of the same plan."""
+        if key != "best_case_seconds":
             return min(self.values(network, cell, key))
         plans = collections.defaultdict(list)
         for run in self.cells[network, cell]:
@@ -185,7 +185,7 @@ class Bench:
             above = self.resolved(network, above) if network in networks else None
             if above:
                 what = what.replace(BEST, f"{BEST} ({above})")
-                key = "step_seconds" if is_peer(network, above) else "undisturbed_seconds"
+                key = "step_seconds" if is_peer(network, above) else "best_case_seconds"
                 ratio = self.least(network, above, key) / self.least(network, below, key)
                 each = zip(self.turns(network, above, key), self.turns(network, below, key))
                 self.judge(what, sign, bound, round(ratio, 2), f"{sign} {bound}",  # as it is printed
@@ -209,7 +209,7 @@ def predictions(bench, networks):
 
     for network in (network for network in networks if network in COSTS):
         for cell in (cell for cell in TURNS[network][1] if not is_peer(network, cell)):
-            keys = "undisturbed_seconds", "predicted_seconds"
+            keys = "best_case_seconds", "predicted_seconds"
             least = off(*(bench.least(network, cell, key) for key in keys))
             each = [off(*pair) for pair in zip(*(bench.values(network, cell, key) for key in keys))]
             bench.judge(f"{NAMES[network]} step: measured above predicted, {cell}", "at most", 5, abs(least),
@@ -217,7 +217,7 @@ def predictions(bench, networks):
 
 
 def time_table(bench, networks):
-    table = Table("network", "cell", "median", "least", "most", "each run", "undisturbed", "taken by other guests",
+    table = Table("network", "cell", "median", "least", "most", "each run", "best-case", "taken by other guests",
                   "process at start", "high-water mark")
     for network in networks:
         for cell in TURNS[network][1]:
@@ -225,7 +225,7 @@ def time_table(bench, networks):
             table.row(network, cell, seconds(statistics.median(each)), seconds(min(each)), seconds(max(each)),
                       " ".join(f"{t:.2f}" for t in each),
                       "" if is_peer(network, cell) else
-                      " ".join(f"{t:.2f}" for t in bench.values(network, cell, "undisturbed_seconds")),
+                      " ".join(f"{t:.2f}" for t in bench.values(network, cell, "best_case_seconds")),
                       " ".join(f"{100 * share:.0f} %" for share in bench.values(network, cell, "stolen")),
                       f"{memory['before_mib']:.0f} MiB", f"{memory['high_water_mib']:.0f} MiB")
     return table
@@ -253,12 +253,12 @@ def bert_flops(bench):
 
 
 def bert_rate(bench):
-    """At which a whole undisturbed step, with all else in its time, does them."""
-    return bert_flops(bench) / bench.least("bert", "store_all", "undisturbed_seconds")
+    """At which a whole best-case step, with all else in its time, does them."""
+    return bert_flops(bench) / bench.least("bert", "store_all", "best_case_seconds")
 
 
 def products(bench):
-    """What judge() wants of the rate of a whole undisturbed step's matrix products, with all else in its time, by the
+    """What judge() wants of the rate of a whole best-case step's matrix products, with all else in its time, by the
     rate of a large product alone: the mean of its forward and of its weights' gradient in a network of nothing else, in
     the fastest run."""
     width, hidden = 768, 3072
@@ -278,7 +278,7 @@ def ceilings(bench):
     for what, network, above, below, *_ in RATIOS:
         above = bench.resolved(network, above) if network == "bert" else None
         if above and is_peer(network, above):
-            least = bench.cells[network, below][0]["time_factor"] * bert_flops(bench) / peak
+            least = bench.cells[network, below][0]["slowdown"] * bert_flops(bench) / peak
             bench.targets.row(f"{what}, if ours were those alone at that rate", "",
                               f"{bench.least(network, above, 'step_seconds') / least:.2f}", "")
 
@@ -334,7 +334,7 @@ def memory(bench):
     most("BERT base live peak, every block", 1.0, live(BERT, *EVERY_BLOCK))
     for name, spec, budget, bound in (("VGG16", VGG16_PARETO, 64, 0), ("VGG16", VGG16_PARETO, 46, 1),
                                       ("BERT base", BERT, 40, 8), ("BERT base", BERT, 20, 18)):
-        more = round(100 * measure.plan(spec, OPTIMAL, f"policy.budget={budget}%")["time_factor"] - 100, 1)
+        more = round(100 * measure.plan(spec, OPTIMAL, f"policy.budget={budget}%")["slowdown"] - 100, 1)
         bench.judge(f"{name} planned time, optimal at {budget} % of the live peak", "at most", bound, more,
                     f"at most +{bound} %", f"{more:+.1f} %")
     plans = [measure.plan(VGG16) for _ in range(5)]

@@ -250,7 +250,7 @@ def planned(ours, stored):
     costs are flops."""
     if stored and stored["predicted_seconds"] and ours["predicted_seconds"]:
         return ours["predicted_seconds"] / stored["predicted_seconds"]
-    return ours["time_factor"]
+    return ours["slowdown"]
 
 
 def taken(ours):

@@ -153,14 +153,14 @@ def read(file, warm):
         clocks[part] = sum(steps[part + "_ns"]) * 1e-9
     fastest = min(seconds[warm:] or seconds)
     return {"step_seconds": fastest, "seconds": seconds, "all_seconds": sum(seconds),
-            "undisturbed_seconds": summary.get("step_undisturbed_ns", fastest * 1e9) * 1e-9,
+            "best_case_seconds": summary.get("step_best_case_ns", fastest * 1e9) * 1e-9,
             "plan": plan_["hash"], "parts": [*file.get("summary", {}).get("op_least_ns", []),
                                              summary.get("rest_least_ns", fastest * 1e9)],
             "before_mib": summary["start_rss_bytes"] / 1024 ** 2,
             "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks,
             "overhead": summary["overhead_bytes"], "losses": steps["loss"], "provenance": provenance(file),
             "peak_bytes": plan_["peak_bytes"], "static_bytes": plan_["static_bytes"],
-            "time_factor": plan_["time_factor"],
+            "slowdown": plan_["slowdown"],
             "predicted_seconds": plan_.get("predicted_step_ns", 0) * 1e-9,  # 0: costs were not measured
             **{key: summary[key] for key in summary if key.startswith("device_")}}
 

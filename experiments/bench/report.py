@@ -7,7 +7,7 @@ import measure
 HEAD = """# Benchmark on the CPU
 
 Written by `make bench` (experiments/bench/bench.py says how it measures). Ratios are of the least times over all turns, with the
-range of the ratios within a turn; of ours to ours, undisturbed steps: each op at its least, over the
+range of the ratios within a turn; of ours to ours, best-case steps: each op at its least, over the
 runs of a plan.
 """
 

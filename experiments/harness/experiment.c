@@ -23,7 +23,7 @@ static enum status load_side(struct side *side, const struct request *request, b
         return report_error(fail(ST_SPEC, "fault: refused in a baseline, which the proof rests on"));
     TRY(report_error(job_create(side->spec, &side->job)));
     if (!baseline) report_warning(side->job->dataset->notice);
-    return report_error(overview_create(side->job, false, &side->overview));
+    return report_error(plan_summary_create(side->job, false, &side->overview));
 }
 
 enum status experiment_load(const struct request *request, struct experiment **experiment)
@@ -46,7 +46,7 @@ void experiment_destroy(struct experiment *experiment)
     if (!experiment) return;
     for (int i = 0; i < SIDES; i++) {
         struct side *side = &experiment->side[i];
-        overview_destroy(side->overview);
+        plan_summary_destroy(side->overview);
         job_destroy(side->job);
         spec_destroy(side->spec);
     }
@@ -61,10 +61,10 @@ static bool will_run(const struct request *request, int side)
 enum status experiment_fits(const struct experiment *experiment, const struct request *request)
 {
     for (int i = 0; i < SIDES; i++) {
-        const struct overview *o = experiment->side[i].overview, *other = experiment->side[SIDES - 1 - i].overview;
-        char need[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], have[UNIT_TEXT], least[FITS_TEXT];
+        const struct plan_summary *o = experiment->side[i].overview, *other = experiment->side[SIDES - 1 - i].overview;
+        char need[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], have[UNIT_TEXT], least[SMALLEST_TEXT];
         if (!will_run(request, i) || o->needed <= o->machine.bytes) continue;
-        TRY(report_error(fits_smallest(o->job, o->machine.bytes, least)));
+        TRY(report_error(policy_grid_smallest(o->job, o->machine.bytes, least)));
         bool hint = !request->only[i] && other->needed <= other->machine.bytes;
         return report_error(fail(
             ST_FAILED,
@@ -93,7 +93,7 @@ enum status experiment_run_side(struct experiment *experiment, enum side_index s
                 (long long)s->job->steps, text_plural(s->job->steps));
     TRY(report_error(child_run(&child, &s->report, code)));
     char text[WAITING_TEXT];
-    if (!request->quiet && *code == 0 && waiting_warning(s->report.step_ns, s->report.undisturbed_ns, text))
+    if (!request->quiet && *code == 0 && waiting_warning(s->report.step_ns, s->report.best_case_ns, text))
         fprintf(stderr, "warning: %s: %s\n", side_names[side], text);
     return ST_OK;
 }
@@ -114,8 +114,8 @@ enum status experiment_compare(struct experiment *experiment)
 static void print_head(const struct experiment *e)
 {
     spec_print_head(e->side[SIDE_VARIANT].spec, stdout);
-    overview_print_pair(e->side[SIDE_BASELINE].overview, e->side[SIDE_VARIANT].overview, stdout);
-    const struct overview *variant = e->side[SIDE_VARIANT].overview;
+    plan_summary_print_pair(e->side[SIDE_BASELINE].overview, e->side[SIDE_VARIANT].overview, stdout);
+    const struct plan_summary *variant = e->side[SIDE_VARIANT].overview;
     for (int i = 0; i < variant->reasons; i++) printf("note: %s\n", variant->reason[i]);
     if (variant->slow)
         printf("warning: %d node%s on a slow reference implementation; rematch plan names them\n", variant->slow,

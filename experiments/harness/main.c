@@ -35,32 +35,34 @@ static int run_list(const struct arguments *a)
     if (json && csv) return (int)report_error(fail(ST_SPEC, "list: expected one of --json and --csv"));
     if (list_is_results(folder))
         return (int)report_error(list_results(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout));
-    if (csv) return (int)report_error(fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder));
+    if (csv)
+        return (int)report_error(
+            fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder));
     return (int)report_error(list_experiments(folder, json, stdout));
 }
 
 static enum status plan_one(const struct arguments *a, const struct job *job)
 {
-    struct overview *overview = NULL;
+    struct plan_summary *overview = NULL;
     enum status status = a->given[OPTION_OUT] ? plan_file_write(job, a->value[OPTION_OUT]) : ST_OK;
-    if (status == ST_OK) status = overview_create(job, true, &overview);
+    if (status == ST_OK) status = plan_summary_create(job, true, &overview);
     if (status == ST_OK && a->given[OPTION_JSON]) {
-        overview_json(overview, a->given[OPTION_OPS], stdout);
+        plan_summary_json(overview, a->given[OPTION_OPS], stdout);
     } else if (status == ST_OK) {
-        overview_print(overview, stdout);
+        plan_summary_print(overview, stdout);
         if (job->spec->axes) printf("note: this is the spec's own point; a run sweeps %s\n", job->spec->axis[0].key);
         if (a->given[OPTION_OPS]) plan_print_ops(overview->job->plan, stdout);
     }
-    overview_destroy(overview);
+    plan_summary_destroy(overview);
     return status;
 }
 
-static enum status plan_spec(const struct arguments *a, const struct query *query, struct spec *spec)
+static enum status plan_spec(const struct arguments *a, const struct plan_query *query, struct spec *spec)
 {
     struct job *job = NULL;
     TRY(job_create(spec, &job));
     report_warning(job->dataset->notice);
-    enum status status = query->question ? query_answer(query, job, stdout) : plan_one(a, job);
+    enum status status = query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job);
     job_destroy(job);
     return status;
 }
@@ -69,7 +71,8 @@ static int plan_chain(const struct arguments *a)
 {
     struct chain_file *file;
     struct chain_plan *plan = NULL;
-    if (a->given[OPTION_OUT]) return (int)report_error(fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's"));
+    if (a->given[OPTION_OUT])
+        return (int)report_error(fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's"));
     enum status status = chain_file_load(a->operand[0], a->overrides, a->override, &file);
     if (status != ST_OK) return (int)report_error(status);
     status = a->given[OPTION_OPS] && !file->policy
@@ -87,8 +90,8 @@ static int run_plan(const struct arguments *a)
 {
     const char *path;
     struct spec *spec = NULL;
-    struct query query;
-    enum status status = query_read(a, &query);
+    struct plan_query query;
+    enum status status = plan_query_read(a, &query);
     if (status == ST_OK && a->given[OPTION_CHAIN]) return plan_chain(a);
     if (status == ST_OK) status = arguments_spec(a, &path);
     if (status != ST_OK) return (int)report_error(status);
@@ -156,14 +159,15 @@ static int run_bench(const struct arguments *a)
     const char *path;
     const bool convolutions = a->given[OPTION_CONVOLUTIONS];
     if (a->given[OPTION_COSTS] == convolutions)
-        return (int)report_error(fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
+        return (int)report_error(
+            fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
     if (convolutions && a->given[OPTION_REFINE])
         return (int)report_error(fail(ST_SPEC, "bench: --refine is of costs; expected --costs with it"));
     enum status status = arguments_spec(a, &path);
     if (status == ST_OK)
-        status = writing_check(a->value[OPTION_OUT], convolutions ? "rematch_wisdom" : "rematch_costs", a->region);
+        status = yaml_write_check(a->value[OPTION_OUT], convolutions ? "rematch_wisdom" : "rematch_costs", a->region);
     if (status != ST_OK) return (int)report_error(status);
-    if (waiting_choose()) sibling_restart(); /* what runs here is timed */
+    if (waiting_choose()) cuda_program_restart(); /* what runs here is timed */
     if (convolutions) return (int)bench_convolutions(path, a->overrides, a->override, &ways, a->value[OPTION_OUT]);
     return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_REFINE], a->value[OPTION_OUT]);
 }
@@ -309,7 +313,7 @@ int main(int count, char **words)
     if (!hold_streams()) return ST_FAILED;
     signal(SIGCHLD, SIG_DFL); /* where it is ignored, a child's end leaves nothing to wait for */
     terminal_wrap(&stderr);
-    sibling_remember(words);
+    cuda_program_remember(words);
     if (strcmp(name, child_command) == 0) return child_main(count - 2, (const char *const *)words + 2);
     if (strcmp(name, "--version") == 0) {
         terminal_wrap(&stdout);

@@ -22,7 +22,7 @@ struct point {
     int code;
     bool planned; /* these are known: */
     size_t static_bytes, live_peak, arena;
-    double time_factor;
+    double slowdown;
     struct comparison comparison; /* where both sides ran */
     struct run_report baseline, variant;
 };
@@ -124,7 +124,7 @@ static void plan_point(struct sweep *s, int number)
         p->static_bytes = plan_static(plan);
         p->live_peak = plan->live_peak;
         p->arena = plan->arena_bytes;
-        p->time_factor = plan->time_factor;
+        p->slowdown = plan->slowdown;
         p->planned = true;
         status = experiment_fits(e, &request);
     }
@@ -223,8 +223,8 @@ static void figures_of(const struct point *p, double figure[FIGURES])
         compared + c->peak_ratio,
         compared + c->live_ratio,
         compared + c->time_ratio,
-        compared + c->undisturbed_ratio,
-        p->planned ? p->time_factor : (double)NAN,
+        compared + c->best_case_ratio,
+        p->planned ? p->slowdown : (double)NAN,
         trained + (double)r->step_ns,
         trained + (double)r->loss[0],
         trained + (double)r->last_loss,
@@ -299,7 +299,7 @@ static void print_reasons(const struct sweep *s, FILE *out)
                     s->point[i].reason);
 }
 
-/* A field, empty where it was not measured. */
+/* A setting, empty where it was not measured. */
 static void csv_figure(const char *format, double figure, FILE *out)
 {
     if (!isnan(figure)) fprintf(out, format, figure);
@@ -321,15 +321,14 @@ static void csv_reasons(const struct comparison *c, FILE *out)
 static bool write_rows(const void *of, FILE *out)
 {
     const struct sweep *s = of;
-    for (int a = 0; a < s->axes; a++) writing_csv(s->axis[a].key, ",", out);
-    fputs(
-        "outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,undisturbed_ratio,"
-        "time_factor,step_ns,first_loss,last_loss,accuracy,no_proof,first_difference_step,first_difference,"
-        "reason,baseline,variant\n",
-        out);
+    for (int a = 0; a < s->axes; a++) yaml_write_csv(s->axis[a].key, ",", out);
+    fputs("outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,best_case_ratio,"
+          "slowdown,step_ns,first_loss,last_loss,accuracy,no_proof,first_difference_step,first_difference,"
+          "reason,baseline,variant\n",
+          out);
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
-        for (int a = 0; a < s->axes; a++) writing_csv(p->value[a], ",", out);
+        for (int a = 0; a < s->axes; a++) yaml_write_csv(p->value[a], ",", out);
         double figure[FIGURES];
         figures_of(p, figure);
         fprintf(out, "%s,%d,", p->outcome, p->code);
@@ -339,10 +338,10 @@ static bool write_rows(const void *of, FILE *out)
         const struct comparison *c = &p->comparison;
         csv_reasons(c, out);
         csv_figure("%.0f", c->differs ? (double)c->first_step : (double)NAN, out);
-        writing_csv(c->first_tensor, ",", out);
-        writing_csv(p->reason ? p->reason : "", ",", out);
-        writing_csv(p->baseline.path, ",", out);
-        writing_csv(p->variant.path, "\n", out);
+        yaml_write_csv(c->first_tensor, ",", out);
+        yaml_write_csv(p->reason ? p->reason : "", ",", out);
+        yaml_write_csv(p->baseline.path, ",", out);
+        yaml_write_csv(p->variant.path, "\n", out);
     }
     return fflush(out) == 0 && !ferror(out);
 }
@@ -354,7 +353,7 @@ static enum status write_csv(const struct sweep *s)
     const char *path = folder ? region_text(s->region, "%s/sweep.csv", folder) : NULL;
     if (!path) return ST_FAILED;
     TRY(record_folder(folder));
-    TRY(writing_whole(path, write_rows, s));
+    TRY(yaml_write_whole(path, write_rows, s));
     printf("table     %s\n", path);
     return ST_OK;
 }

@@ -131,8 +131,8 @@ static void cell_step(const struct side *s, char text[CELL])
 static void cell_undisturbed(const struct side *s, char text[CELL])
 {
     char number[UNIT_TEXT];
-    if (s->report.undisturbed_ns)
-        snprintf(text, CELL, "%s, each op at its least", duration_text(s->report.undisturbed_ns, number));
+    if (s->report.best_case_ns)
+        snprintf(text, CELL, "%s, each op at its least", duration_text(s->report.best_case_ns, number));
 }
 
 static void cell_prediction(const struct side *s, char text[CELL])
@@ -140,11 +140,11 @@ static void cell_prediction(const struct side *s, char text[CELL])
     const struct job *job = s->job;
     char number[UNIT_TEXT], miss[64], least[64];
     if (!job->costs) {
-        snprintf(text, CELL, "x%.3f of every pass once, by flops", job->plan->time_factor);
+        snprintf(text, CELL, "x%.3f of every pass once, by flops", job->plan->slowdown);
         return;
     }
     const double predicted = costs_predict(job->costs, job->plan);
-    costs_miss(predicted, (double)s->report.undisturbed_ns, "undisturbed", least);
+    costs_miss(predicted, (double)s->report.best_case_ns, "best_case", least);
     snprintf(text, CELL, "%s by measured costs, %s%s%s", duration_text((uint64_t)predicted, number),
              costs_miss(predicted, (double)s->report.step_ns, "measured", miss), *least ? ", " : "", least);
 }
@@ -178,7 +178,7 @@ static const struct row rows[] = {
     {"device memory in use", cell_device, false},
     {"  overhead", cell_device_overhead, false},
     {"step", cell_step, false},
-    {"  undisturbed", cell_undisturbed, false},
+    {"  best_case", cell_undisturbed, false},
     {"  predicted", cell_prediction, false},
     {"loss", cell_losses, false},
 };
@@ -209,9 +209,9 @@ void verdict_print(const struct experiment *experiment, bool verbose, FILE *out)
         fprintf(out, "%.3f%s", c->time_ratio, c->side_by_side ? "" : " (not measured side by side)");
     else
         fprintf(out, "no step after the first in both: no ratio");
-    if (isfinite(c->undisturbed_ratio)) fprintf(out, ", undisturbed %.3f", c->undisturbed_ratio);
+    if (isfinite(c->best_case_ratio)) fprintf(out, ", best_case %.3f", c->best_case_ratio);
     costs_miss(ratio, c->time_ratio, "measured", miss);
-    costs_miss(ratio, c->undisturbed_ratio, "undisturbed", least);
+    costs_miss(ratio, c->best_case_ratio, "best_case", least);
     fprintf(out, "; predicted by %s %.3f%s%s%s%s\n", measured ? "measured costs" : "flops", ratio, *miss ? ", " : "",
             miss, *least ? ", " : "", least);
     fprintf(out, "\n");

@@ -41,7 +41,7 @@ def vgg19():
 def in_chain(policy):
     """The batch whose chain, as many times larger, fits beside two sets of parameters."""
     said = plan_chain(vgg19(), f"policy.name={policy}")
-    return (MEMORY - 2 * 4 * PARAMETERS) // said["peak_bytes"], said["time_factor"]
+    return (MEMORY - 2 * 4 * PARAMETERS) // said["peak_bytes"], said["slowdown"]
 
 
 def in_network(*overrides):
@@ -50,7 +50,7 @@ def in_network(*overrides):
     best = {}
     for row in said["policies"]:
         if row["largest_batch"] and row["largest_batch"] > best.get(row["policy"], (0, 0))[0]:
-            best[row["policy"]] = (row["largest_batch"], row["time_factor"])
+            best[row["policy"]] = (row["largest_batch"], row["slowdown"])
     return best
 
 

@@ -21,7 +21,7 @@ def largest(*arguments):
 def cell(row, stored):
     if not row or not row["largest_batch"]:
         return f"{'none':>6}{'':21}"
-    return f"{row['largest_batch']:6} {row['largest_batch'] / stored:6.2f} x  x{row['time_factor']:<8.3f}"
+    return f"{row['largest_batch']:6} {row['largest_batch'] / stored:6.2f} x  x{row['slowdown']:<8.3f}"
 
 
 def main():

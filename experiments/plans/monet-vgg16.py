@@ -24,7 +24,7 @@ def main():
     for row in said["plans"]:
         if row["pareto"] and row["policy"] in ("optimal", "dtr", "store_all"):
             print(f"{row['policy']:12} {row['peak_bytes'] / 1e9:5.2f} GB {100 * row['peak_bytes'] / stored:8.1f} %   "
-                  f"{100 * (row['time_factor'] - 1):+.2f} %   {row['gap_percent']:.2f} % above the bound   {row['settings'] or ''}")
+                  f"{100 * (row['slowdown'] - 1):+.2f} %   {row['gap_percent']:.2f} % above the bound   {row['settings'] or ''}")
     return 0
 
 

@@ -1,9 +1,9 @@
 /* Abstract chains: networks without kernels, made from a list of times and bytes. They are planned by the same
  * lowering and placement as any network, and never run.
  *
- * Contract: stage i (from 1) forward reads a(i-1), writes a(i) [output] and, when it saves, its saved set [saved,
- * without input and output]; backward reads a(i-1), its saved set and d(i) [gradient], and writes d(i-1). Operands and
- * scratch coexist while an op runs; no output takes an input's place. a(0) is given and not counted, d(0) is not
+ * Contract: stage i (from 1) forward reads a(i-1), writes a(i) [output] and, when it saves, its saved tensors [saved,
+ * without input and output]; backward reads a(i-1), its saved tensors and d(i) [gradient], and writes d(i-1). Operands
+ * and scratch coexist while an op runs; no output takes an input's place. a(0) is given and not counted, d(0) is not
  * computed, d(L) appears with the last stage's backward. Bytes are exact: nothing is rounded. Times are best whole
  * numbers: sums of those are exact. */
 #ifndef REMATCH_BACKEND_ABSTRACT_CHAIN_H

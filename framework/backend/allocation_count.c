@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-bool ledger_lend(struct ledger *ledger, const void *buffer, size_t bytes)
+bool allocation_count_lend(struct allocation_count *ledger, const void *buffer, size_t bytes)
 {
     if (ledger->loans == ledger->room) {
         const size_t room = ledger->room ? 2 * ledger->room : 64;
@@ -17,7 +17,7 @@ bool ledger_lend(struct ledger *ledger, const void *buffer, size_t bytes)
 }
 
 /* From the newest on: what a backward gives back last was lent first. */
-void ledger_take_back(struct ledger *ledger, const void *buffer)
+void allocation_count_take_back(struct allocation_count *ledger, const void *buffer)
 {
     size_t at = ledger->loans;
     while (at > 0 && ledger->loan[at - 1].buffer != buffer) at--;
@@ -26,4 +26,4 @@ void ledger_take_back(struct ledger *ledger, const void *buffer)
     for (ledger->loans--; at <= ledger->loans; at++) ledger->loan[at - 1] = ledger->loan[at];
 }
 
-void ledger_free(struct ledger *ledger) { free(ledger->loan); }
+void allocation_count_free(struct allocation_count *ledger) { free(ledger->loan); }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct ledger {
+struct allocation_count {
     struct loan {
         const void *buffer;
         size_t bytes;
@@ -16,11 +16,11 @@ struct ledger {
 };
 
 /* buffer was handed out, with so many bytes; false: no memory to note it. */
-bool ledger_lend(struct ledger *ledger, const void *buffer, size_t bytes);
+bool allocation_count_lend(struct allocation_count *ledger, const void *buffer, size_t bytes);
 
 /* buffer is taken back; what is not out changes nothing. */
-void ledger_take_back(struct ledger *ledger, const void *buffer);
+void allocation_count_take_back(struct allocation_count *ledger, const void *buffer);
 
-void ledger_free(struct ledger *ledger);
+void allocation_count_free(struct allocation_count *ledger);
 
 #endif

@@ -88,7 +88,7 @@ void backend_close(struct backend *backend)
 {
     if (!backend) return;
     backend->kind->close(backend);
-    ledger_free(&backend->ledger);
+    allocation_count_free(&backend->ledger);
     free(backend);
 }
 

@@ -40,14 +40,15 @@ enum clock_class {
 extern const char *const clock_names[CLOCK_CLASSES];
 
 /* What a step does, one after the other or in turn. UNDEFINE is of a host alone: on a device it counts as REPLAY. */
-enum phase { PHASE_FORWARD, PHASE_REPLAY, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_DIGEST, PHASE_UNDEFINE, PHASES };
+enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_DIGEST, PHASE_UNDEFINE, PHASES };
 
 /* What differs from step to step. Kernels of a device read it there, since a step that is queued again is queued with
  * the arguments it had. */
 struct step_moment {
     uint32_t step;
-    uint64_t position;               /* of the sequential stream (rng stash, unsafe) at the start of the step */
-    struct optim_numbers numbers[2]; /* of vectors, and of what has more dimensions; their scale is before clipping */
+    uint64_t position; /* of the sequential stream (rng stash, unsafe) at the start of the step */
+    struct optimizer_numbers
+        numbers[2]; /* of vectors, and of what has more dimensions; their scale is before clipping */
 };
 
 /* What a step leaves behind. */
@@ -60,7 +61,7 @@ struct step_outcome {
 struct backend {
     const struct backend_kind *kind;
     struct backend_options options; /* threads resolved */
-    struct ledger ledger;           /* of what allocate handed out */
+    struct allocation_count ledger; /* of what allocate handed out */
     uint64_t clock_ns[CLOCK_CLASSES];
     uint64_t phase_ns[PHASES];        /* of the last step, after wait */
     struct step_moment moment;        /* of the next step; the caller's to set */
@@ -122,7 +123,7 @@ struct backend_kind {
     void (*place)(struct backend *backend, uint64_t *to, uint64_t offset);
     /* rng_mask_fill(). */
     void (*mask)(struct backend *backend, const struct draw *draw, double rate, int64_t elements, int64_t batch);
-    /* squares_sum(): not finite where an element is not. */
+    /* sum_of_squares(): not finite where an element is not. */
     double (*squares)(struct backend *backend, const float *x, size_t count);
     struct digest (*digest)(struct backend *backend, const void *data, size_t bytes);
     /* What follows is done for this. */

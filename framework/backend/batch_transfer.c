@@ -4,18 +4,18 @@
 
 static size_t labels_start(const struct graph *graph) { return round_up(graph->value[0].bytes); }
 
-size_t feed_next_bytes(const struct backend *backend, const struct graph *graph)
+size_t batch_transfer_next_bytes(const struct backend *backend, const struct graph *graph)
 {
     if (!backend || !backend->kind->device) return 0;
     return labels_start(graph) + round_up((size_t)graph->batch * sizeof(int32_t));
 }
 
-enum status feed_open(struct feed *feed, struct backend *backend, const struct graph *graph, void *batch,
-                      int32_t *labels, void *next)
+enum status batch_transfer_open(struct batch_transfer *feed, struct backend *backend, const struct graph *graph,
+                                void *batch, int32_t *labels, void *next)
 {
     char text[UNIT_TEXT];
-    *feed = (struct feed){backend, graph, batch, labels};
-    feed->bytes = feed_next_bytes(backend, graph);
+    *feed = (struct batch_transfer){backend, graph, batch, labels};
+    feed->bytes = batch_transfer_next_bytes(backend, graph);
     if (!feed->bytes) return ST_OK;
     feed->next = next;
     feed->next_labels = labels_start(graph);
@@ -24,30 +24,30 @@ enum status feed_open(struct feed *feed, struct backend *backend, const struct g
     return fail(ST_FAILED, "cannot reserve %s of the host's memory for a batch", exact_bytes_text(feed->bytes, text));
 }
 
-void feed_close(struct feed *feed)
+void batch_transfer_close(struct batch_transfer *feed)
 {
     if (feed->staged) feed->backend->kind->device->unstage(feed->backend, feed->staged);
 }
 
-void *feed_batch(const struct feed *feed) { return feed->staged ? feed->staged : feed->batch; }
+void *batch_transfer_batch(const struct batch_transfer *feed) { return feed->staged ? feed->staged : feed->batch; }
 
-int32_t *feed_labels(const struct feed *feed)
+int32_t *batch_transfer_labels(const struct batch_transfer *feed)
 {
     return feed->staged ? (int32_t *)(void *)((char *)feed->staged + feed->next_labels) : feed->labels;
 }
 
-void feed_send(struct feed *feed)
+void batch_transfer_send(struct batch_transfer *feed)
 {
     if (feed->staged && !feed->sent)
         feed->backend->kind->device->send(feed->backend, feed->next, feed->staged, feed->bytes);
     feed->sent = true;
 }
 
-void feed_take(struct feed *feed)
+void batch_transfer_take(struct batch_transfer *feed)
 {
     if (!feed->staged) return;
     const struct backend_kind *kind = feed->backend->kind;
-    feed_send(feed);
+    batch_transfer_send(feed);
     kind->device->arrive(feed->backend, feed->graph, feed->batch, feed->next);
     kind->copy(feed->backend, feed->labels, (char *)feed->next + feed->next_labels,
                (size_t)feed->graph->batch * sizeof(int32_t));

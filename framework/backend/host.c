@@ -15,14 +15,14 @@ void host_open(struct backend *backend)
 void *host_allocate(struct backend *backend, size_t bytes)
 {
     void *buffer = aligned_alloc(ALIGNMENT, bytes);
-    if (!buffer || ledger_lend(&backend->ledger, buffer, bytes)) return buffer;
+    if (!buffer || allocation_count_lend(&backend->ledger, buffer, bytes)) return buffer;
     free(buffer);
     return NULL;
 }
 
 void host_release(struct backend *backend, void *buffer)
 {
-    ledger_take_back(&backend->ledger, buffer);
+    allocation_count_take_back(&backend->ledger, buffer);
     free(buffer);
 }
 
@@ -36,7 +36,7 @@ void host_mask(struct backend *backend, const struct draw *draw, double rate, in
 
 double host_squares(struct backend *backend, const float *x, size_t count)
 {
-    return squares_sum(x, count, (int)backend->options.threads);
+    return sum_of_squares(x, count, (int)backend->options.threads);
 }
 
 struct digest host_digest(struct backend *backend, const void *data, size_t bytes)
@@ -106,9 +106,9 @@ static void run(struct backend *backend, const struct update *update)
     digest(backend, update, DIGESTED_GRADIENT);
     if (!isfinite(outcome->loss[0]) || outcome->not_finite >= 0) return;
     host_phase(backend, PHASE_OPTIMIZER);
-    struct optim_numbers numbers[2];
+    struct optimizer_numbers numbers[2];
     memcpy(numbers, backend->now->numbers, sizeof numbers);
-    for (int i = 0; i < 2; i++) numbers[i].scale = (float)optim_scale(&update->settings, sqrt(outcome->squares));
+    for (int i = 0; i < 2; i++) numbers[i].scale = (float)optimizer_scale(&update->settings, sqrt(outcome->squares));
     for (int i = 0; i < update->count; i++) {
         const struct update_tensor *t = &update->tensor[i];
         update->optimizer->update(&numbers[t->numbers], t->elements, t->parameter, t->gradient, t->state,

@@ -48,7 +48,7 @@ static enum status check_bytes(const struct network *network)
         for (size_t k = 0; k < sizeof bytes / sizeof *bytes; k++) {
             if (sum > BYTES_MAX || bytes[k] > BYTES_MAX - sum)
                 return fail(ST_SPEC,
-                            "layer '%s': with it outputs, gradients, parameters, saved sets and scratch add up "
+                            "layer '%s': with it outputs, gradients, parameters, saved tensors and scratch add up "
                             "to more than 2^58 bytes",
                             node->name);
             sum += bytes[k];
@@ -83,8 +83,8 @@ void network_settle_relus(struct network *network)
     for (int i = 0; i < network->graph->nodes; i++) {
         enum relu_save save = network->graph->node[i].relu_save;
         bool less = network->binding[i].footprint.signs < network->graph->value[i + 1].bytes;
-        footprint_keep_signs(&network->binding[i].footprint,
-                             save == RELU_AUTO ? less && !network_read_by_another(network, i) : save == RELU_BITS);
+        footprint_keep_sign_bits(&network->binding[i].footprint,
+                                 save == RELU_AUTO ? less && !network_read_by_another(network, i) : save == RELU_BITS);
     }
 }
 

@@ -2,7 +2,7 @@
  * digests of every gradient, the optimiser, digests of every parameter and of its state.
  *
  * Contract: where the loss or a gradient is not finite, parameters and state stay as they are. A digest is
- * digest_tensor()'s and a sum of squares squares_sum()'s, bit for bit, wherever they are computed; the sums of the
+ * digest_tensor()'s and a sum of squares sum_of_squares()'s, bit for bit, wherever they are computed; the sums of the
  * parameters are added in descending order. */
 #ifndef REMATCH_BACKEND_PARAMETER_UPDATE_H
 #define REMATCH_BACKEND_PARAMETER_UPDATE_H
@@ -21,7 +21,7 @@ struct update_tensor {
 
 struct update {
     const struct optimizer *optimizer;
-    struct optim_settings settings;
+    struct optimizer_settings settings;
     int states; /* copies of a parameter that the optimiser keeps */
     int count;
     struct update_tensor *tensor;

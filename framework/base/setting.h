@@ -13,19 +13,19 @@
 
 struct region;
 
-enum field_type {
-    FIELD_INT,    /* int64_t; decimal, no sign but '-', no leading zero */
-    FIELD_REAL,   /* double; finite */
-    FIELD_BOOL,   /* bool; true | false */
-    FIELD_BYTES,  /* uint64_t; 4096, 64MiB, 16GB, 1.5GiB */
-    FIELD_CHOICE, /* int; index into values[] */
-    FIELD_TEXT,   /* const char *; NULL while unset */
-    FIELD_PATH,   /* the same: of a file or a folder that is read */
-    FIELD_INTS,   /* struct field_list of int64_t */
-    FIELD_TEXTS,  /* struct field_list of const char * */
+enum setting_type {
+    SETTING_INT,    /* int64_t; decimal, no sign but '-', no leading zero */
+    SETTING_REAL,   /* double; finite */
+    SETTING_BOOL,   /* bool; true | false */
+    SETTING_BYTES,  /* uint64_t; 4096, 64MiB, 16GB, 1.5GiB */
+    SETTING_CHOICE, /* int; index into values[] */
+    SETTING_TEXT,   /* const char *; NULL while unset */
+    SETTING_PATH,   /* the same: of a file or a folder that is read */
+    SETTING_INTS,   /* struct setting_list of int64_t */
+    SETTING_TEXTS,  /* struct setting_list of const char * */
 };
 
-struct field_list {
+struct setting_list {
     size_t count;
     union {
         const int64_t *ints;
@@ -33,9 +33,9 @@ struct field_list {
     };
 };
 
-struct field {
+struct setting {
     const char *key; /* NULL ends a table */
-    enum field_type type;
+    enum setting_type type;
     size_t offset;      /* of the member within the struct that the table describes */
     double min, max;    /* closed range for numbers and for the number of list items */
     const char *preset; /* default, written as in YAML, not held to the range; NULL: must be given; "" (TEXT, PATH,
@@ -45,27 +45,27 @@ struct field {
     enum status (*check)(const char *text); /* TEXT of a form of its own: ST_SPEC says what is wrong with it */
 };
 
-/* The row of key; NULL where there is none or fields is NULL. */
-const struct field *field_find(const struct field *fields, const char *key);
+/* The row of key; NULL where there is none or keys is NULL. */
+const struct setting *setting_find(const struct setting *keys, const char *key);
 
-/* Sets the member of object from a scalar; a list field becomes a list of one. Texts are copied into region. ST_SPEC
+/* Sets the member of object from a scalar; a list setting becomes a list of one. Texts are copied into region. ST_SPEC
  * with a message that says what was found and what is expected. */
-enum status field_set(const struct field *field, void *object, const char *text, struct region *region);
+enum status setting_set(const struct setting *setting, void *object, const char *text, struct region *region);
 
 /* The same for INTS (each at least 0) and TEXTS; *bad is the item at fault, -1 where it is the number of items. */
-enum status field_set_list(const struct field *field, void *object, size_t count, const char *const *texts,
-                           struct region *region, int *bad);
+enum status setting_set_list(const struct setting *setting, void *object, size_t count, const char *const *texts,
+                             struct region *region, int *bad);
 
 /* Sets every member that has a preset; the others become unset. ST_SPEC: a preset that cannot be read. */
-enum status field_defaults(const struct field *fields, void *object, struct region *region);
+enum status setting_defaults(const struct setting *keys, void *object, struct region *region);
 
 /* Nothing was set: no text, no items, NaN, a number outside its range. */
-bool field_unset(const struct field *field, const void *object);
+bool setting_unset(const struct setting *setting, const void *object);
 
-/* The value as YAML text that field_set (or a YAML list) reads back unchanged; NULL: no memory. */
-char *field_print(const struct field *field, const void *object, struct region *region);
+/* The value as YAML text that setting_set (or a YAML list) reads back unchanged; NULL: no memory. */
+char *setting_print(const struct setting *setting, const void *object, struct region *region);
 
 /* "an integer of 1..100", "one of a|b|c"; NULL: no memory. */
-char *field_expected(const struct field *field, struct region *region);
+char *setting_expected(const struct setting *setting, struct region *region);
 
 #endif

@@ -161,11 +161,20 @@ static int distance(const char *a, const char *b)
     return d[m][n];
 }
 
-/* Words that other programs use, and ours. */
+/* Words that other programs use, and names that this one had before; and ours. */
 static const struct {
     const char *theirs, *ours;
-} synonyms[] = {{"gpu", "cuda"},         {"nvidia", "cuda"},      {"host", "cpu"},    {"onednn", "cpu"},
-                {"learning_rate", "lr"}, {"batch_size", "batch"}, {"dense", "linear"}};
+} synonyms[] = {{"gpu", "cuda"},
+                {"nvidia", "cuda"},
+                {"host", "cpu"},
+                {"onednn", "cpu"},
+                {"learning_rate", "lr"},
+                {"batch_size", "batch"},
+                {"dense", "linear"},
+                {"schedule", "lr_schedule"},
+                {"word", "schedule"},
+                {"replay", "recompute"},
+                {"skip_replay", "skip_recompute"}};
 
 static const char *synonym(const char *text, const char *const *words)
 {

@@ -15,11 +15,11 @@ static enum status check_real(const char *name, double claimed, double expected)
     return fail(ST_DIFFERS, "%s is %.17g; expected %.17g", name, claimed, expected);
 }
 
-static enum status check_reals(const struct account *a, const struct outcome *o)
+static enum status check_reals(const struct plan_data *a, const struct outcome *o)
 {
-    double real[REALS] = {[REAL_REPLAY_FLOPS] = o->replay_flops, [REAL_TIME] = o->time}, least = 0;
+    double real[REALS] = {[REAL_RECOMPUTE_FLOPS] = o->recompute_flops, [REAL_TIME] = o->time}, least = 0;
     for (int i = 0; i < a->nodes; i++) {
-        const struct account_node *node = &a->node[i];
+        const struct plan_data_node *node = &a->node[i];
         real[REAL_FORWARD_FLOPS] += node->forward_flops;
         least += node->forward_time;
         for (unsigned part = 0; part < 2; part++) {
@@ -28,13 +28,13 @@ static enum status check_reals(const struct account *a, const struct outcome *o)
             least += node->backward_time[part];
         }
     }
-    real[REAL_TIME_FACTOR] = least > 0 ? o->time / least : 1;
-    for (int i = 0; i < REALS; i++) TRY(check_real(account_real_names[i], a->real[i], real[i]));
+    real[REAL_SLOWDOWN] = least > 0 ? o->time / least : 1;
+    for (int i = 0; i < REALS; i++) TRY(check_real(plan_data_real_names[i], a->real[i], real[i]));
     return ST_OK;
 }
 
 /* The static categories, then those of the arena. */
-static void expect_memory(const struct account *a, const struct outcome *o, size_t memory[ACCOUNT_CATEGORIES])
+static void expect_memory(const struct plan_data *a, const struct outcome *o, size_t memory[PLAN_DATA_CATEGORIES])
 {
     size_t parameters = 0;
     for (int i = 0; i < a->parameters; i++) parameters += round_up(a->parameter[i].elements * sizeof(float));
@@ -46,11 +46,11 @@ static void expect_memory(const struct account *a, const struct outcome *o, size
     memcpy(memory + STATICS, o->peak, sizeof o->peak);
 }
 
-static enum status check_counts(const struct account *a, const struct outcome *o, int dropped)
+static enum status check_counts(const struct plan_data *a, const struct outcome *o, int dropped)
 {
-    size_t memory[ACCOUNT_CATEGORIES], fixed = 0;
+    size_t memory[PLAN_DATA_CATEGORIES], fixed = 0;
     expect_memory(a, o, memory);
-    for (int i = 0; i < ACCOUNT_CATEGORIES; i++) {
+    for (int i = 0; i < PLAN_DATA_CATEGORIES; i++) {
         const char *name = i < (int)STATICS ? static_names[i] : category_names[i - (int)STATICS];
         if (a->memory[i] != memory[i])
             return fail(ST_DIFFERS, "memory of %s is %zu; expected %zu", name, a->memory[i], memory[i]);
@@ -64,25 +64,25 @@ static enum status check_counts(const struct account *a, const struct outcome *o
         [COUNT_LIVE_PEAK] = o->live_peak,
         [COUNT_SAMPLED_FORWARD] = fixed - memory[STATIC_GRADIENTS] + o->live_forward,
         [COUNT_SAMPLED_GRADIENTS] = fixed,
-        [COUNT_REPLAYS] = (size_t)o->replays,
+        [COUNT_RECOMPUTATIONS] = (size_t)o->recomputations,
         [COUNT_DROPPED] = (size_t)dropped,
     };
     for (int i = 0; i < COUNTS; i++)
         if (a->count[i] != count[i])
-            return fail(ST_DIFFERS, "%s is %zu; expected %zu", account_count_names[i], a->count[i], count[i]);
+            return fail(ST_DIFFERS, "%s is %zu; expected %zu", plan_data_count_names[i], a->count[i], count[i]);
     return ST_OK;
 }
 
-/* Goes through word and ops side by side. */
+/* Goes through schedule and ops side by side. */
 struct follower {
-    const struct account *account;
+    const struct plan_data *data;
     int at, forwards, dropped; /* op; nodes below forwards have run */
 };
 
-/* The next op that a word speaks of runs node that way. */
+/* The next op that a schedule speaks of runs node that way. */
 static bool runs(struct follower *f, enum step_kind kind, int node)
 {
-    const struct account *a = f->account;
+    const struct plan_data *a = f->data;
     while (f->at < a->ops && a->op[f->at].kind != OP_FORWARD && a->op[f->at].kind != OP_BACKWARD) f->at++;
     if (f->at == a->ops) return false;
     const struct op *op = &a->op[f->at];
@@ -91,7 +91,7 @@ static bool runs(struct follower *f, enum step_kind kind, int node)
 
 static enum status follow(struct follower *f, enum step_kind kind, int node)
 {
-    const struct account *a = f->account;
+    const struct plan_data *a = f->data;
     bool first = kind == STEP_FORWARD && node == f->forwards;
     f->forwards += first;
     while (kind == STEP_BACKWARD && runs(f, kind, node)) f->at++; /* each part there is */
@@ -99,7 +99,7 @@ static enum status follow(struct follower *f, enum step_kind kind, int node)
     if (runs(f, kind, node)) {
         f->at++;
     } else if (first || !a->drop_dead) {
-        return fail(ST_DIFFERS, "op %d does not follow the word; expected the forward of node %d (%s)", f->at, node,
+        return fail(ST_DIFFERS, "op %d does not follow the schedule; expected the forward of node %d (%s)", f->at, node,
                     a->node[node].name);
     } else {
         f->dropped++;
@@ -107,36 +107,36 @@ static enum status follow(struct follower *f, enum step_kind kind, int node)
     return ST_OK;
 }
 
-static enum status follow_word(const struct account *a, const struct word *word, int *dropped)
+static enum status follow_word(const struct plan_data *a, const struct schedule *schedule, int *dropped)
 {
-    struct follower f = {.account = a};
-    TRY(word_check(word, a->nodes, a->forward_only));
-    for (size_t i = 0; i < word->steps; i++) {
-        const struct step *s = &word->step[i];
+    struct follower f = {.data = a};
+    TRY(schedule_check(schedule, a->nodes, a->forward_only));
+    for (size_t i = 0; i < schedule->steps; i++) {
+        const struct step *s = &schedule->step[i];
         for (int k = 0; k < s->to - s->from; k++)
             TRY(follow(&f, s->kind, s->kind == STEP_FORWARD ? s->from + k : s->to - 1 - k));
     }
     runs(&f, STEP_FORWARD, -1);
-    if (f.at < a->ops) return fail(ST_DIFFERS, "op %d does not follow the word; expected no more ops", f.at);
+    if (f.at < a->ops) return fail(ST_DIFFERS, "op %d does not follow the schedule; expected no more ops", f.at);
     *dropped = f.dropped;
     return ST_OK;
 }
 
-/* The ops are those of the word, but for dropped replays. */
-static enum status check_word(const struct account *a, int *dropped)
+/* The ops are those of the schedule, but for dropped recomputations. */
+static enum status check_word(const struct plan_data *a, int *dropped)
 {
-    struct word word;
+    struct schedule schedule;
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a word");
-    enum status status = word_parse(a->word, region, &word);
-    if (status == ST_OK) status = follow_word(a, &word, dropped);
+    if (!region) return fail(ST_FAILED, "out of memory for a schedule");
+    enum status status = schedule_parse(a->schedule, region, &schedule);
+    if (status == ST_OK) status = follow_word(a, &schedule, dropped);
     region_destroy(region);
     return status == ST_SPEC ? fail(ST_DIFFERS, "%s", status_message()) : status;
 }
 
-enum status claims_check(const struct account *account, const struct outcome *outcome)
+enum status plan_claims_check(const struct plan_data *data, const struct outcome *outcome)
 {
-    const struct account *a = account;
+    const struct plan_data *a = data;
     struct digest digest;
     char text[128];
     int dropped = 0;

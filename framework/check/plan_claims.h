@@ -8,11 +8,11 @@ struct outcome {
     const unsigned *parts; /* node -> enum part of its backward */
     size_t extent;         /* of all buffers, in the arena */
     size_t live_peak, peak[CATEGORIES], live_forward;
-    int peak_op, replays;
-    double replay_flops, time;
+    int peak_op, recomputations;
+    double recompute_flops, time;
 };
 
 /* ST_DIFFERS: a claim is wrong; the message says what it is and what was expected. */
-enum status claims_check(const struct account *account, const struct outcome *outcome);
+enum status plan_claims_check(const struct plan_data *data, const struct outcome *outcome);
 
 #endif

@@ -30,7 +30,7 @@ static enum status reads_value(struct machine *m, int id, int value, const char 
         MUST(id == BUFFER_BATCH, "%s is buffer %d; expected the batch", what, id);
         return ST_OK;
     }
-    size_t bytes = m->account->node[value - 1].output_bytes;
+    size_t bytes = m->data->node[value - 1].output_bytes;
     TRY(machine_reads(m, id, bytes, name(VALUE, (uint64_t)value, 0), what));
     if (bytes)
         MUST(m->place[id].writer == m->value_at[value - 1],
@@ -43,9 +43,9 @@ static enum status reads_value(struct machine *m, int id, int value, const char 
 static enum status reads_saved(struct machine *m, int node, size_t bytes)
 {
     int id = m->op->saved;
-    TRY(machine_reads(m, id, bytes, name(SAVED, (uint64_t)node, 0), "the saved set"));
+    TRY(machine_reads(m, id, bytes, name(SAVED, (uint64_t)node, 0), "the saved tensors"));
     MUST(m->place[id].writer == m->saved_at[node],
-         "the saved set in buffer %d (%s) was written by op %d; expected the newest, by op %d", id,
+         "the saved tensors in buffer %d (%s) was written by op %d; expected the newest, by op %d", id,
          machine_buffer(m, id), m->place[id].writer, m->saved_at[node]);
     m->saved_read[m->place[id].writer] = true;
     return ST_OK;
@@ -57,7 +57,7 @@ static enum status called(const struct machine *m, int id, enum category categor
     const struct buffer expected = {.category = category, .node = node};
     char text[128];
     MUST(machine_called(m, id, category, node), "buffer %d is called %s; expected %s", id, machine_buffer(m, id),
-         buffer_text(&expected, m->account->node[node].name, text));
+         buffer_text(&expected, m->data->node[node].name, text));
     return ST_OK;
 }
 
@@ -69,27 +69,29 @@ static enum status scratch(struct machine *m, size_t bytes)
 }
 
 /* The stash or mask of a random node: written by its first forward. */
-static enum status once(struct machine *m, const struct account_node *node, bool wanted)
+static enum status once(struct machine *m, const struct plan_data_node *node, bool wanted)
 {
-    const struct account *a = m->account;
+    const struct plan_data *a = m->data;
     size_t bytes = a->rng == RNG_MASK ? (node->draws + 7) / 8 * a->batch : sizeof(uint64_t);
     if (!wanted || !node->draws || a->rng == RNG_COUNTER) bytes = 0;
     TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
     TRY(called(m, m->op->once, CATEGORY_SAVED, m->op->node));
     uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
-    if (m->op->kind == OP_FORWARD && !m->op->replay) return machine_writes(m, m->op->once, bytes, content, "the stash");
+    if (m->op->kind == OP_FORWARD && !m->op->recompute)
+        return machine_writes(m, m->op->once, bytes, content, "the stash");
     return machine_reads(m, m->op->once, bytes, content, "the stash");
 }
 
 /* ---- ops ---- */
 
-static enum status forward(struct machine *m, const struct account_node *node)
+static enum status forward(struct machine *m, const struct plan_data_node *node)
 {
     const struct op *op = m->op;
     int n = op->node;
-    MUST(op->replay == (m->forwards[n] > 0), "replay is %d; expected %d, after %d forwards of the node", op->replay,
-         m->forwards[n] > 0, m->forwards[n]);
-    if (!op->replay) MUST(m->first_forwards++ == n, "a first forward; expected that of node %d", m->first_forwards - 1);
+    MUST(op->recompute == (m->forwards[n] > 0), "recompute is %d; expected %d, after %d forwards of the node",
+         op->recompute, m->forwards[n] > 0, m->forwards[n]);
+    if (!op->recompute)
+        MUST(m->first_forwards++ == n, "a first forward; expected that of node %d", m->first_forwards - 1);
     m->forwards[n]++;
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
@@ -103,22 +105,22 @@ static enum status forward(struct machine *m, const struct account_node *node)
     TRY(machine_writes(m, op->y, node->output_bytes, name(VALUE, (uint64_t)n + 1, 0), "y"));
     m->value_at[n] = m->at;
     if (!op->save) {
-        MUST(op->saved == BUFFER_NONE, "the saved set is in buffer %d; expected none, it is not saved", op->saved);
+        MUST(op->saved == BUFFER_NONE, "the saved tensors is in buffer %d; expected none, it is not saved", op->saved);
         return ST_OK;
     }
     m->saved_at[n] = m->at;
-    TRY(machine_apart(m, op->saved, BUFFER_NONE, 0, "the saved set"));
+    TRY(machine_apart(m, op->saved, BUFFER_NONE, 0, "the saved tensors"));
     TRY(called(m, op->saved, CATEGORY_SAVED, n));
-    return machine_writes(m, op->saved, node->saved, name(SAVED, (uint64_t)n, 0), "the saved set");
+    return machine_writes(m, op->saved, node->saved, name(SAVED, (uint64_t)n, 0), "the saved tensors");
 }
 
-static enum status backward_order(struct machine *m, const struct account_node *node)
+static enum status backward_order(struct machine *m, const struct plan_data_node *node)
 {
     unsigned parts = m->op->parts, wanted = m->parts[m->op->node], done = m->done[m->op->node];
     bool split = node->split && wanted == (PART_PARAMS | PART_INPUT);
     while (m->due > m->op->node && m->done[m->due] == m->parts[m->due]) m->due--;
     MUST(m->due == m->op->node, "out of order; expected the backward of node %d (%s)", m->due,
-         m->account->node[m->due].name);
+         m->data->node[m->due].name);
     MUST(!(done & parts), "run a second time; expected once");
     if (split) {
         unsigned next = done ? PART_INPUT : PART_PARAMS;
@@ -129,12 +131,12 @@ static enum status backward_order(struct machine *m, const struct account_node *
     return ST_OK;
 }
 
-static enum status backward_gradients(struct machine *m, const struct account_node *node)
+static enum status backward_gradients(struct machine *m, const struct plan_data_node *node)
 {
     const struct op *op = m->op;
     bool again = m->done[op->node];
     uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
-    if (op->node + 1 == m->account->nodes && !again) { /* it appears here, where it has bytes at all */
+    if (op->node + 1 == m->data->nodes && !again) { /* it appears here, where it has bytes at all */
         TRY(called(m, op->dy, CATEGORY_GRADIENT, op->node));
         TRY(machine_writes(m, op->dy, node->gradient_bytes, dy, "dy"));
     }
@@ -142,8 +144,8 @@ static enum status backward_gradients(struct machine *m, const struct account_no
     if (node->writes_dy && !again) TRY(machine_writes(m, op->dy, node->gradient_bytes, derived, "dy"));
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         int x = node->inputs[k];
-        bool wanted = x > 0 && op->parts & PART_INPUT && m->account->node[x - 1].wants_gradient;
-        size_t bytes = wanted ? m->account->node[x - 1].gradient_bytes : 0;
+        bool wanted = x > 0 && op->parts & PART_INPUT && m->data->node[x - 1].wants_gradient;
+        size_t bytes = wanted ? m->data->node[x - 1].gradient_bytes : 0;
         TRY(machine_apart(m, op->dx[k], k == 0 && node->dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
         if (wanted) TRY(called(m, op->dx[k], CATEGORY_GRADIENT, x - 1));
         TRY(machine_writes(m, op->dx[k], bytes, name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k), "dx"));
@@ -151,7 +153,7 @@ static enum status backward_gradients(struct machine *m, const struct account_no
     return ST_OK;
 }
 
-static enum status backward(struct machine *m, const struct account_node *node)
+static enum status backward(struct machine *m, const struct plan_data_node *node)
 {
     const struct op *op = m->op;
     TRY(backward_order(m, node));
@@ -165,7 +167,7 @@ static enum status backward(struct machine *m, const struct account_node *node)
     MUST(read & READS_Y || op->y == BUFFER_NONE, "y is buffer %d; expected none, it is not read", op->y);
     if (read & READS_Y) TRY(reads_value(m, op->y, op->node + 1, "y"));
     bool saved = read & READS_SAVED && node->saved;
-    MUST(saved || op->saved == BUFFER_NONE, "the saved set is buffer %d; expected none, it is not read", op->saved);
+    MUST(saved || op->saved == BUFFER_NONE, "the saved tensors is buffer %d; expected none, it is not read", op->saved);
     if (saved) TRY(reads_saved(m, op->node, node->saved));
     TRY(once(m, node, input));
     size_t a = params ? node->backward_scratch[PART_INDEX_PARAMS] : 0;
@@ -179,8 +181,8 @@ static enum status backward(struct machine *m, const struct account_node *node)
 /* What a node adds to the gradient of its k-th input; 0: nothing. */
 static uint64_t contribution(const struct machine *m, int node, int k)
 {
-    const struct account_node *n = &m->account->node[node];
-    if (n->inputs[k] <= 0 || !m->account->node[n->inputs[k] - 1].wants_gradient) return 0;
+    const struct plan_data_node *n = &m->data->node[node];
+    if (n->inputs[k] <= 0 || !m->data->node[n->inputs[k] - 1].wants_gradient) return 0;
     return n->passes_gradient ? m->gradient[node + 1] : name(INPUT_GRADIENT, (uint64_t)node, (uint64_t)k);
 }
 
@@ -197,26 +199,26 @@ static enum status combine(struct machine *m)
     MUST(a && b, "expected gradients in its inputs, where nothing is yet");
     int of = !two && a == m->gradient[op->node + 1] ? op->node : -1; /* the node whose value's gradient it is */
     for (int k = 0; two && k < NODE_INPUTS_MAX; k++) {
-        const int input = m->account->node[op->node].inputs[k] - 1;
+        const int input = m->data->node[op->node].inputs[k] - 1;
         if (b != contribution(m, op->node, k)) continue;
         if (of < 0 || machine_called(m, op->y, CATEGORY_GRADIENT, input)) of = input;
     }
     MUST(of >= 0, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
          machine_buffer(m, op->x[two]));
-    MUST(two || (m->account->node[op->node].writes_dy && m->parts[op->node] && !m->done[op->node] &&
-                 m->account->buffer[op->x[0]].death > m->at),
+    MUST(two || (m->data->node[op->node].writes_dy && m->parts[op->node] && !m->done[op->node] &&
+                 m->data->buffer[op->x[0]].death > m->at),
          "a copy; expected none but before a backward that writes on what others read later");
     int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
     TRY(machine_apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
     TRY(called(m, op->y, CATEGORY_GRADIENT, of));
-    MUST(op->bytes == m->account->node[of].gradient_bytes, "%zu bytes; expected those of a gradient, %zu", op->bytes,
-         m->account->node[of].gradient_bytes);
+    MUST(op->bytes == m->data->node[of].gradient_bytes, "%zu bytes; expected those of a gradient, %zu", op->bytes,
+         m->data->node[of].gradient_bytes);
     return machine_writes(m, op->y, op->bytes, two ? sum(a, b) : a, "a gradient");
 }
 
 /* ---- the run ---- */
 
-static void count(struct machine *m, const struct account_node *node)
+static void count(struct machine *m, const struct plan_data_node *node)
 {
     struct outcome *o = &m->outcome;
     if (m->live > o->live_peak) {
@@ -226,8 +228,8 @@ static void count(struct machine *m, const struct account_node *node)
     }
     if (m->op->kind == OP_FORWARD) {
         o->time += node->forward_time;
-        if (m->op->replay) o->replay_flops += node->forward_flops;
-        o->replays += m->op->replay;
+        if (m->op->recompute) o->recompute_flops += node->forward_flops;
+        o->recomputations += m->op->recompute;
     }
     for (unsigned part = 0; m->op->kind == OP_BACKWARD && part < 2; part++)
         if (m->op->parts & 1u << part) o->time += node->backward_time[part];
@@ -247,8 +249,8 @@ static enum status spare(const struct machine *m)
                         op->kind == OP_COPY ? op->x[1] : -1};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         MUST(none[i] == BUFFER_NONE, "buffer %d is an operand; expected none there", none[i]);
-    MUST(op->kind == OP_FORWARD || (!op->replay && !op->save), "replay is %d and save %d; expected them of forwards",
-         op->replay, op->save);
+    MUST(op->kind == OP_FORWARD || (!op->recompute && !op->save),
+         "recompute is %d and save %d; expected them of forwards", op->recompute, op->save);
     MUST(back || !op->parts, "parts %u; expected them of a backward", op->parts);
     MUST(!passes || !op->bytes, "%zu bytes; expected them of a copy or a sum", op->bytes);
     return ST_OK;
@@ -256,9 +258,9 @@ static enum status spare(const struct machine *m)
 
 static enum status step(struct machine *m)
 {
-    const struct account *a = m->account;
-    const struct account_node *node = &a->node[m->op->node];
-    if (!m->forwarded && (m->op->kind != OP_FORWARD || m->op->replay)) {
+    const struct plan_data *a = m->data;
+    const struct plan_data_node *node = &a->node[m->op->node];
+    if (!m->forwarded && (m->op->kind != OP_FORWARD || m->op->recompute)) {
         m->forwarded = true;
         m->outcome.live_forward = m->live;
     }
@@ -281,7 +283,7 @@ static enum status step(struct machine *m)
 /* What must have happened by the end. */
 static enum status finish(struct machine *m)
 {
-    const struct account *a = m->account;
+    const struct plan_data *a = m->data;
     MUST(m->first_forwards == a->nodes, "node %d (%s) has not run forward", m->first_forwards,
          a->node[m->first_forwards].name);
     for (int n = a->nodes - 1; n >= 0; n--)
@@ -290,8 +292,8 @@ static enum status finish(struct machine *m)
         const struct op *op = &a->op[m->at];
         if (op->kind != OP_FORWARD) continue;
         MUST(m->saved_read[m->at] || !op->save, "saves for nobody; expected it not to");
-        MUST(m->value_read[m->at] || m->saved_read[m->at] || !op->replay || !a->drop_dead,
-             "a replay that nobody reads; expected it to be left out");
+        MUST(m->value_read[m->at] || m->saved_read[m->at] || !op->recompute || !a->drop_dead,
+             "a recomputation that nobody reads; expected it to be left out");
     }
     return ST_OK;
 }
@@ -299,7 +301,7 @@ static enum status finish(struct machine *m)
 /* What every value's gradient is: contributions in reverse order of the nodes that read it. */
 static void differentiate(struct machine *m)
 {
-    const struct account *a = m->account;
+    const struct plan_data *a = m->data;
     m->gradient[a->nodes] = name(INPUT_GRADIENT, (uint64_t)a->nodes, 0);
     for (int n = a->nodes - 1; n >= 0; n--) {
         for (int k = 0; k < NODE_INPUTS_MAX; k++) {
@@ -314,7 +316,7 @@ static void differentiate(struct machine *m)
 /* The parts that each node's backward has. */
 static void find_parts(struct machine *m)
 {
-    const struct account *a = m->account;
+    const struct plan_data *a = m->data;
     if (a->forward_only) return;
     for (int p = 0; p < a->parameters; p++) m->parts[a->parameter[p].node] |= PART_PARAMS;
     for (int n = 0; n < a->nodes; n++)
@@ -327,7 +329,7 @@ static void find_parts(struct machine *m)
 /* Lists of what is born and dies at every op. */
 static void list_lifetimes(struct machine *m)
 {
-    const struct account *a = m->account;
+    const struct plan_data *a = m->data;
     for (int i = 0; i < a->ops; i++) m->born[i] = m->dies[i] = -1;
     for (int id = a->buffers - 1; id >= 0; id--) {
         const struct buffer *b = &a->buffer[id];
@@ -339,7 +341,7 @@ static void list_lifetimes(struct machine *m)
 
 static enum status set_up(struct machine *m)
 {
-    const struct account *a = m->account;
+    const struct plan_data *a = m->data;
     const size_t nodes = (size_t)a->nodes, ops = (size_t)a->ops, buffers = (size_t)a->buffers;
     TRY(NEW(m->region, m->place, buffers));
     TRY(NEW(m->region, m->alive, buffers));
@@ -365,19 +367,19 @@ static enum status set_up(struct machine *m)
 
 static enum status run(struct machine *m)
 {
-    TRY(account_check(m->account));
+    TRY(plan_data_check(m->data));
     TRY(set_up(m));
-    for (; m->at < m->account->ops; m->at++) {
-        m->op = &m->account->op[m->at];
+    for (; m->at < m->data->ops; m->at++) {
+        m->op = &m->data->op[m->at];
         TRY(step(m));
     }
     TRY(finish(m));
-    return claims_check(m->account, &m->outcome);
+    return plan_claims_check(m->data, &m->outcome);
 }
 
-enum status simulate(const struct account *account)
+enum status simulate(const struct plan_data *data)
 {
-    struct machine m = {.account = account, .region = region_create()};
+    struct machine m = {.data = data, .region = region_create()};
     if (!m.region) return fail(ST_FAILED, "out of memory for simulating a plan");
     enum status status = run(&m);
     region_destroy(m.region);

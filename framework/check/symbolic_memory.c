@@ -10,23 +10,23 @@ enum status machine_wrong(const struct machine *m, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    if (m->at >= m->account->ops) return fail(ST_DIFFERS, "at the end: %s", what);
-    const struct op *o = &m->account->op[m->at];
-    op_text(o, m->account->node[o->node].name, op);
+    if (m->at >= m->data->ops) return fail(ST_DIFFERS, "at the end: %s", what);
+    const struct op *o = &m->data->op[m->at];
+    op_text(o, m->data->node[o->node].name, op);
     return fail(ST_DIFFERS, "op %d (%s): %s", m->at, op, what);
 }
 
 const char *machine_buffer(const struct machine *m, int id)
 {
-    const struct buffer *b = &m->account->buffer[id];
+    const struct buffer *b = &m->data->buffer[id];
     char text[128];
-    const char *kept = region_text(m->region, "%s", buffer_text(b, m->account->node[b->node].name, text));
+    const char *kept = region_text(m->region, "%s", buffer_text(b, m->data->node[b->node].name, text));
     return kept ? kept : "";
 }
 
 static size_t rounded(const struct machine *m, size_t bytes)
 {
-    size_t unit = m->account->granularity, rest = bytes % unit;
+    size_t unit = m->data->granularity, rest = bytes % unit;
     return rest ? bytes - rest + unit : bytes;
 }
 
@@ -37,7 +37,7 @@ enum status machine_look(const struct machine *m, int id, size_t bytes, const ch
         return ST_OK;
     }
     MUST(id >= 0, "%s has no buffer; expected one of %zu bytes", what, rounded(m, bytes));
-    const struct buffer *b = &m->account->buffer[id];
+    const struct buffer *b = &m->data->buffer[id];
     MUST(b->bytes == rounded(m, bytes), "%s: buffer %d (%s) has %zu bytes; expected %zu", what, id,
          machine_buffer(m, id), b->bytes, rounded(m, bytes));
     MUST(m->place[id].alive, "%s: buffer %d (%s) lives from op %d to op %d; expected it to be alive here", what, id,
@@ -64,7 +64,7 @@ enum status machine_writes(struct machine *m, int id, size_t bytes, uint64_t con
 bool machine_called(const struct machine *m, int id, enum category category, int node)
 {
     if (id < 0 || m->place[id].writer >= 0) return true;
-    const struct buffer *b = &m->account->buffer[id];
+    const struct buffer *b = &m->data->buffer[id];
     return b->category == category && b->node == node;
 }
 
@@ -88,8 +88,8 @@ enum status machine_apart(const struct machine *m, int id, int partner, int shar
 
 enum status machine_bear(struct machine *m, int id)
 {
-    const struct buffer *b = &m->account->buffer[id], *other;
-    size_t unit = m->account->granularity, arena = m->account->count[COUNT_ARENA];
+    const struct buffer *b = &m->data->buffer[id], *other;
+    size_t unit = m->data->granularity, arena = m->data->count[COUNT_ARENA];
     MUST(b->bytes && b->bytes % unit == 0 && b->offset % unit == 0,
          "buffer %d (%s) has %zu bytes at %zu; expected multiples of %zu", id, machine_buffer(m, id), b->bytes,
          b->offset, unit);
@@ -98,7 +98,7 @@ enum status machine_bear(struct machine *m, int id)
          b->bytes, b->offset, arena);
     MUST(uses(m->op, id), "buffer %d (%s) is born here; expected it to be used", id, machine_buffer(m, id));
     for (int i = 0; i < m->alives; i++) {
-        other = &m->account->buffer[m->alive[i]];
+        other = &m->data->buffer[m->alive[i]];
         MUST(b->offset + b->bytes <= other->offset || other->offset + other->bytes <= b->offset,
              "buffer %d (%s, %zu bytes at %zu) overlaps buffer %d (%s, %zu bytes at %zu); expected them apart", id,
              machine_buffer(m, id), b->bytes, b->offset, m->alive[i], machine_buffer(m, m->alive[i]), other->bytes,
@@ -114,7 +114,7 @@ enum status machine_bear(struct machine *m, int id)
 
 enum status machine_bury(struct machine *m, int id)
 {
-    const struct buffer *b = &m->account->buffer[id];
+    const struct buffer *b = &m->data->buffer[id];
     MUST(uses(m->op, id), "buffer %d (%s) dies here; expected it to be used to the last", id, machine_buffer(m, id));
     for (int i = 0; i < m->alives; i++)
         if (m->alive[i] == id) m->alive[i--] = m->alive[--m->alives];

@@ -13,7 +13,7 @@ struct place {
 };
 
 struct machine {
-    const struct account *account;
+    const struct plan_data *data;
     struct region *region;
     const struct op *op;                       /* the one that runs */
     int at;                                    /* its number */
@@ -22,7 +22,7 @@ struct machine {
     int *born, *dies, *next_born, *next_dying; /* op -> first buffer, buffer -> next one; -1: none */
     unsigned *parts, *done;                    /* node -> parts of its backward that there are, that have run */
     uint64_t *gradient;                        /* value -> its whole gradient */
-    int *forwards, *value_at, *saved_at;       /* node -> forwards so far, ops that wrote its value and saved set */
+    int *forwards, *value_at, *saved_at;       /* node -> forwards so far, ops that wrote its value and saved tensors */
     bool *value_read, *saved_read;             /* op -> is what it wrote read later? */
     int first_forwards, due;                   /* due: no node above it has a backward that is still to run */
     bool forwarded;                            /* the ops so far were all first forwards, and this one is not */

@@ -42,7 +42,7 @@ static const struct kernel reference = {.deterministic = true, .prepare = prepar
 const struct layer layer_add = {.name = "add",
                                 .doc = "sum of two branches",
                                 .inputs = 2,
-                                .fields = no_fields,
+                                .keys = no_keys,
                                 .infer = infer,
                                 .flops = flops,
                                 .reference = &reference};

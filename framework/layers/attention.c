@@ -6,8 +6,9 @@
  * A key that is padding (the mask of value 0) has probability 0; where a sample has no token at all, every probability
  * is 0 and so is y. Dropout's element is (head * T + query) * T + key of the sample.
  *
- * The saved set is P before dropout, and the mask is drawn again. With save: nothing the backward makes P again with
- * the forward's arithmetic, so both rows give equal bits. The gradients, R being drop's factor, 0 or 1 / (1 - rate):
+ * The saved tensors is P before dropout, and the mask is drawn again. With save: nothing the backward makes P again
+ * with the forward's arithmetic, so both rows give equal bits. The gradients, R being drop's factor, 0 or 1 / (1 -
+ * rate):
  *
  *     dV = (R P)^T dy,   dP = R (dy V^T),   dS = P (dP - rowsum(P dP)) / sqrt d,   dQ = dS K,   dK = dS^T Q
  */
@@ -21,11 +22,11 @@
 
 static const char *const save_words[] = {"probabilities", "nothing", NULL};
 
-static const struct field fields[] = {
-    {SETTING(heads), .type = FIELD_INT, .min = 1, .max = 1 << 16, .doc = "parts of the width that attend apart"},
-    {SETTING(rate), .type = FIELD_REAL, .max = 0.999999, .preset = "0",
+static const struct setting keys[] = {
+    {SETTING(heads), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "parts of the width that attend apart"},
+    {SETTING(rate), .type = SETTING_REAL, .max = 0.999999, .preset = "0",
      .doc = "probability that an attention probability is dropped"},
-    {SETTING(save), .type = FIELD_CHOICE, .preset = "probabilities", .values = save_words,
+    {SETTING(save), .type = SETTING_CHOICE, .preset = "probabilities", .values = save_words,
      .doc = "kept for the backward; nothing: it makes the probabilities again"},
     {.key = NULL}};
 
@@ -244,7 +245,7 @@ const struct layer layer_attention = {
     .doc = "softmax(q k / sqrt(d)) v by heads, of the queries, keys and values in one row",
     .inputs = 2,
     .reads_batch = true,
-    .fields = fields,
+    .keys = keys,
     .infer = infer,
     .flops = flops,
     .draws = draws,

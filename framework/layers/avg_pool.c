@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct field fields[] = {POOL_FIELDS, {.key = NULL}};
+static const struct setting keys[] = {POOL_FIELDS, {.key = NULL}};
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
 {
@@ -93,7 +93,7 @@ const struct layer layer_avg_pool = {.name = "avg_pool",
                                      .doc = "mean of each window",
                                      .family = "pool",
                                      .inputs = 1,
-                                     .fields = fields,
+                                     .keys = keys,
                                      .infer = infer,
                                      .flops = flops,
                                      .reference = &reference};

@@ -1,4 +1,4 @@
-/* Convolution (cross-correlation, as everywhere in this field) of an image with square kernels, zero padding, and an
+/* Convolution (cross-correlation, as everywhere in this setting) of an image with square kernels, zero padding, and an
  * optional fused activation: {H, W, I} to {H', W', O}, H' = (H + 2 padding - kernel) / stride + 1. Weights are O I H W.
  *
  * The backward takes the activation's derivative in place on dy, once, in its first part. */
@@ -6,15 +6,16 @@
 
 #include <stdlib.h>
 
-static const struct field fields[] = {
-    {SETTING(channels), .type = FIELD_INT, .min = 1, .max = 1 << 24, .doc = "output channels"},
-    {SETTING(kernel), .type = FIELD_INT, .min = 1, .max = 1 << 16, .doc = "side of the square kernel"},
-    {SETTING(stride), .type = FIELD_INT, .min = 1, .max = 1 << 16, .preset = "1", .doc = "step of the kernel"},
-    {SETTING(padding), .type = FIELD_INT, .max = 1 << 16, .preset = "0",
+static const struct setting keys[] = {
+    {SETTING(channels), .type = SETTING_INT, .min = 1, .max = 1 << 24, .doc = "output channels"},
+    {SETTING(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square kernel"},
+    {SETTING(stride), .type = SETTING_INT, .min = 1, .max = 1 << 16, .preset = "1", .doc = "step of the kernel"},
+    {SETTING(padding), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
      .doc = "rows and columns of zeros on each side"},
-    {SETTING(activation), .type = FIELD_CHOICE, .preset = "none", .values = relu_words, .doc = "applied to the output"},
-    {SETTING(bias), .type = FIELD_BOOL, .preset = "true", .doc = "adds a constant to each channel"},
-    {SETTING(init), .type = FIELD_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
+    {SETTING(activation), .type = SETTING_CHOICE, .preset = "none", .values = relu_words,
+     .doc = "applied to the output"},
+    {SETTING(bias), .type = SETTING_BOOL, .preset = "true", .doc = "adds a constant to each channel"},
+    {SETTING(init), .type = SETTING_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
     {.key = NULL}};
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
@@ -162,7 +163,7 @@ static const struct kernel reference = {
 const struct layer layer_conv = {.name = "conv",
                                  .doc = "convolution of images, with zeros around",
                                  .inputs = 1,
-                                 .fields = fields,
+                                 .keys = keys,
                                  .infer = infer,
                                  .parameters = parameters,
                                  .flops = flops,

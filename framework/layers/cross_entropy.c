@@ -91,7 +91,7 @@ const struct layer layer_cross_entropy = {.name = "cross_entropy",
                                           .inputs = 1,
                                           .loss = true,
                                           .predicts = true,
-                                          .fields = no_fields,
+                                          .keys = no_keys,
                                           .infer = infer,
                                           .flops = flops,
                                           .reference = &reference};

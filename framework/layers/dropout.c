@@ -6,8 +6,8 @@
 
 enum { PIECE = 4096 };
 
-static const struct field fields[] = {
-    {SETTING(rate), .type = FIELD_REAL, .max = 0.999999, .doc = "probability that an element is dropped"},
+static const struct setting keys[] = {
+    {SETTING(rate), .type = SETTING_REAL, .max = 0.999999, .doc = "probability that an element is dropped"},
     {.key = NULL}};
 
 static int64_t draws(const struct settings *settings, const struct shape *input)
@@ -58,7 +58,7 @@ static const struct kernel reference = {
 const struct layer layer_dropout = {.name = "dropout",
                                     .doc = "elements set to 0 at random, the others scaled up",
                                     .inputs = 1,
-                                    .fields = fields,
+                                    .keys = keys,
                                     .infer = same_infer,
                                     .flops = element_flops,
                                     .draws = draws,

@@ -1,5 +1,5 @@
-/* From token ids to vectors (Devlin et al., 2018): the sum of a word's, its position's and its segment's row, each from
- * a table that is learnt. Input is the batch of a text data set, {3, T}: ids, segments, mask; output {T, units}.
+/* From token ids to vectors (Devlin et al., 2018): the sum of a schedule's, its position's and its segment's row, each
+ * from a table that is learnt. Input is the batch of a text data set, {3, T}: ids, segments, mask; output {T, units}.
  *
  * A table's gradient is dense: the sum of dy over the tokens that read a row, 0 where none did. What is no row of its
  * table counts as row 0, so that no number in the batch can make a kernel reach outside. */
@@ -10,11 +10,11 @@
 
 enum { PIECE = 64 }; /* columns summed at a time */
 
-static const struct field fields[] = {
-    {SETTING(units), .type = FIELD_INT, .min = 1, .max = INT32_MAX, .doc = "output width"},
-    {SETTING(vocabulary), .type = FIELD_INT, .min = 1, .max = 1 << 24, .doc = "how many words there are"},
-    {SETTING(positions), .type = FIELD_INT, .min = 1, .max = 1 << 24, .doc = "most tokens a sequence may have"},
-    {SETTING(segments), .type = FIELD_INT, .min = 1, .max = 1 << 24, .preset = "2", .doc = "how many segments"},
+static const struct setting keys[] = {
+    {SETTING(units), .type = SETTING_INT, .min = 1, .max = INT32_MAX, .doc = "output width"},
+    {SETTING(vocabulary), .type = SETTING_INT, .min = 1, .max = 1 << 24, .doc = "how many words there are"},
+    {SETTING(positions), .type = SETTING_INT, .min = 1, .max = 1 << 24, .doc = "most tokens a sequence may have"},
+    {SETTING(segments), .type = SETTING_INT, .min = 1, .max = 1 << 24, .preset = "2", .doc = "how many segments"},
     {.key = NULL}};
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
@@ -117,7 +117,7 @@ static const struct kernel reference = {
 const struct layer layer_embedding = {.name = "embedding",
                                       .doc = "vectors of tokens, positions and segments, added",
                                       .inputs = 1,
-                                      .fields = fields,
+                                      .keys = keys,
                                       .infer = infer,
                                       .parameters = parameters,
                                       .flops = flops,

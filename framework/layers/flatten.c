@@ -35,7 +35,7 @@ static const struct kernel reference = {.deterministic = true, .prepare = prepar
 const struct layer layer_flatten = {.name = "flatten",
                                     .doc = "an image as one row",
                                     .inputs = 1,
-                                    .fields = no_fields,
+                                    .keys = no_keys,
                                     .infer = infer,
                                     .flops = flops,
                                     .reference = &reference};

@@ -8,7 +8,7 @@
 
 static const char *const approximate_words[] = {"none", "tanh", NULL};
 
-static const struct field fields[] = {{SETTING(approximate), .type = FIELD_CHOICE, .preset = "none",
+static const struct setting keys[] = {{SETTING(approximate), .type = SETTING_CHOICE, .preset = "none",
                                        .values = approximate_words, .doc = "the published approximation by tanh"},
                                       {.key = NULL}};
 
@@ -71,7 +71,7 @@ static const struct kernel reference = {
 const struct layer layer_gelu = {.name = "gelu",
                                  .doc = "x times the normal distribution function of x",
                                  .inputs = 1,
-                                 .fields = fields,
+                                 .keys = keys,
                                  .infer = same_infer,
                                  .flops = element_flops,
                                  .reference = &reference};

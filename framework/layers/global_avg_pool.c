@@ -55,7 +55,7 @@ const struct layer layer_global_avg_pool = {.name = "global_avg_pool",
                                             .doc = "mean of each channel",
                                             .family = "pool",
                                             .inputs = 1,
-                                            .fields = no_fields,
+                                            .keys = no_keys,
                                             .infer = infer,
                                             .flops = element_flops,
                                             .reference = &reference};

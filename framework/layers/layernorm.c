@@ -10,8 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const struct field fields[] = {
-    {SETTING(epsilon), .type = FIELD_REAL, .min = 1e-30, .max = 1, .preset = "1e-12", .doc = "added to the variance"},
+static const struct setting keys[] = {
+    {SETTING(epsilon), .type = SETTING_REAL, .min = 1e-30, .max = 1, .preset = "1e-12", .doc = "added to the variance"},
     {.key = NULL}};
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
@@ -131,7 +131,7 @@ const struct layer layer_layernorm = {.name = "layernorm",
                                       .doc = "each row with mean 0 and variance 1, then gain and bias",
                                       .family = "norm",
                                       .inputs = 1,
-                                      .fields = fields,
+                                      .keys = keys,
                                       .infer = infer,
                                       .parameters = parameters,
                                       .flops = flops,

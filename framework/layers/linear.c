@@ -6,13 +6,13 @@
 
 #include <stdlib.h>
 
-static const struct field fields[] = {
-    {SETTING(units), .type = FIELD_INT, .min = 1, .max = INT32_MAX,
+static const struct setting keys[] = {
+    {SETTING(units), .type = SETTING_INT, .min = 1, .max = INT32_MAX,
      .doc = "output width; or classes: as many as the data set has"},
-    {SETTING(activation), .type = FIELD_CHOICE, .preset = "none", .values = activation_words,
+    {SETTING(activation), .type = SETTING_CHOICE, .preset = "none", .values = activation_words,
      .doc = "applied to the output"},
-    {SETTING(bias), .type = FIELD_BOOL, .preset = "true", .doc = "adds a constant to each output"},
-    {SETTING(init), .type = FIELD_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
+    {SETTING(bias), .type = SETTING_BOOL, .preset = "true", .doc = "adds a constant to each output"},
+    {SETTING(init), .type = SETTING_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
     {.key = NULL}};
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
@@ -110,7 +110,7 @@ static const struct kernel reference = {
 const struct layer layer_linear = {.name = "linear",
                                    .doc = "product with a matrix, of each row",
                                    .inputs = 1,
-                                   .fields = fields,
+                                   .keys = keys,
                                    .infer = infer,
                                    .parameters = parameters,
                                    .flops = flops,

@@ -12,8 +12,8 @@
 
 enum { PLACES_SAVED = 256 };
 
-static const struct field fields[] = {POOL_FIELDS,
-                                      {SETTING(activation), .type = FIELD_CHOICE, .preset = "none",
+static const struct setting keys[] = {POOL_FIELDS,
+                                      {SETTING(activation), .type = SETTING_CHOICE, .preset = "none",
                                        .values = relu_words,
                                        .doc = "applied to the output, which is kept for its backward"},
                                       {.key = NULL}};
@@ -130,7 +130,7 @@ const struct layer layer_max_pool = {.name = "max_pool",
                                      .family = "pool",
                                      .inputs = 1,
                                      .selects = true,
-                                     .fields = fields,
+                                     .keys = keys,
                                      .infer = infer,
                                      .flops = flops,
                                      .reference = &reference};

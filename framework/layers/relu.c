@@ -36,7 +36,7 @@ static const struct kernel reference = {
 const struct layer layer_relu = {.name = "relu",
                                  .doc = "max(x, 0)",
                                  .inputs = 1,
-                                 .fields = no_fields,
+                                 .keys = no_keys,
                                  .infer = same_infer,
                                  .flops = element_flops,
                                  .reference = &reference};

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct field fields[] = {
-    {SETTING(token), .type = FIELD_INT, .max = 1 << 24, .preset = "0", .doc = "which token, the first being 0"},
+static const struct setting keys[] = {
+    {SETTING(token), .type = SETTING_INT, .max = 1 << 24, .preset = "0", .doc = "which token, the first being 0"},
     {.key = NULL}};
 
 static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
@@ -62,7 +62,7 @@ static const struct kernel reference = {
 const struct layer layer_select = {.name = "select",
                                    .doc = "one token of a sequence",
                                    .inputs = 1,
-                                   .fields = fields,
+                                   .keys = keys,
                                    .infer = infer,
                                    .flops = flops,
                                    .reference = &reference};

@@ -51,7 +51,7 @@ const struct layer layer_sum = {.name = "sum",
                                 .doc = "of everything: gradients of ones",
                                 .inputs = 1,
                                 .loss = true,
-                                .fields = no_fields,
+                                .keys = no_keys,
                                 .infer = infer,
                                 .flops = flops,
                                 .reference = &reference};

@@ -214,10 +214,10 @@ static char *add_value(char *key, const struct graph *graph, const char *before,
 static char *add_settings(char *key, const struct node *node, bool activation, struct region *region)
 {
     int printed = 0;
-    for (const struct field *f = node->layer->fields; key && f->key; f++) {
+    for (const struct setting *f = node->layer->keys; key && f->key; f++) {
         if (f->offset == offsetof(struct settings, init)) continue; /* no kernel hangs on initial values */
         if (f->offset == offsetof(struct settings, activation) && !activation) continue;
-        const char *value = field_print(f, &node->settings, region);
+        const char *value = setting_print(f, &node->settings, region);
         key = value ? region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value) : NULL;
     }
     return key;

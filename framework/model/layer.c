@@ -20,7 +20,7 @@ const struct layer *layer_find(const char *name)
     return NULL;
 }
 
-void footprint_keep_signs(struct footprint *footprint, bool signs)
+void footprint_keep_sign_bits(struct footprint *footprint, bool signs)
 {
     if (!footprint->signs) return;
     footprint->saved = signs ? footprint->signs : 0;

@@ -13,7 +13,7 @@
 
 #include "base/setting.h"
 #include "base/status.h"
-#include "numerics/random.h"
+#include "numerics/rng.h"
 #include "numerics/shape.h"
 
 enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 3 };
@@ -23,7 +23,7 @@ enum approximate { APPROXIMATE_NONE, APPROXIMATE_TANH };
 /* What attention keeps for its backward: the probabilities, or nothing, so that the backward makes them again. */
 enum save { SAVE_PROBABILITIES, SAVE_NOTHING };
 
-/* Everything any layer lets YAML set; a layer's fields say which members are its own. */
+/* Everything any layer lets YAML set; a layer's keys say which members are its own. */
 struct settings {
     int64_t channels; /* conv: output channels */
     int64_t units;    /* linear: output width */
@@ -62,7 +62,7 @@ struct layer {
     bool selects;     /* each output is the largest of some inputs: a relu may be taken before it or after it */
     bool loss;        /* ends the graph: reads labels, writes {loss, correct predictions} */
     bool predicts;    /* a loss: the mean over the batch, and predictions that can be counted */
-    const struct field *fields;
+    const struct setting *keys;
     /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
      * expected, without naming the node. */
     enum status (*infer)(const struct settings *settings, const struct shape *inputs, struct shape *output);
@@ -86,8 +86,8 @@ enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4 };
 
 /* What a prepared kernel needs and allows: all that planning knows of it. */
 struct footprint {
-    size_t saved;               /* bytes of the saved set, 0: none */
-    size_t signs;               /* bytes of a relu's signs, 0: it has none: see footprint_keep_signs() */
+    size_t saved;               /* bytes of the saved tensors, 0: none */
+    size_t signs;               /* bytes of a relu's signs, 0: it has none: see footprint_keep_sign_bits() */
     size_t forward_scratch;     /* bytes needed within a forward */
     size_t backward_scratch[2]; /* by part index; an unsplit kernel uses the larger */
     unsigned reads[2];          /* enum reads, by part index; an unsplit kernel reads the union */
@@ -101,10 +101,10 @@ struct footprint {
 };
 
 /* A relu's derivative comes from its output's signs. A kernel with one says that its backward reads y and, unless it
- * needs y whatever is said (a pool, whose saved set is another), how many bytes the signs take; it can do with either:
- * signs: they become the saved set, which is read in place of y. No bit of any result depends on it. No notice is taken
- * of a footprint without a relu. */
-void footprint_keep_signs(struct footprint *footprint, bool signs);
+ * needs y whatever is said (a pool, whose saved tensors is another), how many bytes the signs take; it can do with
+ * either: signs: they become the saved tensors, which is read in place of y. No bit of any result depends on it. No
+ * notice is taken of a footprint without a relu. */
+void footprint_keep_sign_bits(struct footprint *footprint, bool signs);
 
 struct kernel_args {
     const void *x[NODE_INPUTS_MAX]; /* forward; backward where READS_X */
@@ -117,7 +117,7 @@ struct kernel_args {
     float *gradients[NODE_PARAMETERS_MAX];
     const int32_t *labels; /* a loss: one a sample */
     struct draw draw;
-    bool save;       /* forward: write the saved set */
+    bool save;       /* forward: write the saved tensors */
     bool accumulate; /* PARAMS: += instead of =. Reserved for backwards over slices of the batch: today a step has one
                         backward a node, and no op sets it */
 };

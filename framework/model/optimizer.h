@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-enum optim_decays { DECAYS_ALL, DECAYS_MATRICES };
+enum optimizer_decays { DECAYS_ALL, DECAYS_MATRICES };
 
-/* Everything any optimiser lets YAML set; an optimiser's fields say which members are its own. */
-struct optim_settings {
+/* Everything any optimiser lets YAML set; an optimiser's keys say which members are its own. */
+struct optimizer_settings {
     double lr, weight_decay;
-    int decays;                   /* enum optim_decays: all parameters, or those of two dimensions and more */
+    int decays;                   /* enum optimizer_decays: all parameters, or those of two dimensions and more */
     double clip;                  /* largest L2 norm of all gradients together, 0: any */
     double momentum;              /* sgd */
     double beta1, beta2, epsilon; /* adam, adamw */
@@ -20,24 +20,25 @@ struct optim_settings {
 
 struct optimizer {
     const char *name, *doc;
-    const struct field *fields;
+    const struct setting *keys;
     /* Copies of the parameters kept as state under these settings. */
-    int (*state)(const struct optim_settings *settings);
+    int (*state)(const struct optimizer_settings *settings);
     /* Puts its own numbers of the step-th step, from 0, at learning rate lr over those that change nothing. */
-    void (*numbers)(const struct optim_settings *settings, double lr, uint32_t step, struct optim_numbers *numbers);
+    void (*numbers)(const struct optimizer_settings *settings, double lr, uint32_t step,
+                    struct optimizer_numbers *numbers);
     /* One step on elements floats; state has state() * elements floats, copy after copy. threads: how many may work. */
-    void (*update)(const struct optim_numbers *numbers, int64_t elements, float *parameter, const float *gradient,
+    void (*update)(const struct optimizer_numbers *numbers, int64_t elements, float *parameter, const float *gradient,
                    float *state, int threads);
 };
 
 /* The numbers with which a parameter of rank dimensions is updated in the step-th step, from 0, at learning rate lr,
  * its gradient times scale. */
-struct optim_numbers optim_numbers(const struct optimizer *optimizer, const struct optim_settings *settings, double lr,
-                                   double scale, uint32_t step, int rank);
+struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, const struct optimizer_settings *settings,
+                                           double lr, double scale, uint32_t step, int rank);
 
 /* What gradients whose L2 norm is norm, all together, are multiplied by (Pascanu et al., "On the difficulty of training
  * recurrent neural networks", 2013), with the 1e-6 of torch.nn.utils.clip_grad_norm_. */
-double optim_scale(const struct optim_settings *settings, double norm);
+double optimizer_scale(const struct optimizer_settings *settings, double norm);
 
 const struct optimizer *optimizer_find(const char *name);
 extern const struct optimizer *const optimizer_table[];

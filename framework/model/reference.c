@@ -9,7 +9,7 @@
 const char *const relu_words[] = {"none", "relu", NULL};
 const char *const activation_words[] = {"none", "relu", "tanh", NULL};
 
-const struct field no_fields[] = {{.key = NULL}};
+const struct setting no_keys[] = {{.key = NULL}};
 
 enum status reference_state(const struct graph *graph, const struct node *node, void **state)
 {

@@ -13,19 +13,21 @@
 #include "layers/layers.def"
 #undef LAYER
 
-/* The first members of a row of fields: key and offset in struct settings. */
+/* The first members of a row of keys: key and offset in struct settings. */
 #define SETTING(name) .key = #name, .offset = offsetof(struct settings, name)
 
 /* Words of enum activation, without and with tanh. */
 extern const char *const relu_words[], *const activation_words[];
 
 /* Fields of layers that have none; rows of every pooling layer's. */
-extern const struct field no_fields[];
+extern const struct setting no_keys[];
 #define POOL_FIELDS                                                                                                    \
-    {SETTING(kernel), .type = FIELD_INT, .min = 1, .max = 1 << 16, .doc = "side of the square window"},                \
-        {SETTING(stride), .type = FIELD_INT, .max = 1 << 16, .preset = "0", .doc = "step of the window; 0: its side"}, \
+    {SETTING(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square window"},              \
+        {SETTING(stride), .type = SETTING_INT, .max = 1 << 16, .preset = "0",                                          \
+         .doc = "step of the window; 0: its side"},                                                                    \
     {                                                                                                                  \
-        SETTING(padding), .type = FIELD_INT, .max = 1 << 15, .preset = "0", .doc = "rows and columns around the image" \
+        SETTING(padding), .type = SETTING_INT, .max = 1 << 15, .preset = "0",                                          \
+                          .doc = "rows and columns around the image"                                                   \
     }
 
 /* The state of every reference kernel; freed by free(). */

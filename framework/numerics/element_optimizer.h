@@ -14,7 +14,7 @@
 #endif
 
 /* All that an update reads besides tensors; computed once a step in double and rounded once. */
-struct optim_numbers {
+struct optimizer_numbers {
     float rate;         /* of the step: the learning rate; Adam's is over the first moment's bias, 1 - beta1^t */
     float scale;        /* of the gradient: 1, less where it is clipped */
     float decay;        /* times the parameter, added to the gradient */
@@ -27,23 +27,23 @@ struct optim_numbers {
 };
 
 /* What gradients whose L2 norm is norm, all together, are multiplied by where it may be clip at most, 0: any. */
-ELEMENT_OPTIM double optim_clip(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1; }
+ELEMENT_OPTIM double optimizer_clip(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1; }
 
 /* p -= rate g */
-ELEMENT_OPTIM void sgd_element(struct optim_numbers n, float *p, float g)
+ELEMENT_OPTIM void sgd_element(struct optimizer_numbers n, float *p, float g)
 {
     *p -= n.rate * (n.scale * g + n.decay * *p);
 }
 
 /* v = momentum v + g;  p -= rate v */
-ELEMENT_OPTIM void momentum_element(struct optim_numbers n, float *p, float g, float *v)
+ELEMENT_OPTIM void momentum_element(struct optimizer_numbers n, float *p, float g, float *v)
 {
     *v = n.momentum * *v + (n.scale * g + n.decay * *p);
     *p -= n.rate * *v;
 }
 
 /* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  p = keep p - rate m / (sqrt(v) second + epsilon) */
-ELEMENT_OPTIM void adam_element(struct optim_numbers n, float *p, float g, float *m, float *v)
+ELEMENT_OPTIM void adam_element(struct optimizer_numbers n, float *p, float g, float *m, float *v)
 {
     g = n.scale * g + n.decay * *p;
     *m = n.beta1 * *m + n.rest1 * g;

@@ -20,7 +20,7 @@ static double piece_sum(const float *x, size_t count)
     return sum;
 }
 
-double squares_sum(const float *x, size_t count, int threads)
+double sum_of_squares(const float *x, size_t count, int threads)
 {
     const size_t pieces = count / PIECE + (count % PIECE != 0);
     double total = 0;

@@ -9,6 +9,6 @@
 #include <stddef.h>
 
 /* On threads threads. */
-double squares_sum(const float *x, size_t count, int threads);
+double sum_of_squares(const float *x, size_t count, int threads);
 
 #endif

@@ -1,12 +1,13 @@
-/* Three sweeps. Backward over the word's events: who reads what, hence which replays are dead and which forwards save.
- * Forward: ops, with a new buffer for everything that is written, so that a buffer is one incarnation and its lifetime
- * is simply first to last use. Forward again: outputs take over the buffers of inputs that die at the same op. */
+/* Three sweeps. Backward over the schedule's events: who reads what, hence which recomputations are dead and which
+ * forwards save. Forward: ops, with a new buffer for everything that is written, so that a buffer is one incarnation
+ * and its lifetime is simply first to last use. Forward again: outputs take over the buffers of inputs that die at the
+ * same op. */
 #include "plan/lower.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* A step of the word at one node, a split backward being two. */
+/* A step of the schedule at one node, a split backward being two. */
 struct event {
     enum step_kind kind;
     int node;
@@ -26,7 +27,7 @@ struct builder {
     size_t events;
     int ops_room, buffers_room;
     int *current;  /* value -> buffer of its newest incarnation */
-    int *saved;    /* node -> buffer of its newest saved set */
+    int *saved;    /* node -> buffer of its newest saved tensors */
     int *once;     /* node -> stash or mask */
     int *gradient; /* value -> buffer of its gradient so far */
     int *roles;    /* buffer -> values whose gradient it is: more than one where add handed it to both arms */
@@ -58,15 +59,16 @@ static void expand_backward(struct builder *b, int node)
     b->event[b->events++] = event;
 }
 
-static enum status expand(struct builder *b, const struct word *word)
+static enum status expand(struct builder *b, const struct schedule *schedule)
 {
     size_t room = 0;
-    for (size_t i = 0; i < word->steps; i++) room += 2 * (size_t)(word->step[i].to - word->step[i].from);
-    if (room > INT32_MAX / 16) return fail(ST_SPEC, "the word has %zu steps at nodes, more than can be run", room / 2);
+    for (size_t i = 0; i < schedule->steps; i++) room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from);
+    if (room > INT32_MAX / 16)
+        return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be run", room / 2);
     TRY(NEW(b->region, b->event, room));
     int forward = 0; /* nodes below have had their first forward */
-    for (size_t i = 0; i < word->steps; i++) {
-        const struct step *s = &word->step[i];
+    for (size_t i = 0; i < schedule->steps; i++) {
+        const struct step *s = &schedule->step[i];
         for (int n = s->from; s->kind == STEP_FORWARD && n < s->to; n++) {
             b->event[b->events++] = (struct event){.kind = STEP_FORWARD, .node = n, .first = n >= forward};
             if (n >= forward) forward = n + 1;
@@ -76,7 +78,7 @@ static enum status expand(struct builder *b, const struct word *word)
     return ST_OK;
 }
 
-/* Sweeps the events from the last to the first and marks dead replays and forwards that save. */
+/* Sweeps the events from the last to the first and marks dead recomputations and forwards that save. */
 static enum status mark(struct builder *b)
 {
     bool *needed, *needed_saved; /* is the incarnation that is newest here read later? */
@@ -157,7 +159,7 @@ static void emit_forward(struct builder *b, const struct event *e)
     const struct node *node = &b->graph->node[e->node];
     const struct footprint *f = footprint_of(b, e->node);
     struct op *op = begin(b, OP_FORWARD, e->node);
-    op->replay = !e->first;
+    op->recompute = !e->first;
     op->save = e->save;
     for (int k = 0; k < node->layer->inputs; k++) op->x[k] = use(b, b->current[node->inputs[k]]);
     op->y = b->current[node->output] = make(b, CATEGORY_ACTIVATION, e->node, b->graph->value[node->output].bytes);
@@ -296,13 +298,13 @@ static enum status compact(struct builder *b)
     return ST_OK;
 }
 
-enum status lower(const struct network *network, const struct word *word, const struct lower_options *options,
+enum status lower(const struct network *network, const struct schedule *schedule, const struct lower_options *options,
                   struct region *region, struct lowered *lowered)
 {
     struct builder b = {
         .network = network, .graph = network->graph, .options = options, .region = region, .out = lowered};
     memset(lowered, 0, sizeof *lowered);
-    TRY(expand(&b, word));
+    TRY(expand(&b, schedule));
     TRY(mark(&b));
     TRY(reserve(&b));
     for (size_t i = 0; i < b.events; i++) {

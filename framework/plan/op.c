@@ -11,7 +11,7 @@ char *op_text(const struct op *op, const char *node, char *text)
     static const char *const kinds[OP_KINDS] = {"F", "B", "copy", "accumulate"};
     static const char *const parts[] = {"", " params", " input", ""};
     snprintf(text, 128, "%s %s%s%s", kinds[op->kind], node, op->kind == OP_BACKWARD ? parts[op->parts & 3] : "",
-             op->replay ? " replay" : "");
+             op->recompute ? " recompute" : "");
     return text;
 }
 
@@ -48,8 +48,9 @@ enum status ops_digest(const struct op *op, int ops, const struct buffer *buffer
     if (!words) return fail(ST_FAILED, "out of memory for the hash of a plan");
     for (int i = 0; i < ops; i++) {
         const struct op *o = &op[i];
-        const int64_t row[] = {o->kind,  o->node,  o->parts, o->replay, o->save, o->y,       o->x[0],          o->x[1],
-                               o->dx[0], o->dx[1], o->dy,    o->saved,  o->once, o->scratch, (int64_t)o->bytes};
+        const int64_t row[] = {o->kind, o->node,  o->parts, o->recompute, o->save,
+                               o->y,    o->x[0],  o->x[1],  o->dx[0],     o->dx[1],
+                               o->dy,   o->saved, o->once,  o->scratch,   (int64_t)o->bytes};
         _Static_assert(sizeof row / sizeof *row == OP_WORDS, "a row an op");
         memcpy(w, row, sizeof row);
         w += OP_WORDS;

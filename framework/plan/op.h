@@ -29,12 +29,12 @@ struct op {
     enum op_kind kind;
     int node;
     unsigned parts; /* BACKWARD: enum part */
-    bool replay;    /* FORWARD: not the node's first */
-    bool save;      /* FORWARD: writes the saved set */
+    bool recompute; /* FORWARD: not the node's first */
+    bool save;      /* FORWARD: writes the saved tensors */
     int x[NODE_INPUTS_MAX], y;
     int dx[NODE_INPUTS_MAX], dy;
     int saved, scratch;
-    int once; /* written at the node's first forward, read by replays and backward: a stash or a mask */
+    int once; /* written at the node's first forward, read by recomputations and backward: a stash or a mask */
     /* COPY: y = x[0]; ACCUMULATE: y = x[0] + x[1]; gradients of bytes bytes */
     size_t bytes;
 };

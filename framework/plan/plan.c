@@ -37,7 +37,7 @@ char *plan_buffer_text(const struct plan *plan, int buffer, char *text)
 size_t plan_device_bytes(const struct network *network, const struct plan_options *options)
 {
     const struct graph *graph = network->graph;
-    const size_t next = feed_next_bytes(network->backend, graph);
+    const size_t next = batch_transfer_next_bytes(network->backend, graph);
     return next ? next + round_up(network->backend->kind->update->bytes(graph, options->state_per_parameter)) : 0;
 }
 
@@ -68,13 +68,13 @@ static void count_time(struct plan *plan)
     }
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
-        if (op->kind != OP_FORWARD || !op->replay) continue;
-        plan->replay_flops += graph->node[op->node].flops.forward;
+        if (op->kind != OP_FORWARD || !op->recompute) continue;
+        plan->recompute_flops += graph->node[op->node].flops.forward;
         plan->time += plan->network->cost[op->node].forward;
-        plan->replays++;
+        plan->recomputations++;
     }
     plan->time += least;
-    plan->time_factor = least > 0 ? plan->time / least : 1;
+    plan->slowdown = least > 0 ? plan->time / least : 1;
 }
 
 /* Live bytes at every op, the peak and what it is made of; and what samplers at two points of a step would see. */
@@ -83,7 +83,8 @@ static enum status count_live(struct plan *plan)
     const struct lowered *l = &plan->lowered;
     TRY(NEW(plan->region, plan->live, (size_t)l->ops + 1));
     int forward_end = 0;
-    while (forward_end < l->ops && l->op[forward_end].kind == OP_FORWARD && !l->op[forward_end].replay) forward_end++;
+    while (forward_end < l->ops && l->op[forward_end].kind == OP_FORWARD && !l->op[forward_end].recompute)
+        forward_end++;
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
         if (b->birth < forward_end && b->death >= forward_end) plan->live_forward += b->bytes;
@@ -114,24 +115,24 @@ enum status plan_move(struct plan *plan, const struct buffer *placed)
     return hash_plan(plan);
 }
 
-enum status plan_view(const struct network *network, const struct word *word, struct region *region,
+enum status plan_view(const struct network *network, const struct schedule *schedule, struct region *region,
                       const struct network **seen)
 {
     struct network *copy;
     TRY(network_copy(network, region, &copy));
-    for (size_t i = 0; i < word->steps; i++)
-        for (int n = word->step[i].from; n < word->step[i].to && word->step[i].relu != RELU_AUTO; n++)
-            footprint_keep_signs(&copy->binding[n].footprint, word->step[i].relu == RELU_BITS);
+    for (size_t i = 0; i < schedule->steps; i++)
+        for (int n = schedule->step[i].from; n < schedule->step[i].to && schedule->step[i].relu != RELU_AUTO; n++)
+            footprint_keep_sign_bits(&copy->binding[n].footprint, schedule->step[i].relu == RELU_BITS);
     *seen = copy;
     return ST_OK;
 }
 
-static enum status build(struct plan *plan, const struct word *word, const struct plan_options *options)
+static enum status build(struct plan *plan, const struct schedule *schedule, const struct plan_options *options)
 {
-    TRY(word_check(word, plan->network->graph->nodes, options->forward_only));
-    TRY(plan_view(plan->network, word, plan->region, &plan->network));
-    if (!(plan->word = word_print(word, plan->region))) return ST_FAILED;
-    TRY(lower(plan->network, word, &options->lower, plan->region, &plan->lowered));
+    TRY(schedule_check(schedule, plan->network->graph->nodes, options->forward_only));
+    TRY(plan_view(plan->network, schedule, plan->region, &plan->network));
+    if (!(plan->schedule = schedule_print(schedule, plan->region))) return ST_FAILED;
+    TRY(lower(plan->network, schedule, &options->lower, plan->region, &plan->lowered));
     TRY(count_live(plan));
     plan->arena_bytes = plan->live_peak;
     if (!options->unplaced) TRY(place(plan->lowered.buffer, plan->lowered.buffers, &plan->arena_bytes));
@@ -140,8 +141,8 @@ static enum status build(struct plan *plan, const struct word *word, const struc
     return hash_plan(plan);
 }
 
-enum status plan_build(const struct network *network, const struct word *word, const struct plan_options *options,
-                       struct plan **plan)
+enum status plan_build(const struct network *network, const struct schedule *schedule,
+                       const struct plan_options *options, struct plan **plan)
 {
     *plan = NULL;
     struct region *region = region_create();
@@ -153,7 +154,7 @@ enum status plan_build(const struct network *network, const struct word *word, c
     p->region = region;
     p->network = network;
     p->options = *options;
-    enum status status = build(p, word, options);
+    enum status status = build(p, schedule, options);
     if (status != ST_OK) {
         region_destroy(region);
         return status;

@@ -8,16 +8,16 @@
 struct plan_options {
     struct lower_options lower;
     int state_per_parameter; /* optimiser state, in copies of the parameters */
-    bool forward_only;       /* an evaluation: the word has no B */
+    bool forward_only;       /* an evaluation: the schedule has no B */
     bool unplaced;           /* never run, so it has no offsets: the arena is the live peak */
 };
 
 struct plan {
     struct region *region;         /* owns everything below */
-    const struct network *network; /* with every footprint as the word has it */
+    const struct network *network; /* with every footprint as the schedule has it */
     struct plan_options options;
     struct lowered lowered;
-    char *word;
+    char *schedule;
     size_t *live;        /* live arena bytes while each op runs */
     int peak_op;         /* the first op at which live is largest */
     size_t live_peak;    /* live[peak_op] */
@@ -25,20 +25,20 @@ struct plan {
     size_t peak_by_category[CATEGORIES];
     size_t arena_bytes;
     size_t static_bytes[STATICS];
-    double forward_flops, backward_flops, replay_flops;
-    double time;        /* of all ops, in the network's costs */
-    double time_factor; /* time / that of every forward and backward once */
-    int replays;
+    double forward_flops, backward_flops, recompute_flops;
+    double time;     /* of all ops, in the network's costs */
+    double slowdown; /* time / that of every forward and backward once */
+    int recomputations;
     struct digest hash; /* of ops, buffers and offsets */
 };
 
-/* Checks the word, lowers, places. Errors: those of word_check, and ST_FAILED for memory. */
-enum status plan_build(const struct network *network, const struct word *word, const struct plan_options *options,
-                       struct plan **plan);
+/* Checks the schedule, lowers, places. Errors: those of schedule_check, and ST_FAILED for memory. */
+enum status plan_build(const struct network *network, const struct schedule *schedule,
+                       const struct plan_options *options, struct plan **plan);
 void plan_destroy(struct plan *plan);
 
-/* The network as a word has it: with what its backwards say that relus keep. In region. */
-enum status plan_view(const struct network *network, const struct word *word, struct region *region,
+/* The network as a schedule has it: with what its backwards say that relus keep. In region. */
+enum status plan_view(const struct network *network, const struct schedule *schedule, struct region *region,
                       const struct network **seen);
 
 /* Other offsets than those that placing found, one a buffer; what depends on them follows. They must be right: see
@@ -46,11 +46,11 @@ enum status plan_view(const struct network *network, const struct word *word, st
 enum status plan_move(struct plan *plan, const struct buffer *placed);
 
 /* What a plan is made from, as data; the network must outlive it. */
-enum status plan_account_network(const struct network *network, const struct plan_options *options,
-                                 struct region *region, struct account *account);
+enum status plan_network_to_data(const struct network *network, const struct plan_options *options,
+                                 struct region *region, struct plan_data *data);
 
 /* The plan as data, which is taken from region; the plan must outlive it. */
-enum status plan_account(const struct plan *plan, struct region *region, struct account *account);
+enum status plan_to_data(const struct plan *plan, struct region *region, struct plan_data *data);
 
 /* What a device keeps of static memory besides: the next batch, and what it updates parameters with; 0: the backend
  * works in the host's memory. */

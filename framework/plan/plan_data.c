@@ -2,21 +2,23 @@
 
 const char *const static_names[STATICS] = {"parameters", "gradients", "optimizer", "state", "inputs", "device"};
 
-const char *const account_count_names[COUNTS] = {
+const char *const plan_data_count_names[COUNTS] = {
     [COUNT_STATIC] = "static_bytes",
     [COUNT_ARENA] = "arena_bytes",
     [COUNT_PEAK] = "peak_bytes",
     [COUNT_LIVE_PEAK] = "live_peak_bytes",
     [COUNT_SAMPLED_FORWARD] = "sampled_forward_bytes",
     [COUNT_SAMPLED_GRADIENTS] = "sampled_gradients_bytes",
-    [COUNT_REPLAYS] = "replays",
-    [COUNT_DROPPED] = "dropped_replays",
+    [COUNT_RECOMPUTATIONS] = "recomputations",
+    [COUNT_DROPPED] = "dropped_recomputations",
 };
 
-const char *const account_real_names[REALS] = {
-    [REAL_FORWARD_FLOPS] = "forward_flops", [REAL_BACKWARD_FLOPS] = "backward_flops",
-    [REAL_REPLAY_FLOPS] = "replay_flops",   [REAL_TIME] = "time",
-    [REAL_TIME_FACTOR] = "time_factor",
+const char *const plan_data_real_names[REALS] = {
+    [REAL_FORWARD_FLOPS] = "forward_flops",
+    [REAL_BACKWARD_FLOPS] = "backward_flops",
+    [REAL_RECOMPUTE_FLOPS] = "recompute_flops",
+    [REAL_TIME] = "time",
+    [REAL_SLOWDOWN] = "slowdown",
 };
 
 #define WITHIN(value, least, most, ...)                                                                                \
@@ -28,9 +30,9 @@ const char *const account_real_names[REALS] = {
 #define EXPECTED " is %lld; expected %lld..%lld"
 
 /* A node reads what was written before it; its value wants a gradient where it, or what it reads, has parameters. */
-static enum status check_node(const struct account *a, int i)
+static enum status check_node(const struct plan_data *a, int i)
 {
-    const struct account_node *node = &a->node[i];
+    const struct plan_data_node *node = &a->node[i];
     bool wants = false;
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         int value = node->inputs[k];
@@ -44,7 +46,7 @@ static enum status check_node(const struct account *a, int i)
     return ST_OK;
 }
 
-static enum status check_op(const struct account *a, int i)
+static enum status check_op(const struct plan_data *a, int i)
 {
     const struct op *op = &a->op[i];
     WITHIN((int)op->kind, 0, OP_KINDS - 1, "op %d: kind" EXPECTED, i);
@@ -56,7 +58,7 @@ static enum status check_op(const struct account *a, int i)
     return ST_OK;
 }
 
-static enum status check_buffer(const struct account *a, int i)
+static enum status check_buffer(const struct plan_data *a, int i)
 {
     const struct buffer *b = &a->buffer[i];
     WITHIN((int)b->category, 0, CATEGORIES - 1, "buffer %d: category" EXPECTED, i);
@@ -66,9 +68,9 @@ static enum status check_buffer(const struct account *a, int i)
     return ST_OK;
 }
 
-enum status account_check(const struct account *account)
+enum status plan_data_check(const struct plan_data *data)
 {
-    const struct account *a = account;
+    const struct plan_data *a = data;
     if (a->nodes < 1 || a->ops < 1) return fail(ST_DIFFERS, "%d nodes and %d ops; expected some", a->nodes, a->ops);
     if (a->granularity < 1) return fail(ST_DIFFERS, "granularity is 0; expected at least 1");
     WITHIN((long long)a->rng, 0, RNG_UNSAFE, "rng" EXPECTED);

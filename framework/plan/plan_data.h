@@ -1,5 +1,5 @@
-/* A plan as data that depends on nothing else: its word, ops and buffers, what they were made from, and the figures it
- * claims. What /plan of a result file holds, and what simulate.h judges. */
+/* A plan as data that depends on nothing else: its schedule, ops and buffers, what they were made from, and the figures
+ * it claims. What /plan of a result file holds, and what simulate.h judges. */
 #ifndef REMATCH_PLAN_PLAN_DATA_H
 #define REMATCH_PLAN_PLAN_DATA_H
 
@@ -18,7 +18,7 @@ enum static_category {
 extern const char *const static_names[STATICS];
 
 /* All that planning sees of a node and of the value it writes. Times are in any unit that all nodes share. */
-struct account_node {
+struct plan_data_node {
     const char *name, *layer, *group, *shape, *implementation;
     int inputs[NODE_INPUTS_MAX];         /* values: 0 the batch, i + 1 what node i writes; -1: none */
     size_t elements;                     /* of the value, a sample */
@@ -30,35 +30,35 @@ struct account_node {
     double forward_flops, backward_flops[2], forward_time, backward_time[2];
 };
 
-struct account_parameter {
+struct plan_data_parameter {
     const char *name, *shape;
     int node;
     size_t elements;
 };
 
 /* Figures that a plan claims. */
-enum account_count {
+enum plan_data_count {
     COUNT_STATIC,
     COUNT_ARENA,
     COUNT_PEAK,
     COUNT_LIVE_PEAK,
     COUNT_SAMPLED_FORWARD,
     COUNT_SAMPLED_GRADIENTS,
-    COUNT_REPLAYS,
+    COUNT_RECOMPUTATIONS,
     COUNT_DROPPED,
     COUNTS
 };
-enum account_real { REAL_FORWARD_FLOPS, REAL_BACKWARD_FLOPS, REAL_REPLAY_FLOPS, REAL_TIME, REAL_TIME_FACTOR, REALS };
-extern const char *const account_count_names[COUNTS], *const account_real_names[REALS];
-enum { ACCOUNT_CATEGORIES = (int)STATICS + (int)CATEGORIES }; /* static ones first */
+enum plan_data_real { REAL_FORWARD_FLOPS, REAL_BACKWARD_FLOPS, REAL_RECOMPUTE_FLOPS, REAL_TIME, REAL_SLOWDOWN, REALS };
+extern const char *const plan_data_count_names[COUNTS], *const plan_data_real_names[REALS];
+enum { PLAN_DATA_CATEGORIES = (int)STATICS + (int)CATEGORIES }; /* static ones first */
 
-struct account {
+struct plan_data {
     int nodes, parameters, ops, buffers;
-    struct account_node *node;
-    struct account_parameter *parameter;
+    struct plan_data_node *node;
+    struct plan_data_parameter *parameter;
     struct op *op;
     struct buffer *buffer;
-    const char *word;
+    const char *schedule;
 
     /* What it was made with. batch_bytes: of value 0; device_bytes: what a device keeps besides, the next batch and
      * what it updates parameters with; optimizer_copies: state, in copies of the parameters; evaluation_arena: what the
@@ -70,13 +70,13 @@ struct account {
     /* What it claims. */
     size_t *live; /* bytes while each op runs */
     const char *peak_op, *hash;
-    size_t memory[ACCOUNT_CATEGORIES]; /* bytes while the op runs that sets the peak */
+    size_t memory[PLAN_DATA_CATEGORIES]; /* bytes while the op runs that sets the peak */
     size_t count[COUNTS];
     double real[REALS];
 };
 
 /* Every count, number of a row and kind is in its range, and the nodes are a network; ST_DIFFERS: the message says
- * which is not. What holds before anything of an account is used as an index. */
-enum status account_check(const struct account *account);
+ * which is not. What holds before anything of an data is used as an index. */
+enum status plan_data_check(const struct plan_data *data);
 
 #endif

@@ -5,88 +5,89 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct word word_empty(struct region *region) { return (struct word){.region = region}; }
+struct schedule schedule_empty(struct region *region) { return (struct schedule){.region = region}; }
 
 /* As printed behind a backward, by enum relu_save. */
 static const char *const relu_text[] = {":output", ":bits", ""};
 
-static enum status append(struct word *word, struct step step)
+static enum status append(struct schedule *schedule, struct step step)
 {
     if (step.from >= step.to) return ST_OK;
-    if (word->steps) {
-        struct step *last = &word->step[word->steps - 1];
+    if (schedule->steps) {
+        struct step *last = &schedule->step[schedule->steps - 1];
         bool same = last->kind == step.kind && last->relu == step.relu;
         if (same && step.kind == STEP_FORWARD && last->to == step.from) return last->to = step.to, ST_OK;
         if (same && step.kind == STEP_BACKWARD && last->from == step.to) return last->from = step.from, ST_OK;
     }
-    if (word->steps == word->room) {
-        size_t room = word->room ? word->room * 2 : 16;
+    if (schedule->steps == schedule->room) {
+        size_t room = schedule->room ? schedule->room * 2 : 16;
         struct step *more;
-        TRY(NEW(word->region, more, room));
-        if (word->steps) memcpy(more, word->step, word->steps * sizeof *more);
-        word->step = more;
-        word->room = room;
+        TRY(NEW(schedule->region, more, room));
+        if (schedule->steps) memcpy(more, schedule->step, schedule->steps * sizeof *more);
+        schedule->step = more;
+        schedule->room = room;
     }
-    word->step[word->steps++] = step;
+    schedule->step[schedule->steps++] = step;
     return ST_OK;
 }
 
-enum status word_append(struct word *word, enum step_kind kind, int from, int to)
+enum status schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to)
 {
-    return append(word, (struct step){kind, from, to, RELU_AUTO});
+    return append(schedule, (struct step){kind, from, to, RELU_AUTO});
 }
 
-enum status word_append_backward(struct word *word, int from, int to, enum relu_save relu)
+enum status schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu)
 {
-    return append(word, (struct step){STEP_BACKWARD, from, to, relu});
+    return append(schedule, (struct step){STEP_BACKWARD, from, to, relu});
 }
 
-enum status word_append_all(struct word *word, const struct word *more)
+enum status schedule_append_all(struct schedule *schedule, const struct schedule *more)
 {
-    for (size_t i = 0; i < more->steps; i++) TRY(append(word, more->step[i]));
+    for (size_t i = 0; i < more->steps; i++) TRY(append(schedule, more->step[i]));
     return ST_OK;
 }
 
-enum status word_check(const struct word *word, int nodes, bool forward_only)
+enum status schedule_check(const struct schedule *schedule, int nodes, bool forward_only)
 {
     int forward = 0, backward = nodes; /* first F done of [0, forward), B done of [backward, nodes) */
-    for (size_t i = 0; i < word->steps; i++) {
-        const struct step *s = &word->step[i];
+    for (size_t i = 0; i < schedule->steps; i++) {
+        const struct step *s = &schedule->step[i];
         if (s->from < 0 || s->to > nodes || s->from >= s->to)
-            return fail(ST_SPEC, "step %zu of the word: [%d,%d) is not a range of the network's %d nodes", i + 1,
+            return fail(ST_SPEC, "step %zu of the schedule: [%d,%d) is not a range of the network's %d nodes", i + 1,
                         s->from, s->to, nodes);
         if (s->kind == STEP_FORWARD) {
             if (s->from > forward)
-                return fail(ST_SPEC, "step %zu of the word runs node %d forward, but node %d has not run yet", i + 1,
-                            s->from, forward);
+                return fail(ST_SPEC, "step %zu of the schedule runs node %d forward, but node %d has not run yet",
+                            i + 1, s->from, forward);
             if (s->to > forward) forward = s->to;
             continue;
         }
-        if (forward_only) return fail(ST_SPEC, "step %zu of the word goes backward in an evaluation", i + 1);
+        if (forward_only) return fail(ST_SPEC, "step %zu of the schedule goes backward in an evaluation", i + 1);
         if (s->to > forward)
-            return fail(ST_SPEC, "step %zu of the word runs node %d backward before its forward", i + 1, s->to - 1);
+            return fail(ST_SPEC, "step %zu of the schedule runs node %d backward before its forward", i + 1, s->to - 1);
         if (backward == 0)
-            return fail(ST_SPEC, "step %zu of the word runs node %d backward, but every node has run backward", i + 1,
-                        s->to - 1);
+            return fail(ST_SPEC, "step %zu of the schedule runs node %d backward, but every node has run backward",
+                        i + 1, s->to - 1);
         if (s->to != backward)
-            return fail(ST_SPEC, "step %zu of the word runs node %d backward, but the next one due is node %d", i + 1,
-                        s->to - 1, backward - 1);
+            return fail(ST_SPEC, "step %zu of the schedule runs node %d backward, but the next one due is node %d",
+                        i + 1, s->to - 1, backward - 1);
         backward = s->from;
     }
-    if (forward < nodes) return fail(ST_SPEC, "the word ends and node %d has not run forward", forward);
+    if (forward < nodes) return fail(ST_SPEC, "the schedule ends and node %d has not run forward", forward);
     if (backward > 0 && !forward_only)
-        return fail(ST_SPEC, "the word ends and node %d has not run backward", backward - 1);
+        return fail(ST_SPEC, "the schedule ends and node %d has not run backward", backward - 1);
     return ST_OK;
 }
 
-char *word_print(const struct word *word, struct region *region)
+char *schedule_print(const struct schedule *schedule, struct region *region)
 {
     enum { STEP_TEXT = 40 };
-    char *text = region_array(region, word->steps * STEP_TEXT + 1, 1), *end = text;
+    char *text = region_array(region, schedule->steps * STEP_TEXT + 1, 1), *end = text;
     if (!text) return NULL;
-    for (size_t i = 0; i < word->steps; i++)
-        end += snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", word->step[i].kind == STEP_FORWARD ? 'F' : 'B',
-                        word->step[i].from, word->step[i].to, relu_text[word->step[i].relu]);
+    for (size_t i = 0; i < schedule->steps; i++)
+        end +=
+            snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", schedule->step[i].kind == STEP_FORWARD ? 'F' : 'B',
+                     schedule->step[i].from, schedule->step[i].to, relu_text[schedule->step[i].relu]);
     return text;
 }
 
@@ -111,9 +112,9 @@ static enum relu_save relu_at(const char **text)
     return relu;
 }
 
-enum status word_parse(const char *text, struct region *region, struct word *word)
+enum status schedule_parse(const char *text, struct region *region, struct schedule *schedule)
 {
-    *word = word_empty(region);
+    *schedule = schedule_empty(region);
     for (size_t count = 1;; count++) {
         while (isspace((unsigned char)*text) || *text == '#')
             text = *text == '#' ? text + strcspn(text, "\n") : text + 1;
@@ -126,9 +127,9 @@ enum status word_parse(const char *text, struct region *region, struct word *wor
         if (read && step.kind == STEP_BACKWARD) step.relu = relu_at(&text);
         if (!read || step.from >= step.to || *text == ':')
             return fail(ST_SPEC,
-                        "step %zu of the word, '%.*s': expected F[from,to), B[from,to), B[from,to):output or "
+                        "step %zu of the schedule, '%.*s': expected F[from,to), B[from,to), B[from,to):output or "
                         "B[from,to):bits with from < to",
                         count, (int)strcspn(start, " \t\r\n"), start);
-        TRY(append(word, step));
+        TRY(append(schedule, step));
     }
 }

@@ -1,5 +1,5 @@
-/* The word: what a policy decides, and nothing else. Steps F[from,to) and B[from,to) over nodes; a B may say what the
- * backwards of relus among them read, which is then what was kept: B[from,to):bits, B[from,to):output. */
+/* The schedule: what a policy decides, and nothing else. Steps F[from,to) and B[from,to) over nodes; a B may say what
+ * the backwards of relus among them read, which is then what was kept: B[from,to):bits, B[from,to):output. */
 #ifndef REMATCH_PLAN_SCHEDULE_H
 #define REMATCH_PLAN_SCHEDULE_H
 
@@ -15,32 +15,32 @@ struct step {
     enum relu_save relu; /* of a backward; AUTO: as the network has it */
 };
 
-struct word {
+struct schedule {
     struct region *region; /* where the steps live */
     struct step *step;
     size_t steps, room;
 };
 
-/* An empty word whose steps are taken from region. */
-struct word word_empty(struct region *region);
+/* An empty schedule whose steps are taken from region. */
+struct schedule schedule_empty(struct region *region);
 
 /* Appends a step; an empty range is left out, a range that continues the last step extends it. */
-enum status word_append(struct word *word, enum step_kind kind, int from, int to);
+enum status schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to);
 
 /* The same for a backward that says what relus keep. */
-enum status word_append_backward(struct word *word, int from, int to, enum relu_save relu);
+enum status schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu);
 
-/* Appends all steps of another word, with what they say of relus. */
-enum status word_append_all(struct word *word, const struct word *more);
+/* Appends all steps of another schedule, with what they say of relus. */
+enum status schedule_append_all(struct schedule *schedule, const struct schedule *more);
 
 /* Valid: every node's first F comes in topological order and every node's B exactly once, in reverse, after its first
  * F. forward_only: no B at all. Else ST_SPEC naming step and node. */
-enum status word_check(const struct word *word, int nodes, bool forward_only);
+enum status schedule_check(const struct schedule *schedule, int nodes, bool forward_only);
 
 /* "F[0,9) B[6,9):bits F[3,6)"; the text lives in region. */
-char *word_print(const struct word *word, struct region *region);
+char *schedule_print(const struct schedule *schedule, struct region *region);
 
 /* The inverse; spaces and newlines separate steps, '#' starts a comment. ST_SPEC names the step that cannot be read. */
-enum status word_parse(const char *text, struct region *region, struct word *word);
+enum status schedule_parse(const char *text, struct region *region, struct schedule *schedule);
 
 #endif

@@ -1,6 +1,6 @@
 #include "plan/stages.h"
 
-enum status chain_stages(const struct graph *graph, struct region *region, struct ranges *stages)
+enum status stages_find(const struct graph *graph, struct region *region, struct node_ranges *stages)
 {
     int *last; /* last node that reads each value */
     TRY(NEW(region, last, (size_t)graph->values));
@@ -11,7 +11,7 @@ enum status chain_stages(const struct graph *graph, struct region *region, struc
     int from = 0, reach = 0; /* reach: last reader of any value written before the one at hand */
     for (int i = 0; i < graph->nodes; i++) {
         if (reach <= i) { /* of the values so far only node i's own is read later */
-            stages->range[stages->count++] = (struct range){from, i + 1};
+            stages->range[stages->count++] = (struct node_range){from, i + 1};
             from = i + 1;
         }
         if (last[i + 1] > reach) reach = last[i + 1];
@@ -27,10 +27,10 @@ static int group_at(const struct graph *graph, int node)
     return -1;
 }
 
-enum status chain_units(const struct graph *graph, enum unit unit, struct region *region, struct ranges *units)
+enum status units_find(const struct graph *graph, enum unit unit, struct region *region, struct node_ranges *units)
 {
-    struct ranges stages;
-    TRY(chain_stages(graph, region, &stages));
+    struct node_ranges stages;
+    TRY(stages_find(graph, region, &stages));
     if (unit == UNIT_STAGE || (unit == UNIT_AUTO && !graph->groups)) return *units = stages, ST_OK;
     if (!graph->groups) return fail(ST_SPEC, "unit: group, but the model names no group");
     TRY(NEW(region, units->range, (size_t)graph->nodes));
@@ -40,7 +40,7 @@ enum status chain_units(const struct graph *graph, enum unit unit, struct region
         int group = group_at(graph, node), to = group >= 0 ? graph->group[group].to : stages.range[s].to;
         for (int next = node + 1; group < 0 && next < to; next++) /* a group may begin inside a stage */
             if (group_at(graph, next) >= 0) to = next;
-        units->range[units->count++] = (struct range){node, to};
+        units->range[units->count++] = (struct node_range){node, to};
         node = to;
     }
     return ST_OK;
@@ -73,17 +73,18 @@ static int mark_needed(const struct network *network, int from, int to, bool *ne
     return first_use;
 }
 
-enum status chain_replay(const struct network *network, int from, int to, bool keep_saved, struct word *word)
+enum status stages_recompute(const struct network *network, int from, int to, bool keep_saved,
+                             struct schedule *schedule)
 {
     if (!keep_saved) {
-        TRY(word_append(word, STEP_FORWARD, from, to));
-        return word_append(word, STEP_BACKWARD, from, to);
+        TRY(schedule_append(schedule, STEP_FORWARD, from, to));
+        return schedule_append(schedule, STEP_BACKWARD, from, to);
     }
     bool *needed;
-    TRY(NEW(word->region, needed, (size_t)(to - from)));
+    TRY(NEW(schedule->region, needed, (size_t)(to - from)));
     int first_use = mark_needed(network, from, to, needed);
-    TRY(word_append(word, STEP_BACKWARD, first_use + 1, to));
+    TRY(schedule_append(schedule, STEP_BACKWARD, first_use + 1, to));
     for (int i = from; i < to; i++)
-        if (needed[i - from]) TRY(word_append(word, STEP_FORWARD, i, i + 1));
-    return word_append(word, STEP_BACKWARD, from, first_use + 1 > from ? first_use + 1 : from);
+        if (needed[i - from]) TRY(schedule_append(schedule, STEP_FORWARD, i, i + 1));
+    return schedule_append(schedule, STEP_BACKWARD, from, first_use + 1 > from ? first_use + 1 : from);
 }

@@ -6,26 +6,27 @@
 #include "backend/network.h"
 #include "plan/schedule.h"
 
-struct range {
+struct node_range {
     int from, to; /* nodes [from, to) */
 };
 
-struct ranges {
+struct node_ranges {
     int count;
-    struct range *range; /* consecutive, covering every node */
+    struct node_range *range; /* consecutive, covering every node */
 };
 
 enum unit { UNIT_AUTO, UNIT_GROUP, UNIT_STAGE };
 
 /* Stages of the graph; a stage ends at node i when only value i + 1 (and the batch) is read later. */
-enum status chain_stages(const struct graph *graph, struct region *region, struct ranges *stages);
+enum status stages_find(const struct graph *graph, struct region *region, struct node_ranges *stages);
 
 /* GROUP: outermost groups, and single stages where there is none; AUTO: GROUP where the model has any, else STAGE. */
-enum status chain_units(const struct graph *graph, enum unit unit, struct region *region, struct ranges *units);
+enum status units_find(const struct graph *graph, enum unit unit, struct region *region, struct node_ranges *units);
 
 /* Appends what differentiates nodes [from, to), of which only the values read from outside survived the first forward.
- * keep_saved: replays only nodes whose y is needed, as late as the first backward that reads one of them, and the
- * others' saved sets stay from the first forward; else replays the whole range first (torch's way). */
-enum status chain_replay(const struct network *network, int from, int to, bool keep_saved, struct word *word);
+ * keep_saved: recomputes only nodes whose y is needed, as late as the first backward that reads one of them, and the
+ * others' saved tensors stay from the first forward; else recomputes the whole range first (torch's way). */
+enum status stages_recompute(const struct network *network, int from, int to, bool keep_saved,
+                             struct schedule *schedule);
 
 #endif

@@ -2,9 +2,9 @@
  * Sublinear Memory Cost", 2016, Algorithm 3, with its search for the budget as the authors' code does it (memonger:
  * three refinements from nothing, then a grid of six).
  *
- * It assumes that what a segment needs is the sum of its outputs: it does not see saved sets, gradients or scratch, and
- * cuts only between stages. The search does: it lowers every plan that it tries and keeps the one of least live peak,
- * of equal ones the fastest. */
+ * It assumes that what a segment needs is the sum of its outputs: it does not see saved tensors, gradients or scratch,
+ * and cuts only between stages. The search does: it lowers every plan that it tries and keeps the one of least live
+ * peak, of equal ones the fastest. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct search {
     const struct network *network;
     const struct policy_settings *settings;
     struct region *region;
-    struct ranges stages;
+    struct node_ranges stages;
     bool *cut, *best; /* before a stage, of the plan at hand and of the best */
     size_t least;     /* live peak of the best */
     double time;      /* of the best */
@@ -35,7 +35,7 @@ static void divide(struct search *s, double budget, double *kept, double *larges
     double sum = 0;
     *kept = *largest = 0;
     for (int i = 0; i < s->stages.count; i++) {
-        const struct range *stage = &s->stages.range[i];
+        const struct node_range *stage = &s->stages.range[i];
         s->cut[i] = i > 0 && sum > budget;
         if (s->cut[i]) {
             *kept += (double)network_round(s->network, graph->value[stage->from].bytes);
@@ -53,11 +53,11 @@ static enum status consider(struct search *s, double budget)
     struct region *region = region_create();
     struct plan *plan = NULL;
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct plan_options options = *policy_plan_options(s->settings);
     options.unplaced = true; /* only the live peak is asked for, and placing takes most of the time */
-    enum status status = policy_cuts_emit(s->network, &s->stages, s->cut, s->settings, region, &word);
-    if (status == ST_OK) status = plan_build(s->network, &word, &options, &plan);
+    enum status status = policy_cuts_emit(s->network, &s->stages, s->cut, s->settings, region, &schedule);
+    if (status == ST_OK) status = plan_build(s->network, &schedule, &options, &plan);
     region_destroy(region);
     if (status != ST_OK) return status;
     s->tries++;
@@ -99,11 +99,11 @@ static void tell(const struct search *s, struct policy_notes *notes)
 }
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
     struct search s = {.network = network, .settings = settings, .region = region};
     const char *budget = settings->segment_budget;
-    TRY(chain_stages(network->graph, region, &s.stages));
+    TRY(stages_find(network->graph, region, &s.stages));
     TRY(NEW(region, s.cut, (size_t)s.stages.count));
     if (!budget || !strcmp(budget, "search")) {
         TRY(search(&s));
@@ -117,15 +117,15 @@ static enum status emit(const struct network *network, const struct policy_setti
                         text_shown(budget, 40), budget, wrong);
         divide(&s, (double)bytes, &kept, &largest);
     }
-    return policy_cuts_emit(network, &s.stages, s.cut, settings, region, word);
+    return policy_cuts_emit(network, &s.stages, s.cut, settings, region, schedule);
 }
 
-static const struct field fields[] = {
-    {"segment_budget", FIELD_TEXT, offsetof(struct policy_settings, segment_budget), 0, 0, "search", NULL,
+static const struct setting keys[] = {
+    {"segment_budget", SETTING_TEXT, offsetof(struct policy_settings, segment_budget), 0, 0, "search", NULL,
      "bytes of outputs after which a segment ends (64MiB), or search: what gives the least live peak"},
-    POLICY_FIELD_KEEP_LAST,
-    POLICY_FIELD_KEEP_SAVED,
+    POLICY_SETTING_KEEP_LAST,
+    POLICY_SETTING_KEEP_SAVED,
     {.key = NULL}};
 
 const struct policy policy_chen = {
-    .name = "chen", .doc = "a segment ends where its outputs exceed a budget", .fields = fields, .emit = emit};
+    .name = "chen", .doc = "a segment ends where its outputs exceed a budget", .keys = keys, .emit = emit};

@@ -20,7 +20,7 @@ struct search {
     const struct network *network;
     const struct plan_options *options;
     struct region *region;
-    struct eviction eviction;
+    struct dtr_simulation eviction;
     int heuristic;
     size_t all;  /* bytes with which nothing is given up */
     double time; /* of the forwards then */
@@ -28,7 +28,7 @@ struct search {
 
 /* A schedule and its plan; NULL: there is none. */
 struct found {
-    struct word word;
+    struct schedule schedule;
     double time; /* of the forwards */
     struct plan *plan;
     size_t limit; /* of its simulation */
@@ -43,8 +43,8 @@ static enum status find_least(const struct search *s, struct found *least)
     struct evicted evicted;
     while (yes - no > yes / RESOLUTION + 1) {
         size_t at = no + (yes - no) / 2;
-        struct word word = word_empty(s->region);
-        enum status status = eviction_word(&s->eviction, s->heuristic, at, &word, &evicted);
+        struct schedule schedule = schedule_empty(s->region);
+        enum status status = dtr_simulation_schedule(&s->eviction, s->heuristic, at, &schedule, &evicted);
         if (status != ST_OK && status != ST_SPEC) return status;
         if (status == ST_OK) {
             yes = at;
@@ -52,29 +52,29 @@ static enum status find_least(const struct search *s, struct found *least)
             no = at;
         }
     }
-    *least = (struct found){.word = word_empty(s->region), .limit = yes};
-    TRY(eviction_word(&s->eviction, s->heuristic, yes, &least->word, &evicted));
+    *least = (struct found){.schedule = schedule_empty(s->region), .limit = yes};
+    TRY(dtr_simulation_schedule(&s->eviction, s->heuristic, yes, &least->schedule, &evicted));
     least->evictions = evicted.evictions;
-    return plan_build(s->network, &least->word, s->options, &least->plan);
+    return plan_build(s->network, &least->schedule, s->options, &least->plan);
 }
 
-static double time_of(const struct search *s, const struct word *word)
+static double time_of(const struct search *s, const struct schedule *schedule)
 {
     double time = 0;
-    for (size_t i = 0; i < word->steps; i++)
-        for (int n = word->step[i].from; word->step[i].kind == STEP_FORWARD && n < word->step[i].to; n++)
+    for (size_t i = 0; i < schedule->steps; i++)
+        for (int n = schedule->step[i].from; schedule->step[i].kind == STEP_FORWARD && n < schedule->step[i].to; n++)
             time += s->network->cost[n].forward;
     return time;
 }
 
-/* Of the plan of a word, without placing it, which takes longer than all the rest. */
-static enum status find_live_peak(const struct search *s, const struct word *word, size_t *peak)
+/* Of the plan of a schedule, without placing it, which takes longer than all the rest. */
+static enum status find_live_peak(const struct search *s, const struct schedule *schedule, size_t *peak)
 {
     struct region *region = region_create();
     struct lowered l;
     size_t *live = NULL;
     if (!region) return fail(ST_FAILED, "out of memory for a schedule");
-    enum status status = lower(s->network, word, &s->options->lower, region, &l);
+    enum status status = lower(s->network, schedule, &s->options->lower, region, &l);
     if (status == ST_OK) status = NEW(region, live, (size_t)l.ops + 1);
     if (status == ST_OK) *peak = buffers_live(l.buffer, l.buffers, l.ops, live);
     region_destroy(region);
@@ -85,18 +85,18 @@ static enum status find_live_peak(const struct search *s, const struct word *wor
  * above limit. */
 static enum status improve(const struct search *s, size_t at, size_t limit, struct found *best, size_t *over)
 {
-    struct found found = {.word = word_empty(s->region), .limit = at};
+    struct found found = {.schedule = schedule_empty(s->region), .limit = at};
     struct evicted evicted;
     size_t bytes = 0;
     *over = 0;
-    enum status status = eviction_word(&s->eviction, s->heuristic, at, &found.word, &evicted);
+    enum status status = dtr_simulation_schedule(&s->eviction, s->heuristic, at, &found.schedule, &evicted);
     if (status != ST_OK) return status == ST_SPEC ? ST_OK : status;
     found.evictions = evicted.evictions;
-    found.time = time_of(s, &found.word);
+    found.time = time_of(s, &found.schedule);
     if (best->plan && found.time >= best->time) return ST_OK;
-    TRY(find_live_peak(s, &found.word, &bytes));
+    TRY(find_live_peak(s, &found.schedule, &bytes));
     if (bytes <= limit) {
-        TRY(plan_build(s->network, &found.word, s->options, &found.plan));
+        TRY(plan_build(s->network, &found.schedule, s->options, &found.plan));
         bytes = found.plan->arena_bytes;
     }
     if (bytes > limit) *over = bytes - limit;
@@ -120,28 +120,28 @@ static enum status find_within(const struct search *s, size_t limit, struct foun
     return ST_OK;
 }
 
-static enum status take(const struct found *found, struct word *word, struct policy_notes *notes)
+static enum status take(const struct found *found, struct schedule *schedule, struct policy_notes *notes)
 {
     char bytes[UNIT_TEXT];
     if (notes)
         snprintf(notes->found, sizeof notes->found, "%d evictions in a simulation with at most %s", found->evictions,
                  exact_bytes_text(found->limit, bytes));
-    return word_append_all(word, &found->word);
+    return schedule_append_all(schedule, &found->schedule);
 }
 
 /* all: a plan that gives nothing up. */
-static enum status choose(struct search *s, const struct budget *budget, const struct plan *all, struct word *word,
-                          struct policy_notes *notes)
+static enum status choose(struct search *s, const struct budget *budget, const struct plan *all,
+                          struct schedule *schedule, struct policy_notes *notes)
 {
     struct found found = {.plan = NULL}, least = {.plan = NULL};
     size_t limit, baseline;
     TRY(budget_limit(s->network, budget, s->options, all, &limit, &baseline));
     enum status status = budget->kind == BUDGET_LEAST ? ST_OK : find_within(s, limit, &found);
     if (status == ST_OK && !found.plan) status = find_least(s, &least);
-    if (status == ST_OK && found.plan) status = take(&found, word, notes);
+    if (status == ST_OK && found.plan) status = take(&found, schedule, notes);
     if (status == ST_OK && least.plan) {
         bool kept = budget->kind == BUDGET_LEAST || least.plan->arena_bytes <= limit;
-        status = kept ? take(&least, word, notes) : budget_refuse(budget, least.plan, baseline, "dtr");
+        status = kept ? take(&least, schedule, notes) : budget_refuse(budget, least.plan, baseline, "dtr");
     }
     plan_destroy(found.plan);
     plan_destroy(least.plan);
@@ -149,7 +149,7 @@ static enum status choose(struct search *s, const struct budget *budget, const s
 }
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
     struct search s = {.network = network,
                        .options = policy_plan_options(settings),
@@ -159,25 +159,25 @@ static enum status emit(const struct network *network, const struct policy_setti
     struct found all;
     struct evicted evicted;
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
-    TRY(eviction_create(network, &s.options->lower, region, &s.eviction));
-    all = (struct found){.word = word_empty(region)};
-    TRY(eviction_word(&s.eviction, s.heuristic, SIZE_MAX, &all.word, &evicted));
+    TRY(dtr_simulation_create(network, &s.options->lower, region, &s.eviction));
+    all = (struct found){.schedule = schedule_empty(region)};
+    TRY(dtr_simulation_schedule(&s.eviction, s.heuristic, SIZE_MAX, &all.schedule, &evicted));
     s.all = evicted.peak;
-    TRY(plan_build(network, &all.word, s.options, &all.plan));
+    TRY(plan_build(network, &all.schedule, s.options, &all.plan));
     assert(all.plan);
-    s.time = time_of(&s, &all.word);
-    enum status status = choose(&s, &budget, all.plan, word, settings->notes);
+    s.time = time_of(&s, &all.schedule);
+    enum status status = choose(&s, &budget, all.plan, schedule, settings->notes);
     plan_destroy(all.plan);
     return status;
 }
 
-static const struct field fields[] = {
-    POLICY_FIELD_BUDGET,
-    {"heuristic", FIELD_CHOICE, offsetof(struct policy_settings, heuristic), 0, 0, "dtr", heuristic_names,
+static const struct setting keys[] = {
+    POLICY_SETTING_BUDGET,
+    {"heuristic", SETTING_CHOICE, offsetof(struct policy_settings, heuristic), 0, 0, "dtr", heuristic_names,
      "what to give up first: least cost per byte and staleness, counting what would have to be run with it (dtr), the "
      "same by union-find (dtr_eq), or not (dtr_local); least recently used (lru); largest (size); least cost per byte "
      "with what would have to be run before it (msps)"},
     {.key = NULL}};
 
 const struct policy policy_dtr = {
-    .name = "dtr", .doc = "dynamic tensor rematerialization, simulated under a budget", .fields = fields, .emit = emit};
+    .name = "dtr", .doc = "dynamic tensor rematerialization, simulated under a budget", .keys = keys, .emit = emit};

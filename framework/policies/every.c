@@ -1,20 +1,20 @@
-/* Replays every unit, keeping only what crosses from one to the next: what libraries of transformers call gradient
- * checkpointing (Hugging Face, gradient_checkpointing_enable). It assumes that what is inside a unit takes more than
- * what crosses, and looks at neither. One extra forward in time. */
+/* Recomputations every unit, keeping only what crosses from one to the next: what libraries of transformers call
+ * gradient checkpointing (Hugging Face, gradient_checkpointing_enable). It assumes that what is inside a unit takes
+ * more than what crosses, and looks at neither. One extra forward in time. */
 #include "policies/policy.h"
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
-    struct ranges units;
-    bool *replay;
-    TRY(chain_units(network->graph, (enum unit)settings->unit, region, &units));
-    TRY(NEW(region, replay, (size_t)units.count));
-    for (int u = 0; u < units.count; u++) replay[u] = true;
-    return policy_segments_emit(network, units.range, replay, units.count, settings->keep_saved, word);
+    struct node_ranges units;
+    bool *recompute;
+    TRY(units_find(network->graph, (enum unit)settings->unit, region, &units));
+    TRY(NEW(region, recompute, (size_t)units.count));
+    for (int u = 0; u < units.count; u++) recompute[u] = true;
+    return policy_segments_emit(network, units.range, recompute, units.count, settings->keep_saved, schedule);
 }
 
-static const struct field fields[] = {POLICY_FIELD_UNIT, POLICY_FIELD_KEEP_SAVED, {.key = NULL}};
+static const struct setting keys[] = {POLICY_SETTING_UNIT, POLICY_SETTING_KEEP_SAVED, {.key = NULL}};
 
 const struct policy policy_every = {
-    .name = "every", .doc = "each unit is replayed alone", .fields = fields, .emit = emit};
+    .name = "every", .doc = "each unit is recomputed alone", .keys = keys, .emit = emit};

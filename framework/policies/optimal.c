@@ -1,6 +1,6 @@
 /* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
- * backward that reads it, nothing is replayed ahead of its turn, and each stretch of stages keeps what one of the
- * variants looked at keeps (variants.h) or is replayed by a visit of its own. Where a stage is too long for all
+ * backward that reads it, nothing is recomputed ahead of its turn, and each stretch of stages keeps what one of the
+ * variants looked at keeps (variants.h) or is recomputed by a visit of its own. Where a stage is too long for all
  * variants to be looked at, or groups divide one, what the other policies make are candidates, too; and where nothing
  * keeps the budget, the refusal names a policy that does. The recurrence, with time as a step function of bytes where
  * the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
@@ -11,7 +11,7 @@
 
 static void tell(const struct optimum *optimum, const struct budgeted *budgeted, struct policy_notes *notes)
 {
-    const struct offer *offer = optimum->offered[budgeted->point];
+    const struct candidate_point *offer = optimum->offered[budgeted->point];
     *notes = (struct policy_notes){
         .live_peak = optimum->front.point[budgeted->point].peak, .tries = budgeted->tries, .lost = budgeted->lost};
     if (offer)
@@ -20,7 +20,7 @@ static void tell(const struct optimum *optimum, const struct budgeted *budgeted,
 }
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
     (void)region;
     const struct plan_options *options = policy_plan_options(settings);
@@ -29,18 +29,18 @@ static enum status emit(const struct network *network, const struct policy_setti
     struct optimum *optimum;
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
     TRY(optimum_prepare(network, options->lower.rng, &optimum));
-    enum status status = others_offer(optimum);
-    if (status == ST_OK) status = budget_word(optimum, &budget, options, word, &budgeted);
-    if (status == ST_SPEC) status = others_refuse(network, &budget, budgeted.limit, settings);
+    enum status status = rivals_offer(optimum);
+    if (status == ST_OK) status = budget_schedule(optimum, &budget, options, schedule, &budgeted);
+    if (status == ST_SPEC) status = rivals_refuse(network, &budget, budgeted.limit, settings);
     if (status == ST_OK && settings->notes) tell(optimum, &budgeted, settings->notes);
     optimum_destroy(optimum);
     return status;
 }
 
-static const struct field fields[] = {POLICY_FIELD_BUDGET, {.key = NULL}};
+static const struct setting keys[] = {POLICY_SETTING_BUDGET, {.key = NULL}};
 
 const struct policy policy_optimal = {.name = "optimal",
                                       .doc = "the fastest persistent schedule within a budget",
-                                      .fields = fields,
+                                      .keys = keys,
                                       .emit = emit,
                                       .chooses_relus = true};

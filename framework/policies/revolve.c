@@ -1,4 +1,4 @@
-/* Multi-level replay of a chain with a fixed number of checkpoints: the binomial schedule of Griewank and Walther,
+/* Multi-level recompute of a chain with a fixed number of checkpoints: the binomial schedule of Griewank and Walther,
  * "Algorithm 799: revolve", ACM TOMS 26(1), 2000, which needs the fewest advances there are where all units cost the
  * same and all checkpoints have the same size. It assumes just that, and looks at neither bytes nor time.
  *
@@ -8,10 +8,10 @@
 
 struct reversal {
     const struct network *network;
-    const struct range *unit;
+    const struct node_range *unit;
     bool keep_saved;
     int forwarded; /* units below have had their first forward */
-    struct word *word;
+    struct schedule *schedule;
 };
 
 /* How far to advance from the first of units states, kept in a slot, to the state that takes the next slot. With r
@@ -31,14 +31,15 @@ static int to_advance(int64_t units, int64_t slots)
 static enum status advance(struct reversal *r, int from, int to)
 {
     if (to > r->forwarded) r->forwarded = to;
-    return word_append(r->word, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
+    return schedule_append(r->schedule, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
 }
 
 static enum status differentiate(struct reversal *r, int u)
 {
-    if (u < r->forwarded) return chain_replay(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->word);
+    if (u < r->forwarded)
+        return stages_recompute(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->schedule);
     TRY(advance(r, u, u + 1));
-    return word_append(r->word, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
+    return schedule_append(r->schedule, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
 }
 
 /* Units [from, to), the state before the first of them in one of the slots. */
@@ -63,23 +64,24 @@ static int64_t logarithmic(int units)
 }
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
-    struct ranges units;
-    TRY(chain_units(network->graph, (enum unit)settings->unit, region, &units));
+    struct node_ranges units;
+    TRY(units_find(network->graph, (enum unit)settings->unit, region, &units));
     if (settings->slots < 0)
         return fail(ST_SPEC, "policy.slots: %lld; expected at least 1, or 0", (long long)settings->slots);
-    struct reversal r = {.network = network, .unit = units.range, .keep_saved = settings->keep_saved, .word = word};
+    struct reversal r = {
+        .network = network, .unit = units.range, .keep_saved = settings->keep_saved, .schedule = schedule};
     int64_t slots = settings->slots ? settings->slots : logarithmic(units.count);
     return reverse(&r, 0, units.count, slots < units.count ? slots : units.count);
 }
 
-static const struct field fields[] = {{"slots", FIELD_INT, offsetof(struct policy_settings, slots), 0, 1e6, "0", NULL,
+static const struct setting keys[] = {{"slots", SETTING_INT, offsetof(struct policy_settings, slots), 0, 1e6, "0", NULL,
                                        "checkpoints, the first state among them; 0: the fewest that need no more "
                                        "repetitions than checkpoints"},
-                                      POLICY_FIELD_UNIT,
-                                      POLICY_FIELD_KEEP_SAVED,
+                                      POLICY_SETTING_UNIT,
+                                      POLICY_SETTING_KEEP_SAVED,
                                       {.key = NULL}};
 
 const struct policy policy_revolve = {
-    .name = "revolve", .doc = "binomial checkpointing over several levels", .fields = fields, .emit = emit};
+    .name = "revolve", .doc = "binomial checkpointing over several levels", .keys = keys, .emit = emit};

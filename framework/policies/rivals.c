@@ -10,10 +10,11 @@ static enum status offer_one(struct optimum *o, const struct policy *policy, con
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a schedule");
-    struct word word = word_empty(region);
-    enum status status = policy_emit(policy, o->network, settings, relus, region, &word);
+    struct schedule schedule = schedule_empty(region);
+    enum status status = policy_emit(policy, o->network, settings, relus, region, &schedule);
     *emits = status == ST_OK;
-    if (status == ST_OK) status = offers_add(&o->offers, o->network, o->stages.rng, &word, policy->name, o->region);
+    if (status == ST_OK)
+        status = candidate_points_add(&o->offers, o->network, o->stages.rng, &schedule, policy->name, o->region);
     region_destroy(region);
     return status == ST_SPEC ? ST_OK : status;
 }
@@ -28,26 +29,26 @@ static enum status offer(struct optimum *o, const struct policy *policy, const s
     return ST_OK;
 }
 
-/* All values of the fields from field on, the others being set. *emits: some of them make a schedule. */
-static enum status vary(struct optimum *o, const struct policy *policy, const struct field *field,
+/* All values of the keys from setting on, the others being set. *emits: some of them make a schedule. */
+static enum status vary(struct optimum *o, const struct policy *policy, const struct setting *setting,
                         struct policy_settings *settings, bool *emits)
 {
-    if (!field->key) return offer(o, policy, settings, emits);
-    void *member = (char *)settings + field->offset;
+    if (!setting->key) return offer(o, policy, settings, emits);
+    void *member = (char *)settings + setting->offset;
     bool any = true;
     *emits = false;
     for (int value = 0; any; value++) {
-        if (field->type == FIELD_INT && value <= OTHERS_MOST)
+        if (setting->type == SETTING_INT && value <= OTHERS_MOST)
             *(int64_t *)member = value;
-        else if (field->type == FIELD_BOOL && value < 2)
+        else if (setting->type == SETTING_BOOL && value < 2)
             *(bool *)member = value;
-        else if (field->type == FIELD_CHOICE && field->values[value])
+        else if (setting->type == SETTING_CHOICE && setting->values[value])
             *(int *)member = value;
         else if (value)
-            break; /* a field of another type keeps its preset */
-        TRY(vary(o, policy, field + 1, settings, &any));
+            break; /* a setting of another type keeps its preset */
+        TRY(vary(o, policy, setting + 1, settings, &any));
         *emits |= any;
-        any |= field->type != FIELD_INT; /* a number that is too large refuses all larger ones */
+        any |= setting->type != SETTING_INT; /* a number that is too large refuses all larger ones */
     }
     return ST_OK;
 }
@@ -55,9 +56,9 @@ static enum status vary(struct optimum *o, const struct policy *policy, const st
 /* Whether a group begins or ends within a stage, which `optimal` divides no further. */
 static enum status divide_stages(const struct graph *graph, struct region *region, bool *divided)
 {
-    struct ranges stages, units;
-    TRY(chain_stages(graph, region, &stages));
-    TRY(chain_units(graph, UNIT_AUTO, region, &units));
+    struct node_ranges stages, units;
+    TRY(stages_find(graph, region, &stages));
+    TRY(units_find(graph, UNIT_AUTO, region, &units));
     *divided = false;
     for (int u = 0, s = 0; u < units.count; u++) {
         while (stages.range[s].to <= units.range[u].from) s++;
@@ -66,24 +67,24 @@ static enum status divide_stages(const struct graph *graph, struct region *regio
     return ST_OK;
 }
 
-enum status others_offer(struct optimum *optimum)
+enum status rivals_offer(struct optimum *optimum)
 {
     bool divided;
     TRY(divide_stages(optimum->network->graph, optimum->region, &divided));
     for (const struct policy *const *policy = policy_table; *policy && (divided || optimum->stages.partial); policy++) {
         struct policy_settings settings = {0};
         bool emits;
-        if (field_find((*policy)->fields, "budget")) continue;
-        TRY(field_defaults((*policy)->fields, &settings, optimum->region));
-        TRY(vary(optimum, *policy, (*policy)->fields, &settings, &emits));
+        if (setting_find((*policy)->keys, "budget")) continue;
+        TRY(setting_defaults((*policy)->keys, &settings, optimum->region));
+        TRY(vary(optimum, *policy, (*policy)->keys, &settings, &emits));
     }
     return ST_OK;
 }
 
-enum status others_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
+enum status rivals_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
 {
     TRY(optimum_prepare(network, rng, optimum));
-    enum status status = others_offer(*optimum);
+    enum status status = rivals_offer(*optimum);
     if (status == ST_OK) status = optimum_within(*optimum, SIZE_MAX);
     if (status == ST_OK) return ST_OK;
     optimum_destroy(*optimum);
@@ -97,14 +98,14 @@ static enum status plan_preset(const struct network *network, const struct polic
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct policy_settings preset = {0};
     *plan = NULL;
-    enum status status = field_defaults(policy->fields, &preset, region);
+    enum status status = setting_defaults(policy->keys, &preset, region);
     preset.budget = settings->budget;
     preset.plan = settings->plan;
-    if (status == ST_OK) status = policy_word(policy, network, &preset, region, &word);
-    if (status == ST_OK) status = plan_build(network, &word, policy_plan_options(settings), plan);
+    if (status == ST_OK) status = policy_schedule(policy, network, &preset, region, &schedule);
+    if (status == ST_OK) status = plan_build(network, &schedule, policy_plan_options(settings), plan);
     region_destroy(region);
     return status == ST_SPEC ? ST_OK : status;
 }
@@ -128,7 +129,7 @@ static enum status find_preset(const struct network *network, size_t limit, cons
     return ST_OK;
 }
 
-enum status others_refuse(const struct network *network, const struct budget *budget, size_t limit,
+enum status rivals_refuse(const struct network *network, const struct budget *budget, size_t limit,
                           const struct policy_settings *settings)
 {
     struct region *region = region_create();

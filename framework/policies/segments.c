@@ -3,17 +3,17 @@
 #include "policies/policy.h"
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
-    return policy_uniform_emit(network, settings->segments, settings, region, word);
+    return policy_uniform_emit(network, settings->segments, settings, region, schedule);
 }
 
-static const struct field fields[] = {{"segments", FIELD_INT, offsetof(struct policy_settings, segments), 0, 1e6, NULL,
-                                       NULL, "number of segments; 0 keeps everything"},
-                                      POLICY_FIELD_UNIT,
-                                      POLICY_FIELD_KEEP_LAST,
-                                      POLICY_FIELD_KEEP_SAVED,
+static const struct setting keys[] = {{"segments", SETTING_INT, offsetof(struct policy_settings, segments), 0, 1e6,
+                                       NULL, NULL, "number of segments; 0 keeps everything"},
+                                      POLICY_SETTING_UNIT,
+                                      POLICY_SETTING_KEEP_LAST,
+                                      POLICY_SETTING_KEEP_SAVED,
                                       {.key = NULL}};
 
 const struct policy policy_segments = {
-    .name = "segments", .doc = "equal numbers of units, replayed segment by segment", .fields = fields, .emit = emit};
+    .name = "segments", .doc = "equal numbers of units, recomputed segment by segment", .keys = keys, .emit = emit};

@@ -3,9 +3,9 @@
  * Large Transformer Models", 2022, section 5, of attention; before it Chen et al., "Training Deep Nets with Sublinear
  * Memory Cost", 2016, section 3, of what is cheap: batch norm, activations, pools).
  *
- * It assumes that the kinds are cheap to replay and their outputs large, and looks at neither. Each node is replayed
- * once at most; an output that no backward reads is not made again, and a saved set that is read without its output
- * (pool indices) stays from the first forward. */
+ * It assumes that the kinds are cheap to recompute and their outputs large, and looks at neither. Each node is
+ * recomputed once at most; an output that no backward reads is not made again, and a saved tensors that is read without
+ * its output (pool indices) stays from the first forward. */
 #include <string.h>
 
 #include "policies/policy.h"
@@ -26,12 +26,12 @@ static bool is_known(const char *kind)
     return false;
 }
 
-static const char *add_word(const char *list, const char *word, struct region *region)
+static const char *add_word(const char *list, const char *schedule, struct region *region)
 {
-    size_t length = strlen(word);
+    size_t length = strlen(schedule);
     for (const char *at = list; at && *at; at += strcspn(at, "|"), at += *at == '|')
-        if (strcspn(at, "|") == length && !strncmp(at, word, length)) return list;
-    return list ? region_text(region, "%s%s%s", list, *list ? "|" : "", word) : NULL;
+        if (strcspn(at, "|") == length && !strncmp(at, schedule, length)) return list;
+    return list ? region_text(region, "%s%s%s", list, *list ? "|" : "", schedule) : NULL;
 }
 
 static enum status refuse_unknown(const char *kind, struct region *region)
@@ -57,7 +57,7 @@ static enum status refuse_absent(const struct graph *graph, const char *kind, st
                 kind, *list ? list : "none");
 }
 
-static enum status choose(const struct graph *graph, const struct field_list *kinds, struct region *region,
+static enum status choose(const struct graph *graph, const struct setting_list *kinds, struct region *region,
                           bool *dropped)
 {
     if (!kinds->count) return fail(ST_SPEC, "policy.kinds: names no kind of layer");
@@ -72,40 +72,40 @@ static enum status choose(const struct graph *graph, const struct field_list *ki
 }
 
 /* Makes a value again where it was dropped, and first what it is made from. dropped: not yet made again. */
-static enum status remake(const struct graph *graph, int value, bool *dropped, struct word *word)
+static enum status remake(const struct graph *graph, int value, bool *dropped, struct schedule *schedule)
 {
     const int node = value - 1;
     if (node < 0 || !dropped[node]) return ST_OK;
     dropped[node] = false;
     for (int k = 0; k < graph->node[node].layer->inputs; k++)
-        TRY(remake(graph, graph->node[node].inputs[k], dropped, word));
-    return word_append(word, STEP_FORWARD, node, node + 1);
+        TRY(remake(graph, graph->node[node].inputs[k], dropped, schedule));
+    return schedule_append(schedule, STEP_FORWARD, node, node + 1);
 }
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
     const struct graph *graph = network->graph;
     bool *dropped;
     TRY(NEW(region, dropped, (size_t)graph->nodes));
     TRY(choose(graph, &settings->kinds, region, dropped));
-    TRY(word_append(word, STEP_FORWARD, 0, graph->nodes));
+    TRY(schedule_append(schedule, STEP_FORWARD, 0, graph->nodes));
     for (int i = graph->nodes - 1; i >= 0; i--) {
         const struct node *node = &graph->node[i];
         unsigned reads = network_reads(network, i);
         for (int k = 0; reads & READS_X && k < node->layer->inputs; k++)
-            TRY(remake(graph, node->inputs[k], dropped, word));
-        if (reads & READS_Y) TRY(remake(graph, node->output, dropped, word));
-        TRY(word_append(word, STEP_BACKWARD, i, i + 1));
+            TRY(remake(graph, node->inputs[k], dropped, schedule));
+        if (reads & READS_Y) TRY(remake(graph, node->output, dropped, schedule));
+        TRY(schedule_append(schedule, STEP_BACKWARD, i, i + 1));
     }
     return ST_OK;
 }
 
-static const struct field fields[] = {
-    {"kinds", FIELD_TEXTS, offsetof(struct policy_settings, kinds), 1, 1e3, "[weightless]", NULL,
-     "layers whose outputs are replayed: their names, or what they have in common (pool, norm); weightless: every "
+static const struct setting keys[] = {
+    {"kinds", SETTING_TEXTS, offsetof(struct policy_settings, kinds), 1, 1e3, "[weightless]", NULL,
+     "layers whose outputs are recomputed: their names, or what they have in common (pool, norm); weightless: every "
      "layer without parameters"},
     {.key = NULL}};
 
 const struct policy policy_selective = {
-    .name = "selective", .doc = "outputs of the named kinds of layers are made again", .fields = fields, .emit = emit};
+    .name = "selective", .doc = "outputs of the named kinds of layers are made again", .keys = keys, .emit = emit};

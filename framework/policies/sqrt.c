@@ -1,12 +1,12 @@
-/* Two levels: segments that are replayed whole, once (Chen et al., "Training Deep Nets with Sublinear Memory Cost",
+/* Two levels: segments that are recomputed whole, once (Chen et al., "Training Deep Nets with Sublinear Memory Cost",
  * 2016, section 4.1).
  *
  * by count: about sqrt(n) segments of sqrt(n) units, O(sqrt n) memory for one more forward where units are equal.
  * by bytes: whatever units need, the cuts for which the values that cross them and the largest need of any segment are
  * least in sum, of equal ones the fastest. For a largest need the cheapest cuts are a shortest path over the units, and
  * all needs are tried that can still be better: a smaller one never has cheaper cuts. A segment needs the values and
- * saved sets of its nodes that a backward reads, but its last value, which is the cut's, and the most that any one op
- * has in gradients and scratch; that outputs may take the place of inputs is left out. */
+ * saved tensors of its nodes that a backward reads, but its last value, which is the cut's, and the most that any one
+ * op has in gradients and scratch; that outputs may take the place of inputs is left out. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum sqrt_by { BY_COUNT, BY_BYTES };
 /* A unit as the division by bytes sees it. */
 struct weight {
     size_t cut;    /* of values that cross from the units before it */
-    size_t inside; /* of values and saved sets that its backward reads */
+    size_t inside; /* of values and saved tensors that its backward reads */
     size_t last;   /* its last value's part of that */
     size_t op;     /* gradients and scratch of one op, the most there are */
     double time;   /* of its forward */
@@ -26,7 +26,7 @@ struct weight {
 /* From a unit to the end. */
 struct path {
     size_t cuts;
-    double time; /* of replays */
+    double time; /* of recomputations */
     int next;    /* where the segment ends */
     bool found;
 };
@@ -65,7 +65,7 @@ static enum status gather_values(const struct network *network, struct region *r
     return ST_OK;
 }
 
-static enum status weigh(const struct network *network, const struct ranges *units, struct region *region,
+static enum status weigh(const struct network *network, const struct node_ranges *units, struct region *region,
                          struct weight **weights)
 {
     bool *read;
@@ -172,31 +172,31 @@ static void search(struct division *d)
 }
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
-    struct ranges units;
-    TRY(chain_units(network->graph, (enum unit)settings->unit, region, &units));
+    struct node_ranges units;
+    TRY(units_find(network->graph, (enum unit)settings->unit, region, &units));
     if (settings->by == BY_COUNT)
-        return policy_uniform_emit(network, lround(sqrt(units.count)), settings, region, word);
+        return policy_uniform_emit(network, lround(sqrt(units.count)), settings, region, schedule);
     struct division d = {.units = units.count, .keep_last = settings->keep_last, .bytes = SIZE_MAX, .time = INFINITY};
     TRY(weigh(network, &units, region, &d.weight));
     TRY(NEW(region, d.path, (size_t)units.count + 1));
     TRY(NEW(region, d.cut, (size_t)units.count));
     search(&d);
-    return policy_cuts_emit(network, &units, d.cut, settings, region, word);
+    return policy_cuts_emit(network, &units, d.cut, settings, region, schedule);
 }
 
 static const char *const by_names[] = {"count", "bytes", NULL};
-static const struct field fields[] = {{"by", FIELD_CHOICE, offsetof(struct policy_settings, by), 0, 0, "count",
+static const struct setting keys[] = {{"by", SETTING_CHOICE, offsetof(struct policy_settings, by), 0, 0, "count",
                                        by_names,
                                        "count: equal numbers of units a segment; bytes: the least that cuts and the "
                                        "largest segment need"},
-                                      POLICY_FIELD_UNIT,
-                                      POLICY_FIELD_KEEP_LAST,
-                                      POLICY_FIELD_KEEP_SAVED,
+                                      POLICY_SETTING_UNIT,
+                                      POLICY_SETTING_KEEP_LAST,
+                                      POLICY_SETTING_KEEP_SAVED,
                                       {.key = NULL}};
 
 const struct policy policy_sqrt = {.name = "sqrt",
                                    .doc = "about as many segments as each has units, or the cuts of least bytes",
-                                   .fields = fields,
+                                   .keys = keys,
                                    .emit = emit};

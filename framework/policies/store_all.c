@@ -2,14 +2,14 @@
 #include "policies/policy.h"
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct word *word)
+                        struct schedule *schedule)
 {
     (void)settings, (void)region;
-    TRY(word_append(word, STEP_FORWARD, 0, network->graph->nodes));
-    return word_append(word, STEP_BACKWARD, 0, network->graph->nodes);
+    TRY(schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes));
+    return schedule_append(schedule, STEP_BACKWARD, 0, network->graph->nodes);
 }
 
-static const struct field fields[] = {{.key = NULL}};
+static const struct setting keys[] = {{.key = NULL}};
 
 const struct policy policy_store_all = {
-    .name = "store_all", .doc = "keeps whatever a backward reads", .fields = fields, .emit = emit};
+    .name = "store_all", .doc = "keeps whatever a backward reads", .keys = keys, .emit = emit};

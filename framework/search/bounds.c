@@ -52,7 +52,7 @@ static unsigned op_parts(const struct network *network, int i, int op)
     return op ? PART_INPUT : PART_PARAMS;
 }
 
-/* Values and the saved set that an op of a backward reads; gradients and scratch that it needs besides. */
+/* Values and the saved tensors that an op of a backward reads; gradients and scratch that it needs besides. */
 static void backward_bytes(const struct network *network, int i, unsigned parts, size_t *reads, size_t *others)
 {
     const struct node *node = &network->graph->node[i];
@@ -92,7 +92,7 @@ static void memory_floor(const struct network *network, struct bounds *bounds)
     }
 }
 
-/* What one forward makes that later backwards read: its value, its saved set, or both. */
+/* What one forward makes that later backwards read: its value, its saved tensors, or both. */
 enum holds { HOLDS_VALUE = 1, HOLDS_SAVED = 2, HOLDS_MAX = 4 };
 
 struct item {
@@ -227,9 +227,9 @@ static void find_items(struct search *s)
     qsort(s->all, (size_t)s->alls, sizeof *s->all, by_worth);
 }
 
-/* Time of replays that must come after some op: the most that any op forces. Ops are relaxed first; those that could
- * force more are searched. */
-static double forced_replays(struct search *s)
+/* Time of recomputations that must come after some op: the most that any op forces. Ops are relaxed first; those that
+ * could force more are searched. */
+static double forced_recomputes(struct search *s)
 {
     for (int exact = 0; exact < 2; exact++)
         for (int i = 0; i < s->network->graph->nodes; i++) {
@@ -255,13 +255,13 @@ static enum status relax_relus(const struct network *network, struct region *reg
     for (int i = 0; i < network->graph->nodes; i++) {
         struct footprint *f = &(*relaxed_network)->binding[i].footprint;
         if (!network_relu_open(network, i)) continue;
-        footprint_keep_signs(f, f->signs < network->graph->value[i + 1].bytes);
+        footprint_keep_sign_bits(f, f->signs < network->graph->value[i + 1].bytes);
         for (int part = 0; part < 2 && network_read_by_another(network, i); part++) f->reads[part] &= READS_X;
     }
     return ST_OK;
 }
 
-static enum status knapsack(const struct network *network, size_t budget, double *replays)
+static enum status knapsack(const struct network *network, size_t budget, double *recomputations)
 {
     struct region *region = region_create();
     size_t nodes = (size_t)network->graph->nodes;
@@ -273,7 +273,7 @@ static enum status knapsack(const struct network *network, size_t budget, double
     if (ok) {
         find_readers(&s);
         find_items(&s);
-        *replays = forced_replays(&s);
+        *recomputations = forced_recomputes(&s);
     }
     region_destroy(region);
     return ok ? ST_OK : fail(ST_FAILED, "out of memory for lower bounds");
@@ -308,19 +308,19 @@ static double binomial(const struct network *network, size_t budget)
     if (graph->nodes < 2 || !value || budget < gradient) return 0;
     size_t slots = (budget - gradient) / value;
     if (slots >= (size_t)graph->nodes) return 0;
-    double replays = bounds_advances(graph->nodes, (int64_t)slots) + 1 - graph->nodes;
-    return replays > 0 ? replays * time : 0;
+    double recomputations = bounds_advances(graph->nodes, (int64_t)slots) + 1 - graph->nodes;
+    return recomputations > 0 ? recomputations * time : 0;
 }
 
 static enum status find(const struct network *network, size_t budget, struct bounds *bounds)
 {
-    double replays = 0;
+    double recomputations = 0;
     *bounds = (struct bounds){.budget = budget};
-    TRY(knapsack(network, budget, &replays));
+    TRY(knapsack(network, budget, &recomputations));
     memory_floor(network, bounds);
     for (int i = 0; i < network->graph->nodes; i++)
         bounds->floor += network->cost[i].forward + network_backward_time(network, i);
-    bounds->knapsack = bounds->floor + replays;
+    bounds->knapsack = bounds->floor + recomputations;
     bounds->binomial = bounds->floor + binomial(network, budget);
     bounds->best = bounds->knapsack > bounds->binomial ? bounds->knapsack : bounds->binomial;
     return ST_OK;
@@ -337,7 +337,10 @@ enum status bounds_find(const struct network *network, size_t budget, struct bou
     return status;
 }
 
-double bounds_factor(const struct bounds *bounds, double time) { return bounds->floor > 0 ? time / bounds->floor : 1; }
+double bounds_slowdown(const struct bounds *bounds, double time)
+{
+    return bounds->floor > 0 ? time / bounds->floor : 1;
+}
 
 double bounds_gap(const struct bounds *bounds, double time)
 {

@@ -23,7 +23,7 @@ struct bounds {
 enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds);
 
 /* A time as a factor of the floor, as struct plan has it; 1 where there is nothing to do. */
-double bounds_factor(const struct bounds *bounds, double time);
+double bounds_slowdown(const struct bounds *bounds, double time);
 
 /* How much slower a time is than the bound, in percent: 0 is proven optimal. */
 double bounds_gap(const struct bounds *bounds, double time);

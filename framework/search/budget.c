@@ -62,15 +62,15 @@ static enum status as_written(const struct network *network, struct region *regi
 static enum status measure_baseline(const struct network *network, const struct plan_options *options,
                                     struct region *region, size_t *bytes)
 {
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct plan *plan;
     struct network *written;
     struct plan_options unplaced = *options;
     unplaced.unplaced = true;
     TRY(as_written(network, region, &written));
-    TRY(word_append(&word, STEP_FORWARD, 0, network->graph->nodes));
-    TRY(word_append_backward(&word, 0, network->graph->nodes, RELU_OUTPUT));
-    TRY(plan_build(written, &word, &unplaced, &plan));
+    TRY(schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes));
+    TRY(schedule_append_backward(&schedule, 0, network->graph->nodes, RELU_OUTPUT));
+    TRY(plan_build(written, &schedule, &unplaced, &plan));
     *bytes = plan->live_peak;
     plan_destroy(plan);
     return ST_OK;
@@ -90,9 +90,9 @@ enum status budget_place(const struct optimum *optimum, int point, const struct 
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
-    enum status status = optimum_word(optimum, point, &word);
-    if (status == ST_OK) status = plan_build(optimum->network, &word, options, plan);
+    struct schedule schedule = schedule_empty(region);
+    enum status status = optimum_schedule(optimum, point, &schedule);
+    if (status == ST_OK) status = plan_build(optimum->network, &schedule, options, plan);
     region_destroy(region);
     return status;
 }
@@ -264,7 +264,7 @@ static enum status reach_least(struct optimum *optimum, const struct plan_option
 }
 
 static enum status choose(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
-                          const struct plan *least, struct word *word, struct budgeted *b)
+                          const struct plan *least, struct schedule *schedule, struct budgeted *b)
 {
     size_t baseline;
     size_t limit = 0;
@@ -272,18 +272,18 @@ static enum status choose(struct optimum *optimum, const struct budget *budget, 
     TRY(reach(optimum, limit));
     TRY(budget_find(optimum, limit, options, b));
     if (b->point < 0) return budget_refuse(budget, least, baseline, "optimal");
-    return optimum_word(optimum, b->point, word);
+    return optimum_schedule(optimum, b->point, schedule);
 }
 
-enum status budget_word(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
-                        struct word *word, struct budgeted *budgeted)
+enum status budget_schedule(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+                            struct schedule *schedule, struct budgeted *budgeted)
 {
     *budgeted = (struct budgeted){.point = -1};
     struct plan *least;
     TRY(reach_least(optimum, options));
     TRY(find_least(optimum, options, &least));
     assert(least); /* a front has a point */
-    enum status status = choose(optimum, budget, options, least, word, budgeted);
+    enum status status = choose(optimum, budget, options, least, schedule, budgeted);
     plan_destroy(least);
     return status;
 }

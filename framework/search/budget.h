@@ -57,9 +57,10 @@ enum status budget_place(const struct optimum *optimum, int point, const struct 
 enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
                         struct budgeted *budgeted);
 
-/* Appends to an empty word; solves as much of the front as that takes. Errors: ST_SPEC where no schedule of the front
- * that was looked at keeps the budget: budget_refuse() with the least arena among a few points of least memory. */
-enum status budget_word(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
-                        struct word *word, struct budgeted *budgeted);
+/* Appends to an empty schedule; solves as much of the front as that takes. Errors: ST_SPEC where no schedule of the
+ * front that was looked at keeps the budget: budget_refuse() with the least arena among a few points of least memory.
+ */
+enum status budget_schedule(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+                            struct schedule *schedule, struct budgeted *budgeted);
 
 #endif

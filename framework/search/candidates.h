@@ -5,25 +5,25 @@
 #include "plan/plan.h"
 #include "search/front.h"
 
-struct offer {
+struct candidate_point {
     const char *by;     /* whose it is, for people */
     struct point point; /* live peak, and time of all ops */
-    struct word word;
+    struct schedule schedule;
 };
 
-struct offers {
+struct candidate_points {
     int count;
-    struct offer *offer;
+    struct candidate_point *offer;
 };
 
-/* A word of any class, without those of its replays that nobody reads. What is kept of it lives in region; by must
- * outlive it. */
-enum status offers_add(struct offers *offers, const struct network *network, enum rng_mode rng, const struct word *word,
-                       const char *by, struct region *region);
+/* A schedule of any class, without those of its recomputations that nobody reads. What is kept of it lives in region;
+ * by must outlive it. */
+enum status candidate_points_add(struct candidate_points *offers, const struct network *network, enum rng_mode rng,
+                                 const struct schedule *schedule, const char *by, struct region *region);
 
 /* The front with the offers of at most most bytes; by point the offer that it is, NULL: a point that was there. Both in
  * region. */
-enum status offers_merge(const struct offers *offers, size_t most, struct region *region, struct front *front,
-                         const struct offer ***offered);
+enum status candidate_points_merge(const struct candidate_points *offers, size_t most, struct region *region,
+                                   struct front *front, const struct candidate_point ***offered);
 
 #endif

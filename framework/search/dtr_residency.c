@@ -4,22 +4,22 @@
 #include <math.h>
 #include <string.h>
 
-static double cost_of(const struct residence *r, int node) { return r->network->cost[node].forward; }
+static double cost_of(const struct dtr_residency *r, int node) { return r->network->cost[node].forward; }
 
-static const struct node *node_of(const struct residence *r, int node) { return &r->network->graph->node[node]; }
+static const struct node *node_of(const struct dtr_residency *r, int node) { return &r->network->graph->node[node]; }
 
 /* Not there, and the step will read it. */
-static bool lacks(const struct residence *r, int node, int which)
+static bool lacks(const struct dtr_residency *r, int node, int which)
 {
     const struct storage *s = storage_of(r, node, which);
     return !s->there && s->uses > 0;
 }
 
 /* Nodes whose forward is behind and whose backward is to come: only those can be run again. */
-static bool is_open(const struct residence *r, int node) { return node < r->forward && node < r->backward; }
+static bool is_open(const struct dtr_residency *r, int node) { return node < r->forward && node < r->backward; }
 
 /* Time of all that must be run to have node's inputs. */
-static double above(struct residence *r, int node)
+static double above(struct dtr_residency *r, int node)
 {
     double sum = 0;
     for (int k = 0; k < node_of(r, node)->layer->inputs; k++) {
@@ -33,7 +33,7 @@ static double above(struct residence *r, int node)
 
 /* Adds the time of what will be run again and reads node's value, at once or through values that are not there; is
  * there any? */
-static bool below(struct residence *r, int node, double *sum)
+static bool below(struct dtr_residency *r, int node, double *sum)
 {
     bool any = false;
     for (int i = r->readers[node]; i < r->readers[node + 1]; i++) {
@@ -56,7 +56,7 @@ static int root_of(struct set *set, int element)
     return element;
 }
 
-static void unite(struct residence *r, int a, int b)
+static void unite(struct dtr_residency *r, int a, int b)
 {
     a = root_of(r->set, r->element[a]);
     b = root_of(r->set, r->element[b]);
@@ -65,7 +65,7 @@ static void unite(struct residence *r, int a, int b)
     r->set[a].cost += r->set[b].cost;
 }
 
-static enum status new_element(struct residence *r, int node)
+static enum status new_element(struct dtr_residency *r, int node)
 {
     if (r->sets == r->room) {
         struct set *more;
@@ -81,7 +81,7 @@ static enum status new_element(struct residence *r, int node)
 }
 
 /* Brings the sets up to date with what of node is there. */
-static enum status regroup(struct residence *r, int node)
+static enum status regroup(struct dtr_residency *r, int node)
 {
     if (!r->set) return ST_OK;
     bool gone = !storage_of(r, node, STORAGE_Y)->there;
@@ -101,7 +101,7 @@ static enum status regroup(struct residence *r, int node)
 }
 
 /* The cost of node's set, the first time in a walk. */
-static double set_cost(struct residence *r, int node)
+static double set_cost(struct dtr_residency *r, int node)
 {
     if (r->element[node] < 0) return 0;
     struct set *set = &r->set[root_of(r->set, r->element[node])];
@@ -110,13 +110,13 @@ static double set_cost(struct residence *r, int node)
     return cost;
 }
 
-static double per_byte_and_time(const struct residence *r, const struct storage *s, double cost)
+static double per_byte_and_time(const struct dtr_residency *r, const struct storage *s, double cost)
 {
     double stale = (double)s->bytes * (r->clock - s->time);
     return stale > 0 ? cost / stale : INFINITY;
 }
 
-static double score_dtr(struct residence *r, const struct storage *s, int node)
+static double score_dtr(struct dtr_residency *r, const struct storage *s, int node)
 {
     r->walk++;
     double cost = cost_of(r, node) + above(r, node);
@@ -124,7 +124,7 @@ static double score_dtr(struct residence *r, const struct storage *s, int node)
     return per_byte_and_time(r, s, cost);
 }
 
-static double score_sets(struct residence *r, const struct storage *s, int node)
+static double score_sets(struct dtr_residency *r, const struct storage *s, int node)
 {
     r->walk++;
     double cost = set_cost(r, node); /* where its other storage is gone already: then its own is in there */
@@ -138,24 +138,24 @@ static double score_sets(struct residence *r, const struct storage *s, int node)
     return per_byte_and_time(r, s, cost);
 }
 
-static double score_local(struct residence *r, const struct storage *s, int node)
+static double score_local(struct dtr_residency *r, const struct storage *s, int node)
 {
     return per_byte_and_time(r, s, cost_of(r, node));
 }
 
-static double score_lru(struct residence *r, const struct storage *s, int node)
+static double score_lru(struct dtr_residency *r, const struct storage *s, int node)
 {
     (void)node;
     return r->clock > s->time ? 1 / (r->clock - s->time) : INFINITY;
 }
 
-static double score_size(struct residence *r, const struct storage *s, int node)
+static double score_size(struct dtr_residency *r, const struct storage *s, int node)
 {
     (void)r, (void)node;
     return 1 / (double)s->bytes;
 }
 
-static double score_msps(struct residence *r, const struct storage *s, int node)
+static double score_msps(struct dtr_residency *r, const struct storage *s, int node)
 {
     r->walk++;
     return (cost_of(r, node) + above(r, node)) / (double)s->bytes;
@@ -174,22 +174,22 @@ const char *const heuristic_names[] = {HEURISTICS(NAME) NULL};
 
 #define SCORE(name, score, sets) {score, sets},
 static const struct {
-    double (*score)(struct residence *r, const struct storage *s, int node);
+    double (*score)(struct dtr_residency *r, const struct storage *s, int node);
     bool sets;
 } heuristics[] = {HEURISTICS(SCORE)};
 
-static enum status changed(struct residence *r, const struct storage *s)
+static enum status changed(struct dtr_residency *r, const struct storage *s)
 {
     return regroup(r, (int)((s - r->storage) / STORAGES));
 }
 
-static void touch(struct residence *r, struct storage *s)
+static void touch(struct dtr_residency *r, struct storage *s)
 {
     s->time = r->clock;
     s->order = ++r->accesses;
 }
 
-enum status residence_appear(struct residence *r, struct storage *s)
+enum status dtr_residency_appear(struct dtr_residency *r, struct storage *s)
 {
     assert(!s->there);
     s->there = true;
@@ -199,7 +199,7 @@ enum status residence_appear(struct residence *r, struct storage *s)
     return changed(r, s);
 }
 
-enum status residence_leave(struct residence *r, struct storage *s)
+enum status dtr_residency_leave(struct dtr_residency *r, struct storage *s)
 {
     assert(s->there && !s->locks);
     s->there = false;
@@ -208,22 +208,22 @@ enum status residence_leave(struct residence *r, struct storage *s)
     return changed(r, s);
 }
 
-void residence_lock(struct residence *r, struct storage *s)
+void dtr_residency_lock(struct dtr_residency *r, struct storage *s)
 {
     if (!s->locks++ && s->there) r->locked += s->bytes;
 }
 
-enum status residence_read(struct residence *r, struct storage *s)
+enum status dtr_residency_read(struct dtr_residency *r, struct storage *s)
 {
     assert(s->there && s->locks > 0 && s->uses > 0);
     touch(r, s);
     s->uses--;
     if (--s->locks) return ST_OK;
     r->locked -= s->bytes;
-    return s->uses ? ST_OK : residence_leave(r, s);
+    return s->uses ? ST_OK : dtr_residency_leave(r, s);
 }
 
-enum status residence_evict(struct residence *r)
+enum status dtr_residency_evict(struct dtr_residency *r)
 {
     struct storage *best = NULL;
     double least = 0;
@@ -236,16 +236,16 @@ enum status residence_evict(struct residence *r)
         least = value;
     }
     assert(best);
-    return residence_leave(r, best);
+    return dtr_residency_leave(r, best);
 }
 
-enum status residence_close(struct residence *r, int node)
+enum status dtr_residency_close(struct dtr_residency *r, int node)
 {
     r->backward = node;
     return regroup(r, node);
 }
 
-static enum status list_readers(struct residence *r)
+static enum status list_readers(struct dtr_residency *r)
 {
     const struct graph *graph = r->network->graph;
     int *next;
@@ -262,7 +262,7 @@ static enum status list_readers(struct residence *r)
     return ST_OK;
 }
 
-static void count_uses(struct residence *r)
+static void count_uses(struct dtr_residency *r)
 {
     for (int n = 0; n < r->network->graph->nodes; n++) {
         const struct node *node = node_of(r, n);
@@ -279,13 +279,13 @@ static void count_uses(struct residence *r)
     }
 }
 
-enum status residence_create(const struct network *network, int heuristic, struct region *region,
-                             struct residence **residence)
+enum status dtr_residency_create(const struct network *network, int heuristic, struct region *region,
+                                 struct dtr_residency **residence)
 {
     size_t nodes = (size_t)network->graph->nodes;
-    struct residence *r;
+    struct dtr_residency *r;
     TRY(NEW(region, r, 1));
-    *r = (struct residence){.network = network, .region = region, .heuristic = heuristic};
+    *r = (struct dtr_residency){.network = network, .region = region, .heuristic = heuristic};
     r->backward = network->graph->nodes;
     TRY(NEW(region, r->storage, nodes * STORAGES));
     TRY(NEW(region, r->seen, nodes));

@@ -1,6 +1,6 @@
 /* What is there while a training step is simulated under a limit of memory, and which of it to give up next: the
  * heuristics of Kirisame, Lyubomirsky, Haan, Brennan, He, Roesch, Chen, Tatlock, "Dynamic Tensor Rematerialization",
- * 2021. A node's forward writes two storages, its value and its saved set. */
+ * 2021. A node's forward writes two storages, its value and its saved tensors. */
 #ifndef REMATCH_SEARCH_DTR_RESIDENCY_H
 #define REMATCH_SEARCH_DTR_RESIDENCY_H
 
@@ -10,7 +10,7 @@ enum { STORAGE_Y, STORAGE_SAVED, STORAGES };
 
 struct storage {
     size_t bytes;
-    int uses;      /* reads still to come, by the step and by replays that are under way */
+    int uses;      /* reads still to come, by the step and by recomputations that are under way */
     int locks;     /* held by as many ops that are due: not to be given up */
     bool there;    /* bytes are held for it */
     double time;   /* of the last read or write */
@@ -23,7 +23,7 @@ struct set {
     double cost;
 };
 
-struct residence {
+struct dtr_residency {
     const struct network *network;
     struct region *region;
     int heuristic;
@@ -53,32 +53,32 @@ struct residence {
 extern const char *const heuristic_names[];
 
 /* Nothing is there, nothing is done; uses are those of a training step. Lives in region. */
-enum status residence_create(const struct network *network, int heuristic, struct region *region,
-                             struct residence **residence);
+enum status dtr_residency_create(const struct network *network, int heuristic, struct region *region,
+                                 struct dtr_residency **residence);
 
 /* The storage of a node; that of an input, NULL for the batch, which is always there. */
-static inline struct storage *storage_of(const struct residence *r, int node, int which)
+static inline struct storage *storage_of(const struct dtr_residency *r, int node, int which)
 {
     return &r->storage[node * STORAGES + which];
 }
-static inline struct storage *storage_of_input(const struct residence *r, const struct node *node, int k)
+static inline struct storage *storage_of_input(const struct dtr_residency *r, const struct node *node, int k)
 {
     return node->inputs[k] ? storage_of(r, node->inputs[k] - 1, STORAGE_Y) : NULL;
 }
 
 /* Bytes are held for it from now on; no longer. */
-enum status residence_appear(struct residence *residence, struct storage *storage);
-enum status residence_leave(struct residence *residence, struct storage *storage);
+enum status dtr_residency_appear(struct dtr_residency *residence, struct storage *storage);
+enum status dtr_residency_leave(struct dtr_residency *residence, struct storage *storage);
 
-void residence_lock(struct residence *residence, struct storage *storage);
+void dtr_residency_lock(struct dtr_residency *residence, struct storage *storage);
 
 /* It is read by one that had locked it, who unlocks it; leaves when nobody reads it any more. */
-enum status residence_read(struct residence *residence, struct storage *storage);
+enum status dtr_residency_read(struct dtr_residency *residence, struct storage *storage);
 
 /* The backward of node is done: nobody will ask for it any more. */
-enum status residence_close(struct residence *residence, int node);
+enum status dtr_residency_close(struct dtr_residency *residence, int node);
 
 /* Gives up the best storage; there must be one that is there, not locked and not empty. */
-enum status residence_evict(struct residence *residence);
+enum status dtr_residency_evict(struct dtr_residency *residence);
 
 #endif

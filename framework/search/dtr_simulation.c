@@ -7,18 +7,18 @@
 enum { NODES_MAX = 4000, REPLAYS_PER_NODE = 64 };
 
 struct machine {
-    const struct eviction *e;
+    const struct dtr_simulation *e;
     const struct graph *graph;
-    struct residence *r;
-    struct word *word;
+    struct dtr_residency *r;
+    struct schedule *schedule;
     size_t limit, peak;
     size_t once, base; /* stashes and masks so far; they and gradients: what is live besides storages */
-    int replays;
+    int recomputations;
     bool *due;  /* node -> it will be run again, and its reads are counted as uses */
     int *stack; /* room for every node */
 };
 
-static enum status list_moments(struct eviction *e, const struct lowered *l)
+static enum status list_moments(struct dtr_simulation *e, const struct lowered *l)
 {
     const int nodes = e->network->graph->nodes;
     size_t *bytes, *gap;
@@ -54,19 +54,19 @@ static enum status list_moments(struct eviction *e, const struct lowered *l)
     return ST_OK;
 }
 
-/* Gradients, scratch and masks are the same whatever is replayed: those of storing everything. */
-enum status eviction_create(const struct network *network, const struct lower_options *options, struct region *region,
-                            struct eviction *eviction)
+/* Gradients, scratch and masks are the same whatever is recomputed: those of storing everything. */
+enum status dtr_simulation_create(const struct network *network, const struct lower_options *options,
+                                  struct region *region, struct dtr_simulation *eviction)
 {
     const int nodes = network->graph->nodes;
     struct lowered lowered;
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     if (nodes > NODES_MAX)
         return fail(ST_SPEC, "policy dtr: %d nodes; expected at most %d, for the time it takes", nodes, NODES_MAX);
-    *eviction = (struct eviction){.network = network, .region = region};
-    TRY(word_append(&word, STEP_FORWARD, 0, nodes));
-    TRY(word_append(&word, STEP_BACKWARD, 0, nodes));
-    TRY(lower(network, &word, options, region, &lowered));
+    *eviction = (struct dtr_simulation){.network = network, .region = region};
+    TRY(schedule_append(&schedule, STEP_FORWARD, 0, nodes));
+    TRY(schedule_append(&schedule, STEP_BACKWARD, 0, nodes));
+    TRY(lower(network, &schedule, options, region, &lowered));
     TRY(NEW(region, eviction->once, (size_t)nodes));
     TRY(NEW(region, eviction->gap, (size_t)nodes));
     TRY(NEW(region, eviction->moments, (size_t)nodes + 1));
@@ -79,12 +79,12 @@ static bool fits(const struct machine *m, size_t bytes) { return m->r->locked + 
 /* Evicts until bytes more can be there. */
 static enum status make_room(struct machine *m, size_t bytes, const char *pass, int node)
 {
-    struct residence *r = m->r;
+    struct dtr_residency *r = m->r;
     char takes[UNIT_TEXT], limit[UNIT_TEXT];
     if (!fits(m, bytes))
         return fail(ST_SPEC, "%s of '%s' takes %s, the limit is %s", pass, m->graph->node[node].name,
                     exact_bytes_text(r->locked + m->base + bytes, takes), exact_bytes_text(m->limit, limit));
-    while (r->held + m->base + bytes > m->limit) TRY(residence_evict(r));
+    while (r->held + m->base + bytes > m->limit) TRY(dtr_residency_evict(r));
     if (r->held + m->base + bytes > m->peak) m->peak = r->held + m->base + bytes;
     return ST_OK;
 }
@@ -126,7 +126,7 @@ static enum status obtain(struct machine *m, int node)
 static enum status hold_inputs(struct machine *m, const struct node *node)
 {
     for (int k = 0; k < node->layer->inputs; k++)
-        if (storage_of_input(m->r, node, k)) residence_lock(m->r, storage_of_input(m->r, node, k));
+        if (storage_of_input(m->r, node, k)) dtr_residency_lock(m->r, storage_of_input(m->r, node, k));
     for (int k = 0; k < node->layer->inputs; k++) {
         const struct storage *x = storage_of_input(m->r, node, k);
         if (x && !x->there) TRY(obtain(m, node->inputs[k] - 1));
@@ -138,7 +138,7 @@ static enum status read_inputs(struct machine *m, const struct node *node)
 {
     for (int k = 0; k < node->layer->inputs; k++) {
         struct storage *x = storage_of_input(m->r, node, k);
-        if (x) TRY(residence_read(m->r, x));
+        if (x) TRY(dtr_residency_read(m->r, x));
     }
     return ST_OK;
 }
@@ -156,17 +156,17 @@ static struct storage *place_to_take(const struct machine *m, const struct node 
     return x->locks == reads ? x : NULL;
 }
 
-/* A forward, the node's first or a replay. It makes whatever is not there of what it writes, the saved set only where
- * there is room or somebody waits for it. */
+/* A forward, the node's first or a recomputation. It makes whatever is not there of what it writes, the saved tensors
+ * only where there is room or somebody waits for it. */
 static enum status run(struct machine *m, int n)
 {
-    struct residence *r = m->r;
+    struct dtr_residency *r = m->r;
     const struct node *node = &m->graph->node[n];
     const struct footprint *f = &m->e->network->binding[n].footprint;
     struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
     const bool first = n >= r->forward;
-    if (!first && ++m->replays > REPLAYS_PER_NODE * m->graph->nodes)
-        return fail(ST_SPEC, "replays got out of hand: %d of them, the last of '%s'", m->replays, node->name);
+    if (!first && ++m->recomputations > REPLAYS_PER_NODE * m->graph->nodes)
+        return fail(ST_SPEC, "recomputes got out of hand: %d of them, the last of '%s'", m->recomputations, node->name);
     TRY(hold_inputs(m, node));
     m->due[n] = false;
     bool dies;
@@ -177,8 +177,8 @@ static enum status run(struct machine *m, int n)
     if (x && !dies && fits(m, bytes + needed)) x = NULL; /* it is read again: better not */
     if (x) bytes -= x->bytes;
     const bool save = wanted && (saved->locks || fits(m, bytes + wanted));
-    TRY(make_room(m, bytes + (save ? wanted : 0), first ? "the forward" : "a replay", n));
-    TRY(word_append(m->word, STEP_FORWARD, n, n + 1));
+    TRY(make_room(m, bytes + (save ? wanted : 0), first ? "the forward" : "a recomputation", n));
+    TRY(schedule_append(m->schedule, STEP_FORWARD, n, n + 1));
     r->clock += m->e->network->cost[n].forward;
     if (first) {
         m->base += m->e->once[n];
@@ -186,10 +186,10 @@ static enum status run(struct machine *m, int n)
         r->forward = n + 1;
     }
     TRY(read_inputs(m, node));
-    if (x && x->there) TRY(residence_leave(r, x));
-    if (!y->there) TRY(residence_appear(r, y));
-    if (save) TRY(residence_appear(r, saved));
-    return y->uses || y->locks ? ST_OK : residence_leave(r, y);
+    if (x && x->there) TRY(dtr_residency_leave(r, x));
+    if (!y->there) TRY(dtr_residency_appear(r, y));
+    if (save) TRY(dtr_residency_appear(r, saved));
+    return y->uses || y->locks ? ST_OK : dtr_residency_leave(r, y);
 }
 
 static unsigned reads_of(const struct footprint *f, unsigned parts)
@@ -201,12 +201,12 @@ static unsigned reads_of(const struct footprint *f, unsigned parts)
 /* Makes all there that the ops of node's backward read, and locks it. */
 static enum status hold_operands(struct machine *m, const struct node *node)
 {
-    struct residence *r = m->r;
+    struct dtr_residency *r = m->r;
     const unsigned reads = network_reads(m->e->network, node->index);
     struct storage *y = storage_of(r, node->index, STORAGE_Y), *saved = storage_of(r, node->index, STORAGE_SAVED);
     const bool reads_saved = reads & READS_SAVED && saved->bytes;
-    if (reads & READS_Y) residence_lock(r, y);
-    if (reads_saved) residence_lock(r, saved);
+    if (reads & READS_Y) dtr_residency_lock(r, y);
+    if (reads_saved) dtr_residency_lock(r, saved);
     if (reads & READS_X) TRY(hold_inputs(m, node));
     return (reads & READS_Y && !y->there) || (reads_saved && !saved->there) ? obtain(m, node->index) : ST_OK;
 }
@@ -216,8 +216,8 @@ static enum status read_operands(struct machine *m, const struct node *node, uns
 {
     struct storage *saved = storage_of(m->r, node->index, STORAGE_SAVED);
     if (reads & READS_X) TRY(read_inputs(m, node));
-    if (reads & READS_Y) TRY(residence_read(m->r, storage_of(m->r, node->index, STORAGE_Y)));
-    return reads & READS_SAVED && saved->bytes ? residence_read(m->r, saved) : ST_OK;
+    if (reads & READS_Y) TRY(dtr_residency_read(m->r, storage_of(m->r, node->index, STORAGE_Y)));
+    return reads & READS_SAVED && saved->bytes ? dtr_residency_read(m->r, saved) : ST_OK;
 }
 
 static enum status backward(struct machine *m, int n)
@@ -226,7 +226,7 @@ static enum status backward(struct machine *m, int n)
     const struct footprint *f = &m->e->network->binding[n].footprint;
     m->base = m->once + m->e->gap[n];
     TRY(hold_operands(m, node));
-    TRY(word_append(m->word, STEP_BACKWARD, n, n + 1));
+    TRY(schedule_append(m->schedule, STEP_BACKWARD, n, n + 1));
     for (int i = m->e->moments[n]; i < m->e->moments[n + 1]; i++) {
         const struct moment *moment = &m->e->moment[i];
         m->base = m->once + moment->bytes;
@@ -237,16 +237,16 @@ static enum status backward(struct machine *m, int n)
         TRY(read_operands(m, node, reads_of(f, moment->parts) & ~later));
     }
     m->once -= m->e->once[n];
-    return residence_close(m->r, n);
+    return dtr_residency_close(m->r, n);
 }
 
-enum status eviction_word(const struct eviction *e, int heuristic, size_t limit, struct word *word,
-                          struct evicted *evicted)
+enum status dtr_simulation_schedule(const struct dtr_simulation *e, int heuristic, size_t limit,
+                                    struct schedule *schedule, struct evicted *evicted)
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a simulation");
-    struct machine m = {.e = e, .graph = e->network->graph, .word = word, .limit = limit};
-    enum status status = residence_create(e->network, heuristic, region, &m.r);
+    struct machine m = {.e = e, .graph = e->network->graph, .schedule = schedule, .limit = limit};
+    enum status status = dtr_residency_create(e->network, heuristic, region, &m.r);
     if (status == ST_OK) status = NEW(region, m.due, (size_t)m.graph->nodes);
     if (status == ST_OK) status = NEW(region, m.stack, (size_t)m.graph->nodes);
     for (int n = 0; status == ST_OK && n < m.graph->nodes; n++) status = run(&m, n);

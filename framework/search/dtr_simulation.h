@@ -1,5 +1,5 @@
 /* A training step run under a limit of memory by evicting and rematerialising, on paper: what an online runtime would
- * do, written down as a word. */
+ * do, written down as a schedule. */
 #ifndef REMATCH_SEARCH_DTR_SIMULATION_H
 #define REMATCH_SEARCH_DTR_SIMULATION_H
 
@@ -14,7 +14,7 @@ struct moment {
 };
 
 /* What is the same for every limit and heuristic. */
-struct eviction {
+struct dtr_simulation {
     const struct network *network;
     struct region *region;
     size_t *once;          /* by node: stash or mask */
@@ -30,13 +30,13 @@ struct evicted {
 };
 
 /* Lives in region. Errors: ST_SPEC for more nodes than a simulation is meant for. */
-enum status eviction_create(const struct network *network, const struct lower_options *options, struct region *region,
-                            struct eviction *eviction);
+enum status dtr_simulation_create(const struct network *network, const struct lower_options *options,
+                                  struct region *region, struct dtr_simulation *eviction);
 
-/* Appends the step to an empty word. Bytes are counted as lowering counts them, but for what it finds out later: a
+/* Appends the step to an empty schedule. Bytes are counted as lowering counts them, but for what it finds out later: a
  * storage that is evicted is dead since its last read. Errors: ST_SPEC naming the pass that has no room, or at which
- * replays have got out of hand. */
-enum status eviction_word(const struct eviction *eviction, int heuristic, size_t limit, struct word *word,
-                          struct evicted *evicted);
+ * recomputations have got out of hand. */
+enum status dtr_simulation_schedule(const struct dtr_simulation *eviction, int heuristic, size_t limit,
+                                    struct schedule *schedule, struct evicted *evicted);
 
 #endif

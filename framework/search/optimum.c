@@ -78,7 +78,8 @@ static const struct tail *tail_of(const struct optimum *o, const struct visit *v
     return v->tail ? &o->stages.stage[v->last].tail[v->tail - 1] : NULL;
 }
 
-/* What is there of the last stage while the visit has not come to it: its gradient, and its saved set where tail. */
+/* What is there of the last stage while the visit has not come to it: its gradient, and its saved tensors where tail.
+ */
 static size_t beyond(const struct optimum *o, const struct visit *v)
 {
     const struct stage *last = &o->stages.stage[v->last];
@@ -306,7 +307,7 @@ static enum status publish(struct optimum *o)
     TRY(NEW(o->solved, o->front.point, (size_t)all->count));
     for (int i = 0; i < all->count; i++)
         o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
-    return offers_merge(&o->offers, o->most, o->solved, &o->front, &o->offered);
+    return candidate_points_merge(&o->offers, o->most, o->solved, &o->front, &o->offered);
 }
 
 enum status optimum_within(struct optimum *o, size_t most)
@@ -358,49 +359,50 @@ void optimum_destroy(struct optimum *optimum)
     region_destroy(optimum->region);
 }
 
-/* A word in the making: of the relus that are open, those whose backward is written keep there what it reads. */
+/* A schedule in the making: of the relus that are open, those whose backward is written keep there what it reads. */
 struct writing {
     const struct optimum *optimum;
     struct network *network;
-    struct word *word;
+    struct schedule *schedule;
 };
 
-static struct range nodes_of(const struct writing *w, int first, int last)
+static struct node_range nodes_of(const struct writing *w, int first, int last)
 {
     const struct stage *stage = w->optimum->stages.stage;
-    return (struct range){stage[first].nodes.from, stage[last].nodes.to};
+    return (struct node_range){stage[first].nodes.from, stage[last].nodes.to};
 }
 
 static enum status write_forward(const struct writing *w, int first, int last)
 {
-    const struct range nodes = nodes_of(w, first, last);
-    return word_append(w->word, STEP_FORWARD, nodes.from, nodes.to);
+    const struct node_range nodes = nodes_of(w, first, last);
+    return schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
 }
 
-/* The backward of stages [first, last], with the replays before it. */
-static enum status write_backward(const struct writing *w, int first, int last, uint64_t replay, uint64_t signs)
+/* The backward of stages [first, last], with the recomputations before it. */
+static enum status write_backward(const struct writing *w, int first, int last, uint64_t recompute, uint64_t signs)
 {
     bool *marks;
-    const struct range nodes = nodes_of(w, first, last);
-    TRY(variants_unpack(replay, nodes.to - nodes.from, w->word->region, &marks));
-    signs_set(w->network, nodes.from, nodes.to, signs);
-    return excerpt_backward(w->network, nodes.from, nodes.to, marks, w->word);
+    const struct node_range nodes = nodes_of(w, first, last);
+    TRY(variants_unpack(recompute, nodes.to - nodes.from, w->schedule->region, &marks));
+    relu_choice_set(w->network, nodes.from, nodes.to, signs);
+    return subnetwork_backward(w->network, nodes.from, nodes.to, marks, w->schedule);
 }
 
-/* A run that ends a visit; of a replay only the nodes that somebody needs. */
+/* A run that ends a visit; of a recomputation only the nodes that somebody needs. */
 static enum status write_last(const struct writing *w, int first, int last, const struct variant *variant)
 {
-    const struct range nodes = nodes_of(w, first, last);
+    const struct node_range nodes = nodes_of(w, first, last);
     if (last + 1 == w->optimum->stages.count) {
-        TRY(word_append(w->word, STEP_FORWARD, nodes.from, nodes.to));
+        TRY(schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to));
     } else {
         bool *marks;
-        signs_set(w->network, nodes.from, nodes.to, variant->signs);
-        TRY(variants_last_nodes(w->network, &nodes, variant->replay, w->optimum->stages.rng, w->word->region, &marks));
+        relu_choice_set(w->network, nodes.from, nodes.to, variant->signs);
+        TRY(variants_last_nodes(w->network, &nodes, variant->recompute, w->optimum->stages.rng, w->schedule->region,
+                                &marks));
         for (int i = nodes.from; i < nodes.to; i++)
-            if (marks[i - nodes.from]) TRY(word_append(w->word, STEP_FORWARD, i, i + 1));
+            if (marks[i - nodes.from]) TRY(schedule_append(w->schedule, STEP_FORWARD, i, i + 1));
     }
-    return write_backward(w, first, last, variant->replay, variant->signs);
+    return write_backward(w, first, last, variant->recompute, variant->signs);
 }
 
 /* The schedule of a visit that stands by stages behind v; of what is equal the first was solved. */
@@ -421,7 +423,7 @@ static enum status write_visit(const struct writing *w, const struct visit *v, i
     case RUN:
         TRY(write_forward(w, first, at));
         TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
-        return write_backward(w, first, at, f->variant->replay, f->variant->signs);
+        return write_backward(w, first, at, f->variant->recompute, f->variant->signs);
     case LAST:
         return write_last(w, first, last, f->variant);
     case PASS:
@@ -440,10 +442,10 @@ static enum status write_visit(const struct writing *w, const struct visit *v, i
     return write_backward(w, last, last, 0, tail->signs);
 }
 
-enum status optimum_word(const struct optimum *o, int point, struct word *word)
+enum status optimum_schedule(const struct optimum *o, int point, struct schedule *schedule)
 {
-    struct writing w = {.optimum = o, .word = word};
-    if (o->offered[point]) return word_append_all(word, &o->offered[point]->word);
-    TRY(network_copy(o->network, word->region, &w.network));
+    struct writing w = {.optimum = o, .schedule = schedule};
+    if (o->offered[point]) return schedule_append_all(schedule, &o->offered[point]->schedule);
+    TRY(network_copy(o->network, schedule->region, &w.network));
     return write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
 }

@@ -2,24 +2,24 @@
 
 static int end_of(int from, int to) { return to - from > 64 ? from + 64 : to; }
 
-uint64_t signs_open(const struct network *network, int from, int to)
+uint64_t relu_choice_open(const struct network *network, int from, int to)
 {
     uint64_t open = 0;
     for (int i = from; i < end_of(from, to); i++) open |= (uint64_t)network_relu_open(network, i) << (i - from);
     return open;
 }
 
-uint64_t signs_kept(const struct network *network, int from, int to)
+uint64_t relu_choice_kept(const struct network *network, int from, int to)
 {
     uint64_t kept = 0;
     for (int i = from; i < end_of(from, to); i++)
         kept |= (uint64_t)(network->binding[i].footprint.saved > 0) << (i - from);
-    return kept & signs_open(network, from, to);
+    return kept & relu_choice_open(network, from, to);
 }
 
-void signs_set(struct network *network, int from, int to, uint64_t signs)
+void relu_choice_set(struct network *network, int from, int to, uint64_t signs)
 {
-    uint64_t open = signs_open(network, from, to);
+    uint64_t open = relu_choice_open(network, from, to);
     for (int i = from; i < end_of(from, to); i++)
-        if (open >> (i - from) & 1) footprint_keep_signs(&network->binding[i].footprint, signs >> (i - from) & 1);
+        if (open >> (i - from) & 1) footprint_keep_sign_bits(&network->binding[i].footprint, signs >> (i - from) & 1);
 }

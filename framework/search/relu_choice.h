@@ -6,10 +6,10 @@
 #include "backend/network.h"
 
 /* Nodes [from, to) of a network that may keep either; and those of them that keep signs as the network is. */
-uint64_t signs_open(const struct network *network, int from, int to);
-uint64_t signs_kept(const struct network *network, int from, int to);
+uint64_t relu_choice_open(const struct network *network, int from, int to);
+uint64_t relu_choice_kept(const struct network *network, int from, int to);
 
 /* Makes the open nodes of [from, to) keep signs or outputs. */
-void signs_set(struct network *network, int from, int to, uint64_t signs);
+void relu_choice_set(struct network *network, int from, int to, uint64_t signs);
 
 #endif

@@ -5,7 +5,7 @@
 static const struct layer source_layer = {.name = "source", .inputs = 0};
 static const struct layer sink_layer = {.name = "sink", .inputs = 1};
 
-/* The value of the excerpt that stands for a value of the network. */
+/* The value of the subnetwork that stands for a value of the network. */
 static int map(int from, int value) { return value ? value - from + 1 : 0; }
 
 static struct node made_up(const struct layer *layer, int index, bool backward)
@@ -18,15 +18,15 @@ static struct node made_up(const struct layer *layer, int index, bool backward)
                          .parameters = backward ? 1 : 0};
 }
 
-enum status excerpt_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
-                        struct region *region, struct excerpt *excerpt)
+enum status subnetwork_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
+                           struct region *region, struct subnetwork *subnetwork)
 {
     const struct graph *whole = network->graph;
-    *excerpt = (struct excerpt){.nodes = to - from, .sink = sink, .rng = rng};
+    *subnetwork = (struct subnetwork){.nodes = to - from, .sink = sink, .rng = rng};
     struct graph *g;
     TRY(NEW(region, g, 1));
     g->batch = whole->batch;
-    g->nodes = to - from + 1 + excerpt->sink;
+    g->nodes = to - from + 1 + subnetwork->sink;
     g->values = g->nodes + 1;
     struct binding *binding;
     struct cost *cost;
@@ -48,18 +48,18 @@ enum status excerpt_cut(const struct network *network, int from, int to, bool si
         binding[node->index].footprint = network->binding[i].footprint;
         cost[node->index] = network->cost[i];
     }
-    if (excerpt->sink) {
+    if (subnetwork->sink) {
         struct node *node = &g->node[g->nodes - 1];
         *node = made_up(&sink_layer, g->nodes - 1, true);
         node->inputs[0] = node->index;
     }
-    excerpt->network =
+    subnetwork->network =
         (struct network){.graph = g, .binding = binding, .cost = cost, .granularity = network->granularity};
     return ST_OK;
 }
 
 /* What stashes and masks add to the live bytes of an op, where all of them are there from the start. */
-static void count_forward(struct profile *p, int end)
+static void count_forward(struct stage_profile *p, int end)
 {
     const struct lowered *l = &p->lowered;
     size_t born = 0;
@@ -71,11 +71,11 @@ static void count_forward(struct profile *p, int end)
     }
 }
 
-static bool reads_cut(const struct excerpt *excerpt, const struct op *op)
+static bool reads_cut(const struct subnetwork *subnetwork, const struct op *op)
 {
-    const struct node *node = &excerpt->network.graph->node[op->node];
-    const struct footprint *f = &excerpt->network.binding[op->node].footprint;
-    if (op->node < 1 || op->node > excerpt->nodes || op->kind > OP_BACKWARD) return false;
+    const struct node *node = &subnetwork->network.graph->node[op->node];
+    const struct footprint *f = &subnetwork->network.binding[op->node].footprint;
+    if (op->node < 1 || op->node > subnetwork->nodes || op->kind > OP_BACKWARD) return false;
     unsigned reads = 0;
     if (op->parts & PART_PARAMS) reads |= f->reads[PART_INDEX_PARAMS];
     if (op->parts & PART_INPUT) reads |= f->reads[PART_INDEX_INPUT];
@@ -85,45 +85,45 @@ static bool reads_cut(const struct excerpt *excerpt, const struct op *op)
     return false;
 }
 
-static void count(const struct excerpt *excerpt, struct profile *p)
+static void count(const struct subnetwork *subnetwork, struct stage_profile *p)
 {
     const struct lowered *l = &p->lowered;
     p->sink = p->turn = -1;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
-        double time = excerpt->network.cost[op->node].forward;
-        if (op->kind == OP_FORWARD && op->replay) p->replay_time += time;
-        if (op->kind == OP_FORWARD && !op->replay) p->forward_time += time;
-        if (op->kind == OP_FORWARD && !op->replay && op->once >= 0) p->once += l->buffer[op->once].bytes;
-        if (!excerpt->sink || op->node != excerpt->nodes + 1) continue;
+        double time = subnetwork->network.cost[op->node].forward;
+        if (op->kind == OP_FORWARD && op->recompute) p->recompute_time += time;
+        if (op->kind == OP_FORWARD && !op->recompute) p->forward_time += time;
+        if (op->kind == OP_FORWARD && !op->recompute && op->once >= 0) p->once += l->buffer[op->once].bytes;
+        if (!subnetwork->sink || op->node != subnetwork->nodes + 1) continue;
         if (op->kind == OP_FORWARD) p->sink = i;
         if (op->kind == OP_BACKWARD) p->turn = i;
     }
-    if (excerpt->sink) {
+    if (subnetwork->sink) {
         count_forward(p, p->sink);
         p->keep = p->live[p->sink] -
-                  network_round(&excerpt->network, excerpt->network.graph->value[excerpt->nodes + 1].bytes);
+                  network_round(&subnetwork->network, subnetwork->network.graph->value[subnetwork->nodes + 1].bytes);
     }
     for (int i = p->turn + 1; i < l->ops; i++) {
         if (p->live[i] > p->backward) p->backward = p->live[i];
-        p->reads_input |= reads_cut(excerpt, &l->op[i]);
+        p->reads_input |= reads_cut(subnetwork, &l->op[i]);
     }
 }
 
-enum status excerpt_profile(const struct excerpt *excerpt, const struct word *word, struct region *region,
-                            struct profile *profile)
+enum status subnetwork_profile(const struct subnetwork *subnetwork, const struct schedule *schedule,
+                               struct region *region, struct stage_profile *profile)
 {
     memset(profile, 0, sizeof *profile);
-    const struct lower_options options = {.drop_dead = true, .rng = excerpt->rng};
-    TRY(lower(&excerpt->network, word, &options, region, &profile->lowered));
+    const struct lower_options options = {.drop_dead = true, .rng = subnetwork->rng};
+    TRY(lower(&subnetwork->network, schedule, &options, region, &profile->lowered));
     const struct lowered *l = &profile->lowered;
     TRY(NEW(region, profile->live, (size_t)l->ops + 1));
     buffers_live(l->buffer, l->buffers, l->ops, profile->live);
-    count(excerpt, profile);
+    count(subnetwork, profile);
     return ST_OK;
 }
 
-/* Marks in now[] those nodes marked in due[] that must be replayed before node's backward. */
+/* Marks in now[] those nodes marked in due[] that must be recomputed before node's backward. */
 static bool find_due(const struct network *network, int from, int node, const bool *due, bool *now)
 {
     const struct graph *graph = network->graph;
@@ -150,20 +150,21 @@ static enum relu_save kept(const struct network *network, int node)
     return network->binding[node].footprint.saved ? RELU_BITS : RELU_OUTPUT;
 }
 
-enum status excerpt_backward(const struct network *network, int from, int to, const bool *replay, struct word *word)
+enum status subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
+                                struct schedule *schedule)
 {
     bool *due, *now;
-    TRY(NEW(word->region, due, (size_t)(to - from)));
-    TRY(NEW(word->region, now, (size_t)(to - from)));
-    memcpy(due, replay, (size_t)(to - from) * sizeof *due);
+    TRY(NEW(schedule->region, due, (size_t)(to - from)));
+    TRY(NEW(schedule->region, now, (size_t)(to - from)));
+    memcpy(due, recompute, (size_t)(to - from) * sizeof *due);
     for (int node = to - 1; node >= from; node--) {
         if (find_due(network, from, node, due, now))
             for (int i = from; i <= node; i++) {
                 if (!now[i - from]) continue;
-                TRY(word_append(word, STEP_FORWARD, i, i + 1));
+                TRY(schedule_append(schedule, STEP_FORWARD, i, i + 1));
                 due[i - from] = now[i - from] = false;
             }
-        TRY(word_append_backward(word, node, node + 1, kept(network, node)));
+        TRY(schedule_append_backward(schedule, node, node + 1, kept(network, node)));
     }
     return ST_OK;
 }

@@ -10,39 +10,40 @@
 
 #include "plan/lower.h"
 
-struct excerpt {
+struct subnetwork {
     struct network network; /* node 0: the source; 1..nodes: the run; nodes + 1: the sink, where there is one */
     int nodes;
     bool sink;
     enum rng_mode rng;
 };
 
-/* Nodes [from, to) of network, cuts of chain_stages. sink: something comes after them. outlives: the source's own
+/* Nodes [from, to) of network, cuts of stages_find. sink: something comes after them. outlives: the source's own
  * backward reads the cut value. All in region. */
-enum status excerpt_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
-                        struct region *region, struct excerpt *excerpt);
+enum status subnetwork_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
+                           struct region *region, struct subnetwork *subnetwork);
 
-/* What a word over the excerpt's nodes costs. */
-struct profile {
+/* What a schedule over the subnetwork's nodes costs. */
+struct stage_profile {
     struct lowered lowered;
-    size_t *live;        /* while each op runs */
-    int sink, turn;      /* ops: the sink's forward, and its backward (-1 each: no sink) */
-    size_t once;         /* bytes written at first forwards and kept for replays: stashes and masks */
-    size_t forward;      /* peak of the ops before the sink's forward */
-    size_t again;        /* the same where all stashes and masks are there from the start: in a replay */
-    size_t keep;         /* live while the sink runs forward, the run's output left out */
-    size_t backward;     /* peak of the ops after the sink's backward; without a sink, of all ops */
-    double forward_time; /* of first forwards */
-    double replay_time;  /* of the others */
-    bool reads_input;    /* an op of the run after the sink's backward reads the cut value */
+    size_t *live;          /* while each op runs */
+    int sink, turn;        /* ops: the sink's forward, and its backward (-1 each: no sink) */
+    size_t once;           /* bytes written at first forwards and kept for recomputations: stashes and masks */
+    size_t forward;        /* peak of the ops before the sink's forward */
+    size_t again;          /* the same where all stashes and masks are there from the start: in a recomputation */
+    size_t keep;           /* live while the sink runs forward, the run's output left out */
+    size_t backward;       /* peak of the ops after the sink's backward; without a sink, of all ops */
+    double forward_time;   /* of first forwards */
+    double recompute_time; /* of the others */
+    bool reads_input;      /* an op of the run after the sink's backward reads the cut value */
 };
 
-enum status excerpt_profile(const struct excerpt *excerpt, const struct word *word, struct region *region,
-                            struct profile *profile);
+enum status subnetwork_profile(const struct subnetwork *subnetwork, const struct schedule *schedule,
+                               struct region *region, struct stage_profile *profile);
 
-/* Appends the backwards of nodes [from, to) of a network, from the last to the first, each of them after the replays of
- * those nodes marked in replay[] (replay[0]: node from) that it needs and that have not been made yet. The word says of
- * the relus that are open what they keep. */
-enum status excerpt_backward(const struct network *network, int from, int to, const bool *replay, struct word *word);
+/* Appends the backwards of nodes [from, to) of a network, from the last to the first, each of them after the
+ * recomputations of those nodes marked in recompute[] (recompute[0]: node from) that it needs and that have not been
+ * made yet. The schedule says of the relus that are open what they keep. */
+enum status subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
+                                struct schedule *schedule);
 
 #endif

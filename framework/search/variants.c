@@ -8,50 +8,50 @@
 /* A node of a run in a set; those behind the 64th are in none. */
 static uint64_t bit(int node) { return node < 64 ? UINT64_C(1) << node : 0; }
 
-enum status variants_unpack(uint64_t replay, int nodes, struct region *region, bool **marks)
+enum status variants_unpack(uint64_t recompute, int nodes, struct region *region, bool **marks)
 {
     TRY(NEW(region, *marks, (size_t)nodes));
-    for (int i = 0; i < nodes; i++) (*marks)[i] = replay & bit(i);
+    for (int i = 0; i < nodes; i++) (*marks)[i] = recompute & bit(i);
     return ST_OK;
 }
 
-/* How a probe's word goes after everything ran forward once and the sink went backward. */
+/* How a probe's schedule goes after everything ran forward once and the sink went backward. */
 enum probe {
-    PROBE_THROUGH, /* the variant's replays and backwards */
+    PROBE_THROUGH, /* the variant's recomputations and backwards */
     PROBE_LAST,    /* a new forward from the cut value, then those */
     PROBE_PASS,    /* the cut value is made again too */
     PROBE_TAIL     /* the cut value is made again, then the backwards of what was saved */
 };
 
-static enum status probe(const struct excerpt *excerpt, enum probe kind, uint64_t replay, struct region *region,
-                         struct profile *profile)
+static enum status probe(const struct subnetwork *subnetwork, enum probe kind, uint64_t recompute,
+                         struct region *region, struct stage_profile *profile)
 {
-    struct word word = word_empty(region);
-    const int end = excerpt->nodes + 1, all = excerpt->network.graph->nodes;
+    struct schedule schedule = schedule_empty(region);
+    const int end = subnetwork->nodes + 1, all = subnetwork->network.graph->nodes;
     bool *marks;
-    TRY(variants_unpack(replay, excerpt->nodes, region, &marks));
-    TRY(word_append(&word, STEP_FORWARD, 0, all));
-    TRY(word_append(&word, STEP_BACKWARD, end, all));
-    if (kind == PROBE_PASS || kind == PROBE_TAIL) TRY(word_append(&word, STEP_FORWARD, 0, 1));
-    if (kind == PROBE_LAST || kind == PROBE_PASS) TRY(word_append(&word, STEP_FORWARD, 1, end));
-    TRY(excerpt_backward(&excerpt->network, 1, end, marks, &word));
-    TRY(word_append(&word, STEP_BACKWARD, 0, 1));
-    return excerpt_profile(excerpt, &word, region, profile);
+    TRY(variants_unpack(recompute, subnetwork->nodes, region, &marks));
+    TRY(schedule_append(&schedule, STEP_FORWARD, 0, all));
+    TRY(schedule_append(&schedule, STEP_BACKWARD, end, all));
+    if (kind == PROBE_PASS || kind == PROBE_TAIL) TRY(schedule_append(&schedule, STEP_FORWARD, 0, 1));
+    if (kind == PROBE_LAST || kind == PROBE_PASS) TRY(schedule_append(&schedule, STEP_FORWARD, 1, end));
+    TRY(subnetwork_backward(&subnetwork->network, 1, end, marks, &schedule));
+    TRY(schedule_append(&schedule, STEP_BACKWARD, 0, 1));
+    return subnetwork_profile(subnetwork, &schedule, region, profile);
 }
 
-enum status variants_last_nodes(const struct network *network, const struct range *nodes, uint64_t replay,
+enum status variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
                                 enum rng_mode rng, struct region *region, bool **marks)
 {
-    struct excerpt excerpt;
-    struct profile profile;
-    TRY(excerpt_cut(network, nodes->from, nodes->to, true, false, rng, region, &excerpt));
-    TRY(probe(&excerpt, PROBE_LAST, replay, region, &profile));
+    struct subnetwork subnetwork;
+    struct stage_profile profile;
+    TRY(subnetwork_cut(network, nodes->from, nodes->to, true, false, rng, region, &subnetwork));
+    TRY(probe(&subnetwork, PROBE_LAST, recompute, region, &profile));
     TRY(NEW(region, *marks, (size_t)(nodes->to - nodes->from)));
     for (int i = profile.turn + 1; i < profile.lowered.ops; i++) {
         const struct op *op = &profile.lowered.op[i];
         if (op->kind != OP_FORWARD || op->node < 1) continue;
-        if (replay & bit(op->node - 1)) {
-            replay &= ~bit(op->node - 1); /* the variant's own replay; another one is the forward's */
+        if (recompute & bit(op->node - 1)) {
+            recompute &= ~bit(op->node - 1); /* the variant's own recompute; another one is the forward's */
         } else {
             (*marks)[op->node - 1] = true;
         }
@@ -59,20 +59,21 @@ enum status variants_last_nodes(const struct network *network, const struct rang
     return ST_OK;
 }
 
-/* Each replay makes something that a later replay or a backward of the run reads. */
-static bool useful(const struct excerpt *excerpt, uint64_t replay)
+/* Each recompute makes something that a later recompute or a backward of the run reads. */
+static bool useful(const struct subnetwork *subnetwork, uint64_t recompute)
 {
-    const struct graph *graph = excerpt->network.graph;
+    const struct graph *graph = subnetwork->network.graph;
     uint64_t read = 0; /* nodes whose y somebody reads */
-    for (int i = 1; i <= excerpt->nodes; i++) {
-        unsigned reads = network_reads(&excerpt->network, i);
+    for (int i = 1; i <= subnetwork->nodes; i++) {
+        unsigned reads = network_reads(&subnetwork->network, i);
         if (reads & READS_Y) read |= bit(i - 1);
         for (int k = 0; k < graph->node[i].layer->inputs; k++)
             if (reads & READS_X && graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
     }
-    for (int i = excerpt->nodes; i >= 1; i--) {
-        if (!(replay & bit(i - 1))) continue;
-        bool saves = network_reads(&excerpt->network, i) & READS_SAVED && excerpt->network.binding[i].footprint.saved;
+    for (int i = subnetwork->nodes; i >= 1; i--) {
+        if (!(recompute & bit(i - 1))) continue;
+        bool saves =
+            network_reads(&subnetwork->network, i) & READS_SAVED && subnetwork->network.binding[i].footprint.saved;
         if (!saves && !(read & bit(i - 1))) return false;
         for (int k = 0; k < graph->node[i].layer->inputs; k++)
             if (graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
@@ -116,33 +117,33 @@ static enum status settle(struct variants *list, struct region *region)
     return ST_OK;
 }
 
-static struct variant variant_of(const struct excerpt *excerpt, enum probe kind, const struct profile *p)
+static struct variant variant_of(const struct subnetwork *subnetwork, enum probe kind, const struct stage_profile *p)
 {
-    struct variant v = {.backward = p->backward, .time = p->replay_time, .reads_input = p->reads_input};
+    struct variant v = {.backward = p->backward, .time = p->recompute_time, .reads_input = p->reads_input};
     if (kind == PROBE_LAST) return v;
     v.forward = p->forward;
     v.again = p->again;
     v.keep = p->keep;
-    if (!excerpt->sink) v.time += p->forward_time;
+    if (!subnetwork->sink) v.time += p->forward_time;
     return v;
 }
 
-/* Adds what a set of replays gives where those relus keep signs. */
-static enum status look_at(struct excerpt *excerpt, enum probe kind, uint64_t replay, uint64_t signs,
+/* Adds what a set of recomputations gives where those relus keep signs. */
+static enum status look_at(struct subnetwork *subnetwork, enum probe kind, uint64_t recompute, uint64_t signs,
                            struct lists *lists)
 {
     struct region *scratch = region_create();
     if (!scratch) return fail(ST_FAILED, "out of memory for planning");
-    struct profile p;
-    signs_set(&excerpt->network, 1, excerpt->nodes + 1, signs);
-    enum status status = probe(excerpt, kind, replay, scratch, &p);
+    struct stage_profile p;
+    relu_choice_set(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
+    enum status status = probe(subnetwork, kind, recompute, scratch, &p);
     if (status == ST_OK) {
-        struct variant v = variant_of(excerpt, kind, &p);
-        bool reads_y = network_reads(&excerpt->network, excerpt->nodes) & READS_Y;
-        v.replay = replay;
+        struct variant v = variant_of(subnetwork, kind, &p);
+        bool reads_y = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
+        v.recompute = recompute;
         v.signs = signs;
-        v.outlives = kind == PROBE_THROUGH && reads_y && !(replay & bit(excerpt->nodes - 1));
-        bool through = kind == PROBE_THROUGH && excerpt->sink;
+        v.outlives = kind == PROBE_THROUGH && reads_y && !(recompute & bit(subnetwork->nodes - 1));
+        bool through = kind == PROBE_THROUGH && subnetwork->sink;
         status = add(through ? &lists->through : &lists->last, &v, lists->region);
     }
     region_destroy(scratch);
@@ -150,33 +151,33 @@ static enum status look_at(struct excerpt *excerpt, enum probe kind, uint64_t re
 }
 
 /* Every set of signs worth looking at, and every way for the visit to go on. */
-static enum status look_around(struct excerpt *excerpt, uint64_t replay, uint64_t open, uint64_t kept,
+static enum status look_around(struct subnetwork *subnetwork, uint64_t recompute, uint64_t open, uint64_t kept,
                                struct lists *lists)
 {
-    const uint64_t last = open & bit(excerpt->nodes - 1);
+    const uint64_t last = open & bit(subnetwork->nodes - 1);
     const uint64_t sets[] = {kept & ~last, kept | last, 0, open};
-    for (enum probe kind = PROBE_THROUGH; kind <= (excerpt->sink ? PROBE_LAST : PROBE_THROUGH); kind++)
+    for (enum probe kind = PROBE_THROUGH; kind <= (subnetwork->sink ? PROBE_LAST : PROBE_THROUGH); kind++)
         for (int i = 0; i < (int)(sizeof sets / sizeof *sets); i++) {
             bool again = false;
             for (int before = 0; before < i; before++) again |= sets[before] == sets[i];
-            if (!again) TRY(look_at(excerpt, kind, replay, sets[i], lists));
+            if (!again) TRY(look_at(subnetwork, kind, recompute, sets[i], lists));
         }
     return ST_OK;
 }
 
 /* Picks the nodes whose subsets are tried: all but the forced ones, or those that free most bytes for their time. */
-static int choose_free(const struct excerpt *excerpt, uint64_t forced, int *free_nodes)
+static int choose_free(const struct subnetwork *subnetwork, uint64_t forced, int *free_nodes)
 {
-    const struct graph *graph = excerpt->network.graph;
+    const struct graph *graph = subnetwork->network.graph;
     uint64_t chosen = forced;
     int count = 0;
     for (; count < FREE_NODES_MAX; count++) {
         int best = -1;
         double best_worth = -1;
-        for (int i = 0; i < excerpt->nodes && i < 64; i++) {
+        for (int i = 0; i < subnetwork->nodes && i < 64; i++) {
             if (chosen >> i & 1) continue;
-            double bytes = (double)(graph->value[i + 2].bytes + excerpt->network.binding[i + 1].footprint.saved);
-            double worth = bytes / (excerpt->network.cost[i + 1].forward + 1);
+            double bytes = (double)(graph->value[i + 2].bytes + subnetwork->network.binding[i + 1].footprint.saved);
+            double worth = bytes / (subnetwork->network.cost[i + 1].forward + 1);
             if (worth > best_worth) best = i, best_worth = worth;
         }
         if (best < 0) break;
@@ -186,16 +187,16 @@ static int choose_free(const struct excerpt *excerpt, uint64_t forced, int *free
     return count;
 }
 
-static enum status list_subsets(struct excerpt *excerpt, uint64_t forced, struct lists *lists)
+static enum status list_subsets(struct subnetwork *subnetwork, uint64_t forced, struct lists *lists)
 {
-    const uint64_t open = signs_open(&excerpt->network, 1, excerpt->nodes + 1);
-    const uint64_t kept = signs_kept(&excerpt->network, 1, excerpt->nodes + 1);
-    int free_nodes[FREE_NODES_MAX], frees = choose_free(excerpt, forced, free_nodes);
+    const uint64_t open = relu_choice_open(&subnetwork->network, 1, subnetwork->nodes + 1);
+    const uint64_t kept = relu_choice_kept(&subnetwork->network, 1, subnetwork->nodes + 1);
+    int free_nodes[FREE_NODES_MAX], frees = choose_free(subnetwork, forced, free_nodes);
     for (uint64_t set = 0; set < UINT64_C(1) << frees; set++) {
-        uint64_t replay = forced;
-        for (int i = 0; i < frees; i++) replay |= (set >> i & 1) << free_nodes[i];
-        signs_set(&excerpt->network, 1, excerpt->nodes + 1, kept);
-        if (useful(excerpt, replay)) TRY(look_around(excerpt, replay, open, kept, lists));
+        uint64_t recompute = forced;
+        for (int i = 0; i < frees; i++) recompute |= (set >> i & 1) << free_nodes[i];
+        relu_choice_set(&subnetwork->network, 1, subnetwork->nodes + 1, kept);
+        if (useful(subnetwork, recompute)) TRY(look_around(subnetwork, recompute, open, kept, lists));
     }
     return ST_OK;
 }
@@ -208,12 +209,12 @@ static enum status list_run(const struct network *network, const struct stages *
     uint64_t forced = 0;
     for (int i = 0; i + 1 < count; i++) forced |= UINT64_C(1) << (stages->stage[first + i].nodes.to - 1 - from);
     for (int outlives = 0; outlives <= (int)s->outlives; outlives++) {
-        struct excerpt excerpt;
+        struct subnetwork subnetwork;
         struct lists lists = {.region = region_create()};
         if (!lists.region) return fail(ST_FAILED, "out of memory for planning");
-        enum status status =
-            excerpt_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng, lists.region, &excerpt);
-        if (status == ST_OK) status = list_subsets(&excerpt, forced, &lists);
+        enum status status = subnetwork_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng,
+                                            lists.region, &subnetwork);
+        if (status == ST_OK) status = list_subsets(&subnetwork, forced, &lists);
         if (status == ST_OK) status = settle(&lists.through, region);
         if (status == ST_OK) status = settle(&lists.last, region);
         run->through[outlives] = lists.through;
@@ -225,12 +226,12 @@ static enum status list_run(const struct network *network, const struct stages *
 }
 
 /* What a pass that saves keeps, with one set of signs; the cut value before must outlive the stage or not. */
-static enum status measure_tail(struct excerpt *excerpt, uint64_t signs, int outlives, struct region *scratch,
+static enum status measure_tail(struct subnetwork *subnetwork, uint64_t signs, int outlives, struct region *scratch,
                                 struct tail *tail)
 {
-    struct profile p;
-    signs_set(&excerpt->network, 1, excerpt->nodes + 1, signs);
-    TRY(probe(excerpt, PROBE_TAIL, 0, scratch, &p));
+    struct stage_profile p;
+    relu_choice_set(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
+    TRY(probe(subnetwork, PROBE_TAIL, 0, scratch, &p));
     tail->backward[outlives] = p.backward;
     if (outlives) return ST_OK;
     tail->signs = signs;
@@ -238,7 +239,7 @@ static enum status measure_tail(struct excerpt *excerpt, uint64_t signs, int out
     tail->again = p.again;
     tail->keep = p.keep;
     tail->reads = p.reads_input;
-    tail->outlives = network_reads(&excerpt->network, excerpt->nodes) & READS_Y;
+    tail->outlives = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
     return ST_OK;
 }
 
@@ -246,18 +247,19 @@ static enum status measure(const struct network *network, enum rng_mode rng, str
                            struct stage *stage)
 {
     for (int outlives = 0; outlives < 2; outlives++) {
-        struct excerpt excerpt;
-        struct profile p;
-        TRY(excerpt_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &excerpt));
-        TRY(probe(&excerpt, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch, &p));
+        struct subnetwork subnetwork;
+        struct stage_profile p;
+        TRY(subnetwork_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &subnetwork));
+        TRY(probe(&subnetwork, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch, &p));
         *(outlives ? &stage->held : &stage->passed) = p.forward;
         *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
         stage->once = p.once;
         stage->time = p.forward_time;
-        const uint64_t open = signs_open(&excerpt.network, 1, excerpt.nodes + 1), signs[TAILS_MAX] = {0, open};
+        const uint64_t open = relu_choice_open(&subnetwork.network, 1, subnetwork.nodes + 1),
+                       signs[TAILS_MAX] = {0, open};
         stage->tails = open ? TAILS_MAX : 1;
         for (int t = 0; t < stage->tails; t++)
-            TRY(measure_tail(&excerpt, signs[t], outlives, scratch, &stage->tail[t]));
+            TRY(measure_tail(&subnetwork, signs[t], outlives, scratch, &stage->tail[t]));
     }
     return ST_OK;
 }
@@ -309,8 +311,8 @@ static bool same_stage(const struct network *network, const struct stage *a, con
 
 static enum status list_stages(const struct network *network, struct region *region, struct stages *stages)
 {
-    struct ranges ranges;
-    TRY(chain_stages(network->graph, region, &ranges));
+    struct node_ranges ranges;
+    TRY(stages_find(network->graph, region, &ranges));
     stages->count = ranges.count;
     TRY(NEW(region, stages->stage, (size_t)ranges.count));
     for (int s = 0; s < ranges.count; s++) {
@@ -330,7 +332,7 @@ static enum status list_stages(const struct network *network, struct region *reg
         if (stage->class == s) {
             TRY(measure_stage(network, stages->rng, stage));
         } else {
-            struct range nodes = stage->nodes;
+            struct node_range nodes = stage->nodes;
             *stage = stages->stage[stage->class];
             stage->nodes = nodes;
         }

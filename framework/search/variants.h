@@ -1,13 +1,13 @@
-/* What a run of stages may keep. A variant of a run is the set of its nodes that are replayed before their backwards;
+/* What a run of stages may keep. A variant of a run is the set of its nodes that are recomputed before their backwards;
  * everything else that a backward reads stays from the forward. Its bytes and times come from lowering it by itself
  * (stage_profile.h), so they hold for whatever footprints the kernels have.
  *
  * Looked at: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
- * inside is replayed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX that
- * give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of all
- * its other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody else's backward
- * reads the output, with either for the run's last node. A variant that is nowhere better than another one is left out.
- * Equal runs are looked at once. */
+ * inside is recomputed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX
+ * that give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of
+ * all its other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody else's
+ * backward reads the output, with either for the run's last node. A variant that is nowhere better than another one is
+ * left out. Equal runs are looked at once. */
 #ifndef REMATCH_SEARCH_VARIANTS_H
 #define REMATCH_SEARCH_VARIANTS_H
 
@@ -17,15 +17,15 @@
 enum { RUN_NODES_MAX = 12, FREE_NODES_MAX = 11 };
 
 struct variant {
-    uint64_t replay;  /* nodes of the run, bit 0 the first */
-    uint64_t signs;   /* relus of the run that keep sign bits, of those that are open (relu_choice.h) */
-    size_t forward;   /* peak of its forward, the cut value it reads included (here and below) */
-    size_t again;     /* the same in a replay, where all stashes and masks are already there */
-    size_t keep;      /* live between its forward and its backward, its own output left out */
-    size_t backward;  /* peak of its replays and backward; of everything where it ends a visit */
-    double time;      /* of the replays; of all forwards where it ends a visit */
-    bool outlives;    /* its backward reads the run's output, kept from the forward */
-    bool reads_input; /* its replays or backward (where it ends a visit, its forwards too) read the cut value */
+    uint64_t recompute; /* nodes of the run, bit 0 the first */
+    uint64_t signs;     /* relus of the run that keep sign bits, of those that are open (relu_choice.h) */
+    size_t forward;     /* peak of its forward, the cut value it reads included (here and below) */
+    size_t again;       /* the same in a recomputation, where all stashes and masks are already there */
+    size_t keep;        /* live between its forward and its backward, its own output left out */
+    size_t backward;    /* peak of its recomputations and backward; of everything where it ends a visit */
+    double time;        /* of the recomputations; of all forwards where it ends a visit */
+    bool outlives;      /* its backward reads the run's output, kept from the forward */
+    bool reads_input; /* its recomputations or backward (where it ends a visit, its forwards too) read the cut value */
 };
 
 struct variants {
@@ -36,7 +36,7 @@ struct variants {
 /* By whether the cut value read must outlive the run (somebody else reads it later). */
 struct run {
     struct variants through[2]; /* more stages follow in the visit; none: the run ends the network */
-    struct variants last[2];    /* it is the last of a visit: only what its own backward needs is replayed */
+    struct variants last[2];    /* it is the last of a visit: only what its own backward needs is recomputed */
 };
 
 /* A pass that saves what a stage's backward reads, but for the cut value before it. */
@@ -53,7 +53,7 @@ enum { TAILS_MAX = 2 };
 
 /* One stage by itself. */
 struct stage {
-    struct range nodes;
+    struct node_range nodes;
     int class;                   /* equal for stages that cost the same in every way */
     size_t input, output;        /* bytes of the cut values before and after (0: the batch) */
     size_t gradient;             /* of the cut value after; 0 for the last stage: its own backward makes it */
@@ -78,11 +78,11 @@ struct stages {
 enum status variants_list(const struct network *network, enum rng_mode rng, struct region *region,
                           struct stages *stages);
 
-/* The bits of replay as one bool a node. */
-enum status variants_unpack(uint64_t replay, int nodes, struct region *region, bool **marks);
+/* The bits of recomputation as one bool a node. */
+enum status variants_unpack(uint64_t recompute, int nodes, struct region *region, bool **marks);
 
-/* The nodes of the real forward of a run that ends a visit: those whose output or saved set anybody reads. */
-enum status variants_last_nodes(const struct network *network, const struct range *nodes, uint64_t replay,
+/* The nodes of the real forward of a run that ends a visit: those whose output or saved tensors anybody reads. */
+enum status variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
                                 enum rng_mode rng, struct region *region, bool **marks);
 
 #endif

@@ -21,23 +21,23 @@ struct bound {
     uint64_t drawn;   /* in that step, of the sequential stream (rng stash, unsafe) */
 };
 
-struct exec {
+struct executor {
     struct region *region;
     const struct plan *plan;
     struct bound training, evaluation;
     struct bound *now; /* the one that runs */
-    struct exec_options options;
+    struct executor_options options;
     int fault_op; /* the op that the fault strikes, -1: none */
     struct backend *backend;
     char *fixed, *arena; /* the static block and the arena */
     size_t fixed_bytes, arena_bytes;
     float **parameter, **gradient, **state;
-    struct feed feed;
+    struct batch_transfer feed;
     void *update_room;
-    uint64_t position;       /* in the sequential stream (rng stash, unsafe), after the last step */
-    struct digest *replayed; /* node -> digest of its first forward's value, where replays are checked */
-    bool looking;            /* for the first value that is not finite */
-    int not_finite;          /* the node that wrote it */
+    uint64_t position;         /* in the sequential stream (rng stash, unsafe), after the last step */
+    struct digest *recomputed; /* node -> digest of its first forward's value, where recomputations are checked */
+    bool looking;              /* for the first value that is not finite */
+    int not_finite;            /* the node that wrote it */
 };
 
 static int order_by_birth(const void *a, const void *b, void *buffers)
@@ -55,7 +55,7 @@ static int order_by_death(const void *a, const void *b, void *buffers)
 }
 
 /* Cuts the static block in the order of enum static_category. */
-static enum status bind_static(struct exec *e)
+static enum status bind_static(struct executor *e)
 {
     const struct plan *plan = e->plan;
     const struct graph *graph = plan->network->graph;
@@ -78,12 +78,12 @@ static enum status bind_static(struct exec *e)
     void *labels = e->fixed + offset;
     offset += round_up((size_t)graph->batch * sizeof(int32_t));
     void *next = e->fixed + offset;
-    e->update_room = e->fixed + offset + feed_next_bytes(e->backend, graph);
-    return feed_open(&e->feed, e->backend, graph, batch, labels, next);
+    e->update_room = e->fixed + offset + batch_transfer_next_bytes(e->backend, graph);
+    return batch_transfer_open(&e->feed, e->backend, graph, batch, labels, next);
 }
 
 /* What a plan's ops need before they run. */
-static enum status bind_plan(struct exec *e, const struct plan *plan, struct bound *bound)
+static enum status bind_plan(struct executor *e, const struct plan *plan, struct bound *bound)
 {
     const struct lowered *l = &plan->lowered;
     bound->plan = plan;
@@ -101,7 +101,7 @@ static enum status bind_plan(struct exec *e, const struct plan *plan, struct bou
     return ST_OK;
 }
 
-static enum status create(struct exec *e)
+static enum status create(struct executor *e)
 {
     const struct plan *plan = e->plan;
     e->fixed_bytes = plan_static(plan);
@@ -111,16 +111,16 @@ static enum status create(struct exec *e)
     if (e->arena_bytes) TRY(e->backend->kind->reserve(e->backend, e->arena_bytes, (void **)&e->arena));
     if (e->options.memory == MEMORY_POISON)
         e->backend->kind->fill(e->backend, e->arena, SIGNALLING_NAN, e->arena_bytes);
-    if (e->options.check_replay) TRY(NEW(e->region, e->replayed, (size_t)plan->network->graph->nodes));
+    if (e->options.check_recompute) TRY(NEW(e->region, e->recomputed, (size_t)plan->network->graph->nodes));
     e->now = &e->training;
     return bind_plan(e, plan, &e->training);
 }
 
-enum status exec_create(const struct plan *plan, const struct exec_options *options, struct exec **exec)
+enum status executor_create(const struct plan *plan, const struct executor_options *options, struct executor **exec)
 {
     *exec = NULL;
     struct region *region = region_create();
-    struct exec *e = region ? region_array(region, 1, sizeof *e) : NULL;
+    struct executor *e = region ? region_array(region, 1, sizeof *e) : NULL;
     if (!e) {
         region_destroy(region);
         return fail(ST_FAILED, "out of memory for an executor");
@@ -131,36 +131,36 @@ enum status exec_create(const struct plan *plan, const struct exec_options *opti
     e->backend = plan->network->backend;
     enum status status = create(e);
     if (status != ST_OK) {
-        exec_destroy(e);
+        executor_destroy(e);
         return status;
     }
     *exec = e;
     return ST_OK;
 }
 
-void exec_destroy(struct exec *exec)
+void executor_destroy(struct executor *exec)
 {
     if (!exec) return;
     const struct backend_kind *kind = exec->backend->kind;
-    feed_close(&exec->feed);
+    batch_transfer_close(&exec->feed);
     if (exec->fixed) kind->unreserve(exec->backend, exec->fixed, exec->fixed_bytes);
     if (exec->arena) kind->unreserve(exec->backend, exec->arena, exec->arena_bytes);
     region_destroy(exec->region);
 }
 
-float *exec_parameter(struct exec *exec, int parameter) { return exec->parameter[parameter]; }
-float *exec_gradient(struct exec *exec, int parameter) { return exec->gradient[parameter]; }
-float *exec_state(struct exec *exec, int parameter) { return exec->state[parameter]; }
-void *exec_update_room(struct exec *exec) { return exec->update_room; }
-void *exec_batch(struct exec *exec) { return feed_batch(&exec->feed); }
-int32_t *exec_labels(struct exec *exec) { return feed_labels(&exec->feed); }
-bool exec_ahead(const struct exec *exec) { return exec->feed.staged != NULL; }
-void exec_send(struct exec *exec) { feed_send(&exec->feed); }
-const size_t *exec_counted(const struct exec *exec) { return exec->training.counted; }
-const uint64_t *exec_op_ns(const struct exec *exec) { return exec->training.ns; }
+float *executor_parameter(struct executor *exec, int parameter) { return exec->parameter[parameter]; }
+float *executor_gradient(struct executor *exec, int parameter) { return exec->gradient[parameter]; }
+float *executor_state(struct executor *exec, int parameter) { return exec->state[parameter]; }
+void *executor_update_room(struct executor *exec) { return exec->update_room; }
+void *executor_batch(struct executor *exec) { return batch_transfer_batch(&exec->feed); }
+int32_t *executor_labels(struct executor *exec) { return batch_transfer_labels(&exec->feed); }
+bool executor_ahead(const struct executor *exec) { return exec->feed.staged != NULL; }
+void executor_send(struct executor *exec) { batch_transfer_send(&exec->feed); }
+const size_t *executor_counted(const struct executor *exec) { return exec->training.counted; }
+const uint64_t *executor_op_ns(const struct executor *exec) { return exec->training.ns; }
 
 /* What the allocator has handed out while op runs, or after all of them, must be what the plan says. */
-static enum status count(struct exec *e, int op)
+static enum status count(struct executor *e, int op)
 {
     const struct plan *plan = e->now->plan;
     const size_t counted = e->backend->ledger.bytes, planned = op < plan->lowered.ops ? plan->live[op] : 0;
@@ -173,7 +173,7 @@ static enum status count(struct exec *e, int op)
 }
 
 /* DYNAMIC: buffers that op is the first to use. */
-static enum status give_birth(struct exec *e, int op, int *next)
+static enum status give_birth(struct executor *e, int op, int *next)
 {
     const struct lowered *l = &e->now->plan->lowered;
     char text[UNIT_TEXT];
@@ -186,7 +186,7 @@ static enum status give_birth(struct exec *e, int op, int *next)
 }
 
 /* Buffers that op was the last to use. */
-static void bury(struct exec *e, int op, int *next)
+static void bury(struct executor *e, int op, int *next)
 {
     const struct lowered *l = &e->now->plan->lowered;
     for (; *next < l->buffers && l->buffer[e->now->dead[*next]].death == op; ++*next) {
@@ -200,14 +200,14 @@ static void bury(struct exec *e, int op, int *next)
     }
 }
 
-static void *address(const struct exec *e, int buffer)
+static void *address(const struct executor *e, int buffer)
 {
     return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->feed.batch : NULL;
 }
 
 /* Where a random node's numbers come from at this op; a first forward leaves its place in the stream, or its mask, in
  * the once buffer. */
-static struct draw draw_for(struct exec *e, const struct op *op)
+static struct draw draw_for(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
     const struct node *node = &graph->node[op->node];
@@ -217,7 +217,7 @@ static struct draw draw_for(struct exec *e, const struct op *op)
     if (b->kind->device) draw.step_there = &b->now->step;
     if (!node->draws || e->now == &e->evaluation) draw.mode = RNG_OFF; /* nothing is dropped when nothing is learnt */
     if (draw.mode == RNG_COUNTER || draw.mode == RNG_OFF) return draw;
-    bool first = op->kind == OP_FORWARD && !op->replay;
+    bool first = op->kind == OP_FORWARD && !op->recompute;
     bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
     void *once = address(e, op->once);
     if (draw.mode == RNG_MASK) {
@@ -234,7 +234,7 @@ static struct draw draw_for(struct exec *e, const struct op *op)
     return draw;
 }
 
-static struct kernel_args args_for(struct exec *e, const struct op *op)
+static struct kernel_args args_for(struct executor *e, const struct op *op)
 {
     const struct node *node = &e->plan->network->graph->node[op->node];
     struct kernel_args args = {.y = address(e, op->y),
@@ -255,7 +255,7 @@ static struct kernel_args args_for(struct exec *e, const struct op *op)
     return args;
 }
 
-static enum status run_op(struct exec *e, const struct op *op)
+static enum status run_op(struct executor *e, const struct op *op)
 {
     const struct binding *binding = &e->plan->network->binding[op->node];
     if (op->kind == OP_COPY) {
@@ -274,11 +274,11 @@ static enum status run_op(struct exec *e, const struct op *op)
 
 static enum phase phase_of(const struct op *op)
 {
-    return op->kind != OP_FORWARD ? PHASE_BACKWARD : op->replay ? PHASE_REPLAY : PHASE_FORWARD;
+    return op->kind != OP_FORWARD ? PHASE_BACKWARD : op->recompute ? PHASE_RECOMPUTE : PHASE_FORWARD;
 }
 
 /* Reads what stands elsewhere in the arena instead of x; an output over its input stays where it is. */
-static enum status read_stale(struct exec *e, const struct op *op)
+static enum status read_stale(struct executor *e, const struct op *op)
 {
     const size_t bytes = e->plan->lowered.buffer[op->x[0]].bytes;
     void **x = &e->now->at[op->x[0]], *right = *x;
@@ -293,10 +293,10 @@ static enum status read_stale(struct exec *e, const struct op *op)
 }
 
 /* Does what the fault says instead of op. */
-static enum status run_faulty(struct exec *e, const struct op *op)
+static enum status run_faulty(struct executor *e, const struct op *op)
 {
     const struct buffer *buffer = e->plan->lowered.buffer;
-    if (e->options.fault.kind == FAULT_SKIP_REPLAY) { /* a relu's input would still have the signs of its output */
+    if (e->options.fault.kind == FAULT_SKIP_RECOMPUTE) { /* a relu's input would still have the signs of its output */
         if (op->y >= 0) e->backend->kind->fill(e->backend, address(e, op->y), SIGNALLING_NAN, buffer[op->y].bytes);
         return ST_OK;
     }
@@ -314,7 +314,7 @@ static enum status run_faulty(struct exec *e, const struct op *op)
 /* Leaves no byte of the first forward where a recomputation is about to write, so that what it does not write, or a
  * recomputation that is left out, cannot pass for the right bytes. An output over its own input keeps that input.
  * Returns how long it took, which on a host is no part of the op's time. */
-static uint64_t undefine(struct exec *e, const struct op *op)
+static uint64_t undefine(struct executor *e, const struct op *op)
 {
     const struct backend_kind *kind = e->backend->kind;
     const int target[] = {op->y == op->x[0] || op->y == op->x[1] ? BUFFER_NONE : op->y,
@@ -329,32 +329,33 @@ static uint64_t undefine(struct exec *e, const struct op *op)
 }
 
 /* Bytes that a node's forward writes; a loss writes two numbers, whatever the batch. */
-static size_t written_bytes(const struct exec *e, int node)
+static size_t written_bytes(const struct executor *e, int node)
 {
     const struct graph *graph = e->plan->network->graph;
     return graph->node[node].layer->loss ? sizeof e->backend->outcome.loss
                                          : graph->value[graph->node[node].output].bytes;
 }
 
-static enum status check_replay(struct exec *e, const struct op *op)
+static enum status check_recompute(struct executor *e, const struct op *op)
 {
     const struct node *node = &e->plan->network->graph->node[op->node];
     struct digest digest = e->backend->kind->digest(e->backend, address(e, op->y), written_bytes(e, op->node));
-    if (!op->replay) {
-        e->replayed[op->node] = digest;
-    } else if (!digest_equal(e->replayed[op->node], digest)) {
-        return fail(ST_DIFFERS, "check: at step %u the replay of node '%s' wrote another value than its first forward",
+    if (!op->recompute) {
+        e->recomputed[op->node] = digest;
+    } else if (!digest_equal(e->recomputed[op->node], digest)) {
+        return fail(ST_DIFFERS,
+                    "check: at step %u the recomputation of node '%s' wrote another value than its first forward",
                     e->backend->moment.step, node->name);
     }
     return ST_OK;
 }
 
 /* After a forward: what is to be looked at before its buffers may die. */
-static enum status after_forward(struct exec *e, const struct op *op)
+static enum status after_forward(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
     const struct backend_kind *kind = e->backend->kind;
-    if (op->node == graph->nodes - 1 && !op->replay)
+    if (op->node == graph->nodes - 1 && !op->recompute)
         kind->copy(e->backend, e->backend->outcome_now->loss, address(e, op->y), sizeof e->backend->outcome.loss);
     if (e->looking) {
         size_t count = written_bytes(e, op->node) / sizeof(float);
@@ -362,10 +363,10 @@ static enum status after_forward(struct exec *e, const struct op *op)
         e->not_finite = op->node;
         return ST_FAILED;
     }
-    return e->replayed && e->now == &e->training ? check_replay(e, op) : ST_OK;
+    return e->recomputed && e->now == &e->training ? check_recompute(e, op) : ST_OK;
 }
 
-enum status exec_queue(struct exec *e)
+enum status executor_queue(struct executor *e)
 {
     const struct lowered *l = &e->now->plan->lowered;
     const struct fault *fault = &e->options.fault;
@@ -379,7 +380,7 @@ enum status exec_queue(struct exec *e)
         uint64_t start = clock_now_ns();
         e->backend->kind->phase(e->backend, phase_of(op));
         if (dynamic) TRY(give_birth(e, i, &born));
-        if (op->replay) start += undefine(e, op);
+        if (op->recompute) start += undefine(e, op);
         TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
         if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
         bury(e, i, &dead);
@@ -388,21 +389,21 @@ enum status exec_queue(struct exec *e)
     return dynamic ? count(e, l->ops) : ST_OK;
 }
 
-bool exec_repeatable(const struct exec *exec)
+bool executor_repeatable(const struct executor *exec)
 {
-    const struct exec_options *o = &exec->options;
-    return o->memory != MEMORY_DYNAMIC && o->fault.kind == FAULT_NONE && !o->check_replay;
+    const struct executor_options *o = &exec->options;
+    return o->memory != MEMORY_DYNAMIC && o->fault.kind == FAULT_NONE && !o->check_recompute;
 }
 
-void exec_begin(struct exec *exec, uint32_t step)
+void executor_begin(struct executor *exec, uint32_t step)
 {
     exec->backend->moment.step = step;
     exec->backend->moment.position = exec->position;
-    feed_take(&exec->feed);
+    batch_transfer_take(&exec->feed);
 }
 
 /* A step that breaks off leaves nothing allocated. */
-void exec_end(struct exec *exec)
+void executor_end(struct executor *exec)
 {
     const struct bound *now = exec->now;
     if (now == &exec->training) exec->position = exec->backend->moment.position + now->drawn;
@@ -412,26 +413,26 @@ void exec_end(struct exec *exec)
     }
 }
 
-static enum status queue_bound(void *exec) { return exec_queue(exec); }
+static enum status queue_bound(void *exec) { return executor_queue(exec); }
 
 /* What is bound, from its first op to its last. */
-static enum status run_bound(struct exec *e, float loss[2])
+static enum status run_bound(struct executor *e, float loss[2])
 {
     const struct backend_kind *kind = e->backend->kind;
     enum status status = kind->step(e->backend, false, queue_bound, e);
     if (status == ST_OK) status = kind->wait(e->backend);
-    exec_end(e);
+    executor_end(e);
     memcpy(loss, e->backend->outcome.loss, sizeof e->backend->outcome.loss);
     return status;
 }
 
-enum status exec_step(struct exec *exec, uint32_t step, float loss[2])
+enum status executor_step(struct executor *exec, uint32_t step, float loss[2])
 {
-    exec_begin(exec, step);
+    executor_begin(exec, step);
     return run_bound(exec, loss);
 }
 
-enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t step, float loss[2])
+enum status executor_run_plan(struct executor *exec, const struct plan *plan, uint32_t step, float loss[2])
 {
     char needs[UNIT_TEXT], has[UNIT_TEXT];
     if (plan->arena_bytes > exec->arena_bytes && exec->options.memory != MEMORY_DYNAMIC)
@@ -439,14 +440,14 @@ enum status exec_run_plan(struct exec *exec, const struct plan *plan, uint32_t s
                     exact_bytes_text(plan->arena_bytes, needs), exact_bytes_text(exec->arena_bytes, has));
     if (exec->evaluation.plan != plan) TRY(bind_plan(exec, plan, &exec->evaluation));
     exec->now = &exec->evaluation;
-    exec_begin(exec, step);
+    executor_begin(exec, step);
     enum status status = run_bound(exec, loss);
     exec->now = &exec->training;
     return status;
 }
 
 /* The backend's moment is still that of the step. */
-int exec_find_not_finite(struct exec *exec)
+int executor_find_not_finite(struct executor *exec)
 {
     float loss[2];
     exec->looking = true;

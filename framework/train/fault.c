@@ -16,7 +16,7 @@ static void find_readers(const struct plan *plan, bool *needed, bool *matters)
         const struct op *op = &plan->lowered.op[i];
         const struct node *node = &plan->network->graph->node[op->node];
         const bool in_place = op->y >= 0 && op->y == op->x[0];
-        if (op->kind == OP_FORWARD && op->replay) {
+        if (op->kind == OP_FORWARD && op->recompute) {
             matters[i] = (op->y >= 0 && needed[op->y]) || (op->save && op->saved >= 0 && needed[op->saved]);
             if (!matters[i]) continue;
             if (in_place && node->layer->inputs == 1 && plan->network->binding[op->node].footprint.passes_gradient)
@@ -37,7 +37,7 @@ static int first_op(const struct plan *plan, const struct fault *fault, const bo
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
         if (op->node != fault->node) continue;
-        if (fault->kind == FAULT_SKIP_REPLAY && matters[i]) return i;
+        if (fault->kind == FAULT_SKIP_RECOMPUTE && matters[i]) return i;
         if (fault->kind == FAULT_STALE_READ && matters[i] && op->x[0] >= 0) return i;
         if (fault->kind == FAULT_MASK_BIT && op->kind == OP_BACKWARD && (op->saved >= 0 || op->once >= 0)) return i;
         if (fault->kind == FAULT_MASK_BIT && matters[i] && plan->network->graph->node[op->node].draws) return i;
@@ -47,7 +47,8 @@ static int first_op(const struct plan *plan, const struct fault *fault, const bo
 
 enum status fault_find(const struct plan *plan, const struct fault *fault, bool arena, int *op)
 {
-    static const char *const wanted[] = {"", "a saved set read by its backward, or a recomputed dropout that is read",
+    static const char *const wanted[] = {"",
+                                         "a saved tensors read by its backward, or a recomputed dropout that is read",
                                          "a recomputation that a backward depends on",
                                          "a recomputation that a backward depends on and that reads the arena"};
     *op = -1;

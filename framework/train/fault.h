@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-enum fault_kind { FAULT_NONE, FAULT_MASK_BIT, FAULT_SKIP_REPLAY, FAULT_STALE_READ };
+enum fault_kind { FAULT_NONE, FAULT_MASK_BIT, FAULT_SKIP_RECOMPUTE, FAULT_STALE_READ };
 
 struct fault {
     enum fault_kind kind;

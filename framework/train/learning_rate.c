@@ -9,8 +9,8 @@ static double constant_factor(const struct learning_rate_settings *settings, int
     return 1;
 }
 
-static const struct field constant_fields[] = {{.key = NULL}};
-static const struct learning_rate constant = {"constant", "the optimizer's rate", constant_fields, constant_factor};
+static const struct setting constant_keys[] = {{.key = NULL}};
+static const struct learning_rate constant = {"constant", "the optimizer's rate", constant_keys, constant_factor};
 
 /* Up from 0 at the first step, at 1 after the warm-up, then down to what would be 0 at the step after the last one:
  * Devlin et al., "BERT", 2019, appendix A.2; step for step what get_linear_schedule_with_warmup of Hugging Face's
@@ -23,11 +23,11 @@ static double linear_factor(const struct learning_rate_settings *settings, int64
     return step < steps ? (double)(steps - step) / (double)(steps - warmup) : 0;
 }
 
-static const struct field linear_fields[] = {{"warmup", FIELD_REAL, offsetof(struct learning_rate_settings, warmup), 0,
-                                              1 << 30, "0", NULL,
+static const struct setting linear_keys[] = {{"warmup", SETTING_REAL, offsetof(struct learning_rate_settings, warmup),
+                                              0, 1 << 30, "0", NULL,
                                               "steps that climb to the rate; below 1, a share of all steps"},
                                              {.key = NULL}};
-static const struct learning_rate linear = {"linear", "up from 0 over the warm-up, then down to 0", linear_fields,
+static const struct learning_rate linear = {"linear", "up from 0 over the warm-up, then down to 0", linear_keys,
                                             linear_factor};
 
 const struct learning_rate *const learning_rate_table[] = {&constant, &linear, NULL};

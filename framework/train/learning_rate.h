@@ -4,14 +4,14 @@
 
 #include "base/setting.h"
 
-/* Everything any of them lets YAML set; its fields say which members are its own. */
+/* Everything any of them lets YAML set; its keys say which members are its own. */
 struct learning_rate_settings {
     double warmup; /* steps; below 1: a share of all of them */
 };
 
 struct learning_rate {
     const char *name, *doc;
-    const struct field *fields;
+    const struct setting *keys;
     /* What the optimiser's rate is multiplied by in the step-th of so many steps, from 0. */
     double (*factor)(const struct learning_rate_settings *settings, int64_t step, int64_t steps);
 };

@@ -242,7 +242,7 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
     return parts & PART_INPUT ? time_backward(b, node, &cut, PART_INPUT, PART_INDEX_INPUT, passes, times) : ST_OK;
 }
 
-/* What was never timed takes no time; a saved set costs nothing to leave out. */
+/* What was never timed takes no time; a saved tensors costs nothing to leave out. */
 static void settle(struct measured *times)
 {
     double *all[] = {&times->forward, &times->saving, &times->backward[0], &times->backward[1]};
@@ -378,7 +378,7 @@ static enum status time_update(struct timed_update *u, double *digest, double *o
 }
 
 enum status measure_rest(const struct network *network, const struct optimizer *optimizer,
-                         const struct optim_settings *settings, const struct measure_options *options,
+                         const struct optimizer_settings *settings, const struct measure_options *options,
                          struct measured_rest *rest)
 {
     const struct graph *graph = network->graph;
@@ -397,7 +397,7 @@ enum status measure_rest(const struct network *network, const struct optimizer *
     enum status status = open_bench(network, bytes, &b);
     if (status == ST_OK && !region) status = fail(ST_FAILED, "out of memory for measuring");
     for (int i = 0; i < 2; i++)
-        network->backend->moment.numbers[i] = optim_numbers(optimizer, settings, settings->lr, 1, 0, 1 + i);
+        network->backend->moment.numbers[i] = optimizer_numbers(optimizer, settings, settings->lr, 1, 0, 1 + i);
     if (status == ST_OK) write_operand(&b, b.block, bytes);
     if (status == ST_OK) status = lay_out(&b, region, &u);
     for (int i = 0; status == ST_OK && i < options->rounds_least; i++) {

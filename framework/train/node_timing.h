@@ -19,7 +19,7 @@ enum { ROUNDS_LEAST = 3, ROUNDS_MOST = 100, DISTANCE_MAX = 64 << 20 };
 
 /* ns. */
 struct measured {
-    double forward, saving; /* without the saved set, and writing it; equal where there is none */
+    double forward, saving; /* without the saved tensors, and writing it; equal where there is none */
     double backward[2];     /* by part index; an unsplit backward of both parts stands under PARAMS */
 };
 
@@ -49,7 +49,7 @@ enum status measure_nodes(const struct network *network, const int *nodes, int c
 
 /* The least of rounds_least rounds. */
 enum status measure_rest(const struct network *network, const struct optimizer *optimizer,
-                         const struct optim_settings *settings, const struct measure_options *options,
+                         const struct optimizer_settings *settings, const struct measure_options *options,
                          struct measured_rest *rest);
 
 #endif

@@ -9,7 +9,7 @@ struct train {
     struct region *region;
     const struct graph *graph;
     struct backend *backend;
-    struct exec *exec;
+    struct executor *exec;
     struct train_options options;
     struct update update;
     double lr;           /* of the step that began */
@@ -33,11 +33,12 @@ static enum status initialise(const struct train *train)
         for (int64_t first = 0; !given && first < p->elements; first += SLICE) {
             const int64_t count = p->elements - first < SLICE ? p->elements - first : SLICE;
             rng_init(d->init, train->options.seed, (uint32_t)i, d->fan_in, d->fan_out, first, count, slice);
-            kind->upload(train->backend, exec_parameter(train->exec, i) + first, slice, (size_t)count * sizeof *slice);
+            kind->upload(train->backend, executor_parameter(train->exec, i) + first, slice,
+                         (size_t)count * sizeof *slice);
         }
-        kind->fill(train->backend, exec_gradient(train->exec, i), 0, parameter_bytes(p));
+        kind->fill(train->backend, executor_gradient(train->exec, i), 0, parameter_bytes(p));
         if (train->update.states > 0)
-            kind->fill(train->backend, exec_state(train->exec, i), 0,
+            kind->fill(train->backend, executor_state(train->exec, i), 0,
                        (size_t)train->update.states * parameter_bytes(p));
     }
     free(slice);
@@ -53,15 +54,15 @@ static enum status gather(struct train *train)
                          .settings = train->options.settings,
                          .states = train->options.optimizer->state(&train->options.settings),
                          .count = (int)count,
-                         .room = exec_update_room(train->exec)};
+                         .room = executor_update_room(train->exec)};
     TRY(NEW(train->region, u->tensor, count));
     for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
         TRY(NEW(train->region, u->digest[what], count));
     for (int i = 0; i < u->count; i++) {
         const struct parameter *p = &train->graph->parameter[i];
-        u->tensor[i] = (struct update_tensor){.parameter = exec_parameter(train->exec, i),
-                                              .gradient = exec_gradient(train->exec, i),
-                                              .state = u->states > 0 ? exec_state(train->exec, i) : NULL,
+        u->tensor[i] = (struct update_tensor){.parameter = executor_parameter(train->exec, i),
+                                              .gradient = executor_gradient(train->exec, i),
+                                              .state = u->states > 0 ? executor_state(train->exec, i) : NULL,
                                               .elements = p->elements,
                                               .numbers = p->definition.shape.rank > 1};
     }
@@ -76,7 +77,7 @@ static enum status create(struct train *train)
     return kind->prepare ? kind->prepare(train->backend, &train->update) : ST_OK;
 }
 
-enum status train_create(const struct network *network, struct exec *exec, const struct train_options *options,
+enum status train_create(const struct network *network, struct executor *exec, const struct train_options *options,
                          struct train **train)
 {
     *train = NULL;
@@ -114,7 +115,7 @@ static double rate_of(const struct train *train, uint32_t step)
 static enum status refuse_not_finite(struct train *train, uint32_t step, float value, struct train_result *result)
 {
     const char *loss = isnan(value) ? "not a number" : "infinite"; /* a NaN's sign means nothing */
-    int node = exec_find_not_finite(train->exec);
+    int node = executor_find_not_finite(train->exec);
     snprintf(result->not_finite, NOT_FINITE, "%s%s", node < 0 ? "loss" : "output of ",
              node < 0 ? "" : train->graph->node[node].name);
     if (node < 0)
@@ -124,7 +125,7 @@ static enum status refuse_not_finite(struct train *train, uint32_t step, float v
     for (int i = n->first_parameter; i < n->first_parameter + n->parameters; i++) {
         const struct parameter *p = &train->graph->parameter[i];
         if (!isfinite(
-                train->backend->kind->squares(train->backend, exec_parameter(train->exec, i), (size_t)p->elements)))
+                train->backend->kind->squares(train->backend, executor_parameter(train->exec, i), (size_t)p->elements)))
             return fail(ST_FAILED,
                         "step %u: the loss is %s; the first node whose output is not finite is %s (%s), and its "
                         "parameter %s is not finite either: the previous update overflowed (lr %g)",
@@ -148,7 +149,7 @@ static enum status look_at(struct train *train, const struct step_outcome *outco
 static enum status body(void *self)
 {
     struct train *train = self;
-    TRY(exec_queue(train->exec));
+    TRY(executor_queue(train->exec));
     train->backend->kind->update->run(train->backend, &train->update);
     return ST_OK;
 }
@@ -158,10 +159,10 @@ enum status train_begin(struct train *train, uint32_t step)
     const struct train_options *o = &train->options;
     struct backend *b = train->backend;
     train->lr = rate_of(train, step);
-    exec_begin(train->exec, step);
+    executor_begin(train->exec, step);
     for (int i = 0; i < 2; i++) /* of vectors, and of what has more dimensions */
-        b->moment.numbers[i] = optim_numbers(o->optimizer, &o->settings, train->lr, 1, step, 1 + i);
-    return train->started = b->kind->step(b, train->warm && exec_repeatable(train->exec), body, train);
+        b->moment.numbers[i] = optimizer_numbers(o->optimizer, &o->settings, train->lr, 1, step, 1 + i);
+    return train->started = b->kind->step(b, train->warm && executor_repeatable(train->exec), body, train);
 }
 
 static struct digest digest_of(const struct digest *digest, int count)
@@ -174,7 +175,7 @@ enum status train_end(struct train *train, struct train_result *result)
     struct backend *b = train->backend;
     const struct update *u = &train->update;
     enum status status = train->started == ST_OK ? b->kind->wait(b) : train->started;
-    exec_end(train->exec);
+    executor_end(train->exec);
     *result->not_finite = 0;
     TRY(status);
     const struct step_outcome outcome = b->outcome;

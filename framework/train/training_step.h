@@ -12,7 +12,7 @@
 
 struct train_options {
     const struct optimizer *optimizer;
-    struct optim_settings settings;
+    struct optimizer_settings settings;
     const struct learning_rate *learning_rate;
     struct learning_rate_settings learning_rate_settings;
     int64_t steps; /* of the whole run, which the learning rate may go by */
@@ -37,7 +37,7 @@ struct train_result {
 
 /* Fills exec's parameters with their initial values, given ones excepted, and clears gradients and state. exec must
  * outlive it. */
-enum status train_create(const struct network *network, struct exec *exec, const struct train_options *options,
+enum status train_create(const struct network *network, struct executor *exec, const struct train_options *options,
                          struct train **train);
 void train_destroy(struct train *train);
 
@@ -46,7 +46,8 @@ void train_destroy(struct train *train);
  * result is set. Parameters are as they were before the step. */
 enum status train_step(struct train *train, uint32_t step, struct train_result *result);
 
-/* The same in two, so that the host may make the next batch meanwhile where exec_ahead(); end also where begin failed.
+/* The same in two, so that the host may make the next batch meanwhile where executor_ahead(); end also where begin
+ * failed.
  */
 enum status train_begin(struct train *train, uint32_t step);
 enum status train_end(struct train *train, struct train_result *result);

@@ -1,7 +1,7 @@
 /* Convolution by oneDNN: y = activation(w * x + b), activation none or relu, w in O I H W order.
  *
  * Contract: the batch is walked in chunks of fixed size, so that Winograd's scratch keeps the limit; forward and input
- * gradient are per sample, the parameters' gradients add up over chunks in ascending sample order. A replay runs the
+ * gradient are per sample, the parameters' gradients add up over chunks in ascending sample order. A recompute runs the
  * very calls of the first forward. PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. The
  * library's fused relu makes 0 of a NaN, where the reference keeps it. */
 #include <stdio.h>

@@ -2,9 +2,9 @@
  *
  * Contract: the batch is walked in chunks of fixed size, so that the scratch keeps the limit; forward and input
  * gradient are per sample, the weights' gradient is summed in each chunk, and over chunks in an order that their number
- * fixes. A replay queues the very calls of the first forward. Bias, relu and its signs are one pass of our own over y.
- * PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. Images channels first take the master
- * weights as they are, in logical order a copy O H W I of them in scratch. */
+ * fixes. A recompute queues the very calls of the first forward. Bias, relu and its signs are one pass of our own over
+ * y. PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. Images channels first take the
+ * master weights as they are, in logical order a copy O H W I of them in scratch. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #define REMATCH_CUDA_DRAW_H
 
 #include "numerics/element_draw.h"
-#include "numerics/random.h"
+#include "numerics/rng.h"
 
 /* What a layer of that rate draws; not for mode OFF: see rng_drops(). */
 static inline struct element_draw element_draw_of(const struct draw *draw, double rate)

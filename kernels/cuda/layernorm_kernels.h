@@ -22,7 +22,7 @@ struct norm_shape {
     float epsilon;
 };
 
-/* Of a row; the saved set is one for each. */
+/* Of a row; the saved tensors is one for each. */
 struct norm_statistics {
     float mean, rstd;
 };

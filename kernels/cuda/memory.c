@@ -30,14 +30,14 @@ void *cuda_allocate(struct backend *backend, size_t bytes)
 {
     void *buffer = NULL;
     if (cudaMallocAsync(&buffer, bytes, cuda_of(backend)->stream) != cudaSuccess) return NULL;
-    if (ledger_lend(&backend->ledger, buffer, bytes)) return buffer;
+    if (allocation_count_lend(&backend->ledger, buffer, bytes)) return buffer;
     cuda_note(backend, cudaFreeAsync(buffer, cuda_of(backend)->stream));
     return NULL;
 }
 
 void cuda_release(struct backend *backend, void *buffer)
 {
-    ledger_take_back(&backend->ledger, buffer);
+    allocation_count_take_back(&backend->ledger, buffer);
     cuda_note(backend, cudaFreeAsync(buffer, cuda_of(backend)->stream));
 }
 

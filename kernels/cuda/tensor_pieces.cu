@@ -203,7 +203,7 @@ static __global__ void __launch_bounds__(THREADS) judge(int count, const double 
     if (threadIdx.x > 0) return;
     *j.squares = total;
     *j.not_finite = last;
-    j.verdict->scale = (float)optim_clip(j.clip, sqrt(total));
+    j.verdict->scale = (float)optimizer_clip(j.clip, sqrt(total));
     j.verdict->go = last < 0 && *j.loss >= -FLT_MAX && *j.loss <= FLT_MAX;
 }
 
@@ -217,7 +217,7 @@ void queue_judgement(cudaStream_t stream, int count, const double *sum, struct j
 enum { PARTS = 4, PART = PIECE_FLOATS / PARTS }; /* blocks a piece, and their elements: small nets have few pieces */
 
 template <enum update_rule RULE>
-static __device__ void update_element(struct optim_numbers n, float *p, float g, float *first, float *second)
+static __device__ void update_element(struct optimizer_numbers n, float *p, float g, float *first, float *second)
 {
     if (RULE == UPDATE_SGD) sgd_element(n, p, g);
     if (RULE == UPDATE_MOMENTUM) momentum_element(n, p, g, first);
@@ -226,7 +226,7 @@ static __device__ void update_element(struct optim_numbers n, float *p, float g,
 
 /* Elements from to end, four at a time. */
 template <enum update_rule RULE>
-static __device__ void update_quads(const struct update_piece &piece, struct optim_numbers n, int from, int end)
+static __device__ void update_quads(const struct update_piece &piece, struct optimizer_numbers n, int from, int end)
 {
     const float4 zero = {0, 0, 0, 0};
     for (int i = from / 4 + (int)threadIdx.x; i < end / 4; i += THREADS) {
@@ -247,11 +247,12 @@ static __device__ void update_quads(const struct update_piece &piece, struct opt
 
 template <enum update_rule RULE>
 static __global__ void __launch_bounds__(THREADS)
-    update_pieces(const struct update_piece *pieces, const struct optim_numbers *numbers, const struct verdict *verdict)
+    update_pieces(const struct update_piece *pieces, const struct optimizer_numbers *numbers,
+                  const struct verdict *verdict)
 {
     if (!verdict->go) return;
     const struct update_piece piece = pieces[blockIdx.x / PARTS];
-    struct optim_numbers n = numbers[piece.numbers];
+    struct optimizer_numbers n = numbers[piece.numbers];
     n.scale = verdict->scale;
     const int from = (int)(blockIdx.x % PARTS) * PART;
     const int end = from + PART < piece.elements ? from + PART : piece.elements;
@@ -264,9 +265,10 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 void queue_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
-                  const struct optim_numbers *numbers, const struct verdict *verdict)
+                  const struct optimizer_numbers *numbers, const struct verdict *verdict)
 {
-    static void (*const kernel[])(const struct update_piece *, const struct optim_numbers *, const struct verdict *) = {
-        update_pieces<UPDATE_SGD>, update_pieces<UPDATE_MOMENTUM>, update_pieces<UPDATE_ADAM>};
+    static void (*const kernel[])(const struct update_piece *, const struct optimizer_numbers *,
+                                  const struct verdict *) = {update_pieces<UPDATE_SGD>, update_pieces<UPDATE_MOMENTUM>,
+                                                             update_pieces<UPDATE_ADAM>};
     if (count > 0) LAUNCH(kernel[rule], (unsigned)(count * PARTS), THREADS, stream, piece, numbers, verdict);
 }

@@ -1,7 +1,7 @@
 /* Work on many tensors at once, cut into pieces of 64 KiB: digests, sums of squares, optimisers. However many tensors
  * there are, a launch or a few do it; each piece is one team's or one block's.
  *
- * Contract: sums of squares are squares_sum()'s and digests digest_tensor()'s in every bit; an element is updated as
+ * Contract: sums of squares are sum_of_squares()'s and digests digest_tensor()'s in every bit; an element is updated as
  * element_optimizer.h says. */
 #ifndef REMATCH_KERNELS_CUDA_TENSOR_PIECES_H
 #define REMATCH_KERNELS_CUDA_TENSOR_PIECES_H
@@ -75,7 +75,7 @@ void queue_judgement(cudaStream_t stream, int count, const double *sum, struct j
 
 /* Updates count pieces if the verdict is to go. */
 void queue_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
-                  const struct optim_numbers *numbers, const struct verdict *verdict);
+                  const struct optimizer_numbers *numbers, const struct verdict *verdict);
 
 #ifdef __cplusplus
 }

@@ -101,10 +101,10 @@ Test(compare, ratios_are_of_the_second_to_the_first)
     struct fake small;
     struct comparison c;
     fake_open(&small, &nets[0], folder);
-    struct word word = word_empty(small.job.graph->region);
+    struct schedule schedule = schedule_empty(small.job.graph->region);
     plan_destroy(small.job.plan);
-    cr_assert(policy_find("optimal")->emit(small.job.network, &least, small.job.graph->region, &word) == ST_OK);
-    cr_assert(plan_build(small.job.network, &word, &options, &small.job.plan) == ST_OK, "%s", status_message());
+    cr_assert(policy_find("optimal")->emit(small.job.network, &least, small.job.graph->region, &schedule) == ST_OK);
+    cr_assert(plan_build(small.job.network, &schedule, &options, &small.job.plan) == ST_OK, "%s", status_message());
     small.live = small.job.plan->live;
     fake_write(&small, "variant", STEPS, NULL, other);
     cr_assert(compare_files(one, other, &c) == ST_OK && c.equal, "%s", status_message());

@@ -102,7 +102,7 @@ static void check_row(const struct cli *cli, int64_t batch, const json_t *row)
     cr_assert(bytes_of(row, "live_peak_bytes") == plan->live_peak &&
                   bytes_of(row, "arena_bytes") == plan->arena_bytes && bytes_of(row, "peak_bytes") == plan_peak(plan),
               "%s %s: %zu", text_of(row, "policy"), text_of(row, "settings"), plan_peak(plan));
-    cr_assert(real_of(row, "time_factor") == plan->time_factor);
+    cr_assert(real_of(row, "slowdown") == plan->slowdown);
     if (json_object_get(row, "gap_percent"))
         cr_assert(real_of(row, "gap_percent") == bounds_gap(&own.job->bounds, plan->time));
     close_own(&own);
@@ -112,7 +112,7 @@ static void check_row(const struct cli *cli, int64_t batch, const json_t *row)
 static bool beats(const json_t *a, const json_t *b)
 {
     size_t x = bytes_of(a, "peak_bytes"), y = bytes_of(b, "peak_bytes");
-    double s = real_of(a, "time_factor"), t = real_of(b, "time_factor");
+    double s = real_of(a, "slowdown"), t = real_of(b, "slowdown");
     return (x < y && s <= t) || (x <= y && s < t);
 }
 
@@ -166,19 +166,20 @@ Test(query, pareto_is_what_plans_say)
     cli_close(&cli);
 }
 
-/* The least arena of any point of the front that takes at most a time factor. */
+/* The least arena of any point of the front that takes at most a slowdown. */
 static size_t least_arena(const struct job *job, double slowdown)
 {
     const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 1};
     struct optimum *o;
     size_t least = SIZE_MAX;
-    cr_assert(others_solve(job->network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    cr_assert(rivals_solve(job->network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
     for (int i = 0; i < o->front.count; i++) {
         struct region *region = region_create();
-        struct word word = word_empty(region);
+        struct schedule schedule = schedule_empty(region);
         struct plan *plan;
-        cr_assert(optimum_word(o, i, &word) == ST_OK && plan_build(job->network, &word, &options, &plan) == ST_OK);
-        if (plan->time_factor <= slowdown && plan->arena_bytes < least) least = plan->arena_bytes;
+        cr_assert(optimum_schedule(o, i, &schedule) == ST_OK &&
+                  plan_build(job->network, &schedule, &options, &plan) == ST_OK);
+        if (plan->slowdown <= slowdown && plan->arena_bytes < least) least = plan->arena_bytes;
         plan_destroy(plan);
         region_destroy(region);
     }
@@ -204,7 +205,7 @@ Test(query, min_memory_is_the_least_of_the_front)
         json_array_foreach(json_object_get(all, "plans"), i, row)
         {
             check_row(&cli, 8, row);
-            cr_assert(real_of(row, "time_factor") <= slowdowns[s]);
+            cr_assert(real_of(row, "slowdown") <= slowdowns[s]);
             if (!strcmp(text_of(row, "policy"), "optimal")) least = bytes_of(row, "arena_bytes");
         }
         cr_assert(least == least_arena(own.job, slowdowns[s]) && least <= before, "slowdown %g: %zu", slowdowns[s],
@@ -273,7 +274,7 @@ Test(query, the_largest_batch_fits_and_no_larger_one)
     json_t *all = ask(&cli, "--max-batch --memory 10MB --slowdown 1"), *row;
     size_t i;
     json_array_foreach(json_object_get(all, "policies"), i, row)
-        cr_assert(!bytes_of(row, "largest_batch") || real_of(row, "time_factor") == 1);
+        cr_assert(!bytes_of(row, "largest_batch") || real_of(row, "slowdown") == 1);
     cr_assert(bytes_of(all, "largest_batch") == 0); /* three segments are slower */
     json_decref(all);
     cli_close(&cli);
@@ -324,7 +325,7 @@ Test(query, forms)
     cli_says(&cli, "as the spec sets it");
     cli_says(&cli, "too much\n");
     cli_expect(&cli, 0, "plan cnn.yaml --min-memory --slowdown=1.2");
-    cli_says(&cli, "time factor of at most 1.2");
+    cli_says(&cli, "slowdown of at most 1.2");
     cli_expect(&cli, 0, "plan cnn.yaml --explain policy=every");
     cli_says(&cli, "policy every takes");
     cli_says(&cli, "no schedule has less than");

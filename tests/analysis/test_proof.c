@@ -332,7 +332,7 @@ Test(proof, runs_end_as_their_comparison_does)
         {DEAD, "", 4, "unproven", "reasons", "zero_gradients"},
         {DEAD, "fault.kind=mask_bit fault.node=drop fault.step=2", 1, "fault not caught", "reasons", "zero_gradients"},
         {"", "fault.kind=mask_bit fault.node=drop fault.step=3", 1, "differs", NULL, NULL},
-        {"", "memory=poison fault.kind=skip_replay fault.node=one fault.step=1", 1, "differs", "reasons",
+        {"", "memory=poison fault.kind=skip_recompute fault.node=one fault.step=1", 1, "differs", "reasons",
          "not_completed"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -385,7 +385,7 @@ Test(proof, a_fault_that_becomes_no_number_is_located)
         char arguments[256], path[2][600], line[256];
         cli_open(&cli);
         snprintf(arguments, sizeof arguments,
-                 "run small.yaml --quiet memory=poison fault.kind=skip_replay fault.node=one fault.step=%lld",
+                 "run small.yaml --quiet memory=poison fault.kind=skip_recompute fault.node=one fault.step=%lld",
                  (long long)step);
         cli_expect(&cli, 1, arguments);
         snprintf(line, sizeof line, "\nverdict   DIFFERS at step %lld, gradient of two.weight, not finite in variant; ",
@@ -415,7 +415,7 @@ Test(proof, a_sweep_ends_as_its_worst_point)
                  {"{data.classes: [1, 4]}", "", 4, "no proof: the loss of step 0 is 0"},
                  {"{data.classes: [4, 1], rng: [counter, unsafe]}", "", 1, "FAULT NOT CAUGHT"},
                  {"{data.classes: [1, 4], memory: [planned, poison]}",
-                  "fault.kind=skip_replay fault.node=one fault.step=1", 1, "DIFFERS"}};
+                  "fault.kind=skip_recompute fault.node=one fault.step=1", 1, "DIFFERS"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cli cli;
         char before[256], arguments[256];

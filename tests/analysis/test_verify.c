@@ -18,9 +18,9 @@
 /* ---- plans as data ---- */
 
 /* Everything that alterations touch, and room for a buffer more. */
-static struct account copy_of(const struct account *a, struct region *region)
+static struct plan_data copy_of(const struct plan_data *a, struct region *region)
 {
-    struct account c = *a;
+    struct plan_data c = *a;
     cr_assert(!NEW(region, c.node, (size_t)a->nodes) && !NEW(region, c.parameter, (size_t)a->parameters) &&
               !NEW(region, c.op, (size_t)a->ops) && !NEW(region, c.live, (size_t)a->ops) &&
               !NEW(region, c.buffer, (size_t)a->buffers + 1));
@@ -33,7 +33,7 @@ static struct account copy_of(const struct account *a, struct region *region)
 }
 
 /* As a forger would: the hash fits again. */
-static void stamp(struct account *a, char hash[33])
+static void stamp(struct plan_data *a, char hash[33])
 {
     struct digest digest;
     cr_assert(ops_digest(a->op, a->ops, a->buffer, a->buffers, &digest) == ST_OK);
@@ -43,17 +43,18 @@ static void stamp(struct account *a, char hash[33])
 static int made[ALTERATIONS], made_aimed[AIMED_ALTERATIONS], judged;
 
 /* Each alteration of a table somewhere else for each plan; made: how often each was. */
-static void alter(const struct account *a, const char *what, const struct alteration *table, int count, int *made_here)
+static void alter(const struct plan_data *a, const char *what, const struct alteration *table, int count,
+                  int *made_here)
 {
     struct source source = {.seed = (uint32_t)judged};
     for (int i = 0; i < count; i++) {
         struct region *region = region_create();
-        struct account altered = copy_of(a, region);
+        struct plan_data altered = copy_of(a, region);
         char hash[33];
         if (table[i].alter(&altered, &source)) {
             stamp(&altered, hash);
             enum status status = simulate(&altered);
-            cr_assert(status == ST_DIFFERS, "%s: %s is not noticed\n  %s", what, table[i].name, a->word);
+            cr_assert(status == ST_DIFFERS, "%s: %s is not noticed\n  %s", what, table[i].name, a->schedule);
             cr_assert(!table[i].says || strstr(status_message(), table[i].says), "%s: %s: '%s' is not in\n  %s", what,
                       table[i].name, table[i].says, status_message());
             made_here[i]++;
@@ -68,10 +69,10 @@ static void check_made(const struct alteration *table, int count, const int *mad
 }
 
 /* The hash alone tells where the plan would be right in another way. */
-static void move(const struct account *a, const char *what)
+static void move(const struct plan_data *a, const char *what)
 {
     struct region *region = region_create();
-    struct account moved = copy_of(a, region);
+    struct plan_data moved = copy_of(a, region);
     char hash[33];
     for (int i = 0; i < moved.buffers; i++) /* upside down */
         moved.buffer[i].offset = a->count[COUNT_ARENA] - a->buffer[i].offset - a->buffer[i].bytes;
@@ -81,19 +82,19 @@ static void move(const struct account *a, const char *what)
     region_destroy(region);
 }
 
-static void judge(const struct network *network, const struct word *word, const char *what)
+static void judge(const struct network *network, const struct schedule *schedule, const char *what)
 {
     struct plan *plan;
-    struct account account;
+    struct plan_data data;
     const struct plan_options options = {.lower = {judged % 3 > 0, (enum rng_mode)(judged % 4)},
                                          .state_per_parameter = judged % 3};
     struct region *region = region_create();
-    cr_assert(plan_build(network, word, &options, &plan) == ST_OK, "%s: %s", what, status_message());
-    cr_assert(plan_account(plan, region, &account) == ST_OK);
-    cr_assert(simulate(&account) == ST_OK, "%s: %s", what, status_message());
-    alter(&account, what, alterations, ALTERATIONS, made);
-    alter(&account, what, aimed, AIMED_ALTERATIONS, made_aimed);
-    move(&account, what);
+    cr_assert(plan_build(network, schedule, &options, &plan) == ST_OK, "%s: %s", what, status_message());
+    cr_assert(plan_to_data(plan, region, &data) == ST_OK);
+    cr_assert(simulate(&data) == ST_OK, "%s: %s", what, status_message());
+    alter(&data, what, alterations, ALTERATIONS, made);
+    alter(&data, what, aimed, AIMED_ALTERATIONS, made_aimed);
+    move(&data, what);
     judged++;
     plan_destroy(plan);
     region_destroy(region);
@@ -113,12 +114,12 @@ Test(verify, every_alteration_of_every_policys_plans_is_noticed, .timeout = 300)
 static void check_read(const struct fake *fake, const char *path)
 {
     struct result *r;
-    struct account was, is;
+    struct plan_data was, is;
     struct region *region = region_create();
     size_t row;
     cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
     cr_assert(record_plan_read(&r->h5, region, &is) == ST_OK, "%s", status_message());
-    cr_assert(plan_account(fake->job.plan, region, &was) == ST_OK);
+    cr_assert(plan_to_data(fake->job.plan, region, &was) == ST_OK);
     cr_assert(is.nodes == was.nodes && is.ops == was.ops && is.buffers == was.buffers &&
               is.parameters == was.parameters);
     cr_assert(!table_difference(record_settings, 1, &is, &was, sizeof is, &row));
@@ -127,7 +128,7 @@ static void check_read(const struct fake *fake, const char *path)
     cr_assert(!table_difference(record_op_columns, (size_t)is.ops, is.op, was.op, sizeof *is.op, &row));
     cr_assert(
         !table_difference(record_buffer_columns, (size_t)is.buffers, is.buffer, was.buffer, sizeof *is.buffer, &row));
-    cr_assert(!memcmp(is.live, was.live, (size_t)is.ops * sizeof *is.live) && !strcmp(is.word, was.word));
+    cr_assert(!memcmp(is.live, was.live, (size_t)is.ops * sizeof *is.live) && !strcmp(is.schedule, was.schedule));
     cr_assert(!memcmp(is.count, was.count, sizeof is.count) && !memcmp(is.real, was.real, sizeof is.real));
     cr_assert(simulate(&is) == ST_OK, "%s", status_message());
     result_close(r);
@@ -227,7 +228,7 @@ Test(verify, names_what_was_changed_in_a_file)
 static bool another_place(const char *path, int *id, int64_t *away, size_t *at)
 {
     struct result *r;
-    struct account a;
+    struct plan_data a;
     bool found = false;
     struct region *region = region_create();
     cr_assert(result_open(path, &r) == ST_OK && record_plan_read(&r->h5, region, &a) == ST_OK, "%s", status_message());
@@ -275,7 +276,7 @@ Test(verify, names_a_buffer_at_another_place_and_a_bound)
     cr_assert(json_integer_value(json_object_get(moved, "offset")) == (json_int_t)at + away);
     json_decref(all);
     alter_element(plan, "/plan/buffers/offset", id, -away);
-    static const char *const bounds[] = {"knapsack_factor", "gap_percent", "budget_bound_factor"};
+    static const char *const bounds[] = {"knapsack_slowdown", "gap_percent", "budget_bound_slowdown"};
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         cli_expect(&cli, 0, "plan small.yaml policy=optimal policy.budget=95% --out plan.h5");
         alter_real(plan, "/plan", bounds[i], 0.5);
@@ -293,7 +294,7 @@ static void cut(const char *path) { alter_length(path, 0.5); }
 static void schema(const char *path) { alter_text(path, "/", "schema", "other"); }
 static void planless(const char *path) { alter_away(path, "/plan"); }
 static void without_offsets(const char *path) { alter_away(path, "/plan/buffers/offset"); }
-static void without_word(const char *path) { alter_away(path, "/plan/word"); }
+static void without_word(const char *path) { alter_away(path, "/plan/schedule"); }
 static void without_memory(const char *path) { alter_away(path, "/memory/predicted"); }
 
 static const struct {
@@ -305,7 +306,7 @@ static const struct {
     {schema, 2, "schema 'other'"},
     {planless, 3, "is missing"},
     {without_offsets, 3, "/plan/buffers/offset is missing"},
-    {without_word, 3, "/plan/word is missing"},
+    {without_word, 3, "/plan/schedule is missing"},
     {without_memory, 3, "/memory/predicted is missing"},
 };
 

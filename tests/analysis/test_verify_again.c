@@ -79,7 +79,7 @@ Test(verify, runs_a_failed_run_as_far_as_it_went)
 {
     struct cli cli;
     cli_open(&cli);
-    cli_expect(&cli, 3, "run small.yaml --quiet steps=50 optimizer.lr=1e6 schedule=linear");
+    cli_expect(&cli, 3, "run small.yaml --quiet steps=50 optimizer.lr=1e6 lr_schedule=linear");
     cli_run(&cli, "mv results/small/*.part failed.part; rm -r results", "show failed.part --json");
     json_t *shown = json_loads(cli.out, 0, NULL);
     const size_t steps = json_array_size(json_object_get(json_object_get(shown, "steps"), "step"));

@@ -84,8 +84,8 @@ static const struct {
     {"/summary", "start_rss_bytes", 1ull << 40, "/summary@start_rss_bytes is above high_water_bytes"},
     {"/summary", "wall_ns", 9, "/summary@wall_ns is less than "},
     {"/summary", "setup_ns", 1ull << 60, "/summary@wall_ns is less than setup_ns"},
-    {"/summary", "rest_least_ns", 1, "/summary@step_undisturbed_ns is "},
-    {"/summary", "step_undisturbed_ns", 1, "/summary@step_undisturbed_ns is 1; expected "},
+    {"/summary", "rest_least_ns", 1, "/summary@step_best_case_ns is "},
+    {"/summary", "step_best_case_ns", 1, "/summary@step_best_case_ns is 1; expected "},
 };
 
 static const struct {
@@ -116,7 +116,7 @@ static const struct {
     {"/state/step", 1, 1, "/state/step: row 1 is of step 2"},
     {"/state/final/two.weight", 17, 1, "/state/final/two.weight is not what the last step's digest is of"},
     {"/state/gradient/one.bias", 3, 1, "/state/gradient/one.bias is not what the last step's digest is of"},
-    {"/summary/op_least_ns", 2, 1, "/summary@step_undisturbed_ns is "},
+    {"/summary/op_least_ns", 2, 1, "/summary@step_best_case_ns is "},
 };
 
 static const struct {
@@ -227,8 +227,8 @@ Test(verify_record, names_what_the_second_run_computes_otherwise, .timeout = 120
 /* A missing piece is a file that cannot be read. */
 Test(verify_record, a_missing_piece_is_named)
 {
-    static const char *const pieces[] = {"/provenance/host", "/provenance/git", "/provenance/data/sha256",
-                                         "/steps/replay_ns", "/memory/step",    "/summary"};
+    static const char *const pieces[] = {"/provenance/host",    "/provenance/git", "/provenance/data/sha256",
+                                         "/steps/recompute_ns", "/memory/step",    "/summary"};
     struct cli cli;
     char copy[300];
     open_result(&cli, everything, copy);

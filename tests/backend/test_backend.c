@@ -73,7 +73,7 @@ static void check_ledger(struct backend *b)
         cr_assert(b->ledger.loans == BUFFERS - 1 - i);
     }
     cr_assert(out == 0);
-    ledger_take_back(&b->ledger, buffer);
+    allocation_count_take_back(&b->ledger, buffer);
     cr_assert(b->ledger.bytes == 0 && b->ledger.loans == 0, "nothing that is not out comes back");
 }
 

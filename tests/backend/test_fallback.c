@@ -44,7 +44,7 @@ static struct bound_net bind(const struct layer *layer, const char *backend, int
 
 /* Losses and digests of some steps of the policy's plan. */
 struct trace {
-    int replays;
+    int recomputations;
     float loss[STEPS];
     struct digest gradients[STEPS], parameters[STEPS];
 };
@@ -52,7 +52,7 @@ struct trace {
 static struct trace train_net(const struct bound_net *bound, const char *policy)
 {
     struct trace trace;
-    struct word word = word_empty(bound->graph->region);
+    struct schedule schedule = schedule_empty(bound->graph->region);
     const struct policy_settings settings = {.segments = 2, .unit = UNIT_STAGE, .keep_saved = true};
     const struct plan_options options = {.lower = {.drop_dead = true}};
     const struct train_options how = {.optimizer = optimizer_find("sgd"),
@@ -60,27 +60,29 @@ static struct trace train_net(const struct bound_net *bound, const char *policy)
                                       .learning_rate = learning_rate_find("constant"),
                                       .steps = STEPS};
     struct plan *plan;
-    struct exec *exec;
+    struct executor *exec;
     struct train *train;
-    cr_assert(policy_word(policy_find(policy), bound->network, &settings, bound->graph->region, &word) == ST_OK);
-    cr_assert(plan_build(bound->network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(policy_schedule(policy_find(policy), bound->network, &settings, bound->graph->region, &schedule) ==
+              ST_OK);
+    cr_assert(plan_build(bound->network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
     memset(&trace, 0, sizeof trace);
-    trace.replays = plan->replays;
-    cr_assert(exec_create(plan, &(struct exec_options){.check_replay = true}, &exec) == ST_OK, "%s", status_message());
+    trace.recomputations = plan->recomputations;
+    cr_assert(executor_create(plan, &(struct executor_options){.check_recompute = true}, &exec) == ST_OK, "%s",
+              status_message());
     cr_assert(train_create(bound->network, exec, &how, &train) == ST_OK, "%s", status_message());
     for (uint32_t step = 0; step < STEPS; step++) {
         struct train_result result;
         for (int i = 0; i < 2 * 6 * 7 * 3; i++)
-            ((float *)exec_batch(exec))[i] =
+            ((float *)executor_batch(exec))[i] =
                 rng_uniform(rng_words(7, RNG_DATA, (uint32_t)i, 0, 0, step).word[0]) - 0.5F;
-        for (int i = 0; i < 2; i++) exec_labels(exec)[i] = (int32_t)(step + (uint32_t)i) % 5;
+        for (int i = 0; i < 2; i++) executor_labels(exec)[i] = (int32_t)(step + (uint32_t)i) % 5;
         cr_assert(train_step(train, step, &result) == ST_OK, "%s", status_message());
         trace.loss[step] = result.loss;
         trace.gradients[step] = result.gradients;
         trace.parameters[step] = result.parameters;
     }
     train_destroy(train);
-    exec_destroy(exec);
+    executor_destroy(exec);
     plan_destroy(plan);
     return trace;
 }
@@ -104,7 +106,7 @@ Test(fallback, a_layer_without_a_row_runs_by_its_reference_kernel)
     const struct trace a = train_net(&known, "store_all"), b = train_net(&unknown, "store_all"),
                        c = train_net(&unknown, "segments");
     cr_expect(a.loss[0] > 0 && a.loss[1] != a.loss[0] && same(&a, &b), "%g, %g", (double)a.loss[2], (double)b.loss[2]);
-    cr_expect(c.replays > 0 && same(&b, &c));
+    cr_expect(c.recomputations > 0 && same(&b, &c));
     net_release(&known);
     net_release(&unknown);
 }

@@ -50,7 +50,7 @@ Test(network, refuses_rows)
     }
 }
 
-/* Three nodes' saved sets and scratch, and which node is refused, 0: none. */
+/* Three nodes' saved tensors and scratch, and which node is refused, 0: none. */
 static const struct {
     struct footprint footprint[3];
     int node;

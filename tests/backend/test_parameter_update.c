@@ -14,7 +14,7 @@ enum { TENSORS = sizeof sizes / sizeof *sizes, FLOATS_ALIGNED = ALIGNMENT / size
 
 static const struct {
     const char *name;
-    struct optim_settings settings;
+    struct optimizer_settings settings;
 } cases[] = {
     {"sgd", {.lr = 0.1, .weight_decay = 0.01}},
     {"sgd", {.lr = 0.1, .weight_decay = 0.01, .momentum = 0.9, .clip = 3, .decays = DECAYS_MATRICES}},
@@ -107,15 +107,15 @@ static bool update_here(struct trial *t, uint32_t step, struct step_outcome *out
     const struct update *u = &t->update;
     *outcome = (struct step_outcome){{t->host[t->floats - 2], t->host[t->floats - 1]}, 0, -1};
     for (int i = TENSORS - 1; i >= 0; i--) {
-        const double squares = squares_sum(t->host + t->place[i].gradient, (size_t)sizes[i], 1);
+        const double squares = sum_of_squares(t->host + t->place[i].gradient, (size_t)sizes[i], 1);
         if (!isfinite(squares) && outcome->not_finite < 0) outcome->not_finite = i;
         outcome->squares += squares;
     }
     if (!isfinite(outcome->loss[0]) || outcome->not_finite >= 0) return false;
-    const double scale = optim_scale(&u->settings, sqrt(outcome->squares));
+    const double scale = optimizer_scale(&u->settings, sqrt(outcome->squares));
     for (int i = 0; i < TENSORS; i++) {
-        const struct optim_numbers n =
-            optim_numbers(u->optimizer, &u->settings, u->settings.lr, scale, step, 1 + i % 2);
+        const struct optimizer_numbers n =
+            optimizer_numbers(u->optimizer, &u->settings, u->settings.lr, scale, step, 1 + i % 2);
         u->optimizer->update(&n, sizes[i], t->host + t->place[i].parameter, t->host + t->place[i].gradient,
                              u->states > 0 ? t->host + t->place[i].state : NULL, 1);
     }
@@ -152,7 +152,7 @@ static void update_there(struct trial *t, uint32_t step)
     b->kind->upload(b, t->block, t->host, (size_t)t->floats * sizeof(float));
     b->moment.step = step;
     for (int i = 0; i < 2; i++)
-        b->moment.numbers[i] = optim_numbers(u->optimizer, &u->settings, u->settings.lr, 1, step, 1 + i);
+        b->moment.numbers[i] = optimizer_numbers(u->optimizer, &u->settings, u->settings.lr, 1, step, 1 + i);
     memset(t->digest, 0, sizeof t->digest);
     cr_assert(b->kind->step(b, step > 1, body, t) == ST_OK && b->kind->wait(b) == ST_OK);
     if (b->kind->update->collect) cr_assert(b->kind->update->collect(b, u) == ST_OK);
@@ -241,7 +241,7 @@ static void check_length(struct backend *b, const void *block, const void *host,
     cr_assert(digest_equal(b->kind->digest(b, block, bytes), digest_tensor(host, bytes, 1)), "%s: %zu bytes",
               b->kind->name, bytes);
     if (bytes % sizeof(float)) return;
-    const double sum = b->kind->squares(b, block, bytes / sizeof(float)), expected = squares_sum(host, bytes / 4, 1);
+    const double sum = b->kind->squares(b, block, bytes / sizeof(float)), expected = sum_of_squares(host, bytes / 4, 1);
     cr_assert(sum == expected, "%s: %zu bytes: %a, not %a", b->kind->name, bytes, sum, expected);
 }
 

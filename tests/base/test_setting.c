@@ -20,7 +20,7 @@ static struct region *region;
 static void begin(void) { cr_assert((region = region_create()) != NULL); }
 static void end(void) { region_destroy(region); }
 
-TestSuite(field, .init = begin, .fini = end);
+TestSuite(setting, .init = begin, .fini = end);
 
 struct all {
     int64_t integer;
@@ -29,26 +29,26 @@ struct all {
     uint64_t bytes;
     int choice;
     const char *text;
-    struct field_list ints, texts;
+    struct setting_list ints, texts;
 };
 static const char *const colours[] = {"red", "green", "blue", NULL};
 enum { INTEGER, REAL, TRUTH, BYTES, CHOICE, TEXT, WORD, INTS, TEXTS };
-static const struct field fields[] = {
-    [INTEGER] = {"integer", FIELD_INT, offsetof(struct all, integer), -5, 0x1p63, "7", NULL, "an int"},
-    [REAL] = {"real", FIELD_REAL, offsetof(struct all, real), -1e308, 1e308, "", NULL, "a real"},
-    [TRUTH] = {"truth", FIELD_BOOL, offsetof(struct all, truth), 0, 0, "true", NULL, "a bool"},
-    [BYTES] = {"bytes", FIELD_BYTES, offsetof(struct all, bytes), 0, 0, "1.5KiB", NULL, "a size"},
-    [CHOICE] = {"choice", FIELD_CHOICE, offsetof(struct all, choice), 0, 0, "blue", colours, "a choice"},
-    [TEXT] = {"text", FIELD_TEXT, offsetof(struct all, text), 0, 0, "", NULL, "a text"},
-    [WORD] = {"word", FIELD_TEXT, offsetof(struct all, text), 0, 0, "green", colours, "a word"},
-    [INTS] = {"ints", FIELD_INTS, offsetof(struct all, ints), 1, 3, "[1, 2]", NULL, "ints"},
-    [TEXTS] = {"texts", FIELD_TEXTS, offsetof(struct all, texts), 0, 0, "", NULL, "texts"},
+static const struct setting keys[] = {
+    [INTEGER] = {"integer", SETTING_INT, offsetof(struct all, integer), -5, 0x1p63, "7", NULL, "an int"},
+    [REAL] = {"real", SETTING_REAL, offsetof(struct all, real), -1e308, 1e308, "", NULL, "a real"},
+    [TRUTH] = {"truth", SETTING_BOOL, offsetof(struct all, truth), 0, 0, "true", NULL, "a bool"},
+    [BYTES] = {"bytes", SETTING_BYTES, offsetof(struct all, bytes), 0, 0, "1.5KiB", NULL, "a size"},
+    [CHOICE] = {"choice", SETTING_CHOICE, offsetof(struct all, choice), 0, 0, "blue", colours, "a choice"},
+    [TEXT] = {"text", SETTING_TEXT, offsetof(struct all, text), 0, 0, "", NULL, "a text"},
+    [WORD] = {"word", SETTING_TEXT, offsetof(struct all, text), 0, 0, "green", colours, "a schedule"},
+    [INTS] = {"ints", SETTING_INTS, offsetof(struct all, ints), 1, 3, "[1, 2]", NULL, "ints"},
+    [TEXTS] = {"texts", SETTING_TEXTS, offsetof(struct all, texts), 0, 0, "", NULL, "texts"},
     {.key = NULL}};
 
-Test(field, reads_what_it_should)
+Test(setting, reads_what_it_should)
 {
     static const struct {
-        int field;
+        int setting;
         const char *text;
         double value; /* exact in all cases here */
     } cases[] = {
@@ -83,27 +83,27 @@ Test(field, reads_what_it_should)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct all all = {0};
-        const struct field *f = &fields[cases[i].field];
-        cr_assert(field_set(f, &all, cases[i].text, region) == ST_OK, "%s: %s", cases[i].text, status_message());
+        const struct setting *f = &keys[cases[i].setting];
+        cr_assert(setting_set(f, &all, cases[i].text, region) == ST_OK, "%s: %s", cases[i].text, status_message());
         double got[] = {[INTEGER] = (double)all.integer,
                         [REAL] = all.real,
                         [TRUTH] = all.truth,
                         [BYTES] = (double)all.bytes,
                         [CHOICE] = all.choice};
-        cr_expect(got[cases[i].field] == cases[i].value, "%s read as %g", cases[i].text, got[cases[i].field]);
+        cr_expect(got[cases[i].setting] == cases[i].value, "%s read as %g", cases[i].text, got[cases[i].setting]);
     }
     struct all all;
-    cr_assert(field_set(&fields[INTEGER], &all, "9223372036854775807", region) == ST_OK && all.integer == INT64_MAX);
-    cr_assert(field_set(&fields[BYTES], &all, "18446744073709551615", region) == ST_OK && all.bytes == UINT64_MAX);
-    cr_assert(field_set(&fields[BYTES], &all, "16777215.999999TiB", region) == ST_SPEC); /* not whole */
-    cr_assert(field_set(&fields[BYTES], &all, "16777215.5TiB", region) == ST_OK);
+    cr_assert(setting_set(&keys[INTEGER], &all, "9223372036854775807", region) == ST_OK && all.integer == INT64_MAX);
+    cr_assert(setting_set(&keys[BYTES], &all, "18446744073709551615", region) == ST_OK && all.bytes == UINT64_MAX);
+    cr_assert(setting_set(&keys[BYTES], &all, "16777215.999999TiB", region) == ST_SPEC); /* not whole */
+    cr_assert(setting_set(&keys[BYTES], &all, "16777215.5TiB", region) == ST_OK);
     cr_expect(all.bytes == UINT64_MAX - (UINT64_C(1) << 39) + 1);
 }
 
-Test(field, refuses_what_it_should)
+Test(setting, refuses_what_it_should)
 {
     static const struct {
-        int field;
+        int setting;
         const char *texts[16];
         const char *message;
     } cases[] = {
@@ -138,58 +138,58 @@ Test(field, refuses_what_it_should)
             struct all all, untouched;
             memset(&all, 0x5A, sizeof all);
             memset(&untouched, 0x5A, sizeof untouched);
-            cr_expect(field_set(&fields[cases[i].field], &all, *text, region) == ST_SPEC, "'%s' was read", *text);
+            cr_expect(setting_set(&keys[cases[i].setting], &all, *text, region) == ST_SPEC, "'%s' was read", *text);
             cr_expect(strstr(status_message(), cases[i].message) != NULL, "'%s': %s", *text, status_message());
             cr_expect(!memcmp(&all, &untouched, sizeof all), "'%s' left something", *text);
         }
 }
 
-Test(field, a_long_wrong_value_is_cut_between_characters)
+Test(setting, a_long_wrong_value_is_cut_between_characters)
 {
     char text[400] = "";
     for (int i = 0; i < 100; i++) strcat(text, i % 2 ? "\xC3\xA9" : "e");
     struct all all;
-    cr_assert(field_set(&fields[INTEGER], &all, text, region) == ST_SPEC);
+    cr_assert(setting_set(&keys[INTEGER], &all, text, region) == ST_SPEC);
     const char *end = strstr(status_message(), "'...");
     cr_assert(end && end - status_message() <= 62);
     cr_expect((end[-1] & 0x80) == 0 || ((unsigned char)end[-2] == 0xC3 && (unsigned char)end[-1] == 0xA9));
 }
 
-Test(field, lists)
+Test(setting, lists)
 {
     struct all all = {0};
     int bad;
     static const char *const numbers[] = {"3", "0", "12"}, *const wrong[] = {"3", "x"}, *const words[] = {"a b", "c"};
-    cr_assert(field_set_list(&fields[INTS], &all, 3, numbers, region, &bad) == ST_OK);
+    cr_assert(setting_set_list(&keys[INTS], &all, 3, numbers, region, &bad) == ST_OK);
     cr_expect(all.ints.count == 3 && all.ints.ints[0] == 3 && all.ints.ints[1] == 0 && all.ints.ints[2] == 12);
-    cr_expect(!strcmp(field_print(&fields[INTS], &all, region), "[3, 0, 12]"));
-    cr_expect(field_set_list(&fields[INTS], &all, 2, wrong, region, &bad) == ST_SPEC && bad == 1);
+    cr_expect(!strcmp(setting_print(&keys[INTS], &all, region), "[3, 0, 12]"));
+    cr_expect(setting_set_list(&keys[INTS], &all, 2, wrong, region, &bad) == ST_SPEC && bad == 1);
     cr_expect(all.ints.count == 3);
-    cr_expect(field_set_list(&fields[INTS], &all, 0, NULL, region, &bad) == ST_SPEC && bad == -1);
+    cr_expect(setting_set_list(&keys[INTS], &all, 0, NULL, region, &bad) == ST_SPEC && bad == -1);
     cr_expect(strstr(status_message(), "0 items; expected a list of 1 to 3 integers") != NULL, "%s", status_message());
-    cr_assert(field_set_list(&fields[TEXTS], &all, 2, words, region, &bad) == ST_OK);
-    cr_expect(!strcmp(field_print(&fields[TEXTS], &all, region), "[\"a b\", c]"));
-    cr_assert(field_set(&fields[INTS], &all, "9", region) == ST_OK);
+    cr_assert(setting_set_list(&keys[TEXTS], &all, 2, words, region, &bad) == ST_OK);
+    cr_expect(!strcmp(setting_print(&keys[TEXTS], &all, region), "[\"a b\", c]"));
+    cr_assert(setting_set(&keys[INTS], &all, "9", region) == ST_OK);
     cr_expect(all.ints.count == 1 && all.ints.ints[0] == 9);
 }
 
-Test(field, defaults)
+Test(setting, defaults)
 {
     struct all all;
     memset(&all, 0xFF, sizeof all);
-    cr_assert(field_defaults(fields, &all, region) == ST_OK, "%s", status_message());
+    cr_assert(setting_defaults(keys, &all, region) == ST_OK, "%s", status_message());
     cr_expect(all.integer == 7 && isnan(all.real) && all.truth && all.bytes == 1536 && all.choice == 2);
     cr_expect(!strcmp(all.text, "green")); /* the last row of the member decides */
     cr_expect(all.ints.count == 2 && all.ints.ints[1] == 2 && all.texts.count == 0);
-    cr_expect(field_unset(&fields[REAL], &all) && field_unset(&fields[TEXTS], &all));
-    cr_expect(!field_unset(&fields[INTEGER], &all) && !field_unset(&fields[INTS], &all));
+    cr_expect(setting_unset(&keys[REAL], &all) && setting_unset(&keys[TEXTS], &all));
+    cr_expect(!setting_unset(&keys[INTEGER], &all) && !setting_unset(&keys[INTS], &all));
     all.integer = -6;
-    cr_expect(field_unset(&fields[INTEGER], &all)); /* outside its range: nobody can have set it */
+    cr_expect(setting_unset(&keys[INTEGER], &all)); /* outside its range: nobody can have set it */
 }
 
 static uint64_t next(uint64_t *state) { return *state = *state * 6364136223846793005u + 1442695040888963407u; }
 
-Test(field, what_is_printed_reads_back)
+Test(setting, what_is_printed_reads_back)
 {
     uint64_t state = 1;
     for (int i = 0; i < 20000; i++) {
@@ -198,15 +198,15 @@ Test(field, what_is_printed_reads_back)
         memcpy(&all.real, &bits, sizeof all.real);
         if (!isfinite(all.real) || fabs(all.real) > 1e308) all.real = (double)bits * 0x1p-40;
         for (int f = 0; f <= BYTES; f++) {
-            const char *text = field_print(&fields[f], &all, region);
-            cr_assert(field_set(&fields[f], &again, text, region) == ST_OK, "%s: %s", text, status_message());
+            const char *text = setting_print(&keys[f], &all, region);
+            cr_assert(setting_set(&keys[f], &again, text, region) == ST_OK, "%s: %s", text, status_message());
         }
         cr_assert(all.integer == again.integer && all.bytes == again.bytes && all.truth == again.truth);
         cr_assert(!memcmp(&all.real, &again.real, sizeof all.real), "%a became %a", all.real, again.real);
     }
 }
 
-Test(field, texts_are_quoted_where_yaml_would_take_them_for_something_else)
+Test(setting, texts_are_quoted_where_yaml_would_take_them_for_something_else)
 {
     static const struct {
         const char *text, *quoted;
@@ -224,7 +224,7 @@ Test(field, texts_are_quoted_where_yaml_would_take_them_for_something_else)
     }
 }
 
-Test(field, near_misses)
+Test(setting, near_misses)
 {
     static const char *const words[] = {"segments", "store_all", "sqrt", "every", "manual",
                                         "cpu",      "cuda",      "adam", "adamw", NULL};
@@ -260,35 +260,35 @@ Test(field, near_misses)
 }
 
 /* Every row of a table: a preset that can be read, within its range or meant as unset, that prints and reads back. */
-static void walk(const char *what, const struct field *table, void *object, size_t size)
+static void walk(const char *what, const struct setting *table, void *object, size_t size)
 {
     memset(object, 0xA5, size);
-    cr_assert(field_defaults(table, object, region) == ST_OK, "%s: %s", what, status_message());
-    for (const struct field *f = table; f && f->key; f++) {
+    cr_assert(setting_defaults(table, object, region) == ST_OK, "%s: %s", what, status_message());
+    for (const struct setting *f = table; f && f->key; f++) {
         cr_expect(f->doc && *f->doc, "%s.%s says nothing of itself", what, f->key);
-        cr_expect(f->type != FIELD_CHOICE || f->values, "%s.%s has no words", what, f->key);
-        cr_expect(field_find(table, f->key) == f, "%s.%s twice", what, f->key);
-        cr_expect(field_expected(f, region) != NULL);
-        if (!f->preset || field_unset(f, object) || f->type == FIELD_INTS || f->type == FIELD_TEXTS) continue;
-        const char *text = field_print(f, object, region);
-        cr_expect(field_set(f, object, text, region) == ST_OK, "%s.%s: %s", what, f->key, status_message());
-        cr_expect(!strcmp(text, field_print(f, object, region)), "%s.%s: %s", what, f->key, text);
+        cr_expect(f->type != SETTING_CHOICE || f->values, "%s.%s has no words", what, f->key);
+        cr_expect(setting_find(table, f->key) == f, "%s.%s twice", what, f->key);
+        cr_expect(setting_expected(f, region) != NULL);
+        if (!f->preset || setting_unset(f, object) || f->type == SETTING_INTS || f->type == SETTING_TEXTS) continue;
+        const char *text = setting_print(f, object, region);
+        cr_expect(setting_set(f, object, text, region) == ST_OK, "%s.%s: %s", what, f->key, status_message());
+        cr_expect(!strcmp(text, setting_print(f, object, region)), "%s.%s: %s", what, f->key, text);
     }
 }
 
-Test(field, every_table_of_the_project)
+Test(setting, every_table_of_the_project)
 {
     struct settings layer;
     struct dataset_settings dataset;
     struct policy_settings policy;
-    struct optim_settings optim;
-    for (int i = 0; layer_table[i]; i++) walk(layer_table[i]->name, layer_table[i]->fields, &layer, sizeof layer);
+    struct optimizer_settings optim;
+    for (int i = 0; layer_table[i]; i++) walk(layer_table[i]->name, layer_table[i]->keys, &layer, sizeof layer);
     for (int i = 0; dataset_table[i]; i++)
-        walk(dataset_table[i]->name, dataset_table[i]->fields, &dataset, sizeof dataset);
-    for (int i = 0; policy_table[i]; i++) walk(policy_table[i]->name, policy_table[i]->fields, &policy, sizeof policy);
+        walk(dataset_table[i]->name, dataset_table[i]->keys, &dataset, sizeof dataset);
+    for (int i = 0; policy_table[i]; i++) walk(policy_table[i]->name, policy_table[i]->keys, &policy, sizeof policy);
     struct learning_rate_settings rates;
     for (int i = 0; learning_rate_table[i]; i++)
-        walk(learning_rate_table[i]->name, learning_rate_table[i]->fields, &rates, sizeof rates);
+        walk(learning_rate_table[i]->name, learning_rate_table[i]->keys, &rates, sizeof rates);
     for (int i = 0; optimizer_table[i]; i++)
-        walk(optimizer_table[i]->name, optimizer_table[i]->fields, &optim, sizeof optim);
+        walk(optimizer_table[i]->name, optimizer_table[i]->keys, &optim, sizeof optim);
 }

@@ -202,9 +202,9 @@ Test(datasets, synthetic_can_be_learnt)
     static const int64_t image[] = {16, 12, 3}, vector[] = {100}, sequence[] = {20, 8};
     struct dataset_settings settings = {.shape = {3, {image}}, .classes = 10, .samples = 1000};
     cr_assert(nearest_mean(&settings, 500, 200) > 0.95);
-    settings.shape = (struct field_list){2, {sequence}};
+    settings.shape = (struct setting_list){2, {sequence}};
     cr_assert(nearest_mean(&settings, 500, 200) > 0.9);
-    settings.shape = (struct field_list){1, {vector}};
+    settings.shape = (struct setting_list){1, {vector}};
     cr_assert(nearest_mean(&settings, 500, 200) > 0.8);
 }
 
@@ -214,9 +214,9 @@ Test(datasets, refuse_settings_that_make_no_sample)
     struct dataset *dataset;
     struct dataset_settings settings = {.classes = 10, .samples = 10};
     cr_assert(dataset_open("ones", &settings, 1, &dataset) == ST_SPEC);
-    settings.shape = (struct field_list){3, {zero}};
+    settings.shape = (struct setting_list){3, {zero}};
     cr_assert(dataset_open("ones", &settings, 1, &dataset) == ST_SPEC);
-    settings.shape = (struct field_list){3, {huge}};
+    settings.shape = (struct setting_list){3, {huge}};
     cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_SPEC);
     settings = (struct dataset_settings){.shape = {1, {good}}, .classes = 0};
     cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_SPEC);

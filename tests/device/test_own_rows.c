@@ -206,7 +206,7 @@ static void open_pair(struct pair *p, const struct row *row, const struct shape 
     for (int k = 0; k < 2; k++) {
         cr_assert(kernel[k]->prepare(p->backend, p->graph, p->node, &p->footprint[k], &p->state[k]) == ST_OK, "%s",
                   status_message());
-        footprint_keep_signs(&p->footprint[k], bits);
+        footprint_keep_sign_bits(&p->footprint[k], bits);
     }
     fill_arguments(p);
     p->host.saved = array_here(p->footprint[0].saved), p->there.saved = array_there(p->footprint[1].saved);

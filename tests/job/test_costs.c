@@ -160,10 +160,11 @@ Test(costs, what_is_wrong_is_told)
 static struct plan *plan_of(const struct fake *f, const char *policy, const struct policy_settings *settings)
 {
     static const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 1};
-    struct word word = word_empty(f->job.graph->region);
+    struct schedule schedule = schedule_empty(f->job.graph->region);
     struct plan *plan;
-    enum status status = policy_find(policy)->emit(f->job.network, settings, f->job.graph->region, &word);
-    cr_assert(status == ST_OK && plan_build(f->job.network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    enum status status = policy_find(policy)->emit(f->job.network, settings, f->job.graph->region, &schedule);
+    cr_assert(status == ST_OK && plan_build(f->job.network, &schedule, &options, &plan) == ST_OK, "%s",
+              status_message());
     return plan;
 }
 
@@ -204,15 +205,15 @@ Test(costs, a_prediction_is_the_sum_of_what_is_done)
         double nodes = graph->nodes + 1e4 * params + 1e6 * inputs, rest = 1 + 300 + 4000, copies = 0;
         for (int i = 0; i < stored->lowered.ops; i++)
             if (stored->lowered.op[i].kind == OP_COPY) copies += 2 * (double)stored->lowered.op[i].bytes;
-        cr_expect(stored->time == nodes && stored->time_factor == 1, "%s: %.0f", net->name, stored->time);
+        cr_expect(stored->time == nodes && stored->slowdown == 1, "%s: %.0f", net->name, stored->time);
         double predicted = costs_predict(c, stored),
                expected = nodes + 100 * saves + rest + added_bytes(graph) + copies;
         cr_expect(fabs(predicted - expected) < 1e-3, "%s: %.3f, not %.3f", net->name, predicted, expected);
         const struct policy_settings two = {.segments = 2};
         struct plan *segments = plan_of(&f, "segments", &two);
-        cr_expect(segments->replays > 0 && segments->time == nodes + segments->replays, "%s: %.0f", net->name,
-                  segments->time);
-        cr_expect(fabs(segments->time_factor - (nodes + segments->replays) / nodes) < 1e-12);
+        cr_expect(segments->recomputations > 0 && segments->time == nodes + segments->recomputations, "%s: %.0f",
+                  net->name, segments->time);
+        cr_expect(fabs(segments->slowdown - (nodes + segments->recomputations) / nodes) < 1e-12);
         plan_destroy(stored);
         plan_destroy(segments);
         fake_close(&f);
@@ -227,39 +228,39 @@ static void by_price(const struct node *node, struct costs_row *row)
     row->saving = row->forward;
 }
 
-static bool replays(const struct plan *plan, int node)
+static bool recomputations(const struct plan *plan, int node)
 {
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
-        if (op->kind == OP_FORWARD && op->replay && op->node == node) return true;
+        if (op->kind == OP_FORWARD && op->recompute && op->node == node) return true;
     }
     return false;
 }
 
-/* Every node that the optimum replays at one price, and that can be kept within the budget at all, is kept once it is
- * dear; and the optimum is then faster than its old self at the new prices. */
+/* Every node that the optimum recomputes at one price, and that can be kept within the budget at all, is kept once it
+ * is dear; and the optimum is then faster than its old self at the new prices. */
 Test(costs, optimal_keeps_what_is_dear)
 {
     static char text[ROOM];
     const struct policy_settings budget = {.budget = "90%"};
     struct fake f;
     struct costs *c;
-    int replayed = 0, kept = 0;
+    int recomputed = 0, kept = 0;
     open_fake(&f, &nets[0]);
     dear = -1;
     cr_assert(read_text(&f, invent(&f, by_price, text), &c) == ST_OK, "%s%s", status_message(), messages());
     struct plan *cheap = plan_of(&f, "optimal", &budget);
     for (dear = 0; dear < f.job.graph->nodes; dear++) {
-        if (!replays(cheap, dear)) continue;
+        if (!recomputations(cheap, dear)) continue;
         cr_assert(read_text(&f, invent(&f, by_price, text), &c) == ST_OK, "%s%s", status_message(), messages());
         struct plan *plan = plan_of(&f, "optimal", &budget);
-        double old = cheap->time + 99999900.0 * 2; /* its forward and at least one replay at the new price */
-        replayed++;
-        kept += !replays(plan, dear);
+        double old = cheap->time + 99999900.0 * 2; /* its forward and at least one recomputation at the new price */
+        recomputed++;
+        kept += !recomputations(plan, dear);
         cr_expect(plan->time <= old, "node %d: %.0f, the old plan takes at least %.0f", dear, plan->time, old);
         plan_destroy(plan);
     }
-    cr_expect(replayed > 0 && kept > 0, "%d replayed, %d of them kept once dear", replayed, kept);
+    cr_expect(recomputed > 0 && kept > 0, "%d recomputed, %d of them kept once dear", recomputed, kept);
     plan_destroy(cheap);
     fake_close(&f);
 }
@@ -268,7 +269,7 @@ Test(costs, a_miss_is_told_in_percent)
 {
     char text[64];
     cr_expect(!strcmp(costs_miss(110, 100, "measured", text), "10.0 % more than measured"), "%s", text);
-    cr_expect(!strcmp(costs_miss(95, 100, "undisturbed", text), "5.0 % less than undisturbed"), "%s", text);
+    cr_expect(!strcmp(costs_miss(95, 100, "best_case", text), "5.0 % less than best_case"), "%s", text);
     cr_expect(!strcmp(costs_miss(95, 0, "measured", text), ""), "%s", text);
     cr_expect(!strcmp(costs_miss(1, (double)NAN, "measured", text), ""), "%s", text);
 }

@@ -63,9 +63,9 @@ Test(fits, a_device_says_what_is_left_of_its_memory)
 /* The least peak of all plans that policies make of the job. */
 static size_t least_peak(const struct job *job)
 {
-    struct tries tries = {.region = region_create(), .job = job, .slowdown = INFINITY};
+    struct policy_grid tries = {.region = region_create(), .job = job, .slowdown = INFINITY};
     size_t least = SIZE_MAX;
-    cr_assert(tries_own(&tries) == ST_OK && tries_all(&tries) == ST_OK, "%s", status_message());
+    cr_assert(policy_grid_own(&tries) == ST_OK && policy_grid_all(&tries) == ST_OK, "%s", status_message());
     for (int i = 0; i < tries.trials; i++)
         if (tries.trial[i].peak < least) least = tries.trial[i].peak;
     region_destroy(tries.region);
@@ -77,13 +77,13 @@ Test(fits, the_smallest_plan_is_named)
     static const char *const begins[] = {"the smallest plan that fits is policy ",
                                          "no policy's plan fits; the smallest is policy "};
     struct device d;
-    char folder[256], text[FITS_TEXT], bytes[UNIT_TEXT], end[UNIT_TEXT + 8];
+    char folder[256], text[SMALLEST_TEXT], bytes[UNIT_TEXT], end[UNIT_TEXT + 8];
     folder_make(folder);
     device_open(&d, folder);
     const size_t least = least_peak(&d.fake.job);
     snprintf(end, sizeof end, ", %s", bytes_text((double)least, bytes));
     for (size_t i = 0; i < 2; i++) {
-        cr_assert(fits_smallest(&d.fake.job, least - i, text) == ST_OK, "%s", status_message());
+        cr_assert(policy_grid_smallest(&d.fake.job, least - i, text) == ST_OK, "%s", status_message());
         cr_expect(!strncmp(text, begins[i], strlen(begins[i])), "%s", text);
         cr_expect(!strcmp(text + strlen(text) - strlen(end), end), "%s, not %s", text, end);
     }

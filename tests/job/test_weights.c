@@ -126,9 +126,9 @@ static struct spec *spec_of(const char *missing)
 /* What each parameter starts from, under every way of naming. */
 static void check_loaded(struct job *job)
 {
-    struct exec *exec;
-    const struct exec_options options = job_exec_options(job);
-    cr_assert(exec_create(job->plan, &options, &exec) == ST_OK, "%s", status_message());
+    struct executor *exec;
+    const struct executor_options options = job_exec_options(job);
+    cr_assert(executor_create(job->plan, &options, &exec) == ST_OK, "%s", status_message());
     cr_assert(weights_load(job->weights, job->backend, exec) == ST_OK, "%s", status_message());
     int given = 0;
     for (int i = 0; i < job->graph->parameters; i++)
@@ -137,14 +137,14 @@ static void check_loaded(struct job *job)
             const int block = k / TENSORS;
             number_in(ours, "", tensors[k % TENSORS].ours, block);
             if (strcmp(ours, job->graph->parameter[i].name) != 0 || (block && k % TENSORS < ONCE)) continue;
-            const float *at = exec_parameter(exec, i) + tensors[k % TENSORS].row;
+            const float *at = executor_parameter(exec, i) + tensors[k % TENSORS].row;
             const float base = tensors[k % TENSORS].base + 1000 * (float)block;
             cr_assert(at[0] == base && at[1] == base + 1, "%s: %g, not %g", ours, (double)at[0], (double)base);
             cr_assert(job->weights->given[i]);
             given++;
         }
     cr_assert(given == 2 * TENSORS - ONCE);
-    exec_destroy(exec);
+    executor_destroy(exec);
 }
 
 Test(weights, hugging_faces_names_are_found)
@@ -161,7 +161,7 @@ Test(weights, hugging_faces_names_are_found)
         check_loaded(job);
         char id[RUN_ID_TEXT];
         cr_assert(!*job->weights->sha256, "a plan needs no digest of the values");
-        cr_assert(run_identity(job, id) == ST_OK && strlen(job->weights->sha256) == 64);
+        cr_assert(run_id_compute(job, id) == ST_OK && strlen(job->weights->sha256) == 64);
         const char *told = weights_text(job->weights);
         cr_assert(job->weights->initialised == 1 && job->weights->unused == 1, "%s", told);
         cr_assert(strstr(told, "32 of 33 parameters") && strstr(told, "initialised as usual: classifier.bias"));
@@ -225,13 +225,13 @@ Test(weights, values_must_be_finite)
     safetensors_finish(w, path);
     struct spec *spec = spec_of("init");
     struct job *job;
-    struct exec *exec;
+    struct executor *exec;
     cr_assert(job_create(spec, &job) == ST_OK, "%s", status_message());
-    const struct exec_options options = job_exec_options(job);
-    cr_assert(exec_create(job->plan, &options, &exec) == ST_OK);
+    const struct executor_options options = job_exec_options(job);
+    cr_assert(executor_create(job->plan, &options, &exec) == ST_OK);
     cr_assert(weights_load(job->weights, job->backend, exec) == ST_FAILED);
     cr_assert(strstr(status_message(), "embedding.word"), "%s", status_message());
-    exec_destroy(exec);
+    executor_destroy(exec);
     job_destroy(job);
     spec_destroy(spec);
 }
@@ -255,14 +255,14 @@ Test(weights, a_large_parameter_is_read_whole)
              path, OUT);
     struct spec *spec = load_well(filled, "", false);
     struct job *job;
-    struct exec *exec;
+    struct executor *exec;
     cr_assert(job_create(spec, &job) == ST_OK, "%s", status_message());
-    const struct exec_options options = job_exec_options(job);
-    cr_assert(exec_create(job->plan, &options, &exec) == ST_OK, "%s", status_message());
+    const struct executor_options options = job_exec_options(job);
+    cr_assert(executor_create(job->plan, &options, &exec) == ST_OK, "%s", status_message());
     cr_assert(weights_load(job->weights, job->backend, exec) == ST_OK, "%s", status_message());
-    for (int i = 0; i < COUNT; i++) cr_assert(exec_parameter(exec, 0)[i] == values[i], "%d", i);
-    for (int i = 0; i < OUT; i++) cr_assert(exec_parameter(exec, 1)[i] == values[COUNT + i], "%d", i);
-    exec_destroy(exec);
+    for (int i = 0; i < COUNT; i++) cr_assert(executor_parameter(exec, 0)[i] == values[i], "%d", i);
+    for (int i = 0; i < OUT; i++) cr_assert(executor_parameter(exec, 1)[i] == values[COUNT + i], "%d", i);
+    executor_destroy(exec);
     job_destroy(job);
     spec_destroy(spec);
     free(values);

@@ -13,9 +13,9 @@ static const char *const ways[] = {
     "backend.graph=false",
     "rng=stash steps=12",
     "rng=mask memory=poison",
-    "memory=dynamic check=replay",
+    "memory=dynamic check=recompute",
     "steps=9 eval={split: train, every: 2} data={name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}",
-    "optimizer={name: adamw, lr: 0.01, clip: 0.5} schedule={name: linear, warmup: 2} steps=6",
+    "optimizer={name: adamw, lr: 0.01, clip: 0.5} lr_schedule={name: linear, warmup: 2} steps=6",
     "relu_save=bits policy={name: optimal, budget: least}",
 };
 
@@ -83,7 +83,7 @@ Test(device_runs, clocks_are_of_the_passes)
     json_t *file = cli_json(&cli, 0, "show clocks/small/*.h5 --json"), *steps = json_object_get(file, "steps");
     json_object_foreach(json_object_get(file, "/summary"), key, value) if (!strncmp(key, "clock_", 6)) clocks +=
         (uint64_t)json_integer_value(value);
-    const uint64_t passes = sum(steps, "forward_ns") + sum(steps, "replay_ns") + sum(steps, "backward_ns");
+    const uint64_t passes = sum(steps, "forward_ns") + sum(steps, "recompute_ns") + sum(steps, "backward_ns");
     cr_assert(passes > 0 && clocks == passes, "clocks %lu, passes %lu ns", clocks, passes);
     json_decref(file);
     cli_close(&cli);

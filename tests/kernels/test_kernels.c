@@ -364,7 +364,7 @@ Test(kernels, a_fused_relu_changes_no_other_bit, .timeout = 300)
     }
 }
 
-/* A replay without saving, and one in place, give the bits of the first forward; and not saving writes no byte. */
+/* A recompute without saving, and one in place, give the bits of the first forward; and not saving writes no byte. */
 Test(kernels, a_replay_gives_the_same_bits, .timeout = 300)
 {
     FOR_CASES(k, c)

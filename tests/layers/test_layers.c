@@ -85,11 +85,11 @@ static struct layer_case plain_case(const struct layer *layer)
     static const struct shape shapes[] = {{3, {6, 7, 4}}, {2, {5, 8}}, {1, {12}}};
     struct layer_case plain = {.layer = layer->name};
     struct region *region = region_create();
-    cr_assert(region && field_defaults(layer->fields, &plain.settings, region) == ST_OK, "%s", status_message());
-    for (const struct field *f = layer->fields; f->key; f++) {
+    cr_assert(region && setting_defaults(layer->keys, &plain.settings, region) == ST_OK, "%s", status_message());
+    for (const struct setting *f = layer->keys; f->key; f++) {
         void *member = (char *)&plain.settings + f->offset;
-        if (!f->preset && f->type == FIELD_INT) *(int64_t *)member = 2;
-        if (!f->preset && f->type == FIELD_REAL) *(double *)member = 0.5;
+        if (!f->preset && f->type == SETTING_INT) *(int64_t *)member = 2;
+        if (!f->preset && f->type == SETTING_REAL) *(double *)member = 0.5;
     }
     region_destroy(region);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -135,8 +135,8 @@ Test(layers, every_row_is_whole)
 {
     for (const struct layer *const *l = layer_table; *l; l++) {
         cr_assert(layer_find((*l)->name) == *l);
-        cr_assert((*l)->fields && (*l)->infer && (*l)->flops && (*l)->reference);
-        for (const struct field *f = (*l)->fields; f->key; f++) cr_assert(f->doc && *f->doc, "%s", f->key);
+        cr_assert((*l)->keys && (*l)->infer && (*l)->flops && (*l)->reference);
+        for (const struct setting *f = (*l)->keys; f->key; f++) cr_assert(f->doc && *f->doc, "%s", f->key);
     }
     cr_assert(!layer_find("no such layer"));
 }

@@ -14,7 +14,7 @@ enum { ELEMENTS = 5, STEPS = 12 };
 #define USUAL .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8
 static const struct {
     const char *name;
-    struct optim_settings settings;
+    struct optimizer_settings settings;
 } tried[] = {
     {"sgd", {.lr = 0.1}},
     {"sgd", {.lr = 0.1, .weight_decay = 0.5}},
@@ -34,7 +34,7 @@ struct path {
     double p, m, v;
 };
 
-static void sgd_by_hand(const struct optim_settings *s, struct path *a, double g, int t)
+static void sgd_by_hand(const struct optimizer_settings *s, struct path *a, double g, int t)
 {
     (void)t;
     a->m = s->momentum * a->m + (g + s->weight_decay * a->p);
@@ -42,7 +42,7 @@ static void sgd_by_hand(const struct optim_settings *s, struct path *a, double g
 }
 
 /* The corrected moments have names of their own here, and no coefficient is folded into another. */
-static void move_by_moments(const struct optim_settings *s, struct path *a, double g, int t)
+static void move_by_moments(const struct optimizer_settings *s, struct path *a, double g, int t)
 {
     a->m = s->beta1 * a->m + (1 - s->beta1) * g;
     a->v = s->beta2 * a->v + (1 - s->beta2) * g * g;
@@ -50,12 +50,12 @@ static void move_by_moments(const struct optim_settings *s, struct path *a, doub
     a->p -= s->lr * mean / (sqrt(square) + s->epsilon);
 }
 
-static void adam_by_hand(const struct optim_settings *s, struct path *a, double g, int t)
+static void adam_by_hand(const struct optimizer_settings *s, struct path *a, double g, int t)
 {
     move_by_moments(s, a, g + s->weight_decay * a->p, t);
 }
 
-static void adamw_by_hand(const struct optim_settings *s, struct path *a, double g, int t)
+static void adamw_by_hand(const struct optimizer_settings *s, struct path *a, double g, int t)
 {
     a->p -= s->lr * s->weight_decay * a->p;
     move_by_moments(s, a, g, t);
@@ -63,10 +63,11 @@ static void adamw_by_hand(const struct optim_settings *s, struct path *a, double
 
 static const struct {
     const char *name;
-    void (*step)(const struct optim_settings *settings, struct path *path, double gradient, int t);
+    void (*step)(const struct optimizer_settings *settings, struct path *path, double gradient, int t);
 } by_hand[] = {{"sgd", sgd_by_hand}, {"adam", adam_by_hand}, {"adamw", adamw_by_hand}};
 
-static void take_by_hand(const char *name, const struct optim_settings *settings, struct path *path, double g, int t)
+static void take_by_hand(const char *name, const struct optimizer_settings *settings, struct path *path, double g,
+                         int t)
 {
     for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
         if (!strcmp(by_hand[i].name, name)) {
@@ -81,8 +82,8 @@ static float gradient_at(int i, int t) { return i == 3 ? 0 : (float)(sin(7.0 * i
 Test(optim, the_table_finds_its_rows)
 {
     for (const struct optimizer *const *o = optimizer_table; *o; o++) {
-        cr_assert(optimizer_find((*o)->name) == *o && (*o)->fields && (*o)->state && (*o)->numbers && (*o)->update);
-        for (const struct field *f = (*o)->fields; f->key; f++) cr_assert(f->doc && *f->doc);
+        cr_assert(optimizer_find((*o)->name) == *o && (*o)->keys && (*o)->state && (*o)->numbers && (*o)->update);
+        for (const struct setting *f = (*o)->keys; f->key; f++) cr_assert(f->doc && *f->doc);
         bool is_tried = false;
         for (int i = 0; i < TRIED; i++) is_tried |= !strcmp(tried[i].name, (*o)->name);
         cr_assert(is_tried, "%s", (*o)->name);
@@ -97,12 +98,12 @@ Test(optim, each_is_its_recurrence)
 {
     for (int k = 0; k < TRIED; k++) {
         const struct optimizer *o = optimizer_find(tried[k].name);
-        const struct optim_settings *s = &tried[k].settings;
+        const struct optimizer_settings *s = &tried[k].settings;
         float p[ELEMENTS], state[2 * ELEMENTS] = {0};
         struct path path[ELEMENTS];
         for (int i = 0; i < ELEMENTS; i++) path[i] = (struct path){.p = p[i] = (float)(i - 2) / 3};
         for (int t = 1; t <= STEPS; t++) {
-            const struct optim_numbers numbers = optim_numbers(o, s, s->lr, 1, (uint32_t)t - 1, 2);
+            const struct optimizer_numbers numbers = optimizer_numbers(o, s, s->lr, 1, (uint32_t)t - 1, 2);
             float g[ELEMENTS];
             for (int i = 0; i < ELEMENTS; i++) take_by_hand(o->name, s, &path[i], g[i] = gradient_at(i, t), t);
             o->update(&numbers, ELEMENTS, p, g, o->state(s) ? state : NULL, 1);
@@ -122,9 +123,9 @@ Test(optim, each_is_its_recurrence)
  * worked out by hand: v = 0.51, p = 0.949; v = 0.459 + 0.25949 = 0.71849, p = 0.877151. */
 Test(optim, sgd_takes_the_steps_worked_out_by_hand)
 {
-    const struct optim_settings hand = {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01};
+    const struct optimizer_settings hand = {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01};
     const struct optimizer *sgd = optimizer_find("sgd");
-    const struct optim_numbers numbers = optim_numbers(sgd, &hand, hand.lr, 1, 0, 1);
+    const struct optimizer_numbers numbers = optimizer_numbers(sgd, &hand, hand.lr, 1, 0, 1);
     float p = 1, v = 0, first = 0.5f, second = 0.25f;
     sgd->update(&numbers, 1, &p, &first, &v, 2);
     cr_assert(fabs(v - 0.51) < 1e-6 && fabs(p - 0.949) < 1e-6);
@@ -137,11 +138,11 @@ Test(optim, sgd_takes_the_steps_worked_out_by_hand)
 Test(optim, the_first_step_of_adam_is_as_long_as_its_rate)
 {
     for (float g = 1e-3f; g < 1e4f; g *= 10) {
-        const struct optim_settings s = {.lr = 0.1, .weight_decay = 0.5, USUAL};
+        const struct optimizer_settings s = {.lr = 0.1, .weight_decay = 0.5, USUAL};
         static const char *const name[2] = {"adam", "adamw"};
         for (int i = 0; i < 2; i++) {
             const struct optimizer *o = optimizer_find(name[i]);
-            const struct optim_numbers numbers = optim_numbers(o, &s, s.lr, 1, 0, 2);
+            const struct optimizer_numbers numbers = optimizer_numbers(o, &s, s.lr, 1, 0, 2);
             float p = 1, state[2] = {0};
             o->update(&numbers, 1, &p, &g, state, 1);
             cr_assert(fabs(p - (i ? 0.85 : 0.9)) < 2e-6, "%s, g %g: %.9g", name[i], g, p);
@@ -153,11 +154,11 @@ Test(optim, vectors_may_be_left_out_of_the_decay)
 {
     for (const struct optimizer *const *o = optimizer_table; *o; o++)
         for (int rank = 1; rank <= 4; rank++) {
-            struct optim_settings s = {.lr = 0.1, .weight_decay = 0.5, .decays = DECAYS_MATRICES, USUAL}, plain = s;
+            struct optimizer_settings s = {.lr = 0.1, .weight_decay = 0.5, .decays = DECAYS_MATRICES, USUAL}, plain = s;
             if (rank == 1) plain.weight_decay = 0;
             plain.decays = DECAYS_ALL;
-            const struct optim_numbers a = optim_numbers(*o, &s, s.lr, 1, 3, rank);
-            const struct optim_numbers b = optim_numbers(*o, &plain, s.lr, 1, 3, rank);
+            const struct optimizer_numbers a = optimizer_numbers(*o, &s, s.lr, 1, 3, rank);
+            const struct optimizer_numbers b = optimizer_numbers(*o, &plain, s.lr, 1, 3, rank);
             cr_assert(same_bits(&a, &b, sizeof a), "%s, rank %d", (*o)->name, rank);
             cr_assert((a.decay != 0 || a.keep != 1) == (rank > 1));
         }
@@ -168,11 +169,11 @@ Test(optim, a_scale_is_of_the_gradient)
 {
     for (int k = 0; k < TRIED; k++) {
         const struct optimizer *o = optimizer_find(tried[k].name);
-        const struct optim_settings *s = &tried[k].settings;
+        const struct optimizer_settings *s = &tried[k].settings;
         float p[2] = {1, 1}, state[2][2] = {{0}};
         for (uint32_t t = 0; t < STEPS; t++)
             for (int i = 0; i < 2; i++) {
-                const struct optim_numbers numbers = optim_numbers(o, s, s->lr, i ? 0.25 : 1, t, 2);
+                const struct optimizer_numbers numbers = optimizer_numbers(o, s, s->lr, i ? 0.25 : 1, t, 2);
                 const float g = gradient_at(1, (int)t) * (i ? 4 : 1);
                 o->update(&numbers, 1, &p[i], &g, o->state(s) ? state[i] : NULL, 1);
             }
@@ -186,12 +187,12 @@ Test(optim, threads_change_no_bit)
     static float p[2][COUNT], g[COUNT], state[2][2 * COUNT];
     for (int k = 0; k < TRIED; k++) {
         const struct optimizer *o = optimizer_find(tried[k].name);
-        const struct optim_settings *s = &tried[k].settings;
+        const struct optimizer_settings *s = &tried[k].settings;
         memset(state, 0, sizeof state);
         for (int i = 0; i < COUNT; i++) p[0][i] = p[1][i] = sinf((float)i), g[i] = cosf((float)i);
         for (uint32_t step = 0; step < 4; step++)
             for (int t = 0; t < 2; t++) {
-                const struct optim_numbers numbers = optim_numbers(o, s, s->lr, 1, step, 2);
+                const struct optimizer_numbers numbers = optimizer_numbers(o, s, s->lr, 1, step, 2);
                 o->update(&numbers, COUNT, p[t], g, o->state(s) ? state[t] : NULL, 1 + 2 * t);
             }
         cr_assert(same_bits(p[0], p[1], sizeof p[0]) && same_bits(state[0], state[1], sizeof state[0]));

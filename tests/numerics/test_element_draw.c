@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "numerics/element_draw.h"
-#include "numerics/random.h"
+#include "numerics/rng.h"
 
 enum { BATCH = 3 };
 

@@ -1,5 +1,5 @@
 /* Lowering: lifetimes against some written by hand; and, by running plans on symbols (simulate.h), against the meaning
- * of a word: for every policy on real networks, and for random words on random networks with any footprints. */
+ * of a schedule: for every policy on real networks, and for random words on random networks with any footprints. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static int arms(struct sketch *s)
 
 static const struct by_hand {
     int (*build)(struct sketch *);
-    const char *word;
+    const char *schedule;
     bool drop_dead;
     enum rng_mode rng;
     const char *ops, *buffers;
@@ -64,15 +64,15 @@ static const struct by_hand {
     /* y1 is read last by the parameters' half of 2, so 2's dx (g1) may have its place; a gradient dies with its half */
     {chain, "F[0,4) B[0,4)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i B1p B1i B0p",
      "y0[0,7] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,8] g0[8,9]"},
-    /* 0 replayed: its first incarnation dies with its last reader before the replay */
+    /* 0 recomputed: its first incarnation dies with its last reader before the recomputation */
     {chain, "F[0,4) B[2,4) F[0,1) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 B1p B1i B0p",
      "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] g0[9,10]"},
-    /* a whole segment replayed: nobody reads the last one's y, so it is dropped, or dies at birth */
+    /* a whole segment recomputed: nobody reads the last one's y, so it is dropped, or dies at birth */
     {chain, "F[0,4) B[2,4) F[0,2) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 B1p B1i B0p",
      "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] g0[9,10]"},
     {chain, "F[0,4) B[2,4) F[0,2) B[0,2)", false, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 R1 B1p B1i B0p",
      "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,10] y0[7,9] y1[8,8] g0[10,11]"},
-    /* replays that feed only dead replays are dead */
+    /* recomputations that feed only dead recomputations are dead */
     {chain, "F[0,4) B[2,4) F[0,3) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 B1p B1i B0p",
      "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] g0[9,10]"},
     {chain, "F[0,4) B[0,4) F[0,3)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i B1p B1i B0p",
@@ -80,7 +80,7 @@ static const struct by_hand {
     /* the pool's x dies once pooled: its backward reads indices */
     {pooled, "F[0,4) B[0,4)", true, RNG_COUNTER, "F0 F1s F2 F3 B3i B2p B2i B1i B0p",
      "y0[0,1] y1[1,5] s1[1,7] y2[2,4] y3[3,3] g2[4,6] g1[6,7] g0[7,8]"},
-    /* replayed before its backward: only the replay saves */
+    /* recomputed before its backward: only the recomputation saves */
     {pooled, "F[0,4) B[2,4) F[0,2) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 R1s B1i B0p",
      "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] y1[8,8] s1[8,9] g0[9,10]"},
     /* dropout in place, forward and backward: one buffer for both values, one for both gradients */
@@ -98,16 +98,17 @@ static const struct by_hand {
 static void print_op(const struct op *op, char *to)
 {
     static const char *const part[] = {"", "p", "i", "pi"};
-    if (op->kind == OP_FORWARD) sprintf(to, "%s%d%s ", op->replay ? "R" : "F", op->node, op->save ? "s" : "");
+    if (op->kind == OP_FORWARD) sprintf(to, "%s%d%s ", op->recompute ? "R" : "F", op->node, op->save ? "s" : "");
     if (op->kind == OP_BACKWARD) sprintf(to, "B%d%s ", op->node, part[op->parts]);
     if (op->kind == OP_COPY) sprintf(to, "copy%d ", op->node);
     if (op->kind == OP_ACCUMULATE) sprintf(to, "sum%d ", op->node);
 }
 
-static void expect(const char *what, const char *word, char *found, const char *expected)
+static void expect(const char *what, const char *schedule, char *found, const char *expected)
 {
     if (*found) found[strlen(found) - 1] = '\0';
-    cr_expect(!expected || !strcmp(found, expected), "%s of %s:\n  %s\nexpected\n  %s", what, word, found, expected);
+    cr_expect(!expected || !strcmp(found, expected), "%s of %s:\n  %s\nexpected\n  %s", what, schedule, found,
+              expected);
 }
 
 Test(lower, lifetimes_written_by_hand)
@@ -115,39 +116,40 @@ Test(lower, lifetimes_written_by_hand)
     for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++) {
         const struct by_hand *t = &by_hand[i];
         struct sketch sketch;
-        struct word word;
+        struct schedule schedule;
         struct plan *plan;
         struct plan_options options = {.lower = {t->drop_dead, t->rng}};
         char ops[1024] = "", buffers[1024] = "";
         sketch_begin(&sketch, 1024);
         sketch_finish(&sketch, t->build(&sketch));
-        cr_assert(word_parse(t->word, sketch.graph->region, &word) == ST_OK);
-        cr_assert(plan_build(sketch.network, &word, &options, &plan) == ST_OK, "%s", status_message());
+        cr_assert(schedule_parse(t->schedule, sketch.graph->region, &schedule) == ST_OK);
+        cr_assert(plan_build(sketch.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
         for (int k = 0; k < plan->lowered.ops; k++) print_op(&plan->lowered.op[k], ops + strlen(ops));
         for (int k = 0; k < plan->lowered.buffers; k++) {
             const struct buffer *b = &plan->lowered.buffer[k];
             sprintf(buffers + strlen(buffers), "%c%d[%d,%d] ", "ysgt"[b->category], b -> node, b -> birth, b -> death);
         }
-        expect("ops", t->word, ops, t->ops);
-        expect("buffers", t->word, buffers, t->buffers);
-        cr_expect(simulate_plan(plan) == ST_OK, "%s: %s", t->word, status_message());
+        expect("ops", t->schedule, ops, t->ops);
+        expect("buffers", t->schedule, buffers, t->buffers);
+        cr_expect(simulate_plan(plan) == ST_OK, "%s: %s", t->schedule, status_message());
         plan_destroy(plan);
         sketch_end(&sketch);
     }
 }
 
-/* A forward of the word: is what it wrote, value or saved set, read before it is written again? */
+/* A forward of the schedule: is what it wrote, value or saved tensors, read before it is written again? */
 struct turn {
     int node;
     bool first, dead, read;
 };
 
-/* Goes through the word once, the dead left out, and marks which forwards are read. */
-static void mark_read(const struct network *network, const struct word *word, struct turn *turn, struct turn **newest)
+/* Goes through the schedule once, the dead left out, and marks which forwards are read. */
+static void mark_read(const struct network *network, const struct schedule *schedule, struct turn *turn,
+                      struct turn **newest)
 {
     size_t t = 0;
-    for (size_t i = 0; i < word->steps; i++) {
-        const struct step *s = &word->step[i];
+    for (size_t i = 0; i < schedule->steps; i++) {
+        const struct step *s = &schedule->step[i];
         for (int k = 0; k < s->to - s->from; k++) {
             bool forward = s->kind == STEP_FORWARD;
             const struct node *n = &network->graph->node[forward ? s->from + k : s->to - 1 - k];
@@ -165,38 +167,40 @@ static void mark_read(const struct network *network, const struct word *word, st
     }
 }
 
-/* The forwards that lowering should leave of a word: all but replays that nobody reads, found by leaving out those that
- * are unread until none is. */
-static struct turn *forwards(const struct network *network, const struct word *word, bool drop_dead, size_t *count)
+/* The forwards that lowering should leave of a schedule: all but recomputations that nobody reads, found by leaving out
+ * those that are unread until none is. */
+static struct turn *forwards(const struct network *network, const struct schedule *schedule, bool drop_dead,
+                             size_t *count)
 {
     struct region *region = network->graph->region;
     struct turn *turn = NULL, **newest = NULL;
     int seen = 0;
     *count = 0;
-    for (size_t i = 0; i < word->steps; i++)
-        if (word->step[i].kind == STEP_FORWARD) *count += (size_t)(word->step[i].to - word->step[i].from);
+    for (size_t i = 0; i < schedule->steps; i++)
+        if (schedule->step[i].kind == STEP_FORWARD) *count += (size_t)(schedule->step[i].to - schedule->step[i].from);
     cr_assert(!NEW(region, turn, *count) && !NEW(region, newest, (size_t)network->graph->nodes));
-    for (size_t i = 0, t = 0; i < word->steps; i++)
-        for (int n = word->step[i].from; word->step[i].kind == STEP_FORWARD && n < word->step[i].to; n++, t++) {
+    for (size_t i = 0, t = 0; i < schedule->steps; i++)
+        for (int n = schedule->step[i].from; schedule->step[i].kind == STEP_FORWARD && n < schedule->step[i].to;
+             n++, t++) {
             turn[t] = (struct turn){.node = n, .first = n == seen};
             seen += n == seen;
         }
     for (bool changed = drop_dead; changed;) {
         changed = false;
         for (size_t t = 0; t < *count; t++) turn[t].read = false;
-        mark_read(network, word, turn, newest);
+        mark_read(network, schedule, turn, newest);
         for (size_t t = 0; t < *count; t++)
             if (!turn[t].first && !turn[t].dead && !turn[t].read) changed = turn[t].dead = true;
     }
     return turn;
 }
 
-/* The plan runs the word's forwards, but for dead replays. */
-static bool same_forwards(const struct plan *plan, const struct word *word, bool drop_dead)
+/* The plan runs the schedule's forwards, but for dead recomputations. */
+static bool same_forwards(const struct plan *plan, const struct schedule *schedule, bool drop_dead)
 {
     size_t count, t = 0;
     int dropped = 0;
-    struct turn *turn = forwards(plan->network, word, drop_dead, &count);
+    struct turn *turn = forwards(plan->network, schedule, drop_dead, &count);
     for (int i = 0; i < plan->lowered.ops; i++) {
         if (plan->lowered.op[i].kind != OP_FORWARD) continue;
         for (; t < count && turn[t].dead; t++) dropped++;
@@ -206,45 +210,46 @@ static bool same_forwards(const struct plan *plan, const struct word *word, bool
     return t == count && dropped == plan->lowered.dropped;
 }
 
-/* Plans the word and runs it on symbols. */
-static void check(const struct network *network, const struct word *word, const struct plan_options *options,
+/* Plans the schedule and runs it on symbols. */
+static void check(const struct network *network, const struct schedule *schedule, const struct plan_options *options,
                   const char *what)
 {
     struct plan *plan;
-    cr_assert(plan_build(network, word, options, &plan) == ST_OK, "%s: %s", what, status_message());
-    cr_assert(simulate_plan(plan) == ST_OK, "%s, drop_dead %d, rng %d, word %s\n  %s", what, options->lower.drop_dead,
-              (int)options->lower.rng, plan->word, status_message());
-    cr_assert(same_forwards(plan, word, options->lower.drop_dead), "%s, drop_dead %d: other forwards than %s", what,
-              options->lower.drop_dead, plan->word);
+    cr_assert(plan_build(network, schedule, options, &plan) == ST_OK, "%s: %s", what, status_message());
+    cr_assert(simulate_plan(plan) == ST_OK, "%s, drop_dead %d, rng %d, schedule %s\n  %s", what,
+              options->lower.drop_dead, (int)options->lower.rng, plan->schedule, status_message());
+    cr_assert(same_forwards(plan, schedule, options->lower.drop_dead), "%s, drop_dead %d: other forwards than %s", what,
+              options->lower.drop_dead, plan->schedule);
     plan_destroy(plan);
 }
 
-static void check_all_options(const struct network *network, const struct word *word, const char *what)
+static void check_all_options(const struct network *network, const struct schedule *schedule, const char *what)
 {
     for (int drop_dead = 0; drop_dead < 2; drop_dead++)
         for (int rng = RNG_COUNTER; rng <= RNG_UNSAFE; rng++)
-            check(network, word, &(struct plan_options){.lower = {drop_dead, (enum rng_mode)rng}}, what);
+            check(network, schedule, &(struct plan_options){.lower = {drop_dead, (enum rng_mode)rng}}, what);
 }
 
 Test(lower, every_policy_on_every_network) { words_visit(check_all_options); }
 
-/* Any valid word: forwards with replays among them, then backwards with replays among them. */
-static void random_word(struct source *s, int nodes, struct word *word)
+/* Any valid schedule: forwards with recomputes among them, then backwards with recomputes among them. */
+static void random_word(struct source *s, int nodes, struct schedule *schedule)
 {
     uint32_t n = (uint32_t)nodes;
     for (uint32_t forward = 0; forward < n;) {
         uint32_t from = draw_below(s, 3) ? forward : draw_below(s, forward + 1);
         uint32_t to = from + 1 + draw_below(s, n - from);
-        cr_assert(word_append(word, STEP_FORWARD, (int)from, (int)to) == ST_OK);
+        cr_assert(schedule_append(schedule, STEP_FORWARD, (int)from, (int)to) == ST_OK);
         if (to > forward) forward = to;
     }
     for (uint32_t backward = n; backward > 0;) {
         uint32_t from = draw_below(s, n);
         if (draw_below(s, 2)) {
-            cr_assert(word_append(word, STEP_FORWARD, (int)from, (int)(from + 1 + draw_below(s, n - from))) == ST_OK);
+            cr_assert(schedule_append(schedule, STEP_FORWARD, (int)from, (int)(from + 1 + draw_below(s, n - from))) ==
+                      ST_OK);
         } else {
             from = backward - 1 - draw_below(s, backward > 3 ? 3 : backward);
-            cr_assert(word_append(word, STEP_BACKWARD, (int)from, (int)backward) == ST_OK);
+            cr_assert(schedule_append(schedule, STEP_BACKWARD, (int)from, (int)backward) == ST_OK);
             backward = from;
         }
     }
@@ -257,14 +262,14 @@ Test(lower, random_words_on_random_networks)
         struct sketch sketch;
         char what[32];
         sketch_random(&sketch, &s, 1 + (int)draw_below(&s, 12));
-        struct word word = word_empty(sketch.graph->region);
-        random_word(&s, sketch.graph->nodes, &word);
+        struct schedule schedule = schedule_empty(sketch.graph->region);
+        random_word(&s, sketch.graph->nodes, &schedule);
         snprintf(what, sizeof what, "seed %u", seed);
-        cr_assert(word_check(&word, sketch.graph->nodes, false) == ST_OK, "%s", status_message());
-        check_all_options(sketch.network, &word, what);
+        cr_assert(schedule_check(&schedule, sketch.graph->nodes, false) == ST_OK, "%s", status_message());
+        check_all_options(sketch.network, &schedule, what);
 
-        struct word forward = word_empty(sketch.graph->region);
-        cr_assert(word_append(&forward, STEP_FORWARD, 0, sketch.graph->nodes) == ST_OK);
+        struct schedule forward = schedule_empty(sketch.graph->region);
+        cr_assert(schedule_append(&forward, STEP_FORWARD, 0, sketch.graph->nodes) == ST_OK);
         check(sketch.network, &forward, &(struct plan_options){.lower = {true, RNG_COUNTER}, .forward_only = true},
               what);
         sketch_end(&sketch);

@@ -94,11 +94,12 @@ Test(place, lifetimes_of_training)
         struct source s = {seed, 1};
         struct buffer buffer[BUFFERS_MAX] = {{0}};
         int nodes = 5 + (int)draw_below(&s, 40), segment = 1 + (int)draw_below(&s, 8);
-        bool replays = draw_below(&s, 2);
-        int buffers = draw_training(&s, nodes, replays ? segment : 0, buffer);
+        bool recomputations = draw_below(&s, 2);
+        int buffers = draw_training(&s, nodes, recomputations ? segment : 0, buffer);
         double ratio = check(buffer, buffers, "lifetimes of training");
         cr_assert(ratio < 1.005, "seed %u: arena : live peak is %.3f", seed, ratio);
-        cr_assert(replays || ratio < 1.0005, "seed %u, nothing replayed: arena : live peak is %.3f", seed, ratio);
+        cr_assert(recomputations || ratio < 1.0005, "seed %u, nothing recomputed: arena : live peak is %.3f", seed,
+                  ratio);
     }
 }
 

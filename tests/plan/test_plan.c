@@ -44,13 +44,13 @@ static const struct net vgg = {"vgg16", vgg16, {3, {224, 224, 3}}, 64, 1000};
 static struct plan *plan_of(const struct bound_net *s, const char *policy, bool keep_saved)
 {
     struct plan *plan;
-    struct word word = word_empty(s->graph->region);
+    struct schedule schedule = schedule_empty(s->graph->region);
     static const char *const blocks[] = {"block1", "block2", "block3", "block4", "block5"};
     struct policy_settings settings = {.keep_saved = keep_saved, .groups = {5, {.texts = blocks}}};
     struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 2};
-    cr_assert(policy_find(policy)->emit(s->network, &settings, s->graph->region, &word) == ST_OK, "%s",
+    cr_assert(policy_find(policy)->emit(s->network, &settings, s->graph->region, &schedule) == ST_OK, "%s",
               status_message());
-    cr_assert(plan_build(s->network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(plan_build(s->network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
     return plan;
 }
 
@@ -81,7 +81,7 @@ Test(plan, vgg16_needs_what_others_found)
 Test(plan, vgg16_says_of_itself)
 {
     struct bound_net s = net_bind(&vgg, RELU_BITS);
-    struct plan *stored = plan_of(&s, "store_all", true), *replayed = plan_of(&s, "manual", true);
+    struct plan *stored = plan_of(&s, "store_all", true), *recomputed = plan_of(&s, "manual", true);
     char text[128];
     const size_t parameters = (size_t)138357544 * sizeof(float);
     cr_expect(stored->static_bytes[STATIC_PARAMETERS] - parameters < (size_t)s.graph->parameters * ALIGNMENT);
@@ -89,27 +89,28 @@ Test(plan, vgg16_says_of_itself)
     cr_expect(stored->static_bytes[STATIC_OPTIMIZER] == 2 * stored->static_bytes[STATIC_PARAMETERS]);
     cr_expect(stored->static_bytes[STATIC_INPUTS] == (size_t)64 * 224 * 224 * 3 * sizeof(float) + 256);
     cr_expect(plan_peak(stored) == plan_static(stored) + stored->arena_bytes);
-    cr_expect(plan_static(stored) == plan_static(replayed));
+    cr_expect(plan_static(stored) == plan_static(recomputed));
 
     double forward = 2 * 15.47026e9 * 64;
     cr_expect(stored->forward_flops > forward && stored->forward_flops < 1.003 * forward, "%.0f flops",
               stored->forward_flops);
-    cr_expect(stored->replays == 0 && stored->replay_flops == 0 && stored->time_factor == 1);
+    cr_expect(stored->recomputations == 0 && stored->recompute_flops == 0 && stored->slowdown == 1);
     double sum = 0;
-    for (int i = 0; i < replayed->lowered.ops; i++)
-        if (replayed->lowered.op[i].replay) sum += s.graph->node[replayed->lowered.op[i].node].flops.forward;
-    double step = replayed->forward_flops + replayed->backward_flops;
-    cr_expect(replayed->replays == 8 && replayed->replay_flops == sum); /* every conv but the last of each block */
-    cr_expect(replayed->time_factor == (step + sum) / step);
+    for (int i = 0; i < recomputed->lowered.ops; i++)
+        if (recomputed->lowered.op[i].recompute) sum += s.graph->node[recomputed->lowered.op[i].node].flops.forward;
+    double step = recomputed->forward_flops + recomputed->backward_flops;
+    cr_expect(recomputed->recomputations == 8 &&
+              recomputed->recompute_flops == sum); /* every conv but the last of each block */
+    cr_expect(recomputed->slowdown == (step + sum) / step);
 
     size_t peak = 0;
-    for (int i = 0; i < CATEGORIES; i++) peak += replayed->peak_by_category[i];
-    cr_expect(peak == replayed->live_peak && replayed->live[replayed->peak_op] == peak);
-    cr_expect(!strcmp(plan_op_text(replayed, replayed->peak_op, text), "F conv1 replay"), "%s", text);
+    for (int i = 0; i < CATEGORIES; i++) peak += recomputed->peak_by_category[i];
+    cr_expect(peak == recomputed->live_peak && recomputed->live[recomputed->peak_op] == peak);
+    cr_expect(!strcmp(plan_op_text(recomputed, recomputed->peak_op, text), "F conv1 recompute"), "%s", text);
     cr_expect(!strcmp(plan_op_text(stored, stored->lowered.ops - 1, text), "B conv1 params"), "%s", text);
     cr_expect(!strcmp(plan_buffer_text(stored, 0, text), "conv1.y"), "%s", text);
     plan_destroy(stored);
-    plan_destroy(replayed);
+    plan_destroy(recomputed);
     net_release(&s);
 }
 
@@ -122,9 +123,9 @@ Test(plan, vgg16_says_of_itself)
 static const struct member {
     const char *name;
     size_t offset, bytes;
-} op_members[] = {MEMBER(op, kind), MEMBER(op, node),  MEMBER(op, parts),   MEMBER(op, replay), MEMBER(op, save),
-                  MEMBER(op, x[0]), MEMBER(op, x[1]),  MEMBER(op, y),       MEMBER(op, dx[0]),  MEMBER(op, dx[1]),
-                  MEMBER(op, dy),   MEMBER(op, saved), MEMBER(op, scratch), MEMBER(op, once),   MEMBER(op, bytes)},
+} op_members[] = {MEMBER(op, kind), MEMBER(op, node),  MEMBER(op, parts),   MEMBER(op, recompute), MEMBER(op, save),
+                  MEMBER(op, x[0]), MEMBER(op, x[1]),  MEMBER(op, y),       MEMBER(op, dx[0]),     MEMBER(op, dx[1]),
+                  MEMBER(op, dy),   MEMBER(op, saved), MEMBER(op, scratch), MEMBER(op, once),      MEMBER(op, bytes)},
   buffer_members[] = {MEMBER(buffer, category), MEMBER(buffer, node),  MEMBER(buffer, bytes),
                       MEMBER(buffer, birth),    MEMBER(buffer, death), MEMBER(buffer, offset)};
 
@@ -175,15 +176,15 @@ Test(plan, an_evaluation_goes_forward_only)
 {
     struct bound_net s = net_bind(&vgg, RELU_BITS);
     struct plan *plan;
-    struct word word = word_empty(s.graph->region);
+    struct schedule schedule = schedule_empty(s.graph->region);
     struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
-    cr_assert(word_append(&word, STEP_FORWARD, 0, s.graph->nodes) == ST_OK);
-    cr_assert(plan_build(s.network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(schedule_append(&schedule, STEP_FORWARD, 0, s.graph->nodes) == ST_OK);
+    cr_assert(plan_build(s.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
     cr_expect(plan->lowered.ops == s.graph->nodes);
     cr_expect((double)plan->live_peak / MIB == 2 * 784, "live peak %.1f MiB: x and y of conv2",
               (double)plan->live_peak / MIB);
     plan_destroy(plan);
-    cr_assert(word_append(&word, STEP_BACKWARD, 0, s.graph->nodes) == ST_OK);
-    cr_assert(plan_build(s.network, &word, &options, &plan) == ST_SPEC && !plan);
+    cr_assert(schedule_append(&schedule, STEP_BACKWARD, 0, s.graph->nodes) == ST_OK);
+    cr_assert(plan_build(s.network, &schedule, &options, &plan) == ST_SPEC && !plan);
     net_release(&s);
 }

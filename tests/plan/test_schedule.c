@@ -27,22 +27,23 @@ Test(schedule, prints_what_it_reads)
         {"B[2,4):outputB[0,2):bits", "B[2,4):output B[0,2):bits"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct word word;
-        cr_assert(word_parse(cases[i].text, region, &word) == ST_OK, "%s", status_message());
-        const char *text = word_print(&word, region);
+        struct schedule schedule;
+        cr_assert(schedule_parse(cases[i].text, region, &schedule) == ST_OK, "%s", status_message());
+        const char *text = schedule_print(&schedule, region);
         cr_expect(!strcmp(text, cases[i].canonical), "'%s' became '%s'", cases[i].text, text);
     }
 }
 
 Test(schedule, a_long_word_survives_the_round_trip)
 {
-    struct word word = word_empty(region), again;
+    struct schedule schedule = schedule_empty(region), again;
     for (int i = 0; i < 5000; i++)
-        cr_assert(word_append(&word, i % 3 ? STEP_FORWARD : STEP_BACKWARD, i % 7, 10 + i) == ST_OK);
-    cr_assert(word_append(&word, STEP_FORWARD, 4, 4) == ST_OK);
-    cr_assert(word.steps == 5000);
-    cr_assert(word_parse(word_print(&word, region), region, &again) == ST_OK);
-    cr_assert(again.steps == word.steps && !memcmp(again.step, word.step, word.steps * sizeof *word.step));
+        cr_assert(schedule_append(&schedule, i % 3 ? STEP_FORWARD : STEP_BACKWARD, i % 7, 10 + i) == ST_OK);
+    cr_assert(schedule_append(&schedule, STEP_FORWARD, 4, 4) == ST_OK);
+    cr_assert(schedule.steps == 5000);
+    cr_assert(schedule_parse(schedule_print(&schedule, region), region, &again) == ST_OK);
+    cr_assert(again.steps == schedule.steps &&
+              !memcmp(again.step, schedule.step, schedule.steps * sizeof *schedule.step));
 }
 
 Test(schedule, what_cannot_be_read_names_the_step)
@@ -50,26 +51,26 @@ Test(schedule, what_cannot_be_read_names_the_step)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"F[0,2) G[0,2)", "step 2 of the word, 'G[0,2)'"},
-        {"F(0,2)", "step 1 of the word, 'F(0,2)'"},
-        {"F[0,2) B[0,2", "step 2 of the word, 'B[0,2'"},
+        {"F[0,2) G[0,2)", "step 2 of the schedule, 'G[0,2)'"},
+        {"F(0,2)", "step 1 of the schedule, 'F(0,2)'"},
+        {"F[0,2) B[0,2", "step 2 of the schedule, 'B[0,2'"},
         {"F[,2)", "step 1"},
         {"F[0,)", "step 1"},
         {"F[-1,2)", "step 1"},
         {"F[0;2)", "step 1"},
         {"F[2,2)", "step 1"},
         {"F[3,2)", "expected F[from,to), B[from,to), B[from,to):output or B[from,to):bits"},
-        {"F[0,2) B[0,2):bit", "step 2 of the word, 'B[0,2):bit'"},
-        {"F[0,2):bits", "step 1 of the word, 'F[0,2):bits'"},
+        {"F[0,2) B[0,2):bit", "step 2 of the schedule, 'B[0,2):bit'"},
+        {"F[0,2):bits", "step 1 of the schedule, 'F[0,2):bits'"},
         {"F[0,16777217)", "step 1"},
         {"F[0,99999999999999999999)", "step 1"},
-        {"F[0,2)x", "step 2 of the word, 'x'"},
+        {"F[0,2)x", "step 2 of the schedule, 'x'"},
         {"F[0, 2)", "step 1"},
         {"F", "step 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct word word;
-        cr_expect(word_parse(cases[i].text, region, &word) == ST_SPEC, "'%s' was read", cases[i].text);
+        struct schedule schedule;
+        cr_expect(schedule_parse(cases[i].text, region, &schedule) == ST_SPEC, "'%s' was read", cases[i].text);
         cr_expect(strstr(status_message(), cases[i].message), "'%s': %s", cases[i].text, status_message());
     }
 }
@@ -83,28 +84,28 @@ Test(schedule, validity)
     } cases[] = {
         {"F[0,4) B[0,4)", NULL, false},
         {"F[0,4) B[2,4) F[0,2) B[0,2)", NULL, false},
-        {"F[0,2) F[0,1) F[2,4) B[3,4) F[1,4) B[0,3)", NULL, false}, /* replays may be anywhere */
+        {"F[0,2) F[0,1) F[2,4) B[3,4) F[1,4) B[0,3)", NULL, false}, /* recomputations may be anywhere */
         {"F[0,3) F[1,4) B[0,4)", NULL, false},                      /* and run on into first forwards */
         {"F[0,4) B[0,4) F[0,4)", NULL, false},
         {"F[0,4)", NULL, true},
         {"", "node 0 has not run forward", false},
-        {"F[0,3) B[0,3)", "step 2 of the word runs node 2 backward, but the next one due is node 3", false},
-        {"F[0,3)", "the word ends and node 3 has not run forward", true},
-        {"F[1,4) F[0,1) B[0,4)", "step 1 of the word runs node 1 forward, but node 0 has not run", false},
-        {"F[0,2) F[3,4) F[2,3) B[0,4)", "step 2 of the word runs node 3 forward, but node 2 has not run", false},
-        {"F[0,5) B[0,5)", "step 1 of the word: [0,5) is not a range of the network's 4 nodes", false},
-        {"F[0,4) B[0,2)", "step 2 of the word runs node 1 backward, but the next one due is node 3", false},
-        {"F[0,4) B[2,4) B[1,4)", "step 3 of the word runs node 3 backward, but the next one due is node 1", false},
-        {"F[0,4) B[2,4) B[0,1)", "step 3 of the word runs node 0 backward, but the next one due is node 1", false},
-        {"F[0,4) B[0,4) B[0,4)", "step 3 of the word runs node 3 backward, but every node has run backward", false},
-        {"F[0,4) B[1,4)", "the word ends and node 0 has not run backward", false},
-        {"F[0,3) B[3,4) F[3,4) B[0,3)", "step 2 of the word runs node 3 backward before its forward", false},
-        {"F[0,4) B[0,4)", "step 2 of the word goes backward in an evaluation", true},
+        {"F[0,3) B[0,3)", "step 2 of the schedule runs node 2 backward, but the next one due is node 3", false},
+        {"F[0,3)", "the schedule ends and node 3 has not run forward", true},
+        {"F[1,4) F[0,1) B[0,4)", "step 1 of the schedule runs node 1 forward, but node 0 has not run", false},
+        {"F[0,2) F[3,4) F[2,3) B[0,4)", "step 2 of the schedule runs node 3 forward, but node 2 has not run", false},
+        {"F[0,5) B[0,5)", "step 1 of the schedule: [0,5) is not a range of the network's 4 nodes", false},
+        {"F[0,4) B[0,2)", "step 2 of the schedule runs node 1 backward, but the next one due is node 3", false},
+        {"F[0,4) B[2,4) B[1,4)", "step 3 of the schedule runs node 3 backward, but the next one due is node 1", false},
+        {"F[0,4) B[2,4) B[0,1)", "step 3 of the schedule runs node 0 backward, but the next one due is node 1", false},
+        {"F[0,4) B[0,4) B[0,4)", "step 3 of the schedule runs node 3 backward, but every node has run backward", false},
+        {"F[0,4) B[1,4)", "the schedule ends and node 0 has not run backward", false},
+        {"F[0,3) B[3,4) F[3,4) B[0,3)", "step 2 of the schedule runs node 3 backward before its forward", false},
+        {"F[0,4) B[0,4)", "step 2 of the schedule goes backward in an evaluation", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct word word;
-        cr_assert(word_parse(cases[i].text, region, &word) == ST_OK, "%s", status_message());
-        enum status status = word_check(&word, 4, cases[i].forward_only);
+        struct schedule schedule;
+        cr_assert(schedule_parse(cases[i].text, region, &schedule) == ST_OK, "%s", status_message());
+        enum status status = schedule_check(&schedule, 4, cases[i].forward_only);
         cr_expect(status == (cases[i].message ? ST_SPEC : ST_OK), "'%s': status %d", cases[i].text, (int)status);
         cr_expect(!cases[i].message || strstr(status_message(), cases[i].message), "'%s': %s", cases[i].text,
                   status_message());

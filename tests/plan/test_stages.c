@@ -1,4 +1,4 @@
-/* Stages, units and replays of a range: by hand on small networks, and as properties of random ones. */
+/* Stages, units and recomputations of a range: by hand on small networks, and as properties of random ones. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static int node(struct sketch *s, const struct footprint *footprint, int x0, int
     return sketch_add(s, &(struct sketch_node){{x0, x1}, 1024, footprint->split, false, *footprint});
 }
 
-static char *print(const struct ranges *ranges, struct region *region)
+static char *print(const struct node_ranges *ranges, struct region *region)
 {
     char *text = region_array(region, 4096, 1), *end = text;
     for (int i = 0; i < ranges->count; i++)
@@ -44,15 +44,15 @@ Test(chain, stages_of_networks)
     static const char *const units[] = {"0-4 4-9 9-13 13-14", "0-1 1-5 5-10 10-11 11-12 12-13",
                                         "0-3 3-6 6-10 10-14 14-18 18-24 24-25", "0-3 3-15 15-27 27-31 31-32"};
     for (int i = 0; nets[i].name; i++) {
-        struct ranges found;
+        struct node_ranges found;
         struct graph *graph = net_build(&nets[i], false);
-        cr_assert(chain_stages(graph, graph->region, &found) == ST_OK);
+        cr_assert(stages_find(graph, graph->region, &found) == ST_OK);
         cr_expect(!strcmp(print(&found, graph->region), expected[i]), "stages of %s: %s", nets[i].name,
                   print(&found, graph->region));
-        cr_assert(chain_units(graph, UNIT_AUTO, graph->region, &found) == ST_OK);
+        cr_assert(units_find(graph, UNIT_AUTO, graph->region, &found) == ST_OK);
         cr_expect(!strcmp(print(&found, graph->region), units[i]), "units of %s: %s", nets[i].name,
                   print(&found, graph->region));
-        cr_assert(chain_units(graph, UNIT_STAGE, graph->region, &found) == ST_OK);
+        cr_assert(units_find(graph, UNIT_STAGE, graph->region, &found) == ST_OK);
         cr_expect(!strcmp(print(&found, graph->region), expected[i]), "units: stage of %s", nets[i].name);
         graph_destroy(graph);
     }
@@ -61,7 +61,7 @@ Test(chain, stages_of_networks)
 Test(chain, units_of_nested_groups)
 {
     struct sketch s;
-    struct ranges units;
+    struct node_ranges units;
     sketch_begin(&s, 1024);
     int v = node(&s, &dense, 0, -1);
     group(s.graph, "empty");
@@ -77,25 +77,25 @@ Test(chain, units_of_nested_groups)
     int b = node(&s, &dense, v, -1);
     graph_group_end(s.graph);
     sketch_finish(&s, node(&s, &sum, a, b));
-    cr_assert(chain_units(s.graph, UNIT_GROUP, s.graph->region, &units) == ST_OK);
+    cr_assert(units_find(s.graph, UNIT_GROUP, s.graph->region, &units) == ST_OK);
     cr_expect(!strcmp(print(&units, s.graph->region), "0-1 1-3 3-4 4-5 5-6 6-7"), "%s", print(&units, s.graph->region));
     sketch_end(&s);
 
     sketch_begin(&s, 1024);
     sketch_finish(&s, node(&s, &dense, 0, -1));
-    cr_assert(chain_units(s.graph, UNIT_GROUP, s.graph->region, &units) == ST_SPEC);
-    cr_assert(chain_units(s.graph, UNIT_AUTO, s.graph->region, &units) == ST_OK && units.count == 2);
+    cr_assert(units_find(s.graph, UNIT_GROUP, s.graph->region, &units) == ST_SPEC);
+    cr_assert(units_find(s.graph, UNIT_AUTO, s.graph->region, &units) == ST_OK && units.count == 2);
     sketch_end(&s);
 }
 
-/* D dense, R dense with relu (reads y too), P pool with a saved set, + sum of the last two values. */
+/* D dense, R dense with relu (reads y too), P pool with a saved tensors, + sum of the last two values. */
 Test(chain, replays_by_hand)
 {
     static const struct {
         const char *nodes;
         int from, to;
         bool keep_saved;
-        const char *word;
+        const char *schedule;
     } cases[] = {
         {"DDD", 0, 3, true, "F[0,2) B[0,3)"},        /* y of the last is not read */
         {"DDD", 0, 3, false, "F[0,3) B[0,3)"},       /* as torch does */
@@ -123,11 +123,11 @@ Test(chain, replays_by_hand)
                                              : &pool,
                                  v, -1);
         sketch_finish(&s, v);
-        struct word word = word_empty(s.graph->region);
-        cr_assert(chain_replay(s.network, cases[i].from, cases[i].to, cases[i].keep_saved, &word) == ST_OK);
-        const char *text = word_print(&word, s.graph->region);
-        cr_expect(!strcmp(text, cases[i].word), "%s [%d,%d): %s, expected %s", cases[i].nodes, cases[i].from,
-                  cases[i].to, text, cases[i].word);
+        struct schedule schedule = schedule_empty(s.graph->region);
+        cr_assert(stages_recompute(s.network, cases[i].from, cases[i].to, cases[i].keep_saved, &schedule) == ST_OK);
+        const char *text = schedule_print(&schedule, s.graph->region);
+        cr_expect(!strcmp(text, cases[i].schedule), "%s [%d,%d): %s, expected %s", cases[i].nodes, cases[i].from,
+                  cases[i].to, text, cases[i].schedule);
         sketch_end(&s);
     }
 }
@@ -148,9 +148,9 @@ Test(chain, stages_of_random_networks)
     for (uint32_t seed = 0; seed < 1000; seed += THINNING) {
         struct source source = {seed, 2};
         struct sketch s;
-        struct ranges stages;
+        struct node_ranges stages;
         sketch_random(&s, &source, 1 + (int)draw_below(&source, 20));
-        cr_assert(chain_stages(s.graph, s.graph->region, &stages) == ST_OK);
+        cr_assert(stages_find(s.graph, s.graph->region, &stages) == ST_OK);
         int from = 0, stage = 0;
         for (int i = 0; i < s.graph->nodes; i++) {
             if (!is_cut(s.graph, i)) continue;
@@ -165,51 +165,52 @@ Test(chain, stages_of_random_networks)
 }
 
 /* Reads of value by op: neither a cut's value nor made again? */
-static bool reads_kept(const struct graph *graph, const bool *replayed, int value, int buffer)
+static bool reads_kept(const struct graph *graph, const bool *recomputed, int value, int buffer)
 {
-    return buffer >= 0 && value > 0 && !replayed[value - 1] && !is_cut(graph, value - 1);
+    return buffer >= 0 && value > 0 && !recomputed[value - 1] && !is_cut(graph, value - 1);
 }
 
 /* After the first forward nothing reads a value from inside a stage that was not made again. */
 static bool keeps_cuts_alone(const struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
-    bool replayed[SKETCH_NODES_MAX] = {false};
+    bool recomputed[SKETCH_NODES_MAX] = {false};
     for (int i = graph->nodes; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
         const struct node *n = &graph->node[op->node];
         if (op->kind != OP_FORWARD && op->kind != OP_BACKWARD) continue;
         for (int k = 0; k < n->layer->inputs; k++)
-            if (reads_kept(graph, replayed, n->inputs[k], op->x[k])) return false;
+            if (reads_kept(graph, recomputed, n->inputs[k], op->x[k])) return false;
         if (op->kind == OP_FORWARD) {
-            if (replayed[op->node]) return false; /* twice */
-            replayed[op->node] = true;
-        } else if (reads_kept(graph, replayed, n->output, op->y)) {
+            if (recomputed[op->node]) return false; /* twice */
+            recomputed[op->node] = true;
+        } else if (reads_kept(graph, recomputed, n->output, op->y)) {
             return false;
         }
     }
     return true;
 }
 
-/* With every stage replayed: no replay is dead, none is made twice, and only the cuts' values are kept. */
+/* With every stage recomputed: no recomputation is dead, none is made twice, and only the cuts' values are kept. */
 Test(chain, replays_of_random_networks)
 {
     for (uint32_t seed = 0; seed < 2000; seed += THINNING) {
         struct source source = {seed, 3};
         struct sketch s;
-        struct ranges stages;
+        struct node_ranges stages;
         struct plan *plan;
         sketch_random(&s, &source, 1 + (int)draw_below(&source, 20));
-        cr_assert(chain_stages(s.graph, s.graph->region, &stages) == ST_OK);
-        struct word word = word_empty(s.graph->region);
-        cr_assert(word_append(&word, STEP_FORWARD, 0, s.graph->nodes) == ST_OK);
+        cr_assert(stages_find(s.graph, s.graph->region, &stages) == ST_OK);
+        struct schedule schedule = schedule_empty(s.graph->region);
+        cr_assert(schedule_append(&schedule, STEP_FORWARD, 0, s.graph->nodes) == ST_OK);
         for (int i = stages.count - 1; i >= 0; i--)
-            cr_assert(chain_replay(s.network, stages.range[i].from, stages.range[i].to, seed % 2, &word) == ST_OK);
+            cr_assert(stages_recompute(s.network, stages.range[i].from, stages.range[i].to, seed % 2, &schedule) ==
+                      ST_OK);
         struct plan_options options = {.lower = {.drop_dead = true}};
-        cr_assert(plan_build(s.network, &word, &options, &plan) == ST_OK, "seed %u: %s", seed, status_message());
-        cr_assert(seed % 2 == 0 || plan->lowered.dropped == 0, "seed %u: %d dead replays in %s", seed,
-                  plan->lowered.dropped, plan->word);
-        cr_assert(keeps_cuts_alone(plan), "seed %u: %s", seed, plan->word);
+        cr_assert(plan_build(s.network, &schedule, &options, &plan) == ST_OK, "seed %u: %s", seed, status_message());
+        cr_assert(seed % 2 == 0 || plan->lowered.dropped == 0, "seed %u: %d dead recomputations in %s", seed,
+                  plan->lowered.dropped, plan->schedule);
+        cr_assert(keeps_cuts_alone(plan), "seed %u: %s", seed, plan->schedule);
         plan_destroy(plan);
         sketch_end(&s);
     }

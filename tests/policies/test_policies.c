@@ -9,7 +9,7 @@
 #include "tests/support/planned_networks.h"
 
 /* Nine nodes and a loss: dense layers (x is read by their backward) in groups of three, a to c, but for node 4, which
- * has a saved set and reads nothing else. */
+ * has a saved tensors and reads nothing else. */
 static void begin(struct sketch *s)
 {
     static const struct footprint dense = {.reads = {READS_X, 0}, .split = true};
@@ -30,7 +30,7 @@ static const char *const ab[] = {"a", "b"}, *const c[] = {"c"}, *const bad[] = {
 static const struct {
     const char *policy;
     struct policy_settings settings;
-    const char *word; /* or the message of what is refused */
+    const char *schedule; /* or the message of what is refused */
 } cases[] = {
     {"store_all", {.unit = 0}, "F[0,10) B[0,10)"},
     /* units: three groups and the loss; the last one takes the rest and is kept */
@@ -75,10 +75,10 @@ static const struct {
     {"manual", {GROUPS(bad)}, "the model has no group 'd'"},
     {"manual", {GROUPS(twice)}, "'a' and 'a' overlap"},
     {"manual", {.unit = 0}, "must be set, and not both"},
-    {"manual", {.word = "/nowhere", GROUPS(c)}, "must be set, and not both"},
-    {"manual", {.word = "/nowhere"}, "policy.word: /nowhere: No such file"},
-    /* 100 % is 9728 bytes at the loss's backward: y of 0 to 2 and 4 to 8, the saved set of 4 and a gradient; 90 % is
-     * one y too few, and of equal ones the oldest is the cheapest */
+    {"manual", {.schedule = "/nowhere", GROUPS(c)}, "must be set, and not both"},
+    {"manual", {.schedule = "/nowhere"}, "policy.schedule: /nowhere: No such file"},
+    /* 100 % is 9728 bytes at the loss's backward: y of 0 to 2 and 4 to 8, the saved tensors of 4 and a gradient; 90 %
+     * is one y too few, and of equal ones the oldest is the cheapest */
     {"dtr", {.budget = "100%"}, "F[0,10) B[0,10)"},
     {"dtr", {.budget = "90%"}, "F[0,10) B[2,10) F[0,1) B[0,2)"},
     {"dtr", {.budget = "1"}, "dtr found no schedule that keeps it"},
@@ -90,13 +90,14 @@ Test(policies, words_by_hand)
     struct sketch s;
     begin(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct word word = word_empty(s.graph->region);
-        enum status status = policy_find(cases[i].policy)->emit(s.network, &cases[i].settings, s.graph->region, &word);
-        const char *found = status == ST_OK ? word_print(&word, s.graph->region) : status_message();
-        bool same = status == ST_OK ? !strcmp(found, cases[i].word) : strstr(found, cases[i].word) != NULL;
+        struct schedule schedule = schedule_empty(s.graph->region);
+        enum status status =
+            policy_find(cases[i].policy)->emit(s.network, &cases[i].settings, s.graph->region, &schedule);
+        const char *found = status == ST_OK ? schedule_print(&schedule, s.graph->region) : status_message();
+        bool same = status == ST_OK ? !strcmp(found, cases[i].schedule) : strstr(found, cases[i].schedule) != NULL;
         cr_expect(same && (status == ST_OK || status == ST_SPEC), "case %zu, %s: %s\nexpected %s", i, cases[i].policy,
-                  found, cases[i].word);
-        cr_expect(status != ST_OK || word_check(&word, s.graph->nodes, false) == ST_OK, "%s", status_message());
+                  found, cases[i].schedule);
+        cr_expect(status != ST_OK || schedule_check(&schedule, s.graph->nodes, false) == ST_OK, "%s", status_message());
     }
     sketch_end(&s);
 }
@@ -104,16 +105,16 @@ Test(policies, words_by_hand)
 Test(policies, manual_reads_a_word)
 {
     static const char text[] = "F[0,10) # everything\nB[5,10) F[4,5) B[0,5)\n";
-    char path[] = P_tmpdir "/rematch-word-XXXXXX";
+    char path[] = P_tmpdir "/rematch-schedule-XXXXXX";
     int file = mkstemp(path);
     cr_assert(file >= 0 && write(file, text, sizeof text - 1) == (ssize_t)sizeof text - 1 && close(file) == 0);
     struct sketch s;
     begin(&s);
-    struct word word = word_empty(s.graph->region);
-    struct policy_settings settings = {.word = path};
-    enum status status = policy_find("manual")->emit(s.network, &settings, s.graph->region, &word);
+    struct schedule schedule = schedule_empty(s.graph->region);
+    struct policy_settings settings = {.schedule = path};
+    enum status status = policy_find("manual")->emit(s.network, &settings, s.graph->region, &schedule);
     cr_expect(status == ST_OK, "%s", status_message());
-    cr_expect(!strcmp(word_print(&word, s.graph->region), "F[0,10) B[5,10) F[4,5) B[0,5)"));
+    cr_expect(!strcmp(schedule_print(&schedule, s.graph->region), "F[0,10) B[5,10) F[4,5) B[0,5)"));
     unlink(path);
     sketch_end(&s);
 }

@@ -23,20 +23,20 @@ static struct network *uniform(struct abstract_stage one, int stages)
     return chain_network(stage, stages);
 }
 
-static struct word word_of(const struct network *network, const char *policy, const struct policy_settings *settings,
-                           struct region *region)
+static struct schedule word_of(const struct network *network, const char *policy,
+                               const struct policy_settings *settings, struct region *region)
 {
-    struct word word = word_empty(region);
-    cr_assert(policy_find(policy)->emit(network, settings, region, &word) == ST_OK, "%s", status_message());
-    return word;
+    struct schedule schedule = schedule_empty(region);
+    cr_assert(policy_find(policy)->emit(network, settings, region, &schedule) == ST_OK, "%s", status_message());
+    return schedule;
 }
 
 static struct plan *plan_of(const struct network *network, const char *policy, const struct policy_settings *settings,
                             const struct plan_options *options)
 {
     struct plan *plan;
-    struct word word = word_of(network, policy, settings, network->graph->region);
-    cr_assert(plan_build(network, &word, options, &plan) == ST_OK, "%s", status_message());
+    struct schedule schedule = word_of(network, policy, settings, network->graph->region);
+    cr_assert(plan_build(network, &schedule, options, &plan) == ST_OK, "%s", status_message());
     return plan;
 }
 
@@ -47,7 +47,7 @@ static int count_forwards(const struct plan *plan)
     return forwards;
 }
 
-/* What is replayed for the next forward alone is read, though it lies in no buffer. */
+/* What is recomputed for the next forward alone is read, though it lies in no buffer. */
 Test(policies_chains, outputs_of_no_bytes_are_read_too)
 {
     static const char *const names[] = {"every", "sqrt", "revolve", "optimal"};
@@ -55,7 +55,7 @@ Test(policies_chains, outputs_of_no_bytes_are_read_too)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct network *network = uniform((struct abstract_stage){.forward = 1, .saved = 1}, 9);
         struct plan *plan = plan_of(network, names[i], &settings, &usual);
-        cr_expect(count_forwards(plan) > 9, "%s replays", names[i]);
+        cr_expect(count_forwards(plan) > 9, "%s recomputes", names[i]);
         cr_expect(simulate_plan(plan) == ST_OK, "%s: %s", names[i], status_message());
         plan_destroy(plan);
         abstract_destroy(network);
@@ -80,7 +80,7 @@ static int64_t least_advances(int steps, int slots)
 }
 
 /* Stages that save nothing need no forward of their own before their backward: what runs is the advances and the first
- * forward of the last stage. Stages that save, replayed whole, each run once more before their backward. */
+ * forward of the last stage. Stages that save, recomputed whole, each run once more before their backward. */
 static void check_advances(int steps, int slots, int64_t advances)
 {
     struct network *network = uniform((struct abstract_stage){.forward = 1, .output = 1}, steps);
@@ -124,9 +124,9 @@ Test(policies_chains, revolve_takes_logarithmic_slots_by_itself)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct network *network = uniform((struct abstract_stage){.forward = 1, .output = 1}, known[i][0]);
         struct region *region = network->graph->region;
-        struct word own = word_of(network, "revolve", &(struct policy_settings){.slots = 0}, region);
-        struct word told = word_of(network, "revolve", &(struct policy_settings){.slots = known[i][1]}, region);
-        cr_assert(!strcmp(word_print(&own, region), word_print(&told, region)), "%d stages", known[i][0]);
+        struct schedule own = word_of(network, "revolve", &(struct policy_settings){.slots = 0}, region);
+        struct schedule told = word_of(network, "revolve", &(struct policy_settings){.slots = known[i][1]}, region);
+        cr_assert(!strcmp(schedule_print(&own, region), schedule_print(&told, region)), "%d stages", known[i][0]);
         abstract_destroy(network);
     }
 }
@@ -141,12 +141,12 @@ static const struct abstract_stage limits = {.forward = 9,
                                              .forward_scratch = 60,
                                              .backward_scratch = 15};
 
-/* Bit i of the result: the word, of segments replayed whole, has a cut before stage i. */
-static unsigned cuts_of(const struct word *word)
+/* Bit i of the result: the schedule, of segments recomputed whole, has a cut before stage i. */
+static unsigned cuts_of(const struct schedule *schedule)
 {
     unsigned cuts = 0;
-    for (size_t i = 0; i < word->steps; i++)
-        if (word->step[i].kind == STEP_BACKWARD && word->step[i].from) cuts |= 1U << word->step[i].from;
+    for (size_t i = 0; i < schedule->steps; i++)
+        if (schedule->step[i].kind == STEP_BACKWARD && schedule->step[i].from) cuts |= 1U << schedule->step[i].from;
     return cuts;
 }
 
@@ -191,15 +191,15 @@ Test(policies_chains, sqrt_by_bytes_is_the_best_of_all_divisions)
         chain_draw(&source, &limits, stages, stage);
         struct network *network = chain_network(stage, stages);
         struct policy_settings settings = {.by = 1, .keep_last = keep_last};
-        struct word word = word_of(network, "sqrt", &settings, network->graph->region);
-        struct worth found = worth_of(stage, stages, cuts_of(&word), keep_last), best = {INT64_MAX, 0};
+        struct schedule schedule = word_of(network, "sqrt", &settings, network->graph->region);
+        struct worth found = worth_of(stage, stages, cuts_of(&schedule), keep_last), best = {INT64_MAX, 0};
         for (unsigned cuts = 0; cuts < 1U << stages; cuts += 2) {
             struct worth w = worth_of(stage, stages, cuts, keep_last);
             if (w.bytes < best.bytes || (w.bytes == best.bytes && w.time < best.time)) best = w;
         }
         cr_assert(found.bytes == best.bytes && found.time == best.time,
                   "chain %d: %lld bytes in %g, but %lld in %g: %s", c, (long long)found.bytes, found.time,
-                  (long long)best.bytes, best.time, word_print(&word, network->graph->region));
+                  (long long)best.bytes, best.time, schedule_print(&schedule, network->graph->region));
         abstract_destroy(network);
     }
 }
@@ -261,9 +261,9 @@ Test(policies_chains, chen_divides_greedily_and_searches_the_budget)
             char text[32];
             snprintf(text, sizeof text, "%lld", (long long)budget[budgets]);
             settings.segment_budget = text;
-            struct word word = word_of(network, "chen", &settings, network->graph->region);
+            struct schedule schedule = word_of(network, "chen", &settings, network->graph->region);
             unsigned cuts = greedy(stage, stages, budget[budgets], &kept, &largest);
-            cr_assert(cuts_of(&word) == cuts, "chain %d: %s", c, word_print(&word, network->graph->region));
+            cr_assert(cuts_of(&schedule) == cuts, "chain %d: %s", c, schedule_print(&schedule, network->graph->region));
             least = fmin(least, largest);
             guess = floor(sqrt(kept * largest / 2));
         }

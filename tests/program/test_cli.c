@@ -92,9 +92,9 @@ static const struct {
     {"plan small.yaml policy=optimal policy.budget=lots", "policy.budget: 'lots' is not a size"},
     {"run small.yaml policy=optimal policy.budget=1KiB", "the smallest budget that it found kept is "},
     {"run small.yaml policy=dtr policy.budget=1%", "dtr found no schedule that keeps it"},
-    {"run small.yaml rng=unsafe policy=store_all", "replays no random node"},
-    {"run small.yaml rng=unsafe policy=manual policy.word=linear", "replays no random node"},
-    {"run small.yaml fault.kind=skip_replay fault.node=three", "'three' lacks a recomputation"},
+    {"run small.yaml rng=unsafe policy=store_all", "recomputes no random node"},
+    {"run small.yaml rng=unsafe policy=manual policy.schedule=linear", "recomputes no random node"},
+    {"run small.yaml fault.kind=skip_recompute fault.node=three", "'three' lacks a recomputation"},
     {"run small.yaml fault.kind=mask_bit fault.node=four", "no node 'four'"},
     {"run small.yaml fault.kind=mask_bit fault.node=drop fault.step=4", "expected 0..3"},
     {"run small.yaml memory=dynamic fault.kind=stale_read fault.node=drop", "stale_read needs an arena"},
@@ -107,8 +107,8 @@ static const struct {
     {"plan --chain chain.yaml --ops", "--ops is about one plan"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},
     {"plan small.yaml costs.name=measured costs.file=pipe", "costs: pipe: is not a plain file"},
-    {"plan small.yaml policy=manual policy.word=empty", "empty: the word ends and node 0 has not run forward"},
-    {"plan small.yaml policy=manual policy.word=pipe", "policy.word: pipe: is not a plain file"},
+    {"plan small.yaml policy=manual policy.schedule=empty", "empty: the schedule ends and node 0 has not run forward"},
+    {"plan small.yaml policy=manual policy.schedule=pipe", "policy.schedule: pipe: is not a plain file"},
     {"plan small.yaml plan=pipe", "pipe"},
     {"show pipe", "pipe: not a file"},
     {"verify pipe", "pipe: not a file"},
@@ -118,7 +118,7 @@ static const struct {
 };
 
 /* A pipe that nobody writes to: opened like a file, it would be waited for. A file with nothing in it, a chain, and a
- * word that replays the first linear layer alone. */
+ * word that recomputes the first linear layer alone. */
 static void make_odd_files(const struct cli *cli)
 {
     char path[512];
@@ -181,19 +181,19 @@ Test(cli, files_are_beside_the_spec_that_names_them)
 {
     static const char spec[] = "rematch: 1\nname: below\nmodel: layers.yaml\nsteps: 2\nbatch: 8\n"
                                "data: {name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}\n"
-                               "policy: {name: manual, word: my.word}\n";
+                               "policy: {name: manual, schedule: my.schedule}\n";
     struct cli cli;
     char more[1024];
     cli_open(&cli);
     cli_run(&cli, "mkdir below away", "--version");
     cli_file(&cli, "below/spec.yaml", spec);
     cli_file(&cli, "below/layers.yaml", "[flatten, linear: {units: 9, activation: relu}, linear: {units: classes}]\n");
-    cli_file(&cli, "below/my.word", "F[0,4) B[2,4) F[1,2) B[0,2)\n");
-    cli_file(&cli, "my.word", "F[0,4) B[0,4)\n");
+    cli_file(&cli, "below/my.schedule", "F[0,4) B[2,4) F[1,2) B[0,2)\n");
+    cli_file(&cli, "my.schedule", "F[0,4) B[0,4)\n");
     cli_expect(&cli, 0, "bench --costs below/spec.yaml --out below/costs.yaml");
     cli_expect(&cli, 0, "plan below/spec.yaml --out below/plan.h5");
     cli_says(&cli, "F[1,2)");
-    cli_expect(&cli, 0, "plan below/spec.yaml policy.word=my.word");
+    cli_expect(&cli, 0, "plan below/spec.yaml policy.schedule=my.schedule");
     cr_expect(!strstr(cli.out, "F[1,2)"), "%s", cli.out);
     snprintf(more, sizeof more, "%splan: plan.h5\ncosts: {name: measured, file: costs.yaml}\n", spec);
     cli_file(&cli, "below/spec.yaml", more);
@@ -224,7 +224,7 @@ Test(cli, a_missing_sibling_is_named)
 Test(cli, plan_tells_programs_everything)
 {
     static const char *const numbers[] = {"static_bytes",  "live_peak_bytes", "arena_bytes",
-                                          "forward_flops", "replay_flops",    "time_factor",
+                                          "forward_flops", "recompute_flops", "slowdown",
                                           "nodes",         "stages",          "planning_ms"};
     struct cli cli;
     cli_open(&cli);
@@ -232,7 +232,7 @@ Test(cli, plan_tells_programs_everything)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         cr_assert(json_is_number(json_object_get(plan, numbers[i])), "%s\n%s", numbers[i], cli.out);
     const json_t *peak = json_object_get(plan, "peak"), *tensors = json_object_get(peak, "tensors");
-    cr_assert(json_is_string(json_object_get(plan, "word")));
+    cr_assert(json_is_string(json_object_get(plan, "schedule")));
     cr_assert(json_is_string(json_object_get(peak, "op")));
     cr_assert(json_array_size(tensors) > 0);
 
@@ -252,8 +252,8 @@ Test(cli, plans_have_lower_bounds)
     cr_assert(json_integer_value(json_object_get(own, "memory_floor_bytes")) > 0);
     for (int i = 0; i < 2; i++) {
         const json_t *bounds = i ? budget : own;
-        double time = json_real_value(json_object_get(plan, "time_factor"));
-        double best = json_real_value(json_object_get(bounds, "best_factor"));
+        double time = json_real_value(json_object_get(plan, "slowdown"));
+        double best = json_real_value(json_object_get(bounds, "best_slowdown"));
         double gap = json_real_value(json_object_get(bounds, "gap_percent"));
         cr_assert(best >= 1 && best <= time && fabs(gap - 100 * (time / best - 1)) < 1e-9, "%g %g %g", time, best, gap);
     }
@@ -298,10 +298,10 @@ Test(cli, what_a_result_file_says_as_json)
     }
     cr_assert(found == least, "%g %g", found, least);
     const json_t *ops = json_object_get(json_object_get(all, "summary"), "op_least_ns");
-    json_int_t undisturbed = json_integer_value(json_object_get(summary, "rest_least_ns"));
-    for (size_t i = 0; i < json_array_size(ops); i++) undisturbed += json_integer_value(json_array_get(ops, i));
+    json_int_t best_case = json_integer_value(json_object_get(summary, "rest_least_ns"));
+    for (size_t i = 0; i < json_array_size(ops); i++) best_case += json_integer_value(json_array_get(ops, i));
     cr_assert(json_array_size(ops) > 6 &&
-              json_integer_value(json_object_get(summary, "step_undisturbed_ns")) == undisturbed);
+              json_integer_value(json_object_get(summary, "step_best_case_ns")) == best_case);
     json_t *overrides = json_object_get(json_object_get(all, "/spec"), "overrides");
     cr_assert_str_eq(json_string_value(json_array_get(overrides, 0)), "steps: 4 -> 3");
     cr_assert(strstr(json_string_value(json_object_get(json_object_get(all, "/plan"), "word")), "F[0,6) B["));
@@ -358,8 +358,8 @@ Test(cli, plans_add_up)
 Test(cli, plan_tells_people_what_it_tells_programs)
 {
     static const char *const said[] = {
-        "one",         "kept",      "replayed",          "static",           "live peak", "arena", "set by op",
-        "time factor", "F[0,6) B[", "fits this machine", "after the forward"};
+        "one",      "kept",      "recomputed",        "static",           "live peak", "arena", "set by op",
+        "slowdown", "F[0,6) B[", "fits this machine", "after the forward"};
     struct cli cli;
     cli_open(&cli);
     cli_expect(&cli, 0, "plan small.yaml --ops");
@@ -401,9 +401,9 @@ Test(cli, plan_says_why_checkpointing_cannot_help)
     cli_expect(&cli, 0, "plan small.yaml batch=1 policy=every");
     cli_says(&cli, "no checkpointing touches them");
     cli_expect(&cli, 0, "plan small.yaml batch=50 policy=segments policy.segments=1 policy.keep_last=false");
-    cli_says(&cli, "the replays cost time and save nothing");
+    cli_says(&cli, "the recomputation costs time and saves nothing");
     cli_expect(&cli, 0, "plan small.yaml batch=50 policy=segments policy.segments=5 policy.unit=stage");
-    cli_says(&cli, "policy segments replays nothing on this network");
+    cli_says(&cli, "policy segments recomputes nothing on this network");
     cli_expect(&cli, 0, "plan small.yaml batch=50");
     cr_assert(strstr(cli.out, "note:") == NULL);
     cli_close(&cli);

@@ -32,7 +32,7 @@ Test(expect, figures_are_judged_where_overrides_do_not_change_them)
                  {"epochs=1", false, true},
                  {"seed=8", false, true},
                  {"optimizer.lr=0.2", false, true},
-                 {"check=replay", false, false},
+                 {"check=recompute", false, false},
                  {"memory=poison", false, false},
                  {"policy=store_all", true, false},
                  {"batch=4", true, true}};

@@ -1,4 +1,4 @@
-/* What make runs for an experiment, by its own word (make -n). */
+/* What make runs for an experiment, by its own schedule (make -n). */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 
-/* The word after "baseline  " or "variant  " at the start of a line of the output: where that file lies. */
+/* The schedule after "baseline  " or "variant  " at the start of a line of the output: where that file lies. */
 static void path_of(const struct cli *cli, const char *side, char path[256])
 {
     char start[32];
@@ -39,7 +39,7 @@ static void check_figures(const json_t *json)
     static const char *const pairs[][2] = {{"peak_bytes", "peak_ratio"},
                                            {"live_peak_bytes", "live_ratio"},
                                            {"step_median_ns", "time_ratio"},
-                                           {"step_undisturbed_ns", "undisturbed_ratio"}};
+                                           {"step_best_case_ns", "best_case_ratio"}};
     const json_t *a = json_object_get(json, "a"), *b = json_object_get(json, "b");
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         const double x = json_number_value(json_object_get(a, pairs[i][0])),
@@ -53,7 +53,7 @@ static void check_figures(const json_t *json)
 
 Test(run, is_equal_in_every_bit)
 {
-    static const char *const how[] = {"", "rng=stash memory=dynamic", "rng=mask memory=poison check=replay",
+    static const char *const how[] = {"", "rng=stash memory=dynamic", "rng=mask memory=poison check=recompute",
                                       "policy=store_all", "policy=sqrt relu_save=bits"};
     struct cli cli;
     cli_open(&cli);
@@ -84,7 +84,7 @@ static const struct {
     int step;
 } controls[] = {
     {"rng=unsafe", 0},
-    {"fault.kind=skip_replay fault.node=one fault.step=1", 1},
+    {"fault.kind=skip_recompute fault.node=one fault.step=1", 1},
     {"fault.kind=stale_read fault.node=drop fault.step=2", 2},
     {"fault.kind=mask_bit fault.node=drop fault.step=3", 3},
     {"rng=mask fault.kind=mask_bit fault.node=drop fault.step=2", 2},
@@ -112,8 +112,8 @@ Test(run, a_checked_replay_names_step_and_node)
 {
     struct cli cli;
     cli_open(&cli);
-    cli_expect(&cli, 1, "run small.yaml --quiet rng=unsafe check=replay");
-    cli_complains(&cli, "at step 0 the replay of node 'drop'");
+    cli_expect(&cli, 1, "run small.yaml --quiet rng=unsafe check=recompute");
+    cli_complains(&cli, "at step 0 the recomputation of node 'drop'");
     cli_close(&cli);
 }
 

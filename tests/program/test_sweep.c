@@ -31,8 +31,8 @@ static bool line_has(const char *path, int number, const char *text)
     return strstr(line, text) != NULL;
 }
 
-/* A field of a CSV by its column, from a file of rows in which no field holds a comma or a line break. */
-static void csv_field(const char *path, int row, const char *column, char field[512])
+/* A setting of a CSV by its column, from a file of rows in which no setting holds a comma or a line break. */
+static void csv_field(const char *path, int row, const char *column, char setting[512])
 {
     char line[2][2048], *rest = line[0], *value = line[1], *name;
     FILE *file = fopen(path, "r");
@@ -40,7 +40,7 @@ static void csv_field(const char *path, int row, const char *column, char field[
     for (int i = 0; i < row; i++) cr_assert(fgets(line[1], sizeof line[1], file), "%s: row %d", path, row);
     fclose(file);
     while ((name = strsep(&rest, ",\n"))) {
-        snprintf(field, 512, "%s", strsep(&value, ",\n"));
+        snprintf(setting, 512, "%s", strsep(&value, ",\n"));
         if (!strcmp(name, column)) return;
     }
     cr_assert_fail("%s: no column %s", path, column);
@@ -48,10 +48,10 @@ static void csv_field(const char *path, int row, const char *column, char field[
 
 static double csv_number(const char *path, int row, const char *column)
 {
-    char field[512], *end;
-    csv_field(path, row, column, field);
-    const double number = strtod(field, &end);
-    cr_assert(*field && !*end, "%s is '%s'", column, field);
+    char setting[512], *end;
+    csv_field(path, row, column, setting);
+    const double number = strtod(setting, &end);
+    cr_assert(*setting && !*end, "%s is '%s'", column, setting);
     return number;
 }
 

@@ -163,7 +163,7 @@ static void beyond(const char *path) { alter_element(path, "/plan/buffers/offset
 static void operand(const char *path) { alter_element(path, "/plan/ops/y", 0, 4096); }
 static void inputs(const char *path) { alter_element(path, "/plan/nodes/inputs", 0, 4096); }
 static void negative(const char *path) { alter_element(path, "/plan/buffers/death", 0, -4096); }
-static void no_flag(const char *path) { alter_element(path, "/plan/ops/replay", 0, 7); }
+static void no_flag(const char *path) { alter_element(path, "/plan/ops/recompute", 0, 7); }
 static void text(const char *path)
 {
     FILE *file = fopen(path, "w");

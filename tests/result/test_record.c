@@ -123,7 +123,7 @@ static void all_different(struct fake *f, struct step_record *step)
     (void)f;
     step->loss = 1.5F, step->metric = 0.125F;
     step->lr = 0.25, step->gradient_norm = 3.5;
-    step->total_ns = 11, step->data_ns = 12, step->forward_ns = 13, step->replay_ns = 14, step->backward_ns = 15;
+    step->total_ns = 11, step->data_ns = 12, step->forward_ns = 13, step->recompute_ns = 14, step->backward_ns = 15;
     step->optimizer_ns = 16, step->digest_ns = 17, step->undefine_ns = 20;
     step->live_peak = 18, step->rss = 19;
 }
@@ -134,7 +134,7 @@ static const struct {
     double value;
 } figures[] = {
     {"step", 0},         {"loss", 1.5},        {"loss_bits", 0x3fc00000}, {"metric", 0.125},  {"lr", 0.25},
-    {"grad_norm", 3.5},  {"total_ns", 11},     {"data_ns", 12},           {"forward_ns", 13}, {"replay_ns", 14},
+    {"grad_norm", 3.5},  {"total_ns", 11},     {"data_ns", 12},           {"forward_ns", 13}, {"recompute_ns", 14},
     {"backward_ns", 15}, {"optimizer_ns", 16}, {"digest_ns", 17},         {"live_peak", 18},  {"rss", 19},
     {"undefine_ns", 20}, {"gradients_zero", 0}};
 enum { FIGURES = sizeof figures / sizeof *figures };
@@ -187,8 +187,8 @@ Test(record, holds_the_plan_and_the_memory_it_took)
     hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, H5T_VARIABLE);
     H5Tset_cset(type, H5T_CSET_UTF8);
-    read_raw(file, "/plan/word", type, &word);
-    cr_assert(strcmp(word, plan->word) == 0);
+    read_raw(file, "/plan/schedule", type, &word);
+    cr_assert(strcmp(word, plan->schedule) == 0);
     H5free_memory(word);
     H5Tclose(type);
     text_raw(file, "/memory/live", "units", text);
@@ -249,16 +249,16 @@ Test(record, state_is_what_the_run_used)
     fake_close(&fake);
     fake_open(&fake, &wide, folder);
     fake.spec.record_state = true;
-    struct exec *exec;
+    struct executor *exec;
     struct record *record;
-    const struct exec_options options = {.memory = MEMORY_PLANNED};
+    const struct executor_options options = {.memory = MEMORY_PLANNED};
     const struct run_summary summary = {0};
     const int64_t elements = wide.batch * shape_elements(&wide.input);
     float *x = calloc((size_t)elements, sizeof *x), *back = calloc((size_t)(2 * elements), sizeof *back);
     int32_t labels[64] = {0};
-    check(exec_create(fake.job.plan, &options, &exec));
+    check(executor_create(fake.job.plan, &options, &exec));
     const struct parameter *p = &fake.job.graph->parameter[0];
-    for (int64_t i = 0; i < p->elements; i++) exec_parameter(exec, 0)[i] = (float)i;
+    for (int64_t i = 0; i < p->elements; i++) executor_parameter(exec, 0)[i] = (float)i;
     check(record_create(&fake.job, "variant", &record));
     snprintf(path, sizeof path, "%s", record_path(record));
     check(record_tensors(record, false, exec));
@@ -269,8 +269,8 @@ Test(record, state_is_what_the_run_used)
         struct step_record step = fake_step(&fake, s);
         check(record_step(record, &step));
     }
-    exec_parameter(exec, 0)[0] = -5;
-    exec_gradient(exec, 0)[0] = 7;
+    executor_parameter(exec, 0)[0] = -5;
+    executor_gradient(exec, 0)[0] = 7;
     check(record_tensors(record, true, exec));
     check(record_finish(record, "completed", &summary));
 
@@ -297,13 +297,13 @@ Test(record, state_is_what_the_run_used)
     for (int64_t i = 0; i < 2 * elements; i++) cr_assert(back[i] == (float)((i >= elements ? 7 : 0) + i % elements));
     H5Fclose(file);
     free(values), free(x), free(back);
-    exec_destroy(exec);
+    executor_destroy(exec);
 }
 
 Test(record, id_is_of_what_changes_bits)
 {
     char id[RUN_ID_TEXT], other[RUN_ID_TEXT];
-    check(run_identity(&fake.job, id));
+    check(run_id_compute(&fake.job, id));
     cr_assert(strlen(id) == 16 && strspn(id, "0123456789abcdef") == 16);
     static const char *const same[] = {"rematch: 1\nname: other\nbatch: 4\n",
                                        "rematch: 1\nname: fake\ntitle: 'x'\nbatch: 4\nsweep:\n  batch: [1]\n",
@@ -313,34 +313,34 @@ Test(record, id_is_of_what_changes_bits)
                                            "rematch: 1\nexpect:\n  - loss\nbatch: 4\nseed: 1\n"};
     for (size_t i = 0; i < 3; i++) {
         fake.spec.resolved = same[i];
-        check(run_identity(&fake.job, other));
+        check(run_id_compute(&fake.job, other));
         cr_assert(strcmp(id, other) == 0, "%s", same[i]);
         fake.spec.resolved = not_same[i];
-        check(run_identity(&fake.job, other));
+        check(run_id_compute(&fake.job, other));
         cr_assert(strcmp(id, other) != 0, "%s", not_same[i]);
     }
     fake.spec.resolved = same[0];
     fake.dataset.digest.low++;
-    check(run_identity(&fake.job, other));
+    check(run_id_compute(&fake.job, other));
     cr_assert(strcmp(id, other) != 0, "other data, same id");
     fake.dataset.digest.low--;
     fake.job.backend->options.threads++;
-    check(run_identity(&fake.job, other));
+    check(run_id_compute(&fake.job, other));
     cr_assert(strcmp(id, other) != 0, "other threads, same id");
     fake.job.backend->options.threads--;
     fake.job.plan->hash.low++;
-    check(run_identity(&fake.job, other));
+    check(run_id_compute(&fake.job, other));
     cr_assert(strcmp(id, other) != 0, "another plan, same id");
     fake.job.plan->hash.low--;
     const char **const texts[] = {&fake.job.backend->isa, &fake.job.backend->libraries, &fake.job.backend->device};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *kept = *texts[i];
         *texts[i] = "another";
-        check(run_identity(&fake.job, other));
+        check(run_id_compute(&fake.job, other));
         cr_assert(strcmp(id, other) != 0, "text %zu of the backend is another, same id", i);
         *texts[i] = kept;
     }
-    check(run_identity(&fake.job, other));
+    check(run_id_compute(&fake.job, other));
     cr_assert(strcmp(id, other) == 0, "nothing is another");
 }
 

@@ -8,12 +8,12 @@ Test(timing, the_least_of_each_op_and_of_the_rest_is_a_step)
     static const uint64_t op_ns[3][2] = {{100, 40}, {70, 55}, {90, 30}}, step_ns[3] = {160, 130, 125};
     static const uint64_t least[3][3] = {{100, 40, 20}, {70, 40, 5}, {70, 30, 5}};
     uint64_t kept[2] = {0};
-    struct undisturbed u = {.ops = 2, .op_ns = kept};
-    cr_assert(timing_undisturbed(&u) == 0, "nothing is known");
+    struct best_case u = {.ops = 2, .op_ns = kept};
+    cr_assert(timing_best_case(&u) == 0, "nothing is known");
     for (int i = 0; i < 3; i++) {
         timing_add(&u, op_ns[i], step_ns[i]);
         cr_expect(kept[0] == least[i][0] && kept[1] == least[i][1] && u.rest_ns == least[i][2], "step %d", i);
-        cr_expect(timing_undisturbed(&u) == least[i][0] + least[i][1] + least[i][2]);
+        cr_expect(timing_best_case(&u) == least[i][0] + least[i][1] + least[i][2]);
     }
 }
 

@@ -63,8 +63,8 @@ static int64_t op_bytes(const struct abstract_stage *stage, int i, bool reads, b
     return bytes;
 }
 
-/* The least time of forwards that must run again after an op of stage i, of all sets of those whose value and saved set
- * are kept in room bytes meanwhile. */
+/* The least time of forwards that must run again after an op of stage i, of all sets of those whose value and saved
+ * tensors are kept in room bytes meanwhile. */
 static double forced(const struct abstract_stage *stage, int i, int64_t room)
 {
     double least = INFINITY;
@@ -137,16 +137,16 @@ static double gap_of(const struct network *network, const char *policy, const ch
     static const struct plan_options options = {.lower = {.drop_dead = true}};
     struct policy_settings settings = {.budget = budget, .keep_last = true, .keep_saved = true, .plan = &options};
     struct region *region = region_create();
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct plan *plan;
     struct bounds bounds;
-    enum status status = policy_word(policy_find(policy), network, &settings, region, &word);
+    enum status status = policy_schedule(policy_find(policy), network, &settings, region, &schedule);
     if (status == ST_SPEC) {
         region_destroy(region);
         return INFINITY;
     }
     cr_assert(status == ST_OK, "%s", status_message());
-    cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
     cr_assert(bounds_find(network, plan->live_peak, &bounds) == ST_OK);
     cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12), "%s %s: %g, bound %g",
               policy, budget, plan->time, bounds.best);
@@ -173,7 +173,7 @@ Test(bounds, below_every_plan_of_networks)
     cr_assert(least == 0);
 }
 
-/* Where a word may say what relus keep, the bounds hold whatever it says. */
+/* Where a schedule may say what relus keep, the bounds hold whatever it says. */
 Test(bounds, below_every_choice_of_relus)
 {
     static const struct plan_options options = {.lower = {.drop_dead = true}};
@@ -184,18 +184,18 @@ Test(bounds, below_every_choice_of_relus)
             struct policy_settings settings = {
                 .segments = draw_below(&source, 8), .unit = UNIT_STAGE, .keep_last = c % 2, .keep_saved = true};
             struct region *region = region_create();
-            struct word word = word_empty(region);
+            struct schedule schedule = schedule_empty(region);
             struct plan *plan;
             struct bounds bounds;
-            cr_assert(policy_find("segments")->emit(b.network, &settings, region, &word) == ST_OK, "%s",
+            cr_assert(policy_find("segments")->emit(b.network, &settings, region, &schedule) == ST_OK, "%s",
                       status_message());
-            for (size_t i = 0; i < word.steps; i++)
-                if (word.step[i].kind == STEP_BACKWARD)
-                    word.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;
-            cr_assert(plan_build(b.network, &word, &options, &plan) == ST_OK, "%s", status_message());
+            for (size_t i = 0; i < schedule.steps; i++)
+                if (schedule.step[i].kind == STEP_BACKWARD)
+                    schedule.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;
+            cr_assert(plan_build(b.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
             cr_assert(bounds_find(b.network, plan->live_peak, &bounds) == ST_OK);
             cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12),
-                      "%s: %s: %g, bound %g", net->name, plan->word, plan->time, bounds.best);
+                      "%s: %s: %g, bound %g", net->name, plan->schedule, plan->time, bounds.best);
             plan_destroy(plan);
             region_destroy(region);
         }

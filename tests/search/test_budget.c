@@ -29,15 +29,15 @@ static struct plan *plan_by(const char *policy, const struct network *network, c
                             const struct plan_options *options)
 {
     struct region *region = region_create();
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct plan *plan = NULL;
     struct policy_settings settings = {0};
-    cr_assert(field_defaults(policy_find(policy)->fields, &settings, region) == ST_OK, "%s", status_message());
+    cr_assert(setting_defaults(policy_find(policy)->keys, &settings, region) == ST_OK, "%s", status_message());
     settings.budget = budget;
     settings.plan = options;
-    enum status status = policy_find(policy)->emit(network, &settings, region, &word);
+    enum status status = policy_find(policy)->emit(network, &settings, region, &schedule);
     cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
-    if (status == ST_OK) cr_assert(plan_build(network, &word, options, &plan) == ST_OK, "%s", status_message());
+    if (status == ST_OK) cr_assert(plan_build(network, &schedule, options, &plan) == ST_OK, "%s", status_message());
     region_destroy(region);
     return plan;
 }
@@ -75,8 +75,8 @@ Test(budget, kept_by_a_thousand_random_chains)
                                     .bytes = least_live - least_live / 50 +
                                              draw_below(&source, (uint32_t)(most - least_live) + 1000)};
             struct budgeted b;
-            struct word word = word_empty(network->graph->region);
-            enum status status = budget_word(o, &budget, &usual, &word, &b);
+            struct schedule schedule = schedule_empty(network->graph->region);
+            enum status status = budget_schedule(o, &budget, &usual, &schedule, &b);
             if (status != ST_OK) {
                 uint64_t least;
                 cr_assert(status == ST_SPEC && !text_to_bytes(smallest(), &least) && least > budget.bytes, "%s",
@@ -85,7 +85,7 @@ Test(budget, kept_by_a_thousand_random_chains)
                 continue;
             }
             struct plan *plan;
-            cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+            cr_assert(plan_build(network, &schedule, &usual, &plan) == ST_OK, "%s", status_message());
             cr_assert(plan_peak(plan) <= budget.bytes, "%zu with a budget of %llu", plan_peak(plan),
                       (unsigned long long)budget.bytes);
             cr_assert(plan->live_peak == b.live_peak && plan->live_peak == o->front.point[b.point].peak);
@@ -113,8 +113,8 @@ static void check_monotone(const struct network *network, const char *what)
         const size_t live = i < BUDGETS ? least + (most - least) * i / BUDGETS : 2 * most;
         const struct budget budget = {.kind = BUDGET_BYTES, .bytes = fixed + live};
         struct budgeted b;
-        struct word word = word_empty(network->graph->region);
-        const enum status status = budget_word(o, &budget, &usual, &word, &b);
+        struct schedule schedule = schedule_empty(network->graph->region);
+        const enum status status = budget_schedule(o, &budget, &usual, &schedule, &b);
         cr_assert(status == ST_OK || (status == ST_SPEC && isinf(before)), "%s: %s", what, status_message());
         if (status != ST_OK) continue; /* its placing takes more than the least live peak */
         const double time = o->front.point[b.point].time;
@@ -153,13 +153,13 @@ static char *outcome(const struct network *network, const char *text, bool whole
     struct optimum *o;
     struct budget budget;
     struct budgeted b;
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     cr_assert(budget_parse(text, &budget) == ST_OK);
     cr_assert((whole ? optimum_solve : optimum_prepare)(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
-    const enum status status = budget_word(o, &budget, &usual, &word, &b);
+    const enum status status = budget_schedule(o, &budget, &usual, &schedule, &b);
     cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
     optimum_destroy(o);
-    return region_text(region, "%s", status == ST_OK ? word_print(&word, region) : status_message());
+    return region_text(region, "%s", status == ST_OK ? schedule_print(&schedule, region) : status_message());
 }
 
 static void check_same(const struct network *network, const char *what)
@@ -192,11 +192,11 @@ Test(budget, told_with_the_plan)
         char text[32];
         struct policy_notes notes = {0};
         struct policy_settings settings = {.budget = text, .plan = &usual, .notes = &notes};
-        struct word word = word_empty(network->graph->region);
+        struct schedule schedule = schedule_empty(network->graph->region);
         struct plan *plan;
         snprintf(text, sizeof text, "%zu", bytes);
-        if (policy_find("optimal")->emit(network, &settings, network->graph->region, &word) == ST_OK) {
-            cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+        if (policy_find("optimal")->emit(network, &settings, network->graph->region, &schedule) == ST_OK) {
+            cr_assert(plan_build(network, &schedule, &usual, &plan) == ST_OK, "%s", status_message());
             double fastest = o->front.point[front_at(&o->front, bytes)].time;
             cr_assert(notes.tries >= 1 && notes.live_peak == plan->live_peak && notes.lost == plan->time - fastest);
             cr_assert(notes.tries > 1 || notes.lost == 0, "%d tries, %g lost", notes.tries, notes.lost);
@@ -255,7 +255,7 @@ Test(budget, kept_by_networks)
             snprintf(text, sizeof text, "%.2f%%", atof(named) - 0.01); /* the least, to two decimals */
             cr_assert(!plan_of(b.network, text, &options), "%s is refused with %s", text, named);
             cr_assert((plan = plan_of(b.network, "100%", &options)) != NULL, "%s", status_message());
-            cr_assert(!plan->replays && plan->arena_bytes <= baseline);
+            cr_assert(!plan->recomputations && plan->arena_bytes <= baseline);
             plan_destroy(plan);
             plan_destroy(least);
             net_release(&b);
@@ -379,9 +379,9 @@ Test(budget, holds_for_evaluations)
         struct plan *plan;
         char needed[64];
         const struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
-        struct word word = word_empty(b.graph->region);
-        cr_assert(word_append(&word, STEP_FORWARD, 0, b.graph->nodes) == ST_OK);
-        cr_assert(plan_build(b.network, &word, &options, &plan) == ST_OK, "%s", status_message());
+        struct schedule schedule = schedule_empty(b.graph->region);
+        cr_assert(schedule_append(&schedule, STEP_FORWARD, 0, b.graph->nodes) == ST_OK);
+        cr_assert(plan_build(b.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
         cr_assert(budget_evaluation(plan, plan->arena_bytes) == ST_OK && budget_evaluation(plan, 0) == ST_OK);
         cr_assert(budget_evaluation(plan, plan->arena_bytes - 1) == ST_SPEC);
         check_named(plan);

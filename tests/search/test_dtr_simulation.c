@@ -39,27 +39,27 @@ static const struct {
     int node;
 } choices[] = {{"dtr", 1}, {"dtr_eq", 3}, {"dtr_local", 5}, {"lru", 0}, {"size", 6}, {"msps", 7}};
 
-static void appear(struct residence *r, int node, double time)
+static void appear(struct dtr_residency *r, int node, double time)
 {
     r->clock = time;
-    cr_assert(residence_appear(r, storage_of(r, node, STORAGE_Y)) == ST_OK);
+    cr_assert(dtr_residency_appear(r, storage_of(r, node, STORAGE_Y)) == ST_OK);
 }
 
 Test(evict, each_heuristic_by_hand)
 {
     struct network *network = chain_network(evicting, sizeof evicting / sizeof *evicting);
     for (int h = 0; heuristic_names[h]; h++) {
-        struct residence *r;
+        struct dtr_residency *r;
         cr_assert(!strcmp(heuristic_names[h], choices[h].heuristic));
-        cr_assert(residence_create(network, h, network->graph->region, &r) == ST_OK);
+        cr_assert(dtr_residency_create(network, h, network->graph->region, &r) == ST_OK);
         for (int n = 0; n < 8; n++) {
             r->forward = n + 1;
             appear(r, n, touched[n]);
         }
-        for (int n = 2; n <= 4; n++) cr_assert(residence_leave(r, storage_of(r, n, STORAGE_Y)) == ST_OK);
+        for (int n = 2; n <= 4; n++) cr_assert(dtr_residency_leave(r, storage_of(r, n, STORAGE_Y)) == ST_OK);
         appear(r, 3, 10);
         r->clock = 20;
-        cr_assert(residence_evict(r) == ST_OK);
+        cr_assert(dtr_residency_evict(r) == ST_OK);
         for (int n = 0; n < 8; n++) {
             bool there = n != 2 && n != 4 && n != choices[h].node;
             cr_expect(storage_of(r, n, STORAGE_Y)->there == there, "%s: node %d", heuristic_names[h], n);
@@ -74,7 +74,7 @@ Test(evict, each_heuristic_by_hand)
 static const struct {
     unsigned reads;
     size_t limit, peak;
-    const char *word;
+    const char *schedule;
 } in_place[] = {{0, SIZE_MAX, 20480, "F[0,4) B[0,4)"},
                 {0, 20480, 20480, "F[0,4) B[0,4)"},
                 {READS_X, SIZE_MAX, 36864, "F[0,4) B[0,4)"},
@@ -84,7 +84,7 @@ Test(evict, in_place_by_hand)
 {
     for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++) {
         struct sketch s;
-        struct eviction eviction;
+        struct dtr_simulation eviction;
         struct evicted evicted;
         sketch_begin(&s, 1024);
         const struct footprint over = {
@@ -93,11 +93,12 @@ Test(evict, in_place_by_hand)
         value = sketch_add(&s, &(struct sketch_node){{value, -1}, 16384, false, false, over});
         value = sketch_add(&s, &(struct sketch_node){{value, -1}, 256, false, false, {.split = true}});
         sketch_finish(&s, value);
-        struct word word = word_empty(s.graph->region);
-        cr_assert(eviction_create(s.network, &usual.lower, s.graph->region, &eviction) == ST_OK);
-        cr_assert(eviction_word(&eviction, 0, in_place[i].limit, &word, &evicted) == ST_OK, "%s", status_message());
-        const char *text = word_print(&word, s.graph->region);
-        cr_expect(!strcmp(text, in_place[i].word) && evicted.peak == in_place[i].peak, "case %zu: %zu, %s", i,
+        struct schedule schedule = schedule_empty(s.graph->region);
+        cr_assert(dtr_simulation_create(s.network, &usual.lower, s.graph->region, &eviction) == ST_OK);
+        cr_assert(dtr_simulation_schedule(&eviction, 0, in_place[i].limit, &schedule, &evicted) == ST_OK, "%s",
+                  status_message());
+        const char *text = schedule_print(&schedule, s.graph->region);
+        cr_expect(!strcmp(text, in_place[i].schedule) && evicted.peak == in_place[i].peak, "case %zu: %zu, %s", i,
                   evicted.peak, text);
         sketch_end(&s);
     }
@@ -108,29 +109,29 @@ static int check_limits(const struct network *network, int heuristic, enum rng_m
 {
     const struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
     struct region *region = region_create();
-    struct eviction eviction;
+    struct dtr_simulation eviction;
     int count = 0;
-    cr_assert(eviction_create(network, &options.lower, region, &eviction) == ST_OK, "%s", status_message());
+    cr_assert(dtr_simulation_create(network, &options.lower, region, &eviction) == ST_OK, "%s", status_message());
     struct evicted evicted;
     for (size_t limit = SIZE_MAX, all = 0; count < 20; limit = limit == SIZE_MAX ? all : limit - all / 16) {
-        struct word word = word_empty(region);
+        struct schedule schedule = schedule_empty(region);
         struct plan *plan;
-        enum status status = eviction_word(&eviction, heuristic, limit, &word, &evicted);
+        enum status status = dtr_simulation_schedule(&eviction, heuristic, limit, &schedule, &evicted);
         cr_assert(status == ST_OK || (status == ST_SPEC && limit < SIZE_MAX), "%s: %s", what, status_message());
         if (status != ST_OK) break;
-        cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s: %s", what, status_message());
+        cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s: %s", what, status_message());
         if (limit == SIZE_MAX) {
             all = evicted.peak;
             cr_assert(!evicted.evictions);
-            cr_assert(!plan->replays && (rng != RNG_COUNTER || plan->live_peak == evicted.peak), "%s: %zu of %zu bytes",
-                      what, plan->live_peak, evicted.peak);
+            cr_assert(!plan->recomputations && (rng != RNG_COUNTER || plan->live_peak == evicted.peak),
+                      "%s: %zu of %zu bytes", what, plan->live_peak, evicted.peak);
         }
-        cr_assert(evicted.evictions >= (plan->replays > 0), "%s: nothing is given up: %s", what, plan->word);
+        cr_assert(evicted.evictions >= (plan->recomputations > 0), "%s: nothing is given up: %s", what, plan->schedule);
         cr_assert(evicted.peak <= limit && plan->live_peak <= evicted.peak,
                   "%s, %s: limit %zu, simulated %zu, live %zu: %s", what, heuristic_names[heuristic], limit,
-                  evicted.peak, plan->live_peak, plan->word);
-        cr_assert(!plan->lowered.dropped, "%s: a dead replay: %s", what, plan->word);
-        cr_assert(simulate_plan(plan) == ST_OK, "%s: %s: %s", what, status_message(), plan->word);
+                  evicted.peak, plan->live_peak, plan->schedule);
+        cr_assert(!plan->lowered.dropped, "%s: a dead recomputation: %s", what, plan->schedule);
+        cr_assert(simulate_plan(plan) == ST_OK, "%s: %s: %s", what, status_message(), plan->schedule);
         plan_destroy(plan);
         count++;
     }
@@ -182,11 +183,11 @@ static struct plan *plan_of(const struct network *network, uint64_t budget, int 
     snprintf(text, sizeof text, "%llu", (unsigned long long)budget);
     struct policy_settings settings = {.budget = text, .heuristic = heuristic, .plan = &usual};
     struct region *region = region_create();
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct plan *plan = NULL;
-    enum status status = policy_find("dtr")->emit(network, &settings, region, &word);
+    enum status status = policy_find("dtr")->emit(network, &settings, region, &schedule);
     if (status == ST_OK) {
-        cr_assert(plan_build(network, &word, &usual, &plan) == ST_OK, "%s", status_message());
+        cr_assert(plan_build(network, &schedule, &usual, &plan) == ST_OK, "%s", status_message());
         cr_assert(plan_peak(plan) <= budget, "%zu with a budget of %s", plan_peak(plan), text);
     } else {
         char named[64];
@@ -270,14 +271,15 @@ Test(evict, takes_linear_time_in_the_root_of_the_memory)
         struct network *network = chain_network(stage, stages);
         for (int h = 0; h < 2; h++) {
             struct region *region = region_create();
-            struct eviction eviction;
-            struct word word = word_empty(region);
+            struct dtr_simulation eviction;
+            struct schedule schedule = schedule_empty(region);
             struct evicted evicted;
             long forwards = 0;
-            cr_assert(eviction_create(network, &usual.lower, region, &eviction) == ST_OK);
-            cr_assert(eviction_word(&eviction, h, 2 * (size_t)root, &word, &evicted) == ST_OK, "%s", status_message());
-            for (size_t i = 0; i < word.steps; i++)
-                if (word.step[i].kind == STEP_FORWARD) forwards += word.step[i].to - word.step[i].from;
+            cr_assert(dtr_simulation_create(network, &usual.lower, region, &eviction) == ST_OK);
+            cr_assert(dtr_simulation_schedule(&eviction, h, 2 * (size_t)root, &schedule, &evicted) == ST_OK, "%s",
+                      status_message());
+            for (size_t i = 0; i < schedule.steps; i++)
+                if (schedule.step[i].kind == STEP_FORWARD) forwards += schedule.step[i].to - schedule.step[i].from;
             printf("%d stages in %d bytes, %s: %ld forwards\n", stages, 2 * root, heuristic_names[h], forwards);
             cr_expect(forwards <= 3 * stages);
             region_destroy(region);

@@ -99,7 +99,7 @@ Test(optimum, is_the_persistent_optimum_of_every_chain_at_every_budget, .timeout
     print_against(&a, (CHAINS + THINNING - 1) / THINNING, "not persistent");
 }
 
-/* Where gradients have any bytes, it can help to replay ahead, while the gradient that waits is still small. */
+/* Where gradients have any bytes, it can help to recompute ahead, while the gradient that waits is still small. */
 Test(optimum, replays_in_turn_whatever_gradients_take, .timeout = 600)
 {
     struct source source = {.seed = 31};
@@ -165,22 +165,24 @@ Test(optimum, reaches_the_binomial_number_of_advances_on_uniform_chains)
         struct optimum *o = solve(stage, known[k].steps);
         int at = front_at(&o->front, (size_t)TAPE + (size_t)known[k].slots + 1);
         cr_assert(at >= 0);
-        double replays = o->front.point[at].time - known[k].steps; /* as many as advances: each step is taped besides */
-        cr_expect(replays == known[k].advances, "%d steps, %d slots: %g advances, expected %d", known[k].steps,
-                  known[k].slots, replays, known[k].advances);
+        double recomputations =
+            o->front.point[at].time - known[k].steps; /* as many as advances: each step is taped besides */
+        cr_expect(recomputations == known[k].advances, "%d steps, %d slots: %g advances, expected %d", known[k].steps,
+                  known[k].slots, recomputations, known[k].advances);
         cr_expect(bounds_advances(known[k].steps, known[k].slots) == known[k].advances);
         done(o);
     }
 }
 
-static struct plan *plan_of(const struct network *network, const struct word *word, const struct plan_options *options)
+static struct plan *plan_of(const struct network *network, const struct schedule *schedule,
+                            const struct plan_options *options)
 {
     struct plan *plan;
-    cr_assert(plan_build(network, word, options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(plan_build(network, schedule, options, &plan) == ST_OK, "%s", status_message());
     return plan;
 }
 
-/* Every point of a front, up to about most of them: monotone, and what lowering says of its word. */
+/* Every point of a front, up to about most of them: monotone, and what lowering says of its schedule. */
 static void check_front(const struct optimum *o, const struct plan_options *options, int most, const char *what)
 {
     const struct point *p = o->front.point;
@@ -189,15 +191,15 @@ static void check_front(const struct optimum *o, const struct plan_options *opti
         cr_assert(!i || (p[i].peak > p[i - 1].peak && p[i].time < p[i - 1].time), "%s: point %d", what, i);
         if (i % (1 + o->front.count / most) && i + 1 < o->front.count) continue;
         struct region *region = region_create();
-        struct word word = word_empty(region);
-        cr_assert(optimum_word(o, i, &word) == ST_OK, "%s", status_message());
-        struct plan *plan = plan_of(o->network, &word, options);
+        struct schedule schedule = schedule_empty(region);
+        cr_assert(optimum_schedule(o, i, &schedule) == ST_OK, "%s", status_message());
+        struct plan *plan = plan_of(o->network, &schedule, options);
         cr_assert(plan->live_peak == p[i].peak, "%s, point %d: %zu predicted, %zu lowered: %s", what, i, p[i].peak,
-                  plan->live_peak, plan->word);
+                  plan->live_peak, plan->schedule);
         cr_assert(plan->time == p[i].time, "%s, point %d: %g predicted, %g lowered: %s", what, i, p[i].time, plan->time,
-                  plan->word);
-        cr_assert(!plan->lowered.dropped, "%s, point %d: a dead replay: %s", what, i, plan->word);
-        cr_assert(simulate_plan(plan) == ST_OK, "%s, point %d: %s: %s", what, i, status_message(), plan->word);
+                  plan->schedule);
+        cr_assert(!plan->lowered.dropped, "%s, point %d: a dead recomputation: %s", what, i, plan->schedule);
+        cr_assert(simulate_plan(plan) == ST_OK, "%s, point %d: %s: %s", what, i, status_message(), plan->schedule);
         plan_destroy(plan);
         region_destroy(region);
     }
@@ -251,14 +253,14 @@ static void check_other(const struct optimum *o, const struct policy *policy, co
                         const char *what)
 {
     struct region *region = region_create();
-    struct word word = word_empty(region);
-    if (policy_word(policy, o->network, settings, region, &word) == ST_OK) {
-        struct plan *plan = plan_of(o->network, &word, &usual);
+    struct schedule schedule = schedule_empty(region);
+    if (policy_schedule(policy, o->network, settings, region, &schedule) == ST_OK) {
+        struct plan *plan = plan_of(o->network, &schedule, &usual);
         int at = front_at(&o->front, plan->live_peak);
         cr_assert(at >= 0, "%s: %s needs %zu bytes, the front at least %zu", what, policy->name, plan->live_peak,
                   o->front.point[0].peak);
         cr_assert(o->front.point[at].time <= plan->time, "%s: %s takes %g with %zu bytes, the front %g: %s", what,
-                  policy->name, plan->time, plan->live_peak, o->front.point[at].time, plan->word);
+                  policy->name, plan->time, plan->live_peak, o->front.point[at].time, plan->schedule);
         plan_destroy(plan);
     }
     region_destroy(region);
@@ -312,15 +314,16 @@ static void check_told(const struct optimum *o, const char *what)
     for (int i = 0; i < o->front.count; i++) {
         char budget[32];
         struct policy_notes notes = {0};
-        struct word word = word_empty(region);
+        struct schedule schedule = schedule_empty(region);
         struct plan *least = NULL;
         cr_assert(budget_place(o, i, &usual, &least) == ST_OK, "%s", status_message());
         snprintf(budget, sizeof budget, "%zu", plan_peak(least));
         plan_destroy(least);
         const struct policy_settings settings = {.budget = budget, .plan = &usual, .notes = &notes};
-        cr_assert(policy_find("optimal")->emit(o->network, &settings, region, &word) == ST_OK, "%s", status_message());
+        cr_assert(policy_find("optimal")->emit(o->network, &settings, region, &schedule) == ST_OK, "%s",
+                  status_message());
         const int taken = front_at(&o->front, notes.live_peak);
-        const struct offer *offer = o->offered[taken];
+        const struct candidate_point *offer = o->offered[taken];
         cr_assert(offer ? strstr(notes.found, offer->by) != NULL : !*notes.found, "%s, %s: '%s'", what, budget,
                   notes.found);
         told += offer != NULL;
@@ -333,7 +336,7 @@ static void check_offered(const struct net *net)
 {
     struct bound_net p = net_bind(net, RELU_AUTO);
     struct optimum *o;
-    cr_assert(others_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    cr_assert(rivals_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
     check_front(o, &usual, 25, net->name);
     check_bounds(o, net->name);
     check_others(o, net->name);
@@ -346,7 +349,7 @@ static void check_offered(const struct net *net)
  * of the front where it is better. */
 Test(optimum, is_behind_no_policy_in_a_long_stage, .timeout = 600) { check_offered(&deep_net); }
 
-/* Nor where they count in groups within a stage, which revolve replays over several levels. */
+/* Nor where they count in groups within a stage, which revolve recomputes over several levels. */
 Test(optimum, is_behind_no_policy_that_divides_a_stage, .timeout = 600) { check_offered(&divided_net); }
 
 /* A chain of single nodes that read and keep whatever they like, some of them with relus. */

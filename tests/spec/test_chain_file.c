@@ -75,7 +75,7 @@ static const struct {
 } known[] = {
     {THREE, "policy.name=store_all", 10 + 3 + 20 + 4 + 30 + 5, 29},
     {THREE, "policy.name=optimal policy.budget=72", 72, 29},
-    /* stage 1 is replayed, so neither its output nor what it saves is there when stage 3 goes forward or backward */
+    /* stage 1 is recomputed, so neither its output nor what it saves is there when stage 3 goes forward or backward */
     {THREE, "policy.name=optimal policy.budget=71", 20 + 4 + 30 + 5, 30},
     /* forward 3, backward 3 and backward 2 each hold 17; offsets for all of it would take 18, which nobody asks for */
     {"  - {forward: 1, backward: 1, output: 4, saved: 2, gradient: 6}\n"
@@ -89,7 +89,8 @@ static const struct {
     /* one stage: what it reads is not counted, its own gradient appears, none is made below it */
     {"  - {forward: 2.5, backward: 0.25, output: 1KiB, saved: 1GiB, gradient: 3KiB}\n", "policy=store_all",
      (1 << 30) + 3 * 1024, 2.75},
-    /* two stages: forward 2 holds all of a(1), a(2) and both saved sets; backward 2 both gradients instead of a(2) */
+    /* two stages: forward 2 holds all of a(1), a(2) and both saved tensors; backward 2 both gradients instead of a(2)
+     */
     {"  - stages:\n    - {name: a, forward: 1, backward: 1, output: 5, saved: 1, gradient: 7}\n"
      "    - {name: b, forward: 1, backward: 1, output: 2, saved: 3, gradient: 4}\n",
      "policy=store_all", 5 + 1 + 3 + 7 + 4, 4},
@@ -180,12 +181,12 @@ static double number(const json_t *object, const char *key)
 
 Test(chain_file, json_of_a_plan)
 {
-    static const char *const shared[] = {"name",        "policy",      "static_bytes", "live_peak_bytes",
-                                         "arena_bytes", "peak_bytes",  "static",       "live_peak",
-                                         "replays",     "time",        "time_factor",  "nodes",
-                                         "stages",      "word",        "hash",         "store_all_live_peak_bytes",
-                                         "peak",        "table",       "planning_ms",  "ops",
-                                         "lower_bound", "gap_percent", "bounds",       "budget_bounds"};
+    static const char *const shared[] = {"name",           "policy",      "static_bytes", "live_peak_bytes",
+                                         "arena_bytes",    "peak_bytes",  "static",       "live_peak",
+                                         "recomputations", "time",        "slowdown",     "nodes",
+                                         "stages",         "schedule",    "hash",         "store_all_live_peak_bytes",
+                                         "peak",           "table",       "planning_ms",  "ops",
+                                         "lower_bound",    "gap_percent", "bounds",       "budget_bounds"};
     json_t *all = json_of(THREE, "policy.name=optimal policy.budget=71", true);
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         cr_expect(json_object_get(all, shared[i]), "%s is missing", shared[i]);
@@ -196,7 +197,7 @@ Test(chain_file, json_of_a_plan)
     cr_expect(fabs(number(all, "gap_percent") - 100 * (30 / number(all, "lower_bound") - 1)) < 1e-9);
     cr_expect(json_array_size(json_object_get(all, "ops")) == 8 && json_array_size(json_object_get(all, "table")) == 3);
     cr_expect_str_eq(json_string_value(json_object_get(json_object_get(all, "peak"), "op")), "F stage3");
-    cr_expect_str_eq(json_string_value(json_object_get(all, "word")), "F[0,3) B[2,3) F[0,1) B[0,2)");
+    cr_expect_str_eq(json_string_value(json_object_get(all, "schedule")), "F[0,3) B[2,3) F[0,1) B[0,2)");
     json_decref(all);
 }
 
@@ -217,7 +218,7 @@ Test(chain_file, json_of_every_policy)
         const char *policy = json_string_value(json_object_get(one, "policy"));
         const double peak = number(one, "peak_bytes"), time = number(one, "time");
         cr_expect(time >= number(one, "lower_bound") && number(one, "gap_percent") >= 0);
-        cr_expect(number(one, "time_factor") * 20 == time);
+        cr_expect(number(one, "slowdown") * 20 == time);
         for (int s = 0; s < 3; s++) seen[s] |= !strcmp(policy, simple[s]);
         optimal += !strcmp(policy, "optimal");
         size_t at = points;

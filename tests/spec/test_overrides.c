@@ -164,14 +164,14 @@ Test(overrides, are_known_by_the_figures_that_they_change)
                  {"backend.threads=1", "pltal"},
                  {"steps=2 batch=8", "pltal"},
                  {"policy=store_all", "pltal"},
-                 {"check=replay", "pl-al"},
+                 {"check=recompute", "pl-al"},
                  {"record.state=true", "pl-al"},
                  {"memory=dynamic", "pl-al"},
                  {"steps=3", "plt--"},
                  {"epochs=3", "plt--"},
                  {"seed=2", "plt--"},
                  {"optimizer.lr=0.2", "plt--"},
-                 {"schedule=linear schedule.warmup=1", "plt--"},
+                 {"lr_schedule=linear lr_schedule.warmup=1", "plt--"},
                  {"model.init=zeros", "-----"},
                  {"data.samples=80", "plt--"},
                  {"loss=sum", "-----"},
@@ -232,7 +232,7 @@ static const struct {
 Test(overrides, the_baseline_stores_everything)
 {
     static const char *const common = MINIMAL
-        "policy: {name: segments, segments: 2}\nrelu_save: bits\nrelu_after_pool: true\nrng: unsafe\ncheck: replay\n"
+        "policy: {name: segments, segments: 2}\nrelu_save: bits\nrelu_after_pool: true\nrng: unsafe\ncheck: recompute\n"
         "fault: {kind: mask_bit, step: 1, node: linear1}\nconv: {algorithm: direct, scratch_limit: 1MiB}\n"
         "baseline: {relu_save: output, relu_after_pool: false, conv: {scratch_limit: 2MiB}}\n";
     for (size_t i = 0; i < sizeof of_the_variant / sizeof *of_the_variant; i++) {

@@ -7,14 +7,14 @@
 #include "spec/spec_settings.h"
 #include "tests/support/cli.h"
 
-static void check_block(const json_t *all, const char *kind, const char *name, const struct field *fields)
+static void check_block(const json_t *all, const char *kind, const char *name, const struct setting *keys)
 {
     char heading[80];
     snprintf(heading, sizeof heading, "%s%s%s", kind, *name ? " " : "", name);
     const json_t *block = json_object_get(all, heading), *rows = json_object_get(block, "keys"), *row;
     cr_assert(block != NULL, "%s", heading);
     cr_expect(json_string_length(json_object_get(block, "doc")) > 0, "%s says nothing of itself", heading);
-    for (const struct field *f = fields; f && f->key; f++) {
+    for (const struct setting *f = keys; f && f->key; f++) {
         size_t i = 0;
         while ((row = json_array_get(rows, i)) && strcmp(json_string_value(json_object_get(row, "key")), f->key)) i++;
         cr_expect(row && !strcmp(json_string_value(json_object_get(row, "doc")), f->doc), "%s.%s", heading, f->key);
@@ -30,17 +30,17 @@ Test(schema, shows_every_key)
     const json_t *top = json_object_get(json_object_get(all, "spec"), "keys");
     for (size_t i = 0; spec_order[i]; i++)
         cr_expect(!strcmp(json_string_value(json_object_get(json_array_get(top, i), "key")), spec_order[i]));
-    for (int i = 0; policy_table[i]; i++) check_block(all, "policy", policy_table[i]->name, policy_table[i]->fields);
-    for (int i = 0; dataset_table[i]; i++) check_block(all, "data", dataset_table[i]->name, dataset_table[i]->fields);
+    for (int i = 0; policy_table[i]; i++) check_block(all, "policy", policy_table[i]->name, policy_table[i]->keys);
+    for (int i = 0; dataset_table[i]; i++) check_block(all, "data", dataset_table[i]->name, dataset_table[i]->keys);
     for (int i = 0; optimizer_table[i]; i++)
-        check_block(all, "optimizer", optimizer_table[i]->name, optimizer_table[i]->fields);
+        check_block(all, "optimizer", optimizer_table[i]->name, optimizer_table[i]->keys);
     for (int i = 0; layer_table[i]; i++) {
         const struct layer *layer = layer_table[i];
         if (layer->loss || model_lists(layer))
-            check_block(all, layer->loss ? "loss" : "layer", layer->name, layer->fields);
+            check_block(all, layer->loss ? "loss" : "layer", layer->name, layer->keys);
     }
     for (const struct section *s = spec_sections; s->key; s++)
-        if (!s->registry) check_block(all, s->key, "", s->fields);
+        if (!s->registry) check_block(all, s->key, "", s->keys);
     json_decref(all);
     cli_expect(&cli, 0, "schema conv");
     cli_says(&cli, "layer conv: ");

@@ -93,7 +93,7 @@ Test(spec, what_is_left_out_is_filled_in)
         "data: {name: synthetic, shape: [4, 4, 1], classes: 3, samples: 10000, shuffle: true}\n"
         "batch: 8\nsteps: 2\nseed: 1\nloss: {name: cross_entropy}\n"
         "optimizer: {name: sgd, lr: 0.1, momentum: 0, weight_decay: 0, decays: all, clip: 0}\n"
-        "schedule: {name: constant}\n"
+        "lr_schedule: {name: constant}\n"
         "backend: {name: cpu, threads: 0, layout: auto}\nprecision: fp32\nconv: {algorithm: auto, scratch_limit: "
         "128MiB}\n"
         "relu_save: output\nrelu_after_pool: false\nrng: counter\nmemory: planned\ndrop_dead: true\npolicy: {name: "
@@ -130,7 +130,7 @@ Test(spec, all_keys_arrive)
         "optimizer: {name: sgd, lr: 0.5, momentum: 0.9, weight_decay: 1e-4}\n"
         "backend: {name: cpu, threads: 2, layout: blocked}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
         "relu_save: bits\nrelu_after_pool: true\nrng: mask\nmemory: poison\ndrop_dead: false\n"
-        "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: replay\n"
+        "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: recompute\n"
         "fault: {kind: stale_read, step: 4, node: linear1}\nrecord: {state: true, digests: false, memory_steps: [3]}\n"
         "costs: {name: measured, file: a/costs.yaml}\n"
         "eval: {split: train, every: 2}\nexpect:\n  - {what: time_ratio, below: 1.5, source: us}\n"
@@ -139,7 +139,7 @@ Test(spec, all_keys_arrive)
     cr_expect(!strcmp(spec->title, "All: keys") && spec->init == INIT_HE_NORMAL && spec->seed == 9);
     cr_expect(spec->data_settings.shape.count == 1 && spec->data_settings.shape.ints[0] == 16);
     cr_expect(!strcmp(spec->loss->name, "cross_entropy") && !strcmp(spec->policy->name, "segments"));
-    cr_expect(spec->optim_settings.momentum == 0.9 && spec->optim_settings.weight_decay == 1e-4);
+    cr_expect(spec->optimizer_settings.momentum == 0.9 && spec->optimizer_settings.weight_decay == 1e-4);
     cr_expect(!strcmp(spec->backend, "cpu") && spec->backend_options.threads == 2);
     cr_expect(spec->backend_options.layout == LAYOUT_BLOCKED && spec->backend_options.conv_algorithm == CONV_WINOGRAD);
     cr_expect(spec->backend_options.scratch_limit == 3u << 19 && spec->relu_save == 1 && spec->rng == RNG_MASK);

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef bool predicate(const struct account *a, int op);
+typedef bool predicate(const struct plan_data *a, int op);
 
 /* From a random one on, the first op that fits; -1: none does. */
-static int op_that(const struct account *a, struct source *s, predicate *fits)
+static int op_that(const struct plan_data *a, struct source *s, predicate *fits)
 {
     const int from = (int)draw_below(s, (uint32_t)a->ops);
     for (int i = 0; i < a->ops; i++)
@@ -16,52 +16,52 @@ static int op_that(const struct account *a, struct source *s, predicate *fits)
     return -1;
 }
 
-static bool is(const struct account *a, int op, enum op_kind kind) { return a->op[op].kind == kind; }
-static const struct account_node *node_of(const struct account *a, int op) { return &a->node[a->op[op].node]; }
+static bool is(const struct plan_data *a, int op, enum op_kind kind) { return a->op[op].kind == kind; }
+static const struct plan_data_node *node_of(const struct plan_data *a, int op) { return &a->node[a->op[op].node]; }
 
 /* What a backward op reads, enum reads. */
-static unsigned reads_of(const struct account *a, int op)
+static unsigned reads_of(const struct plan_data *a, int op)
 {
     const unsigned *reads = node_of(a, op)->reads, parts = a->op[op].parts;
     return (parts & PART_PARAMS ? reads[PART_INDEX_PARAMS] : 0) | (parts & PART_INPUT ? reads[PART_INDEX_INPUT] : 0);
 }
 
-static bool forward(const struct account *a, int op) { return is(a, op, OP_FORWARD); }
-static bool backward(const struct account *a, int op) { return is(a, op, OP_BACKWARD); }
-static bool accumulate(const struct account *a, int op) { return is(a, op, OP_ACCUMULATE); }
-static bool copies(const struct account *a, int op) { return is(a, op, OP_COPY); }
-static bool reads_batch(const struct account *a, int op) { return forward(a, op) && a->op[op].x[0] == BUFFER_BATCH; }
-static bool one_input(const struct account *a, int op) { return forward(a, op) && node_of(a, op)->inputs[1] < 0; }
-static bool saving(const struct account *a, int op) { return forward(a, op) && a->op[op].saved >= 0; }
-static bool above(const struct account *a, int op) { return backward(a, op) && a->op[op].node > 0; }
-static bool x_spare(const struct account *a, int op) { return backward(a, op) && !(reads_of(a, op) & READS_X); }
-static bool y_spare(const struct account *a, int op) { return backward(a, op) && !(reads_of(a, op) & READS_Y); }
-static bool spares_saved(const struct account *a, int op)
+static bool forward(const struct plan_data *a, int op) { return is(a, op, OP_FORWARD); }
+static bool backward(const struct plan_data *a, int op) { return is(a, op, OP_BACKWARD); }
+static bool accumulate(const struct plan_data *a, int op) { return is(a, op, OP_ACCUMULATE); }
+static bool copies(const struct plan_data *a, int op) { return is(a, op, OP_COPY); }
+static bool reads_batch(const struct plan_data *a, int op) { return forward(a, op) && a->op[op].x[0] == BUFFER_BATCH; }
+static bool one_input(const struct plan_data *a, int op) { return forward(a, op) && node_of(a, op)->inputs[1] < 0; }
+static bool saving(const struct plan_data *a, int op) { return forward(a, op) && a->op[op].saved >= 0; }
+static bool above(const struct plan_data *a, int op) { return backward(a, op) && a->op[op].node > 0; }
+static bool x_spare(const struct plan_data *a, int op) { return backward(a, op) && !(reads_of(a, op) & READS_X); }
+static bool y_spare(const struct plan_data *a, int op) { return backward(a, op) && !(reads_of(a, op) & READS_Y); }
+static bool spares_saved(const struct plan_data *a, int op)
 {
     return backward(a, op) && !(reads_of(a, op) & READS_SAVED && node_of(a, op)->saved);
 }
-static bool first_but_last(const struct account *a, int op)
+static bool first_but_last(const struct plan_data *a, int op)
 {
-    return forward(a, op) && !a->op[op].replay && a->op[op].node + 1 < a->nodes;
+    return forward(a, op) && !a->op[op].recompute && a->op[op].node + 1 < a->nodes;
 }
-static bool saves_nothing(const struct account *a, int op)
+static bool saves_nothing(const struct plan_data *a, int op)
 {
     return forward(a, op) && !a->op[op].save && !node_of(a, op)->saved;
 }
 /* The first of the two ops of a split backward; one that has no parameters. */
-static bool split(const struct account *a, int op)
+static bool split(const struct plan_data *a, int op)
 {
     return backward(a, op) && node_of(a, op)->split && a->op[op].parts == PART_PARAMS && op + 1 < a->ops &&
            backward(a, op + 1) && a->op[op + 1].node == a->op[op].node;
 }
-static bool input_alone(const struct account *a, int op)
+static bool input_alone(const struct plan_data *a, int op)
 {
     return backward(a, op) && !node_of(a, op)->split && a->op[op].parts == PART_INPUT;
 }
 
 /* One that sets member to value in an op that fits; op is its number. */
 #define AIMED(name, fits, member, value)                                                                               \
-    static bool name(struct account *a, struct source *s)                                                              \
+    static bool name(struct plan_data *a, struct source *s)                                                            \
     {                                                                                                                  \
         const int op = op_that(a, s, fits);                                                                            \
         if (op < 0) return false;                                                                                      \
@@ -82,14 +82,14 @@ AIMED(sum_of_the_first_node, accumulate, node, 0)
 AIMED(saves_for_nobody, saves_nothing, save, true)
 AIMED(gradient_of_a_forward, forward, dx[1], 0)
 
-static bool parameters_twice(struct account *a, struct source *s)
+static bool parameters_twice(struct plan_data *a, struct source *s)
 {
     const int op = op_that(a, s, split);
     if (op >= 0) a->op[op + 1].parts = PART_PARAMS;
     return op >= 0;
 }
 
-static bool copy_for_nobody(struct account *a, struct source *s)
+static bool copy_for_nobody(struct plan_data *a, struct source *s)
 {
     const int op = op_that(a, s, copies);
     if (op >= 0) a->node[a->op[op].node].writes_dy = false;
@@ -97,7 +97,7 @@ static bool copy_for_nobody(struct account *a, struct source *s)
 }
 
 /* One more buffer like another, where nothing else is. */
-static int another(struct account *a, int like, int birth)
+static int another(struct plan_data *a, int like, int birth)
 {
     struct buffer *b = &a->buffer[a->buffers];
     *b = a->buffer[like];
@@ -107,7 +107,7 @@ static int another(struct account *a, int like, int birth)
     return a->buffers++;
 }
 
-static bool sum_with_nothing(struct account *a, struct source *s)
+static bool sum_with_nothing(struct plan_data *a, struct source *s)
 {
     const int op = op_that(a, s, accumulate);
     if (op >= 0) a->op[op].y = a->op[op].x[1] = another(a, a->op[op].y, op);
@@ -124,7 +124,7 @@ static bool uses(const struct op *op, int id)
 }
 
 /* Each buffer lives to the last op that uses it; those that none uses are at the end and go. */
-static void live_again(struct account *a)
+static void live_again(struct plan_data *a)
 {
     memset(a->live, 0, (size_t)a->ops * sizeof *a->live);
     int buffers = 0;
@@ -138,7 +138,7 @@ static void live_again(struct account *a)
 }
 
 /* Nothing runs from an op on, and all else is as if it had been meant so. */
-static bool end_before(struct account *a, int op)
+static bool end_before(struct plan_data *a, int op)
 {
     for (int id = 0; id < a->buffers; id++) /* of buffers that remain none may follow one that goes */
         if (a->buffer[id].birth >= op)
@@ -149,20 +149,20 @@ static bool end_before(struct account *a, int op)
     return true;
 }
 
-static bool forwards_end(struct account *a, struct source *s)
+static bool forwards_end(struct plan_data *a, struct source *s)
 {
     (void)s;
     return end_before(a, 1);
 }
 
-static bool backwards_end(struct account *a, struct source *s)
+static bool backwards_end(struct plan_data *a, struct source *s)
 {
     (void)s;
     return backward(a, a->ops - 1) && end_before(a, a->ops - 1);
 }
 
-/* A replay saves, and so does the forward before it, elsewhere: what the backward reads is the older of the two. */
-static bool older_saved_set(struct account *a, struct source *s)
+/* A recompute saves, and so does the forward before it, elsewhere: what the backward reads is the older of the two. */
+static bool older_saved_set(struct plan_data *a, struct source *s)
 {
     const int read = op_that(a, s, backward), id = a->op[read].saved;
     int writer = read, older = -1;
@@ -182,7 +182,7 @@ static bool older_saved_set(struct account *a, struct source *s)
 const struct alteration aimed[AIMED_ALTERATIONS] = {
     {"the batch from elsewhere", no_batch, "expected the batch"},
     {"an input that a node has not", second_input, "expected none"},
-    {"a saved set that is not saved", not_saved, "expected none, it is not saved"},
+    {"a saved tensors that is not saved", not_saved, "expected none, it is not saved"},
     {"a first forward too early", forward_of_the_next, "a first forward; expected that of node "},
     {"a backward too early", backward_of_the_one_before, "out of order; expected the backward of node "},
     {"a backward twice", parameters_twice, "run a second time; expected once"},
@@ -190,13 +190,14 @@ const struct alteration aimed[AIMED_ALTERATIONS] = {
     {"the other part of a backward", other_part, "parts 1; expected 2"},
     {"an x that is not read", x_not_read, "expected none, it is not read"},
     {"a y that is not read", y_not_read, "y is buffer 0; expected none, it is not read"},
-    {"a saved set that is not read", saved_not_read, "the saved set is buffer 0; expected none, it is not read"},
-    {"an older saved set", older_saved_set, "expected the newest, by op "},
+    {"a saved tensors that is not read", saved_not_read,
+     "the saved tensors is buffer 0; expected none, it is not read"},
+    {"an older saved tensors", older_saved_set, "expected the newest, by op "},
     {"a sum with nothing", sum_with_nothing, "where nothing is yet"},
     {"a sum of another node", sum_of_the_first_node, "expected a contribution of node 0"},
     {"a copy that nobody needs", copy_for_nobody, "a copy; expected none but"},
     {"a gradient of a forward", gradient_of_a_forward, "buffer 0 is an operand; expected none there"},
-    {"a saved set for nobody", saves_for_nobody, "saves for nobody"},
+    {"a saved tensors for nobody", saves_for_nobody, "saves for nobody"},
     {"no forward after the first", forwards_end, "at the end: node 1 ("},
     {"no last backward", backwards_end, ") has not run backward"},
 };

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-/* due: stages that have not gone backward. values: bit i - 1 for a(i), i < due. sets: bit i - 1 for the saved set of
- * stage i <= due. head: persistent only; a(head) is there for the next op and no longer, 0: none. */
+/* due: stages that have not gone backward. values: bit i - 1 for a(i), i < due. sets: bit i - 1 for the saved tensors
+ * of stage i <= due. head: persistent only; a(head) is there for the next op and no longer, 0: none. */
 struct state {
     int due, values, sets, head;
 };

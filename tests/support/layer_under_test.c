@@ -95,7 +95,7 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
     cr_assert(s->kernel != NULL);
     cr_assert(s->kernel->prepare(s->backend, s->graph, node, &s->footprint, &s->state) == ST_OK, "%s",
               status_message());
-    footprint_keep_signs(&s->footprint, c->relu_bits);
+    footprint_keep_sign_bits(&s->footprint, c->relu_bits);
     mirror_open(&s->mirror, s->backend);
     s->parts = (node->parameters ? PART_PARAMS : 0u) | (c->first ? 0u : PART_INPUT);
     for (int i = 0; i < layer->inputs; i++) {

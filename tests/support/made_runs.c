@@ -22,9 +22,9 @@ static const struct dataset_kind kind = {.name = "made up", .open = no_open};
 static void plan(struct fake *f)
 {
     const struct plan_options options = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}, .state_per_parameter = 1};
-    struct word word = word_empty(f->job.graph->region);
-    check(f->spec.policy->emit(f->job.network, &f->spec.policy_settings, f->job.graph->region, &word));
-    check(plan_build(f->job.network, &word, &options, &f->job.plan));
+    struct schedule schedule = schedule_empty(f->job.graph->region);
+    check(f->spec.policy->emit(f->job.network, &f->spec.policy_settings, f->job.graph->region, &schedule));
+    check(plan_build(f->job.network, &schedule, &options, &f->job.plan));
 }
 
 static void describe(struct fake *f, const struct net *net)
@@ -41,7 +41,7 @@ static void describe(struct fake *f, const struct net *net)
                             .batch = net->batch,
                             .steps = 3,
                             .optimizer = optimizer_find("sgd"),
-                            .optim_settings = {.lr = 0.1, .momentum = 0.9},
+                            .optimizer_settings = {.lr = 0.1, .momentum = 0.9},
                             .policy = policy_find("segments"),
                             .policy_settings = {.segments = 2, .keep_last = true, .keep_saved = true},
                             .record_digests = true,

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct buffer *any_buffer(struct account *a, struct source *s)
+static struct buffer *any_buffer(struct plan_data *a, struct source *s)
 {
     return &a->buffer[draw_below(s, (uint32_t)a->buffers)];
 }
-static struct op *any_op(struct account *a, struct source *s) { return &a->op[draw_below(s, (uint32_t)a->ops)]; }
+static struct op *any_op(struct plan_data *a, struct source *s) { return &a->op[draw_below(s, (uint32_t)a->ops)]; }
 
 /* From a random one on, the first op of a kind. */
-static struct op *op_of_kind(struct account *a, struct source *s, enum op_kind kind)
+static struct op *op_of_kind(struct plan_data *a, struct source *s, enum op_kind kind)
 {
     int from = (int)draw_below(s, (uint32_t)a->ops);
     for (int i = 0; i < a->ops; i++)
@@ -21,7 +21,7 @@ static struct op *op_of_kind(struct account *a, struct source *s, enum op_kind k
     return NULL;
 }
 
-static bool offset_overlaps(struct account *a, struct source *s)
+static bool offset_overlaps(struct plan_data *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     for (int i = 0; i < a->buffers; i++) {
@@ -34,31 +34,31 @@ static bool offset_overlaps(struct account *a, struct source *s)
     return false;
 }
 
-static bool death_sooner(struct account *a, struct source *s)
+static bool death_sooner(struct plan_data *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     return b->death > b->birth && b->death--;
 }
 
-static bool death_later(struct account *a, struct source *s)
+static bool death_later(struct plan_data *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     return b->death + 1 < a->ops && ++b->death;
 }
 
-static bool birth_later(struct account *a, struct source *s)
+static bool birth_later(struct plan_data *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     return b->death > b->birth && ++b->birth;
 }
 
-static bool birth_sooner(struct account *a, struct source *s)
+static bool birth_sooner(struct plan_data *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     return b->birth > 0 && b->birth--;
 }
 
-static bool bytes_less(struct account *a, struct source *s)
+static bool bytes_less(struct plan_data *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     b->bytes -= a->granularity;
@@ -66,7 +66,7 @@ static bool bytes_less(struct account *a, struct source *s)
 }
 
 /* Op number at goes; what was used there alone goes nowhere and is wrong for that alone. */
-static bool op_removed(struct account *a, struct source *s)
+static bool op_removed(struct plan_data *a, struct source *s)
 {
     int at = (int)draw_below(s, (uint32_t)a->ops);
     memmove(&a->op[at], &a->op[at + 1], (size_t)(a->ops - at - 1) * sizeof *a->op);
@@ -81,14 +81,14 @@ static bool op_removed(struct account *a, struct source *s)
     return true;
 }
 
-static bool op_repeated(struct account *a, struct source *s)
+static bool op_repeated(struct plan_data *a, struct source *s)
 {
     int at = (int)draw_below(s, (uint32_t)a->ops - 1);
     a->op[at + 1] = a->op[at];
     return true;
 }
 
-static bool backwards_exchanged(struct account *a, struct source *s)
+static bool backwards_exchanged(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, OP_BACKWARD), *other = op_of_kind(a, s, OP_BACKWARD), kept = *op;
     if (op == other) return false;
@@ -97,7 +97,7 @@ static bool backwards_exchanged(struct account *a, struct source *s)
     return true;
 }
 
-static bool operand_another(struct account *a, struct source *s)
+static bool operand_another(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
     int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->once};
@@ -107,7 +107,7 @@ static bool operand_another(struct account *a, struct source *s)
     return true;
 }
 
-static bool operand_none(struct account *a, struct source *s)
+static bool operand_none(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
     int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->once};
@@ -118,7 +118,7 @@ static bool operand_none(struct account *a, struct source *s)
 }
 
 /* An operand that the op does not have: a buffer that is alive then for others. */
-static bool operand_more(struct account *a, struct source *s)
+static bool operand_more(struct plan_data *a, struct source *s)
 {
     int at = (int)draw_below(s, (uint32_t)a->ops);
     struct op *op = &a->op[at];
@@ -136,7 +136,7 @@ static bool operand_more(struct account *a, struct source *s)
 }
 
 /* A buffer more is alive until an op, where nothing else is. */
-static void prolong(struct account *a, int id, int until)
+static void prolong(struct plan_data *a, int id, int until)
 {
     struct buffer *b = &a->buffer[id];
     for (int i = b->death + 1; i <= until; i++) a->live[i] += b->bytes;
@@ -146,7 +146,7 @@ static void prolong(struct account *a, int id, int until)
 }
 
 /* By buffer, the op that alone writes there, where that is a forward; -1: none. */
-static void find_writers(const struct account *a, int *writer)
+static void find_writers(const struct plan_data *a, int *writer)
 {
     for (int id = 0; id < a->buffers; id++) writer[id] = -1;
     for (int i = 0; i < a->ops; i++)
@@ -159,13 +159,13 @@ static void find_writers(const struct account *a, int *writer)
 }
 
 /* A value that was written again is read where it was written first: the same bits, and yet not what was planned. */
-static bool read_of_the_old(struct account *a, struct source *s)
+static bool read_of_the_old(struct plan_data *a, struct source *s)
 {
     int *writer = calloc((size_t)a->buffers, sizeof *writer), from = (int)draw_below(s, (uint32_t)a->ops), old = -1;
     find_writers(a, writer);
     for (int k = 0; old < 0 && k < a->ops; k++) {
         int at = (from + k) % a->ops, id = a->op[at].x[0];
-        if (id < 0 || writer[id] < 0 || writer[id] >= at || !a->op[writer[id]].replay) continue;
+        if (id < 0 || writer[id] < 0 || writer[id] >= at || !a->op[writer[id]].recompute) continue;
         for (int i = 0; old < 0 && i < a->buffers; i++)
             if (writer[i] >= 0 && writer[i] < writer[id] && a->op[writer[i]].node == a->op[writer[id]].node &&
                 a->buffer[i].death < at)
@@ -179,7 +179,7 @@ static bool read_of_the_old(struct account *a, struct source *s)
 }
 
 /* The last buffer takes the number of one that is gone. */
-static void forget(struct account *a, int id)
+static void forget(struct plan_data *a, int id)
 {
     int last = --a->buffers;
     a->buffer[id] = a->buffer[last];
@@ -193,7 +193,7 @@ static void forget(struct account *a, int id)
 }
 
 /* y takes the place of an x that dies, for all its life, though the kernel cannot write so. */
-static bool output_over_input(struct account *a, struct source *s)
+static bool output_over_input(struct plan_data *a, struct source *s)
 {
     int from = (int)draw_below(s, (uint32_t)a->ops);
     for (int k = 0; k < a->ops; k++) {
@@ -215,7 +215,7 @@ static bool output_over_input(struct account *a, struct source *s)
     return false;
 }
 
-static bool batch_elsewhere(struct account *a, struct source *s)
+static bool batch_elsewhere(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
     if (op->x[0] < 0) return false;
@@ -223,42 +223,42 @@ static bool batch_elsewhere(struct account *a, struct source *s)
     return true;
 }
 
-static bool node_another(struct account *a, struct source *s)
+static bool node_another(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
     op->node = (op->node + 1) % a->nodes;
     return true;
 }
 
-static bool kind_another(struct account *a, struct source *s)
+static bool kind_another(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
     op->kind = (enum op_kind)((op->kind + 1) % OP_KINDS);
     return true;
 }
 
-static bool parts_another(struct account *a, struct source *s)
+static bool parts_another(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, OP_BACKWARD);
     op->parts ^= 1 + draw_below(s, 3);
     return true;
 }
 
-static bool replay_flag(struct account *a, struct source *s)
+static bool recompute_flag(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, OP_FORWARD);
-    op->replay = !op->replay;
+    op->recompute = !op->recompute;
     return true;
 }
 
-static bool save_flag(struct account *a, struct source *s)
+static bool save_flag(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, OP_FORWARD);
     op->save = !op->save;
     return true;
 }
 
-static bool category_another(struct account *a, struct source *s)
+static bool category_another(struct plan_data *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     b->category = (enum category)((b->category + 1) % CATEGORIES);
@@ -266,70 +266,70 @@ static bool category_another(struct account *a, struct source *s)
 }
 
 /* A sum of gradients may be of either input of a node that hands the same gradient to both. */
-static bool buffer_of_another(struct account *a, struct source *s)
+static bool buffer_of_another(struct plan_data *a, struct source *s)
 {
     struct buffer *b = any_buffer(a, s);
     b->node = (b->node + 1) % a->nodes;
     return a->op[b->birth].kind != OP_ACCUMULATE;
 }
 
-static bool real_another(struct account *a, struct source *s)
+static bool real_another(struct plan_data *a, struct source *s)
 {
     double *real = &a->real[draw_below(s, REALS)];
     *real += *real > 0 ? *real * 1e-9 : 1;
     return true;
 }
 
-static bool word_shorter(struct account *a, struct source *s)
+static bool word_shorter(struct plan_data *a, struct source *s)
 {
     static char word[1 << 16];
     (void)s;
-    snprintf(word, sizeof word, "%s", a->word);
+    snprintf(word, sizeof word, "%s", a->schedule);
     char *last = strrchr(word, ' ');
-    cr_assert(last && strlen(a->word) < sizeof word);
+    cr_assert(last && strlen(a->schedule) < sizeof word);
     *last = 0;
-    a->word = word;
+    a->schedule = word;
     return true;
 }
 
-static bool word_longer(struct account *a, struct source *s)
+static bool word_longer(struct plan_data *a, struct source *s)
 {
     static char word[1 << 16];
     (void)s;
-    snprintf(word, sizeof word, "%s F[0,1)", a->word);
-    a->word = word;
+    snprintf(word, sizeof word, "%s F[0,1)", a->schedule);
+    a->schedule = word;
     return true;
 }
 
 /* ---- of the network that it was made from ---- */
 
-static struct account_node *any_node(struct account *a, struct source *s)
+static struct plan_data_node *any_node(struct plan_data *a, struct source *s)
 {
     return &a->node[draw_below(s, (uint32_t)a->nodes)];
 }
 
-static bool input_later(struct account *a, struct source *s)
+static bool input_later(struct plan_data *a, struct source *s)
 {
     int n = (int)draw_below(s, (uint32_t)a->nodes);
     a->node[n].inputs[0] = n + 1;
     return true;
 }
 
-static bool input_another(struct account *a, struct source *s)
+static bool input_another(struct plan_data *a, struct source *s)
 {
     int n = 1 + (int)draw_below(s, (uint32_t)a->nodes - 1);
     a->node[n].inputs[0] = (a->node[n].inputs[0] + 1) % (n + 1);
     return true;
 }
 
-static bool gradient_unwanted(struct account *a, struct source *s)
+static bool gradient_unwanted(struct plan_data *a, struct source *s)
 {
-    struct account_node *n = any_node(a, s);
+    struct plan_data_node *n = any_node(a, s);
     n->wants_gradient = !n->wants_gradient;
     return true;
 }
 
-static bool reads_more(struct account *a, struct source *s)
+static bool reads_more(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, OP_BACKWARD);
     unsigned missing = (READS_X | READS_Y) & ~(a->node[op->node].reads[0] | a->node[op->node].reads[1]);
@@ -339,14 +339,14 @@ static bool reads_more(struct account *a, struct source *s)
     return true;
 }
 
-static bool gradient_of_no_bytes(struct account *a, struct source *s)
+static bool gradient_of_no_bytes(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, OP_ACCUMULATE);
     if (op) op->bytes = 0;
     return op;
 }
 
-static bool gradient_of_fewer_bytes(struct account *a, struct source *s)
+static bool gradient_of_fewer_bytes(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, draw_below(s, 2) ? OP_ACCUMULATE : OP_COPY);
     if (op) op->bytes -= sizeof(float);
@@ -354,29 +354,29 @@ static bool gradient_of_fewer_bytes(struct account *a, struct source *s)
 }
 
 /* What only ops of another kind have. */
-static bool more_than_it_has(struct account *a, struct source *s)
+static bool more_than_it_has(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
     const bool forward = op->kind == OP_FORWARD, backward = op->kind == OP_BACKWARD;
-    if (!forward && draw_below(s, 2)) return op->replay = true;
+    if (!forward && draw_below(s, 2)) return op->recompute = true;
     if (!forward && draw_below(s, 2)) return op->save = true;
     if (!backward && draw_below(s, 2)) return (op->parts = PART_INPUT) > 0;
     return (forward || backward) && (op->bytes = 256) > 0;
 }
 
-/* Replays that nobody reads are left out, it says; and there is one. */
-static bool dead_replay(struct account *a, struct source *s)
+/* Recomputations that nobody reads are left out, it says; and there is one. */
+static bool dead_recompute(struct plan_data *a, struct source *s)
 {
     (void)s;
     for (int i = 0; i < a->ops && !a->drop_dead; i++)
-        if (a->op[i].replay && !a->op[i].save && a->op[i].y >= 0 && a->buffer[a->op[i].y].death == i)
+        if (a->op[i].recompute && !a->op[i].save && a->op[i].y >= 0 && a->buffer[a->op[i].y].death == i)
             return (a->drop_dead = 1) > 0;
     return false;
 }
 
 /* Those that one statement makes. */
 #define ALTERATION(name, statement)                                                                                    \
-    static bool name(struct account *a, struct source *s)                                                              \
+    static bool name(struct plan_data *a, struct source *s)                                                            \
     {                                                                                                                  \
         (void)s;                                                                                                       \
         (statement);                                                                                                   \
@@ -394,9 +394,9 @@ ALTERATION(category_unknown, any_buffer(a, s)->category = CATEGORIES)
 ALTERATION(live_another, a->live[draw_below(s, (uint32_t)a->ops)] += 256)
 ALTERATION(count_another, a->count[draw_below(s, COUNTS)]++)
 ALTERATION(real_is_none, a->real[draw_below(s, REALS)] = (double)NAN)
-ALTERATION(memory_another, a->memory[draw_below(s, ACCOUNT_CATEGORIES)] += 256)
+ALTERATION(memory_another, a->memory[draw_below(s, PLAN_DATA_CATEGORIES)] += 256)
 ALTERATION(peak_elsewhere, a->peak_op = "F nothing")
-ALTERATION(word_none, a->word = "forwards and backwards")
+ALTERATION(word_none, a->schedule = "forwards and backwards")
 ALTERATION(output_larger, any_node(a, s)->output_bytes += 256)
 ALTERATION(scratch_larger, any_node(a, s)->forward_scratch += 256)
 ALTERATION(parameter_nowhere, a->parameter[draw_below(s, (uint32_t)a->parameters)].node = a->nodes)
@@ -431,7 +431,7 @@ const struct alteration alterations[ALTERATIONS] = {
     {"another kind", kind_another, "expected "},
     {"no kind", kind_unknown, "kind is 77; expected 0..3"},
     {"other parts", parts_another, "expected "},
-    {"the flag of a replay", replay_flag, "replay is "},
+    {"the flag of a recomputation", recompute_flag, "recompute is "},
     {"the flag of saving", save_flag, "sav"},
     {"no category", category_unknown, "category is 4; expected 0..3"},
     {"another category", category_another, "is called "},
@@ -442,9 +442,9 @@ const struct alteration alterations[ALTERATIONS] = {
     {"a figure that is no number", real_is_none, "is nan"},
     {"a category's bytes", memory_another, "memory of "},
     {"the peak's op", peak_elsewhere, "peak_op is 'F nothing'"},
-    {"a shorter word", word_shorter, "word"},
-    {"a longer word", word_longer, NULL},
-    {"a word that is none", word_none, "expected F[from,to)"},
+    {"a shorter schedule", word_shorter, "schedule"},
+    {"a longer schedule", word_longer, NULL},
+    {"a schedule that is none", word_none, "expected F[from,to)"},
     {"a larger value", output_larger, "expected "},
     {"more scratch", scratch_larger, "scratch"},
     {"an input that comes later", input_later, "input 0 is"},
@@ -456,7 +456,7 @@ const struct alteration alterations[ALTERATIONS] = {
     {"a gradient of no bytes", gradient_of_no_bytes, "expected those of a gradient"},
     {"a gradient of fewer bytes", gradient_of_fewer_bytes, "expected "},
     {"what an op of its kind has not", more_than_it_has, "expected them of "},
-    {"a dead replay", dead_replay, "a replay that nobody reads"},
+    {"a dead recomputation", dead_recompute, "a recomputation that nobody reads"},
     {"no granularity", granularity_none, "granularity is 0"},
     {"no ops", no_ops, "expected some"},
 };

@@ -7,15 +7,15 @@
 
 struct alteration {
     const char *name;
-    /* Alters the account somewhere; false: this one has nothing to alter so. */
-    bool (*alter)(struct account *account, struct source *source);
+    /* Alters the data somewhere; false: this one has nothing to alter so. */
+    bool (*alter)(struct plan_data *data, struct source *source);
     const char *says; /* in the message of who notices; NULL: any of several things */
 };
 
 enum { ALTERATIONS = 54 };
 extern const struct alteration alterations[ALTERATIONS];
 
-/* aimed.c: one a check that ops do what they must; of an account with room for a buffer more. */
+/* aimed.c: one a check that ops do what they must; of an data with room for a buffer more. */
 enum { AIMED_ALTERATIONS = 19 };
 extern const struct alteration aimed[AIMED_ALTERATIONS];
 

@@ -20,34 +20,34 @@ static bool settings_at(int k, const struct graph *graph, struct policy_settings
     settings->segments = settings->slots = segments[k / 8 % SEGMENTS];
     settings->by = k / 8 % 2;
     settings->segment_budget = k / 8 % SEGMENTS ? budgets[k / 8 % SEGMENTS] : NULL;
-    settings->kinds = (struct field_list){.count = 1, .texts = &kinds[k % KINDS]};
+    settings->kinds = (struct setting_list){.count = 1, .texts = &kinds[k % KINDS]};
     *group = graph->group[k / 8 / SEGMENTS].name;
-    settings->groups = (struct field_list){.count = 1, .texts = group};
+    settings->groups = (struct setting_list){.count = 1, .texts = group};
     return true;
 }
 
 static void visit_policy(const struct net *net, const struct network *network, const struct policy *policy,
-                         void visit(const struct network *network, const struct word *word, const char *what))
+                         void visit(const struct network *network, const struct schedule *schedule, const char *what))
 {
     const struct graph *graph = network->graph;
     struct policy_settings settings;
     const char *group, *last = "";
     int words = 0;
     for (int k = 0; settings_at(k, graph, &settings, &group); k++) {
-        struct word word = word_empty(graph->region);
+        struct schedule schedule = schedule_empty(graph->region);
         char what[256], *text;
-        if (policy->emit(network, &settings, graph->region, &word) != ST_OK) continue;
+        if (policy->emit(network, &settings, graph->region, &schedule) != ST_OK) continue;
         snprintf(what, sizeof what, "%s, %s", net->name, policy->name);
-        cr_assert((text = word_print(&word, graph->region)) != NULL);
+        cr_assert((text = schedule_print(&schedule, graph->region)) != NULL);
         if (!strcmp(text, last)) continue; /* a setting that this policy does not look at */
         last = text;
-        visit(network, &word, what);
+        visit(network, &schedule, what);
         words++;
     }
-    cr_assert(words > 0, "no setting of %s gave a word for %s", policy->name, net->name);
+    cr_assert(words > 0, "no setting of %s gave a schedule for %s", policy->name, net->name);
 }
 
-void words_visit(void visit(const struct network *network, const struct word *word, const char *what))
+void words_visit(void visit(const struct network *network, const struct schedule *schedule, const char *what))
 {
     for (const struct net *net = nets; net->name; net++)
         for (int bits = 0; bits < 2; bits++) {

@@ -5,8 +5,8 @@
 #include "backend/network.h"
 #include "plan/schedule.h"
 
-/* Calls visit with every word that a row of policies.def gives for a net of nets[] on `ref`, under every setting and
- * with relus kept as outputs and as bits; what names net and policy. Each policy gives some. */
-void words_visit(void visit(const struct network *network, const struct word *word, const char *what));
+/* Calls visit with every schedule that a row of policies.def gives for a net of nets[] on `ref`, under every setting
+ * and with relus kept as outputs and as bits; what names net and policy. Each policy gives some. */
+void words_visit(void visit(const struct network *network, const struct schedule *schedule, const char *what));
 
 #endif

@@ -2,10 +2,10 @@
 
 enum status simulate_plan(const struct plan *plan)
 {
-    struct account account = {0};
+    struct plan_data data = {0};
     struct region *region = region_create();
-    enum status status = region ? plan_account(plan, region, &account) : ST_FAILED;
-    if (status == ST_OK) status = simulate(&account);
+    enum status status = region ? plan_to_data(plan, region, &data) : ST_FAILED;
+    if (status == ST_OK) status = simulate(&data);
     region_destroy(region);
     return status;
 }

@@ -5,7 +5,7 @@
 #include "check/simulate.h"
 #include "plan/plan.h"
 
-/* As simulate(), of the plan's account. */
+/* As simulate(), of the plan's data. */
 enum status simulate_plan(const struct plan *plan);
 
 #endif

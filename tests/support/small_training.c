@@ -52,12 +52,12 @@ struct plan *plan_of(const struct trial *t)
     struct network *network = t->bench->network;
     struct region *region = t->bench->graph->region;
     struct plan *plan;
-    struct word word = word_empty(region);
-    cr_assert(policy_word(t->policy, network, &t->settings, region, &word) == ST_OK, "%s", status_message());
+    struct schedule schedule = schedule_empty(region);
+    cr_assert(policy_schedule(t->policy, network, &t->settings, region, &schedule) == ST_OK, "%s", status_message());
     struct plan_options options = {.lower = {.drop_dead = t->drop_dead, .rng = t->rng},
                                    .state_per_parameter =
                                        optimizer_find(t->learner->name)->state(&t->learner->settings)};
-    cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
     return plan;
 }
 
@@ -73,14 +73,14 @@ static void check_allocations(const struct trial *t, int step, size_t made)
 void run_plan(const struct trial *t, struct plan *plan, struct trace *trace)
 {
     struct network *network = t->bench->network;
-    struct exec *exec;
+    struct executor *exec;
     struct train *train;
-    struct exec_options exec_options = {.memory = t->memory,
-                                        .rng = t->rng,
-                                        .seed = 3,
-                                        .check_replay = t->rng != RNG_UNSAFE && !t->fault.kind,
-                                        .fault = t->fault};
-    cr_assert(exec_create(plan, &exec_options, &exec) == ST_OK, "%s", status_message());
+    struct executor_options executor_options = {.memory = t->memory,
+                                                .rng = t->rng,
+                                                .seed = 3,
+                                                .check_recompute = t->rng != RNG_UNSAFE && !t->fault.kind,
+                                                .fault = t->fault};
+    cr_assert(executor_create(plan, &executor_options, &exec) == ST_OK, "%s", status_message());
     struct train_options train_options = {.optimizer = optimizer_find(t->learner->name),
                                           .settings = t->learner->settings,
                                           .learning_rate = learning_rate_find(t->learner->rate),
@@ -88,11 +88,11 @@ void run_plan(const struct trial *t, struct plan *plan, struct trace *trace)
                                           .steps = STEPS_MAX, /* of the rate, however many are run */
                                           .seed = 3};
     cr_assert(train_create(network, exec, &train_options, &train) == ST_OK, "%s", status_message());
-    trace->replays = plan->replays;
+    trace->recomputations = plan->recomputations;
     trace->steps = 0;
     *trace->failure = 0;
     for (int step = 0; step < t->steps; step++) {
-        make_batch(t->bench->net, (uint32_t)step, exec_batch(exec), exec_labels(exec));
+        make_batch(t->bench->net, (uint32_t)step, executor_batch(exec), executor_labels(exec));
         struct train_result result;
         size_t before = allocations();
         if (train_step(train, (uint32_t)step, &result) != ST_OK) {
@@ -106,12 +106,12 @@ void run_plan(const struct trial *t, struct plan *plan, struct trace *trace)
         trace->gradients[step] = result.gradients;
         trace->parameters[step] = result.parameters;
         trace->state[step] = result.state;
-        const size_t *counted = exec_counted(exec);
+        const size_t *counted = executor_counted(exec);
         cr_assert((counted != NULL) == (t->memory == MEMORY_DYNAMIC));
         cr_assert(!counted || !memcmp(counted, plan->live, (size_t)plan->lowered.ops * sizeof *plan->live));
     }
     train_destroy(train);
-    exec_destroy(exec);
+    executor_destroy(exec);
 }
 
 void run(const struct trial *t, struct trace *trace)
@@ -151,12 +151,12 @@ static const char *const light[] = {"weightless"}, *const heavy[] = {"conv", "li
     {                                                                                                                  \
         sizeof(list) / sizeof *(list), { .texts = (list) }                                                             \
     }
-const struct field_list kinds[][TRIED] = {{KINDS(light), KINDS(heavy), KINDS(both)},
-                                          {KINDS(light), KINDS(core), KINDS(wide)}};
+const struct setting_list kinds[][TRIED] = {{KINDS(light), KINDS(heavy), KINDS(both)},
+                                            {KINDS(light), KINDS(core), KINDS(wide)}};
 
-struct field_list all_groups(const struct graph *graph)
+struct setting_list all_groups(const struct graph *graph)
 {
     const char **names = calloc((size_t)graph->groups, sizeof *names);
     for (int g = 0; g < graph->groups; g++) names[g] = graph->group[g].name;
-    return (struct field_list){.count = (size_t)graph->groups, .texts = names};
+    return (struct setting_list){.count = (size_t)graph->groups, .texts = names};
 }

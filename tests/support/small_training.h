@@ -19,7 +19,7 @@ struct bench {
 /* How it learns; the state of either is under test. */
 struct learner {
     const char *name, *rate;
-    struct optim_settings settings;
+    struct optimizer_settings settings;
 };
 extern const struct learner momentum, adamw;
 
@@ -37,7 +37,7 @@ struct trial {
 
 /* steps: that were done; fewer than the trial's where a step failed with a fault in place, for failure's reason. */
 struct trace {
-    int steps, replays;
+    int steps, recomputations;
     char failure[512];
     float loss[STEPS_MAX];
     struct digest gradients[STEPS_MAX], parameters[STEPS_MAX], state[STEPS_MAX];
@@ -58,9 +58,9 @@ int first_difference(const struct trace *a, const struct trace *b, int steps);
  * has, of images and of text, for selective under each of those settings. */
 enum { TRIED = 3 };
 extern const struct policy_settings tried[TRIED];
-extern const struct field_list kinds[][TRIED];
+extern const struct setting_list kinds[][TRIED];
 
 /* Names of all the net's groups, for manual; texts are the caller's to free. */
-struct field_list all_groups(const struct graph *graph);
+struct setting_list all_groups(const struct graph *graph);
 
 #endif

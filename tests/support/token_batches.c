@@ -1,6 +1,6 @@
 #include "token_batches.h"
 
-#include "numerics/random.h"
+#include "numerics/rng.h"
 #include "numerics/token_batch.h"
 
 bool sentences_fit(const struct shape *shape) { return shape->rank == 2 && shape->dim[0] == TOKEN_ROWS; }

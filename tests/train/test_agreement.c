@@ -23,15 +23,15 @@ struct course {
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
 
-static void write_batch(const struct net *net, struct exec *exec, uint32_t step)
+static void write_batch(const struct net *net, struct executor *exec, uint32_t step)
 {
-    float *x = exec_batch(exec);
+    float *x = executor_batch(exec);
     const int64_t elements = net->batch * shape_elements(&net->input);
     if (sentences_fit(&net->input))
         sentences_make(x, net->batch, net->input.dim[1], 20, step);
     else
         for (int64_t i = 0; i < elements; i++) x[i] = (float)((i * 7 + step) % 23) / 11 - 1;
-    for (int64_t i = 0; i < net->batch; i++) exec_labels(exec)[i] = (int32_t)((i + step) % net->classes);
+    for (int64_t i = 0; i < net->batch; i++) executor_labels(exec)[i] = (int32_t)((i + step) % net->classes);
 }
 
 /* store_all with dropout, adamw and clipping. false: the backend cannot be opened here. */
@@ -47,22 +47,22 @@ static bool follow(const char *name, const struct net *net, enum rng_mode rng, s
     struct backend *backend;
     struct network *network;
     struct plan *plan;
-    struct exec *exec;
+    struct executor *exec;
     struct train *train;
     if (!backend_is_here(backend_open(name, &options, &backend))) return false;
     struct graph *graph = net_build(net, RELU_OUTPUT);
     check(network_prepare(graph, backend, &network));
-    struct word word = word_empty(graph->region);
-    check(policy_find("store_all")->emit(network, &(struct policy_settings){0}, graph->region, &word));
-    check(plan_build(network, &word,
+    struct schedule schedule = schedule_empty(graph->region);
+    check(policy_find("store_all")->emit(network, &(struct policy_settings){0}, graph->region, &schedule));
+    check(plan_build(network, &schedule,
                      &(struct plan_options){.lower = {.drop_dead = true, .rng = rng}, .state_per_parameter = 2},
                      &plan));
-    check(exec_create(plan, &(struct exec_options){.rng = rng, .seed = 11}, &exec));
+    check(executor_create(plan, &(struct executor_options){.rng = rng, .seed = 11}, &exec));
     check(train_create(network, exec, &train_options, &train));
     course->parameters = graph->parameters;
     course->initial = calloc((size_t)graph->parameters, sizeof *course->initial);
     for (int i = 0; i < graph->parameters; i++)
-        course->initial[i] = backend->kind->digest(backend, exec_parameter(exec, i),
+        course->initial[i] = backend->kind->digest(backend, executor_parameter(exec, i),
                                                    (size_t)graph->parameter[i].elements * sizeof(float));
     for (uint32_t step = 0; step < STEPS; step++) {
         struct train_result result;
@@ -72,7 +72,7 @@ static bool follow(const char *name, const struct net *net, enum rng_mode rng, s
         course->norm[step] = result.gradient_norm;
     }
     train_destroy(train);
-    exec_destroy(exec);
+    executor_destroy(exec);
     plan_destroy(plan);
     network_destroy(network);
     graph_destroy(graph);

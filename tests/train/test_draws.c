@@ -31,13 +31,13 @@ static void look(const struct network *network, int i, const struct kernel_args 
 static struct plan *plan_of(const struct network *network, bool forward_only)
 {
     struct region *region = region_create();
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     const struct plan_options options = {.lower = {.drop_dead = true, .rng = forward_only ? RNG_OFF : RNG_STASH},
                                          .forward_only = forward_only};
     struct plan *plan;
-    cr_assert(word_append(&word, STEP_FORWARD, 0, network->graph->nodes) == ST_OK);
-    if (!forward_only) cr_assert(word_append(&word, STEP_BACKWARD, 0, network->graph->nodes) == ST_OK);
-    cr_assert(plan_build(network, &word, &options, &plan) == ST_OK, "%s", status_message());
+    cr_assert(schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes) == ST_OK);
+    if (!forward_only) cr_assert(schedule_append(&schedule, STEP_BACKWARD, 0, network->graph->nodes) == ST_OK);
+    cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
     region_destroy(region);
     return plan;
 }
@@ -45,19 +45,20 @@ static struct plan *plan_of(const struct network *network, bool forward_only)
 static void check(const struct net *net)
 {
     struct bound_net b = net_bind(net, RELU_OUTPUT);
-    struct exec *exec;
+    struct executor *exec;
     float loss[2];
     watch(b.network, look);
     stream.next = 0;
     struct plan *training = plan_of(b.network, false), *evaluation = plan_of(b.network, true);
-    cr_assert(exec_create(training, &(struct exec_options){.rng = RNG_STASH}, &exec) == ST_OK, "%s", status_message());
-    if (sentences_fit(&net->input)) sentences_make(exec_batch(exec), net->batch, net->input.dim[1], 20, 1);
+    cr_assert(executor_create(training, &(struct executor_options){.rng = RNG_STASH}, &exec) == ST_OK, "%s",
+              status_message());
+    if (sentences_fit(&net->input)) sentences_make(executor_batch(exec), net->batch, net->input.dim[1], 20, 1);
     for (uint32_t step = 0; step < 4; step++) {
         stream.evaluating = step == 2;
-        cr_assert((stream.evaluating ? exec_run_plan(exec, evaluation, step, loss) : exec_step(exec, step, loss)) ==
-                  ST_OK);
+        cr_assert((stream.evaluating ? executor_run_plan(exec, evaluation, step, loss)
+                                     : executor_step(exec, step, loss)) == ST_OK);
     }
-    exec_destroy(exec);
+    executor_destroy(exec);
     plan_destroy(training), plan_destroy(evaluation);
     net_release(&b);
 }

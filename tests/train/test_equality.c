@@ -50,9 +50,9 @@ static void compare_plan(struct comparison *c, struct trial *t, size_t index)
         run_plan(t, plan, &variant);
         int step = first_difference(&c->baseline[t->rng], &variant, t->steps);
         cr_assert(step < 0, "%s, %s, settings %zu, rng %d, memory %d: differs at step %d: %s", c->net->name,
-                  t->policy->name, index, t->rng, memory, step, plan->word);
+                  t->policy->name, index, t->rng, memory, step, plan->schedule);
         c->compared++;
-        c->replaying += variant.replays > 0;
+        c->replaying += variant.recomputations > 0;
     }
     plan_destroy(plan);
 }
@@ -68,7 +68,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
     for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
         if (relu == RELU_BITS && !strcmp(backend, "cuda")) continue; /* AUTO has both: a stand-in is slow */
         struct bench bench = set_up(net, backend, relu);
-        struct field_list groups = all_groups(bench.graph);
+        struct setting_list groups = all_groups(bench.graph);
         for (enum rng_mode rng = slow ? RNG_STASH : RNG_COUNTER; rng <= (slow ? RNG_STASH : RNG_MASK); rng++) {
             struct trial t = {.bench = &bench,
                               .learner = sentences_fit(&net->input) ? &adamw : &momentum,
@@ -94,7 +94,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
         free((void *)(uintptr_t)groups.texts);
         tear_down(&bench);
     }
-    cr_assert(c.replaying > c.compared / 2, "%d of %d plans replay anything", c.replaying, c.compared);
+    cr_assert(c.replaying > c.compared / 2, "%d of %d plans recompute anything", c.replaying, c.compared);
     printf("%s on %s: %d different plans and memory modes\n", net->name, backend, c.compared);
 }
 
@@ -134,7 +134,7 @@ static void compare_after_pools(const struct net *net, const char *backend)
         for (int i = 0; i < graph->nodes; i++) moved += graph->node[i].relu_of_input;
         cr_assert(moved > 0, "%s", net->name);
         bench = set_up_graph(net, backend, graph);
-        struct field_list groups = all_groups(bench.graph);
+        struct setting_list groups = all_groups(bench.graph);
         c.runs = 0;
         for (const struct policy *const *p = policy_table; *p; p++) {
             t.policy = *p;
@@ -178,7 +178,7 @@ static void compare_adamw(const struct net *net, const char *backend)
     t.policy = policy_find("every");
     run(&t, &variant);
     tear_down(&bench);
-    cr_assert(variant.replays > 0 && !digest_equal(variant.state[0], variant.state[1]));
+    cr_assert(variant.recomputations > 0 && !digest_equal(variant.state[0], variant.state[1]));
     int step = first_difference(&baseline, &variant, t.steps);
     cr_assert(step < 0, "differs at step %d", step);
 }

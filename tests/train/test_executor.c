@@ -27,10 +27,10 @@ static void open_bench(struct bench *b, const struct net *net, watcher *look)
     b->on = net_bind(net, RELU_OUTPUT);
     if (look) watch(b->on.network, look);
     struct region *region = b->on.graph->region;
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     check(policy_find("every")->emit(b->on.network, &(struct policy_settings){.by = 1, .keep_saved = true}, region,
-                                     &word));
-    check(plan_build(b->on.network, &word, &plan, &b->plan));
+                                     &schedule));
+    check(plan_build(b->on.network, &schedule, &plan, &b->plan));
 }
 
 static void close_bench(struct bench *b)
@@ -42,12 +42,12 @@ static void close_bench(struct bench *b)
 /* One step, of a batch and parameters that are all zero. */
 static enum status run(const struct bench *b, enum memory_mode memory)
 {
-    struct exec *exec;
+    struct executor *exec;
     float loss[2];
-    check(exec_create(b->plan, &(struct exec_options){.memory = memory, .seed = 3}, &exec));
-    enum status status = exec_step(exec, 5, loss);
+    check(executor_create(b->plan, &(struct executor_options){.memory = memory, .seed = 3}, &exec));
+    enum status status = executor_step(exec, 5, loss);
     cr_assert(b->on.backend->ledger.bytes == 0, "a step leaves nothing behind, however it ends");
-    exec_destroy(exec);
+    executor_destroy(exec);
     return status;
 }
 
@@ -177,16 +177,16 @@ Test(exec, dynamic_memory_holds_what_is_planned)
 {
     for (const struct net *net = nets; net->name; net++) {
         struct bench b;
-        struct exec *exec;
+        struct executor *exec;
         float loss[2];
         open_bench(&b, net, look_at_held);
-        check(exec_create(b.plan, &(struct exec_options){.memory = MEMORY_DYNAMIC, .seed = 3}, &exec));
+        check(executor_create(b.plan, &(struct executor_options){.memory = MEMORY_DYNAMIC, .seed = 3}, &exec));
         held.plan = b.plan;
         held.before = allocations_held();
         held.next = held.looked = 0;
-        check(exec_step(exec, 0, loss));
+        check(executor_step(exec, 0, loss));
         cr_expect(held.looked > 2 * b.on.graph->nodes && allocations_held() == held.before);
-        exec_destroy(exec);
+        executor_destroy(exec);
         close_bench(&b);
     }
 }
@@ -198,9 +198,9 @@ static int looked;
 /* Nothing has been written there since it was reserved, or since what lay there died. */
 static void expect_poison(const struct node *node, const char *what, const void *block, size_t bytes)
 {
-    const uint32_t *word = block;
-    for (size_t i = 0; block && i < bytes / sizeof *word; i++)
-        cr_assert(word[i] == 0x7fa0dead, "%s of %s: word %zu is %08x", what, node->name, i, word[i]);
+    const uint32_t *schedule = block;
+    for (size_t i = 0; block && i < bytes / sizeof *schedule; i++)
+        cr_assert(schedule[i] == 0x7fa0dead, "%s of %s: schedule %zu is %08x", what, node->name, i, schedule[i]);
     looked += block && bytes > 0;
 }
 
@@ -210,7 +210,7 @@ static void look(const struct network *network, int index, const struct kernel_a
     const struct footprint *f = &network->binding[index].footprint;
     if (!parts) {
         if (args->y != args->x[0]) expect_poison(node, "y", args->y, network->graph->value[node->output].bytes);
-        if (args->save) expect_poison(node, "the saved set", args->saved, f->saved);
+        if (args->save) expect_poison(node, "the saved tensors", args->saved, f->saved);
         expect_poison(node, "scratch", args->scratch, f->forward_scratch);
         return;
     }
@@ -223,14 +223,14 @@ Test(exec, poison_is_all_that_a_new_buffer_holds)
 {
     for (const struct net *net = nets; net->name; net++) {
         struct bench b;
-        struct exec *exec;
+        struct executor *exec;
         float loss[2];
         open_bench(&b, net, look);
-        check(exec_create(b.plan, &(struct exec_options){.memory = MEMORY_POISON, .seed = 3}, &exec));
+        check(executor_create(b.plan, &(struct executor_options){.memory = MEMORY_POISON, .seed = 3}, &exec));
         looked = 0;
-        for (uint32_t step = 0; step < 2; step++) check(exec_step(exec, step, loss));
+        for (uint32_t step = 0; step < 2; step++) check(executor_step(exec, step, loss));
         cr_assert(looked > 2 * b.on.graph->nodes, "%s: %d buffers", net->name, looked);
-        exec_destroy(exec);
+        executor_destroy(exec);
         close_bench(&b);
     }
 }

@@ -36,7 +36,7 @@ static void expect_caught(const struct matrix *m, const struct trial *t, const s
     const int step = first_difference(&m->baseline, variant, STEPS);
     cr_expect(step == STEP, "%s, %s, rng %d, memory %d: fault %d at %s is found at step %d: %s", t->bench->net->name,
               t->policy->name, t->rng, t->memory, t->fault.kind, t->bench->graph->node[t->fault.node].name, step,
-              plan->word);
+              plan->schedule);
     cr_expect(variant->steps == STEPS || strstr(variant->failure, "step 1: the loss is "), "%s", variant->failure);
 }
 
@@ -71,7 +71,7 @@ static void all_faults_are_caught(const struct net *net, const char *backend, bo
         for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
             if (rng != RNG_COUNTER && relu == RELU_OUTPUT) continue;
             struct bench bench = set_up(net, backend, relu);
-            struct field_list groups = all_groups(bench.graph);
+            struct setting_list groups = all_groups(bench.graph);
             const bool text = sentences_fit(&net->input);
             struct trial t = {.bench = &bench,
                               .learner = &momentum,
@@ -98,7 +98,7 @@ static void all_faults_are_caught(const struct net *net, const char *backend, bo
         }
     for (int kind = FAULT_MASK_BIT; kind <= FAULT_STALE_READ; kind++) cr_expect(m.planted[kind] > 20);
     printf("%s on %s: %d faults\n", net->name, backend,
-           m.planted[FAULT_MASK_BIT] + m.planted[FAULT_SKIP_REPLAY] + m.planted[FAULT_STALE_READ]);
+           m.planted[FAULT_MASK_BIT] + m.planted[FAULT_SKIP_RECOMPUTE] + m.planted[FAULT_STALE_READ]);
 }
 
 Test(fault, all_are_caught_small_cnn_ref) { all_faults_are_caught(&nets[0], "ref", true); }

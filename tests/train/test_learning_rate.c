@@ -16,7 +16,7 @@ static double factor(const char *name, double warmup, int64_t step, int64_t step
 Test(learning_rate, the_table_finds_its_rows)
 {
     for (const struct learning_rate *const *r = learning_rate_table; *r; r++)
-        cr_assert(learning_rate_find((*r)->name) == *r && (*r)->fields && (*r)->factor);
+        cr_assert(learning_rate_find((*r)->name) == *r && (*r)->keys && (*r)->factor);
     cr_assert(!learning_rate_find("none such"));
 }
 
@@ -51,24 +51,24 @@ Test(squares, are_the_sum_whatever_the_threads)
     cr_assert(x != NULL);
     for (size_t i = 0; i < 17 << 20; i++) x[i] = (float)((i * 2654435761u) % 2001) / 1000 - 1;
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        const double one = squares_sum(x, counts[c], 1), three = squares_sum(x, counts[c], 3);
+        const double one = sum_of_squares(x, counts[c], 1), three = sum_of_squares(x, counts[c], 3);
         long double plain = 0;
         for (size_t i = 0; i < counts[c]; i++) plain += (long double)x[i] * (long double)x[i];
         cr_assert(same_bits(&one, &three, sizeof one), "%zu", counts[c]);
         cr_assert(fabsl(one - plain) <= 1e-13L * plain, "%zu: %.17g, not %.17Lg", counts[c], one, plain);
     }
     for (size_t i = 0; i < 40; i++) x[i] = 3e38F;
-    cr_assert(isfinite(squares_sum(x, 40, 1)), "finite where all are");
+    cr_assert(isfinite(sum_of_squares(x, 40, 1)), "finite where all are");
     free(x);
 }
 
 Test(optim, a_norm_above_clip_becomes_clip)
 {
-    const struct optim_settings off = {.clip = 0}, on = {.clip = 2};
+    const struct optimizer_settings off = {.clip = 0}, on = {.clip = 2};
     for (double norm = 1e-3; norm < 1e6; norm *= 3) {
-        cr_assert(optim_scale(&off, norm) == 1);
-        const double clipped = norm * optim_scale(&on, norm);
-        if (norm < 1.99) cr_assert(optim_scale(&on, norm) == 1);
+        cr_assert(optimizer_scale(&off, norm) == 1);
+        const double clipped = norm * optimizer_scale(&on, norm);
+        if (norm < 1.99) cr_assert(optimizer_scale(&on, norm) == 1);
         if (norm > 2) cr_assert(clipped < 2 && clipped > 2 - 2e-6);
     }
 }

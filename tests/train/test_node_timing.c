@@ -181,7 +181,7 @@ Test(measure, stays_in_its_memory)
                 cr_assert(reserved_bytes == measure_bytes(p.network, &i, 1) + (size_t)net->batch * sizeof(int32_t));
             }
             struct measured_rest rest;
-            const struct optim_settings settings = {.lr = 0.1, .momentum = bits ? 0.9 : 0};
+            const struct optimizer_settings settings = {.lr = 0.1, .momentum = bits ? 0.9 : 0};
             cr_assert(measure_rest(p.network, optimizer_find("sgd"), &settings, &once, &rest) == ST_OK);
             for (int i = 0; i < BLOCKS; i++) cr_assert(!reserved[i].at, "not given back");
             p.backend->kind = own;
@@ -199,12 +199,11 @@ Test(measure, y_lies_over_x_where_a_step_puts_it_there)
         for (const struct net *net = nets; net->name; net++)
             for (int bits = 0; bits < 2; bits++) {
                 struct planned p = set_up(net, backends[b], bits);
-                struct word word = word_empty(p.graph->region);
+                struct schedule schedule = schedule_empty(p.graph->region);
                 struct plan *plan;
-                cr_assert(
-                    policy_find("store_all")->emit(p.network, &(struct policy_settings){0}, p.graph->region, &word) ==
-                    ST_OK);
-                cr_assert(plan_build(p.network, &word, &options, &plan) == ST_OK);
+                cr_assert(policy_find("store_all")
+                              ->emit(p.network, &(struct policy_settings){0}, p.graph->region, &schedule) == ST_OK);
+                cr_assert(plan_build(p.network, &schedule, &options, &plan) == ST_OK);
                 for (int i = 0; i < plan->lowered.ops; i++) {
                     const struct op *op = &plan->lowered.op[i];
                     const bool there = op->x[0] >= 0 && op->y == op->x[0];
@@ -322,12 +321,12 @@ Test(measure, takes_less_memory_than_a_step)
     struct planned p = set_up(&wide, "ref", false);
     struct bounds bounds;
     struct region *region = region_create();
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct plan *plan;
     const struct plan_options options = {.lower = {.drop_dead = true}};
     cr_assert(bounds_find(p.network, SIZE_MAX / 2, &bounds) == ST_OK);
-    cr_assert(policy_find("store_all")->emit(p.network, &(struct policy_settings){0}, region, &word) == ST_OK);
-    cr_assert(plan_build(p.network, &word, &options, &plan) == ST_OK);
+    cr_assert(policy_find("store_all")->emit(p.network, &(struct policy_settings){0}, region, &schedule) == ST_OK);
+    cr_assert(plan_build(p.network, &schedule, &options, &plan) == ST_OK);
     size_t bytes = measure_bytes(p.network, p.nodes, p.graph->nodes);
     cr_assert(bytes >= bounds.memory && bytes < plan->live_peak, "%zu, of at least %zu, a step has %zu", bytes,
               bounds.memory, plan->live_peak);
@@ -376,7 +375,7 @@ Test(measure, nodes_that_are_alike_have_one_key)
 /* Gradients are added where a value has two readers. */
 static void check_rest(const char *backend)
 {
-    static const struct optim_settings settings = {.lr = 0.1, .momentum = 0.9};
+    static const struct optimizer_settings settings = {.lr = 0.1, .momentum = 0.9};
     static const struct measure_options twice = {2, 0};
     for (const struct net *net = nets; net->name; net++) {
         struct planned p = set_up(net, backend, false);

@@ -15,7 +15,7 @@ struct bench {
     struct bound_net on;
     struct graph *graph;
     struct plan *plan;
-    struct exec *exec;
+    struct executor *exec;
     struct train *train;
 };
 
@@ -30,15 +30,15 @@ static void open_with(struct bench *b, const struct net *net, const struct train
     b->on = net_bind(net, RELU_OUTPUT);
     b->graph = b->on.graph;
     if (looks) watch(b->on.network, looks);
-    struct word word = word_empty(b->graph->region);
-    check(policy_find("store_all")->emit(b->on.network, &(struct policy_settings){0}, b->graph->region, &word));
-    check(plan_build(b->on.network, &word, &plan, &b->plan));
-    check(exec_create(b->plan, &(struct exec_options){.seed = 11}, &b->exec));
+    struct schedule schedule = schedule_empty(b->graph->region);
+    check(policy_find("store_all")->emit(b->on.network, &(struct policy_settings){0}, b->graph->region, &schedule));
+    check(plan_build(b->on.network, &schedule, &plan, &b->plan));
+    check(executor_create(b->plan, &(struct executor_options){.seed = 11}, &b->exec));
     check(train_create(b->on.network, b->exec, train, &b->train));
-    float *x = exec_batch(b->exec);
+    float *x = executor_batch(b->exec);
     for (int64_t i = 0; i < b->graph->batch * shape_elements(&b->graph->value[0].shape); i++)
         x[i] = (float)(i % 13) / 13 - 0.5f;
-    for (int64_t i = 0; i < b->graph->batch; i++) exec_labels(b->exec)[i] = (int32_t)(i % net->classes);
+    for (int64_t i = 0; i < b->graph->batch; i++) executor_labels(b->exec)[i] = (int32_t)(i % net->classes);
 }
 
 static void open_bench(struct bench *b, const struct net *net, double lr, double momentum)
@@ -54,13 +54,13 @@ static void open_bench(struct bench *b, const struct net *net, double lr, double
 static void close_bench(struct bench *b)
 {
     train_destroy(b->train);
-    exec_destroy(b->exec);
+    executor_destroy(b->exec);
     plan_destroy(b->plan);
     net_release(&b->on);
 }
 
 /* A copy of one kind of tensor of every parameter, one after the other. */
-static float *copy_all(const struct bench *b, float *of(struct exec *, int), size_t *count)
+static float *copy_all(const struct bench *b, float *of(struct executor *, int), size_t *count)
 {
     *count = 0;
     for (int i = 0; i < b->graph->parameters; i++) *count += (size_t)b->graph->parameter[i].elements;
@@ -94,9 +94,9 @@ static void check_initial(const struct net *net)
         float *wanted = malloc(bytes), *zero = calloc(1, bytes);
         rng_init(p->definition.init, 11, (uint32_t)i, p->definition.fan_in, p->definition.fan_out, 0, p->elements,
                  wanted);
-        cr_assert(memcmp(exec_parameter(b.exec, i), wanted, bytes) == 0, "%s", p->name);
-        cr_assert(memcmp(exec_gradient(b.exec, i), zero, bytes) == 0 &&
-                  memcmp(exec_state(b.exec, i), zero, bytes) == 0);
+        cr_assert(memcmp(executor_parameter(b.exec, i), wanted, bytes) == 0, "%s", p->name);
+        cr_assert(memcmp(executor_gradient(b.exec, i), zero, bytes) == 0 &&
+                  memcmp(executor_state(b.exec, i), zero, bytes) == 0);
         free(wanted);
         free(zero);
     }
@@ -115,10 +115,10 @@ Test(train, a_step_updates_by_the_gradient_and_digests_both)
     struct train_result result;
     size_t count;
     open_bench(&b, &nets[0], 0.1, 0.9);
-    float *before = copy_all(&b, exec_parameter, &count);
+    float *before = copy_all(&b, executor_parameter, &count);
     check(train_step(b.train, 0, &result));
-    float *after = copy_all(&b, exec_parameter, &count), *gradient = copy_all(&b, exec_gradient, &count);
-    float *state = copy_all(&b, exec_state, &count);
+    float *after = copy_all(&b, executor_parameter, &count), *gradient = copy_all(&b, executor_gradient, &count);
+    float *state = copy_all(&b, executor_state, &count);
     bool moved = false;
     for (size_t i = 0; i < count; i++) {
         moved |= gradient[i] != 0;
@@ -130,9 +130,9 @@ Test(train, a_step_updates_by_the_gradient_and_digests_both)
     struct digest digest[3][64];
     for (int i = 0; i < b.graph->parameters; i++) {
         size_t bytes = (size_t)b.graph->parameter[i].elements * sizeof(float);
-        digest[0][i] = digest_tensor(exec_gradient(b.exec, i), bytes, 1);
-        digest[1][i] = digest_tensor(exec_parameter(b.exec, i), bytes, 1);
-        digest[2][i] = digest_tensor(exec_state(b.exec, i), bytes, 1);
+        digest[0][i] = digest_tensor(executor_gradient(b.exec, i), bytes, 1);
+        digest[1][i] = digest_tensor(executor_parameter(b.exec, i), bytes, 1);
+        digest[2][i] = digest_tensor(executor_state(b.exec, i), bytes, 1);
         cr_assert(digest_equal(digest[0][i], result.gradient[i]) && digest_equal(digest[1][i], result.parameter[i]) &&
                   digest_equal(digest[2][i], result.parameter_state[i]));
     }
@@ -169,9 +169,9 @@ Test(train, a_step_goes_by_rate_and_norm)
         struct train_result result;
         size_t count;
         open_with(&b, &nets[0], &train);
-        float *before = copy_all(&b, exec_parameter, &count);
+        float *before = copy_all(&b, executor_parameter, &count);
         check(train_step(b.train, 2, &result));
-        float *after = copy_all(&b, exec_parameter, &count), *gradient = copy_all(&b, exec_gradient, &count);
+        float *after = copy_all(&b, executor_parameter, &count), *gradient = copy_all(&b, executor_gradient, &count);
         const double norm = norm_of(gradient, count), scale = i == 1 ? 1e-3 / norm : 1;
         cr_assert(fabs(result.lr - 0.05) < 1e-15 && fabs(result.gradient_norm - norm) < 1e-12 * norm && norm > 1e-2);
         for (size_t k = 0; k < count; k++) {
@@ -228,10 +228,10 @@ Test(train, a_loss_that_is_no_number_names_node_and_parameter)
     open_bench(&b, &nets[0], 0.1, 0.9);
     int spoilt = b.graph->parameters - 2;
     const struct parameter *p = &b.graph->parameter[spoilt];
-    for (int64_t i = 0; i < p->elements; i++) exec_parameter(b.exec, spoilt)[i] = NAN;
-    float *before = copy_all(&b, exec_parameter, &count);
+    for (int64_t i = 0; i < p->elements; i++) executor_parameter(b.exec, spoilt)[i] = NAN;
+    float *before = copy_all(&b, executor_parameter, &count);
     cr_assert(train_step(b.train, 5, &result) == ST_FAILED);
-    float *after = copy_all(&b, exec_parameter, &count);
+    float *after = copy_all(&b, executor_parameter, &count);
     cr_assert(memcmp(before, after, count * sizeof *before) == 0);
     cr_assert(strstr(status_message(), "step 5") && strstr(status_message(), b.graph->node[p->node].name) &&
                   strstr(status_message(), p->name),
@@ -241,13 +241,13 @@ Test(train, a_loss_that_is_no_number_names_node_and_parameter)
     close_bench(&b);
 }
 
-static struct exec *spoilt;
+static struct executor *spoilt;
 
 /* Before the last backward of a step, the gradient of a node that had its own long ago. */
 static void spoil_gradient(const struct network *network, int node, const struct kernel_args *args, unsigned parts)
 {
     (void)args;
-    if (node == 0 && parts) exec_gradient(spoilt, network->graph->parameters - 1)[0] = INFINITY;
+    if (node == 0 && parts) executor_gradient(spoilt, network->graph->parameters - 1)[0] = INFINITY;
 }
 
 Test(train, a_gradient_that_is_not_finite_is_named_and_nothing_learnt)
@@ -258,9 +258,9 @@ Test(train, a_gradient_that_is_not_finite_is_named_and_nothing_learnt)
     looks = spoil_gradient;
     open_bench(&b, &nets[0], 0.1, 0.9);
     spoilt = b.exec;
-    float *before = copy_all(&b, exec_parameter, &count);
+    float *before = copy_all(&b, executor_parameter, &count);
     cr_assert(train_step(b.train, 5, &result) == ST_FAILED);
-    float *after = copy_all(&b, exec_parameter, &count);
+    float *after = copy_all(&b, executor_parameter, &count);
     cr_assert(memcmp(before, after, count * sizeof *before) == 0);
     cr_assert(strstr(status_message(), "step 5: the loss is finite, but the gradient of ") &&
                   strstr(status_message(), b.graph->parameter[b.graph->parameters - 1].name),

@@ -125,7 +125,7 @@ part_experiments() {
 
 # Wrong on purpose: each must differ, also where what is read in place of the right numbers is none.
 part_controls() {
-    for fault in mask_bit:block-0-.projection_dropout skip_replay:block-0-.down stale_read:block-0-.down; do
+    for fault in mask_bit:block-0-.projection_dropout skip_recompute:block-0-.down stale_read:block-0-.down; do
         node=${fault#*:} && node=${node/-0-/[0]}
         run 40 1 4 "control: ${fault%%:*}" experiments/bench/gpu/tokens.yaml steps=5 \
             "policy={name: every, keep_saved: false}" "fault={kind: ${fault%%:*}, step: 2, node: '$node'}" &&

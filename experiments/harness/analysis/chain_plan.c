@@ -9,17 +9,17 @@ static struct plan_options plan_options(const struct chain_file *file)
     return (struct plan_options){.lower = {.drop_dead = file->drop_dead}, .unplaced = true};
 }
 
-static enum status plan_word(const struct chain_plan *c, const struct policy *policy,
-                             const struct policy_settings *settings, struct plan **plan)
+static enum status plan_schedule(const struct chain_plan *c, const struct policy *policy,
+                                 const struct policy_settings *settings, struct plan **plan)
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     const struct plan_options options = plan_options(c->file);
     struct policy_settings told = *settings;
     told.plan = &options;
-    enum status status = policy_word(policy, c->network, &told, region, &word);
-    if (status == ST_OK) status = plan_build(c->network, &word, &options, plan);
+    enum status status = policy_schedule(policy, c->network, &told, region, &schedule);
+    if (status == ST_OK) status = plan_build(c->network, &schedule, &options, plan);
     region_destroy(region);
     return status;
 }
@@ -28,10 +28,10 @@ static enum status plan_point(const struct chain_plan *c, int point, struct plan
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     const struct plan_options options = plan_options(c->file);
-    enum status status = optimum_word(c->optimum, point, &word);
-    if (status == ST_OK) status = plan_build(c->network, &word, &options, plan);
+    enum status status = optimum_schedule(c->optimum, point, &schedule);
+    if (status == ST_OK) status = plan_build(c->network, &schedule, &options, plan);
     region_destroy(region);
     return status;
 }
@@ -44,8 +44,8 @@ static enum status add_choice(struct chain_plan *c, const char *policy, bool fro
                                     .front = front,
                                     .live_peak = plan->live_peak,
                                     .time = plan->time,
-                                    .time_factor = plan->time_factor,
-                                    .replays = plan->replays};
+                                    .slowdown = plan->slowdown,
+                                    .recomputations = plan->recomputations};
     plan_destroy(plan);
     return bounds_find(c->network, choice->live_peak, &choice->bounds);
 }
@@ -63,10 +63,10 @@ static enum status add_policy(struct chain_plan *c, const struct policy *policy)
     struct policy_settings settings = {0};
     struct plan *plan;
     if (policy == policy_find("optimal")) return ST_OK;
-    for (const struct field *f = policy->fields; f && f->key; f++)
+    for (const struct setting *f = policy->keys; f && f->key; f++)
         if (!f->preset) return refuse(c, policy, region_text(c->region, "policy.%s is not set", f->key));
-    TRY(field_defaults(policy->fields, &settings, c->region));
-    enum status status = plan_word(c, policy, &settings, &plan);
+    TRY(setting_defaults(policy->keys, &settings, c->region));
+    enum status status = plan_schedule(c, policy, &settings, &plan);
     if (status == ST_SPEC) return refuse(c, policy, region_text(c->region, "%s", status_message()));
     TRY(status);
     return add_choice(c, policy->name, false, plan);
@@ -97,7 +97,7 @@ static enum status plan_all(struct chain_plan *c)
 
 static enum status plan_one(struct chain_plan *c)
 {
-    TRY(plan_word(c, c->file->policy, &c->file->settings, &c->plan));
+    TRY(plan_schedule(c, c->file->policy, &c->file->settings, &c->plan));
     const struct plan_options options = plan_options(c->file);
     TRY(plan_bounds(c->plan, c->file->policy, &c->file->settings, &options, &c->bounds, &c->budget_bounds));
     return plan_tensors(c->plan, c->region, &c->tensor, &c->tensors);

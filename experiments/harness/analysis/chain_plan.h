@@ -16,8 +16,8 @@ struct chain_choice {
     const char *policy;
     bool front; /* a point of the front of `optimal`: its live peak is the budget to ask for */
     size_t live_peak;
-    double time, time_factor;
-    int replays;
+    double time, slowdown;
+    int recomputations;
     struct bounds bounds; /* at its live peak */
 };
 

@@ -301,7 +301,7 @@ static struct compared describe(const struct result *r, const char *name)
                          .median_ns = r->timing.median_ns,
                          .least_ns = r->timing.least_ns,
                          .most_ns = r->timing.most_ns,
-                         .undisturbed_ns = (double)r->undisturbed_ns};
+                         .best_case_ns = (double)r->best_case_ns};
     snprintf(c.name, sizeof c.name, "%s", name);
     snprintf(c.path, sizeof c.path, "%s", r->h5.path);
     utf8_clean(c.path, "");
@@ -338,7 +338,7 @@ static enum status compare_results(struct pair *p)
     c->peak_ratio = ratio((double)c->b.peak, (double)c->a.peak);
     c->live_ratio = ratio((double)c->b.live_peak, (double)c->a.live_peak);
     c->time_ratio = ratio(c->b.median_ns, c->a.median_ns);
-    c->undisturbed_ratio = ratio(c->b.undisturbed_ns, c->a.undisturbed_ns);
+    c->best_case_ratio = ratio(c->b.best_case_ns, c->a.best_case_ns);
     c->side_by_side = *p->a->invocation && strcmp(p->a->invocation, p->b->invocation) == 0;
     TRY(h5_status(&p->a->h5));
     return h5_status(&p->b->h5);

@@ -15,7 +15,7 @@ struct compared {
     int64_t steps;
     uint64_t peak, live_peak, high_water; /* bytes; high_water 0: the run has not ended */
     double median_ns, least_ns, most_ns;  /* of the steps after the first; 0: there are none */
-    double undisturbed_ns;                /* timing_undisturbed(); 0: not known */
+    double best_case_ns;                  /* timing_best_case(); 0: not known */
 };
 
 /* The deterministic columns of a step, in the order in which a difference is looked for. */
@@ -81,7 +81,7 @@ struct comparison {
     int asides;
     struct aside aside[ASIDES];
     double peak_ratio, live_ratio, time_ratio; /* b : a; NaN where there is nothing to divide; time: of the medians */
-    double undisturbed_ratio;
+    double best_case_ratio;
     bool side_by_side; /* measured in one invocation */
 };
 

@@ -12,7 +12,7 @@ struct proof {
     struct result *a, *b;
     struct comparison *c;
     struct region *region;
-    const struct tree *spec[2]; /* as resolved; NULL: cannot be read */
+    const struct yaml_tree *spec[2]; /* as resolved; NULL: cannot be read */
 };
 
 static struct result *side_of(const struct proof *p, int side) { return side ? p->b : p->a; }
@@ -22,9 +22,9 @@ static const char *name_of(const struct proof *p, int side) { return side ? p->c
 /* The text at key or section.key of the resolved spec, "" where there is none. */
 static const char *setting(const struct proof *p, int side, const char *section, const char *key)
 {
-    const struct tree *map = section ? tree_get(p->spec[side], section) : p->spec[side];
-    const struct tree *value = tree_get(map, key);
-    return value && value->kind == TREE_TEXT ? value->text : "";
+    const struct yaml_tree *map = section ? yaml_tree_get(p->spec[side], section) : p->spec[side];
+    const struct yaml_tree *value = yaml_tree_get(map, key);
+    return value && value->kind == YAML_TEXT ? value->text : "";
 }
 
 /* Bytes that are left of a remark. */
@@ -205,7 +205,7 @@ static void find_no_digests(struct proof *p, char *text)
 
 /* ---- what was run ---- */
 
-static bool recomputes(struct result *r) { return h5_read_attribute_u64(&r->h5, "/plan", "replays", 0) > 0; }
+static bool recomputes(struct result *r) { return h5_read_attribute_u64(&r->h5, "/plan", "recomputations", 0) > 0; }
 
 static bool stores_all(const struct result *r) { return !strcmp(r->policy, "store_all"); }
 
@@ -302,18 +302,18 @@ static bool is_left_out(const char *key)
 
 static const char *printed(const struct proof *p, int side, const char *key)
 {
-    const struct tree *value = tree_get(p->spec[side], key);
-    const char *text = value ? tree_print(value, p->region) : NULL;
+    const struct yaml_tree *value = yaml_tree_get(p->spec[side], key);
+    const char *text = value ? yaml_tree_print(value, p->region) : NULL;
     return text ? text : "";
 }
 
 /* Keys of this side's spec that are otherwise in the other's, those that are in both once. */
 static void find_keys(struct proof *p, int side)
 {
-    const struct tree *spec = p->spec[side];
-    for (int i = 0; spec && spec->kind == TREE_MAP && p->spec[1 - side] && i < spec->count; i++) {
+    const struct yaml_tree *spec = p->spec[side];
+    for (int i = 0; spec && spec->kind == YAML_MAP && p->spec[1 - side] && i < spec->count; i++) {
         const char *key = spec->key[i]->text;
-        if (is_left_out(key) || (side && tree_get(p->spec[0], key))) continue;
+        if (is_left_out(key) || (side && yaml_tree_get(p->spec[0], key))) continue;
         const char *a = printed(p, 0, key), *b = printed(p, 1, key);
         if (strcmp(a, b) != 0) add_aside(p->c, key, a, b);
     }
@@ -340,7 +340,7 @@ static enum status read_spec(struct proof *p, int side)
     const char *text = h5_read_text(h5, "/spec/resolved", p->region);
     TRY(h5_status(h5));
     kept->text = text ? text : "";
-    p->spec[side] = tree_parse(kept, 0, p->region, errors);
+    p->spec[side] = yaml_tree_parse(kept, 0, p->region, errors);
     return ST_OK;
 }
 

@@ -10,10 +10,10 @@ enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44 };
 const char batch_slow[] = "every plan is slower than that";
 
 struct search {
-    const struct query *query;
+    const struct plan_query *query;
     const struct job *job;
     struct batches *found;
-    struct tries tries;
+    struct policy_grid tries;
 };
 
 /* The job with another batch: graph and network its own, everything else shared. */
@@ -47,11 +47,11 @@ static int64_t next_batch(const struct batch_row *row, int64_t most)
 /* What the tries at batch say of a row. */
 static void judge(struct search *s, struct batch_row *row, int64_t batch)
 {
-    const struct tries *t = &s->tries;
+    const struct policy_grid *t = &s->tries;
     const struct trial *least = NULL;
     for (int i = 0; i < t->trials; i++) {
         const struct trial *trial = &t->trial[i];
-        if (trial->time_factor > s->query->slowdown) continue;
+        if (trial->slowdown > s->query->slowdown) continue;
         if (!least || trial->peak < least->peak || (trial->peak == least->peak && trial->time < least->time))
             least = trial;
     }
@@ -68,9 +68,9 @@ static void judge(struct search *s, struct batch_row *row, int64_t batch)
 
 static enum status look(struct search *s, const struct job *sized, struct batch_row *row, int64_t batch)
 {
-    tries_forget(&s->tries);
+    policy_grid_forget(&s->tries);
     s->tries.job = sized;
-    TRY(row->own ? tries_own(&s->tries) : tries_policy(&s->tries, row->policy));
+    TRY(row->own ? policy_grid_own(&s->tries) : policy_grid_policy(&s->tries, row->policy));
     judge(s, row, batch);
     return ST_OK;
 }
@@ -128,7 +128,7 @@ static enum status probe(struct search *s, struct batch_row *row, bool *odd)
 
 static int64_t most_batch(const struct job *job)
 {
-    int64_t most = (int64_t)field_find(spec_fields, "batch")->max;
+    int64_t most = (int64_t)setting_find(spec_keys, "batch")->max;
     for (int v = 0; v < job->graph->values; v++) {
         const int64_t elements = shape_elements(&job->graph->value[v].shape);
         if (elements > 0 && (INT64_C(1) << ELEMENTS_LOG2) / elements < most)
@@ -137,7 +137,7 @@ static int64_t most_batch(const struct job *job)
     return most;
 }
 
-enum status batches_find(const struct query *query, const struct job *job, struct region *region,
+enum status batches_find(const struct plan_query *query, const struct job *job, struct region *region,
                          struct batches *batches)
 {
     struct search s = {

@@ -34,8 +34,8 @@ static int by_peak(const void *a, const void *b)
 static enum status find_all(struct answer *a)
 {
     const struct plan_options options = job_plan_options(a->job);
-    TRY(tries_all(&a->tries));
-    TRY(tries_judge(&a->tries));
+    TRY(policy_grid_all(&a->tries));
+    TRY(policy_grid_judge(&a->tries));
     TRY(budget_baseline(a->job->network, &options, &a->baseline));
     TRY(NEW(a->tries.region, a->row, (size_t)a->tries.trials));
     return ST_OK;
@@ -51,21 +51,21 @@ static enum status find_pareto(struct answer *a)
     return ST_OK;
 }
 
-/* The least peak of those trials of a policy, its own setting apart, that take at most a time factor and at least as
+/* The least peak of those trials of a policy, its own setting apart, that take at most a slowdown and at least as
  * fast where peaks are equal; NULL: none. */
-static const struct trial *least_of(const struct tries *t, const struct policy *policy, bool own, double slowdown)
+static const struct trial *least_of(const struct policy_grid *t, const struct policy *policy, bool own, double slowdown)
 {
     const struct trial *least = NULL;
     for (int i = 0; i < t->trials; i++) {
         const struct trial *trial = &t->trial[i];
-        if (trial->policy != policy || trial->own != own || trial->time_factor > slowdown) continue;
+        if (trial->policy != policy || trial->own != own || trial->slowdown > slowdown) continue;
         if (!least || by_peak(&trial, &least) < 0) least = trial;
     }
     return least;
 }
 
 /* The fastest of a policy's trials whose peak is at most peak. */
-static const struct trial *fastest_of(const struct tries *t, const struct policy *policy, size_t peak)
+static const struct trial *fastest_of(const struct policy_grid *t, const struct policy *policy, size_t peak)
 {
     const struct trial *fastest = NULL;
     for (int i = 0; i < t->trials; i++) {
@@ -133,7 +133,7 @@ static const struct {
     const char *name, *example;
 } details[] = {{OPTION_MEMORY, "--memory", "16GB"}, {OPTION_SLOWDOWN, "--slowdown", "1.1"}};
 
-static enum status read_values(const struct arguments *a, struct query *query)
+static enum status read_values(const struct arguments *a, struct plan_query *query)
 {
     const char *memory = a->value[OPTION_MEMORY], *slowdown = a->value[OPTION_SLOWDOWN], *wrong = NULL;
     if (memory) wrong = text_to_bytes(memory, &query->memory);
@@ -146,7 +146,7 @@ static enum status read_values(const struct arguments *a, struct query *query)
     if (slowdown && !wrong && query->slowdown < 1)
         wrong = "is less than 1, and no schedule is faster than every pass once";
     if (wrong)
-        return fail(ST_SPEC, "plan: --slowdown '%.*s' %s; expected a time factor such as 1.1", text_shown(slowdown, 40),
+        return fail(ST_SPEC, "plan: --slowdown '%.*s' %s; expected a slowdown such as 1.1", text_shown(slowdown, 40),
                     slowdown, wrong);
     return ST_OK;
 }
@@ -166,7 +166,7 @@ static enum status check_details(const struct arguments *a, const struct questio
     return ST_OK;
 }
 
-enum status query_read(const struct arguments *arguments, struct query *query)
+enum status plan_query_read(const struct arguments *arguments, struct plan_query *query)
 {
     const struct arguments *a = arguments;
     const struct question *question = NULL;
@@ -176,7 +176,7 @@ enum status query_read(const struct arguments *arguments, struct query *query)
             return fail(ST_SPEC, "plan: %s and %s are two questions; ask one", question->name, questions[i].name);
         question = &questions[i];
     }
-    *query = (struct query){.question = question, .slowdown = INFINITY};
+    *query = (struct plan_query){.question = question, .slowdown = INFINITY};
     if (question && a->given[OPTION_CHAIN])
         return fail(ST_SPEC, "plan: %s is asked of a spec; --chain plans with every policy as it is", question->name);
     TRY(check_details(a, question));
@@ -191,12 +191,12 @@ enum status query_read(const struct arguments *arguments, struct query *query)
     return read_values(a, query);
 }
 
-enum status query_answer(const struct query *query, const struct job *job, FILE *out)
+enum status plan_query_answer(const struct plan_query *query, const struct job *job, FILE *out)
 {
     struct answer answer = {.query = query, .job = job};
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for an answer");
-    answer.tries = (struct tries){.region = region, .job = job, .watch = stderr, .slowdown = INFINITY};
+    answer.tries = (struct policy_grid){.region = region, .job = job, .watch = stderr, .slowdown = INFINITY};
     if (query->question->must & BIT(SLOWDOWN)) answer.tries.slowdown = query->slowdown;
     enum status status = query->question->find(&answer);
     terminal_note(stderr, "");

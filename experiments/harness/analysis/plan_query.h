@@ -16,18 +16,18 @@ enum {
                     1u << OPTION_EXPLAIN | 1u << OPTION_MEMORY | 1u << OPTION_SLOWDOWN
 };
 
-struct query {
+struct plan_query {
     const struct question *question; /* NULL: none was asked */
     enum output_format form;
     uint64_t memory; /* bytes; 0: not given */
-    double slowdown; /* a time factor; INFINITY: not given */
+    double slowdown; /* a slowdown; INFINITY: not given */
 };
 
 /* What the options of the command line ask. ST_SPEC: they do not go together, or have no such value. */
-enum status query_read(const struct arguments *arguments, struct query *query);
+enum status plan_query_read(const struct arguments *arguments, struct plan_query *query);
 
 /* Answers on out. */
-enum status query_answer(const struct query *query, const struct job *job, FILE *out);
+enum status plan_query_answer(const struct plan_query *query, const struct job *job, FILE *out);
 
 /* The largest batch with which some setting of a policy fits. */
 struct batch_row {
@@ -51,21 +51,21 @@ struct batches {
 };
 
 /* largest_batch.c: largest batches, by doubling and halving, for the spec's policy and every other. */
-enum status batches_find(const struct query *query, const struct job *job, struct region *region,
+enum status batches_find(const struct plan_query *query, const struct job *job, struct region *region,
                          struct batches *batches);
 
 /* What is printed of an answer. */
 struct answer {
-    const struct query *query;
+    const struct plan_query *query;
     const struct job *job;
-    struct tries tries;
+    struct policy_grid tries;
     size_t baseline; /* live peak of store_all, relus as written, outputs kept: what shares are of */
     struct batches batches;
     int rows; /* the trials that answer, by peak and then by time */
     const struct trial **row;
 };
 
-/* query_print.c and query_json.c: one function a question and form. */
+/* plan_query_print.c and plan_query_json.c: one function a question and form. */
 void print_pareto(const struct answer *answer, FILE *out);
 void print_pareto_csv(const struct answer *answer, FILE *out);
 void print_max_batch(const struct answer *answer, FILE *out);

@@ -21,36 +21,36 @@ static void count_node(struct stage_row *row, const struct network *network, int
         (parts & PART_PARAMS ? n->flops.backward_params : 0) + (parts & PART_INPUT ? n->flops.backward_input : 0);
 }
 
-/* Whether each node is saved by some forward of the plan, and how often it is replayed. */
-static void count_ops(const struct plan *plan, bool *saves, int *replays)
+/* Whether each node is saved by some forward of the plan, and how often it is recomputed. */
+static void count_ops(const struct plan *plan, bool *saves, int *recomputations)
 {
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
         if (op->kind != OP_FORWARD) continue;
         saves[op->node] |= op->save;
-        replays[op->node] += op->replay;
+        recomputations[op->node] += op->recompute;
     }
 }
 
-static const char *group_of(const struct graph *graph, struct range range)
+static const char *group_of(const struct graph *graph, struct node_range range)
 {
     for (int i = 0; i < graph->groups; i++)
         if (graph->group[i].from <= range.from && range.to <= graph->group[i].to) return graph->group[i].name;
     return NULL;
 }
 
-static enum status gather_stages(struct overview *o)
+static enum status gather_stages(struct plan_summary *o)
 {
     const struct network *network = o->job->plan->network;
     const struct graph *graph = network->graph;
-    struct ranges stages;
+    struct node_ranges stages;
     bool *saves;
-    int *replays;
-    TRY(chain_stages(graph, o->region, &stages));
+    int *recomputations;
+    TRY(stages_find(graph, o->region, &stages));
     TRY(NEW(o->region, saves, (size_t)graph->nodes));
-    TRY(NEW(o->region, replays, (size_t)graph->nodes));
+    TRY(NEW(o->region, recomputations, (size_t)graph->nodes));
     TRY(NEW(o->region, o->stage, (size_t)stages.count));
-    count_ops(o->job->plan, saves, replays);
+    count_ops(o->job->plan, saves, recomputations);
     o->stages = stages.count;
     for (int s = 0; s < stages.count; s++) {
         struct stage_row *row = &o->stage[s];
@@ -62,8 +62,8 @@ static enum status gather_stages(struct overview *o)
         for (int i = row->range.from; i < row->range.to; i++) {
             count_node(row, network, i);
             if (saves[i]) row->saved_bytes += round_up(network->binding[i].footprint.saved);
-            row->replayed += replays[i] > 0;
-            row->replays += replays[i];
+            row->recomputed += recomputations[i] > 0;
+            row->recomputations += recomputations[i];
         }
     }
     return ST_OK;
@@ -94,7 +94,7 @@ static bool is_slow(const char *implementation)
     return strncmp(implementation, "ref", 3) == 0 || strstr(implementation, " ref");
 }
 
-static enum status gather_slow(struct overview *o)
+static enum status gather_slow(struct plan_summary *o)
 {
     const struct network *network = o->job->plan->network;
     int *node;
@@ -106,22 +106,22 @@ static enum status gather_slow(struct overview *o)
     return ST_OK;
 }
 
-static enum status add_reason(struct overview *o, const char *reason)
+static enum status add_reason(struct plan_summary *o, const char *reason)
 {
     if (!reason) return ST_FAILED;
     o->reason[o->reasons++] = reason;
     return ST_OK;
 }
 
-/* The peak of a plan that replays lies before its first replay: in the part that it keeps. */
+/* The peak of a plan that recomputes lies before its first recomputation: in the part that it keeps. */
 static bool peak_is_kept(const struct plan *plan)
 {
     for (int i = 0; i <= plan->peak_op; i++)
-        if (plan->lowered.op[i].replay) return false;
-    return plan->replays > 0;
+        if (plan->lowered.op[i].recompute) return false;
+    return plan->recomputations > 0;
 }
 
-static enum status gather_reasons(struct overview *o)
+static enum status gather_reasons(struct plan_summary *o)
 {
     static const double mostly = 0.8;
     const struct plan *plan = o->job->plan;
@@ -132,44 +132,45 @@ static enum status gather_reasons(struct overview *o)
                                       "parameters, gradients, optimizer and inputs are %s, %.0f %% of what storing "
                                       "everything needs; no checkpointing touches them",
                                       bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored)));
-    if (plan->replays == 0 && o->job->spec->policy != policy_find("store_all"))
-        TRY(add_reason(o, region_text(o->region, "policy %s replays nothing on this network: it stores everything",
+    if (plan->recomputations == 0 && o->job->spec->policy != policy_find("store_all"))
+        TRY(add_reason(o, region_text(o->region, "policy %s recomputes nothing on this network: it stores everything",
                                       o->job->spec->policy->name)));
-    if (plan->replays == 0) return ST_OK;
+    if (plan->recomputations == 0) return ST_OK;
     if (plan->live_peak >= o->store_all_live) {
         TRY(add_reason(o,
                        region_text(o->region,
                                    "this plan's live peak, %s, is not below the %s of storing everything: the "
-                                   "replays cost time and save nothing",
+                                   "recomputation costs time and saves nothing",
                                    bytes_text((double)plan->live_peak, a), bytes_text((double)o->store_all_live, b))));
     }
     if (peak_is_kept(plan))
-        TRY(add_reason(o, region_text(o->region,
-                                      "the peak, at %s, comes before the first replay: what this policy keeps sets "
-                                      "it, and replaying more elsewhere does not lower it",
-                                      plan_op_text(plan, plan->peak_op, op))));
+        TRY(add_reason(o,
+                       region_text(o->region,
+                                   "the peak, at %s, comes before the first recomputation: what this policy keeps sets "
+                                   "it, and recomputing more elsewhere does not lower it",
+                                   plan_op_text(plan, plan->peak_op, op))));
     return ST_OK;
 }
 
 /* A policy that must be told something, or does not fit the network, is left out. */
-static enum status gather_choice(struct overview *o, const struct policy *policy)
+static enum status gather_choice(struct plan_summary *o, const struct policy *policy)
 {
     struct policy_settings settings = {0};
     struct plan *plan;
-    for (const struct field *f = policy->fields; f && f->key; f++)
+    for (const struct setting *f = policy->keys; f && f->key; f++)
         if (!f->preset) return ST_OK;
-    TRY(field_defaults(policy->fields, &settings, o->region));
+    TRY(setting_defaults(policy->keys, &settings, o->region));
     enum status status = job_plan(o->job, policy, &settings, &plan);
     if (status == ST_SPEC) return ST_OK;
     TRY(status);
-    o->choice[o->choices++] = (struct choice_row){policy, plan->live_peak, plan_peak(plan), plan->time_factor};
+    o->choice[o->choices++] = (struct choice_row){policy, plan->live_peak, plan_peak(plan), plan->slowdown};
     if (policy == policy_find("store_all")) o->store_all_live = plan->live_peak;
     plan_destroy(plan);
     return ST_OK;
 }
 
 /* all: else only store_all, which every report measures itself by. */
-static enum status gather_choices(struct overview *o, bool all)
+static enum status gather_choices(struct plan_summary *o, bool all)
 {
     size_t policies = 0;
     while (policy_table[policies]) policies++;
@@ -179,7 +180,7 @@ static enum status gather_choices(struct overview *o, bool all)
     return ST_OK;
 }
 
-static enum status gather(struct overview *o, bool choices)
+static enum status gather(struct plan_summary *o, bool choices)
 {
     TRY(gather_stages(o));
     TRY(plan_tensors(o->job->plan, o->region, &o->tensor, &o->tensors));
@@ -191,11 +192,11 @@ static enum status gather(struct overview *o, bool choices)
     return ST_OK;
 }
 
-enum status overview_create(const struct job *job, bool choices, struct overview **overview)
+enum status plan_summary_create(const struct job *job, bool choices, struct plan_summary **overview)
 {
     *overview = NULL;
     struct region *region = region_create();
-    struct overview *o = region ? region_array(region, 1, sizeof *o) : NULL;
+    struct plan_summary *o = region ? region_array(region, 1, sizeof *o) : NULL;
     if (!o) {
         region_destroy(region);
         return fail(ST_FAILED, "out of memory for an overview");
@@ -211,20 +212,20 @@ enum status overview_create(const struct job *job, bool choices, struct overview
     return ST_OK;
 }
 
-void overview_destroy(struct overview *overview)
+void plan_summary_destroy(struct plan_summary *overview)
 {
     if (overview) region_destroy(overview->region);
 }
 
 char *stage_action(const struct stage_row *stage, char *text)
 {
-    if (stage->replayed == 0)
+    if (stage->recomputed == 0)
         strcpy(text, "kept");
-    else if (stage->replayed < stage->nodes)
-        snprintf(text, 64, "%d of %d replayed", stage->replayed, stage->nodes);
+    else if (stage->recomputed < stage->nodes)
+        snprintf(text, 64, "%d of %d recomputed", stage->recomputed, stage->nodes);
     else
-        strcpy(text, "replayed");
-    if (stage->replays > stage->replayed)
-        snprintf(text + strlen(text), 64 - strlen(text), ", %d times in all", stage->replays);
+        strcpy(text, "recomputed");
+    if (stage->recomputations > stage->recomputed)
+        snprintf(text + strlen(text), 64 - strlen(text), ", %d times in all", stage->recomputations);
     return text;
 }

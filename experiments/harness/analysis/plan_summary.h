@@ -9,12 +9,12 @@
 #include "job/machine.h"
 
 struct stage_row {
-    struct range range;
+    struct node_range range;
     const char *group;                               /* outermost group that holds the whole stage, NULL: none */
     int output;                                      /* value that leaves the stage */
     size_t output_bytes, saved_bytes, scratch_bytes; /* saved: as the plan saves; scratch: the most of any op */
     double forward_flops, backward_flops;
-    int nodes, replayed, replays; /* nodes replayed at least once; replays in all */
+    int nodes, recomputed, recomputations; /* nodes recomputed at least once; recomputations in all */
 };
 
 /* A buffer alive at the op that sets the peak. */
@@ -27,12 +27,12 @@ struct tensor_row {
 struct choice_row {
     const struct policy *policy;
     size_t live_peak, peak; /* peak: static and arena */
-    double time_factor;
+    double slowdown;
 };
 
 enum { REASONS_MAX = 4 };
 
-struct overview {
+struct plan_summary {
     struct region *region; /* owns everything */
     const struct job *job;
     int stages, tensors;
@@ -53,23 +53,23 @@ struct overview {
 enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors);
 
 /* choices: plan what other policies would make of the network, too; else only store_all. */
-enum status overview_create(const struct job *job, bool choices, struct overview **overview);
-void overview_destroy(struct overview *overview);
+enum status plan_summary_create(const struct job *job, bool choices, struct plan_summary **overview);
+void plan_summary_destroy(struct plan_summary *overview);
 
-/* "kept", "replayed", "3 of 5 replayed", "replayed, 14 times in all"; returns text (at least 64 bytes). */
+/* "kept", "recomputed", "3 of 5 recomputed", "recomputed, 14 times in all"; returns text (at least 64 bytes). */
 char *stage_action(const struct stage_row *stage, char *text);
 
 /* plan_print.c: name, title and what was overridden; the whole table; the figures of one or two plans side by side;
  * every op. */
 void spec_print_head(const struct spec *spec, FILE *out);
-void overview_print(const struct overview *overview, FILE *out);
-void overview_print_pair(const struct overview *baseline, const struct overview *variant, FILE *out);
+void plan_summary_print(const struct plan_summary *overview, FILE *out);
+void plan_summary_print_pair(const struct plan_summary *baseline, const struct plan_summary *variant, FILE *out);
 
 /* Parts of it that any plan has: what is alive at the peak; every op. */
 void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, int tensors, FILE *out);
 void plan_print_ops(const struct plan *plan, FILE *out);
 
 /* plan_json.c: one object. */
-void overview_json(const struct overview *overview, bool ops, FILE *out);
+void plan_summary_json(const struct plan_summary *overview, bool ops, FILE *out);
 
 #endif

@@ -14,7 +14,7 @@ enum { VALUES_MAX = 64, KEYS_MAX = 8, TENSORS_NAMED = 3 };
 
 /* ---- a plan becomes a trial ---- */
 
-static enum status grow(struct tries *t)
+static enum status grow(struct policy_grid *t)
 {
     if (t->trials < t->room) return ST_OK;
     struct trial *trial;
@@ -42,7 +42,7 @@ static enum status name_largest(const struct plan *plan, struct region *region, 
     return ST_OK;
 }
 
-static enum status add_trial(struct tries *t, const struct policy *policy, const char *settings, bool own,
+static enum status add_trial(struct policy_grid *t, const struct policy *policy, const char *settings, bool own,
                              const struct plan *plan)
 {
     char op[128];
@@ -61,7 +61,7 @@ static enum status add_trial(struct tries *t, const struct policy *policy, const
         .arena = plan->arena_bytes,
         .peak = plan_peak(plan),
         .time = plan->time,
-        .time_factor = plan->time_factor,
+        .slowdown = plan->slowdown,
         .peak_op = region_text(t->region, "%s", plan_op_text(plan, plan->peak_op, op)),
         .hash = plan->hash,
     };
@@ -71,7 +71,7 @@ static enum status add_trial(struct tries *t, const struct policy *policy, const
     return ST_OK;
 }
 
-static void note(const struct tries *t, const struct policy *policy, const char *settings)
+static void note(const struct policy_grid *t, const struct policy *policy, const char *settings)
 {
     char text[128];
     snprintf(text, sizeof text, "  planning batch %lld: %s %s", (long long)t->job->graph->batch, policy->name,
@@ -80,8 +80,8 @@ static void note(const struct tries *t, const struct policy *policy, const char 
 }
 
 /* One plan; what the policy refuses (ST_SPEC) is kept as the reason, should it refuse everything. */
-static enum status try_settings(struct tries *t, const struct policy *policy, const struct policy_settings *settings,
-                                const char *text, bool own, const char **why)
+static enum status try_settings(struct policy_grid *t, const struct policy *policy,
+                                const struct policy_settings *settings, const char *text, bool own, const char **why)
 {
     struct plan *plan;
     note(t, policy, text);
@@ -99,7 +99,7 @@ static enum status try_settings(struct tries *t, const struct policy *policy, co
 /* ---- the values that a key is tried with ---- */
 
 /* Whole numbers from 1 to most, not more of them than are of use. */
-static enum status count_up(struct tries *t, int most, const char **value, int *values)
+static enum status count_up(struct policy_grid *t, int most, const char **value, int *values)
 {
     for (int i = 0; i < VALUES_MAX; i++) {
         int number = most <= VALUES_MAX ? i + 1 : 1 + (int)((int64_t)(most - 1) * i / (VALUES_MAX - 1));
@@ -109,21 +109,21 @@ static enum status count_up(struct tries *t, int most, const char **value, int *
     return ST_OK;
 }
 
-static enum status stage_values(struct tries *t, const char **value, int *values)
+static enum status stage_values(struct policy_grid *t, const char **value, int *values)
 {
-    struct ranges stages;
-    TRY(chain_stages(t->job->graph, t->region, &stages));
+    struct node_ranges stages;
+    TRY(stages_find(t->job->graph, t->region, &stages));
     return count_up(t, stages.count, value, values);
 }
 
-static enum status unit_values(struct tries *t, const char **value, int *values)
+static enum status unit_values(struct policy_grid *t, const char **value, int *values)
 {
     if (t->job->graph->groups) value[(*values)++] = policy_unit_names[UNIT_GROUP];
     value[(*values)++] = policy_unit_names[UNIT_STAGE];
     return ST_OK;
 }
 
-static enum status budget_values(struct tries *t, const char **value, int *values)
+static enum status budget_values(struct policy_grid *t, const char **value, int *values)
 {
     static const char *const shares[] = {"least", "10%", "15%", "20%", "25%", "30%", "35%", "40%", "45%", "50%",
                                          "55%",   "60%", "65%", "70%", "75%", "80%", "85%", "90%", "95%", "100%"};
@@ -133,7 +133,7 @@ static enum status budget_values(struct tries *t, const char **value, int *value
     return ST_OK;
 }
 
-static enum status by_values(struct tries *t, const char **value, int *values)
+static enum status by_values(struct policy_grid *t, const char **value, int *values)
 {
     (void)t;
     value[(*values)++] = "count";
@@ -142,7 +142,7 @@ static enum status by_values(struct tries *t, const char **value, int *values)
 }
 
 /* Each kind of layer that the network has alone, and all that have no parameters. */
-static enum status kind_values(struct tries *t, const char **value, int *values)
+static enum status kind_values(struct policy_grid *t, const char **value, int *values)
 {
     const struct graph *graph = t->job->graph;
     value[(*values)++] = "weightless";
@@ -155,7 +155,7 @@ static enum status kind_values(struct tries *t, const char **value, int *values)
 }
 
 /* Whole fractions of all outputs' bytes, besides the search. */
-static enum status segment_budget_values(struct tries *t, const char **value, int *values)
+static enum status segment_budget_values(struct policy_grid *t, const char **value, int *values)
 {
     enum { PARTS = 16 };
     const struct graph *graph = t->job->graph;
@@ -170,7 +170,7 @@ static enum status segment_budget_values(struct tries *t, const char **value, in
 /* By key, whichever policy has it; a key that is not here keeps its preset. */
 static const struct range_row {
     const char *key;
-    enum status (*values)(struct tries *t, const char **value, int *values);
+    enum status (*values)(struct policy_grid *t, const char **value, int *values);
 } key_ranges[] = {
     {"segments", stage_values},
     {"slots", stage_values},
@@ -186,16 +186,16 @@ static const struct range_row {
 
 struct grid {
     int keys;
-    const struct field *key[KEYS_MAX];
+    const struct setting *key[KEYS_MAX];
     const char *value[KEYS_MAX][VALUES_MAX];
     int values[KEYS_MAX], at[KEYS_MAX];
     const char *missing; /* a key that only a person can set */
 };
 
-static enum status lay_out(struct tries *t, const struct policy *policy, struct grid *grid)
+static enum status lay_out(struct policy_grid *t, const struct policy *policy, struct grid *grid)
 {
     *grid = (struct grid){0};
-    for (const struct field *f = policy->fields; f && f->key; f++) {
+    for (const struct setting *f = policy->keys; f && f->key; f++) {
         const struct range_row *row = key_ranges;
         while (row->key && strcmp(row->key, f->key)) row++;
         if (!row->key && !f->preset) grid->missing = f->key;
@@ -217,7 +217,7 @@ static bool step(struct grid *grid)
     return false;
 }
 
-static enum status try_grid(struct tries *t, const struct policy *policy, const char **why)
+static enum status try_grid(struct policy_grid *t, const struct policy *policy, const char **why)
 {
     struct grid grid;
     TRY(lay_out(t, policy, &grid));
@@ -228,10 +228,10 @@ static enum status try_grid(struct tries *t, const struct policy *policy, const 
     do {
         struct policy_settings settings = {0};
         const char *text = "";
-        TRY(field_defaults(policy->fields, &settings, t->region));
+        TRY(setting_defaults(policy->keys, &settings, t->region));
         for (int k = 0; k < grid.keys && text; k++) {
             const char *value = grid.value[k][grid.at[k]];
-            TRY(field_set(grid.key[k], &settings, value, t->region));
+            TRY(setting_set(grid.key[k], &settings, value, t->region));
             text = region_text(t->region, "%s%s%s=%s", text, *text ? " " : "", grid.key[k]->key, value);
         }
         TRY(try_settings(t, policy, &settings, text, false, why));
@@ -242,7 +242,8 @@ static enum status try_grid(struct tries *t, const struct policy *policy, const 
 /* ---- the whole front of one that has it from one solve ---- */
 
 /* The plan of the budget that arena bytes and what is static make, as the policy itself finds it. */
-static enum status try_arena(struct tries *t, const struct policy *policy, const struct optimum *optimum, size_t arena)
+static enum status try_arena(struct policy_grid *t, const struct policy *policy, const struct optimum *optimum,
+                             size_t arena)
 {
     const struct plan_options options = job_plan_options(t->job);
     struct budgeted found;
@@ -251,13 +252,13 @@ static enum status try_arena(struct tries *t, const struct policy *policy, const
     if (found.point < 0) return ST_OK;
     TRY(budget_place(optimum, found.point, &options, &plan));
     enum status status = ST_OK;
-    if (plan->time_factor <= t->slowdown)
+    if (plan->slowdown <= t->slowdown)
         status = add_trial(t, policy, region_text(t->region, "budget=%zu", plan_static(plan) + arena), false, plan);
     plan_destroy(plan);
     return status;
 }
 
-static enum status arena_of(const struct tries *t, const struct optimum *optimum, int point, size_t *arena)
+static enum status arena_of(const struct policy_grid *t, const struct optimum *optimum, int point, size_t *arena)
 {
     const struct plan_options options = job_plan_options(t->job);
     struct plan *plan;
@@ -268,7 +269,7 @@ static enum status arena_of(const struct tries *t, const struct optimum *optimum
 }
 
 /* Points with as much memory as the other trials have: what is left out would else let them look better than it. */
-static enum status try_beside(struct tries *t, const struct policy *policy, const struct optimum *optimum)
+static enum status try_beside(struct policy_grid *t, const struct policy *policy, const struct optimum *optimum)
 {
     const int trials = t->trials;
     for (int i = 0; i < trials; i++) {
@@ -281,7 +282,7 @@ static enum status try_beside(struct tries *t, const struct policy *policy, cons
 
 /* Points from the smallest up, or some of them evenly spread. With a slowdown only those that keep it, for as long as
  * their live peak, which no arena undercuts, is below the least arena so far. */
-static enum status try_points(struct tries *t, const struct policy *policy, const struct optimum *optimum)
+static enum status try_points(struct policy_grid *t, const struct policy *policy, const struct optimum *optimum)
 {
     const struct front *front = &optimum->front;
     const double noise = 1e-9, slowest = front->point[front->count - 1].time * t->slowdown * (1 + noise);
@@ -305,12 +306,12 @@ static enum status try_points(struct tries *t, const struct policy *policy, cons
     return t->left_out ? try_beside(t, policy, optimum) : ST_OK;
 }
 
-static enum status try_front(struct tries *t, const struct policy *policy, const char **why)
+static enum status try_front(struct policy_grid *t, const struct policy *policy, const char **why)
 {
     struct optimum *optimum;
     if (t->memory) return try_grid(t, policy, why);
     note(t, policy, "");
-    TRY(others_solve(t->job->network, (enum rng_mode)t->job->spec->rng, &optimum));
+    TRY(rivals_solve(t->job->network, (enum rng_mode)t->job->spec->rng, &optimum));
     enum status status = try_points(t, policy, optimum);
     optimum_destroy(optimum);
     return status;
@@ -319,7 +320,7 @@ static enum status try_front(struct tries *t, const struct policy *policy, const
 /* Policies that are not tried value by value. */
 static const struct special_row {
     const char *policy;
-    enum status (*tries)(struct tries *t, const struct policy *policy, const char **why);
+    enum status (*tries)(struct policy_grid *t, const struct policy *policy, const char **why);
 } specials[] = {
     {"optimal", try_front}, {NULL, try_grid}, /* every other one */
 };
@@ -333,7 +334,7 @@ static const struct special_row *row_of(const struct policy *policy)
 
 /* ---- */
 
-static enum status refuse(struct tries *t, const struct policy *policy, const char *why)
+static enum status refuse(struct policy_grid *t, const struct policy *policy, const char *why)
 {
     size_t policies = 0;
     while (policy_table[policies]) policies++;
@@ -342,7 +343,7 @@ static enum status refuse(struct tries *t, const struct policy *policy, const ch
     return ST_OK;
 }
 
-enum status tries_policy(struct tries *tries, const struct policy *policy)
+enum status policy_grid_policy(struct policy_grid *tries, const struct policy *policy)
 {
     const int before = tries->trials;
     const char *why = NULL;
@@ -350,7 +351,7 @@ enum status tries_policy(struct tries *tries, const struct policy *policy)
     return tries->trials == before && why ? refuse(tries, policy, why) : ST_OK;
 }
 
-enum status tries_own(struct tries *tries)
+enum status policy_grid_own(struct policy_grid *tries)
 {
     const struct spec *spec = tries->job->spec;
     const struct plan *plan = tries->job->plan;
@@ -362,12 +363,12 @@ enum status tries_own(struct tries *tries)
     return why ? refuse(tries, spec->policy, why) : ST_OK;
 }
 
-enum status tries_all(struct tries *tries)
+enum status policy_grid_all(struct policy_grid *tries)
 {
-    TRY(tries_own(tries));
+    TRY(policy_grid_own(tries));
     for (int special = 0; special < 2; special++) /* those last, which look at what the others take */
         for (const struct policy *const *p = policy_table; *p; p++)
-            if ((row_of(*p)->policy != NULL) == special) TRY(tries_policy(tries, *p));
+            if ((row_of(*p)->policy != NULL) == special) TRY(policy_grid_policy(tries, *p));
     return ST_OK;
 }
 
@@ -377,7 +378,7 @@ static bool beats(const struct trial *a, const struct trial *b)
     return a->peak <= b->peak && a->time <= b->time && (a->peak < b->peak || a->time < b->time);
 }
 
-enum status tries_judge(struct tries *tries)
+enum status policy_grid_judge(struct policy_grid *tries)
 {
     for (int i = 0; i < tries->trials; i++) {
         struct trial *trial = &tries->trial[i];
@@ -390,29 +391,29 @@ enum status tries_judge(struct tries *tries)
     return ST_OK;
 }
 
-void tries_forget(struct tries *tries) { tries->trials = tries->refusals = 0; }
+void policy_grid_forget(struct policy_grid *tries) { tries->trials = tries->refusals = 0; }
 
 /* A front is asked for its least peak, at any slowdown; all of it is asked for by INFINITY. */
-static enum status smallest(struct tries *tries, const struct trial **least)
+static enum status smallest(struct policy_grid *tries, const struct trial **least)
 {
-    TRY(tries_own(tries));
-    TRY(tries_all(tries));
+    TRY(policy_grid_own(tries));
+    TRY(policy_grid_all(tries));
     *least = NULL;
     for (int i = 0; i < tries->trials; i++)
         if (!*least || tries->trial[i].peak < (*least)->peak) *least = &tries->trial[i];
     return ST_OK;
 }
 
-enum status fits_smallest(const struct job *job, uint64_t bytes, char text[FITS_TEXT])
+enum status policy_grid_smallest(const struct job *job, uint64_t bytes, char text[SMALLEST_TEXT])
 {
-    struct tries tries = {.region = region_create(), .job = job, .slowdown = DBL_MAX};
+    struct policy_grid tries = {.region = region_create(), .job = job, .slowdown = DBL_MAX};
     const struct trial *least = NULL;
     char need[UNIT_TEXT];
     if (!tries.region) return fail(ST_FAILED, "out of memory for plans");
     enum status status = smallest(&tries, &least);
     *text = '\0';
     if (status == ST_OK && least)
-        snprintf(text, FITS_TEXT, "%s is policy %s%s%s, %s",
+        snprintf(text, SMALLEST_TEXT, "%s is policy %s%s%s, %s",
                  least->peak <= bytes ? "the smallest plan that fits" : "no policy's plan fits; the smallest",
                  least->policy->name, *least->settings ? ", " : "", least->settings,
                  bytes_text((double)least->peak, need));

@@ -11,10 +11,10 @@
 #include "yaml/yaml_tree.h"
 
 /* Appends "key: value" of a resolved spec's key. */
-static const char *append(const char *text, const struct tree *root, const char *key, struct region *region)
+static const char *append(const char *text, const struct yaml_tree *root, const char *key, struct region *region)
 {
-    const struct tree *value = tree_get(root, key);
-    const char *printed = value ? tree_print(value, region) : "";
+    const struct yaml_tree *value = yaml_tree_get(root, key);
+    const char *printed = value ? yaml_tree_print(value, region) : "";
     /* rng: unsafe is caught by a baseline with stash */
     if (printed && !strcmp(key, "rng") && !strcmp(printed, "unsafe")) printed = "stash";
     return text && printed ? region_text(region, "%s%s: %s\n", text, key, printed) : NULL;
@@ -28,7 +28,7 @@ static void read_spec(struct result *r, struct result_row *row)
     const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region), *trains = "", *how = "";
     if (!errors || !text || NEW(r->region, source, 1) != ST_OK) return;
     *source = (struct source){"resolved", text, 0};
-    const struct tree *root = tree_parse(source, 0, r->region, errors), *batch = tree_get(root, "batch");
+    const struct yaml_tree *root = yaml_tree_parse(source, 0, r->region, errors), *batch = yaml_tree_get(root, "batch");
     for (int i = 0; root && spec_order[i]; i++) {
         const char *key = spec_order[i];
         if (!(spec_changes(key) >> EXPECT_LOSS & 1) || !strcmp(key, "fault")) continue;
@@ -39,7 +39,7 @@ static void read_spec(struct result *r, struct result_row *row)
     }
     if (how) row->how = digest_bytes(how, strlen(how));
     if (trains) row->trains = digest_bytes(trains, strlen(trains));
-    if (batch && batch->kind == TREE_TEXT) snprintf(row->batch, sizeof row->batch, "%s", batch->text);
+    if (batch && batch->kind == YAML_TEXT) snprintf(row->batch, sizeof row->batch, "%s", batch->text);
 }
 
 static void read_overrides(struct result *r, struct result_row *row)

@@ -21,7 +21,7 @@
  * altered to one at which the plan is as right; then the hash alone knows. */
 static enum status find_moved(struct verification *v)
 {
-    struct account *a = &v->account;
+    struct plan_data *a = &v->data;
     struct buffer *placed;
     struct digest digest;
     size_t arena;
@@ -40,11 +40,11 @@ static enum status judge_plan(struct verification *v)
 {
     struct result *r = v->result;
     if (!h5_exists(&r->h5, "/plan/ops")) return fail(ST_SPEC, "%s: /plan/ops is missing: it holds no plan", r->h5.path);
-    TRY(record_plan_read(&r->h5, r->region, &v->account));
-    enum status status = simulate(&v->account);
+    TRY(record_plan_read(&r->h5, r->region, &v->data));
+    enum status status = simulate(&v->data);
     if (status != ST_DIFFERS) return status;
     if (!(v->wrong = region_text(r->region, "%s", status_message()))) return ST_FAILED;
-    return account_check(&v->account) == ST_OK ? find_moved(v) : ST_OK;
+    return plan_data_check(&v->data) == ST_OK ? find_moved(v) : ST_OK;
 }
 
 /* ---- the spec, as it was resolved ---- */
@@ -87,7 +87,7 @@ static const char *set_text(const struct verification *v, const char *key, struc
                             const char *value)
 {
     *member = value;
-    const char *text = field_print(field_find(spec_fields, key), spec, v->result->region);
+    const char *text = setting_print(setting_find(spec_keys, key), spec, v->result->region);
     return text ? region_text(v->result->region, "%s=%s", key, text) : NULL;
 }
 

@@ -17,7 +17,7 @@ struct verification {
     struct result *result;
     const char *path;  /* absolute */
     struct spec *spec; /* as it was resolved, with the file's own plan; NULL: it is refused */
-    struct account account;
+    struct plan_data data;
     const char *wrong;           /* with the plan; NULL: nothing */
     int moved;                   /* a buffer that is not where the hash wants it; -1: none is known */
     size_t placed;               /* where that would be */
@@ -49,7 +49,7 @@ int verify_file(const char *path, bool plan_only, bool json, FILE *out);
 enum status verify_bounds(struct verification *verification);
 
 /* verify_bounds.c, too: what the file's run id is made of. */
-enum status verify_identity(const struct verification *verification, struct identity *identity);
+enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity);
 
 /* verify_record.c: whether the file's figures agree with each other: sets wrong_record. */
 enum status verify_record(struct verification *verification);

@@ -41,23 +41,23 @@ static enum status judge(struct verification *v, struct job *job)
 {
     const struct plan_options options = job_plan_options(job);
     struct record_bound row[RECORD_BOUNDS];
-    for (int i = 0; i < v->account.nodes; i++) {
-        const struct account_node *n = &v->account.node[i];
+    for (int i = 0; i < v->data.nodes; i++) {
+        const struct plan_data_node *n = &v->data.node[i];
         job->network->cost[i] = (struct cost){n->forward_time, {n->backward_time[0], n->backward_time[1]}};
     }
-    job->plan->time = v->account.real[REAL_TIME]; /* by those costs, as the simulator found it */
+    job->plan->time = v->data.real[REAL_TIME]; /* by those costs, as the simulator found it */
     TRY(plan_bounds(job->plan, job->spec->policy, &job->spec->policy_settings, &options, &job->bounds,
                     &job->budget_bounds));
-    const int rows = record_bounds(&job->bounds, &job->budget_bounds, v->account.real[REAL_TIME], row);
+    const int rows = record_bounds(&job->bounds, &job->budget_bounds, v->data.real[REAL_TIME], row);
     for (int i = 0; i < rows && !v->wrong_bound; i++) TRY(judge_row(v, &row[i]));
     return ST_OK;
 }
 
-enum status verify_identity(const struct verification *verification, struct identity *identity)
+enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity)
 {
     struct result *r = verification->result;
     struct h5 *h5 = &r->h5;
-    *identity = (struct identity){
+    *identity = (struct run_id_parts){
         .resolved = h5_read_text(h5, "/spec/resolved", r->region),
         .program = h5_read_attribute_text(h5, "/provenance/build", "program_xxh3", NULL, r->region),
         .data = h5_read_attribute_text(h5, "/provenance/data", "digest_xxh3", NULL, r->region),
@@ -75,7 +75,7 @@ enum status verify_identity(const struct verification *verification, struct iden
 }
 
 /* What made the plan's kernels is what makes them here. */
-static bool same_kernels(const struct identity *a, const struct identity *b)
+static bool same_kernels(const struct run_id_parts *a, const struct run_id_parts *b)
 {
     return !strcmp(a->program, b->program) && !strcmp(a->libraries, b->libraries) && !strcmp(a->isa, b->isa) &&
            !strcmp(a->device, b->device) && !strcmp(a->wisdom, b->wisdom) && a->threads == b->threads;
@@ -86,17 +86,17 @@ static bool same_kernels(const struct identity *a, const struct identity *b)
 static enum status judge_taking(struct verification *v, struct job *job)
 {
     struct region *region = v->result->region;
-    struct identity theirs, ours;
+    struct run_id_parts theirs, ours;
     struct plan *plan = NULL;
-    enum status status = plan_file_of_model(job, v->path, &v->account, region);
+    enum status status = plan_file_of_model(job, v->path, &v->data, region);
     if (status == ST_SPEC) return deny(v, status_message());
     TRY(status);
     status = plan_file_take(job, v->path, &plan);
     plan_destroy(plan);
     if (status != ST_SPEC) return status;
     const char *why = region_text(region, "%s", status_message());
-    TRY(verify_identity(v, &theirs));
-    TRY(identity_of_job(job, region, &ours));
+    TRY(verify_run_id(v, &theirs));
+    TRY(run_id_of_job(job, region, &ours));
     if (same_kernels(&theirs, &ours)) return deny(v, why ? why : "");
     v->bounds_unjudged = region_text(region, "not of the kernels here: %s", why ? why : "");
     return v->bounds_unjudged ? ST_OK : ST_FAILED;
@@ -108,9 +108,9 @@ static enum status judge_job(struct verification *v, struct job *job)
     if (v->wrong || v->bounds_unjudged) return ST_OK;
     if (job_make_plans(job) != ST_OK) return leave(v);
     const size_t evaluation = job->evaluation ? job->evaluation->arena_bytes : 0;
-    if (evaluation == v->account.evaluation_arena) return judge(v, job);
+    if (evaluation == v->data.evaluation_arena) return judge(v, job);
     v->wrong_bound = region_text(v->result->region, "evaluation_arena_bytes is %zu; expected %zu",
-                                 v->account.evaluation_arena, evaluation);
+                                 v->data.evaluation_arena, evaluation);
     return v->wrong_bound ? ST_OK : ST_FAILED;
 }
 

@@ -105,10 +105,10 @@ static enum status check_names(const struct verification *v)
 
 static enum status check_id(const struct verification *v)
 {
-    struct identity identity;
+    struct run_id_parts identity;
     char id[RUN_ID_TEXT];
-    TRY(verify_identity(v, &identity));
-    TRY(identity_id(&identity, v->result->region, id));
+    TRY(verify_run_id(v, &identity));
+    TRY(run_id_print(&identity, v->result->region, id));
     EXPECT(!strcmp(id, v->result->run_id),
            "@run_id is %s; the spec, program, data, libraries, ISA, threads and plan of the file have %s",
            v->result->run_id, id);
@@ -191,7 +191,7 @@ static enum status check_list(const struct verification *v, const char *path, si
 /* As people call ops and buffers, and those of them that are live at the peak. */
 static enum status check_plan_names(const struct verification *v)
 {
-    const struct account *a = &v->account;
+    const struct plan_data *a = &v->data;
     struct region *region = v->result->region;
     const char **op, **buffer, **peak, **parameter;
     char text[128];
@@ -239,15 +239,15 @@ static enum status check_steps(const struct verification *v)
     TRY(check_rows(v, "/steps/step"));
     if (v->spec->record_digests) TRY(check_rows(v, "/digests/step"));
     for (size_t i = 0; i < r->steps; i++)
-        EXPECT(r->live[i] == v->account.count[COUNT_LIVE_PEAK], "step %zu: live_peak is %llu; expected %zu, as planned",
-               i, (unsigned long long)r->live[i], v->account.count[COUNT_LIVE_PEAK]);
+        EXPECT(r->live[i] == v->data.count[COUNT_LIVE_PEAK], "step %zu: live_peak is %llu; expected %zu, as planned", i,
+               (unsigned long long)r->live[i], v->data.count[COUNT_LIVE_PEAK]);
     return ST_OK;
 }
 
 /* A device has a clock of its own. */
 static enum status check_times(const struct verification *v)
 {
-    static const char *const parts[] = {"data_ns",     "forward_ns",   "replay_ns",
+    static const char *const parts[] = {"data_ns",     "forward_ns",   "recompute_ns",
                                         "backward_ns", "optimizer_ns", "digest_ns"};
     struct result *r = v->result;
     uint64_t *ns, *sum;
@@ -271,8 +271,8 @@ static enum status check_times(const struct verification *v)
 static enum status check_memory(const struct verification *v)
 {
     struct result *r = v->result;
-    const struct field_list *wanted = &v->spec->record_memory_steps;
-    const size_t ops = (size_t)v->account.ops;
+    const struct setting_list *wanted = &v->spec->record_memory_steps;
+    const size_t ops = (size_t)v->data.ops;
     uint64_t *live, rows = h5_rows(&r->h5, "/memory/step"), row = 0;
     TRY(NEW(r->region, live, ops));
     for (uint32_t step = 0, kept; step < r->steps; step++) {
@@ -285,8 +285,8 @@ static enum status check_memory(const struct verification *v)
         TRY(h5_status(&r->h5));
         EXPECT(kept == step, "/memory/step %llu is %u; expected %u", (unsigned long long)row, kept, step);
         for (size_t i = 0; i < ops; i++)
-            EXPECT(live[i] == v->account.live[i], "/memory/live: step %u, op %zu: %llu bytes; expected %zu, as planned",
-                   step, i, (unsigned long long)live[i], v->account.live[i]);
+            EXPECT(live[i] == v->data.live[i], "/memory/live: step %u, op %zu: %llu bytes; expected %zu, as planned",
+                   step, i, (unsigned long long)live[i], v->data.live[i]);
         row++;
     }
     EXPECT(row == rows || !is(v, "completed"), "/memory has %llu rows; expected %llu", (unsigned long long)rows,
@@ -325,7 +325,7 @@ static enum status check_evaluations(const struct verification *v)
 static enum status digest_of(const struct verification *v, const char *what, int parameter, struct digest *digest)
 {
     struct h5 *h5 = &v->result->h5;
-    const struct account_parameter *p = &v->account.parameter[parameter];
+    const struct plan_data_parameter *p = &v->data.parameter[parameter];
     char path[512];
     snprintf(path, sizeof path, "/state/%s/%s", what, p->name);
     const uint64_t rows = h5_rows(h5, path);
@@ -355,11 +355,10 @@ static enum status check_state(const struct verification *v)
     TRY(NEW(r->region, found, r->parameters));
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const struct digest *of_tensor = result_digests(r, kinds[k].digests, r->step[r->steps - 1]);
-        for (int i = 0; i < v->account.parameters; i++) {
+        for (int i = 0; i < v->data.parameters; i++) {
             TRY(digest_of(v, kinds[k].what, i, &found[i]));
             EXPECT(!of_tensor || digest_equal(found[i], of_tensor[i]),
-                   "/state/%s/%s is not what the last step's digest is of", kinds[k].what,
-                   v->account.parameter[i].name);
+                   "/state/%s/%s is not what the last step's digest is of", kinds[k].what, v->data.parameter[i].name);
         }
         EXPECT(digest_equal(digest_bytes(found, r->parameters * sizeof *found), kinds[k].of_step[r->steps - 1]),
                "/state/%s is not what the last step's digest is of", kinds[k].what);
@@ -374,7 +373,7 @@ static uint64_t beyond(uint64_t used, uint64_t ours) { return used > ours ? used
 static enum status check_counts(const struct verification *v)
 {
     const struct result *r = v->result;
-    const size_t *count = v->account.count;
+    const size_t *count = v->data.count;
     const uint64_t ours =
         count[COUNT_STATIC] + count[v->spec->memory == MEMORY_DYNAMIC ? COUNT_LIVE_PEAK : COUNT_ARENA];
     const uint64_t high_water = number_at(v, "/summary", "high_water_bytes");
@@ -426,7 +425,7 @@ static enum status check_medians(const struct verification *v)
 static enum status check_sums(const struct verification *v)
 {
     struct result *r = v->result;
-    const uint64_t wall = number_at(v, "/summary", "wall_ns"), rows = (uint64_t)v->account.ops;
+    const uint64_t wall = number_at(v, "/summary", "wall_ns"), rows = (uint64_t)v->data.ops;
     uint64_t left = wall, setup = number_at(v, "/summary", "setup_ns"), *op;
     EXPECT(setup <= left, "/summary@wall_ns is less than setup_ns");
     left -= setup;
@@ -435,15 +434,15 @@ static enum status check_sums(const struct verification *v)
     const bool there = h5_exists(&r->h5, "/summary/op_least_ns");
     EXPECT(there == (r->timing.steps && !on_device(v)), "/summary/op_least_ns is %s", there ? "there" : "missing");
     if (!there) return ST_OK;
-    uint64_t sum = number_at(v, "/summary", "rest_least_ns"), claimed = number_at(v, "/summary", "step_undisturbed_ns");
+    uint64_t sum = number_at(v, "/summary", "rest_least_ns"), claimed = number_at(v, "/summary", "step_best_case_ns");
     TRY(NEW(r->region, op, rows));
     EXPECT(h5_rows(&r->h5, "/summary/op_least_ns") == rows, "/summary/op_least_ns: expected a row an op");
     h5_read_rows(&r->h5, "/summary/op_least_ns", NUMBER_U64, 1, 0, rows, op);
     TRY(h5_status(&r->h5));
     for (uint64_t i = 0; i < rows; i++) sum += op[i];
-    EXPECT(sum == claimed, "/summary@step_undisturbed_ns is %llu; expected %llu", (unsigned long long)claimed,
+    EXPECT(sum == claimed, "/summary@step_best_case_ns is %llu; expected %llu", (unsigned long long)claimed,
            (unsigned long long)sum);
-    EXPECT((double)sum <= r->timing.least_ns, "/summary@step_undisturbed_ns is %llu; expected at most step_least_ns",
+    EXPECT((double)sum <= r->timing.least_ns, "/summary@step_best_case_ns is %llu; expected at most step_least_ns",
            (unsigned long long)sum);
     return ST_OK;
 }

@@ -18,24 +18,24 @@ static const double longest = 1e15; /* ns: eleven days; sums of such times stay 
 #define STEP(member) offsetof(struct costs_step, member)
 #define ROW(member)  offsetof(struct costs_row, member)
 
-static const struct field head_fields[] = {
-    {"machine", FIELD_TEXT, HEAD(machine), 0, 0, NULL, NULL, "the processor"},
-    {"isa", FIELD_TEXT, HEAD(isa), 0, 0, NULL, NULL, "instruction set of the kernels"},
-    {"threads", FIELD_INT, HEAD(threads), 1, 4096, NULL, NULL, "that worked"},
-    {"backend", FIELD_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels they are"},
-    {"libraries", FIELD_TEXT, HEAD(libraries), 0, 0, NULL, NULL, "of the backend, with their versions"},
-    {"batch", FIELD_INT, HEAD(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
-    {"rounds", FIELD_INT, HEAD(rounds), 1, COSTS_ROUNDS_MOST, NULL, NULL, "how often each pass was timed"},
+static const struct setting head_keys[] = {
+    {"machine", SETTING_TEXT, HEAD(machine), 0, 0, NULL, NULL, "the processor"},
+    {"isa", SETTING_TEXT, HEAD(isa), 0, 0, NULL, NULL, "instruction set of the kernels"},
+    {"threads", SETTING_INT, HEAD(threads), 1, 4096, NULL, NULL, "that worked"},
+    {"backend", SETTING_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels they are"},
+    {"libraries", SETTING_TEXT, HEAD(libraries), 0, 0, NULL, NULL, "of the backend, with their versions"},
+    {"batch", SETTING_INT, HEAD(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
+    {"rounds", SETTING_INT, HEAD(rounds), 1, COSTS_ROUNDS_MOST, NULL, NULL, "how often each pass was timed"},
     {.key = NULL}};
 
 #define NS(key, offset, doc) NS_FROM(0, key, offset, doc)
 #define NS_FROM(least, key, offset, doc)                                                                               \
     {                                                                                                                  \
-        key, FIELD_INT, offset, least, longest, NULL, NULL, doc                                                        \
+        key, SETTING_INT, offset, least, longest, NULL, NULL, doc                                                      \
     }
 
-static const struct field step_fields[] = {
-    {"key", FIELD_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times hang on"},
+static const struct setting step_keys[] = {
+    {"key", SETTING_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times hang on"},
     NS("data", STEP(data), "ns: reading the batch"),
     NS("digest", STEP(digest), "ns: digests of gradients, parameters and state, and the norm of the gradients"),
     NS("optimizer", STEP(optimizer), "ns: the update"),
@@ -43,10 +43,10 @@ static const struct field step_fields[] = {
     NS("copy", STEP(copy), "ns a MiB: copying a gradient"),
     {.key = NULL}};
 
-static const struct field row_fields[] = {
-    {"key", FIELD_TEXT, ROW(key), 0, 0, NULL, NULL, "what these times hang on"},
-    NS_FROM(1, "forward", ROW(forward), "ns: writes no saved set"),
-    NS("saving", ROW(saving), "ns: a forward that writes its saved set"),
+static const struct setting row_keys[] = {
+    {"key", SETTING_TEXT, ROW(key), 0, 0, NULL, NULL, "what these times hang on"},
+    NS_FROM(1, "forward", ROW(forward), "ns: writes no saved tensors"),
+    NS("saving", ROW(saving), "ns: a forward that writes its saved tensors"),
     NS("backward_params", ROW(backward_params), "ns: of the parameters, or of both where they are one"),
     NS("backward_input", ROW(backward_input), "ns: of the input"),
     {.key = NULL}};
@@ -65,34 +65,34 @@ const struct costs_row *costs_find(const struct costs *costs, const char *key)
     return find_row(costs, costs->rows, key);
 }
 
-static void read_rows(struct reading *r, const struct tree *root, struct costs *c)
+static void read_rows(struct yaml_reader *r, const struct yaml_tree *root, struct costs *c)
 {
-    const struct tree *list = tree_get(root, "nodes");
-    if (!list || list->kind != TREE_LIST || !list->count) {
-        reading_error(r, list ? list : root, NULL, "nodes", "expected a list of the nodes' times");
+    const struct yaml_tree *list = yaml_tree_get(root, "nodes");
+    if (!list || list->kind != YAML_LIST || !list->count) {
+        yaml_read_error(r, list ? list : root, NULL, "nodes", "expected a list of the nodes' times");
         return;
     }
     if (NEW(r->region, c->row, (size_t)list->count) != ST_OK) return;
     c->rows = list->count;
     for (int i = 0; i < list->count; i++) {
         const char *path = region_text(r->region, "nodes[%d]", i);
-        reading_map(r, list->item[i], path, "a node's times", row_fields, NULL, &c->row[i]);
+        yaml_read_map(r, list->item[i], path, "a node's times", row_keys, NULL, &c->row[i]);
         if (c->row[i].key && find_row(c, i, c->row[i].key))
-            reading_error(r, list->item[i], path, "key", "this key was there before");
+            yaml_read_error(r, list->item[i], path, "key", "this key was there before");
     }
 }
 
-static void read_root(struct reading *r, const struct tree *root, struct costs *c)
+static void read_root(struct yaml_reader *r, const struct yaml_tree *root, struct costs *c)
 {
     static const char *const also[] = {"rematch_costs", "step", "nodes", NULL};
-    const struct tree *step = tree_get(root, "step");
-    reading_map(r, root, NULL, "a file of costs", head_fields, also, c);
-    if (root->kind != TREE_MAP) return;
-    reading_version(r, root, "rematch_costs", VERSION, "a file of costs");
+    const struct yaml_tree *step = yaml_tree_get(root, "step");
+    yaml_read_map(r, root, NULL, "a file of costs", head_keys, also, c);
+    if (root->kind != YAML_MAP) return;
+    yaml_read_version(r, root, "rematch_costs", VERSION, "a file of costs");
     if (step)
-        reading_map(r, step, "step", "a step", step_fields, NULL, &c->step);
+        yaml_read_map(r, step, "step", "a step", step_keys, NULL, &c->step);
     else
-        reading_error(r, root, NULL, "step", "missing; expected a map of keys");
+        yaml_read_error(r, root, NULL, "step", "missing; expected a map of keys");
     read_rows(r, root, c);
 }
 
@@ -137,7 +137,7 @@ static void set_costs(const struct costs *c, struct network *network)
 
 enum status costs_read(const struct spec *spec, struct network *network, struct region *region, struct costs **costs)
 {
-    struct reading r = {region, errors_create(region), NULL};
+    struct yaml_reader r = {region, errors_create(region), NULL};
     struct source *source;
     struct costs *c;
     if (!r.errors) return ST_FAILED;
@@ -145,7 +145,7 @@ enum status costs_read(const struct spec *spec, struct network *network, struct 
     TRY(NEW(region, c->node, (size_t)network->graph->nodes));
     if (source_read(spec->costs_file, region, &source) != ST_OK)
         return fail(ST_SPEC, "costs: %s; %s", status_message(), remedy);
-    const struct tree *root = tree_parse(source, 0, region, r.errors);
+    const struct yaml_tree *root = yaml_tree_parse(source, 0, region, r.errors);
     if (root) read_root(&r, root, c);
     TRY(errors_report(r.errors, stderr));
     c->path = spec->costs_file;
@@ -181,7 +181,7 @@ char *costs_step_key(const struct spec *spec, const struct network *network, str
     for (int i = 0; i < graph->parameters; i++) elements += graph->parameter[i].elements;
     return region_text(region, "%s %s; %d parameters of %" PRId64 " elements; %s, state %d", spec->data->name,
                        shape_print(&graph->value[0].shape, shape), graph->parameters, elements, spec->optimizer->name,
-                       spec->optimizer->state(&spec->optim_settings));
+                       spec->optimizer->state(&spec->optimizer_settings));
 }
 
 /* ---- writing ---- */
@@ -191,13 +191,13 @@ bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
     struct region *region = region_create();
     if (!region) return false;
     fprintf(out, "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: %d\n", VERSION);
-    writing_fields(head_fields, costs, "\n", region, out);
+    yaml_write_settings(head_keys, costs, "\n", region, out);
     fprintf(out, "\nstep: {");
-    writing_fields(step_fields, &costs->step, ", ", region, out);
+    yaml_write_settings(step_keys, &costs->step, ", ", region, out);
     fprintf(out, "}\nnodes:\n");
     for (int i = 0; i < costs->rows; i++) {
         fprintf(out, "  # %s\n  - {", names[i]);
-        writing_fields(row_fields, &costs->row[i], ", ", region, out);
+        yaml_write_settings(row_keys, &costs->row[i], ", ", region, out);
         fprintf(out, "}\n");
     }
     region_destroy(region);

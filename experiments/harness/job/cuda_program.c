@@ -10,7 +10,7 @@
 
 static char *const *remembered;
 
-void sibling_remember(char *const *arguments) { remembered = arguments; }
+void cuda_program_remember(char *const *arguments) { remembered = arguments; }
 
 static bool was_built(const char *backend)
 {
@@ -19,9 +19,9 @@ static bool was_built(const char *backend)
     return strstr(" " BUILD_BACKENDS " ", word) != NULL;
 }
 
-void sibling_restart(void) { execv("/proc/self/exe", remembered); }
+void cuda_program_restart(void) { execv("/proc/self/exe", remembered); }
 
-enum status sibling_become(const char *backend)
+enum status cuda_program_become(const char *backend)
 {
     char self[4096], path[sizeof self + 64];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

@@ -6,13 +6,13 @@
 #include "base/status.h"
 
 /* What the program was called with, for another to be called with; to be said once, at the start. */
-void sibling_remember(char *const *arguments);
+void cuda_program_remember(char *const *arguments);
 
 /* Becomes the sibling that has the backend, where this program has not; returns where none was built. ST_MISSING: one
  * was built, and is not beside this program. To be called before anything is printed or written. */
-enum status sibling_become(const char *backend);
+enum status cuda_program_become(const char *backend);
 
 /* Becomes the program itself once more, for libraries to read the environment anew; returns where that fails. */
-void sibling_restart(void);
+void cuda_program_restart(void);
 
 #endif

@@ -13,7 +13,7 @@ struct plan_options job_plan_options(const struct job *job)
     const struct spec *spec = job->spec;
     return (struct plan_options){
         .lower = {.drop_dead = spec->drop_dead, .rng = (enum rng_mode)spec->rng},
-        .state_per_parameter = spec->optimizer->state(&spec->optim_settings),
+        .state_per_parameter = spec->optimizer->state(&spec->optimizer_settings),
     };
 }
 
@@ -22,12 +22,12 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct plan_options options = job_plan_options(job);
     struct policy_settings told = *settings;
     told.plan = &options;
-    enum status status = policy_word(policy, job->network, &told, region, &word);
-    if (status == ST_OK) status = plan_build(job->network, &word, &options, plan);
+    enum status status = policy_schedule(policy, job->network, &told, region, &schedule);
+    if (status == ST_OK) status = plan_build(job->network, &schedule, &options, plan);
     region_destroy(region);
     return status;
 }
@@ -44,7 +44,7 @@ static enum status check_bound(const struct plan *plan, const struct bounds *bou
 enum status plan_bounds(const struct plan *plan, const struct policy *policy, const struct policy_settings *settings,
                         const struct plan_options *options, struct bounds *own, struct bounds *within)
 {
-    const char *text = field_find(policy->fields, "budget") ? settings->budget : NULL;
+    const char *text = setting_find(policy->keys, "budget") ? settings->budget : NULL;
     struct budget budget;
     size_t limit, baseline;
     *within = (struct bounds){.budget = 0};
@@ -95,14 +95,14 @@ static enum status find_fault(struct job *job)
     return ST_OK;
 }
 
-struct exec_options job_exec_options(const struct job *job)
+struct executor_options job_exec_options(const struct job *job)
 {
     const struct spec *spec = job->spec;
-    return (struct exec_options){
+    return (struct executor_options){
         .memory = (enum memory_mode)spec->memory,
         .rng = (enum rng_mode)spec->rng,
         .seed = (uint64_t)spec->seed,
-        .check_replay = spec->check,
+        .check_recompute = spec->check,
         .fault = {(enum fault_kind)spec->fault_kind, spec->fault_step, job->fault_node},
     };
 }
@@ -132,7 +132,7 @@ static enum status read_wisdom(struct job *job)
 static enum status prepare(struct job *job)
 {
     struct spec *spec = job->spec;
-    TRY(sibling_become(spec->backend));
+    TRY(cuda_program_become(spec->backend));
     TRY(dataset_open(spec->data->name, &spec->data_settings, (uint64_t)spec->seed, &job->dataset));
     TRY(model_build(spec, job->dataset, &job->graph));
     TRY(check_labels(job));

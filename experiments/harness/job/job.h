@@ -34,12 +34,12 @@ enum status job_prepare(struct spec *spec, struct job **job);
 void job_destroy(struct job *job);
 
 /* How the spec wants its plan to be executed. */
-struct exec_options job_exec_options(const struct job *job);
+struct executor_options job_exec_options(const struct job *job);
 
-/* What the spec says of how a plan is made from a word. */
+/* What the spec says of how a plan is made from a schedule. */
 struct plan_options job_plan_options(const struct job *job);
 
-/* The plan that a policy makes for the job's network, whatever its spec says; region takes the word. */
+/* The plan that a policy makes for the job's network, whatever its spec says; region takes the schedule. */
 enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
                      struct plan **plan);
 

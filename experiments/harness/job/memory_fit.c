@@ -8,7 +8,7 @@ struct machine_memory memory_left(struct backend *backend)
     return (struct machine_memory){backend->kind->device->available(backend), "the device"};
 }
 
-enum status fits_measuring(const struct network *network, size_t bytes)
+enum status memory_fit_measuring(const struct network *network, size_t bytes)
 {
     const struct machine_memory machine = memory_left(network->backend);
     char need[UNIT_TEXT], have[UNIT_TEXT];

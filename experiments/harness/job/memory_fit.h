@@ -9,6 +9,6 @@
 struct machine_memory memory_left(struct backend *backend);
 
 /* ST_FAILED where measuring the network's nodes would take more than is left: bytes. */
-enum status fits_measuring(const struct network *network, size_t bytes);
+enum status memory_fit_measuring(const struct network *network, size_t bytes);
 
 #endif

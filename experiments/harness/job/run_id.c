@@ -58,12 +58,12 @@ static const char *digest_text(struct digest digest, struct region *region)
     return region_text(region, "%s", digest_print(digest, text));
 }
 
-enum status identity_of_job(const struct job *job, struct region *region, struct identity *identity)
+enum status run_id_of_job(const struct job *job, struct region *region, struct run_id_parts *identity)
 {
     char program[33];
     TRY(program_digest(program));
     if (job->weights) TRY(weights_digest(job->weights));
-    *identity = (struct identity){
+    *identity = (struct run_id_parts){
         .resolved = job->spec->resolved,
         .program = region_text(region, "%s", program),
         .data = digest_text(job->dataset->digest, region),
@@ -81,9 +81,9 @@ enum status identity_of_job(const struct job *job, struct region *region, struct
     return all ? ST_OK : ST_FAILED;
 }
 
-enum status identity_id(const struct identity *identity, struct region *region, char id[RUN_ID_TEXT])
+enum status run_id_print(const struct run_id_parts *identity, struct region *region, char id[RUN_ID_TEXT])
 {
-    const struct identity *i = identity;
+    const struct run_id_parts *i = identity;
     const struct {
         const char *name, *value;
     } optional[] = {{"costs", i->costs}, {"weights", i->weights}, {"device", i->device}, {"wisdom", i->wisdom}};
@@ -103,12 +103,12 @@ enum status identity_id(const struct identity *identity, struct region *region, 
 
 static enum status identify(const struct job *job, struct region *region, char id[RUN_ID_TEXT])
 {
-    struct identity identity;
-    TRY(identity_of_job(job, region, &identity));
-    return identity_id(&identity, region, id);
+    struct run_id_parts identity;
+    TRY(run_id_of_job(job, region, &identity));
+    return run_id_print(&identity, region, id);
 }
 
-enum status run_identity(const struct job *job, char id[RUN_ID_TEXT])
+enum status run_id_compute(const struct job *job, char id[RUN_ID_TEXT])
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for the run's id");

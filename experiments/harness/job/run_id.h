@@ -7,21 +7,21 @@
 enum { RUN_ID_TEXT = 17 };
 
 /* All that it is made of; "" where a run has none. */
-struct identity {
+struct run_id_parts {
     const char *resolved; /* spec */
     const char *program, *data, *libraries, *libc, *isa, *plan, *costs, *weights, *device, *wisdom;
     uint64_t threads;
 };
 
 /* Of a job, planned or not: reads the file of initial values for its digest. region holds the texts. */
-enum status identity_of_job(const struct job *job, struct region *region, struct identity *identity);
+enum status run_id_of_job(const struct job *job, struct region *region, struct run_id_parts *identity);
 
 /* 16 hexadecimal digits: the head of the XXH3-128 of the resolved spec (without what cannot change a bit: name, title,
  * expect, sweep, results, costs, plan) and all of the rest. */
-enum status identity_id(const struct identity *identity, struct region *region, char id[RUN_ID_TEXT]);
+enum status run_id_print(const struct run_id_parts *identity, struct region *region, char id[RUN_ID_TEXT]);
 
 /* The id of a job. */
-enum status run_identity(const struct job *job, char id[RUN_ID_TEXT]);
+enum status run_id_compute(const struct job *job, char id[RUN_ID_TEXT]);
 
 /* Digest of the program file: sources, compiler and flags in one, however they were changed. */
 enum status program_digest(char text[33]);

@@ -196,12 +196,12 @@ static enum status load_parameter(const struct weights *w, int index, struct bac
     return ST_OK;
 }
 
-enum status weights_load(const struct weights *weights, struct backend *backend, struct exec *exec)
+enum status weights_load(const struct weights *weights, struct backend *backend, struct executor *exec)
 {
     float *slice = malloc(SLICE * sizeof *slice);
     enum status status = slice ? ST_OK : fail(ST_FAILED, "out of memory for reading %s", weights->file->path);
     for (int i = 0; status == ST_OK && i < weights->graph->parameters; i++)
-        if (weights->given[i]) status = load_parameter(weights, i, backend, exec_parameter(exec, i), slice);
+        if (weights->given[i]) status = load_parameter(weights, i, backend, executor_parameter(exec, i), slice);
     free(slice);
     return status;
 }

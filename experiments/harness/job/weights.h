@@ -35,7 +35,7 @@ void weights_close(struct weights *weights);
 enum status weights_digest(struct weights *weights);
 
 /* Puts the values into the parameters. ST_FAILED: they cannot be read, or are not finite. */
-enum status weights_load(const struct weights *weights, struct backend *backend, struct exec *exec);
+enum status weights_load(const struct weights *weights, struct backend *backend, struct executor *exec);
 
 /* "w.safetensors: 10 parameters; initialised as usual: ...; not used: ..." NULL: no memory. */
 char *weights_text(const struct weights *weights);

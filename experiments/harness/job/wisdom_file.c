@@ -14,25 +14,25 @@ static const char remedy[] = "make the file with rematch bench --convolutions SP
 #define HEAD(member) offsetof(struct wisdom_file, member)
 #define LINE(member) offsetof(struct wisdom_line, member)
 
-static const struct field head_fields[] = {
-    {"device", FIELD_TEXT, HEAD(device), 0, 0, NULL, NULL, "that worked"},
-    {"backend", FIELD_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels they are"},
-    {"libraries", FIELD_TEXT, HEAD(libraries), 0, 0, NULL, NULL, "of the backend, with their versions"},
-    {"precision", FIELD_CHOICE, HEAD(precision), 0, 0, NULL, precision_words, "of convolutions' operands"},
-    {"scratch_limit", FIELD_BYTES, HEAD(scratch_limit), 0, 0x1p62, NULL, NULL, "that every way was to keep"},
-    {"batch", FIELD_INT, HEAD(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
-    {"rounds", FIELD_INT, HEAD(rounds), 1, 1 << 20, NULL, NULL, "how often each way was timed"},
+static const struct setting head_keys[] = {
+    {"device", SETTING_TEXT, HEAD(device), 0, 0, NULL, NULL, "that worked"},
+    {"backend", SETTING_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels they are"},
+    {"libraries", SETTING_TEXT, HEAD(libraries), 0, 0, NULL, NULL, "of the backend, with their versions"},
+    {"precision", SETTING_CHOICE, HEAD(precision), 0, 0, NULL, precision_words, "of convolutions' operands"},
+    {"scratch_limit", SETTING_BYTES, HEAD(scratch_limit), 0, 0x1p62, NULL, NULL, "that every way was to keep"},
+    {"batch", SETTING_INT, HEAD(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
+    {"rounds", SETTING_INT, HEAD(rounds), 1, 1 << 20, NULL, NULL, "how often each way was timed"},
     {.key = NULL}};
 
-static const struct field line_fields[] = {
-    {"key", FIELD_TEXT, LINE(key), 0, 0, NULL, NULL, "what the choice hangs on"},
-    {"pass", FIELD_CHOICE, LINE(pass), 0, 0, NULL, pass_names, "what is done"},
-    {"algorithm", FIELD_TEXT, LINE(way.algorithm), 0, 0, NULL, NULL, "the fastest, as the library calls it"},
-    {"chunk", FIELD_INT, LINE(way.chunk), 1, 1 << 24, NULL, NULL, "samples at a time"},
-    {"ns", FIELD_INT, LINE(ns), 0, longest, NULL, NULL, "what it takes"},
-    {"rule_algorithm", FIELD_TEXT, LINE(rule.algorithm), 0, 0, NULL, NULL, "the rule's choice"},
-    {"rule_chunk", FIELD_INT, LINE(rule.chunk), 1, 1 << 24, NULL, NULL, "samples at a time"},
-    {"rule_ns", FIELD_INT, LINE(rule_ns), 0, longest, NULL, NULL, "what that takes"},
+static const struct setting line_keys[] = {
+    {"key", SETTING_TEXT, LINE(key), 0, 0, NULL, NULL, "what the choice hangs on"},
+    {"pass", SETTING_CHOICE, LINE(pass), 0, 0, NULL, pass_names, "what is done"},
+    {"algorithm", SETTING_TEXT, LINE(way.algorithm), 0, 0, NULL, NULL, "the fastest, as the library calls it"},
+    {"chunk", SETTING_INT, LINE(way.chunk), 1, 1 << 24, NULL, NULL, "samples at a time"},
+    {"ns", SETTING_INT, LINE(ns), 0, longest, NULL, NULL, "what it takes"},
+    {"rule_algorithm", SETTING_TEXT, LINE(rule.algorithm), 0, 0, NULL, NULL, "the rule's choice"},
+    {"rule_chunk", SETTING_INT, LINE(rule.chunk), 1, 1 << 24, NULL, NULL, "samples at a time"},
+    {"rule_ns", SETTING_INT, LINE(rule_ns), 0, longest, NULL, NULL, "what that takes"},
     {.key = NULL}};
 
 /* ---- reading ---- */
@@ -44,12 +44,12 @@ static bool is_there(const struct wisdom_file *file, int lines, const struct wis
     return false;
 }
 
-static enum status read_lines(struct reading *r, const struct tree *root, struct wisdom_file *file)
+static enum status read_lines(struct yaml_reader *r, const struct yaml_tree *root, struct wisdom_file *file)
 {
-    const struct tree *list = tree_get(root, "convolutions");
+    const struct yaml_tree *list = yaml_tree_get(root, "convolutions");
     struct wisdom_row *rows;
-    if (!list || list->kind != TREE_LIST || !list->count) {
-        reading_error(r, list ? list : root, NULL, "convolutions", "expected a list of what was chosen");
+    if (!list || list->kind != YAML_LIST || !list->count) {
+        yaml_read_error(r, list ? list : root, NULL, "convolutions", "expected a list of what was chosen");
         return ST_OK;
     }
     TRY(NEW(r->region, file->line, (size_t)list->count));
@@ -59,9 +59,9 @@ static enum status read_lines(struct reading *r, const struct tree *root, struct
     for (int i = 0; i < list->count; i++) {
         struct wisdom_line *line = &file->line[i];
         const char *path = region_text(r->region, "convolutions[%d]", i);
-        reading_map(r, list->item[i], path, "a choice", line_fields, NULL, line);
+        yaml_read_map(r, list->item[i], path, "a choice", line_keys, NULL, line);
         if (is_there(file, i, line))
-            reading_error(r, list->item[i], path, "key", "this pass of this key was there before");
+            yaml_read_error(r, list->item[i], path, "key", "this pass of this key was there before");
         rows[i] = (struct wisdom_row){line->key, line->pass, line->way,
                                       region_text(r->region, "%s:%d", file->path, list->item[i]->mark.line)};
         if (!rows[i].place) return ST_FAILED;
@@ -69,12 +69,12 @@ static enum status read_lines(struct reading *r, const struct tree *root, struct
     return ST_OK;
 }
 
-static enum status read_root(struct reading *r, const struct tree *root, struct wisdom_file *file)
+static enum status read_root(struct yaml_reader *r, const struct yaml_tree *root, struct wisdom_file *file)
 {
     static const char *const also[] = {"rematch_wisdom", "convolutions", NULL};
-    reading_map(r, root, NULL, "a file of wisdom", head_fields, also, file);
-    if (root->kind != TREE_MAP) return ST_OK;
-    reading_version(r, root, "rematch_wisdom", VERSION, "a file of wisdom");
+    yaml_read_map(r, root, NULL, "a file of wisdom", head_keys, also, file);
+    if (root->kind != YAML_MAP) return ST_OK;
+    yaml_read_version(r, root, "rematch_wisdom", VERSION, "a file of wisdom");
     return read_lines(r, root, file);
 }
 
@@ -84,8 +84,8 @@ static enum status check_owner(const struct wisdom_file *file, const struct spec
 {
     struct wisdom_file here = {.rounds = file->rounds};
     wisdom_file_describe(spec, backend, &here);
-    for (const struct field *f = head_fields; f->key; f++) {
-        const char *theirs = field_print(f, file, region), *ours = field_print(f, &here, region);
+    for (const struct setting *f = head_keys; f->key; f++) {
+        const char *theirs = setting_print(f, file, region), *ours = setting_print(f, &here, region);
         if (!theirs || !ours) return ST_FAILED;
         if (strcmp(theirs, ours) != 0)
             return fail(ST_SPEC, "%s: %s: measured with %s, here it is %s; %s", file->path, f->key, theirs, ours,
@@ -97,7 +97,7 @@ static enum status check_owner(const struct wisdom_file *file, const struct spec
 enum status wisdom_file_read(const struct spec *spec, const struct backend *backend, struct region *region,
                              struct wisdom_file **file)
 {
-    struct reading r = {region, errors_create(region), NULL};
+    struct yaml_reader r = {region, errors_create(region), NULL};
     struct source *source;
     struct wisdom_file *f;
     if (!r.errors) return ST_FAILED;
@@ -106,7 +106,7 @@ enum status wisdom_file_read(const struct spec *spec, const struct backend *back
     f->wisdom.remedy = remedy;
     if (source_read(f->path, region, &source) != ST_OK)
         return fail(ST_SPEC, "conv.wisdom: %s; %s", status_message(), remedy);
-    const struct tree *root = tree_parse(source, 0, region, r.errors);
+    const struct yaml_tree *root = yaml_tree_parse(source, 0, region, r.errors);
     if (root) TRY(read_root(&r, root, f));
     TRY(errors_report(r.errors, stderr));
     f->text = source->text;
@@ -136,11 +136,11 @@ bool wisdom_file_write(const struct wisdom_file *file, const char *const *names,
             "# the fastest way to do each pass, and what conv.algorithm: auto takes; times in ns, the least of all "
             "rounds\nrematch_wisdom: %d\n",
             VERSION);
-    writing_fields(head_fields, file, "\n", region, out);
+    yaml_write_settings(head_keys, file, "\n", region, out);
     fprintf(out, "\nconvolutions:\n");
     for (int i = 0; i < file->lines; i++) {
         fprintf(out, "  # %s\n  - {", names[i]);
-        writing_fields(line_fields, &file->line[i], ", ", region, out);
+        yaml_write_settings(line_keys, &file->line[i], ", ", region, out);
         fprintf(out, "}\n");
     }
     region_destroy(region);

@@ -5,15 +5,15 @@
 #include "console/columns.h"
 #include "report/plan_json.h"
 
-/* Replays of each stage, as a row that says what is done with it. */
+/* Recomputations of each stage, as a row that says what is done with it. */
 static struct stage_row stage_row(const struct plan *plan, int stage)
 {
     struct stage_row row = {.nodes = 1};
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
-        row.replays += op->kind == OP_FORWARD && op->node == stage && op->replay;
+        row.recomputations += op->kind == OP_FORWARD && op->node == stage && op->recompute;
     }
-    row.replayed = row.replays > 0;
+    row.recomputed = row.recomputations > 0;
     return row;
 }
 
@@ -72,13 +72,13 @@ static void print_plan(const struct chain_plan *c, FILE *out)
     fprintf(out, "  %-32s %16zu B\n", "live peak of store_all", c->store_all_live);
     fprintf(out, "  %-32s %16zu B  of any schedule\n", "lower bound", bounds->memory);
     plan_print_peak(plan, c->tensor, c->tensors, out);
-    fprintf(out, "\ntime\n  %-32s %16.15g units  of %d replay%s (%d dead and left out)\n", "replay",
-            plan->time - bounds->floor, plan->replays, text_plural(plan->replays), plan->lowered.dropped);
-    fprintf(out, "  %-32s %16.15g units  %.4f of every pass once; planned in %s\n", "all", plan->time,
-            plan->time_factor, duration_text(c->planning_ns, planned));
+    fprintf(out, "\ntime\n  %-32s %16.15g units  of %d recompute%s (%d dead and left out)\n", "recompute",
+            plan->time - bounds->floor, plan->recomputations, text_plural(plan->recomputations), plan->lowered.dropped);
+    fprintf(out, "  %-32s %16.15g units  %.4f of every pass once; planned in %s\n", "all", plan->time, plan->slowdown,
+            duration_text(c->planning_ns, planned));
     fprintf(out, "  %-32s %16.15g units  of any schedule with %zu B; this one is %.2f %% above\n", "lower bound",
             bounds->best, bounds->budget, bounds_gap(bounds, plan->time));
-    fprintf(out, "\nword %s\n", plan->word);
+    fprintf(out, "\nword %s\n", plan->schedule);
 }
 
 static void print_choices(const struct chain_plan *c, FILE *out)
@@ -86,8 +86,8 @@ static void print_choices(const struct chain_plan *c, FILE *out)
     static const struct column column[] = {{"policy", .least = 16},
                                            {"live peak, B", .right = true},
                                            {"time, units", .right = true},
-                                           {"factor", .right = true, .rank = 1},
-                                           {"replays", .right = true, .rank = 2},
+                                           {"slowdown", .right = true, .rank = 1},
+                                           {"recomputations", .right = true, .rank = 2},
                                            {"lower bound, units", .right = true, .rank = 3},
                                            {"above it", .right = true}};
     struct columns table;
@@ -98,8 +98,8 @@ static void print_choices(const struct chain_plan *c, FILE *out)
         columns_cell(&table, "%s", h->policy);
         columns_cell(&table, "%zu", h->live_peak);
         columns_cell(&table, "%.15g", h->time);
-        columns_cell(&table, "%.3f", h->time_factor);
-        columns_cell(&table, "%d", h->replays);
+        columns_cell(&table, "%.3f", h->slowdown);
+        columns_cell(&table, "%d", h->recomputations);
         columns_cell(&table, "%.15g", h->bounds.best);
         columns_cell(&table, "%.2f %%", bounds_gap(&h->bounds, h->time));
     }
@@ -147,7 +147,7 @@ static json_t *stages_json(const struct chain_plan *c)
         json_object_set_new(one, "scratch_bytes", json_integer(scratch(s)));
         json_object_set_new(one, "forward", json_real(s->forward));
         json_object_set_new(one, "backward", json_real(s->backward));
-        json_object_set_new(one, "replays", json_integer(row.replays));
+        json_object_set_new(one, "recomputations", json_integer(row.recomputations));
         json_object_set_new(one, "action", json_string(stage_action(&row, action)));
         json_array_append_new(stages, one);
     }
@@ -178,8 +178,8 @@ static void choices_json(const struct chain_plan *c, json_t *all)
         json_object_set_new(one, "live_peak_bytes", integer(h->live_peak));
         json_object_set_new(one, "peak_bytes", integer(h->live_peak));
         json_object_set_new(one, "time", json_real(h->time));
-        json_object_set_new(one, "time_factor", json_real(h->time_factor));
-        json_object_set_new(one, "replays", json_integer(h->replays));
+        json_object_set_new(one, "slowdown", json_real(h->slowdown));
+        json_object_set_new(one, "recomputations", json_integer(h->recomputations));
         add_bound(&h->bounds, h->time, one);
         json_array_append_new(choices, one);
     }

@@ -132,10 +132,9 @@ static void print_time(const struct comparison *c, FILE *out)
     print_step(&c->b, out);
     fprintf(out, "  x%.3f median of the steps after the first%s\n", c->time_ratio,
             c->side_by_side ? "" : "; not measured side by side");
-    if (isfinite(c->undisturbed_ratio))
-        fprintf(out, "undisturbed %s -> %s  x%.3f each op at its least\n",
-                duration_text((uint64_t)c->a.undisturbed_ns, a), duration_text((uint64_t)c->b.undisturbed_ns, b),
-                c->undisturbed_ratio);
+    if (isfinite(c->best_case_ratio))
+        fprintf(out, "best_case %s -> %s  x%.3f each op at its least\n", duration_text((uint64_t)c->a.best_case_ns, a),
+                duration_text((uint64_t)c->b.best_case_ns, b), c->best_case_ratio);
 }
 
 void comparison_print_figures(const struct comparison *c, FILE *out)
@@ -157,7 +156,7 @@ static json_t *compared_json(const struct compared *c)
                      "steps", (json_int_t)c->steps, "peak_bytes", (json_int_t)c->peak, "live_peak_bytes",
                      (json_int_t)c->live_peak, "high_water_bytes", (json_int_t)c->high_water, "step_median_ns",
                      number(c->median_ns), "step_least_ns", number(c->least_ns), "step_most_ns", number(c->most_ns),
-                     "step_undisturbed_ns", number(c->undisturbed_ns));
+                     "step_best_case_ns", number(c->best_case_ns));
 }
 
 static json_t *remarks_json(const struct comparison *c, int from, int to)
@@ -213,7 +212,7 @@ void comparison_json(const struct comparison *c, FILE *out)
     json_t *figures = json_pack(
         "{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:b}", "a", compared_json(&c->a), "b", compared_json(&c->b), "steps",
         (json_int_t)c->steps, "peak_ratio", number(c->peak_ratio), "live_ratio", number(c->live_ratio), "time_ratio",
-        number(c->time_ratio), "undisturbed_ratio", number(c->undisturbed_ratio), "side_by_side", c->side_by_side);
+        number(c->time_ratio), "best_case_ratio", number(c->best_case_ratio), "side_by_side", c->side_by_side);
     add_counts(all, c);
     json_object_update(all, figures);
     json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));

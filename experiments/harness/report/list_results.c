@@ -229,12 +229,12 @@ static void print_csv(const struct runs *r, FILE *out)
         cells_of(&r->run[i], cell);
         for (int c = 0; c < CELLS; c++)
             if (cell[c].text)
-                writing_csv(cell[c].text, ",", out);
+                yaml_write_csv(cell[c].text, ",", out);
             else if (cell[c].number > 0)
                 fprintf(out, "%.0f,", cell[c].number);
             else
                 fputc(',', out);
-        writing_csv(r->run[i].row.readable ? "" : r->run[i].row.status, "\n", out);
+        yaml_write_csv(r->run[i].row.readable ? "" : r->run[i].row.status, "\n", out);
     }
 }
 

@@ -3,7 +3,7 @@
 
 static json_t *integer(size_t value) { return json_integer((json_int_t)value); }
 
-static json_t *stages_json(const struct overview *o)
+static json_t *stages_json(const struct plan_summary *o)
 {
     const struct graph *graph = o->job->graph;
     json_t *stages = json_array();
@@ -21,7 +21,7 @@ static json_t *stages_json(const struct overview *o)
         json_object_set_new(one, "forward_flops", json_real(row->forward_flops));
         json_object_set_new(one, "backward_flops", json_real(row->backward_flops));
         json_object_set_new(one, "nodes", json_integer(row->nodes));
-        json_object_set_new(one, "replays", json_integer(row->replays));
+        json_object_set_new(one, "recomputations", json_integer(row->recomputations));
         json_object_set_new(one, "action", json_string(stage_action(row, action)));
         json_array_append_new(stages, one);
     }
@@ -53,7 +53,7 @@ static json_t *categories_json(const size_t *bytes, const char *const *names, in
     return all;
 }
 
-static json_t *choices_json(const struct overview *o)
+static json_t *choices_json(const struct plan_summary *o)
 {
     json_t *choices = json_array();
     for (int i = 0; i < o->choices; i++) {
@@ -62,7 +62,7 @@ static json_t *choices_json(const struct overview *o)
         json_object_set_new(one, "policy", json_string(c->policy->name));
         json_object_set_new(one, "live_peak_bytes", integer(c->live_peak));
         json_object_set_new(one, "peak_bytes", integer(c->peak));
-        json_object_set_new(one, "time_factor", json_real(c->time_factor));
+        json_object_set_new(one, "slowdown", json_real(c->slowdown));
         json_object_set_new(one, "fits", json_boolean(c->peak <= o->machine.bytes));
         json_array_append_new(choices, one);
     }
@@ -95,9 +95,9 @@ json_t *plan_bounds_json(const struct bounds *bounds, const struct plan *plan)
     json_object_set_new(all, "live_bytes", integer(bounds->budget));
     json_object_set_new(all, "memory_floor_bytes", integer(bounds->memory));
     json_object_set_new(all, "memory_floor_node", json_string(plan->network->graph->node[bounds->memory_node].name));
-    json_object_set_new(all, "knapsack_factor", json_real(bounds_factor(bounds, bounds->knapsack)));
-    json_object_set_new(all, "binomial_factor", json_real(bounds_factor(bounds, bounds->binomial)));
-    json_object_set_new(all, "best_factor", json_real(bounds_factor(bounds, bounds->best)));
+    json_object_set_new(all, "knapsack_slowdown", json_real(bounds_slowdown(bounds, bounds->knapsack)));
+    json_object_set_new(all, "binomial_slowdown", json_real(bounds_slowdown(bounds, bounds->binomial)));
+    json_object_set_new(all, "best_slowdown", json_real(bounds_slowdown(bounds, bounds->best)));
     json_object_set_new(all, "gap_percent", json_real(bounds_gap(bounds, plan->time)));
     return all;
 }
@@ -106,19 +106,19 @@ static json_t *placing_json(const struct job *job)
 {
     json_t *all = json_object();
     json_object_set_new(all, "tries", json_integer(job->notes.tries));
-    json_object_set_new(all, "loss_factor", json_real(bounds_factor(&job->bounds, job->notes.lost)));
+    json_object_set_new(all, "loss_slowdown", json_real(bounds_slowdown(&job->bounds, job->notes.lost)));
     json_object_set_new(all, "promised_live_peak_bytes", integer(job->notes.live_peak));
     return all;
 }
 
-static json_t *notes_json(const struct overview *o)
+static json_t *notes_json(const struct plan_summary *o)
 {
     json_t *notes = json_array();
     for (int i = 0; i < o->reasons; i++) json_array_append_new(notes, json_string(o->reason[i]));
     return notes;
 }
 
-static json_t *slow_json(const struct overview *o)
+static json_t *slow_json(const struct plan_summary *o)
 {
     json_t *nodes = json_array();
     for (int i = 0; i < o->slow; i++)
@@ -150,17 +150,17 @@ void plan_figures_json(const struct plan *plan, json_t *all)
                         integer(plan->network->backend ? plan->network->backend->packing : 0));
     json_object_set_new(all, "static", categories_json(plan->static_bytes, static_names, STATICS));
     json_object_set_new(all, "live_peak", categories_json(plan->peak_by_category, category_names, CATEGORIES));
-    json_object_set_new(all, "replays", json_integer(plan->replays));
+    json_object_set_new(all, "recomputations", json_integer(plan->recomputations));
     json_object_set_new(all, "time", json_real(plan->time));
-    json_object_set_new(all, "time_factor", json_real(plan->time_factor));
+    json_object_set_new(all, "slowdown", json_real(plan->slowdown));
     json_object_set_new(all, "nodes", json_integer(plan->network->graph->nodes));
-    json_object_set_new(all, "word", json_string(plan->word));
+    json_object_set_new(all, "schedule", json_string(plan->schedule));
     json_object_set_new(all, "relu_bits", relu_bits_json(plan->network));
     json_object_set_new(all, "relus_after_pools", relus_after_json(plan->network->graph));
     json_object_set_new(all, "hash", json_string(digest_print(plan->hash, hash)));
 }
 
-static void add_figures(json_t *all, const struct overview *o)
+static void add_figures(json_t *all, const struct plan_summary *o)
 {
     const struct plan *plan = o->job->plan;
     plan_figures_json(plan, all);
@@ -169,7 +169,7 @@ static void add_figures(json_t *all, const struct overview *o)
     json_object_set_new(all, "sampled_after_gradients_bytes", integer(plan_sampled_gradients(plan)));
     json_object_set_new(all, "forward_flops", json_real(plan->forward_flops));
     json_object_set_new(all, "backward_flops", json_real(plan->backward_flops));
-    json_object_set_new(all, "replay_flops", json_real(plan->replay_flops));
+    json_object_set_new(all, "recompute_flops", json_real(plan->recompute_flops));
     json_object_set_new(all, "costs", json_string(costs_names[o->job->spec->costs]));
     if (o->job->costs) json_object_set_new(all, "predicted_step_ns", json_real(costs_predict(o->job->costs, plan)));
     json_object_set_new(all, "stages", json_integer(o->stages));
@@ -177,7 +177,7 @@ static void add_figures(json_t *all, const struct overview *o)
     json_object_set_new(all, "preparing_ms", json_real((double)o->job->preparing_ns * 1e-6));
 }
 
-void overview_json(const struct overview *overview, bool ops, FILE *out)
+void plan_summary_json(const struct plan_summary *overview, bool ops, FILE *out)
 {
     const struct job *job = overview->job;
     const struct spec *spec = job->spec;

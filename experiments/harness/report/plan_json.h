@@ -6,7 +6,7 @@
 
 #include "analysis/plan_summary.h"
 
-/* Sets bytes, times, replays, the word and the hash in the object all. */
+/* Sets bytes, times, recomputations, the schedule and the hash in the object all. */
 void plan_figures_json(const struct plan *plan, json_t *all);
 
 /* Lower bounds, with how far above them the plan is. */

@@ -10,7 +10,7 @@
 
 enum { TENSORS_SHOWN = 8 };
 
-static const char *shape_of(const struct overview *o, int value, char *text)
+static const char *shape_of(const struct plan_summary *o, int value, char *text)
 {
     return shape_print(&o->job->graph->value[value].shape, text);
 }
@@ -22,7 +22,7 @@ static const char *within(const char *group, const char *name)
     return length && strncmp(name, group, length) == 0 && name[length] == '.' ? name + length + 1 : name;
 }
 
-static char *stage_name(const struct overview *o, const struct stage_row *row, char name[128])
+static char *stage_name(const struct plan_summary *o, const struct stage_row *row, char name[128])
 {
     const struct node *node = o->job->graph->node;
     snprintf(name, 128, "%s%s%s%s%s", row->group ? row->group : "", row->group ? ": " : "",
@@ -31,7 +31,7 @@ static char *stage_name(const struct overview *o, const struct stage_row *row, c
     return name;
 }
 
-static void print_stages(const struct overview *o, FILE *out)
+static void print_stages(const struct plan_summary *o, FILE *out)
 {
     static const struct column column[] = {{"stage", .least = 24},
                                            {"output shape", .rank = 2},
@@ -64,7 +64,7 @@ static void print_bytes(FILE *out, const char *name, double bytes, const char *n
     fprintf(out, "  %-32s %12s%s%s\n", name, bytes_text(bytes, text), *note ? "  " : "", note);
 }
 
-static void print_totals(const struct overview *o, FILE *out)
+static void print_totals(const struct plan_summary *o, FILE *out)
 {
     const struct plan *plan = o->job->plan;
     char op[128], note[192];
@@ -115,7 +115,7 @@ void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, i
 }
 
 /* Only where costs were measured; and where that was. */
-static void print_prediction(const struct overview *o, FILE *out)
+static void print_prediction(const struct plan_summary *o, FILE *out)
 {
     const struct costs *c = o->job->costs;
     char all[UNIT_TEXT], nodes[UNIT_TEXT], digest[33];
@@ -128,14 +128,15 @@ static void print_prediction(const struct overview *o, FILE *out)
             costs_here(c, o->job->backend) ? "" : "; not as here: the prediction is theirs");
 }
 
-static void print_time(const struct overview *o, FILE *out)
+static void print_time(const struct plan_summary *o, FILE *out)
 {
     const struct plan *plan = o->job->plan;
     char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT], digest[33];
-    fprintf(out, "\ntime\n  forward %s, backward %s, replay %s in %d replay%s (%d dead and left out)\n",
-            flops_text(plan->forward_flops, a), flops_text(plan->backward_flops, b), flops_text(plan->replay_flops, c),
-            plan->replays, text_plural(plan->replays), plan->lowered.dropped);
-    fprintf(out, "  time factor %.3f by %s; kernels prepared in %s, planned in %s\n", plan->time_factor,
+    fprintf(out, "\ntime\n  forward %s, backward %s, recompute %s in %d recompute%s (%d dead and left out)\n",
+            flops_text(plan->forward_flops, a), flops_text(plan->backward_flops, b),
+            flops_text(plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
+            plan->lowered.dropped);
+    fprintf(out, "  slowdown %.3f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
             o->job->costs ? "measured costs" : "flops", duration_text(o->job->preparing_ns, d),
             duration_text(o->job->planning_ns, e));
     if (o->job->wisdom)
@@ -156,24 +157,24 @@ static void print_bound(FILE *out, const char *name, const struct bounds *bounds
     char above[64];
     double gap = bounds_gap(bounds, time);
     snprintf(above, sizeof above, "this plan is %.1f %% above", gap);
-    fprintf(out, "  %-32s %12.3f  %s; %s\n", name, bounds_factor(bounds, bounds->best), bound_name(bounds),
+    fprintf(out, "  %-32s %12.3f  %s; %s\n", name, bounds_slowdown(bounds, bounds->best), bound_name(bounds),
             gap > 0 ? above : "this plan meets it");
 }
 
-static void print_placing(const struct overview *o, FILE *out)
+static void print_placing(const struct plan_summary *o, FILE *out)
 {
     const struct policy_notes *notes = &o->job->notes;
     char a[UNIT_TEXT], b[UNIT_TEXT];
     if (notes->tries > 1)
-        fprintf(out, "  %d schedules were placed until an arena kept the budget, which adds %.4f to the time factor\n",
-                notes->tries, bounds_factor(&o->job->bounds, notes->lost));
+        fprintf(out, "  %d schedules were placed until an arena kept the budget, which adds %.4f to the slowdown\n",
+                notes->tries, bounds_slowdown(&o->job->bounds, notes->lost));
     if (notes->tries && notes->live_peak != o->job->plan->live_peak)
         fprintf(out, "  the policy promised a live peak of %s; it is %s\n", bytes_text((double)notes->live_peak, a),
                 bytes_text((double)o->job->plan->live_peak, b));
 }
 
 /* What no schedule can beat, how far above it this plan is, and what placing it cost. */
-static void print_bounds(const struct overview *o, FILE *out)
+static void print_bounds(const struct plan_summary *o, FILE *out)
 {
     const struct job *job = o->job;
     const struct bounds *own = &job->bounds, *budget = &job->budget_bounds;
@@ -184,15 +185,15 @@ static void print_bounds(const struct overview *o, FILE *out)
     fprintf(out, "\nlower bounds on every schedule\n");
     snprintf(note, sizeof note, "%s alone; %s", job->graph->node[own->memory_node].name, above);
     print_bytes(out, "live peak", (double)own->memory, note);
-    print_bound(out, "time factor at this live peak", own, job->plan->time);
-    snprintf(name, sizeof name, "time factor, %s arena", bytes_text((double)budget->budget, bytes));
+    print_bound(out, "slowdown at this live peak", own, job->plan->time);
+    snprintf(name, sizeof name, "slowdown, %s arena", bytes_text((double)budget->budget, bytes));
     if (budget->budget) print_bound(out, name, budget, job->plan->time);
     print_placing(o, out);
     if (*job->notes.found) fprintf(out, "\npolicy %s: %s\n", job->spec->policy->name, job->notes.found);
 }
 
 /* What the planner chose, where it had the choice; and which relus come after their pools. */
-static void print_relus(const struct overview *o, FILE *out)
+static void print_relus(const struct plan_summary *o, FILE *out)
 {
     const struct network *network = o->job->plan->network;
     int after = 0;
@@ -215,10 +216,10 @@ static void print_relus(const struct overview *o, FILE *out)
 }
 
 /* What else could be done, and what of it this machine holds. */
-static void print_choices(const struct overview *o, FILE *out)
+static void print_choices(const struct plan_summary *o, FILE *out)
 {
     static const struct column column[] = {
-        {"policy"}, {"live peak", .right = true}, {"peak", .right = true}, {"time factor", .right = true}, {""}};
+        {"policy"}, {"live peak", .right = true}, {"peak", .right = true}, {"slowdown", .right = true}, {""}};
     struct columns table;
     fprintf(out, "\npolicies that need nothing set\n");
     columns_begin(&table, column, sizeof column / sizeof *column);
@@ -229,13 +230,13 @@ static void print_choices(const struct overview *o, FILE *out)
         columns_cell(&table, "%s", c->policy->name);
         columns_cell(&table, "%s", bytes_text((double)c->live_peak, bytes));
         columns_cell(&table, "%s", bytes_text((double)c->peak, bytes));
-        columns_cell(&table, "%.3f", c->time_factor);
+        columns_cell(&table, "%.3f", c->slowdown);
         columns_cell(&table, "%s", c->peak <= o->machine.bytes ? "" : "does not fit this machine");
     }
     columns_print(&table, out);
 }
 
-static void print_notes(const struct overview *o, FILE *out)
+static void print_notes(const struct plan_summary *o, FILE *out)
 {
     char a[UNIT_TEXT], b[UNIT_TEXT];
     bool fits = o->needed <= o->machine.bytes;
@@ -255,7 +256,7 @@ void spec_print_head(const struct spec *spec, FILE *out)
     for (int i = 0; i < spec->overrides; i++) fprintf(out, "override %s\n", spec->override[i]);
 }
 
-static void print_head(const struct overview *o, FILE *out)
+static void print_head(const struct plan_summary *o, FILE *out)
 {
     const struct spec *spec = o->job->spec;
     const struct backend *backend = o->job->backend;
@@ -268,7 +269,7 @@ static void print_head(const struct overview *o, FILE *out)
             (long long)backend->options.threads, text_plural(backend->options.threads));
 }
 
-void overview_print(const struct overview *overview, FILE *out)
+void plan_summary_print(const struct plan_summary *overview, FILE *out)
 {
     print_head(overview, out);
     print_stages(overview, out);
@@ -276,7 +277,7 @@ void overview_print(const struct overview *overview, FILE *out)
     plan_print_peak(overview->job->plan, overview->tensor, overview->tensors, out);
     print_time(overview, out);
     print_bounds(overview, out);
-    fprintf(out, "\nword %s\n", overview->job->plan->word);
+    fprintf(out, "\nword %s\n", overview->job->plan->schedule);
     print_relus(overview, out);
     print_choices(overview, out);
     print_notes(overview, out);
@@ -307,10 +308,10 @@ static void pair_row(struct columns *table, const char *name, const char *a, con
     columns_cell(table, "%s", b);
 }
 
-void overview_print_pair(const struct overview *baseline, const struct overview *variant, FILE *out)
+void plan_summary_print_pair(const struct plan_summary *baseline, const struct plan_summary *variant, FILE *out)
 {
     static const struct column column[] = {{"planned"}, {"baseline", .least = 16}, {"variant", .least = 16}};
-    const struct overview *side[2] = {baseline, variant};
+    const struct plan_summary *side[2] = {baseline, variant};
     struct columns table;
     char fixed[2][UNIT_TEXT], live[2][UNIT_TEXT], arena[2][UNIT_TEXT], peak[2][UNIT_TEXT], op[2][128],
         step[2][UNIT_TEXT], factor[2][UNIT_TEXT], gap[2][UNIT_TEXT];
@@ -321,7 +322,7 @@ void overview_print_pair(const struct overview *baseline, const struct overview 
         bytes_text((double)plan->arena_bytes, arena[i]);
         bytes_text((double)plan_peak(plan), peak[i]);
         plan_op_text(plan, plan->peak_op, op[i]);
-        snprintf(factor[i], sizeof factor[i], "%.3f", plan->time_factor);
+        snprintf(factor[i], sizeof factor[i], "%.3f", plan->slowdown);
         if (side[i]->job->costs) duration_text((uint64_t)costs_predict(side[i]->job->costs, plan), step[i]);
         snprintf(gap[i], sizeof gap[i], "%.1f %%", bounds_gap(&side[i]->job->bounds, plan->time));
     }
@@ -333,7 +334,7 @@ void overview_print_pair(const struct overview *baseline, const struct overview 
     pair_row(&table, "  set by", op[0], op[1]);
     pair_row(&table, "arena", arena[0], arena[1]);
     pair_row(&table, "peak = static + arena", peak[0], peak[1]);
-    pair_row(&table, "time factor", factor[0], factor[1]);
+    pair_row(&table, "slowdown", factor[0], factor[1]);
     if (baseline->job->costs) pair_row(&table, "  a step, predicted", step[0], step[1]);
     pair_row(&table, "  above the lower bound", gap[0], gap[1]);
     columns_print(&table, out);

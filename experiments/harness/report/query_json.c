@@ -16,7 +16,7 @@ static json_t *trial_json(const struct trial *t)
     json_object_set_new(one, "live_peak_bytes", integer(t->live_peak));
     json_object_set_new(one, "arena_bytes", integer(t->arena));
     json_object_set_new(one, "peak_bytes", integer(t->peak));
-    json_object_set_new(one, "time_factor", json_real(t->time_factor));
+    json_object_set_new(one, "slowdown", json_real(t->slowdown));
     json_object_set_new(one, "peak_op", json_string(t->peak_op));
     return one;
 }

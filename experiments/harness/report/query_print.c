@@ -28,7 +28,7 @@ static void print_trials(const struct answer *a, bool peaks, FILE *out)
                                            {"peak", .right = true},
                                            {"arena", .right = true, .rank = 2},
                                            {"share", .right = true, .rank = 4},
-                                           {"time factor", .right = true},
+                                           {"slowdown", .right = true},
                                            {"above bound", .right = true, .rank = 1},
                                            {"peak set by", .rank = 3}};
     struct columns table;
@@ -42,7 +42,7 @@ static void print_trials(const struct answer *a, bool peaks, FILE *out)
         columns_cell(&table, "%s", bytes_text((double)t->peak, bytes));
         columns_cell(&table, "%s", bytes_text((double)t->arena, bytes));
         columns_cell(&table, "%.1f %%", share(a, t));
-        columns_cell(&table, "%.4f", t->time_factor);
+        columns_cell(&table, "%.4f", t->slowdown);
         columns_cell(&table, "%.1f %%", t->gap);
         if (peaks) columns_cell(&table, "%s", t->peak_op);
     }
@@ -51,7 +51,7 @@ static void print_trials(const struct answer *a, bool peaks, FILE *out)
 
 static void print_left_out(const struct answer *a, FILE *out)
 {
-    const struct tries *t = &a->tries;
+    const struct policy_grid *t = &a->tries;
     if (t->refusals || t->left_out) fputc('\n', out);
     if (t->left_out)
         fprintf(out, "of a front of %d points: %d evenly spread, and those with the memory of another plan\n",
@@ -71,13 +71,13 @@ void print_pareto(const struct answer *a, FILE *out)
 
 void print_pareto_csv(const struct answer *a, FILE *out)
 {
-    fputs("policy,settings,own,static_bytes,live_peak_bytes,arena_bytes,peak_bytes,share_percent,time_factor,"
+    fputs("policy,settings,own,static_bytes,live_peak_bytes,arena_bytes,peak_bytes,share_percent,slowdown,"
           "gap_percent,pareto,peak_op\n",
           out);
     for (int i = 0; i < a->rows; i++) {
         const struct trial *t = a->row[i];
         fprintf(out, "%s,%s,%d,%zu,%zu,%zu,%zu,%.9g,%.9g,%.9g,%d,%s\n", t->policy->name, t->settings, t->own,
-                t->peak - t->arena, t->live_peak, t->arena, t->peak, share(a, t), t->time_factor, t->gap, t->best,
+                t->peak - t->arena, t->live_peak, t->arena, t->peak, share(a, t), t->slowdown, t->gap, t->best,
                 t->peak_op);
     }
 }
@@ -107,7 +107,7 @@ static void add_batch(const struct answer *a, const struct batch_row *row, struc
         columns_cell(table, "%lld", (long long)row->fits);
         columns_cell(table, "%s", bytes_text((double)row->at.peak, bytes));
         columns_cell(table, "%s", bytes_text((double)row->at.arena, bytes));
-        columns_cell(table, "%.4f", row->at.time_factor);
+        columns_cell(table, "%.4f", row->at.slowdown);
     } else {
         columns_cell(table, "none");
         for (int i = 0; i < 3; i++) columns_cell(table, "%s", "");
@@ -122,7 +122,7 @@ static void print_batches(const struct answer *a, FILE *out)
                                            {"batch", .right = true},
                                            {"peak", .right = true},
                                            {"arena", .right = true, .rank = 2},
-                                           {"time factor", .right = true, .rank = 1},
+                                           {"slowdown", .right = true, .rank = 1},
                                            {"what stops it", .least = 26}};
     struct columns table;
     columns_begin(&table, column, sizeof column / sizeof *column);
@@ -160,7 +160,7 @@ void print_max_batch(const struct answer *a, FILE *out)
     spec_print_head(a->job->spec, out);
     fprintf(out, "the largest batch whose planned peak, static and arena, is at most %s",
             exact_bytes_text((size_t)a->query->memory, memory));
-    if (isfinite(a->query->slowdown)) fprintf(out, ", with a time factor of at most %g", a->query->slowdown);
+    if (isfinite(a->query->slowdown)) fprintf(out, ", with a slowdown of at most %g", a->query->slowdown);
     fprintf(out, "\n\n");
     print_batches(a, out);
     print_batch_notes(a, out);
@@ -171,7 +171,7 @@ void print_max_batch(const struct answer *a, FILE *out)
 void print_min_memory(const struct answer *a, FILE *out)
 {
     spec_print_head(a->job->spec, out);
-    fprintf(out, "the least memory with a time factor of at most %g, by policy\n", a->query->slowdown);
+    fprintf(out, "the least memory with a slowdown of at most %g, by policy\n", a->query->slowdown);
     print_static(a, out);
     print_trials(a, true, out);
     print_left_out(a, out);
@@ -210,7 +210,7 @@ static void print_changes(const struct answer *a, FILE *out)
                                            {"settings", .least = 22},
                                            {"peak", .right = true},
                                            {"change", .right = true, .rank = 1},
-                                           {"time factor", .right = true},
+                                           {"slowdown", .right = true},
                                            {"peak set by", .least = 14},
                                            {"largest tensors there", .rank = 2}};
     struct columns table;
@@ -222,7 +222,7 @@ static void print_changes(const struct answer *a, FILE *out)
         columns_cell(&table, "%s", t->settings);
         columns_cell(&table, "%s", bytes_text((double)t->peak, text));
         columns_cell(&table, "%s", change_text(t->peak, plan_peak(a->job->plan), text));
-        columns_cell(&table, "%.4f", t->time_factor);
+        columns_cell(&table, "%.4f", t->slowdown);
         columns_cell(&table, "%s", t->peak_op);
         columns_cell(&table, "%s", t->peak_tensors);
     }

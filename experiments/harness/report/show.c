@@ -14,7 +14,7 @@ enum { ROWS_SHOWN = 20 };
 const struct show_group show_groups[] = {
     {"/", false, NULL, {NULL}},
     {"/spec", false, NULL, {"overrides", NULL}},
-    {"/plan", false, "word", {"peak_tensors", NULL}},
+    {"/plan", false, "schedule", {"peak_tensors", NULL}},
     {"/summary", false, NULL, {NULL}},
     {"/provenance/git", true, NULL, {NULL}},
     {"/provenance/build", true, NULL, {NULL}},

@@ -7,8 +7,8 @@
 
 static const char *buffer_name(const struct verification *v, char text[128])
 {
-    const struct buffer *b = &v->account.buffer[v->moved];
-    return buffer_text(b, v->account.node[b->node].name, text);
+    const struct buffer *b = &v->data.buffer[v->moved];
+    return buffer_text(b, v->data.node[b->node].name, text);
 }
 
 void verify_print_run(const struct verification *v, FILE *out)
@@ -21,7 +21,7 @@ void verify_print_run(const struct verification *v, FILE *out)
 
 void verify_print_plan(const struct verification *v, FILE *out)
 {
-    const struct account *a = &v->account;
+    const struct plan_data *a = &v->data;
     char live[UNIT_TEXT], arena[UNIT_TEXT], name[128];
     if (v->wrong)
         fprintf(out, "plan      WRONG: %s\n", v->wrong);
@@ -104,12 +104,12 @@ void verify_print_steps(const struct verification *v, FILE *out)
 static json_t *text_or_null(const char *text) { return text ? json_string(text) : json_null(); }
 
 /* Every figure that the plan claims, right or wrong. */
-static json_t *claims_json(const struct account *a)
+static json_t *claims_json(const struct plan_data *a)
 {
     json_t *all = json_object();
     for (int i = 0; i < COUNTS; i++)
-        json_object_set_new(all, account_count_names[i], json_integer((json_int_t)a->count[i]));
-    for (int i = 0; i < REALS; i++) json_object_set_new(all, account_real_names[i], json_real(a->real[i]));
+        json_object_set_new(all, plan_data_count_names[i], json_integer((json_int_t)a->count[i]));
+    for (int i = 0; i < REALS; i++) json_object_set_new(all, plan_data_real_names[i], json_real(a->real[i]));
     json_object_set_new(all, "hash", text_or_null(a->hash));
     return all;
 }
@@ -119,7 +119,7 @@ static json_t *moved_json(const struct verification *v)
     char name[128];
     if (v->moved < 0) return json_null();
     return json_pack("{s:i, s:s, s:I, s:I}", "buffer", v->moved, "name", buffer_name(v, name), "offset",
-                     (json_int_t)v->account.buffer[v->moved].offset, "expected", (json_int_t)v->placed);
+                     (json_int_t)v->data.buffer[v->moved].offset, "expected", (json_int_t)v->placed);
 }
 
 static json_t *plan_json(const struct verification *v)
@@ -128,9 +128,9 @@ static json_t *plan_json(const struct verification *v)
     json_object_set_new(all, "right", json_boolean(!v->wrong));
     json_object_set_new(all, "wrong", text_or_null(v->wrong));
     json_object_set_new(all, "moved", moved_json(v));
-    json_object_set_new(all, "ops", json_integer(v->account.ops));
-    json_object_set_new(all, "buffers", json_integer(v->account.buffers));
-    json_object_set_new(all, "claims", claims_json(&v->account));
+    json_object_set_new(all, "ops", json_integer(v->data.ops));
+    json_object_set_new(all, "buffers", json_integer(v->data.buffers));
+    json_object_set_new(all, "claims", claims_json(&v->data));
     return all;
 }
 

@@ -36,7 +36,7 @@ enum status h5_close(struct h5 *h5); /* not after a failed write, see above */
 /* ST_OK, or the first failure again. */
 enum status h5_status(struct h5 *h5);
 
-/* Unless ok: remembers that what ("write", "read") could not be done to name, and why by the library's account. */
+/* Unless ok: remembers that what ("write", "read") could not be done to name, and why by the library's data. */
 bool h5_check(struct h5 *h5, bool ok, const char *what, const char *name);
 
 /* Closes whatever the library opened, -1 being nothing; but nothing of a file that failed while being written. Data may

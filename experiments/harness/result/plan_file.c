@@ -31,7 +31,7 @@ static enum status write_fresh(const struct job *job, const char *name, struct h
     struct h5 h5;
     char id[RUN_ID_TEXT];
     if (!manifest) return fail(ST_FAILED, "out of memory for a plan file");
-    TRY(run_identity(job, id));
+    TRY(run_id_compute(job, id));
     TRY(h5_open(&h5, name, H5_CREATE));
     h5.manifest = manifest;
     record_layout(&h5, job, "plan", id);
@@ -43,15 +43,15 @@ static enum status write_fresh(const struct job *job, const char *name, struct h
 
 enum status plan_file_write(const struct job *job, const char *path)
 {
-    struct fresh fresh;
+    struct new_file fresh;
     signal(SIGXFSZ, SIG_IGN);
     TRY(check_place(path));
-    TRY(fresh_begin(&fresh, path));
+    TRY(new_file_begin(&fresh, path));
     struct h5_manifest *manifest = h5_manifest_create();
     enum status status = write_fresh(job, fresh.name, manifest);
     h5_manifest_destroy(manifest);
-    if (status == ST_OK) return fresh_publish(&fresh);
-    fresh_drop(&fresh);
+    if (status == ST_OK) return new_file_publish(&fresh);
+    new_file_drop(&fresh);
     return status;
 }
 
@@ -61,7 +61,7 @@ struct taking {
     const char *path;
     struct region *region;
     const struct job *job;
-    struct account theirs, ours;
+    struct plan_data theirs, ours;
 };
 
 static const char *text_of(const void *row, size_t offset)
@@ -91,11 +91,11 @@ static enum status check_policy(struct taking *t, const char *resolved)
 /* What a node is called. */
 static enum status check_names(const struct taking *t, int i)
 {
-    const struct account_node *theirs = &t->theirs.node[i], *ours = &t->ours.node[i];
+    const struct plan_data_node *theirs = &t->theirs.node[i], *ours = &t->ours.node[i];
     for (const struct text_column *c = record_node_texts; c->name; c++) {
         const char *x = text_of(theirs, c->offset), *y = text_of(ours, c->offset);
-        bool names_only = c->offset == offsetof(struct account_node, group) ||
-                          c->offset == offsetof(struct account_node, implementation);
+        bool names_only = c->offset == offsetof(struct plan_data_node, group) ||
+                          c->offset == offsetof(struct plan_data_node, implementation);
         if (!names_only && strcmp(x, y) != 0)
             return fail(ST_SPEC, "plan: %s is of another model: node %d (%s): %s is %s in it and %s here", t->path, i,
                         ours->name, c->name, x, y);
@@ -111,7 +111,7 @@ static enum status check_nodes(const struct taking *t, const struct column *colu
     const struct column *c =
         table_difference(columns, (size_t)t->ours.nodes, t->theirs.node, t->ours.node, sizeof *t->ours.node, &row);
     if (!c) return ST_OK;
-    const struct account_node *theirs = &t->theirs.node[row], *ours = &t->ours.node[row];
+    const struct plan_data_node *theirs = &t->theirs.node[row], *ours = &t->ours.node[row];
     return fail(ST_SPEC, "plan: %s is of another network: node %zu (%s): %s is %s in it (%s) and %s here (%s)", t->path,
                 row, ours->name, c->name, column_text(c, theirs, a), theirs->implementation, column_text(c, ours, b),
                 ours->implementation);
@@ -120,7 +120,7 @@ static enum status check_nodes(const struct taking *t, const struct column *colu
 static enum status check_parameters(const struct taking *t)
 {
     for (int i = 0; i < t->theirs.parameters && i < t->ours.parameters; i++) {
-        const struct account_parameter *x = &t->theirs.parameter[i], *y = &t->ours.parameter[i];
+        const struct plan_data_parameter *x = &t->theirs.parameter[i], *y = &t->ours.parameter[i];
         if (strcmp(x->name, y->name) != 0 || strcmp(x->shape, y->shape) != 0 || x->node != y->node ||
             x->elements != y->elements)
             return fail(ST_SPEC, "plan: %s is of another model: parameter %d is %s (%s) in it and %s (%s) here",
@@ -141,11 +141,11 @@ static enum status check_settings(const struct taking *t, const struct column *c
                 column_text(c, &t->ours, b));
 }
 
-/* What the plans were made from, as far as neither word nor kernels decide it. */
+/* What the plans were made from, as far as neither schedule nor kernels decide it. */
 static enum status check_model(struct taking *t)
 {
     const struct plan_options options = job_plan_options(t->job);
-    TRY(plan_account_network(t->job->network, &options, t->region, &t->ours));
+    TRY(plan_network_to_data(t->job->network, &options, t->region, &t->ours));
     TRY(check_settings(t, record_settings));
     for (int i = 0; i < t->theirs.nodes && i < t->ours.nodes; i++) TRY(check_names(t, i));
     if (t->theirs.nodes != t->ours.nodes)
@@ -166,13 +166,13 @@ static enum status check_table(const struct taking *t, const char *what, const s
                     column_text(c, (const char *)theirs + row * stride, a),
                     column_text(c, (const char *)ours + row * stride, b));
     if (their_rows == our_rows) return ST_OK;
-    return fail(ST_SPEC, "plan: %s has %d %ss; its word gives %d here", t->path, their_rows, what, our_rows);
+    return fail(ST_SPEC, "plan: %s has %d %ss; its schedule gives %d here", t->path, their_rows, what, our_rows);
 }
 
 /* The same ops and buffers, but for offsets, which are taken over. */
 static enum status check_plan(struct taking *t, struct plan *plan)
 {
-    const struct account *a = &t->theirs, *b = &t->ours;
+    const struct plan_data *a = &t->theirs, *b = &t->ours;
     TRY(check_table(t, "op", record_op_columns, a->op, a->ops, b->op, b->ops, sizeof *a->op));
     if (a->buffers == b->buffers) TRY(plan_move(plan, a->buffer));
     return check_table(t, "buffer", record_buffer_columns, a->buffer, a->buffers, b->buffer, b->buffers,
@@ -181,11 +181,11 @@ static enum status check_plan(struct taking *t, struct plan *plan)
 
 static enum status build(struct taking *t, struct plan **plan)
 {
-    struct word word;
+    struct schedule schedule;
     const struct plan_options options = job_plan_options(t->job);
     TRY(check_model(t));
-    TRY(word_parse(t->theirs.word, t->region, &word));
-    return plan_build(t->job->network, &word, &options, plan);
+    TRY(schedule_parse(t->theirs.schedule, t->region, &schedule));
+    return plan_build(t->job->network, &schedule, &options, plan);
 }
 
 static enum status take(struct taking *t, struct result *r, struct plan **plan)
@@ -198,17 +198,18 @@ static enum status take(struct taking *t, struct result *r, struct plan **plan)
         return fail(right == ST_DIFFERS ? ST_SPEC : right, "plan: %s holds no right plan: %s", t->path,
                     status_message());
     TRY(build(t, plan));
-    TRY(plan_account(*plan, t->region, &t->ours));
+    TRY(plan_to_data(*plan, t->region, &t->ours));
     TRY(check_nodes(t, record_node_columns));
     TRY(check_plan(t, *plan));
     if (strcmp(digest_print((*plan)->hash, hash), t->theirs.hash) == 0) return ST_OK;
-    return fail(ST_SPEC, "plan: %s has the hash %s; its word and offsets give %s here", t->path, t->theirs.hash, hash);
+    return fail(ST_SPEC, "plan: %s has the hash %s; its schedule and offsets give %s here", t->path, t->theirs.hash,
+                hash);
 }
 
-enum status plan_file_of_model(const struct job *job, const char *path, const struct account *account,
+enum status plan_file_of_model(const struct job *job, const char *path, const struct plan_data *data,
                                struct region *region)
 {
-    struct taking t = {.path = path, .job = job, .region = region, .theirs = *account};
+    struct taking t = {.path = path, .job = job, .region = region, .theirs = *data};
     TRY(check_model(&t));
     return check_settings(&t, record_static_settings);
 }

@@ -10,14 +10,14 @@
  * cannot be written (a file-size limit becomes an error like a full disk, as in record_create()). */
 enum status plan_file_write(const struct job *job, const char *path);
 
-/* The plan for the job's network that the file at path holds: its word and its offsets, checked by simulate(), and then
- * member by member against what that word gives here. ST_SPEC: it is of another policy, batch or network (the message
- * names the first node and figure that differ), altered, or cannot be read. */
+/* The plan for the job's network that the file at path holds: its schedule and its offsets, checked by simulate(), and
+ * then member by member against what that schedule gives here. ST_SPEC: it is of another policy, batch or network (the
+ * message names the first node and figure that differ), altered, or cannot be read. */
 enum status plan_file_take(const struct job *job, const char *path, struct plan **plan);
 
-/* The part of it that no kernels decide: the account that was read from path has the settings and the model of a job
+/* The part of it that no kernels decide: the data that was read from path has the settings and the model of a job
  * that was prepared. ST_SPEC: the message names the first that differs; region takes what is compared. */
-enum status plan_file_of_model(const struct job *job, const char *path, const struct account *account,
+enum status plan_file_of_model(const struct job *job, const char *path, const struct plan_data *data,
                                struct region *region);
 
 #endif

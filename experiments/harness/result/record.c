@@ -88,7 +88,7 @@ static enum status publish(struct record *r, bool whole)
 /* The layout is made under another name, so that a .part is readable from its first instant. */
 static enum status begin(struct record *r, const char *variant)
 {
-    TRY(run_identity(r->job, r->id));
+    TRY(run_id_compute(r->job, r->id));
     TRY(begin_file(r, variant));
     enum status status = open_file(r, r->file.fresh, H5_CREATE);
     if (status == ST_OK) {
@@ -127,7 +127,7 @@ const char *record_id(const struct record *record) { return record->id; }
 
 const char *record_path(const struct record *record) { return record->file.path; }
 
-enum status record_tensors(struct record *record, bool after, struct exec *exec)
+enum status record_tensors(struct record *record, bool after, struct executor *exec)
 {
     if (record->job->spec->record_state) record_state_tensors(&record->h5, record->job, after, exec);
     return h5_status(&record->h5);
@@ -217,11 +217,11 @@ static void summarise_prediction(struct h5 *h5, const struct job *job, const str
         h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / timing->median_ns - 1));
 }
 
-static void summarise_ops(struct h5 *h5, const struct undisturbed *least)
+static void summarise_ops(struct h5 *h5, const struct best_case *least)
 {
     const hsize_t ops = (hsize_t)least->ops;
     if (!least->known) return;
-    h5_attribute_u64(h5, "/summary", "step_undisturbed_ns", timing_undisturbed(least));
+    h5_attribute_u64(h5, "/summary", "step_best_case_ns", timing_best_case(least));
     h5_attribute_u64(h5, "/summary", "rest_least_ns", least->rest_ns);
     h5_array(h5, "/summary/op_least_ns", NUMBER_U64, 1, &ops, least->op_ns);
     h5_attribute_text(h5, "/summary/op_least_ns", "units", "ns");

@@ -1,4 +1,4 @@
-/* The result file of one run: HDF5, schema rematch-run 1.0 (results/README.md). Written as ID.h5.part under SWMR and
+/* The result file of one run: HDF5, schema rematch-run 2.0 (results/README.md). Written as ID.h5.part under SWMR and
  * renamed at the end, so that a .h5 is always whole and a .part holds every committed step. */
 #ifndef REMATCH_RESULT_RECORD_H
 #define REMATCH_RESULT_RECORD_H
@@ -21,7 +21,7 @@ const char *record_path(const struct record *record);
 
 /* Where record.state is set: before the first step, the initial parameters; after the last, the final ones and the
  * gradients of that step; and the batch of a step. */
-enum status record_tensors(struct record *record, bool after, struct exec *exec);
+enum status record_tensors(struct record *record, bool after, struct executor *exec);
 enum status record_batch(struct record *record, uint32_t step, const float *x, const int32_t *labels);
 
 enum status record_step(struct record *record, const struct step_record *step);

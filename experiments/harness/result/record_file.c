@@ -68,7 +68,7 @@ static int create_locked(const char *path)
     }
     if (left >= 0 && !is_locked(left, path)) {
         errno = EAGAIN;
-    } else if ((made = fresh_create(path)) < 0) {
+    } else if ((made = new_file_create(path)) < 0) {
         errno = errno == EEXIST ? EAGAIN : errno;
     } else if (!is_locked(made, path)) {
         close(made);
@@ -115,16 +115,16 @@ enum status record_file_begin(struct record_file *file, const char *results, con
     return begin(file);
 }
 
-enum status record_file_sync(const struct record_file *file) { return fresh_sync(file->part, O_RDONLY); }
+enum status record_file_sync(const struct record_file *file) { return new_file_sync(file->part, O_RDONLY); }
 
 enum status record_file_publish(struct record_file *file, bool whole)
 {
     const char *name = whole ? file->path : file->part;
-    TRY(fresh_sync(file->fresh, O_RDONLY));
+    TRY(new_file_sync(file->fresh, O_RDONLY));
     if (rename(file->fresh, name) < 0) return fail(ST_FAILED, "%s: cannot rename to it: %s", name, strerror(errno));
     if (whole && unlink(file->part) < 0 && errno != ENOENT)
         return fail(ST_FAILED, "%s: cannot remove it: %s", file->part, strerror(errno));
-    return fresh_sync(file->folder, O_RDONLY | O_DIRECTORY);
+    return new_file_sync(file->folder, O_RDONLY | O_DIRECTORY);
 }
 
 static int copy_bytes(int from, int to)
@@ -142,7 +142,7 @@ enum status record_file_copy(struct record_file *file)
 {
     snprintf(file->fresh, RECORD_PATH, "%.1010s.end", file->path);
     int from = open(file->part, O_RDONLY | O_CLOEXEC);
-    int to = fresh_create(file->fresh);
+    int to = new_file_create(file->fresh);
     int error = from < 0 || to < 0 ? errno : copy_bytes(from, to);
     if (from >= 0) close(from);
     if (to >= 0 && close(to) < 0 && !error) error = errno;

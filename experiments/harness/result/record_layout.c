@@ -28,7 +28,7 @@ const struct column record_step_columns[] = {
      "the whole step: the times that follow, and between them what is no op"},
     {"data_ns", NUMBER_U64, 1, STEP(data_ns), "ns", "reading the batch"},
     {"forward_ns", NUMBER_U64, 1, STEP(forward_ns), "ns", "first forwards"},
-    {"replay_ns", NUMBER_U64, 1, STEP(replay_ns), "ns", "replayed forwards"},
+    {"recompute_ns", NUMBER_U64, 1, STEP(recompute_ns), "ns", "recomputed forwards"},
     {"backward_ns", NUMBER_U64, 1, STEP(backward_ns), "ns", "backwards"},
     {"optimizer_ns", NUMBER_U64, 1, STEP(optimizer_ns), "ns", "the update"},
     {"digest_ns", NUMBER_U64, 1, STEP(digest_ns), "ns",
@@ -56,7 +56,7 @@ const char *const record_digest_paths[] = {"/digests/gradient", "/digests/parame
 
 int record_digests_kept(const struct job *job)
 {
-    return job->spec->optimizer->state(&job->spec->optim_settings) > 0 ? 3 : 2;
+    return job->spec->optimizer->state(&job->spec->optimizer_settings) > 0 ? 3 : 2;
 }
 
 static void layout_root(struct h5 *h5, const struct job *job, const char *variant, const char *id)
@@ -69,7 +69,7 @@ static void layout_root(struct h5 *h5, const struct job *job, const char *varian
     strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
     const char *const attributes[][2] = {
         {"schema", "rematch-run"},
-        {"schema_version", "1.0"},
+        {"schema_version", "2.0"},
         {"run_id", id},
         {"experiment", job->spec->name},
         {"title", job->spec->title},

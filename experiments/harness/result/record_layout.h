@@ -1,4 +1,4 @@
-/* The layout of a result file: schema rematch-run 1.0, as results/README.md has it. */
+/* The layout of a result file: schema rematch-run 2.0, as results/README.md has it. */
 #ifndef REMATCH_RESULT_RECORD_LAYOUT_H
 #define REMATCH_RESULT_RECORD_LAYOUT_H
 

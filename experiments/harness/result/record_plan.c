@@ -7,16 +7,16 @@
 
 #define OP(member)        offsetof(struct op, member)
 #define BUFFER(member)    offsetof(struct buffer, member)
-#define NODE(member)      offsetof(struct account_node, member)
-#define PARAMETER(member) offsetof(struct account_parameter, member)
-#define ACCOUNT(member)   offsetof(struct account, member)
+#define NODE(member)      offsetof(struct plan_data_node, member)
+#define PARAMETER(member) offsetof(struct plan_data_parameter, member)
+#define ACCOUNT(member)   offsetof(struct plan_data, member)
 
 const struct column record_op_columns[] = {
     {"kind", NUMBER_U32, 1, OP(kind), NULL, "0 forward, 1 backward, 2 copy, 3 accumulate"},
     {"node", NUMBER_I32, 1, OP(node), NULL, "row of /plan/nodes"},
     {"parts", NUMBER_U32, 1, OP(parts), NULL, "of a backward: 1 parameters, 2 input, 3 both"},
-    {"replay", NUMBER_U8, 1, OP(replay), NULL, "1: a forward that is not the node's first"},
-    {"save", NUMBER_U8, 1, OP(save), NULL, "1: a forward that writes its saved set"},
+    {"recompute", NUMBER_U8, 1, OP(recompute), NULL, "1: a forward that is not the node's first"},
+    {"save", NUMBER_U8, 1, OP(save), NULL, "1: a forward that writes its saved tensors"},
     {"x", NUMBER_I32, NODE_INPUTS_MAX, OP(x), NULL, "rows of /plan/buffers; -1 none, -2 the batch"},
     {"y", NUMBER_I32, 1, OP(y), NULL, "row of /plan/buffers; -1 none"},
     {"dx", NUMBER_I32, NODE_INPUTS_MAX, OP(dx), NULL, "rows of /plan/buffers; -1 none"},
@@ -57,10 +57,11 @@ const struct column record_model_columns[] = {
 const struct column record_node_columns[] = {
     {"output_bytes", NUMBER_U64, 1, NODE(output_bytes), "byte", "of the value it writes, in its layout"},
     {"gradient_bytes", NUMBER_U64, 1, NODE(gradient_bytes), "byte", "of that value's gradient; 0: it has none"},
-    {"saved_bytes", NUMBER_U64, 1, NODE(saved), "byte", "of its saved set"},
+    {"saved_bytes", NUMBER_U64, 1, NODE(saved), "byte", "of its saved tensors"},
     {"forward_scratch_bytes", NUMBER_U64, 1, NODE(forward_scratch), "byte", NULL},
     {"backward_scratch_bytes", NUMBER_U64, 2, NODE(backward_scratch), "byte", "for parameters, for the input"},
-    {"reads", NUMBER_U32, 2, NODE(reads), NULL, "by its backward for parameters, for the input: 1 x, 2 y, 4 saved set"},
+    {"reads", NUMBER_U32, 2, NODE(reads), NULL,
+     "by its backward for parameters, for the input: 1 x, 2 y, 4 saved tensors"},
     {"split", NUMBER_U8, 1, NODE(split), NULL, "1: its backward may be two ops, parameters first"},
     {"y_over_x", NUMBER_U8, 1, NODE(y_over_x), NULL, "1: y may be written over x"},
     {"dx_over_dy", NUMBER_U8, 1, NODE(dx_over_dy), NULL, "1: dx may be written over dy"},
@@ -119,7 +120,7 @@ enum { SETTINGS = sizeof settings / sizeof *settings };
 /* ---- writing ---- */
 
 /* What people call every op, or every buffer. */
-static void write_names(struct h5 *h5, const struct account *a, bool ops, struct region *region)
+static void write_names(struct h5 *h5, const struct plan_data *a, bool ops, struct region *region)
 {
     const char *path = ops ? "/plan/ops/text" : "/plan/buffers/text", **texts;
     const int count = ops ? a->ops : a->buffers;
@@ -161,10 +162,10 @@ static void write_costs(struct h5 *h5, const struct job *job)
     h5_text(h5, "/plan/costs", costs->text);
 }
 
-static void write_figures(struct h5 *h5, const struct job *job, const struct account *a)
+static void write_figures(struct h5 *h5, const struct job *job, const struct plan_data *a)
 {
-    for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", account_count_names[i], a->count[i]);
-    for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", account_real_names[i], a->real[i]);
+    for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", plan_data_count_names[i], a->count[i]);
+    for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", plan_data_real_names[i], a->real[i]);
     for (int i = 0; i < SETTINGS; i++)
         for (const struct column *c = settings[i]; c->name; c++)
             h5_attribute(h5, "/plan", c->name, c->number, (const char *)a + c->offset);
@@ -177,7 +178,7 @@ static void write_figures(struct h5 *h5, const struct job *job, const struct acc
     h5_attribute_text(h5, "/plan", "hash", a->hash);
 }
 
-static void write_tables(struct h5 *h5, const struct account *a, struct region *region)
+static void write_tables(struct h5 *h5, const struct plan_data *a, struct region *region)
 {
     const size_t nodes = (size_t)a->nodes, parameters = (size_t)a->parameters, ops = (size_t)a->ops;
     table_write(h5, "/plan/nodes", "node", record_model_columns, nodes, a->node, sizeof *a->node);
@@ -198,11 +199,11 @@ int record_bounds(const struct bounds *own, const struct bounds *budget, double 
 {
     const struct record_bound all[RECORD_BOUNDS] = {
         {"memory_floor_bytes", true, (double)own->memory},
-        {"knapsack_factor", false, bounds_factor(own, own->knapsack)},
-        {"binomial_factor", false, bounds_factor(own, own->binomial)},
+        {"knapsack_slowdown", false, bounds_slowdown(own, own->knapsack)},
+        {"binomial_slowdown", false, bounds_slowdown(own, own->binomial)},
         {"gap_percent", false, bounds_gap(own, time)},
         {"budget_arena_bytes", true, (double)budget->budget},
-        {"budget_bound_factor", false, bounds_factor(budget, budget->best)},
+        {"budget_bound_slowdown", false, bounds_slowdown(budget, budget->best)},
         {"budget_gap_percent", false, bounds_gap(budget, time)},
     };
     memcpy(row, all, sizeof all);
@@ -224,22 +225,22 @@ static void write_bounds(struct h5 *h5, const struct job *job)
     if (job->notes.tries) {
         h5_attribute_u64(h5, "/plan", "promised_live_peak_bytes", job->notes.live_peak);
         h5_attribute_u64(h5, "/plan", "placing_tries", (uint64_t)job->notes.tries);
-        h5_attribute_f64(h5, "/plan", "placing_loss_factor", bounds_factor(&job->bounds, job->notes.lost));
+        h5_attribute_f64(h5, "/plan", "placing_loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost));
     }
 }
 
 void record_plan(struct h5 *h5, const struct job *job)
 {
-    struct account account = {0};
+    struct plan_data data = {0};
     struct region *region = region_create();
     h5_group(h5, "/plan");
-    bool ok = region && plan_account(job->plan, region, &account) == ST_OK;
+    bool ok = region && plan_to_data(job->plan, region, &data) == ST_OK;
     if (h5_check(h5, ok, "find memory for", "/plan")) {
-        account.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
-        write_figures(h5, job, &account);
+        data.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
+        write_figures(h5, job, &data);
         write_bounds(h5, job);
-        h5_text(h5, "/plan/word", account.word);
-        write_tables(h5, &account, region);
+        h5_text(h5, "/plan/schedule", data.schedule);
+        write_tables(h5, &data, region);
         write_peak(h5, job->plan, region);
     }
     region_destroy(region);
@@ -277,22 +278,22 @@ static int rows_of(struct h5 *h5, const char *path)
     return h5->broken ? 0 : (int)rows;
 }
 
-static void read_figures(struct h5 *h5, struct account *a, struct region *region)
+static void read_figures(struct h5 *h5, struct plan_data *a, struct region *region)
 {
-    for (int i = 0; i < COUNTS; i++) h5_read_attribute(h5, "/plan", account_count_names[i], NUMBER_U64, &a->count[i]);
-    for (int i = 0; i < REALS; i++) h5_read_attribute(h5, "/plan", account_real_names[i], NUMBER_F64, &a->real[i]);
+    for (int i = 0; i < COUNTS; i++) h5_read_attribute(h5, "/plan", plan_data_count_names[i], NUMBER_U64, &a->count[i]);
+    for (int i = 0; i < REALS; i++) h5_read_attribute(h5, "/plan", plan_data_real_names[i], NUMBER_F64, &a->real[i]);
     for (int i = 0; i < SETTINGS; i++)
         for (const struct column *c = settings[i]; c->name; c++)
             h5_read_attribute(h5, "/plan", c->name, c->number, (char *)a + c->offset);
     a->peak_op = h5_read_attribute_text(h5, "/plan", "peak_op", NULL, region);
     a->hash = h5_read_attribute_text(h5, "/plan", "hash", NULL, region);
-    a->word = h5_read_text(h5, "/plan/word", region);
+    a->schedule = h5_read_text(h5, "/plan/schedule", region);
     if (!h5->broken && h5_rows(h5, "/memory/predicted") != MEMORY_CATEGORIES)
         h5_refuse(h5, "/memory/predicted", "has another number of rows than there are categories");
     h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, MEMORY_CATEGORIES, a->memory);
 }
 
-static void read_tables(struct h5 *h5, struct account *a, struct region *region)
+static void read_tables(struct h5 *h5, struct plan_data *a, struct region *region)
 {
     const size_t nodes = (size_t)a->nodes, parameters = (size_t)a->parameters, ops = (size_t)a->ops;
     table_read(h5, "/plan/nodes", record_model_columns, nodes, a->node, sizeof *a->node);
@@ -306,13 +307,13 @@ static void read_tables(struct h5 *h5, struct account *a, struct region *region)
     table_read(h5, "/plan/buffers", record_buffer_columns, (size_t)a->buffers, a->buffer, sizeof *a->buffer);
 }
 
-enum status record_plan_read(struct h5 *h5, struct region *region, struct account *account)
+enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_data *data)
 {
-    struct account *a = account;
-    *a = (struct account){.nodes = rows_of(h5, "/plan/nodes/node"),
-                          .parameters = rows_of(h5, "/plan/parameters/parameter"),
-                          .ops = rows_of(h5, "/plan/ops/op"),
-                          .buffers = rows_of(h5, "/plan/buffers/buffer")};
+    struct plan_data *a = data;
+    *a = (struct plan_data){.nodes = rows_of(h5, "/plan/nodes/node"),
+                            .parameters = rows_of(h5, "/plan/parameters/parameter"),
+                            .ops = rows_of(h5, "/plan/ops/op"),
+                            .buffers = rows_of(h5, "/plan/buffers/buffer")};
     TRY(h5_status(h5));
     TRY(NEW(region, a->node, (size_t)a->nodes));
     TRY(NEW(region, a->parameter, (size_t)a->parameters));

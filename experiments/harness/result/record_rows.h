@@ -10,7 +10,7 @@ struct step_record {
     uint32_t step;
     float loss, metric; /* metric: accuracy on the batch */
     double lr, gradient_norm;
-    uint64_t forward_ns, replay_ns, backward_ns, optimizer_ns, digest_ns, undefine_ns, data_ns, total_ns;
+    uint64_t forward_ns, recompute_ns, backward_ns, optimizer_ns, digest_ns, undefine_ns, data_ns, total_ns;
     uint64_t live_peak, rss; /* bytes */
     struct digest gradients, parameters, state;
     bool gradients_zero; /* all of them are; record_step() also sees it from the digests */
@@ -33,7 +33,7 @@ struct run_summary {
     uint64_t clock_ns[CLOCK_CLASSES];
     const char
         *not_finite; /* the loss, output or gradient that was not, in step steps of the run; NULL: none ended it */
-    struct undisturbed least; /* not known where there is no step after the first, or on a device */
+    struct best_case least; /* not known where there is no step after the first, or on a device */
 };
 
 #endif

@@ -12,8 +12,9 @@ enum { SLICE_BYTES = 1 << 24 };
 static const struct moment {
     const char *name;
     bool after; /* the last step; else before the first */
-    float *(*values)(struct exec *exec, int parameter);
-} moments[] = {{"initial", false, exec_parameter}, {"final", true, exec_parameter}, {"gradient", true, exec_gradient}};
+    float *(*values)(struct executor *exec, int parameter);
+} moments[] = {
+    {"initial", false, executor_parameter}, {"final", true, executor_parameter}, {"gradient", true, executor_gradient}};
 
 static char *parameter_path(char path[512], const char *what, const struct parameter *parameter)
 {
@@ -83,7 +84,7 @@ static void write_parameter(struct h5 *h5, const struct job *job, hid_t dataset,
     free(slice);
 }
 
-static void write_moment(struct h5 *h5, const struct job *job, const struct moment *moment, struct exec *exec)
+static void write_moment(struct h5 *h5, const struct job *job, const struct moment *moment, struct executor *exec)
 {
     char path[512];
     for (int i = 0; i < job->graph->parameters && !h5->broken; i++) {
@@ -96,7 +97,7 @@ static void write_moment(struct h5 *h5, const struct job *job, const struct mome
     h5_flush(h5);
 }
 
-void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct exec *exec)
+void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec)
 {
     for (size_t m = 0; m < sizeof moments / sizeof *moments; m++)
         if (moments[m].after == after) write_moment(h5, job, &moments[m], exec);

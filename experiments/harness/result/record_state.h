@@ -1,5 +1,5 @@
 /* /state of a result file: initial and final parameters, the last gradients, the batches, in logical order, so that
- * another framework can replay the run. */
+ * another framework can recompute the run. */
 #ifndef REMATCH_RESULT_RECORD_STATE_H
 #define REMATCH_RESULT_RECORD_STATE_H
 
@@ -16,7 +16,7 @@ void record_state_layout(struct h5 *h5, const struct job *job);
 struct record_state record_state_open(struct h5 *h5);
 
 /* Before the first step: initial parameters. After the last: final parameters, and the gradients of that step. */
-void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct exec *exec);
+void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec);
 void record_state_batch(struct h5 *h5, const struct record_state *state, uint32_t step, const float *x,
                         const int32_t *labels);
 

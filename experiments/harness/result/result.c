@@ -26,8 +26,9 @@ static enum status check_schema(struct result *r)
     TRY(h5_status(&r->h5));
     if (strcmp(schema, "rematch-run") != 0)
         return fail(ST_SPEC, "%s: schema '%s'; expected 'rematch-run'", r->h5.path, schema);
-    if (strncmp(version, "1.", 2) != 0)
-        return fail(ST_SPEC, "%s: schema version '%s'; this program reads 1.x", r->h5.path, version);
+    if (strncmp(version, "2.", 2) != 0)
+        return fail(ST_SPEC, "%s: schema version '%s'; expected 2.x%s", r->h5.path, version,
+                    strncmp(version, "1.", 2) ? "" : " (1.x files have other names; run the experiment again)");
     return ST_OK;
 }
 
@@ -58,14 +59,14 @@ static void read_root(struct result *r)
         {&r->live_peak_planned, "/plan", "live_peak_bytes"},
         {&r->high_water, "/summary", "high_water_bytes"},
         {&r->overhead, "/summary", "overhead_bytes"},
-        {&r->undisturbed_ns, "/summary", "step_undisturbed_ns"},
+        {&r->best_case_ns, "/summary", "step_best_case_ns"},
         {&r->not_finite_step, "/summary", "not_finite_step"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         *texts[i].to = h5_read_attribute_text(&r->h5, texts[i].object, texts[i].name, "", r->region);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i].to = h5_read_attribute_u64(&r->h5, numbers[i].object, numbers[i].name, 0);
-    r->time_factor = h5_read_attribute_f64(&r->h5, "/plan", "time_factor", 1);
+    r->slowdown = h5_read_attribute_f64(&r->h5, "/plan", "slowdown", 1);
 }
 
 static enum status read_parameters(struct result *r)

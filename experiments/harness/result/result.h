@@ -19,8 +19,8 @@ struct result {
     /* Planned, in bytes; live_peak over the steps, counted in dynamic memory; high_water as measured, 0 before the
      * end. */
     uint64_t static_bytes, arena_bytes, peak_bytes, live_peak_planned, live_peak, high_water, overhead;
-    double time_factor;
-    uint64_t undisturbed_ns; /* timing_undisturbed(); 0: not known */
+    double slowdown;
+    uint64_t best_case_ns; /* timing_best_case(); 0: not known */
 
     size_t parameters;
     const char **parameter; /* names */

@@ -1,4 +1,4 @@
-/* Tables of a result file: a group with one array a column, described by static rows as fields are. */
+/* Tables of a result file: a group with one array a column, described by static rows as keys are. */
 #ifndef REMATCH_RESULT_TABLE_H
 #define REMATCH_RESULT_TABLE_H
 

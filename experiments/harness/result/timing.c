@@ -25,7 +25,7 @@ struct timing timing_of(uint64_t *ns, size_t count)
 
 static uint64_t lesser(bool known, uint64_t a, uint64_t b) { return known && a < b ? a : b; }
 
-void timing_add(struct undisturbed *least, const uint64_t *op_ns, uint64_t step_ns)
+void timing_add(struct best_case *least, const uint64_t *op_ns, uint64_t step_ns)
 {
     uint64_t rest = step_ns;
     for (int i = 0; i < least->ops; i++) {
@@ -36,7 +36,7 @@ void timing_add(struct undisturbed *least, const uint64_t *op_ns, uint64_t step_
     least->known = true;
 }
 
-uint64_t timing_undisturbed(const struct undisturbed *least)
+uint64_t timing_best_case(const struct best_case *least)
 {
     uint64_t sum = least->known ? least->rest_ns : 0;
     for (int i = 0; least->known && i < least->ops; i++) sum += least->op_ns[i];

@@ -134,7 +134,7 @@ static enum status time_nodes(struct bench *b, const struct network *network)
     TRY(NEW(b->region, times, (size_t)network->graph->nodes));
     TRY(add_rows(b, network, nodes, &count));
     if (!count) return ST_OK; /* the baseline has no kind of its own */
-    TRY(fits_measuring(network, measure_bytes(network, nodes, count)));
+    TRY(memory_fit_measuring(network, measure_bytes(network, nodes, count)));
     uint64_t start = clock_now_ns();
     TRY(measure_nodes(network, nodes, count, b->options, times, &rounds));
     for (int i = 0; i < count; i++) {
@@ -176,7 +176,7 @@ static enum status time_rest(struct bench *b, const struct job *job)
     const struct spec *spec = job->spec;
     struct costs_step *step = &b->costs.step;
     struct measured_rest rest;
-    TRY(measure_rest(job->network, spec->optimizer, &spec->optim_settings, b->options, &rest));
+    TRY(measure_rest(job->network, spec->optimizer, &spec->optimizer_settings, b->options, &rest));
     *step = (struct costs_step){.key = costs_step_key(spec, job->network, b->region),
                                 .digest = whole(rest.digest),
                                 .optimizer = whole(rest.optimizer),
@@ -234,7 +234,7 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
         spec_destroy(one);
     }
     if (status == ST_OK) status = report_error(keep_others(&b));
-    if (status == ST_OK) status = report_error(writing_whole(out, write_costs, &b));
+    if (status == ST_OK) status = report_error(yaml_write_whole(out, write_costs, &b));
     if (status == ST_OK && out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
                 b.costs.rows, out, out);

@@ -92,7 +92,7 @@ static enum status time_nodes(struct trials *t, const struct network *network, i
     struct measured *times;
     int rounds;
     TRY(NEW(t->region, times, (size_t)t->nodes));
-    TRY(fits_measuring(network, measure_bytes(network, t->node, t->nodes)));
+    TRY(memory_fit_measuring(network, measure_bytes(network, t->node, t->nodes)));
     TRY(measure_nodes(network, t->node, t->nodes, t->options, times, &rounds));
     for (int i = 0, n = 0; i < t->count; i++) { /* both in the order of nodes */
         struct timed *timed = &t->timed[i];
@@ -185,7 +185,7 @@ static enum status try_all(struct trials *t, struct spec *spec, const char *out)
     report_warning(t->job->dataset->notice);
     enum status status = collect(t);
     if (status == ST_OK) status = take_turns(t);
-    if (status == ST_OK) status = writing_whole(out, write_file, t);
+    if (status == ST_OK) status = yaml_write_whole(out, write_file, t);
     if (status == ST_OK) tell(t, out);
     job_destroy(t->job);
     return status;

@@ -3,13 +3,13 @@
 #include "run/signals.h"
 
 /* Adds the loss and the correct predictions of count samples from first on to sum. */
-static enum status add_batch(const struct job *job, struct exec *exec, struct batches *batches, uint32_t step,
+static enum status add_batch(const struct job *job, struct executor *exec, struct batches *batches, uint32_t step,
                              int64_t first, int64_t count, double sum[2])
 {
     float loss[2];
-    TRY(batches_in_order(batches, (enum split)job->spec->eval_split, first, count, exec_batch(exec),
-                         exec_labels(exec)));
-    TRY(exec_run_plan(exec, job->evaluation, step, loss));
+    TRY(batches_in_order(batches, (enum split)job->spec->eval_split, first, count, executor_batch(exec),
+                         executor_labels(exec)));
+    TRY(executor_run_plan(exec, job->evaluation, step, loss));
     sum[0] += (double)loss[0] * (double)job->spec->batch;
     sum[1] += (double)loss[1];
     return ST_OK;
@@ -17,7 +17,7 @@ static enum status add_batch(const struct job *job, struct exec *exec, struct ba
 
 /* The last batch is filled up with copies of its last sample. A batch of nothing but copies says what one of them adds,
  * and that is taken off again. */
-static enum status add_rest(const struct job *job, struct exec *exec, struct batches *batches, uint32_t step,
+static enum status add_rest(const struct job *job, struct executor *exec, struct batches *batches, uint32_t step,
                             int64_t first, int64_t count, double sum[2])
 {
     double copies[2] = {0}, batch = (double)job->spec->batch;
@@ -27,7 +27,7 @@ static enum status add_rest(const struct job *job, struct exec *exec, struct bat
     return ST_OK;
 }
 
-enum status evaluate(const struct job *job, struct exec *exec, struct batches *batches, uint32_t step,
+enum status evaluate(const struct job *job, struct executor *exec, struct batches *batches, uint32_t step,
                      struct eval_record *result, int *stopped)
 {
     int64_t samples = job->dataset->count[job->spec->eval_split], batch = job->spec->batch, first = 0;

@@ -6,7 +6,7 @@
 #include "result/record.h"
 
 /* After step steps; every sample counts once. *stopped: a signal to stop came before the end, result is not set. */
-enum status evaluate(const struct job *job, struct exec *exec, struct batches *batches, uint32_t step,
+enum status evaluate(const struct job *job, struct executor *exec, struct batches *batches, uint32_t step,
                      struct eval_record *result, int *stopped);
 
 #endif

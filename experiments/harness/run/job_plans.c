@@ -22,12 +22,12 @@ static enum status plan_evaluation(struct job *job)
 {
     struct region *region = region_create();
     if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct word word = word_empty(region);
+    struct schedule schedule = schedule_empty(region);
     struct plan_options options = job_plan_options(job);
     options.forward_only = true;
     options.lower.rng = RNG_OFF;
-    enum status status = word_append(&word, STEP_FORWARD, 0, job->graph->nodes);
-    if (status == ST_OK) status = plan_build(job->network, &word, &options, &job->evaluation);
+    enum status status = schedule_append(&schedule, STEP_FORWARD, 0, job->graph->nodes);
+    if (status == ST_OK) status = plan_build(job->network, &schedule, &options, &job->evaluation);
     region_destroy(region);
     if (status == ST_OK) status = budget_evaluation(job->evaluation, job->budget_bounds.budget);
     if (status == ST_OK && job->evaluation->arena_bytes > job->plan->arena_bytes)
@@ -41,9 +41,9 @@ static enum status check_unsafe(const struct job *job)
     if (job->spec->rng != RNG_UNSAFE) return ST_OK;
     for (int i = 0; i < job->plan->lowered.ops; i++) {
         const struct op *op = &job->plan->lowered.op[i];
-        if (op->kind == OP_FORWARD && op->replay && job->graph->node[op->node].draws) return ST_OK;
+        if (op->kind == OP_FORWARD && op->recompute && job->graph->node[op->node].draws) return ST_OK;
     }
-    return fail(ST_SPEC, "rng: unsafe, but the plan replays no random node, so nothing could differ");
+    return fail(ST_SPEC, "rng: unsafe, but the plan recomputes no random node, so nothing could differ");
 }
 
 static enum status check_evaluation(const struct job *job)
@@ -63,7 +63,7 @@ enum status job_make_plans(struct job *job)
     if (spec->costs == COSTS_MEASURED) TRY(costs_read(spec, job->network, job->graph->region, &job->costs));
     TRY(plan_training(job));
     job->planning_ns = clock_now_ns() - start;
-    struct exec_options options = job_exec_options(job);
+    struct executor_options options = job_exec_options(job);
     int op;
     TRY(fault_find(job->plan, &options.fault, options.memory != MEMORY_DYNAMIC, &op));
     TRY(check_unsafe(job));

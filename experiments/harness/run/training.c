@@ -16,7 +16,7 @@ static const char *const split_names[SPLITS] = {"training", "test"};
 
 struct training {
     struct job *job;
-    struct exec *exec;
+    struct executor *exec;
     struct train *train;
     struct batches *batches;
     struct record *record;
@@ -41,7 +41,7 @@ static bool wants_memory(const struct spec *spec, int64_t step)
 /* At each op: counted where an allocator counts, else planned. */
 static const size_t *live_bytes(const struct training *t)
 {
-    const size_t *counted = exec_counted(t->exec);
+    const size_t *counted = executor_counted(t->exec);
     return counted ? counted : t->job->plan->live;
 }
 
@@ -63,7 +63,7 @@ static enum status record_training_step(struct training *t, uint32_t step, const
                             .lr = r->lr,
                             .gradient_norm = r->gradient_norm,
                             .forward_ns = r->phase_ns[PHASE_FORWARD],
-                            .replay_ns = r->phase_ns[PHASE_REPLAY],
+                            .recompute_ns = r->phase_ns[PHASE_RECOMPUTE],
                             .backward_ns = r->phase_ns[PHASE_BACKWARD],
                             .optimizer_ns = r->phase_ns[PHASE_OPTIMIZER],
                             .digest_ns = r->phase_ns[PHASE_DIGEST],
@@ -83,7 +83,7 @@ static enum status record_training_step(struct training *t, uint32_t step, const
     if (s.live_peak > t->report.live_peak) t->report.live_peak = s.live_peak;
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s.loss;
     t->report.last_loss = s.loss;
-    const uint64_t *op_ns = exec_op_ns(t->exec);
+    const uint64_t *op_ns = executor_op_ns(t->exec);
     if (op_ns && t->report.steps > 0) timing_add(&t->summary.least, op_ns, total_ns);
     t->step_ns[t->report.steps++] = total_ns;
     progress_step(&t->progress, &s);
@@ -93,9 +93,9 @@ static enum status record_training_step(struct training *t, uint32_t step, const
 static enum status make_batch(struct training *t, uint32_t step, uint64_t *ns)
 {
     uint64_t start = clock_now_ns();
-    TRY(batches_training(t->batches, step, exec_batch(t->exec), exec_labels(t->exec)));
+    TRY(batches_training(t->batches, step, executor_batch(t->exec), executor_labels(t->exec)));
     *ns = clock_now_ns() - start;
-    return record_batch(t->record, step, exec_batch(t->exec), exec_labels(t->exec));
+    return record_batch(t->record, step, executor_batch(t->exec), executor_labels(t->exec));
 }
 
 static bool evaluation_due(const struct job *job, int64_t done)
@@ -107,9 +107,9 @@ static bool evaluation_due(const struct job *job, int64_t done)
 /* The next batch is made while a device works, unless an evaluation's come first. */
 static enum status next_batch(struct training *t, uint32_t step)
 {
-    if (!exec_ahead(t->exec) || step + 1 >= t->end || evaluation_due(t->job, step + 1)) return ST_OK;
+    if (!executor_ahead(t->exec) || step + 1 >= t->end || evaluation_due(t->job, step + 1)) return ST_OK;
     TRY(make_batch(t, step + 1, &t->next_ns));
-    exec_send(t->exec);
+    executor_send(t->exec);
     t->ahead = true;
     return ST_OK;
 }
@@ -118,8 +118,8 @@ static enum status next_batch(struct training *t, uint32_t step)
 static enum status first_batch(struct training *t, uint32_t step, uint64_t *ns)
 {
     TRY(make_batch(t, step, ns));
-    if (!exec_ahead(t->exec)) return ST_OK;
-    exec_send(t->exec);
+    if (!executor_ahead(t->exec)) return ST_OK;
+    executor_send(t->exec);
     return t->job->backend->kind->wait(t->job->backend);
 }
 
@@ -181,9 +181,9 @@ static uint64_t device_used(struct backend *backend)
 static enum status begin(struct training *t, const char *variant)
 {
     const struct spec *spec = t->job->spec;
-    struct exec_options options = job_exec_options(t->job);
+    struct executor_options options = job_exec_options(t->job);
     struct train_options train = {.optimizer = spec->optimizer,
-                                  .settings = spec->optim_settings,
+                                  .settings = spec->optimizer_settings,
                                   .learning_rate = spec->learning_rate,
                                   .learning_rate_settings = spec->learning_rate_settings,
                                   .steps = t->job->steps,
@@ -197,7 +197,7 @@ static enum status begin(struct training *t, const char *variant)
     TRY(batches_create(t->job, &t->batches));
     t->summary.start_rss = process_rss();
     t->summary.device_start = device_used(t->job->backend);
-    TRY(exec_create(t->job->plan, &options, &t->exec));
+    TRY(executor_create(t->job->plan, &options, &t->exec));
     TRY(train_create(t->job->network, t->exec, &train, &t->train));
     if (t->job->weights) TRY(weights_load(t->job->weights, t->job->backend, t->exec));
     TRY(record_create(t->job, variant, &t->record));
@@ -226,7 +226,7 @@ static void summarise(struct training *t)
     t->report.device_used = t->summary.device_used;
     t->report.wall_ns = t->summary.wall_ns;
     t->report.step_ns = median_step(t);
-    t->report.undisturbed_ns = timing_undisturbed(&t->summary.least);
+    t->report.best_case_ns = timing_best_case(&t->summary.least);
 }
 
 /* Closes the file with what became of the run. The first error is the one to tell. */
@@ -249,7 +249,7 @@ static enum status finish(struct training *t, enum status status)
 static void end(struct training *t)
 {
     train_destroy(t->train);
-    exec_destroy(t->exec);
+    executor_destroy(t->exec);
     batches_destroy(t->batches);
     free(t->summary.least.op_ns);
     free(t->step_ns);

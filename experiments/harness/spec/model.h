@@ -10,8 +10,8 @@ enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORMS };
 /* One entry of a list of layers. */
 struct item {
     enum form form;
-    const struct tree *at; /* where it stands */
-    const char *name;      /* NULL: none given */
+    const struct yaml_tree *at; /* where it stands */
+    const char *name;           /* NULL: none given */
     /* FORM_LAYER */
     const struct layer *layer;
     struct settings settings;
@@ -25,7 +25,7 @@ struct item {
 /* What each form is called and may be given; of FORM_LAYER, what every layer may. */
 struct form_rows {
     const char *name, *doc;
-    const struct field *fields;
+    const struct setting *keys;
     const char *lists[3]; /* keys that hold layers: the body, then a shortcut */
 };
 extern const struct form_rows model_forms[FORMS];
@@ -40,7 +40,7 @@ struct model {
 
 /* The layers of list; init is what a layer that does not say starts from (enum init). Errors are collected; NULL: no
  * memory. */
-struct model *model_read(struct reading *r, const struct tree *list, int init);
+struct model *model_read(struct yaml_reader *r, const struct yaml_tree *list, int init);
 
 /* The list as canonical YAML, every default filled in, each line indented by indent. */
 void model_print(const struct model *model, int indent, struct region *region, FILE *out);

@@ -52,7 +52,7 @@ static enum status add(struct building *b, const struct scope *scope, const stru
 static enum status check_vocabulary(const struct building *b, const struct item *item)
 {
     int64_t words = item->settings.vocabulary, tokens = b->data->tokens;
-    if (!field_find(item->layer->fields, "vocabulary") || tokens <= words) return ST_OK;
+    if (!setting_find(item->layer->keys, "vocabulary") || tokens <= words) return ST_OK;
     return fail(ST_SPEC,
                 "%s: a vocabulary of %" PRId64 ", but data set %s has %" PRId64 " tokens; expected: at least as many",
                 item->layer->name, words, b->spec->data->name, tokens);

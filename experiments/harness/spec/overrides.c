@@ -12,22 +12,24 @@
 static bool is_name(const char *part) { return !strcmp(part, "name"); }
 
 /* A map to be edited in place of what stands at key in map. */
-static struct tree *own_map(struct reading *r, struct tree *map, struct tree *key, bool top)
+static struct yaml_tree *own_map(struct yaml_reader *r, struct yaml_tree *map, struct yaml_tree *key, bool top)
 {
-    struct tree *old = tree_get(map, key->text), *own;
+    struct yaml_tree *old = yaml_tree_get(map, key->text), *own;
     const struct section *section = top ? spec_section(key->text) : NULL;
-    own = old && old->kind == TREE_MAP ? tree_copy(old, r->region) : tree_make(TREE_MAP, NULL, key->mark, r->region);
+    own = old && old->kind == YAML_MAP ? yaml_tree_copy(old, r->region)
+                                       : yaml_tree_make(YAML_MAP, NULL, key->mark, r->region);
     const char *bare = !top ? "name" : section ? section->word : NULL; /* what a bare word stands for */
-    if (own && old && old->kind == TREE_TEXT && bare) {
-        struct tree *word = tree_make(TREE_TEXT, bare, old->mark, r->region);
-        if (!word || tree_set(own, word, old, r->region) != ST_OK) return NULL;
+    if (own && old && old->kind == YAML_TEXT && bare) {
+        struct yaml_tree *word = yaml_tree_make(YAML_TEXT, bare, old->mark, r->region);
+        if (!word || yaml_tree_set(own, word, old, r->region) != ST_OK) return NULL;
     }
-    return own && tree_set(map, key, own, r->region) == ST_OK ? own : NULL;
+    return own && yaml_tree_set(map, key, own, r->region) == ST_OK ? own : NULL;
 }
 
-void tree_assign(struct reading *r, struct tree *root, const struct tree *key, struct tree *value)
+void yaml_tree_assign(struct yaml_reader *r, struct yaml_tree *root, const struct yaml_tree *key,
+                      struct yaml_tree *value)
 {
-    struct tree *map = root;
+    struct yaml_tree *map = root;
     const char *part = key->text;
     while (map) {
         size_t length = strcspn(part, ".");
@@ -35,11 +37,11 @@ void tree_assign(struct reading *r, struct tree *root, const struct tree *key, s
         mark.column += (int)(part - key->text);
         mark.width = (int)length;
         const char *text = region_text(r->region, "%.*s", (int)length, part);
-        struct tree *node = text ? tree_make(TREE_TEXT, text, mark, r->region) : NULL;
+        struct yaml_tree *node = text ? yaml_tree_make(YAML_TEXT, text, mark, r->region) : NULL;
         if (!node) return;
         if (!part[length]) {
             if (map != root && is_name(text)) map->count = 0, map->mark = mark; /* what is missing now is missed here */
-            (void)tree_set(map, node, value, r->region);
+            (void)yaml_tree_set(map, node, value, r->region);
             return;
         }
         map = own_map(r, map, node, map == root);
@@ -47,14 +49,14 @@ void tree_assign(struct reading *r, struct tree *root, const struct tree *key, s
     }
 }
 
-const struct tree *tree_follow(const struct tree *root, const char *key)
+const struct yaml_tree *yaml_tree_follow(const struct yaml_tree *root, const char *key)
 {
     char part[64];
     for (size_t length; root && *key; key += length + (key[length] == '.')) {
         length = strcspn(key, ".");
         if (length >= sizeof part) return NULL;
         snprintf(part, sizeof part, "%.*s", (int)length, key);
-        root = tree_get(root, part);
+        root = yaml_tree_get(root, part);
     }
     return root;
 }
@@ -69,25 +71,25 @@ static bool sets_whole(const char *key)
 }
 
 /* Axes that key, or the section it replaces, decides are swept no more. */
-static void unsweep(struct reading *r, struct tree *root, const char *key)
+static void unsweep(struct yaml_reader *r, struct yaml_tree *root, const char *key)
 {
-    struct tree *sweep = tree_get(root, "sweep");
+    struct yaml_tree *sweep = yaml_tree_get(root, "sweep");
     size_t length = strlen(key);
-    if (!sweep || sweep->kind != TREE_MAP) return;
+    if (!sweep || sweep->kind != YAML_MAP) return;
     if (sets_whole(key)) length = strcspn(key, ".");
-    struct tree *kept = tree_make(TREE_MAP, NULL, sweep->mark, r->region);
+    struct yaml_tree *kept = yaml_tree_make(YAML_MAP, NULL, sweep->mark, r->region);
     for (int i = 0; kept && i < sweep->count; i++) {
         const char *axis = sweep->key[i]->text;
         bool decided = !strncmp(axis, key, length) && (!axis[length] || axis[length] == '.');
-        if (!decided && tree_set(kept, sweep->key[i], sweep->item[i], r->region) != ST_OK) return;
+        if (!decided && yaml_tree_set(kept, sweep->key[i], sweep->item[i], r->region) != ST_OK) return;
     }
     if (!kept || kept->count == sweep->count) return;
-    struct tree *word = tree_make(TREE_TEXT, "sweep", sweep->mark, r->region);
-    if (word) (void)tree_set(root, word, kept->count ? kept : NULL, r->region);
+    struct yaml_tree *word = yaml_tree_make(YAML_TEXT, "sweep", sweep->mark, r->region);
+    if (word) (void)yaml_tree_set(root, word, kept->count ? kept : NULL, r->region);
 }
 
 /* The key of the number-th argument as a TEXT node, and its value (*value NULL: to be removed); NULL: told. */
-static struct tree *parse(struct reading *r, const char *argument, int number, struct tree **value)
+static struct yaml_tree *parse(struct yaml_reader *r, const char *argument, int number, struct yaml_tree **value)
 {
     struct source *source = region_array(r->region, 1, sizeof *source);
     const char *equals = strchr(argument, '=');
@@ -103,28 +105,30 @@ static struct tree *parse(struct reading *r, const char *argument, int number, s
         errors_add(r->errors, mark, NULL, "expected key=value, as in batch=8 or policy.segments=3");
         return NULL;
     }
-    if (equals[1] && !(*value = tree_parse(source, length + 1, r->region, r->errors))) return NULL;
-    return tree_make(TREE_TEXT, key, mark, r->region);
+    if (equals[1] && !(*value = yaml_tree_parse(source, length + 1, r->region, r->errors))) return NULL;
+    return yaml_tree_make(YAML_TEXT, key, mark, r->region);
 }
 
 /* Of these pairs a spec has one: an argument that sets the first replaces the second, unless one sets that too. */
 static const char *const either[][2] = {{"steps", "epochs"}, {"epochs", "steps"}};
 
-static void replace_other(struct reading *r, struct tree *root, struct tree *key, int count, const char *const *keys)
+static void replace_other(struct yaml_reader *r, struct yaml_tree *root, struct yaml_tree *key, int count,
+                          const char *const *keys)
 {
     for (size_t i = 0; i < sizeof either / sizeof *either; i++) {
         bool both = strcmp(key->text, either[i][0]) != 0;
         for (int j = 0; j < count; j++) both |= !strcmp(keys[j], either[i][1]);
-        struct tree *other = both ? NULL : tree_make(TREE_TEXT, either[i][1], key->mark, r->region);
+        struct yaml_tree *other = both ? NULL : yaml_tree_make(YAML_TEXT, either[i][1], key->mark, r->region);
         if (!other) continue;
         unsweep(r, root, other->text);
-        (void)tree_set(root, other, NULL, r->region);
+        (void)yaml_tree_set(root, other, NULL, r->region);
     }
 }
 
-void overrides_apply(struct reading *r, struct tree *root, int count, const char *const *arguments, const char **keys)
+void overrides_apply(struct yaml_reader *r, struct yaml_tree *root, int count, const char *const *arguments,
+                     const char **keys)
 {
-    struct tree **key, **value;
+    struct yaml_tree **key, **value;
     if (NEW(r->region, key, (size_t)count) != ST_OK || NEW(r->region, value, (size_t)count) != ST_OK) return;
     for (int i = 0; i < count; i++) {
         key[i] = parse(r, arguments[i], i + 1, &value[i]);
@@ -137,6 +141,6 @@ void overrides_apply(struct reading *r, struct tree *root, int count, const char
             if (!key[i] || sets_whole(keys[i]) != whole) continue;
             unsweep(r, root, keys[i]);
             if (value[i]) replace_other(r, root, key[i], count, keys);
-            tree_assign(r, root, key[i], value[i]);
+            yaml_tree_assign(r, root, key[i], value[i]);
         }
 }

@@ -34,29 +34,30 @@ static void add(json_t *rows, const char *key, const char *expected, bool needed
     json_array_append_new(rows, row);
 }
 
-static const char *preset_text(const struct field *field, struct region *region)
+static const char *preset_text(const struct setting *setting, struct region *region)
 {
     union {
         int64_t integer;
         double real;
         uint64_t bytes;
         const char *text;
-        struct field_list list;
+        struct setting_list list;
     } value;
-    struct field alone[] = {*field, {.key = NULL}};
+    struct setting alone[] = {*setting, {.key = NULL}};
     alone->offset = 0;
-    if (!field->preset || field_defaults(alone, &value, region) != ST_OK || field_unset(alone, &value)) return NULL;
-    return field_print(alone, &value, region);
+    if (!setting->preset || setting_defaults(alone, &value, region) != ST_OK || setting_unset(alone, &value))
+        return NULL;
+    return setting_print(alone, &value, region);
 }
 
-static void add_field(struct schema *s, json_t *rows, const struct field *f)
+static void add_setting(struct schema *s, json_t *rows, const struct setting *f)
 {
-    add(rows, f->key, field_expected(f, s->region), !f->preset, preset_text(f, s->region), f->doc);
+    add(rows, f->key, setting_expected(f, s->region), !f->preset, preset_text(f, s->region), f->doc);
 }
 
-static json_t *add_fields(struct schema *s, json_t *rows, const struct field *fields)
+static json_t *add_keys(struct schema *s, json_t *rows, const struct setting *keys)
 {
-    for (const struct field *f = fields; f && f->key; f++) add_field(s, rows, f);
+    for (const struct setting *f = keys; f && f->key; f++) add_setting(s, rows, f);
     return rows;
 }
 
@@ -82,10 +83,10 @@ static const char *names_of(struct schema *s, const struct registry *registry)
 
 static void add_top(struct schema *s, json_t *rows, const char *key)
 {
-    const struct field *field = field_find(spec_fields, key);
+    const struct setting *setting = setting_find(spec_keys, key);
     const struct section *section = spec_section(key);
     const struct registry *registry = section ? section->registry : NULL;
-    if (field) add_field(s, rows, field);
+    if (setting) add_setting(s, rows, setting);
     if (registry)
         add(rows, key, names_of(s, registry), section->needed, registry->preset, section->doc);
     else if (section)
@@ -97,10 +98,10 @@ static void add_top(struct schema *s, json_t *rows, const char *key)
 static void add_section(struct schema *s, const struct section *section)
 {
     const struct registry *registry = section->registry;
-    if (!registry) add_fields(s, block(s, section->key, NULL, section->doc), section->fields);
+    if (!registry) add_keys(s, block(s, section->key, NULL, section->doc), section->keys);
     for (int i = 0; registry && registry->name(i); i++)
-        add_fields(s, block(s, section->key, registry->name(i), registry->doc(i)),
-                   registry->fields ? registry->fields(i) : NULL);
+        add_keys(s, block(s, section->key, registry->name(i), registry->doc(i)),
+                 registry->keys ? registry->keys(i) : NULL);
 }
 
 /* ---- the model ---- */
@@ -110,17 +111,16 @@ static void add_layers(struct schema *s)
     json_t *model = json_object_get(json_object_get(s->all, "model"), "keys");
     add(model, "layers", "a list of layers", false, NULL, "or the list itself");
     add(model, "init", "a map of keys", false, NULL, "initial values; a bare word is its name");
-    add_fields(s, block(s, "model.init", NULL, "where training starts from"), init_fields);
+    add_keys(s, block(s, "model.init", NULL, "where training starts from"), init_keys);
     for (int f = FORM_GROUP; f < FORMS; f++) {
-        json_t *rows = add_fields(s, block(s, "model", model_forms[f].name, model_forms[f].doc), model_forms[f].fields);
+        json_t *rows = add_keys(s, block(s, "model", model_forms[f].name, model_forms[f].doc), model_forms[f].keys);
         for (const char *const *list = model_forms[f].lists; *list; list++)
             add(rows, *list, "a list of layers", list == model_forms[f].lists, NULL, "in their order");
     }
     for (int i = 0; layer_table[i]; i++) {
         if (!model_lists(layer_table[i])) continue;
-        json_t *rows =
-            add_fields(s, block(s, "layer", layer_table[i]->name, layer_table[i]->doc), layer_table[i]->fields);
-        add_fields(s, rows, model_forms[FORM_LAYER].fields);
+        json_t *rows = add_keys(s, block(s, "layer", layer_table[i]->name, layer_table[i]->doc), layer_table[i]->keys);
+        add_keys(s, rows, model_forms[FORM_LAYER].keys);
     }
 }
 
@@ -131,7 +131,7 @@ static const char *text_of(const json_t *row, const char *member)
     return json_string_value(json_object_get(row, member));
 }
 
-/* Whether a block's heading begins with the length bytes of name, a word of it, or ends with them. */
+/* Whether a block's heading begins with the length bytes of name, a schedule of it, or ends with them. */
 static bool heads(const char *heading, const char *name, size_t length)
 {
     const char *second = strchr(heading, ' ');
@@ -139,7 +139,7 @@ static bool heads(const char *heading, const char *name, size_t length)
     return second && strncmp(second + 1, name, length) == 0 && second[1 + length] == '\0';
 }
 
-/* Left is what is called name: blocks by a word of their heading, else rows by their key; of section.key, as on the
+/* Left is what is called name: blocks by a schedule of their heading, else rows by their key; of section.key, as on the
  * command line, the rows of that section alone. */
 static void narrow(json_t *all, const char *name)
 {
@@ -212,7 +212,7 @@ enum status schema_print(const char *name, bool json, FILE *out)
         json_t *top = block(&s, "spec", NULL, "a file of the keys below; a bare word in place of a map is its name");
         for (const char *const *key = spec_order; *key; key++) add_top(&s, top, *key);
         for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
-        add_fields(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_fields);
+        add_keys(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_keys);
         add_layers(&s);
         const char *dot = name ? strrchr(name, '.') : NULL;
         char suggestion[TEXT_SUGGESTION] = "";

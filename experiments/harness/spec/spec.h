@@ -35,7 +35,7 @@ enum init_missing { INIT_MISSING_ERROR, INIT_MISSING_INIT };
 /* One axis of a sweep: a key and the values it takes, as text. */
 struct sweep_axis {
     const char *key;
-    struct field_list values;
+    struct setting_list values;
 };
 
 struct spec {
@@ -53,7 +53,7 @@ struct spec {
     struct dataset_settings data_settings;
     const struct layer *loss;
     const struct optimizer *optimizer;
-    struct optim_settings optim_settings;
+    struct optimizer_settings optimizer_settings;
     const struct learning_rate *learning_rate;
     struct learning_rate_settings learning_rate_settings;
     const char *backend;
@@ -72,12 +72,12 @@ struct spec {
     int init;               /* enum init: default of every layer that does not say */
     const char *init_file;  /* initial values by name, NULL: none; as found, where it is there */
     int init_missing;       /* enum init_missing */
-    int check;              /* 0 none, 1 replay */
+    int check;              /* 0 none, 1 recompute */
     int fault_kind;         /* enum fault_kind */
     int64_t fault_step;
     const char *fault_node;
     bool record_state, record_digests;
-    struct field_list record_memory_steps;
+    struct setting_list record_memory_steps;
     int64_t record_fsync; /* steps between two calls of fsync(), 0: none within a run */
     int eval_split;       /* enum split */
     int64_t eval_every;   /* epochs, or steps where steps are given; 0: never */

@@ -12,26 +12,26 @@
 struct printer {
     FILE *out;
     const struct spec *spec;
-    const struct tree *root;
+    const struct yaml_tree *root;
     struct region *region;
 };
 
 /* A path as it is found from everywhere, where there is such a file. */
-static const char *value_text(struct printer *p, const struct field *field, const void *object)
+static const char *value_text(struct printer *p, const struct setting *setting, const void *object)
 {
-    if (field->type != FIELD_PATH) return field_print(field, object, p->region);
-    const char *path = *(const char *const *)(const void *)((const char *)object + field->offset);
+    if (setting->type != SETTING_PATH) return setting_print(setting, object, p->region);
+    const char *path = *(const char *const *)(const void *)((const char *)object + setting->offset);
     char *absolute = realpath(path, NULL);
     const char *text = text_quote(absolute ? absolute : path, p->region);
     free(absolute);
     return text;
 }
 
-/* "key: value" of every field that is set, with comma between; *printed counts. */
-static void print_fields(struct printer *p, const struct field *fields, const void *object, int *printed)
+/* "key: value" of every setting that is set, with comma between; *printed counts. */
+static void print_keys(struct printer *p, const struct setting *keys, const void *object, int *printed)
 {
-    for (const struct field *f = fields; f && f->key; f++) {
-        if (field_unset(f, object)) continue;
+    for (const struct setting *f = keys; f && f->key; f++) {
+        if (setting_unset(f, object)) continue;
         const char *value = value_text(p, f, object);
         fprintf(p->out, "%s%s: %s", (*printed)++ ? ", " : "", f->key, value ? value : "");
     }
@@ -40,28 +40,28 @@ static void print_fields(struct printer *p, const struct field *fields, const vo
 static void print_section(struct printer *p, const struct section *section)
 {
     const struct registry *registry = section->registry;
-    const struct field *fields = section->fields;
+    const struct setting *keys = section->keys;
     int printed = 0, index = 0;
     if (section->shown && !section->shown(p->spec)) return;
     fprintf(p->out, "%s: {", section->key);
     if (registry) {
         while (registry->name(index) && !registry->chosen(p->spec, index)) index++;
         fprintf(p->out, "name: %s", registry->name(index));
-        fields = registry->fields ? registry->fields(index) : NULL;
+        keys = registry->keys ? registry->keys(index) : NULL;
         printed++;
     }
-    print_fields(p, fields, registry ? (const char *)p->spec + registry->settings : (const char *)p->spec, &printed);
+    print_keys(p, keys, registry ? (const char *)p->spec + registry->settings : (const char *)p->spec, &printed);
     fputs("}\n", p->out);
 }
 
 static void print_model(struct printer *p)
 {
-    const char *init = field_print(field_find(init_fields, "name"), p->spec, p->region);
+    const char *init = setting_print(setting_find(init_keys, "name"), p->spec, p->region);
     int printed = 0;
     fputs("model:\n  init: ", p->out);
     if (p->spec->init_file) {
         fputc('{', p->out);
-        print_fields(p, init_fields, p->spec, &printed);
+        print_keys(p, init_keys, p->spec, &printed);
         fputc('}', p->out);
     } else if (init) {
         fputs(init, p->out);
@@ -76,23 +76,23 @@ static void print_expectations(struct printer *p)
     for (int i = 0; i < p->spec->expectations; i++) {
         int printed = 0;
         fputs("  - {", p->out);
-        print_fields(p, expectation_fields, &p->spec->expectation[i], &printed);
+        print_keys(p, expectation_keys, &p->spec->expectation[i], &printed);
         fputs("}\n", p->out);
     }
 }
 
 static void print_tree(struct printer *p, const char *key)
 {
-    const struct tree *tree = tree_get(p->root, key);
-    const char *text = tree ? tree_print(tree, p->region) : NULL;
+    const struct yaml_tree *tree = yaml_tree_get(p->root, key);
+    const char *text = tree ? yaml_tree_print(tree, p->region) : NULL;
     if (text) fprintf(p->out, "%s: %s\n", key, text);
 }
 
 static void print_key(struct printer *p, const char *key)
 {
-    const struct field *field = field_find(spec_fields, key);
+    const struct setting *setting = setting_find(spec_keys, key);
     const struct section *section = spec_section(key);
-    const char *value = field && !field_unset(field, p->spec) ? value_text(p, field, p->spec) : NULL;
+    const char *value = setting && !setting_unset(setting, p->spec) ? value_text(p, setting, p->spec) : NULL;
     if (value) fprintf(p->out, "%s: %s\n", key, value);
     if (!strcmp(key, "rematch"))
         fputs("rematch: 1\n", p->out);
@@ -102,11 +102,11 @@ static void print_key(struct printer *p, const char *key)
         print_section(p, section);
     else if (!strcmp(key, "expect"))
         print_expectations(p);
-    else if (!field)
+    else if (!setting)
         print_tree(p, key);
 }
 
-char *spec_print(const struct spec *spec, const struct tree *root, struct region *region)
+char *spec_print(const struct spec *spec, const struct yaml_tree *root, struct region *region)
 {
     char *text = NULL, *copy = NULL;
     size_t length;

@@ -8,26 +8,27 @@
 /* Model files read so far: a sweep reads the same ones again and again. */
 struct model_file {
     const char *path;
-    const struct tree *list; /* NULL: it could not be read, and the errors are told */
+    const struct yaml_tree *list; /* NULL: it could not be read, and the errors are told */
     struct model_file *next;
 };
 
 struct spec_reader {
-    struct reading reading;
+    struct yaml_reader reading;
     struct model_file *files;
 };
 
 /* Fills spec (zeroed; its region is set) from root; errors are collected. */
-void spec_read(struct spec_reader *r, const struct tree *root, struct spec *spec);
+void spec_read(struct spec_reader *r, const struct yaml_tree *root, struct spec *spec);
 
 /* Reads the section of root into spec; a version of the format that is not this one's is an error. */
-void spec_read_section(struct reading *r, const struct section *section, const struct tree *root, struct spec *spec);
-void spec_read_version(struct reading *r, const struct tree *root);
+void spec_read_section(struct yaml_reader *r, const struct section *section, const struct yaml_tree *root,
+                       struct spec *spec);
+void spec_read_version(struct yaml_reader *r, const struct yaml_tree *root);
 
 /* The list of layers in the file at path, which at says. NULL: errors were added. */
-const struct tree *spec_model_file(struct spec_reader *r, const struct tree *at, const char *path);
+const struct yaml_tree *spec_model_file(struct spec_reader *r, const struct yaml_tree *at, const char *path);
 
 /* Canonical YAML of everything in spec, with the baseline: block of root; NULL: no memory. */
-char *spec_print(const struct spec *spec, const struct tree *root, struct region *region);
+char *spec_print(const struct spec *spec, const struct yaml_tree *root, struct region *region);
 
 #endif

@@ -9,101 +9,102 @@ enum { MOST = 1 << 30 };
 static const char *const relu_words[] = {"output", "bits", "auto", NULL};
 static const char *const mode_words[] = {"counter", "stash", "mask", "unsafe", NULL};
 static const char *const memory_words[] = {"planned", "dynamic", "poison", NULL};
-static const char *const check_words[] = {"none", "replay", NULL};
+static const char *const check_words[] = {"none", "recompute", NULL};
 const char *const layout_words[] = {"auto", "channels_last", "blocked", "channels_first", NULL};
 const char *const precision_words[] = {"fp32", "tf32", NULL};
 const char *const algorithm_words[] = {"auto", "direct", "winograd", "measured", NULL};
 const char *const costs_names[] = {"flops", "measured", NULL};
-static const char *const fault_words[] = {"none", "mask_bit", "skip_replay", "stale_read", NULL};
+static const char *const fault_words[] = {"none", "mask_bit", "skip_recompute", "stale_read", NULL};
 static const char *const split_words[] = {"train", "test", NULL};
 const char *const expectation_names[] = {"peak_ratio", "live_ratio", "time_ratio", "accuracy", "loss", NULL};
 
-const struct field spec_fields[] = {
-    {"name", FIELD_TEXT, MEMBER(name), 0, 0, NULL, NULL, "of the experiment, and of its folder of results"},
-    {"title", FIELD_TEXT, MEMBER(title), 0, 0, "", NULL, "one line for people"},
-    {"batch", FIELD_INT, MEMBER(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
-    {"steps", FIELD_INT, MEMBER(steps), 1, MOST, "0", NULL, "steps of training; or epochs"},
-    {"epochs", FIELD_INT, MEMBER(epochs), 1, 1 << 20, "0", NULL, "passes over the training samples; or steps"},
-    {"seed", FIELD_INT, MEMBER(seed), 0, 0x1p53, "1", NULL, "of initial values, data, dropout and shuffling"},
-    {"relu_save", FIELD_CHOICE, MEMBER(relu_save), 0, 0, "output", relu_words, "what a relu keeps for its backward"},
-    {"relu_after_pool", FIELD_BOOL, MEMBER(relu_after_pool), 0, 0, "false", NULL,
+const struct setting spec_keys[] = {
+    {"name", SETTING_TEXT, MEMBER(name), 0, 0, NULL, NULL, "of the experiment, and of its folder of results"},
+    {"title", SETTING_TEXT, MEMBER(title), 0, 0, "", NULL, "one line for people"},
+    {"batch", SETTING_INT, MEMBER(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
+    {"steps", SETTING_INT, MEMBER(steps), 1, MOST, "0", NULL, "steps of training; or epochs"},
+    {"epochs", SETTING_INT, MEMBER(epochs), 1, 1 << 20, "0", NULL, "passes over the training samples; or steps"},
+    {"seed", SETTING_INT, MEMBER(seed), 0, 0x1p53, "1", NULL, "of initial values, data, dropout and shuffling"},
+    {"relu_save", SETTING_CHOICE, MEMBER(relu_save), 0, 0, "output", relu_words, "what a relu keeps for its backward"},
+    {"relu_after_pool", SETTING_BOOL, MEMBER(relu_after_pool), 0, 0, "false", NULL,
      "a fused relu that only a max pool reads is taken after it: same results, less to keep from forward to backward"},
-    {"rng", FIELD_CHOICE, MEMBER(rng), 0, 0, "counter", mode_words, "where dropout's numbers come from"},
-    {"precision", FIELD_CHOICE, MEMBER(backend_options.precision), 0, 0, "fp32", precision_words,
+    {"rng", SETTING_CHOICE, MEMBER(rng), 0, 0, "counter", mode_words, "where dropout's numbers come from"},
+    {"precision", SETTING_CHOICE, MEMBER(backend_options.precision), 0, 0, "fp32", precision_words,
      "of products' and convolutions' operands"},
-    {"memory", FIELD_CHOICE, MEMBER(memory), 0, 0, "planned", memory_words, "how buffers are had"},
-    {"drop_dead", FIELD_BOOL, MEMBER(drop_dead), 0, 0, "true", NULL, "leave out dead replays: those that no op reads"},
-    {"plan", FIELD_PATH, MEMBER(plan), 0, 0, "", NULL, "a plan or result file whose plan is taken, not made anew"},
-    {"check", FIELD_CHOICE, MEMBER(check), 0, 0, "none", check_words, "compare each replayed value with its first"},
-    {"results", FIELD_TEXT, MEMBER(results), 0, 0, "results", NULL, "folder of the result files, in the current one"},
+    {"memory", SETTING_CHOICE, MEMBER(memory), 0, 0, "planned", memory_words, "how buffers are had"},
+    {"drop_dead", SETTING_BOOL, MEMBER(drop_dead), 0, 0, "true", NULL,
+     "leave out dead recomputations: those that no op reads"},
+    {"plan", SETTING_PATH, MEMBER(plan), 0, 0, "", NULL, "a plan or result file whose plan is taken, not made anew"},
+    {"check", SETTING_CHOICE, MEMBER(check), 0, 0, "none", check_words, "compare each recomputed value with its first"},
+    {"results", SETTING_TEXT, MEMBER(results), 0, 0, "results", NULL, "folder of the result files, in the current one"},
     {.key = NULL}};
 
-static const struct field model_fields[] = {
-    {"file", FIELD_PATH, MEMBER(model_path), 0, 0, "", NULL, "a file with the list of layers"}, {.key = NULL}};
+static const struct setting model_keys[] = {
+    {"file", SETTING_PATH, MEMBER(model_path), 0, 0, "", NULL, "a file with the list of layers"}, {.key = NULL}};
 
 static const char *const missing_words[] = {"error", "init", NULL};
-const struct field init_fields[] = {
-    {"name", FIELD_CHOICE, MEMBER(init), 0, 0, "glorot_uniform", init_words, "of layers that do not say"},
-    {"file", FIELD_PATH, MEMBER(init_file), 0, 0, "", NULL, "safetensors: initial values by name"},
-    {"missing", FIELD_CHOICE, MEMBER(init_missing), 0, 0, "error", missing_words,
+const struct setting init_keys[] = {
+    {"name", SETTING_CHOICE, MEMBER(init), 0, 0, "glorot_uniform", init_words, "of layers that do not say"},
+    {"file", SETTING_PATH, MEMBER(init_file), 0, 0, "", NULL, "safetensors: initial values by name"},
+    {"missing", SETTING_CHOICE, MEMBER(init_missing), 0, 0, "error", missing_words,
      "parameters that the file does not have: an error, or initialised as usual"},
     {.key = NULL}};
 
 #define OPTION(name) offsetof(struct backend_options, name)
 #define ANY_BACKEND                                                                                                    \
-    {"threads", FIELD_INT, OPTION(threads), 0, 4096, "0", NULL, "0: one a core"},                                      \
+    {"threads", SETTING_INT, OPTION(threads), 0, 4096, "0", NULL, "0: one a core"},                                    \
     {                                                                                                                  \
-        "layout", FIELD_CHOICE, OPTION(layout), 0, 0, "auto", layout_words, "of images"                                \
+        "layout", SETTING_CHOICE, OPTION(layout), 0, 0, "auto", layout_words, "of images"                              \
     }
 
-static const struct field host_fields[] = {ANY_BACKEND, {.key = NULL}};
-static const struct field device_fields[] = {ANY_BACKEND,
-                                             {"graph", FIELD_BOOL, OPTION(graph), 0, 0, "true", NULL,
+static const struct setting host_keys[] = {ANY_BACKEND, {.key = NULL}};
+static const struct setting device_keys[] = {ANY_BACKEND,
+                                             {"graph", SETTING_BOOL, OPTION(graph), 0, 0, "true", NULL,
                                               "record a step once and queue it again; false: to look for errors"},
                                              {.key = NULL}};
 
-static const struct field conv_fields[] = {{"algorithm", FIELD_CHOICE, MEMBER(backend_options.conv_algorithm), 0, 0,
+static const struct setting conv_keys[] = {{"algorithm", SETTING_CHOICE, MEMBER(backend_options.conv_algorithm), 0, 0,
                                             "auto", algorithm_words,
                                             "auto is a rule of shapes and limits; measured, what wisdom says"},
-                                           {"scratch_limit", FIELD_BYTES, MEMBER(backend_options.scratch_limit), 0,
+                                           {"scratch_limit", SETTING_BYTES, MEMBER(backend_options.scratch_limit), 0,
                                             0x1p62, "128MiB", NULL, "memory a convolution may use within an op"},
-                                           {"wisdom", FIELD_PATH, MEMBER(wisdom_file), 0, 0, "", NULL,
+                                           {"wisdom", SETTING_PATH, MEMBER(wisdom_file), 0, 0, "", NULL,
                                             "a file of timed choices, written by rematch bench --convolutions"},
                                            {.key = NULL}};
 
-static const struct field costs_fields[] = {
-    {"name", FIELD_CHOICE, MEMBER(costs), 0, 0, "flops", costs_names, "where planning's times come from"},
-    {"file", FIELD_PATH, MEMBER(costs_file), 0, 0, "", NULL, "of measured times, written by rematch bench --costs"},
+static const struct setting costs_keys[] = {
+    {"name", SETTING_CHOICE, MEMBER(costs), 0, 0, "flops", costs_names, "where planning's times come from"},
+    {"file", SETTING_PATH, MEMBER(costs_file), 0, 0, "", NULL, "of measured times, written by rematch bench --costs"},
     {.key = NULL}};
 
-static const struct field fault_fields[] = {
-    {"kind", FIELD_CHOICE, MEMBER(fault_kind), 0, 0, "none", fault_words, "a deliberate error, to see it caught"},
-    {"step", FIELD_INT, MEMBER(fault_step), 0, MOST, "0", NULL, "the step it happens in, from 0"},
-    {"node", FIELD_TEXT, MEMBER(fault_node), 0, 0, "", NULL, "the node it happens at"},
+static const struct setting fault_keys[] = {
+    {"kind", SETTING_CHOICE, MEMBER(fault_kind), 0, 0, "none", fault_words, "a deliberate error, to see it caught"},
+    {"step", SETTING_INT, MEMBER(fault_step), 0, MOST, "0", NULL, "the step it happens in, from 0"},
+    {"node", SETTING_TEXT, MEMBER(fault_node), 0, 0, "", NULL, "the node it happens at"},
     {.key = NULL}};
 
-static const struct field record_fields[] = {
-    {"state", FIELD_BOOL, MEMBER(record_state), 0, 0, "false", NULL,
+static const struct setting record_keys[] = {
+    {"state", SETTING_BOOL, MEMBER(record_state), 0, 0, "false", NULL,
      "initial and final parameters, the last gradients, the batches"},
-    {"digests", FIELD_BOOL, MEMBER(record_digests), 0, 0, "true", NULL, "of every tensor at every step"},
-    {"memory_steps", FIELD_INTS, MEMBER(record_memory_steps), 0, 1000, "[0, 1]", NULL,
+    {"digests", SETTING_BOOL, MEMBER(record_digests), 0, 0, "true", NULL, "of every tensor at every step"},
+    {"memory_steps", SETTING_INTS, MEMBER(record_memory_steps), 0, 1000, "[0, 1]", NULL,
      "steps whose live bytes are stored op by op"},
-    {"fsync", FIELD_INT, MEMBER(record_fsync), 0, MOST, "0", NULL,
+    {"fsync", SETTING_INT, MEMBER(record_fsync), 0, MOST, "0", NULL,
      "every so many steps all are forced to the disk, to outlast a crash of the machine; 0: at the end of the run "
      "only"},
     {.key = NULL}};
 
-static const struct field eval_fields[] = {
-    {"split", FIELD_CHOICE, MEMBER(eval_split), 0, 0, "test", split_words, "samples to predict"},
-    {"every", FIELD_INT, MEMBER(eval_every), 1, MOST, "0", NULL,
+static const struct setting eval_keys[] = {
+    {"split", SETTING_CHOICE, MEMBER(eval_split), 0, 0, "test", split_words, "samples to predict"},
+    {"every", SETTING_INT, MEMBER(eval_every), 1, MOST, "0", NULL,
      "epochs, or steps where steps are given; unset: every epoch, or after the last step"},
     {.key = NULL}};
 
-const struct field expectation_fields[] = {
-    {"what", FIELD_CHOICE, offsetof(struct expectation, what), 0, 0, NULL, expectation_names, "the figure judged"},
-    {"below", FIELD_REAL, offsetof(struct expectation, below), 0, 1e15, "", NULL, "it must be less"},
-    {"above", FIELD_REAL, offsetof(struct expectation, above), 0, 1e15, "", NULL, "it must be more"},
-    {"source", FIELD_TEXT, offsetof(struct expectation, source), 0, 0, NULL, NULL, "whose figure it is"},
+const struct setting expectation_keys[] = {
+    {"what", SETTING_CHOICE, offsetof(struct expectation, what), 0, 0, NULL, expectation_names, "the figure judged"},
+    {"below", SETTING_REAL, offsetof(struct expectation, below), 0, 1e15, "", NULL, "it must be less"},
+    {"above", SETTING_REAL, offsetof(struct expectation, above), 0, 1e15, "", NULL, "it must be more"},
+    {"source", SETTING_TEXT, offsetof(struct expectation, source), 0, 0, NULL, NULL, "whose figure it is"},
     {.key = NULL}};
 
 /* ---- what is chosen by name ---- */
@@ -111,7 +112,7 @@ const struct field expectation_fields[] = {
 #define REGISTRY(id, table, member)                                                                                    \
     static const char *id##_name(int i) { return (table)[i] ? (table)[i]->name : NULL; }                               \
     static const char *id##_doc(int i) { return (table)[i]->doc; }                                                     \
-    static const struct field *id##_fields(int i) { return (table)[i]->fields; }                                       \
+    static const struct setting *id##_keys(int i) { return (table)[i]->keys; }                                         \
     static void id##_choose(struct spec *spec, int i) { spec->member = (table)[i]; }                                   \
     static bool id##_chosen(const struct spec *spec, int i) { return spec->member == (table)[i]; }
 
@@ -136,60 +137,58 @@ static bool loss_chosen(const struct spec *spec, int i) { return spec->loss == l
 /* Those that this program may have been built without are known too. */
 static const struct {
     const char *name, *doc;
-    const struct field *fields;
-} backends[] = {{"ref", "plain C, which every kernel is judged by", host_fields},
-                {"cpu", "oneDNN and loops of our own", host_fields},
-                {"cuda", "cuDNN, cuBLAS and kernels of our own", device_fields},
+    const struct setting *keys;
+} backends[] = {{"ref", "plain C, which every kernel is judged by", host_keys},
+                {"cpu", "oneDNN and loops of our own", host_keys},
+                {"cuda", "cuDNN, cuBLAS and kernels of our own", device_keys},
                 {.name = NULL}};
 static const char *backend_name(int i) { return backends[i].name; }
 static const char *backend_doc(int i) { return backends[i].doc; }
-static const struct field *backend_fields(int i) { return backends[i].fields; }
+static const struct setting *backend_keys(int i) { return backends[i].keys; }
 static void backend_choose(struct spec *spec, int i) { spec->backend = backends[i].name; }
 static bool backend_chosen(const struct spec *spec, int i) { return !strcmp(spec->backend, backends[i].name); }
 
 static const struct registry data_registry = {
-    data_name, data_doc, data_fields, data_choose, data_chosen, MEMBER(data_settings), NULL, "data set"};
-static const struct registry policy_registry = {policy_name,   policy_doc,    policy_fields,
-                                                policy_choose, policy_chosen, MEMBER(policy_settings),
-                                                "store_all",   "policy"};
+    data_name, data_doc, data_keys, data_choose, data_chosen, MEMBER(data_settings), NULL, "data set"};
+static const struct registry policy_registry = {
+    policy_name, policy_doc, policy_keys, policy_choose, policy_chosen, MEMBER(policy_settings), "store_all", "policy"};
 static const struct registry optimizer_registry = {
-    optimizer_name,         optimizer_doc, optimizer_fields, optimizer_choose, optimizer_chosen,
-    MEMBER(optim_settings), "sgd",         "optimizer"};
+    optimizer_name, optimizer_doc, optimizer_keys, optimizer_choose, optimizer_chosen, MEMBER(optimizer_settings),
+    "sgd",          "optimizer"};
 static const struct registry schedule_registry = {learning_rate_name,   learning_rate_doc,
-                                                  learning_rate_fields, learning_rate_choose,
+                                                  learning_rate_keys,   learning_rate_choose,
                                                   learning_rate_chosen, MEMBER(learning_rate_settings),
-                                                  "constant",           "schedule"};
+                                                  "constant",           "lr_schedule"};
 static const struct registry loss_registry = {loss_name, loss_doc,        NULL,  loss_choose, loss_chosen,
                                               0,         "cross_entropy", "loss"};
 
-static const struct registry backend_registry = {backend_name,   backend_doc,    backend_fields,
-                                                 backend_choose, backend_chosen, MEMBER(backend_options),
-                                                 "cpu",          "backend"};
+static const struct registry backend_registry = {
+    backend_name, backend_doc, backend_keys, backend_choose, backend_chosen, MEMBER(backend_options), "cpu", "backend"};
 
 static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAULT_NONE; }
 static bool has_evaluation(const struct spec *spec) { return spec->eval_every > 0; }
 
 const struct section spec_sections[] = {
-    {"model", "file", model_fields, NULL, {"layers", "init"}, true, NULL, "the layers, in a file or here"},
+    {"model", "file", model_keys, NULL, {"layers", "init"}, true, NULL, "the layers, in a file or here"},
     {"data", "name", NULL, &data_registry, {"name"}, true, NULL, "what is trained on"},
     {"loss", "name", NULL, &loss_registry, {"name"}, false, NULL, "what ends the model"},
     {"optimizer", "name", NULL, &optimizer_registry, {"name"}, false, NULL, "how parameters are updated"},
-    {"schedule", "name", NULL, &schedule_registry, {"name"}, false, NULL, "of the learning rate"},
+    {"lr_schedule", "name", NULL, &schedule_registry, {"name"}, false, NULL, "of the learning rate"},
     {"backend", "name", NULL, &backend_registry, {"name"}, false, NULL, "whose kernels run"},
-    {"conv", NULL, conv_fields, NULL, {NULL}, false, NULL, "how convolutions are done"},
+    {"conv", NULL, conv_keys, NULL, {NULL}, false, NULL, "how convolutions are done"},
     {"policy", "name", NULL, &policy_registry, {"name"}, false, NULL, "which forwards are run again, and when"},
-    {"costs", "name", costs_fields, NULL, {NULL}, false, NULL, "where planning's times come from"},
-    {"fault", "kind", fault_fields, NULL, {NULL}, false, has_fault, "a deliberate error, to see it caught"},
-    {"record", NULL, record_fields, NULL, {NULL}, false, NULL, "what a result file holds besides"},
-    {"eval", "split", eval_fields, NULL, {NULL}, false, has_evaluation, "predictions of a split; left out: none"},
+    {"costs", "name", costs_keys, NULL, {NULL}, false, NULL, "where planning's times come from"},
+    {"fault", "kind", fault_keys, NULL, {NULL}, false, has_fault, "a deliberate error, to see it caught"},
+    {"record", NULL, record_keys, NULL, {NULL}, false, NULL, "what a result file holds besides"},
+    {"eval", "split", eval_keys, NULL, {NULL}, false, has_evaluation, "predictions of a split; left out: none"},
     {.key = NULL},
 };
 
 const char *const spec_order[] = {
-    "rematch",  "name",      "title",    "model",   "data",      "batch", "steps",     "epochs",          "seed",
-    "loss",     "optimizer", "schedule", "backend", "precision", "conv",  "relu_save", "relu_after_pool", "rng",
-    "memory",   "drop_dead", "policy",   "plan",    "costs",     "check", "fault",     "record",          "eval",
-    "baseline", "expect",    "sweep",    "results", NULL};
+    "rematch",  "name",      "title",       "model",   "data",      "batch", "steps",     "epochs",          "seed",
+    "loss",     "optimizer", "lr_schedule", "backend", "precision", "conv",  "relu_save", "relu_after_pool", "rng",
+    "memory",   "drop_dead", "policy",      "plan",    "costs",     "check", "fault",     "record",          "eval",
+    "baseline", "expect",    "sweep",       "results", NULL};
 
 /* ---- what a key changes ---- */
 
@@ -216,7 +215,7 @@ static const struct {
     {"epochs", LEARNING},
     {"seed", LEARNING},
     {"optimizer.lr", LEARNING},
-    {"schedule", LEARNING},
+    {"lr_schedule", LEARNING},
     {"backend.threads", 0}, /* by default those of the machine, which no spec knows */
     {"relu_save", PLAN},
     {"relu_after_pool", PLAN},

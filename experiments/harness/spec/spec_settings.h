@@ -8,7 +8,7 @@
 struct registry {
     const char *(*name)(int index);           /* NULL after the last */
     const char *(*doc)(int index);            /* one line */
-    const struct field *(*fields)(int index); /* its keys, of the struct at settings */
+    const struct setting *(*keys)(int index); /* its keys, of the struct at settings */
     void (*choose)(struct spec *spec, int index);
     bool (*chosen)(const struct spec *spec, int index);
     size_t settings;    /* offset in struct spec */
@@ -20,7 +20,7 @@ struct registry {
 struct section {
     const char *key;
     const char *word;                       /* NULL: no bare word */
-    const struct field *fields;             /* members of struct spec; NULL: none */
+    const struct setting *keys;             /* members of struct spec; NULL: none */
     const struct registry *registry;        /* NULL: no name to choose by */
     const char *also[3];                    /* more keys, read elsewhere, ended by NULL */
     bool needed;                            /* must be given */
@@ -29,14 +29,14 @@ struct section {
 };
 
 /* The scalars at the top level, in struct spec. */
-extern const struct field spec_fields[];
+extern const struct setting spec_keys[];
 
 /* What model.init may set. */
-extern const struct field init_fields[];
+extern const struct setting init_keys[];
 
 /* Ended by a row without key. */
 extern const struct section spec_sections[];
-extern const struct field expectation_fields[];
+extern const struct setting expectation_keys[];
 
 /* What an expectation may be of, in the order of enum expectation_what. */
 extern const char *const expectation_names[];

@@ -8,9 +8,9 @@
 
 static const int anew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 
-int fresh_create(const char *path) { return unlink(path) < 0 && errno != ENOENT ? -1 : open(path, anew, 0666); }
+int new_file_create(const char *path) { return unlink(path) < 0 && errno != ENOENT ? -1 : open(path, anew, 0666); }
 
-enum status fresh_sync(const char *path, int flags)
+enum status new_file_sync(const char *path, int flags)
 {
     int descriptor = open(path, flags | O_CLOEXEC);
     int error = descriptor < 0 || fsync(descriptor) < 0 ? errno : 0;
@@ -19,7 +19,7 @@ enum status fresh_sync(const char *path, int flags)
                                     : ST_OK;
 }
 
-enum status fresh_begin(struct fresh *fresh, const char *path)
+enum status new_file_begin(struct new_file *fresh, const char *path)
 {
     int made = -1;
     fresh->path = path;
@@ -34,19 +34,19 @@ enum status fresh_begin(struct fresh *fresh, const char *path)
     return ST_OK;
 }
 
-enum status fresh_publish(const struct fresh *fresh)
+enum status new_file_publish(const struct new_file *fresh)
 {
     const char *slash = strrchr(fresh->path, '/');
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - fresh->path + 1) : 1, slash ? fresh->path : ".");
-    enum status status = fresh_sync(fresh->name, O_RDONLY);
+    enum status status = new_file_sync(fresh->name, O_RDONLY);
     if (status == ST_OK && rename(fresh->name, fresh->path) < 0)
         status = fail(ST_FAILED, "%s: cannot take its place: %s", fresh->path, strerror(errno));
     if (status != ST_OK) {
-        fresh_drop(fresh);
+        new_file_drop(fresh);
         return status;
     }
-    return fresh_sync(folder, O_RDONLY | O_DIRECTORY);
+    return new_file_sync(folder, O_RDONLY | O_DIRECTORY);
 }
 
-void fresh_drop(const struct fresh *fresh) { unlink(fresh->name); }
+void new_file_drop(const struct new_file *fresh) { unlink(fresh->name); }

@@ -7,23 +7,23 @@
 #include "base/status.h"
 
 /* Removes what has the name and creates an empty file; its descriptor, or -1 with errno. */
-int fresh_create(const char *path);
+int new_file_create(const char *path);
 
 /* What was written to path, a file or a folder, is on the disk. flags: of open(). */
-enum status fresh_sync(const char *path, int flags);
+enum status new_file_sync(const char *path, int flags);
 
 /* A file in the making, under a name of its own in the folder of the file whose place it takes. */
-struct fresh {
+struct new_file {
     const char *path;
     char name[PATH_MAX];
 };
 
-/* Creates it, empty. Each is ended by fresh_publish() or fresh_drop(). */
-enum status fresh_begin(struct fresh *fresh, const char *path);
+/* Creates it, empty. Each is ended by new_file_publish() or new_file_drop(). */
+enum status new_file_begin(struct new_file *fresh, const char *path);
 
 /* It takes the place of path, once it is on the disk, or is removed. */
-enum status fresh_publish(const struct fresh *fresh);
+enum status new_file_publish(const struct new_file *fresh);
 
-void fresh_drop(const struct fresh *fresh);
+void new_file_drop(const struct new_file *fresh);
 
 #endif

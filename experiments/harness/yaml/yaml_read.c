@@ -9,66 +9,67 @@
 #include "base/text.h"
 
 enum { SHOWN = 60 };
-static const char *const kinds[] = {[TREE_BROKEN] = "nothing that can be read",
-                                    [TREE_NULL] = "nothing",
-                                    [TREE_TEXT] = "a word",
-                                    [TREE_LIST] = "a list",
-                                    [TREE_MAP] = "a map of keys"};
+static const char *const kinds[] = {[YAML_BROKEN] = "nothing that can be read",
+                                    [YAML_NULL] = "nothing",
+                                    [YAML_TEXT] = "a word",
+                                    [YAML_LIST] = "a list",
+                                    [YAML_MAP] = "a map of keys"};
 
-void reading_error(struct reading *r, const struct tree *at, const char *path, const char *key, const char *format, ...)
+void yaml_read_error(struct yaml_reader *r, const struct yaml_tree *at, const char *path, const char *key,
+                     const char *format, ...)
 {
     char message[2048]; /* as long as one of fail()'s */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    if (at->kind == TREE_BROKEN) return; /* told */
+    if (at->kind == YAML_BROKEN) return; /* told */
     bool both = path && *path && key && *key;
     const char *full = region_text(r->region, "%s%s%s", path ? path : "", both ? "." : "", key ? key : "");
     errors_add(r->errors, at->mark, full, "%s", message);
 }
 
-char *reading_unknown(struct reading *r, const char *word, const char *const *words)
+char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *const *words)
 {
-    struct field any = {.type = FIELD_CHOICE, .values = words};
-    const char *expected = field_expected(&any, r->region);
+    struct setting any = {.type = SETTING_CHOICE, .values = words};
+    const char *expected = setting_expected(&any, r->region);
     char suggestion[TEXT_SUGGESTION];
     int shown = text_shown(word, SHOWN);
     return region_text(r->region, "'%.*s'%s is not known; expected %s%s", shown, word, word[shown] ? "..." : "",
                        expected ? expected : "another", text_suggestion(word, words, suggestion));
 }
 
-static const char *expected(struct reading *r, const struct field *field)
+static const char *expected(struct yaml_reader *r, const struct setting *setting)
 {
-    const char *text = field_expected(field, r->region);
+    const char *text = setting_expected(setting, r->region);
     return text ? text : "another";
 }
 
-static void read_list(struct reading *r, const struct tree *list, const char *path, const struct field *field,
-                      void *object)
+static void read_list(struct yaml_reader *r, const struct yaml_tree *list, const char *path,
+                      const struct setting *setting, void *object)
 {
     const char **texts;
     int bad = -1;
     if (NEW(r->region, texts, (size_t)list->count) != ST_OK) return;
     for (int i = 0; i < list->count; i++) {
-        const struct tree *item = list->item[i];
+        const struct yaml_tree *item = list->item[i];
         texts[i] = item->text;
-        if (item->kind == TREE_TEXT && !(item->quoted && field->type == FIELD_INTS)) continue;
-        reading_error(r, item, path, field->key, "%s in a list; expected %s",
-                      item->quoted ? "a text in quotes" : kinds[item->kind], expected(r, field));
+        if (item->kind == YAML_TEXT && !(item->quoted && setting->type == SETTING_INTS)) continue;
+        yaml_read_error(r, item, path, setting->key, "%s in a list; expected %s",
+                        item->quoted ? "a text in quotes" : kinds[item->kind], expected(r, setting));
         return;
     }
-    if (field_set_list(field, object, (size_t)list->count, texts, r->region, &bad) != ST_OK)
-        reading_error(r, bad < 0 ? list : list->item[bad], path, field->key, "%s", status_message());
+    if (setting_set_list(setting, object, (size_t)list->count, texts, r->region, &bad) != ST_OK)
+        yaml_read_error(r, bad < 0 ? list : list->item[bad], path, setting->key, "%s", status_message());
 }
 
-const char *reading_folder(const char *path, struct region *region)
+const char *yaml_read_folder(const char *path, struct region *region)
 {
     const char *slash = strrchr(path, '/');
     return region_text(region, "%.*s", slash ? (int)(slash - path + 1) : 0, path);
 }
 
-static const char *find_path(struct reading *r, const struct tree *at)
+static const char *find_path(struct yaml_reader *r, const struct yaml_tree *at)
 {
     const char *beside = r->folder ? r->folder : "", *data = getenv("REMATCH_DATA");
     const char *below = data && *data ? region_text(r->region, "%s/", data) : NULL;
@@ -81,33 +82,34 @@ static const char *find_path(struct reading *r, const struct tree *at)
     return at->text;
 }
 
-void reading_value(struct reading *r, const struct tree *value, const char *path, const struct field *field,
-                   void *object)
+void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const char *path,
+                     const struct setting *setting, void *object)
 {
-    bool list = field->type == FIELD_INTS || field->type == FIELD_TEXTS;
-    bool file = field->type == FIELD_PATH;
-    bool words = file || field->type == FIELD_TEXT || field->type == FIELD_TEXTS || field->type == FIELD_CHOICE;
-    if (list && value->kind == TREE_LIST)
-        read_list(r, value, path, field, object);
-    else if (value->kind != TREE_TEXT)
-        reading_error(r, value, path, field->key, "%s; expected %s", kinds[value->kind], expected(r, field));
+    bool list = setting->type == SETTING_INTS || setting->type == SETTING_TEXTS;
+    bool file = setting->type == SETTING_PATH;
+    bool words =
+        file || setting->type == SETTING_TEXT || setting->type == SETTING_TEXTS || setting->type == SETTING_CHOICE;
+    if (list && value->kind == YAML_LIST)
+        read_list(r, value, path, setting, object);
+    else if (value->kind != YAML_TEXT)
+        yaml_read_error(r, value, path, setting->key, "%s; expected %s", kinds[value->kind], expected(r, setting));
     else if (value->quoted && !words)
-        reading_error(r, value, path, field->key, "a text in quotes; expected %s", expected(r, field));
-    else if (field_set(field, object, file ? find_path(r, value) : value->text, r->region) != ST_OK)
-        reading_error(r, value, path, field->key, "%s", status_message());
+        yaml_read_error(r, value, path, setting->key, "a text in quotes; expected %s", expected(r, setting));
+    else if (setting_set(setting, object, file ? find_path(r, value) : value->text, r->region) != ST_OK)
+        yaml_read_error(r, value, path, setting->key, "%s", status_message());
 }
 
 /* All keys a map may have. */
-static const char *const *allowed(struct reading *r, const struct field *fields, const char *const *also)
+static const char *const *allowed(struct yaml_reader *r, const struct setting *keys, const char *const *also)
 {
     size_t count = 0, used = 0;
     const char **words;
-    for (const struct field *f = fields; f && f->key; f++) count++;
+    for (const struct setting *f = keys; f && f->key; f++) count++;
     for (int i = 0; also && also[i]; i++) count++;
     if (NEW(r->region, words, count + 1) != ST_OK) return NULL;
-    for (const struct field *f = fields; f && f->key; f++) words[used++] = f->key;
+    for (const struct setting *f = keys; f && f->key; f++) words[used++] = f->key;
     for (int i = 0; also && also[i]; i++)
-        if (!field_find(fields, also[i])) words[used++] = also[i];
+        if (!setting_find(keys, also[i])) words[used++] = also[i];
     return words;
 }
 
@@ -118,50 +120,51 @@ static bool among(const char *word, const char *const *words)
     return false;
 }
 
-static void unknown_key(struct reading *r, const struct tree *key, const char *path, const char *of,
-                        const struct field *fields, const char *const *also)
+static void unknown_key(struct yaml_reader *r, const struct yaml_tree *key, const char *path, const char *of,
+                        const struct setting *keys, const char *const *also)
 {
-    const char *const *words = allowed(r, fields, also);
+    const char *const *words = allowed(r, keys, also);
     if (!words) return;
     if (!*words) {
-        reading_error(r, key, path, key->text, "%s has no keys", of);
+        yaml_read_error(r, key, path, key->text, "%s has no keys", of);
         return;
     }
     const char *list = "";
     char suggestion[TEXT_SUGGESTION];
     for (int i = 0; list && words[i]; i++) list = region_text(r->region, "%s%s%s", list, i ? "|" : "", words[i]);
-    reading_error(r, key, path, key->text, "%s has no such key; expected one of %s%s", of, list ? list : "others",
-                  text_suggestion(key->text, words, suggestion));
+    yaml_read_error(r, key, path, key->text, "%s has no such key; expected one of %s%s", of, list ? list : "others",
+                    text_suggestion(key->text, words, suggestion));
 }
 
-void reading_map(struct reading *r, const struct tree *map, const char *path, const char *of,
-                 const struct field *fields, const char *const *also, void *object)
+void yaml_read_map(struct yaml_reader *r, const struct yaml_tree *map, const char *path, const char *of,
+                   const struct setting *keys, const char *const *also, void *object)
 {
-    if (fields && field_defaults(fields, object, r->region) != ST_OK)
-        reading_error(r, map, path, NULL, "%s", status_message());
-    if (map->kind != TREE_MAP) {
-        reading_error(r, map, path, NULL, "%s; expected a map of keys", kinds[map->kind]);
+    if (keys && setting_defaults(keys, object, r->region) != ST_OK)
+        yaml_read_error(r, map, path, NULL, "%s", status_message());
+    if (map->kind != YAML_MAP) {
+        yaml_read_error(r, map, path, NULL, "%s; expected a map of keys", kinds[map->kind]);
         return;
     }
     for (int i = 0; i < map->count; i++) {
-        const struct field *field = field_find(fields, map->key[i]->text);
-        if (field)
-            reading_value(r, map->item[i], path, field, object);
+        const struct setting *setting = setting_find(keys, map->key[i]->text);
+        if (setting)
+            yaml_read_value(r, map->item[i], path, setting, object);
         else if (!among(map->key[i]->text, also))
-            unknown_key(r, map->key[i], path, of, fields, also);
+            unknown_key(r, map->key[i], path, of, keys, also);
     }
-    for (const struct field *f = fields; f && f->key; f++)
-        if (!f->preset && tree_find(map, f->key) < 0)
-            reading_error(r, map, path, f->key, "missing; expected %s", expected(r, f));
+    for (const struct setting *f = keys; f && f->key; f++)
+        if (!f->preset && yaml_tree_find(map, f->key) < 0)
+            yaml_read_error(r, map, path, f->key, "missing; expected %s", expected(r, f));
 }
 
-void reading_version(struct reading *r, const struct tree *root, const char *key, int version, const char *of)
+void yaml_read_version(struct yaml_reader *r, const struct yaml_tree *root, const char *key, int version,
+                       const char *of)
 {
-    const struct field field = {key, FIELD_INT, 0, version, version, NULL, NULL, "of the format"};
-    const struct tree *at = tree_get(root, key);
+    const struct setting setting = {key, SETTING_INT, 0, version, version, NULL, NULL, "of the format"};
+    const struct yaml_tree *at = yaml_tree_get(root, key);
     int64_t value;
     if (at)
-        reading_value(r, at, NULL, &field, &value);
+        yaml_read_value(r, at, NULL, &setting, &value);
     else
-        reading_error(r, root, NULL, key, "missing; %s begins with %s: %d", of, key, version);
+        yaml_read_error(r, root, NULL, key, "missing; %s begins with %s: %d", of, key, version);
 }

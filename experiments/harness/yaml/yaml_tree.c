@@ -93,15 +93,15 @@ static bool next(struct reader *r)
 
 /* ---- nodes ---- */
 
-struct tree *tree_make(enum tree_kind kind, const char *text, struct mark mark, struct region *region)
+struct yaml_tree *yaml_tree_make(enum yaml_kind kind, const char *text, struct mark mark, struct region *region)
 {
-    struct tree *tree = region_array(region, 1, sizeof *tree);
+    struct yaml_tree *tree = region_array(region, 1, sizeof *tree);
     if (!tree) return NULL;
-    *tree = (struct tree){.kind = kind, .text = text, .mark = mark};
+    *tree = (struct yaml_tree){.kind = kind, .text = text, .mark = mark};
     return tree;
 }
 
-static enum status append(struct tree *tree, struct tree *key, struct tree *item, struct region *region)
+static enum status append(struct yaml_tree *tree, struct yaml_tree *key, struct yaml_tree *item, struct region *region)
 {
     TRY(region_grow(region, &tree->item, tree->count, sizeof *tree->item));
     TRY(region_grow(region, &tree->key, tree->count, sizeof *tree->key));
@@ -116,30 +116,30 @@ static void refuse_extras(struct reader *r, struct mark mark, const void *anchor
     if (tag) errors_add(r->errors, mark, NULL, "tags (!name) are not allowed");
 }
 
-static struct tree *read_scalar(struct reader *r, struct mark mark)
+static struct yaml_tree *read_scalar(struct reader *r, struct mark mark)
 {
     const char *value = (const char *)r->event.data.scalar.value;
     bool plain = r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    enum tree_kind kind = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null")) ? TREE_NULL : TREE_TEXT;
+    enum yaml_kind kind = plain && (!*value || !strcmp(value, "~") || !strcmp(value, "null")) ? YAML_NULL : YAML_TEXT;
     if (strlen(value) != r->event.data.scalar.length || !utf8_is_plain(value)) {
         errors_add(r->errors, mark, NULL, "a text with a line break or control character; expected one line");
-        kind = TREE_BROKEN;
+        kind = YAML_BROKEN;
     }
     refuse_extras(r, mark, r->event.data.scalar.anchor, r->event.data.scalar.tag);
-    const char *text = kind == TREE_TEXT ? region_text(r->region, "%s", value) : NULL;
-    if (kind == TREE_TEXT && !text) return stop(r, mark, "out of memory"), NULL;
-    struct tree *tree = tree_make(kind, text, mark, r->region);
+    const char *text = kind == YAML_TEXT ? region_text(r->region, "%s", value) : NULL;
+    if (kind == YAML_TEXT && !text) return stop(r, mark, "out of memory"), NULL;
+    struct yaml_tree *tree = yaml_tree_make(kind, text, mark, r->region);
     if (tree) tree->quoted = !plain;
     return tree;
 }
 
-static struct tree *read_node(struct reader *r, int depth);
+static struct yaml_tree *read_node(struct reader *r, int depth);
 
-static void check_key(struct reader *r, const struct tree *map, const struct tree *key)
+static void check_key(struct reader *r, const struct yaml_tree *map, const struct yaml_tree *key)
 {
     if (map->count >= KEYS_MAX) stop(r, key->mark, "too many keys");
-    if (key->kind != TREE_TEXT) stop(r, key->mark, "a key must be a word");
-    int first = r->stopped ? -1 : tree_find(map, key->text);
+    if (key->kind != YAML_TEXT) stop(r, key->mark, "a key must be a word");
+    int first = r->stopped ? -1 : yaml_tree_find(map, key->text);
     assert(first < 0 || map->key);
     if (first >= 0)
         errors_add(r->errors, key->mark, NULL, "duplicate key '%.*s'; first at line %d", text_shown(key->text, 60),
@@ -147,12 +147,12 @@ static void check_key(struct reader *r, const struct tree *map, const struct tre
 }
 
 /* The rest of a list or map, whose start is the current event. */
-static struct tree *read_items(struct reader *r, struct tree *tree, int depth)
+static struct yaml_tree *read_items(struct reader *r, struct yaml_tree *tree, int depth)
 {
-    yaml_event_type_t end = tree->kind == TREE_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+    yaml_event_type_t end = tree->kind == YAML_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
     while (next(r) && r->event.type != end) {
-        struct tree *key = NULL, *item;
-        if (tree->kind == TREE_MAP) {
+        struct yaml_tree *key = NULL, *item;
+        if (tree->kind == YAML_MAP) {
             if (!(key = read_node(r, depth)) || !next(r)) return NULL;
             check_key(r, tree, key);
         }
@@ -164,32 +164,32 @@ static struct tree *read_items(struct reader *r, struct tree *tree, int depth)
 }
 
 /* The node whose first event is the current one; NULL: stopped. */
-static struct tree *read_node(struct reader *r, int depth)
+static struct yaml_tree *read_node(struct reader *r, int depth)
 {
     const yaml_event_t *e = &r->event;
     struct mark mark = mark_of(r, e->start_mark, e->end_mark);
-    struct tree *tree;
+    struct yaml_tree *tree;
     if (depth >= DEPTH_MAX) return stop(r, mark, "nested too deeply"), NULL;
     switch (e->type) {
     case YAML_ALIAS_EVENT:
         errors_add(r->errors, mark, NULL, "aliases (*name) are not allowed; write the value out");
-        return tree_make(TREE_BROKEN, NULL, mark, r->region);
+        return yaml_tree_make(YAML_BROKEN, NULL, mark, r->region);
     case YAML_SCALAR_EVENT:
         return read_scalar(r, mark);
     case YAML_SEQUENCE_START_EVENT:
         refuse_extras(r, mark, e->data.sequence_start.anchor, e->data.sequence_start.tag);
-        tree = tree_make(TREE_LIST, NULL, mark, r->region);
+        tree = yaml_tree_make(YAML_LIST, NULL, mark, r->region);
         return tree ? read_items(r, tree, depth + 1) : NULL;
     case YAML_MAPPING_START_EVENT:
         refuse_extras(r, mark, e->data.mapping_start.anchor, e->data.mapping_start.tag);
-        tree = tree_make(TREE_MAP, NULL, mark, r->region);
+        tree = yaml_tree_make(YAML_MAP, NULL, mark, r->region);
         return tree ? read_items(r, tree, depth + 1) : NULL;
     default:
         return stop(r, mark, "not YAML: a value was expected"), NULL;
     }
 }
 
-static struct tree *read_document(struct reader *r)
+static struct yaml_tree *read_document(struct reader *r)
 {
     struct mark start = {r->source, 1, r->column + 1, 1};
     if (!next(r) || !next(r)) return NULL; /* the stream's start, then the document's */
@@ -199,14 +199,15 @@ static struct tree *read_document(struct reader *r)
         errors_add(r->errors, mark_of(r, r->event.start_mark, r->event.start_mark), NULL,
                    "directives (%%YAML, %%TAG) are not allowed");
     if (!next(r)) return NULL;
-    struct tree *tree = read_node(r, 0);
+    struct yaml_tree *tree = read_node(r, 0);
     if (!tree || !next(r) || !next(r)) return NULL; /* the document's end, then the stream's */
     if (r->event.type != YAML_STREAM_END_EVENT)
         return stop(r, mark_of(r, r->event.start_mark, r->event.end_mark), "a second document; expected one"), NULL;
     return tree;
 }
 
-struct tree *tree_parse(const struct source *source, size_t from, struct region *region, struct errors *errors)
+struct yaml_tree *yaml_tree_parse(const struct source *source, size_t from, struct region *region,
+                                  struct errors *errors)
 {
     struct reader r = {.source = source, .region = region, .errors = errors};
     const char *text = source->text + from;
@@ -216,7 +217,7 @@ struct tree *tree_parse(const struct source *source, size_t from, struct region 
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, strlen(text));
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     int before = errors_count(errors);
-    struct tree *tree = read_document(&r);
+    struct yaml_tree *tree = read_document(&r);
     if (!tree && errors_count(errors) == before) stop(&r, (struct mark){source, 0, 0, 0}, "out of memory");
     yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);
@@ -225,31 +226,31 @@ struct tree *tree_parse(const struct source *source, size_t from, struct region 
 
 /* ---- editing and printing ---- */
 
-struct tree *tree_copy(const struct tree *tree, struct region *region)
+struct yaml_tree *yaml_tree_copy(const struct yaml_tree *tree, struct region *region)
 {
-    struct tree *copy = tree_make(tree->kind, tree->text, tree->mark, region);
+    struct yaml_tree *copy = yaml_tree_make(tree->kind, tree->text, tree->mark, region);
     for (int i = 0; copy && i < tree->count; i++)
         if (append(copy, tree->key[i], tree->item[i], region) != ST_OK) return NULL;
     if (copy) copy->quoted = tree->quoted;
     return copy;
 }
 
-int tree_find(const struct tree *map, const char *key)
+int yaml_tree_find(const struct yaml_tree *map, const char *key)
 {
-    for (int i = 0; map && map->kind == TREE_MAP && i < map->count; i++)
+    for (int i = 0; map && map->kind == YAML_MAP && i < map->count; i++)
         if (!strcmp(map->key[i]->text, key)) return i;
     return -1;
 }
 
-struct tree *tree_get(const struct tree *map, const char *key)
+struct yaml_tree *yaml_tree_get(const struct yaml_tree *map, const char *key)
 {
-    int i = tree_find(map, key);
+    int i = yaml_tree_find(map, key);
     return i < 0 ? NULL : map->item[i];
 }
 
-enum status tree_set(struct tree *map, struct tree *key, struct tree *value, struct region *region)
+enum status yaml_tree_set(struct yaml_tree *map, struct yaml_tree *key, struct yaml_tree *value, struct region *region)
 {
-    int i = tree_find(map, key->text);
+    int i = yaml_tree_find(map, key->text);
     if (value && i < 0) return append(map, key, value, region);
     if (value) map->key[i] = key, map->item[i] = value;
     if (value || i < 0) return ST_OK;
@@ -259,7 +260,7 @@ enum status tree_set(struct tree *map, struct tree *key, struct tree *value, str
 }
 
 /* Bare only where it reads back as the same scalar in a flow of any kind. */
-static bool print_text(FILE *out, const struct tree *tree, struct region *region)
+static bool print_text(FILE *out, const struct yaml_tree *tree, struct region *region)
 {
     bool bare = !tree->quoted;
     for (const char *c = tree->text; *c; c++) bare = bare && (isalnum((unsigned char)*c) || strchr("_-+./", *c));
@@ -267,11 +268,11 @@ static bool print_text(FILE *out, const struct tree *tree, struct region *region
     return text && fputs(text, out) >= 0;
 }
 
-static bool print(FILE *out, const struct tree *tree, struct region *region)
+static bool print(FILE *out, const struct yaml_tree *tree, struct region *region)
 {
-    bool map = tree->kind == TREE_MAP, ok = true;
-    if (tree->kind == TREE_NULL || tree->kind == TREE_BROKEN) return fputs("null", out) >= 0;
-    if (tree->kind == TREE_TEXT) return print_text(out, tree, region);
+    bool map = tree->kind == YAML_MAP, ok = true;
+    if (tree->kind == YAML_NULL || tree->kind == YAML_BROKEN) return fputs("null", out) >= 0;
+    if (tree->kind == YAML_TEXT) return print_text(out, tree, region);
     fputc(map ? '{' : '[', out);
     for (int i = 0; ok && i < tree->count; i++) {
         if (i) fputs(", ", out);
@@ -281,7 +282,7 @@ static bool print(FILE *out, const struct tree *tree, struct region *region)
     return ok && fputc(map ? '}' : ']', out) >= 0;
 }
 
-char *tree_print(const struct tree *tree, struct region *region)
+char *yaml_tree_print(const struct yaml_tree *tree, struct region *region)
 {
     char *text = NULL, *copy = NULL;
     size_t length;

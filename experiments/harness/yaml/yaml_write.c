@@ -9,11 +9,11 @@
 
 enum { REPLACED_MAX = 1 << 24 };
 
-void writing_fields(const struct field *fields, const void *object, const char *between, struct region *region,
-                    FILE *out)
+void yaml_write_settings(const struct setting *keys, const void *object, const char *between, struct region *region,
+                         FILE *out)
 {
-    for (const struct field *f = fields; f->key; f++) {
-        const char *value = field_print(f, object, region);
+    for (const struct setting *f = keys; f->key; f++) {
+        const char *value = setting_print(f, object, region);
         fprintf(out, "%s: %s%s", f->key, value ? value : "", f[1].key ? between : "");
     }
 }
@@ -26,35 +26,35 @@ static bool has_line(const char *text, const char *key)
     return false;
 }
 
-enum status writing_check(const char *path, const char *key, struct region *region)
+enum status yaml_write_check(const char *path, const char *key, struct region *region)
 {
-    struct fresh fresh;
+    struct new_file fresh;
     char *text;
     if (!path) return ST_OK;
     if (access(path, F_OK) == 0 && (file_read_text(path, REPLACED_MAX, region, &text) != ST_OK || !has_line(text, key)))
         return fail(ST_SPEC, "%s: it is there and no file of %s; nothing was measured", path, key);
-    TRY(fresh_begin(&fresh, path));
-    fresh_drop(&fresh);
+    TRY(new_file_begin(&fresh, path));
+    new_file_drop(&fresh);
     return ST_OK;
 }
 
-enum status writing_whole(const char *path, bool (*write)(const void *of, FILE *out), const void *of)
+enum status yaml_write_whole(const char *path, bool (*write)(const void *of, FILE *out), const void *of)
 {
-    struct fresh fresh;
+    struct new_file fresh;
     if (!path) return write(of, stdout) ? ST_OK : fail(ST_FAILED, "the output cannot be written");
-    TRY(fresh_begin(&fresh, path));
+    TRY(new_file_begin(&fresh, path));
     FILE *out = fopen(fresh.name, "we");
     const bool good = out && write(of, out);
     int error = errno;
     if (out && fclose(out) != 0 && good)
         error = errno;
     else if (good)
-        return fresh_publish(&fresh);
-    fresh_drop(&fresh);
+        return new_file_publish(&fresh);
+    new_file_drop(&fresh);
     return fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(error));
 }
 
-void writing_csv(const char *text, const char *end, FILE *out)
+void yaml_write_csv(const char *text, const char *end, FILE *out)
 {
     fputc('"', out);
     for (; *text; text++) {

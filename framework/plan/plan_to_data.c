@@ -3,7 +3,7 @@
 
 #include "plan/plan.h"
 
-static enum status describe_node(const struct network *network, int i, struct region *region, struct account_node *to)
+static enum status describe_node(const struct network *network, int i, struct region *region, struct plan_data_node *to)
 {
     const struct graph *graph = network->graph;
     const struct node *node = &graph->node[i];
@@ -11,7 +11,7 @@ static enum status describe_node(const struct network *network, int i, struct re
     const struct footprint *f = &network->binding[i].footprint;
     const struct cost *cost = &network->cost[i];
     char shape[96];
-    *to = (struct account_node){
+    *to = (struct plan_data_node){
         .name = node->name,
         .layer = node->layer->name,
         .group = node->group >= 0 ? graph->group[node->group].name : "",
@@ -40,15 +40,15 @@ static enum status describe_node(const struct network *network, int i, struct re
     return to->shape ? ST_OK : ST_FAILED;
 }
 
-static enum status describe_parameter(const struct parameter *p, struct region *region, struct account_parameter *to)
+static enum status describe_parameter(const struct parameter *p, struct region *region, struct plan_data_parameter *to)
 {
     char shape[96];
-    *to = (struct account_parameter){p->name, region_text(region, "%s", shape_print(&p->definition.shape, shape)),
-                                     p->node, (size_t)p->elements};
+    *to = (struct plan_data_parameter){p->name, region_text(region, "%s", shape_print(&p->definition.shape, shape)),
+                                       p->node, (size_t)p->elements};
     return to->shape ? ST_OK : ST_FAILED;
 }
 
-static void claim(const struct plan *plan, struct account *a)
+static void claim(const struct plan *plan, struct plan_data *a)
 {
     const size_t count[COUNTS] = {
         [COUNT_STATIC] = plan_static(plan),
@@ -57,25 +57,25 @@ static void claim(const struct plan *plan, struct account *a)
         [COUNT_LIVE_PEAK] = plan->live_peak,
         [COUNT_SAMPLED_FORWARD] = plan_sampled_forward(plan),
         [COUNT_SAMPLED_GRADIENTS] = plan_sampled_gradients(plan),
-        [COUNT_REPLAYS] = (size_t)plan->replays,
+        [COUNT_RECOMPUTATIONS] = (size_t)plan->recomputations,
         [COUNT_DROPPED] = (size_t)plan->lowered.dropped,
     };
     const double real[REALS] = {[REAL_FORWARD_FLOPS] = plan->forward_flops,
                                 [REAL_BACKWARD_FLOPS] = plan->backward_flops,
-                                [REAL_REPLAY_FLOPS] = plan->replay_flops,
+                                [REAL_RECOMPUTE_FLOPS] = plan->recompute_flops,
                                 [REAL_TIME] = plan->time,
-                                [REAL_TIME_FACTOR] = plan->time_factor};
+                                [REAL_SLOWDOWN] = plan->slowdown};
     memcpy(a->count, count, sizeof count);
     memcpy(a->real, real, sizeof real);
     memcpy(a->memory, plan->static_bytes, sizeof plan->static_bytes);
     memcpy(a->memory + STATICS, plan->peak_by_category, sizeof plan->peak_by_category);
 }
 
-enum status plan_account_network(const struct network *network, const struct plan_options *options,
-                                 struct region *region, struct account *account)
+enum status plan_network_to_data(const struct network *network, const struct plan_options *options,
+                                 struct region *region, struct plan_data *data)
 {
     const struct graph *graph = network->graph;
-    *account = (struct account){
+    *data = (struct plan_data){
         .nodes = graph->nodes,
         .parameters = graph->parameters,
         .batch = (size_t)graph->batch,
@@ -87,28 +87,28 @@ enum status plan_account_network(const struct network *network, const struct pla
         .drop_dead = options->lower.drop_dead,
         .forward_only = options->forward_only,
     };
-    TRY(NEW(region, account->node, (size_t)graph->nodes));
-    TRY(NEW(region, account->parameter, (size_t)graph->parameters));
-    for (int i = 0; i < graph->nodes; i++) TRY(describe_node(network, i, region, &account->node[i]));
+    TRY(NEW(region, data->node, (size_t)graph->nodes));
+    TRY(NEW(region, data->parameter, (size_t)graph->parameters));
+    for (int i = 0; i < graph->nodes; i++) TRY(describe_node(network, i, region, &data->node[i]));
     for (int i = 0; i < graph->parameters; i++)
-        TRY(describe_parameter(&graph->parameter[i], region, &account->parameter[i]));
+        TRY(describe_parameter(&graph->parameter[i], region, &data->parameter[i]));
     return ST_OK;
 }
 
-enum status plan_account(const struct plan *plan, struct region *region, struct account *account)
+enum status plan_to_data(const struct plan *plan, struct region *region, struct plan_data *data)
 {
     const struct lowered *l = &plan->lowered;
     char hash[33], peak[128];
-    TRY(plan_account_network(plan->network, &plan->options, region, account));
-    account->ops = l->ops;
-    account->buffers = l->buffers;
-    account->op = l->op;
-    account->buffer = l->buffer;
-    account->word = plan->word;
-    account->live = plan->live;
-    account->peak_op = region_text(region, "%s", plan_op_text(plan, plan->peak_op, peak));
-    account->hash = region_text(region, "%s", digest_print(plan->hash, hash));
-    if (!account->peak_op || !account->hash) return ST_FAILED;
-    claim(plan, account);
+    TRY(plan_network_to_data(plan->network, &plan->options, region, data));
+    data->ops = l->ops;
+    data->buffers = l->buffers;
+    data->op = l->op;
+    data->buffer = l->buffer;
+    data->schedule = plan->schedule;
+    data->live = plan->live;
+    data->peak_op = region_text(region, "%s", plan_op_text(plan, plan->peak_op, peak));
+    data->hash = region_text(region, "%s", digest_print(plan->hash, hash));
+    if (!data->peak_op || !data->hash) return ST_FAILED;
+    claim(plan, data);
     return ST_OK;
 }

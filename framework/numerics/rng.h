@@ -1,9 +1,10 @@
-/* Randomness by position: what a draw is for is its counter, so a replay draws the same numbers without keeping any.
+/* Randomness by position: what a draw is for is its counter, so a recomputation draws the same numbers without keeping
+ * any.
  *
  * Key = (seed, domain); counter = (element / 4 in logical order, sample = place in the global batch, node, step).
- * Modes: see architecture in README; only `unsafe` lets a replay draw other numbers, in order to be caught. */
-#ifndef REMATCH_NUMERICS_RANDOM_H
-#define REMATCH_NUMERICS_RANDOM_H
+ * Modes: see architecture in README; only `unsafe` lets a recomputation draw other numbers, in order to be caught. */
+#ifndef REMATCH_NUMERICS_RNG_H
+#define REMATCH_NUMERICS_RNG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The generator against its authors' known answers, and dropout's draws against the definition at the head of random.h.
  */
-#include "numerics/random.h"
+#include "numerics/rng.h"
 #include "tests/support/same_bits.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "numerics/random.h"
+#include "numerics/rng.h"
 
 #include "numerics/philox_lanes.h"
 
