@@ -65,7 +65,7 @@ static enum status digest_records(struct dataset *dataset)
     uint8_t *records;
     if (!dataset->settings.samples) return ST_OK;
     const size_t bytes = (size_t)dataset->settings.samples * RECORD;
-    TRY(NEW(dataset->region, records, bytes));
+    NEW(dataset->region, records, bytes);
     for (int i = 0; i < FILES; i++) {
         TRY(files_read(&state->handle[i], 0, bytes, records));
         part[i] = digest_bytes(records, bytes);
@@ -78,7 +78,7 @@ static enum status open_cifar10(struct dataset *dataset)
 {
     const char *folder;
     struct cifar10 *state;
-    TRY(NEW(dataset->region, state, 1));
+    NEW(dataset->region, state, 1);
     dataset->state = state;
     TRY(files_find(dataset, &source, &folder));
     for (int i = 0; i < FILES; i++) {

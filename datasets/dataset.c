@@ -41,7 +41,7 @@ static enum status copy_settings(struct dataset *dataset, const struct dataset_s
         !(dataset->settings.vocabulary = region_text(dataset->region, "%s", settings->vocabulary)))
         return ST_FAILED;
     int64_t *dims;
-    TRY(NEW(dataset->region, dims, settings->shape.count));
+    NEW(dataset->region, dims, settings->shape.count);
     for (size_t i = 0; i < settings->shape.count; i++) dims[i] = settings->shape.ints[i];
     dataset->settings.shape.ints = dims;
     if (settings->shape.count < lets_set(dataset->kind, "shape") || settings->shape.count > SHAPE_RANK_MAX)
@@ -60,7 +60,7 @@ static enum status digest_samples(struct dataset *dataset, struct digest *digest
 {
     struct digest part[4] = {{0, 0}};
     float *x;
-    TRY(NEW(dataset->region, x, (size_t)shape_elements(&dataset->shape)));
+    NEW(dataset->region, x, (size_t)shape_elements(&dataset->shape));
     for (int i = 0; i < 2; i++) {
         int32_t label;
         if (dataset->kind->sized && i >= dataset->count[SPLIT_TRAIN]) break;
@@ -88,7 +88,7 @@ static enum status digest_files(struct dataset *dataset, struct digest *digest)
 static enum status open_into(struct dataset *dataset, const struct dataset_settings *settings)
 {
     TRY(copy_settings(dataset, settings));
-    TRY(NEW(dataset->region, dataset->file, DATASET_FILES_MAX));
+    NEW(dataset->region, dataset->file, DATASET_FILES_MAX);
     TRY(dataset->kind->open(dataset));
     dataset->synthetic = dataset->files == 0;
     return dataset->synthetic ? digest_samples(dataset, &dataset->digest) : digest_files(dataset, &dataset->digest);

@@ -82,7 +82,7 @@ static uint8_t *read_rest(struct dataset *dataset, struct reader *reader, uint64
              bytes, reader->file->bytes);
         return NULL;
     }
-    if (NEW(dataset->region, out, (size_t)bytes) != ST_OK || read_bytes(reader, (size_t)bytes, out) != ST_OK)
+    if (NEWLY(dataset->region, out, (size_t)bytes) != ST_OK || read_bytes(reader, (size_t)bytes, out) != ST_OK)
         return NULL;
     int got = gzread(reader->stream, &more, 1); /* also checks the checksum at the end */
     const char *why = complaint(reader);
@@ -170,7 +170,7 @@ static enum status open_fashion_mnist(struct dataset *dataset)
 {
     const char *folder;
     struct idx *state;
-    TRY(NEW(dataset->region, state, 1));
+    NEW(dataset->region, state, 1);
     dataset->state = state;
     dataset->classes = CLASSES;
     TRY(files_find(dataset, &fashion_mnist, &folder));

@@ -71,14 +71,14 @@ static void draw_pattern(const struct dataset *dataset, struct synthetic *s, int
 static enum status open_synthetic(struct dataset *dataset)
 {
     struct synthetic *s;
-    TRY(NEW(dataset->region, s, 1));
+    NEW(dataset->region, s, 1);
     split_shape(&dataset->shape, s);
     dataset->classes = dataset->settings.classes;
     dataset->count[SPLIT_TRAIN] = dataset->count[SPLIT_TEST] = dataset->settings.samples;
     size_t gratings = (size_t)dataset->classes * GRATINGS;
-    TRY(NEW(dataset->region, s->row, gratings * (size_t)s->rows * 2));
-    TRY(NEW(dataset->region, s->column, gratings * (size_t)s->columns * 2));
-    TRY(NEW(dataset->region, s->amplitude, gratings * (size_t)s->channels));
+    NEW(dataset->region, s->row, gratings * (size_t)s->rows * 2);
+    NEW(dataset->region, s->column, gratings * (size_t)s->columns * 2);
+    NEW(dataset->region, s->amplitude, gratings * (size_t)s->channels);
     for (int64_t class = 0; class < dataset->classes; class ++) draw_pattern(dataset, s, class);
     dataset->state = s;
     return ST_OK;

@@ -227,7 +227,7 @@ static enum status open_tweets(struct dataset *dataset)
     TRY(sequence_shape(dataset));
     if (s->vocabulary && s->vocabulary_size)
         return fail(ST_SPEC, "data.vocabulary_size: has no use beside data.vocabulary, a file of all tokens");
-    TRY(NEW(dataset->region, t, 1));
+    NEW(dataset->region, t, 1);
     dataset->state = t;
     dataset->classes = CLASSES;
     enum status status = files_find(dataset, &source, &folder);

@@ -49,11 +49,11 @@ static enum status collect_points(struct sweep *s)
 {
     s->points = 1;
     for (int a = 0; a < s->axes; a++) s->points *= (int)s->axis[a].values.count;
-    TRY(NEW(s->region, s->point, (size_t)s->points));
-    TRY(NEW(s->region, s->baseline, (size_t)s->points));
+    NEW(s->region, s->point, (size_t)s->points);
+    NEW(s->region, s->baseline, (size_t)s->points);
     for (int i = 0; i < s->points; i++) {
         const char **value;
-        TRY(NEW(s->region, value, (size_t)s->axes));
+        NEW(s->region, value, (size_t)s->axes);
         for (int a = s->axes - 1, rest = i; a >= 0; a--) {
             int count = (int)s->axis[a].values.count;
             value[a] = s->axis[a].values.texts[rest % count];
@@ -69,7 +69,7 @@ static enum status point_request(const struct sweep *s, const struct point *p, s
 {
     int count = s->request->overrides;
     const char **override;
-    TRY(NEW(s->region, override, (size_t)(count + s->axes)));
+    NEW(s->region, override, (size_t)(count + s->axes));
     for (int i = 0; i < count; i++) override[i] = s->request->override[i];
     for (int a = 0; a < s->axes; a++)
         if (!(override[count + a] = region_text(s->region, "%s=%s", s->axis[a].key, p->value[a]))) return ST_FAILED;
@@ -269,7 +269,7 @@ static enum status print_table(const struct sweep *s, FILE *out)
     const int axes = s->axes < COLUMNS_MOST - COUNT ? s->axes : COLUMNS_MOST - COUNT; /* more have one value each */
     struct column *column;
     struct columns table;
-    TRY(NEW(s->region, column, (size_t)axes + COUNT));
+    NEW(s->region, column, (size_t)axes + COUNT);
     for (int a = 0; a < axes; a++) column[a] = (struct column){s->axis[a].key, .least = 8};
     memcpy(column + axes, figures, sizeof figures);
     columns_begin(&table, column, axes + COUNT);

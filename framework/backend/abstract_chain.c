@@ -92,9 +92,9 @@ static enum status add_stages(struct graph *graph, const struct abstract_stage *
 static enum status bind(struct graph *graph, const struct abstract_stage *stage, struct network **network)
 {
     struct network *n;
-    TRY(NEW(graph->region, n, 1));
-    TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
-    TRY(NEW(graph->region, n->cost, (size_t)graph->nodes));
+    NEW(graph->region, n, 1);
+    NEW(graph->region, n->binding, (size_t)graph->nodes);
+    NEW(graph->region, n->cost, (size_t)graph->nodes);
     n->graph = graph;
     n->granularity = 1;
     for (int i = 0; i < graph->nodes; i++) {

@@ -99,8 +99,8 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
     n->granularity = ALIGNMENT;
     for (int v = 0; v + 1 < graph->values; v++) /* the loss's own gradient is the constant 1 */
         graph->value[v].gradient_bytes = graph->value[v].wants_gradient ? graph->value[v].bytes : 0;
-    TRY(NEW(graph->region, n->binding, (size_t)graph->nodes));
-    TRY(NEW(graph->region, n->cost, (size_t)graph->nodes));
+    NEW(graph->region, n->binding, (size_t)graph->nodes);
+    NEW(graph->region, n->cost, (size_t)graph->nodes);
     const enum status status = prepare_nodes(n);
     if (status != ST_OK) {
         network_destroy(n);
@@ -124,9 +124,9 @@ void network_destroy(struct network *network)
 enum status network_copy(const struct network *network, struct region *region, struct network **copy)
 {
     struct network *n;
-    TRY(NEW(region, n, 1));
+    NEW(region, n, 1);
     *n = *network;
-    TRY(NEW(region, n->binding, (size_t)network->graph->nodes));
+    NEW(region, n->binding, (size_t)network->graph->nodes);
     memcpy(n->binding, network->binding, (size_t)network->graph->nodes * sizeof *n->binding);
     *copy = n;
     return ST_OK;

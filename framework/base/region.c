@@ -18,7 +18,16 @@ struct region {
     struct block *blocks;
 };
 
-struct region *region_create(void) { return calloc(1, sizeof(struct region)); }
+static void *checked(void *memory, size_t count, size_t size)
+{
+    if (memory) return memory;
+    fprintf(stderr, "rematch: out of memory for set-up: %zu elements of %zu bytes\n", count, size);
+    _Exit(ST_FAILED); /* no exit handlers: HDF5's would rewrite open files */
+}
+
+void *allocate(size_t count, size_t size) { return checked(calloc(count, size + !size), count, size); }
+
+struct region *region_create(void) { return allocate(1, sizeof(struct region)); }
 
 void region_destroy(struct region *region)
 {
@@ -34,8 +43,7 @@ void region_destroy(struct region *region)
 static struct block *grow(struct region *region, size_t bytes)
 {
     size_t size = bytes > BLOCK ? bytes : BLOCK;
-    struct block *b = size <= SIZE_MAX - sizeof *b ? calloc(1, sizeof *b + size) : NULL;
-    if (!b) return NULL;
+    struct block *b = checked(size <= SIZE_MAX - sizeof *b ? calloc(1, sizeof *b + size) : NULL, size, 1);
     b->size = size;
     b->next = region->blocks;
     region->blocks = b;
@@ -44,32 +52,23 @@ static struct block *grow(struct region *region, size_t bytes)
 
 void *region_array(struct region *region, size_t count, size_t size)
 {
-    if (size && count > (SIZE_MAX - ALIGN) / size) {
-        fail(ST_FAILED, "%zu elements of %zu bytes are more than memory can address", count, size);
-        return NULL;
-    }
+    if (size && count > (SIZE_MAX - ALIGN) / size) checked(NULL, count, size);
     size_t bytes = (count * size + ALIGN - 1) / ALIGN * ALIGN;
     struct block *b = region->blocks;
     if (!b || b->size - b->used < bytes) b = grow(region, bytes);
-    if (!b) {
-        fail(ST_FAILED, "out of memory: %zu bytes for set-up", bytes);
-        return NULL;
-    }
     void *p = (char *)b->data + b->used;
     b->used += bytes;
     return p;
 }
 
-enum status region_grow(struct region *region, void *array, int count, size_t size)
+void region_grow(struct region *region, void *array, int count, size_t size)
 {
-    if (count & (count - 1)) return ST_OK; /* not yet full: count is no power of two (nor 0) */
+    if (count & (count - 1)) return; /* not yet full: count is no power of two (nor 0) */
     size_t room = count ? (size_t)count * 2 : 1;
     void *old, *more = region_array(region, room, size);
-    if (!more) return ST_FAILED;
     memcpy(&old, array, sizeof old);
     if (count) memcpy(more, old, (size_t)count * size);
     memcpy(array, &more, sizeof more);
-    return ST_OK;
 }
 
 char *region_text(struct region *region, const char *format, ...)
@@ -79,8 +78,8 @@ char *region_text(struct region *region, const char *format, ...)
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    char *text = length < 0 ? NULL : region_array(region, (size_t)length + 1, 1);
-    if (text) vsnprintf(text, (size_t)length + 1, format, again);
+    char *text = region_array(region, length < 0 ? 1 : (size_t)length + 1, 1);
+    if (length > 0) vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return text;
 }

@@ -8,24 +8,29 @@
 
 struct region;
 
-/* An empty region, or NULL when the system has no memory. */
+/* Where the system has no memory for set-up, or a size overflows, each of these ends the program: one message on stderr
+ * and exit code 3. Result files stay as they were after their last committed step. */
+
+/* An empty region. */
 struct region *region_create(void);
 
 /* Frees everything taken from it; NULL is accepted. */
 void region_destroy(struct region *region);
 
-/* count * size zeroed bytes, aligned for any type (a valid pointer even for 0 bytes); NULL, with the message of
- * fail() set, when the product overflows or the system has no memory. */
+/* count * size zeroed bytes, aligned for any type (a valid pointer even for 0 bytes). */
 void *region_array(struct region *region, size_t count, size_t size);
 
 /* Makes room for one more element of *(T **)array, of which count are there: doubles it at every power of two. */
-enum status region_grow(struct region *region, void *array, int count, size_t size);
+void region_grow(struct region *region, void *array, int count, size_t size);
 
-/* A copy of text made as by snprintf; NULL as above. */
+/* A copy of text made as by snprintf. */
 char *region_text(struct region *region, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* pointer = count zeroed elements of its type; an enum status, to be used inside TRY. */
-#define NEW(region, pointer, count)                                                                                    \
-    (((pointer) = region_array((region), (count), sizeof *(pointer))) != NULL ? ST_OK : ST_FAILED)
+/* count * size zeroed bytes of no region, for free(). */
+void *allocate(size_t count, size_t size);
+
+/* pointer = count zeroed elements of its type. */
+#define NEW(region, pointer, count)   ((pointer) = region_array((region), (count), sizeof *(pointer)))
+#define NEWLY(region, pointer, count) (NEW(region, pointer, count), ST_OK)
 
 #endif

@@ -107,7 +107,7 @@ static char *print_list(const struct setting *setting, const void *at, struct re
     const struct setting_list *list = at;
     const char **item;
     size_t length = 3;
-    if (NEW(region, item, list->count) != ST_OK) return NULL;
+    if (NEWLY(region, item, list->count) != ST_OK) return NULL;
     for (size_t i = 0; i < list->count; i++) {
         item[i] = setting->type == SETTING_INTS ? region_text(region, "%" PRId64, list->ints[i])
                                                 : text_quote(list->texts[i], region);
@@ -331,7 +331,7 @@ static enum status preset_list(const struct setting *setting, void *object, stru
     size_t count = 0;
     int bad;
     if (!text) return ST_FAILED;
-    TRY(NEW(region, items, strlen(text) + 1));
+    NEW(region, items, strlen(text) + 1);
     for (char *word = strtok_r(text, "[], ", &rest); word; word = strtok_r(NULL, "[], ", &rest)) items[count++] = word;
     return set_list(setting, object, count, items, region, &bad);
 }

@@ -55,7 +55,7 @@ static enum status add_parameters(struct graph *graph, struct node *node, const 
     node->first_parameter = graph->parameters;
     node->parameters = count;
     for (int i = 0; i < count; i++) {
-        TRY(region_grow(graph->region, &graph->parameter, graph->parameters, sizeof *graph->parameter));
+        region_grow(graph->region, &graph->parameter, graph->parameters, sizeof *graph->parameter);
         struct parameter *p = &graph->parameter[graph->parameters++];
         p->definition = definition[i];
         p->node = node->index;
@@ -71,8 +71,8 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const stru
                       const int *inputs, int *output)
 {
     if (graph->nodes >= NODES_MAX) return fail(ST_SPEC, "more than %d layers", NODES_MAX);
-    TRY(region_grow(graph->region, &graph->node, graph->nodes, sizeof *graph->node));
-    TRY(region_grow(graph->region, &graph->value, graph->values, sizeof *graph->value));
+    region_grow(graph->region, &graph->node, graph->nodes, sizeof *graph->node);
+    region_grow(graph->region, &graph->value, graph->values, sizeof *graph->value);
     struct node *node = &graph->node[graph->nodes];
     memset(node, 0, sizeof *node);
     node->layer = layer;
@@ -118,7 +118,7 @@ enum status graph_group_begin(struct graph *graph, const char *name)
     int parent = -1;
     for (int g = 0; g < graph->groups; g++)
         if (graph->group[g].to < 0) parent = g;
-    TRY(region_grow(graph->region, &graph->group, graph->groups, sizeof *graph->group));
+    region_grow(graph->region, &graph->group, graph->groups, sizeof *graph->group);
     const char *copy = region_text(graph->region, "%s", name);
     if (!copy) return ST_FAILED;
     graph->group[graph->groups++] = (struct group){copy, graph->nodes, -1, parent};

@@ -65,7 +65,7 @@ static enum status expand(struct builder *b, const struct schedule *schedule)
     for (size_t i = 0; i < schedule->steps; i++) room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from);
     if (room > INT32_MAX / 16)
         return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be run", room / 2);
-    TRY(NEW(b->region, b->event, room));
+    NEW(b->region, b->event, room);
     int forward = 0; /* nodes below have had their first forward */
     for (size_t i = 0; i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
@@ -82,8 +82,8 @@ static enum status expand(struct builder *b, const struct schedule *schedule)
 static enum status mark(struct builder *b)
 {
     bool *needed, *needed_saved; /* is the incarnation that is newest here read later? */
-    TRY(NEW(b->region, needed, (size_t)b->graph->values));
-    TRY(NEW(b->region, needed_saved, (size_t)b->graph->nodes));
+    NEW(b->region, needed, (size_t)b->graph->values);
+    NEW(b->region, needed_saved, (size_t)b->graph->nodes);
     for (size_t i = b->events; i-- > 0;) {
         struct event *e = &b->event[i];
         const struct node *node = &b->graph->node[e->node];
@@ -246,14 +246,14 @@ static enum status reserve(struct builder *b)
 {
     /* an event makes at most one op of its own, a copy and an accumulation an input; an op at most five buffers */
     size_t ops = b->events * (2 + NODE_INPUTS_MAX), buffers = b->events * (6 + 2 * NODE_INPUTS_MAX);
-    TRY(NEW(b->region, b->out->op, ops));
-    TRY(NEW(b->region, b->out->buffer, buffers));
-    TRY(NEW(b->region, b->roles, buffers));
-    TRY(NEW(b->region, b->over, buffers));
-    TRY(NEW(b->region, b->current, (size_t)b->graph->values));
-    TRY(NEW(b->region, b->gradient, (size_t)b->graph->values));
-    TRY(NEW(b->region, b->saved, (size_t)b->graph->nodes));
-    TRY(NEW(b->region, b->once, (size_t)b->graph->nodes));
+    NEW(b->region, b->out->op, ops);
+    NEW(b->region, b->out->buffer, buffers);
+    NEW(b->region, b->roles, buffers);
+    NEW(b->region, b->over, buffers);
+    NEW(b->region, b->current, (size_t)b->graph->values);
+    NEW(b->region, b->gradient, (size_t)b->graph->values);
+    NEW(b->region, b->saved, (size_t)b->graph->nodes);
+    NEW(b->region, b->once, (size_t)b->graph->nodes);
     b->current[0] = BUFFER_BATCH;
     for (int v = 0; v < b->graph->values; v++) b->gradient[v] = BUFFER_NONE;
     for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->once[n] = BUFFER_NONE;
@@ -282,7 +282,7 @@ static int resolve(const struct builder *b, const int *number, int buffer)
 static enum status compact(struct builder *b)
 {
     int *number, buffers = 0;
-    TRY(NEW(b->region, number, (size_t)b->out->buffers + 1));
+    NEW(b->region, number, (size_t)b->out->buffers + 1);
     for (int i = 0; i < b->out->buffers; i++)
         if (b->over[i] < 0) number[i] = buffers++;
     for (int i = 0; i < b->out->ops; i++) {

@@ -81,7 +81,7 @@ static void count_time(struct plan *plan)
 static enum status count_live(struct plan *plan)
 {
     const struct lowered *l = &plan->lowered;
-    TRY(NEW(plan->region, plan->live, (size_t)l->ops + 1));
+    NEW(plan->region, plan->live, (size_t)l->ops + 1);
     int forward_end = 0;
     while (forward_end < l->ops && l->op[forward_end].kind == OP_FORWARD && !l->op[forward_end].recompute)
         forward_end++;

@@ -87,8 +87,8 @@ enum status plan_network_to_data(const struct network *network, const struct pla
         .drop_dead = options->lower.drop_dead,
         .forward_only = options->forward_only,
     };
-    TRY(NEW(region, data->node, (size_t)graph->nodes));
-    TRY(NEW(region, data->parameter, (size_t)graph->parameters));
+    NEW(region, data->node, (size_t)graph->nodes);
+    NEW(region, data->parameter, (size_t)graph->parameters);
     for (int i = 0; i < graph->nodes; i++) TRY(describe_node(network, i, region, &data->node[i]));
     for (int i = 0; i < graph->parameters; i++)
         TRY(describe_parameter(&graph->parameter[i], region, &data->parameter[i]));

@@ -22,7 +22,7 @@ static enum status append(struct schedule *schedule, struct step step)
     if (schedule->steps == schedule->room) {
         size_t room = schedule->room ? schedule->room * 2 : 16;
         struct step *more;
-        TRY(NEW(schedule->region, more, room));
+        NEW(schedule->region, more, room);
         if (schedule->steps) memcpy(more, schedule->step, schedule->steps * sizeof *more);
         schedule->step = more;
         schedule->room = room;

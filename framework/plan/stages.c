@@ -3,8 +3,8 @@
 enum status stages_find(const struct graph *graph, struct region *region, struct node_ranges *stages)
 {
     int *last; /* last node that reads each value */
-    TRY(NEW(region, last, (size_t)graph->values));
-    TRY(NEW(region, stages->range, (size_t)graph->nodes));
+    NEW(region, last, (size_t)graph->values);
+    NEW(region, stages->range, (size_t)graph->nodes);
     for (int i = 0; i < graph->nodes; i++)
         for (int k = 0; k < graph->node[i].layer->inputs; k++) last[graph->node[i].inputs[k]] = i;
     stages->count = 0;
@@ -33,7 +33,7 @@ enum status units_find(const struct graph *graph, enum unit unit, struct region 
     TRY(stages_find(graph, region, &stages));
     if (unit == UNIT_STAGE || (unit == UNIT_AUTO && !graph->groups)) return *units = stages, ST_OK;
     if (!graph->groups) return fail(ST_SPEC, "unit: group, but the model names no group");
-    TRY(NEW(region, units->range, (size_t)graph->nodes));
+    NEW(region, units->range, (size_t)graph->nodes);
     units->count = 0;
     for (int node = 0, s = 0; node < graph->nodes;) {
         while (stages.range[s].to <= node) s++;
@@ -81,7 +81,7 @@ enum status stages_recompute(const struct network *network, int from, int to, bo
         return schedule_append(schedule, STEP_BACKWARD, from, to);
     }
     bool *needed;
-    TRY(NEW(schedule->region, needed, (size_t)(to - from)));
+    NEW(schedule->region, needed, (size_t)(to - from));
     int first_use = mark_needed(network, from, to, needed);
     TRY(schedule_append(schedule, STEP_BACKWARD, first_use + 1, to));
     for (int i = from; i < to; i++)

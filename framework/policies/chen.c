@@ -75,7 +75,7 @@ static enum status search(struct search *s)
 {
     double budget = 0, least = INFINITY, kept, largest;
     s->least = SIZE_MAX;
-    TRY(NEW(s->region, s->best, (size_t)s->stages.count));
+    NEW(s->region, s->best, (size_t)s->stages.count);
     for (int i = 0; i < REFINEMENTS; i++) {
         divide(s, budget, &kept, &largest);
         TRY(consider(s, budget));
@@ -104,7 +104,7 @@ static enum status emit(const struct network *network, const struct policy_setti
     struct search s = {.network = network, .settings = settings, .region = region};
     const char *budget = settings->segment_budget;
     TRY(stages_find(network->graph, region, &s.stages));
-    TRY(NEW(region, s.cut, (size_t)s.stages.count));
+    NEW(region, s.cut, (size_t)s.stages.count);
     if (!budget || !strcmp(budget, "search")) {
         TRY(search(&s));
         if (settings->notes) tell(&s, settings->notes);

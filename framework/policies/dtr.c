@@ -75,7 +75,7 @@ static enum status find_live_peak(const struct search *s, const struct schedule 
     size_t *live = NULL;
     if (!region) return fail(ST_FAILED, "out of memory for a schedule");
     enum status status = lower(s->network, schedule, &s->options->lower, region, &l);
-    if (status == ST_OK) status = NEW(region, live, (size_t)l.ops + 1);
+    if (status == ST_OK) status = NEWLY(region, live, (size_t)l.ops + 1);
     if (status == ST_OK) *peak = buffers_live(l.buffer, l.buffers, l.ops, live);
     region_destroy(region);
     return status;

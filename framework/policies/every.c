@@ -9,7 +9,7 @@ static enum status emit(const struct network *network, const struct policy_setti
     struct node_ranges units;
     bool *recompute;
     TRY(units_find(network->graph, (enum unit)settings->unit, region, &units));
-    TRY(NEW(region, recompute, (size_t)units.count));
+    NEW(region, recompute, (size_t)units.count);
     for (int u = 0; u < units.count; u++) recompute[u] = true;
     return policy_segments_emit(network, units.range, recompute, units.count, settings->keep_saved, schedule);
 }

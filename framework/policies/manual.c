@@ -47,9 +47,9 @@ static enum status emit(const struct network *network, const struct policy_setti
     int *group_of;
     struct node_range *segment;
     bool *recompute;
-    TRY(NEW(region, group_of, (size_t)graph->nodes));
-    TRY(NEW(region, segment, (size_t)graph->nodes));
-    TRY(NEW(region, recompute, (size_t)graph->nodes));
+    NEW(region, group_of, (size_t)graph->nodes);
+    NEW(region, segment, (size_t)graph->nodes);
+    NEW(region, recompute, (size_t)graph->nodes);
     TRY(choose(graph, &settings->groups, group_of));
     int segments = 0;
     for (int from = 0, to; from < graph->nodes; from = to) {

@@ -147,8 +147,8 @@ enum status policy_cuts_emit(const struct network *network, const struct node_ra
     struct node_range *segment;
     bool *recompute;
     int segments = 0;
-    TRY(NEW(region, segment, (size_t)units->count));
-    TRY(NEW(region, recompute, (size_t)units->count));
+    NEW(region, segment, (size_t)units->count);
+    NEW(region, recompute, (size_t)units->count);
     for (int u = 0; u < units->count; u++) {
         if (!u || cut[u]) segment[segments++].from = units->range[u].from;
         segment[segments - 1].to = units->range[u].to;
@@ -167,7 +167,7 @@ enum status policy_uniform_emit(const struct network *network, int64_t segments,
         return fail(ST_SPEC, "policy.segments: %lld segments of %d units; expected 0..%d", (long long)segments,
                     units.count, units.count);
     if (!segments) return policy_find("store_all")->emit(network, settings, region, schedule);
-    TRY(NEW(region, cut, (size_t)units.count));
+    NEW(region, cut, (size_t)units.count);
     for (int s = 1; s < segments; s++) cut[s * (units.count / (int)segments)] = true;
     return policy_cuts_emit(network, &units, cut, settings, region, schedule);
 }

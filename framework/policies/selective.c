@@ -87,7 +87,7 @@ static enum status emit(const struct network *network, const struct policy_setti
 {
     const struct graph *graph = network->graph;
     bool *dropped;
-    TRY(NEW(region, dropped, (size_t)graph->nodes));
+    NEW(region, dropped, (size_t)graph->nodes);
     TRY(choose(graph, &settings->kinds, region, dropped));
     TRY(schedule_append(schedule, STEP_FORWARD, 0, graph->nodes));
     for (int i = graph->nodes - 1; i >= 0; i--) {

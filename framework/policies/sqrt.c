@@ -49,9 +49,9 @@ static enum status gather_values(const struct network *network, struct region *r
 {
     const struct graph *graph = network->graph;
     int *last;
-    TRY(NEW(region, *read, (size_t)graph->values));
-    TRY(NEW(region, *crossing, (size_t)graph->nodes + 1));
-    TRY(NEW(region, last, (size_t)graph->values));
+    NEW(region, *read, (size_t)graph->values);
+    NEW(region, *crossing, (size_t)graph->nodes + 1);
+    NEW(region, last, (size_t)graph->values);
     for (int i = 0; i < graph->nodes; i++) {
         unsigned reads = network_reads(network, i);
         if (reads & READS_Y) (*read)[i + 1] = true;
@@ -71,7 +71,7 @@ static enum status weigh(const struct network *network, const struct node_ranges
     bool *read;
     size_t *crossing;
     TRY(gather_values(network, region, &read, &crossing));
-    TRY(NEW(region, *weights, (size_t)units->count));
+    NEW(region, *weights, (size_t)units->count);
     for (int u = 0; u < units->count; u++) {
         struct weight *w = &(*weights)[u];
         w->cut = crossing[units->range[u].from];
@@ -180,8 +180,8 @@ static enum status emit(const struct network *network, const struct policy_setti
         return policy_uniform_emit(network, lround(sqrt(units.count)), settings, region, schedule);
     struct division d = {.units = units.count, .keep_last = settings->keep_last, .bytes = SIZE_MAX, .time = INFINITY};
     TRY(weigh(network, &units, region, &d.weight));
-    TRY(NEW(region, d.path, (size_t)units.count + 1));
-    TRY(NEW(region, d.cut, (size_t)units.count));
+    NEW(region, d.path, (size_t)units.count + 1);
+    NEW(region, d.cut, (size_t)units.count);
     search(&d);
     return policy_cuts_emit(network, &units, d.cut, settings, region, schedule);
 }

@@ -266,10 +266,11 @@ static enum status knapsack(const struct network *network, size_t budget, double
     struct region *region = region_create();
     size_t nodes = (size_t)network->graph->nodes;
     struct search s = {.network = network, .budget = budget};
-    bool ok = region && NEW(region, s.all, nodes * (HOLDS_MAX - 1)) == ST_OK && NEW(region, s.item, nodes) == ST_OK &&
-              NEW(region, s.first_reader, (size_t)network->graph->values) == ST_OK &&
-              NEW(region, s.held, nodes) == ST_OK && NEW(region, s.bytes, nodes + 1) == ST_OK &&
-              NEW(region, s.time, nodes + 1) == ST_OK;
+    bool ok = region && NEWLY(region, s.all, nodes * (HOLDS_MAX - 1)) == ST_OK &&
+              NEWLY(region, s.item, nodes) == ST_OK &&
+              NEWLY(region, s.first_reader, (size_t)network->graph->values) == ST_OK &&
+              NEWLY(region, s.held, nodes) == ST_OK && NEWLY(region, s.bytes, nodes + 1) == ST_OK &&
+              NEWLY(region, s.time, nodes + 1) == ST_OK;
     if (ok) {
         find_readers(&s);
         find_items(&s);

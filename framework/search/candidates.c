@@ -44,13 +44,13 @@ enum status candidate_points_add(struct candidate_points *offers, const struct n
     size_t *live;
     TRY(plan_view(network, schedule, schedule->region, &seen));
     TRY(lower(seen, schedule, &options, schedule->region, &l));
-    TRY(NEW(schedule->region, live, (size_t)l.ops + 1));
+    NEW(schedule->region, live, (size_t)l.ops + 1);
     point->peak = buffers_live(l.buffer, l.buffers, l.ops, live);
     for (int i = 0; i < l.ops; i++) point->time += l.op[i].kind == OP_FORWARD ? network->cost[l.op[i].node].forward : 0;
     for (int i = 0; i < nodes; i++) point->time += network_backward_time(network, i);
     for (int i = 0; i < offers->count; i++)
         if (offers->offer[i].point.peak <= point->peak && offers->offer[i].point.time <= point->time) return ST_OK;
-    TRY(region_grow(region, &offers->offer, offers->count, sizeof *offers->offer));
+    region_grow(region, &offers->offer, offers->count, sizeof *offers->offer);
     TRY(word_again(&l, schedule, nodes, &offer.schedule));
     offers->offer[offers->count++] = offer;
     return ST_OK;
@@ -79,9 +79,9 @@ enum status candidate_points_merge(const struct candidate_points *offers, size_t
     size_t count = 0;
     double least = INFINITY;
     struct front merged = {0, NULL};
-    TRY(NEW(region, candidate, room));
-    TRY(NEW(region, merged.point, room));
-    TRY(NEW(region, *offered, room));
+    NEW(region, candidate, room);
+    NEW(region, merged.point, room);
+    NEW(region, *offered, room);
     for (int i = 0; i < front->count; i++) candidate[count++] = (struct candidate){front->point[i], NULL};
     for (int i = 0; i < offers->count; i++)
         if (offers->offer[i].point.peak <= most)

@@ -69,7 +69,7 @@ static enum status new_element(struct dtr_residency *r, int node)
 {
     if (r->sets == r->room) {
         struct set *more;
-        TRY(NEW(r->region, more, (size_t)r->room * 2));
+        NEW(r->region, more, (size_t)r->room * 2);
         memcpy(more, r->set, (size_t)r->sets * sizeof *more);
         r->set = more;
         r->room *= 2;
@@ -249,9 +249,9 @@ static enum status list_readers(struct dtr_residency *r)
 {
     const struct graph *graph = r->network->graph;
     int *next;
-    TRY(NEW(r->region, r->readers, (size_t)graph->nodes + 1));
-    TRY(NEW(r->region, r->reader, (size_t)graph->nodes * NODE_INPUTS_MAX));
-    TRY(NEW(r->region, next, (size_t)graph->nodes));
+    NEW(r->region, r->readers, (size_t)graph->nodes + 1);
+    NEW(r->region, r->reader, (size_t)graph->nodes * NODE_INPUTS_MAX);
+    NEW(r->region, next, (size_t)graph->nodes);
     for (int n = 0; n < graph->nodes; n++)
         for (int k = 0; k < graph->node[n].layer->inputs; k++)
             if (graph->node[n].inputs[k]) r->readers[graph->node[n].inputs[k]]++;
@@ -284,16 +284,16 @@ enum status dtr_residency_create(const struct network *network, int heuristic, s
 {
     size_t nodes = (size_t)network->graph->nodes;
     struct dtr_residency *r;
-    TRY(NEW(region, r, 1));
+    NEW(region, r, 1);
     *r = (struct dtr_residency){.network = network, .region = region, .heuristic = heuristic};
     r->backward = network->graph->nodes;
-    TRY(NEW(region, r->storage, nodes * STORAGES));
-    TRY(NEW(region, r->seen, nodes));
-    TRY(NEW(region, r->asked, nodes));
-    TRY(NEW(region, r->element, nodes));
+    NEW(region, r->storage, nodes * STORAGES);
+    NEW(region, r->seen, nodes);
+    NEW(region, r->asked, nodes);
+    NEW(region, r->element, nodes);
     for (size_t n = 0; n < nodes; n++) r->element[n] = -1;
     r->room = (int)nodes;
-    if (heuristics[heuristic].sets) TRY(NEW(region, r->set, nodes));
+    if (heuristics[heuristic].sets) NEW(region, r->set, nodes);
     TRY(list_readers(r));
     count_uses(r);
     *residence = r;

@@ -22,8 +22,8 @@ static enum status list_moments(struct dtr_simulation *e, const struct lowered *
 {
     const int nodes = e->network->graph->nodes;
     size_t *bytes, *gap;
-    TRY(NEW(e->region, bytes, (size_t)l->ops + 1));
-    TRY(NEW(e->region, gap, (size_t)l->ops + 1));
+    NEW(e->region, bytes, (size_t)l->ops + 1);
+    NEW(e->region, gap, (size_t)l->ops + 1);
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
         if (b->category != CATEGORY_GRADIENT && b->category != CATEGORY_SCRATCH) continue;
@@ -67,10 +67,10 @@ enum status dtr_simulation_create(const struct network *network, const struct lo
     TRY(schedule_append(&schedule, STEP_FORWARD, 0, nodes));
     TRY(schedule_append(&schedule, STEP_BACKWARD, 0, nodes));
     TRY(lower(network, &schedule, options, region, &lowered));
-    TRY(NEW(region, eviction->once, (size_t)nodes));
-    TRY(NEW(region, eviction->gap, (size_t)nodes));
-    TRY(NEW(region, eviction->moments, (size_t)nodes + 1));
-    TRY(NEW(region, eviction->moment, (size_t)lowered.ops));
+    NEW(region, eviction->once, (size_t)nodes);
+    NEW(region, eviction->gap, (size_t)nodes);
+    NEW(region, eviction->moments, (size_t)nodes + 1);
+    NEW(region, eviction->moment, (size_t)lowered.ops);
     return list_moments(eviction, &lowered);
 }
 
@@ -247,8 +247,8 @@ enum status dtr_simulation_schedule(const struct dtr_simulation *e, int heuristi
     if (!region) return fail(ST_FAILED, "out of memory for a simulation");
     struct machine m = {.e = e, .graph = e->network->graph, .schedule = schedule, .limit = limit};
     enum status status = dtr_residency_create(e->network, heuristic, region, &m.r);
-    if (status == ST_OK) status = NEW(region, m.due, (size_t)m.graph->nodes);
-    if (status == ST_OK) status = NEW(region, m.stack, (size_t)m.graph->nodes);
+    if (status == ST_OK) status = NEWLY(region, m.due, (size_t)m.graph->nodes);
+    if (status == ST_OK) status = NEWLY(region, m.stack, (size_t)m.graph->nodes);
     for (int n = 0; status == ST_OK && n < m.graph->nodes; n++) status = run(&m, n);
     for (int n = m.graph->nodes - 1; status == ST_OK && n >= 0; n--) status = backward(&m, n);
     assert(status != ST_OK || m.r->held == 0);

@@ -134,7 +134,7 @@ enum status envelope_add(struct envelope *envelope, const struct alternative *al
 enum status envelope_take(struct envelope *envelope, struct region *region, struct front *front)
 {
     front->count = envelope->best.count;
-    TRY(NEW(region, front->point, (size_t)front->count));
+    NEW(region, front->point, (size_t)front->count);
     if (front->count) memcpy(front->point, envelope->best.point, (size_t)front->count * sizeof *front->point);
     envelope->best.count = 0;
     return ST_OK;

@@ -276,12 +276,12 @@ static enum status prepare(struct optimum *o, enum rng_mode rng)
 {
     TRY(variants_list(o->network, rng, o->region, &o->stages));
     const size_t count = (size_t)o->stages.count;
-    TRY(NEW(o->region, o->shift, count * count));
+    NEW(o->region, o->shift, count * count);
     find_equal(o);
-    TRY(NEW(o->region, o->cell, count * count * 2 * (TAILS_MAX + 1)));
-    TRY(NEW(o->region, o->needs, count * count * (TAILS_MAX + 1)));
-    TRY(NEW(o->region, o->once, count + 1));
-    TRY(NEW(o->region, o->forward, count + 1));
+    NEW(o->region, o->cell, count * count * 2 * (TAILS_MAX + 1));
+    NEW(o->region, o->needs, count * count * (TAILS_MAX + 1));
+    NEW(o->region, o->once, count + 1);
+    NEW(o->region, o->forward, count + 1);
     for (int s = 0; s < o->stages.count; s++) {
         const struct stage *stage = &o->stages.stage[s];
         o->once[s + 1] = o->once[s] + stage->once;
@@ -304,7 +304,7 @@ static enum status publish(struct optimum *o)
     double backward = 0;
     for (int i = 0; i < o->network->graph->nodes; i++) backward += network_backward_time(o->network, i);
     o->front.count = all->count;
-    TRY(NEW(o->solved, o->front.point, (size_t)all->count));
+    NEW(o->solved, o->front.point, (size_t)all->count);
     for (int i = 0; i < all->count; i++)
         o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
     return candidate_points_merge(&o->offers, o->most, o->solved, &o->front, &o->offered);

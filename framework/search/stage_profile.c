@@ -24,16 +24,16 @@ enum status subnetwork_cut(const struct network *network, int from, int to, bool
     const struct graph *whole = network->graph;
     *subnetwork = (struct subnetwork){.nodes = to - from, .sink = sink, .rng = rng};
     struct graph *g;
-    TRY(NEW(region, g, 1));
+    NEW(region, g, 1);
     g->batch = whole->batch;
     g->nodes = to - from + 1 + subnetwork->sink;
     g->values = g->nodes + 1;
     struct binding *binding;
     struct cost *cost;
-    TRY(NEW(region, g->node, (size_t)g->nodes));
-    TRY(NEW(region, g->value, (size_t)g->values));
-    TRY(NEW(region, binding, (size_t)g->nodes));
-    TRY(NEW(region, cost, (size_t)g->nodes));
+    NEW(region, g->node, (size_t)g->nodes);
+    NEW(region, g->value, (size_t)g->values);
+    NEW(region, binding, (size_t)g->nodes);
+    NEW(region, cost, (size_t)g->nodes);
     g->value[0] = whole->value[0];
     if (from) g->value[1] = whole->value[from];
     g->node[0] = made_up(&source_layer, 0, g->value[1].wants_gradient);
@@ -117,7 +117,7 @@ enum status subnetwork_profile(const struct subnetwork *subnetwork, const struct
     const struct lower_options options = {.drop_dead = true, .rng = subnetwork->rng};
     TRY(lower(&subnetwork->network, schedule, &options, region, &profile->lowered));
     const struct lowered *l = &profile->lowered;
-    TRY(NEW(region, profile->live, (size_t)l->ops + 1));
+    NEW(region, profile->live, (size_t)l->ops + 1);
     buffers_live(l->buffer, l->buffers, l->ops, profile->live);
     count(subnetwork, profile);
     return ST_OK;
@@ -154,8 +154,8 @@ enum status subnetwork_backward(const struct network *network, int from, int to,
                                 struct schedule *schedule)
 {
     bool *due, *now;
-    TRY(NEW(schedule->region, due, (size_t)(to - from)));
-    TRY(NEW(schedule->region, now, (size_t)(to - from)));
+    NEW(schedule->region, due, (size_t)(to - from));
+    NEW(schedule->region, now, (size_t)(to - from));
     memcpy(due, recompute, (size_t)(to - from) * sizeof *due);
     for (int node = to - 1; node >= from; node--) {
         if (find_due(network, from, node, due, now))

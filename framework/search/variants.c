@@ -10,7 +10,7 @@ static uint64_t bit(int node) { return node < 64 ? UINT64_C(1) << node : 0; }
 
 enum status variants_unpack(uint64_t recompute, int nodes, struct region *region, bool **marks)
 {
-    TRY(NEW(region, *marks, (size_t)nodes));
+    NEW(region, *marks, (size_t)nodes);
     for (int i = 0; i < nodes; i++) (*marks)[i] = recompute & bit(i);
     return ST_OK;
 }
@@ -46,7 +46,7 @@ enum status variants_last_nodes(const struct network *network, const struct node
     struct stage_profile profile;
     TRY(subnetwork_cut(network, nodes->from, nodes->to, true, false, rng, region, &subnetwork));
     TRY(probe(&subnetwork, PROBE_LAST, recompute, region, &profile));
-    TRY(NEW(region, *marks, (size_t)(nodes->to - nodes->from)));
+    NEW(region, *marks, (size_t)(nodes->to - nodes->from));
     for (int i = profile.turn + 1; i < profile.lowered.ops; i++) {
         const struct op *op = &profile.lowered.op[i];
         if (op->kind != OP_FORWARD || op->node < 1) continue;
@@ -102,7 +102,7 @@ static enum status add(struct variants *list, const struct variant *variant, str
     for (int i = 0; i < list->count; i++)
         if (!dominates(variant, &list->variant[i])) list->variant[kept++] = list->variant[i];
     list->count = kept;
-    TRY(region_grow(region, &list->variant, list->count, sizeof *list->variant));
+    region_grow(region, &list->variant, list->count, sizeof *list->variant);
     list->variant[list->count++] = *variant;
     return ST_OK;
 }
@@ -111,7 +111,7 @@ static enum status add(struct variants *list, const struct variant *variant, str
 static enum status settle(struct variants *list, struct region *region)
 {
     struct variant *copy;
-    TRY(NEW(region, copy, (size_t)list->count + 1));
+    NEW(region, copy, (size_t)list->count + 1);
     if (list->count) memcpy(copy, list->variant, (size_t)list->count * sizeof *copy);
     list->variant = copy;
     return ST_OK;
@@ -314,7 +314,7 @@ static enum status list_stages(const struct network *network, struct region *reg
     struct node_ranges ranges;
     TRY(stages_find(network->graph, region, &ranges));
     stages->count = ranges.count;
-    TRY(NEW(region, stages->stage, (size_t)ranges.count));
+    NEW(region, stages->stage, (size_t)ranges.count);
     for (int s = 0; s < ranges.count; s++) {
         struct stage *stage = &stages->stage[s];
         stage->nodes = ranges.range[s];
@@ -356,7 +356,7 @@ enum status variants_list(const struct network *network, enum rng_mode rng, stru
 {
     *stages = (struct stages){.reach = RUN_NODES_MAX, .rng = rng};
     TRY(list_stages(network, region, stages));
-    TRY(NEW(region, stages->run, (size_t)stages->count * (size_t)stages->reach));
+    NEW(region, stages->run, (size_t)stages->count * (size_t)stages->reach);
     for (int first = 0; first < stages->count; first++)
         for (int count = 1; count <= stages->reach && first + count <= stages->count; count++) {
             int nodes = stages->stage[first + count - 1].nodes.to - stages->stage[first].nodes.from;
@@ -364,7 +364,7 @@ enum status variants_list(const struct network *network, enum rng_mode rng, stru
             stages->partial |= count == 1 && nodes > FREE_NODES_MAX;
             struct run **run = &stages->run[first * stages->reach + count - 1];
             if ((*run = find_equal(stages, first, count)) != NULL) continue;
-            TRY(NEW(region, *run, 1));
+            NEW(region, *run, 1);
             TRY(list_run(network, stages, first, count, region, *run));
         }
     return ST_OK;

@@ -61,9 +61,9 @@ static enum status bind_static(struct executor *e)
     const struct graph *graph = plan->network->graph;
     size_t parameters = (size_t)graph->parameters, offset = 0;
     bool has_state = plan->static_bytes[STATIC_OPTIMIZER] > 0;
-    TRY(NEW(e->region, e->parameter, parameters));
-    TRY(NEW(e->region, e->gradient, parameters));
-    TRY(NEW(e->region, e->state, parameters));
+    NEW(e->region, e->parameter, parameters);
+    NEW(e->region, e->gradient, parameters);
+    NEW(e->region, e->state, parameters);
     TRY(e->backend->kind->reserve(e->backend, e->fixed_bytes, (void **)&e->fixed));
     float **tables[] = {e->parameter, e->gradient, e->state};
     size_t copies[] = {1, 1,
@@ -87,11 +87,11 @@ static enum status bind_plan(struct executor *e, const struct plan *plan, struct
 {
     const struct lowered *l = &plan->lowered;
     bound->plan = plan;
-    TRY(NEW(e->region, bound->at, (size_t)l->buffers + 1));
-    TRY(NEW(e->region, bound->born, (size_t)l->buffers + 1));
-    TRY(NEW(e->region, bound->dead, (size_t)l->buffers + 1));
-    if (e->options.memory == MEMORY_DYNAMIC) TRY(NEW(e->region, bound->counted, (size_t)l->ops + 1));
-    if (!e->backend->kind->device) TRY(NEW(e->region, bound->ns, (size_t)l->ops + 1));
+    NEW(e->region, bound->at, (size_t)l->buffers + 1);
+    NEW(e->region, bound->born, (size_t)l->buffers + 1);
+    NEW(e->region, bound->dead, (size_t)l->buffers + 1);
+    if (e->options.memory == MEMORY_DYNAMIC) NEW(e->region, bound->counted, (size_t)l->ops + 1);
+    if (!e->backend->kind->device) NEW(e->region, bound->ns, (size_t)l->ops + 1);
     for (int i = 0; i < l->buffers; i++) {
         bound->born[i] = bound->dead[i] = i;
         if (e->arena) bound->at[i] = e->arena + l->buffer[i].offset;
@@ -111,7 +111,7 @@ static enum status create(struct executor *e)
     if (e->arena_bytes) TRY(e->backend->kind->reserve(e->backend, e->arena_bytes, (void **)&e->arena));
     if (e->options.memory == MEMORY_POISON)
         e->backend->kind->fill(e->backend, e->arena, SIGNALLING_NAN, e->arena_bytes);
-    if (e->options.check_recompute) TRY(NEW(e->region, e->recomputed, (size_t)plan->network->graph->nodes));
+    if (e->options.check_recompute) NEW(e->region, e->recomputed, (size_t)plan->network->graph->nodes);
     e->now = &e->training;
     return bind_plan(e, plan, &e->training);
 }

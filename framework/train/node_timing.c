@@ -324,9 +324,9 @@ static enum status lay_out(const struct bench *b, struct region *region, struct 
 {
     const struct graph *graph = b->network->graph;
     char *next = b->block;
-    TRY(NEW(region, u->tensor, (size_t)u->count));
+    NEW(region, u->tensor, (size_t)u->count);
     for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
-        TRY(NEW(region, u->digest[what], (size_t)u->count));
+        NEW(region, u->digest[what], (size_t)u->count);
     for (int i = 0; i < u->count; i++) {
         const int64_t elements = graph->parameter[i].elements;
         const size_t bytes = round_up((size_t)elements * sizeof(float));

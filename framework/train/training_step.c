@@ -55,9 +55,9 @@ static enum status gather(struct train *train)
                          .states = train->options.optimizer->state(&train->options.settings),
                          .count = (int)count,
                          .room = executor_update_room(train->exec)};
-    TRY(NEW(train->region, u->tensor, count));
+    NEW(train->region, u->tensor, count);
     for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
-        TRY(NEW(train->region, u->digest[what], count));
+        NEW(train->region, u->digest[what], count);
     for (int i = 0; i < u->count; i++) {
         const struct parameter *p = &train->graph->parameter[i];
         u->tensor[i] = (struct update_tensor){.parameter = executor_parameter(train->exec, i),

@@ -368,7 +368,7 @@ Test(compare, whole_but_wrong)
     refuse(other, ST_SPEC, "something-else");
 
     file = edit("version.h5");
-    text_attribute(file, "schema_version", "2.0");
+    text_attribute(file, "schema_version", "1.0");
     H5Fclose(file);
     refuse(other, ST_SPEC, "2.0");
 

@@ -88,8 +88,8 @@ static enum status plan_all(struct chain_plan *c)
 {
     size_t policies = 0;
     while (policy_table[policies]) policies++;
-    TRY(NEW(c->region, c->choice, policies + FRONT_ROWS));
-    TRY(NEW(c->region, c->refusal, policies));
+    NEW(c->region, c->choice, policies + FRONT_ROWS);
+    NEW(c->region, c->refusal, policies);
     for (size_t i = 0; i < policies; i++) TRY(add_policy(c, policy_table[i]));
     TRY(optimum_solve(c->network, RNG_COUNTER, &c->optimum));
     return add_front(c);

@@ -160,9 +160,9 @@ static enum status read_evaluations(struct pair *p, struct result *r, struct eva
     struct h5 *h5 = &r->h5;
     e->count = h5_rows(h5, "/eval/committed");
     TRY(h5_status(h5));
-    TRY(NEW(p->region, e->step, e->count));
-    TRY(NEW(p->region, e->loss, e->count));
-    TRY(NEW(p->region, e->accuracy, e->count));
+    NEW(p->region, e->step, e->count);
+    NEW(p->region, e->loss, e->count);
+    NEW(p->region, e->accuracy, e->count);
     h5_read_rows(h5, "/eval/step", NUMBER_U32, 1, 0, e->count, e->step);
     h5_read_rows(h5, "/eval/loss", NUMBER_F32, 1, 0, e->count, e->loss);
     h5_read_rows(h5, "/eval/accuracy", NUMBER_F32, 1, 0, e->count, e->accuracy);

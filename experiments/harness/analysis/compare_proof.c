@@ -162,7 +162,7 @@ static bool find_alive(const struct proof *p, struct result *r, const struct dig
     const uint64_t rows = h5_rows(&r->h5, "/digests/step");
     uint32_t *steps;
     struct digest *row;
-    if (NEW(p->region, steps, rows) != ST_OK || NEW(p->region, row, r->parameters) != ST_OK) return false;
+    if (NEWLY(p->region, steps, rows) != ST_OK || NEWLY(p->region, row, r->parameters) != ST_OK) return false;
     h5_read_rows(&r->h5, "/digests/step", NUMBER_U32, 1, 0, rows, steps);
     for (uint64_t i = 0; i < rows && !r->h5.broken; i++) {
         if (!compared(p, steps[i])) continue;
@@ -188,7 +188,7 @@ static void find_zero_tensors(struct proof *p, char *text)
     bool *alive;
     size_t zeros = 0;
     const struct digest *zero = r ? zero_digests(p) : NULL;
-    if (!zero || NEW(p->region, alive, r->parameters) != ST_OK || !find_alive(p, r, zero, alive)) return;
+    if (!zero || NEWLY(p->region, alive, r->parameters) != ST_OK || !find_alive(p, r, zero, alive)) return;
     for (size_t i = 0; i < r->parameters; i++) zeros += !alive[i];
     if (!zeros) return;
     add(text, "zero at every step, of %zu tensors the gradient%s of ", r->parameters, text_plural((int64_t)zeros));
@@ -333,7 +333,7 @@ static enum status read_spec(struct proof *p, int side)
     struct source source = {.name = h5->path, .text = ""};
     struct errors *errors = errors_create(p->region);
     struct source *kept;
-    TRY(NEW(p->region, kept, 1));
+    NEW(p->region, kept, 1);
     if (!errors) return ST_FAILED;
     *kept = source;
     if (!h5_exists(h5, "/spec/resolved")) return h5_status(h5);

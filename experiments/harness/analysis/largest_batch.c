@@ -145,7 +145,7 @@ enum status batches_find(const struct plan_query *query, const struct job *job, 
     int policies = 0;
     while (policy_table[policies]) policies++;
     *batches = (struct batches){.rows = policies + 1, .most = most_batch(job)};
-    TRY(NEW(region, batches->row, (size_t)batches->rows));
+    NEW(region, batches->row, (size_t)batches->rows);
     batches->row[0] =
         (struct batch_row){.policy = job->spec->policy, .own = true, .at.settings = "as the spec sets it"};
     for (int i = 0; i < policies; i++) batches->row[i + 1].policy = policy_table[i];

@@ -37,7 +37,7 @@ static enum status find_all(struct answer *a)
     TRY(policy_grid_all(&a->tries));
     TRY(policy_grid_judge(&a->tries));
     TRY(budget_baseline(a->job->network, &options, &a->baseline));
-    TRY(NEW(a->tries.region, a->row, (size_t)a->tries.trials));
+    NEW(a->tries.region, a->row, (size_t)a->tries.trials);
     return ST_OK;
 }
 

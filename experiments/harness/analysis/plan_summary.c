@@ -47,9 +47,9 @@ static enum status gather_stages(struct plan_summary *o)
     bool *saves;
     int *recomputations;
     TRY(stages_find(graph, o->region, &stages));
-    TRY(NEW(o->region, saves, (size_t)graph->nodes));
-    TRY(NEW(o->region, recomputations, (size_t)graph->nodes));
-    TRY(NEW(o->region, o->stage, (size_t)stages.count));
+    NEW(o->region, saves, (size_t)graph->nodes);
+    NEW(o->region, recomputations, (size_t)graph->nodes);
+    NEW(o->region, o->stage, (size_t)stages.count);
     count_ops(o->job->plan, saves, recomputations);
     o->stages = stages.count;
     for (int s = 0; s < stages.count; s++) {
@@ -77,7 +77,7 @@ static int by_bytes(const void *a, const void *b)
 
 enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors)
 {
-    TRY(NEW(region, *tensor, (size_t)plan->lowered.buffers));
+    NEW(region, *tensor, (size_t)plan->lowered.buffers);
     *tensors = 0;
     for (int i = 0; i < plan->lowered.buffers; i++) {
         const struct buffer *b = &plan->lowered.buffer[i];
@@ -98,7 +98,7 @@ static enum status gather_slow(struct plan_summary *o)
 {
     const struct network *network = o->job->plan->network;
     int *node;
-    TRY(NEW(o->region, node, (size_t)network->graph->nodes));
+    NEW(o->region, node, (size_t)network->graph->nodes);
     o->slow_node = node;
     if (strcmp(network->backend->kind->name, "ref") == 0) return ST_OK; /* chosen, so no surprise */
     for (int i = 0; i < network->graph->nodes; i++)
@@ -174,7 +174,7 @@ static enum status gather_choices(struct plan_summary *o, bool all)
 {
     size_t policies = 0;
     while (policy_table[policies]) policies++;
-    TRY(NEW(o->region, o->choice, policies));
+    NEW(o->region, o->choice, policies);
     if (!all) return gather_choice(o, policy_find("store_all"));
     for (size_t i = 0; i < policies; i++) TRY(gather_choice(o, policy_table[i]));
     return ST_OK;

@@ -19,7 +19,7 @@ static enum status grow(struct policy_grid *t)
     if (t->trials < t->room) return ST_OK;
     struct trial *trial;
     int room = t->room ? 2 * t->room : 64;
-    TRY(NEW(t->region, trial, (size_t)room));
+    NEW(t->region, trial, (size_t)room);
     if (t->trials) memcpy(trial, t->trial, (size_t)t->trials * sizeof *trial);
     t->trial = trial;
     t->room = room;
@@ -338,7 +338,7 @@ static enum status refuse(struct policy_grid *t, const struct policy *policy, co
 {
     size_t policies = 0;
     while (policy_table[policies]) policies++;
-    if (!t->refusal) TRY(NEW(t->region, t->refusal, policies + 1));
+    if (!t->refusal) NEW(t->region, t->refusal, policies + 1);
     t->refusal[t->refusals++] = (struct refusal){policy, why};
     return ST_OK;
 }

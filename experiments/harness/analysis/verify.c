@@ -26,7 +26,7 @@ static enum status find_moved(struct verification *v)
     struct digest digest;
     size_t arena;
     char hash[33];
-    TRY(NEW(v->result->region, placed, (size_t)a->buffers));
+    NEW(v->result->region, placed, (size_t)a->buffers);
     memcpy(placed, a->buffer, (size_t)a->buffers * sizeof *placed);
     TRY(place(placed, a->buffers, &arena));
     TRY(ops_digest(a->op, a->ops, placed, a->buffers, &digest));
@@ -144,8 +144,8 @@ static enum status judge_batches(struct verification *v, struct result *again, c
     const uint64_t width = h5_width(now, path), bytes = width * h5_number_bytes(number);
     char *a, *b;
     TRY(h5_status(now));
-    TRY(NEW(v->result->region, a, bytes));
-    TRY(NEW(v->result->region, b, bytes));
+    NEW(v->result->region, a, bytes);
+    NEW(v->result->region, b, bytes);
     for (size_t row = 0; row < v->result->steps && row < again->steps && !v->wrong_record; row++) {
         h5_read_rows(then, path, number, width, row, 1, a);
         h5_read_rows(now, path, number, width, row, 1, b);

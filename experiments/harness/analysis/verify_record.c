@@ -197,10 +197,10 @@ static enum status check_plan_names(const struct verification *v)
     char text[128];
     size_t live = 0;
     int peak_op = 0;
-    TRY(NEW(region, op, (size_t)a->ops));
-    TRY(NEW(region, buffer, (size_t)a->buffers));
-    TRY(NEW(region, peak, (size_t)a->buffers));
-    TRY(NEW(region, parameter, (size_t)a->parameters));
+    NEW(region, op, (size_t)a->ops);
+    NEW(region, buffer, (size_t)a->buffers);
+    NEW(region, peak, (size_t)a->buffers);
+    NEW(region, parameter, (size_t)a->parameters);
     for (int i = 0; i < a->ops; i++) {
         if (!(op[i] = region_text(region, "%s", op_text(&a->op[i], a->node[a->op[i].node].name, text))))
             return ST_FAILED;
@@ -226,7 +226,7 @@ static enum status check_rows(const struct verification *v, const char *path)
 {
     struct result *r = v->result;
     uint32_t *step;
-    TRY(NEW(r->region, step, r->steps));
+    NEW(r->region, step, r->steps);
     h5_read_rows(&r->h5, path, NUMBER_U32, 1, 0, r->steps, step);
     TRY(h5_status(&r->h5));
     for (size_t i = 0; i < r->steps; i++) EXPECT(step[i] == i, "%s: row %zu is of step %u", path, i, step[i]);
@@ -252,8 +252,8 @@ static enum status check_times(const struct verification *v)
     struct result *r = v->result;
     uint64_t *ns, *sum;
     char path[64];
-    TRY(NEW(r->region, ns, r->steps));
-    TRY(NEW(r->region, sum, r->steps));
+    NEW(r->region, ns, r->steps);
+    NEW(r->region, sum, r->steps);
     for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) {
         snprintf(path, sizeof path, "/steps/%s", parts[part]);
         h5_read_rows(&r->h5, path, NUMBER_U64, 1, 0, r->steps, ns);
@@ -274,7 +274,7 @@ static enum status check_memory(const struct verification *v)
     const struct setting_list *wanted = &v->spec->record_memory_steps;
     const size_t ops = (size_t)v->data.ops;
     uint64_t *live, rows = h5_rows(&r->h5, "/memory/step"), row = 0;
-    TRY(NEW(r->region, live, ops));
+    NEW(r->region, live, ops);
     for (uint32_t step = 0, kept; step < r->steps; step++) {
         bool is_wanted = false;
         for (size_t i = 0; i < wanted->count; i++) is_wanted |= wanted->ints[i] == step;
@@ -352,7 +352,7 @@ static enum status check_state(const struct verification *v)
     if (!v->spec->record_state) return ST_OK;
     TRY(check_rows(v, "/state/step"));
     if (!is(v, "completed") || !r->steps) return ST_OK;
-    TRY(NEW(r->region, found, r->parameters));
+    NEW(r->region, found, r->parameters);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const struct digest *of_tensor = result_digests(r, kinds[k].digests, r->step[r->steps - 1]);
         for (int i = 0; i < v->data.parameters; i++) {
@@ -435,7 +435,7 @@ static enum status check_sums(const struct verification *v)
     EXPECT(there == (r->timing.steps && !on_device(v)), "/summary/op_least_ns is %s", there ? "there" : "missing");
     if (!there) return ST_OK;
     uint64_t sum = number_at(v, "/summary", "rest_least_ns"), claimed = number_at(v, "/summary", "step_best_case_ns");
-    TRY(NEW(r->region, op, rows));
+    NEW(r->region, op, rows);
     EXPECT(h5_rows(&r->h5, "/summary/op_least_ns") == rows, "/summary/op_least_ns: expected a row an op");
     h5_read_rows(&r->h5, "/summary/op_least_ns", NUMBER_U64, 1, 0, rows, op);
     TRY(h5_status(&r->h5));

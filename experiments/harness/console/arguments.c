@@ -98,8 +98,8 @@ static bool is_override(const char *word)
 enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments)
 {
     bool only_operands = false;
-    TRY(NEW(arguments->region, arguments->operand, (size_t)count));
-    TRY(NEW(arguments->region, arguments->override, (size_t)count));
+    NEW(arguments->region, arguments->operand, (size_t)count);
+    NEW(arguments->region, arguments->override, (size_t)count);
     for (int i = 0; i < count; i++) {
         if (!only_operands && strcmp(words[i], "--") == 0)
             only_operands = true;
@@ -151,7 +151,7 @@ static char *suggest_spec(const char *word, struct region *region, char suggesti
     struct dirent **entry;
     const char **names = NULL;
     const int count = scandir("experiments", &entry, arguments_is_spec, alphasort);
-    const bool room = count > 0 && NEW(region, names, (size_t)count + 1) == ST_OK;
+    const bool room = count > 0 && NEWLY(region, names, (size_t)count + 1) == ST_OK;
     bool whole = room;
     for (int i = 0; i < count; i++) {
         const char *name = entry[i]->d_name;

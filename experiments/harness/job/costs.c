@@ -72,7 +72,7 @@ static void read_rows(struct yaml_reader *r, const struct yaml_tree *root, struc
         yaml_read_error(r, list ? list : root, NULL, "nodes", "expected a list of the nodes' times");
         return;
     }
-    if (NEW(r->region, c->row, (size_t)list->count) != ST_OK) return;
+    if (NEWLY(r->region, c->row, (size_t)list->count) != ST_OK) return;
     c->rows = list->count;
     for (int i = 0; i < list->count; i++) {
         const char *path = region_text(r->region, "nodes[%d]", i);
@@ -141,8 +141,8 @@ enum status costs_read(const struct spec *spec, struct network *network, struct 
     struct source *source;
     struct costs *c;
     if (!r.errors) return ST_FAILED;
-    TRY(NEW(region, c, 1));
-    TRY(NEW(region, c->node, (size_t)network->graph->nodes));
+    NEW(region, c, 1);
+    NEW(region, c->node, (size_t)network->graph->nodes);
     if (source_read(spec->costs_file, region, &source) != ST_OK)
         return fail(ST_SPEC, "costs: %s; %s", status_message(), remedy);
     const struct yaml_tree *root = yaml_tree_parse(source, 0, region, r.errors);

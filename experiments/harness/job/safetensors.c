@@ -191,7 +191,7 @@ static enum status read_tensors(struct safetensors *file, json_t *header, uint64
     const char *name;
     json_t *entry;
     if (!json_is_object(header)) return fail(ST_FAILED, "%s: its header is not a JSON object", file->path);
-    TRY(NEW(file->region, file->tensor, json_object_size(header) + 1));
+    NEW(file->region, file->tensor, json_object_size(header) + 1);
     json_object_foreach(header, name, entry)
     {
         if (!strcmp(name, "__metadata__")) continue;

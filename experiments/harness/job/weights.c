@@ -135,11 +135,11 @@ static enum status match(struct weights *w, const struct spec *spec)
     struct region *region = w->file->region;
     struct search s = {.weights = w, .region = region};
     const size_t parameters = (size_t)w->graph->parameters, tensors = (size_t)w->file->count;
-    TRY(NEW(region, w->weight, parameters));
-    TRY(NEW(region, w->given, parameters));
-    TRY(NEW(region, w->initialised_name, parameters));
-    TRY(NEW(region, w->unused_name, tensors));
-    TRY(NEW(region, s.used, tensors));
+    NEW(region, w->weight, parameters);
+    NEW(region, w->given, parameters);
+    NEW(region, w->initialised_name, parameters);
+    NEW(region, w->unused_name, tensors);
+    NEW(region, s.used, tensors);
     for (int i = 0; i < w->graph->parameters; i++) TRY(find_weight(&s, i));
     for (int i = 0; i < w->file->count; i++)
         if (!s.used[i]) w->unused_name[w->unused++] = w->file->tensor[i].name;

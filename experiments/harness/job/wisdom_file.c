@@ -52,8 +52,8 @@ static enum status read_lines(struct yaml_reader *r, const struct yaml_tree *roo
         yaml_read_error(r, list ? list : root, NULL, "convolutions", "expected a list of what was chosen");
         return ST_OK;
     }
-    TRY(NEW(r->region, file->line, (size_t)list->count));
-    TRY(NEW(r->region, rows, (size_t)list->count));
+    NEW(r->region, file->line, (size_t)list->count);
+    NEW(r->region, rows, (size_t)list->count);
     file->wisdom.row = rows;
     file->lines = file->wisdom.rows = list->count;
     for (int i = 0; i < list->count; i++) {
@@ -101,7 +101,7 @@ enum status wisdom_file_read(const struct spec *spec, const struct backend *back
     struct source *source;
     struct wisdom_file *f;
     if (!r.errors) return ST_FAILED;
-    TRY(NEW(region, f, 1));
+    NEW(region, f, 1);
     f->path = f->wisdom.path = spec->wisdom_file;
     f->wisdom.remedy = remedy;
     if (source_read(f->path, region, &source) != ST_OK)

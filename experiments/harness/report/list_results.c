@@ -65,7 +65,7 @@ static enum status add_run(struct runs *r, const char *folder, const char *name)
     if (r->count == r->room) {
         struct run *larger;
         r->room = r->room ? 2 * r->room : 16;
-        TRY(NEW(r->region, larger, r->room));
+        NEW(r->region, larger, r->room);
         if (r->count) memcpy(larger, r->run, r->count * sizeof *larger);
         r->run = larger;
     }

@@ -104,7 +104,7 @@ static enum status add_table(json_t *all, struct result *r, const char *name, co
         char path[64], *numbers;
         snprintf(path, sizeof path, "/%s/%s", name, c->name);
         if (c->width > 1 || !h5_exists(&r->h5, path)) continue;
-        TRY(NEW(r->region, numbers, rows * h5_number_bytes(c->number)));
+        NEW(r->region, numbers, rows * h5_number_bytes(c->number));
         h5_read_rows(&r->h5, path, c->number, 1, 0, rows, numbers);
         TRY(h5_status(&r->h5));
         json_t *column = json_array();

@@ -68,7 +68,8 @@ static struct entry *add(struct h5 *h5, enum kind kind, const char *path, const 
     struct h5_manifest *m = h5->manifest;
     if (!m || h5->broken) return NULL;
     const char *own_path = region_text(m->region, "%s", path), *own_name = region_text(m->region, "%s", name);
-    bool ok = own_path && own_name && region_grow(m->region, &m->entry, m->entries, sizeof *m->entry) == ST_OK;
+    const bool ok = own_path && own_name;
+    region_grow(m->region, &m->entry, m->entries, sizeof *m->entry);
     if (!h5_check(h5, ok, "find memory for", path)) return NULL;
     m->entry[m->entries] = (struct entry){.kind = kind, .path = own_path, .name = own_name, .dataset = -1};
     return &m->entry[m->entries++];

@@ -240,7 +240,7 @@ const char **h5_read_texts(struct h5 *h5, const char *path, struct region *regio
     if (ok && (array.rank > 1 || H5Tis_variable_str(array.type) <= 0))
         ok = h5_refuse(h5, path, "is not a list of texts");
     if (ok && array.extent[0] > array_stored(&array, false)) ok = refuse_rows(h5, path, &array, array.extent[0]);
-    if (ok && NEW(region, texts, array.extent[0] + 1) != ST_OK) ok = h5_refuse(h5, path, "does not fit into memory");
+    if (ok && NEWLY(region, texts, array.extent[0] + 1) != ST_OK) ok = h5_refuse(h5, path, "does not fit into memory");
     if (ok && copy_texts(h5, path, &array, region, texts))
         *count = array.extent[0];
     else

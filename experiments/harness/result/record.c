@@ -235,7 +235,7 @@ static void summarise_steps(struct h5 *h5, const struct job *job, struct region 
     const uint64_t rows = h5_rows(h5, "/steps/committed");
     uint64_t *numbers, most = 0;
     float loss = 0;
-    if (NEW(region, numbers, rows) != ST_OK) {
+    if (NEWLY(region, numbers, rows) != ST_OK) {
         h5_check(h5, false, "find memory for", "/summary");
         return;
     }

@@ -125,7 +125,7 @@ static void write_names(struct h5 *h5, const struct plan_data *a, bool ops, stru
     const char *path = ops ? "/plan/ops/text" : "/plan/buffers/text", **texts;
     const int count = ops ? a->ops : a->buffers;
     char text[128];
-    bool ok = NEW(region, texts, (size_t)count) == ST_OK;
+    bool ok = NEWLY(region, texts, (size_t)count) == ST_OK;
     for (int i = 0; ok && i < count; i++) {
         const char *node = a->node[ops ? a->op[i].node : a->buffer[i].node].name;
         ok = (texts[i] = region_text(region, "%s",
@@ -141,7 +141,7 @@ static void write_peak(struct h5 *h5, const struct plan *plan, struct region *re
     const char **texts;
     size_t count = 0;
     char text[128];
-    bool ok = NEW(region, texts, (size_t)lowered->buffers) == ST_OK;
+    bool ok = NEWLY(region, texts, (size_t)lowered->buffers) == ST_OK;
     for (int i = 0; ok && i < lowered->buffers; i++) {
         const struct buffer *b = &lowered->buffer[i];
         if (b->birth > plan->peak_op || plan->peak_op > b->death) continue;
@@ -315,11 +315,11 @@ enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_d
                             .ops = rows_of(h5, "/plan/ops/op"),
                             .buffers = rows_of(h5, "/plan/buffers/buffer")};
     TRY(h5_status(h5));
-    TRY(NEW(region, a->node, (size_t)a->nodes));
-    TRY(NEW(region, a->parameter, (size_t)a->parameters));
-    TRY(NEW(region, a->op, (size_t)a->ops));
-    TRY(NEW(region, a->live, (size_t)a->ops));
-    TRY(NEW(region, a->buffer, (size_t)a->buffers));
+    NEW(region, a->node, (size_t)a->nodes);
+    NEW(region, a->parameter, (size_t)a->parameters);
+    NEW(region, a->op, (size_t)a->ops);
+    NEW(region, a->live, (size_t)a->ops);
+    NEW(region, a->buffer, (size_t)a->buffers);
     read_figures(h5, a, region);
     read_tables(h5, a, region);
     return h5_status(h5);

@@ -74,7 +74,7 @@ static enum status read_parameters(struct result *r)
     r->parameter = h5_read_texts(&r->h5, "/plan/parameters/name", r->region, &r->parameters);
     TRY(h5_status(&r->h5));
     if (r->parameters == 0) return fail(ST_SPEC, "%s: has no parameters", r->h5.path);
-    TRY(NEW(r->region, r->elements, r->parameters));
+    NEW(r->region, r->elements, r->parameters);
     h5_read_rows(&r->h5, "/plan/parameters/elements", NUMBER_U64, 1, 0, r->parameters, r->elements);
     return h5_status(&r->h5);
 }
@@ -106,7 +106,7 @@ static enum status check_digests(struct result *r, const char *path, const char 
     if (rows > r->steps) rows = r->steps; /* the writer is ahead of what it has committed */
     h5_expect_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, rows);
     TRY(h5_status(&r->h5));
-    TRY(NEW(r->region, digests, block * r->parameters));
+    NEW(r->region, digests, block * r->parameters);
     for (uint64_t first = 0, row = 0; first < rows; first += count) {
         count = rows - first < block ? rows - first : block;
         h5_read_rows(&r->h5, "/digests/step", NUMBER_U32, 1, first, count, steps);
@@ -145,17 +145,17 @@ static enum status read_steps(struct result *r)
     TRY(h5_status(&r->h5));
     uint64_t *ns;
     uint8_t *committed;
-    TRY(NEW(r->region, ns, r->steps));
-    TRY(NEW(r->region, committed, r->steps));
-    TRY(NEW(r->region, r->step, r->steps));
-    TRY(NEW(r->region, r->loss, r->steps));
-    TRY(NEW(r->region, r->loss_bits, r->steps));
-    TRY(NEW(r->region, r->total_ns, r->steps));
-    TRY(NEW(r->region, r->live, r->steps));
-    TRY(NEW(r->region, r->gradients, r->steps));
-    TRY(NEW(r->region, r->parameters_digest, r->steps));
-    TRY(NEW(r->region, r->state, r->steps));
-    TRY(NEW(r->region, r->gradients_zero, r->steps));
+    NEW(r->region, ns, r->steps);
+    NEW(r->region, committed, r->steps);
+    NEW(r->region, r->step, r->steps);
+    NEW(r->region, r->loss, r->steps);
+    NEW(r->region, r->loss_bits, r->steps);
+    NEW(r->region, r->total_ns, r->steps);
+    NEW(r->region, r->live, r->steps);
+    NEW(r->region, r->gradients, r->steps);
+    NEW(r->region, r->parameters_digest, r->steps);
+    NEW(r->region, r->state, r->steps);
+    NEW(r->region, r->gradients_zero, r->steps);
     void *const to[STEP_COLUMNS] = {committed,   r->step,          r->loss,      r->loss_bits,
                                     r->total_ns, r->live,          r->gradients, r->parameters_digest,
                                     r->state,    r->gradients_zero};
@@ -223,7 +223,7 @@ struct digest *result_digests(struct result *result, const char *which, uint32_t
     snprintf(path, sizeof path, "/digests/%s", which);
     if (!h5_exists(&result->h5, path) || !h5_exists(&result->h5, "/digests/step")) return NULL;
     const uint64_t rows = h5_rows(&result->h5, "/digests/step");
-    if (NEW(result->region, steps, rows) != ST_OK || NEW(result->region, digests, result->parameters) != ST_OK)
+    if (NEWLY(result->region, steps, rows) != ST_OK || NEWLY(result->region, digests, result->parameters) != ST_OK)
         return NULL;
     h5_read_rows(&result->h5, "/digests/step", NUMBER_U32, 1, 0, rows, steps);
     for (uint64_t i = 0; i < rows; i++) {

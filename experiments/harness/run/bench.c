@@ -37,8 +37,8 @@ static enum status grow(struct bench *b, int more)
     struct costs_row *rows;
     const char **names;
     const size_t had = (size_t)b->costs.rows, room = had + (size_t)more;
-    TRY(NEW(b->region, rows, room));
-    TRY(NEW(b->region, names, room));
+    NEW(b->region, rows, room);
+    NEW(b->region, names, room);
     if (had) memcpy(rows, b->costs.row, had * sizeof *rows), memcpy(names, b->names, had * sizeof *names);
     b->costs.row = rows;
     b->names = names;
@@ -130,8 +130,8 @@ static enum status time_nodes(struct bench *b, const struct network *network)
     const int first = b->costs.rows;
     int *nodes, count = 0, rounds;
     struct measured *times;
-    TRY(NEW(b->region, nodes, (size_t)network->graph->nodes));
-    TRY(NEW(b->region, times, (size_t)network->graph->nodes));
+    NEW(b->region, nodes, (size_t)network->graph->nodes);
+    NEW(b->region, times, (size_t)network->graph->nodes);
     TRY(add_rows(b, network, nodes, &count));
     if (!count) return ST_OK; /* the baseline has no kind of its own */
     TRY(memory_fit_measuring(network, measure_bytes(network, nodes, count)));

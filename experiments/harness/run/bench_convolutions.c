@@ -67,8 +67,8 @@ static enum status collect(struct trials *t)
         return fail(ST_SPEC,
                     "bench: backend %s chooses convolutions by rule alone; conv.algorithm: measured is not its",
                     kind->name);
-    TRY(NEW(t->region, t->timed, (size_t)nodes * PASSES));
-    TRY(NEW(t->region, t->node, (size_t)nodes));
+    NEW(t->region, t->timed, (size_t)nodes * PASSES);
+    NEW(t->region, t->node, (size_t)nodes);
     for (int i = 0; i < nodes; i++) {
         bool fresh = false;
         if (!network->binding[i].kernel->ways) continue;
@@ -91,7 +91,7 @@ static enum status time_nodes(struct trials *t, const struct network *network, i
 {
     struct measured *times;
     int rounds;
-    TRY(NEW(t->region, times, (size_t)t->nodes));
+    NEW(t->region, times, (size_t)t->nodes);
     TRY(memory_fit_measuring(network, measure_bytes(network, t->node, t->nodes)));
     TRY(measure_nodes(network, t->node, t->nodes, t->options, times, &rounds));
     for (int i = 0, n = 0; i < t->count; i++) { /* both in the order of nodes */
@@ -110,7 +110,7 @@ static enum status take_turn(struct trials *t, int turn)
     struct backend *backend = t->job->backend;
     struct network *network;
     struct wisdom_row *rows;
-    TRY(NEW(t->region, rows, (size_t)t->count));
+    NEW(t->region, rows, (size_t)t->count);
     for (int i = 0; i < t->count; i++) {
         const struct timed *timed = &t->timed[i];
         rows[i] = (struct wisdom_row){timed->key, (int)timed->pass, timed->way[turn % timed->ways], "here"};
@@ -143,7 +143,7 @@ static bool write_file(const void *of, FILE *out)
     const struct trials *t = of;
     struct wisdom_file file = {.rounds = t->rounds, .lines = t->count};
     const char **names;
-    if (NEW(t->region, file.line, (size_t)t->count) != ST_OK || NEW(t->region, names, (size_t)t->count) != ST_OK)
+    if (NEWLY(t->region, file.line, (size_t)t->count) != ST_OK || NEWLY(t->region, names, (size_t)t->count) != ST_OK)
         return false;
     wisdom_file_describe(t->job->spec, t->job->backend, &file);
     for (int i = 0; i < t->count; i++) {

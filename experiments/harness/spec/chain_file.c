@@ -133,7 +133,7 @@ static enum status read_policy(struct yaml_reader *r, const struct yaml_tree *ro
 {
     struct spec *spec;
     if (!yaml_tree_get(root, "policy")) return ST_OK;
-    TRY(NEW(file->region, spec, 1));
+    NEW(file->region, spec, 1);
     spec_read_section(r, spec_section("policy"), root, spec);
     file->policy = spec->policy;
     file->settings = spec->policy_settings;
@@ -153,8 +153,8 @@ static enum status read_file(struct chain_reader *c, const struct yaml_tree *roo
     if (root->kind != YAML_MAP) return ST_OK;
     spec_read_version(r, root);
     TRY(read_policy(r, root, file));
-    TRY(NEW(file->region, file->stage, CHAIN_STAGES_MAX));
-    TRY(NEW(file->region, c->at, CHAIN_STAGES_MAX));
+    NEW(file->region, file->stage, CHAIN_STAGES_MAX);
+    NEW(file->region, c->at, CHAIN_STAGES_MAX);
     const struct yaml_tree *list = yaml_tree_get(root, "chain");
     if (list)
         read_list(c, list, "chain");
@@ -176,7 +176,7 @@ static enum status load(struct chain_file *file, const char *path, int count, co
     struct yaml_tree *root;
     const char **keys;
     if (!c.reading.errors || !c.reading.folder) return ST_FAILED;
-    TRY(NEW(file->region, keys, (size_t)count));
+    NEW(file->region, keys, (size_t)count);
     if (source_read(path, file->region, &source) != ST_OK) return fail(ST_SPEC, "%s", status_message());
     if (!(root = yaml_tree_parse(source, 0, file->region, c.reading.errors)))
         return errors_report(c.reading.errors, stderr);

@@ -51,7 +51,7 @@ static const char *const *words_of(struct region *region)
     size_t count = 0, at = 0;
     const char **words;
     while (layer_table[count]) count++;
-    if (NEW(region, words, count + FORMS + 1) != ST_OK) return NULL;
+    if (NEWLY(region, words, count + FORMS + 1) != ST_OK) return NULL;
     for (size_t i = 0; i < count; i++)
         if (model_lists(layer_table[i])) words[at++] = layer_table[i]->name;
     for (int f = FORM_GROUP; f < FORMS; f++) words[at++] = model_forms[f].name;
@@ -145,7 +145,7 @@ static int read_list(struct yaml_reader *r, const struct yaml_tree *list, const 
         yaml_read_error(r, list, path, NULL, "expected a list of layers, at least one");
         return 0;
     }
-    if (NEW(r->region, *items, (size_t)list->count) != ST_OK) return 0;
+    if (NEWLY(r->region, *items, (size_t)list->count) != ST_OK) return 0;
     for (int i = 0; i < list->count; i++) {
         const char *at = region_text(r->region, "%s[%d]", path, i);
         count += at && read_item(r, list->item[i], at, init, &(*items)[count]);

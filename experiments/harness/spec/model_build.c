@@ -93,7 +93,7 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
         TRY(enter(b, &inner, name));
         inner.nodes = region_text(b->region, "%s.", inner.group);
         if (!inner.nodes) return ST_FAILED;
-        TRY(NEW(b->region, inner.number, LAYERS_MAX));
+        NEW(b->region, inner.number, LAYERS_MAX);
         TRY(build_items(b, inner, item->body, item->body_count, value));
         graph_group_end(b->graph);
     }
@@ -132,7 +132,7 @@ static enum status build_model(struct building *b, const struct model *model)
     static const struct settings none;
     struct scope scope = {"", "", NULL};
     int value = 0;
-    TRY(NEW(b->region, scope.number, LAYERS_MAX));
+    NEW(b->region, scope.number, LAYERS_MAX);
     TRY(build_items(b, scope, model->item, model->count, &value));
     TRY(add(b, &scope, b->spec->loss, &none, b->spec->loss->name, &value, &value));
     TRY(graph_finish(b->graph));

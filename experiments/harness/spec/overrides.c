@@ -129,7 +129,7 @@ void overrides_apply(struct yaml_reader *r, struct yaml_tree *root, int count, c
                      const char **keys)
 {
     struct yaml_tree **key, **value;
-    if (NEW(r->region, key, (size_t)count) != ST_OK || NEW(r->region, value, (size_t)count) != ST_OK) return;
+    if (NEWLY(r->region, key, (size_t)count) != ST_OK || NEWLY(r->region, value, (size_t)count) != ST_OK) return;
     for (int i = 0; i < count; i++) {
         key[i] = parse(r, arguments[i], i + 1, &value[i]);
         keys[i] = key[i] ? key[i]->text : "";

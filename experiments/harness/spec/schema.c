@@ -168,11 +168,11 @@ static bool suggest(struct schema *s, const char *name, char suggestion[TEXT_SUG
         const json_t *rows = json_object_get(one, "keys");
         const char *second = strchr(heading, ' ');
         for (size_t i = 0; i <= json_array_size(rows); i++) {
-            if (region_grow(s->region, &words, count, sizeof *words) != ST_OK) return false;
+            region_grow(s->region, &words, count, sizeof *words);
             words[count++] = i ? text_of(json_array_get(rows, i - 1), "key") : second ? second + 1 : heading;
         }
     }
-    if (region_grow(s->region, &words, count, sizeof *words) != ST_OK) return false;
+    region_grow(s->region, &words, count, sizeof *words);
     words[count] = NULL;
     return *text_suggestion(name, words, suggestion) != '\0';
 }

@@ -172,8 +172,8 @@ static enum status note_overrides(struct loader *l, int count, const char *const
     struct spec *spec = l->spec;
     const char **lines;
     struct source *source;
-    TRY(NEW(l->region, lines, (size_t)count));
-    TRY(NEW(l->region, source, 1));
+    NEW(l->region, lines, (size_t)count);
+    NEW(l->region, source, 1);
     spec->override = lines;
     spec->overrides = count;
     if (!count) return ST_OK;
@@ -201,7 +201,7 @@ static enum status load(struct loader *l, int count, const char *const *override
     r->region = l->region;
     if (!(r->errors = errors_create(l->region))) return ST_FAILED;
     if (!(r->folder = yaml_read_folder(spec->path, l->region))) return ST_FAILED;
-    TRY(NEW(l->region, keys, (size_t)count));
+    NEW(l->region, keys, (size_t)count);
     if (source_read(spec->path, l->region, &source) != ST_OK) return fail(ST_SPEC, "%s", status_message());
     if (l->shown) source->name = l->shown;
     spec->text = source->text;

@@ -19,7 +19,7 @@ static int choose(struct yaml_reader *r, const struct section *section, const st
     const char **words;
     int count = 0;
     while (registry->name(count)) count++;
-    if (NEW(r->region, words, (size_t)count + 1) != ST_OK) return -1;
+    if (NEWLY(r->region, words, (size_t)count + 1) != ST_OK) return -1;
     for (int i = 0; i < count; i++) words[i] = registry->name(i);
     struct setting any = {.key = "name", .type = SETTING_CHOICE, .preset = registry->preset, .values = words};
     int index = -1;
@@ -112,7 +112,7 @@ static void read_expectations(struct yaml_reader *r, const struct yaml_tree *roo
         yaml_read_error(r, list, NULL, "expect", "expected a list of {what, below or above, source}");
         return;
     }
-    if (NEW(r->region, spec->expectation, (size_t)list->count) != ST_OK) return;
+    if (NEWLY(r->region, spec->expectation, (size_t)list->count) != ST_OK) return;
     spec->expectations = list->count;
     for (int i = 0; i < list->count; i++) {
         struct expectation *e = &spec->expectation[i];
@@ -137,7 +137,7 @@ static void read_axis(struct yaml_reader *r, const struct yaml_tree *key, const 
         if (!strcmp(section, no_axes[i]))
             yaml_read_error(r, key, "sweep", key->text, "cannot be swept: it changes nothing that is computed");
     if (!count) yaml_read_error(r, values, "sweep", key->text, "expected a list of the values it takes");
-    if (NEW(r->region, texts, (size_t)count) != ST_OK) return;
+    if (NEWLY(r->region, texts, (size_t)count) != ST_OK) return;
     for (int i = 0; i < count; i++) texts[i] = yaml_tree_print(values->item[i], r->region);
     axis->values.count = (size_t)count;
     axis->values.texts = texts;
@@ -151,7 +151,7 @@ static void read_sweep(struct yaml_reader *r, const struct yaml_tree *sweep, str
         yaml_read_error(r, sweep, NULL, "sweep", "expected a map of keys to lists, as in {policy.segments: [1, 2]}");
         return;
     }
-    if (NEW(r->region, spec->axis, (size_t)sweep->count) != ST_OK) return;
+    if (NEWLY(r->region, spec->axis, (size_t)sweep->count) != ST_OK) return;
     spec->axes = sweep->count;
     for (int i = 0; i < sweep->count; i++) {
         read_axis(r, sweep->key[i], sweep->item[i], &spec->axis[i]);

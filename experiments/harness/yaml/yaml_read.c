@@ -50,7 +50,7 @@ static void read_list(struct yaml_reader *r, const struct yaml_tree *list, const
 {
     const char **texts;
     int bad = -1;
-    if (NEW(r->region, texts, (size_t)list->count) != ST_OK) return;
+    if (NEWLY(r->region, texts, (size_t)list->count) != ST_OK) return;
     for (int i = 0; i < list->count; i++) {
         const struct yaml_tree *item = list->item[i];
         texts[i] = item->text;
@@ -106,7 +106,7 @@ static const char *const *allowed(struct yaml_reader *r, const struct setting *k
     const char **words;
     for (const struct setting *f = keys; f && f->key; f++) count++;
     for (int i = 0; also && also[i]; i++) count++;
-    if (NEW(r->region, words, count + 1) != ST_OK) return NULL;
+    if (NEWLY(r->region, words, count + 1) != ST_OK) return NULL;
     for (const struct setting *f = keys; f && f->key; f++) words[used++] = f->key;
     for (int i = 0; also && also[i]; i++)
         if (!setting_find(keys, also[i])) words[used++] = also[i];

@@ -30,7 +30,7 @@ enum status source_read(const char *path, struct region *region, struct source *
     char *text;
     TRY(file_read_text(path, FILE_MAX, region, &text));
     if (!strncmp(text, "\xEF\xBB\xBF", 3)) text += 3; /* a byte order mark says nothing in UTF-8 */
-    TRY(NEW(region, *source, 1));
+    NEW(region, *source, 1);
     (*source)->name = region_text(region, "%s", path);
     (*source)->text = text;
     return (*source)->name ? ST_OK : ST_FAILED;
@@ -103,8 +103,8 @@ struct yaml_tree *yaml_tree_make(enum yaml_kind kind, const char *text, struct m
 
 static enum status append(struct yaml_tree *tree, struct yaml_tree *key, struct yaml_tree *item, struct region *region)
 {
-    TRY(region_grow(region, &tree->item, tree->count, sizeof *tree->item));
-    TRY(region_grow(region, &tree->key, tree->count, sizeof *tree->key));
+    region_grow(region, &tree->item, tree->count, sizeof *tree->item);
+    region_grow(region, &tree->key, tree->count, sizeof *tree->key);
     tree->key[tree->count] = key;
     tree->item[tree->count++] = item;
     return ST_OK;
