@@ -370,7 +370,7 @@ Test(compare, whole_but_wrong)
     file = edit("version.h5");
     text_attribute(file, "schema_version", "1.0");
     H5Fclose(file);
-    refuse(other, ST_SPEC, "2.0");
+    refuse(other, ST_SPEC, "1.0");
 
     file = edit("missing.h5");
     H5Ldelete(file, "/steps/loss_bits", H5P_DEFAULT);

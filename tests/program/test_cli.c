@@ -304,7 +304,7 @@ Test(cli, what_a_result_file_says_as_json)
               json_integer_value(json_object_get(summary, "step_best_case_ns")) == best_case);
     json_t *overrides = json_object_get(json_object_get(all, "/spec"), "overrides");
     cr_assert_str_eq(json_string_value(json_array_get(overrides, 0)), "steps: 4 -> 3");
-    cr_assert(strstr(json_string_value(json_object_get(json_object_get(all, "/plan"), "word")), "F[0,6) B["));
+    cr_assert(strstr(json_string_value(json_object_get(json_object_get(all, "/plan"), "schedule")), "F[0,6) B["));
     cr_assert(json_array_size(json_object_get(json_object_get(all, "/plan"), "peak_tensors")) > 0);
     const json_t *eval = json_object_get(all, "eval");
     cr_assert(json_integer_value(json_array_get(json_object_get(eval, "step"), 0)) == 3);

@@ -156,7 +156,7 @@ Test(plan_file, of_another_spec_is_refused)
 
 static void cut(const char *path) { alter_length(path, 0.5); }
 static void schema(const char *path) { alter_text(path, "/", "schema", "other"); }
-static void version(const char *path) { alter_text(path, "/", "schema_version", "2.0"); }
+static void version(const char *path) { alter_text(path, "/", "schema_version", "1.0"); }
 static void planless(const char *path) { alter_away(path, "/plan/ops"); }
 static void offset(const char *path) { alter_element(path, "/plan/buffers/offset", 0, 256); }
 static void beyond(const char *path) { alter_element(path, "/plan/buffers/offset", 1, 1 << 20); }
@@ -175,7 +175,7 @@ static const struct {
     const char *says;
 } spoils[] = {
     {text, "not an HDF5 file"},     {cut, "plan.h5"},
-    {schema, "schema 'other'"},     {version, "schema version '2.0'"},
+    {schema, "schema 'other'"},     {version, "schema version '1.0'"},
     {planless, "is missing"},       {offset, "holds no right plan"},
     {beyond, "within the arena's"}, {operand, "an operand is"},
     {inputs, "input 0 is 4096"},    {negative, "buffer 0: death is -"},
