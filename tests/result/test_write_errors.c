@@ -27,7 +27,7 @@ struct subject {
 
 /* Shared with the workers. */
 struct outcome {
-    int runs, failed, kept; /* kept: with the file that an best_case run leaves */
+    int runs, failed, kept; /* kept: with the file that an undisturbed run leaves */
     char message[1024];
 };
 

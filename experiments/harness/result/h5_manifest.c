@@ -245,10 +245,30 @@ static void check(struct h5 *h5, const struct entry *e)
     region_destroy(region);
 }
 
+static herr_t count_object(hid_t at, const char *name, const H5O_info_t *info, void *count)
+{
+    (void)at, (void)name, (void)info;
+    ++*(uint64_t *)count;
+    return 0;
+}
+
+/* The entries are found by the index of names; a group's index of creation order must list the same objects. */
+static void check_indexes(struct h5 *h5)
+{
+    uint64_t named = 0, ordered = 0;
+    h5_guard(h5);
+    const bool ok = !h5->broken && H5Ovisit(h5->file, H5_INDEX_NAME, H5_ITER_NATIVE, count_object, &named) >= 0 &&
+                    H5Ovisit(h5->file, H5_INDEX_CRT_ORDER, H5_ITER_NATIVE, count_object, &ordered) >= 0;
+    if (h5_check(h5, ok, "list", "the groups") && named != ordered)
+        h5_refuse(h5, "the groups", "do not list the same objects by name and by creation order");
+    h5_release(h5);
+}
+
 enum status h5_manifest_check(const struct h5_manifest *manifest, const char *path)
 {
     struct h5 h5;
     TRY(h5_open(&h5, path, H5_READ));
     for (int i = 0; i < manifest->entries && !h5.broken; i++) check(&h5, &manifest->entry[i]);
+    check_indexes(&h5);
     return h5_close(&h5);
 }
