@@ -40,8 +40,8 @@ CUDNN := $(and $(wildcard $(NVCC)),$(wildcard $(CUDA)/include/cudnn.h /usr/inclu
 
 # A backend is a folder of kernels/ and a row of backends.def. New source files are found by the wildcards below.
 BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDNN),$(and $(wildcard kernels/cuda/backend.c),cuda))
-SOURCES := $(wildcard framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c experiments/harness/*.c \
-    experiments/harness/*/*.c)
+SOURCES := $(wildcard framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c datasets/*/*.c \
+    experiments/harness/*.c experiments/harness/*/*.c)
 KERNELS_CU := $(if $(filter cuda,$(BACKENDS)),$(wildcard kernels/cuda/*.cu))
 TESTS := $(filter-out tests/device/% tests/preload/%,$(wildcard tests/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS_CU:%.cu=$(BUILD)/%.o)
@@ -213,8 +213,8 @@ $(BUILD)/has-%: .ci/deps.sh
 	@touch $@
 
 # ---- Checks. Each file leaves a stamp, so only files that changed since the last check are analysed again.
-C_FILES := $(SOURCES) $(TESTS) $(wildcard framework/*.h framework/*/*.h kernels/*/*.[ch] datasets/*.h experiments/harness/*.h \
-    experiments/harness/*/*.h tests/support/*.h)
+C_FILES := $(SOURCES) $(TESTS) $(wildcard framework/*.h framework/*/*.h kernels/*/*.[ch] datasets/*.h datasets/*/*.h \
+    experiments/harness/*.h experiments/harness/*/*.h tests/support/*.h)
 DEFS := $(wildcard framework/*/*.def datasets/*.def)
 check: check-format check-layering $(C_FILES:%=$(BUILD)/check/%)
 FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.* tests/preload/*.c experiments/bench/*.c experiments/bench/gpu/*.c)

@@ -9,22 +9,21 @@ enum { PIECE = 64 * 1024 };
 
 static const char mark[] = "\xEF\xBB\xBF"; /* UTF-8's byte order mark */
 
-struct yaml_reader {
+struct csv_reader {
     const struct files_handle *handle;
     const char *const *columns;
     enum status (*take)(void *context, const struct csv_row *row);
     void *context;
     enum status status;
 
-    int64_t line, first;          /* the line being read; where the row began */
-    bool between;                 /* a row has ended and no other begun */
-    size_t row_bytes;             /* of the row so far */
-    int64_t header, fields;       /* fields of the header, 0: not read yet; of the row so far */
-    int64_t at[CSV_COLUMNS_MAX];  /* the place of each column in the file, -1: not met yet */
-    size_t from[CSV_COLUMNS_MAX]; /* of the row's fields in text */
+    int64_t line, first;         /* the line being read; where the row began */
+    bool between;                /* a row has ended and the next has not begun */
+    size_t row_bytes;            /* of the row so far */
+    int64_t header, fields;      /* fields of the header, 0: not read yet; of the row so far */
+    int64_t at[CSV_COLUMNS_MAX]; /* the place of each column in the file, -1: not found yet */
     struct csv_field field[CSV_COLUMNS_MAX];
     char *text; /* the row's fields, one after another */
-    size_t used, capacity;
+    size_t used;
 };
 
 static int no_space(unsigned char byte)
@@ -33,7 +32,7 @@ static int no_space(unsigned char byte)
     return 0;
 }
 
-static enum status add_name(struct yaml_reader *r, const char *name, size_t bytes)
+static enum status add_name(struct csv_reader *r, const char *name, size_t bytes)
 {
     for (int i = 0; r->columns[i]; i++) {
         if (strlen(r->columns[i]) != bytes || memcmp(r->columns[i], name, bytes) != 0) continue;
@@ -45,32 +44,24 @@ static enum status add_name(struct yaml_reader *r, const char *name, size_t byte
     return ST_OK;
 }
 
-static enum status keep(struct yaml_reader *r, int column, const char *text, size_t bytes)
+/* Every field of a row fits: feed() bounds the row. */
+static void keep(struct csv_reader *r, int column, const char *text, size_t bytes)
 {
-    if (r->capacity - r->used < bytes) {
-        size_t capacity = 2 * (r->used + bytes); /* both at most CSV_ROW_BYTES_MAX */
-        char *larger = realloc(r->text, capacity);
-        if (!larger) return fail(ST_FAILED, "out of memory: a row of %s", r->handle->file->path);
-        r->text = larger;
-        r->capacity = capacity;
-    }
     if (bytes) memcpy(r->text + r->used, text, bytes);
-    r->from[column] = r->used;
-    r->field[column].bytes = bytes;
+    r->field[column] = (struct csv_field){r->text + r->used, bytes};
     r->used += bytes;
-    return ST_OK;
 }
 
 static void end_field(void *text, size_t bytes, void *context)
 {
-    struct yaml_reader *r = context;
+    struct csv_reader *r = context;
     if (r->status == ST_OK && r->header == 0) r->status = add_name(r, text, bytes);
     for (int i = 0; r->status == ST_OK && r->header > 0 && r->columns[i]; i++)
-        if (r->at[i] == r->fields) r->status = keep(r, i, text, bytes);
+        if (r->at[i] == r->fields) keep(r, i, text, bytes);
     r->fields++;
 }
 
-static enum status check_header(const struct yaml_reader *r)
+static enum status check_header(const struct csv_reader *r)
 {
     for (int i = 0; r->columns[i]; i++)
         if (r->at[i] < 0)
@@ -79,19 +70,18 @@ static enum status check_header(const struct yaml_reader *r)
     return ST_OK;
 }
 
-static enum status give_row(struct yaml_reader *r)
+static enum status give_row(struct csv_reader *r)
 {
     if (r->fields != r->header)
         return fail(ST_FAILED, "%s:%" PRId64 ": %" PRId64 " fields; expected: %" PRId64 ", as in the header",
                     r->handle->file->path, r->first, r->fields, r->header);
-    for (int i = 0; r->columns[i]; i++) r->field[i].text = r->text + r->from[i];
     return r->take(r->context, &(struct csv_row){r->first, r->field});
 }
 
 static void end_row(int byte, void *context)
 {
     (void)byte;
-    struct yaml_reader *r = context;
+    struct csv_reader *r = context;
     if (r->status == ST_OK) r->status = r->header ? give_row(r) : check_header(r);
     if (!r->header) r->header = r->fields;
     r->fields = 0;
@@ -99,7 +89,7 @@ static void end_row(int byte, void *context)
     r->between = true;
 }
 
-static enum status refuse(const struct yaml_reader *r, const struct csv_parser *parser, bool ended)
+static enum status refuse(const struct csv_reader *r, const struct csv_parser *parser, bool ended)
 {
     const char *path = r->handle->file->path;
     if (csv_error((struct csv_parser *)(uintptr_t)parser) != CSV_EPARSE)
@@ -112,8 +102,8 @@ static enum status refuse(const struct yaml_reader *r, const struct csv_parser *
                 path, r->line, r->first);
 }
 
-/* At most one line, so that what is told of it can name it. */
-static enum status feed(struct yaml_reader *r, struct csv_parser *parser, const char *text, size_t bytes)
+/* Parses at most one line at a time, so that an error can name the line. */
+static enum status feed(struct csv_reader *r, struct csv_parser *parser, const char *text, size_t bytes)
 {
     if (r->between && *text != '\n' && *text != '\r') {
         r->first = r->line;
@@ -129,7 +119,7 @@ static enum status feed(struct yaml_reader *r, struct csv_parser *parser, const 
     return r->status;
 }
 
-static enum status read_rows(struct yaml_reader *r, struct csv_parser *parser, char *piece)
+static enum status read_rows(struct csv_reader *r, struct csv_parser *parser, char *piece)
 {
     uint64_t size = r->handle->file->bytes;
     for (uint64_t offset = 0; offset < size; offset += PIECE) {
@@ -153,17 +143,15 @@ static enum status read_rows(struct yaml_reader *r, struct csv_parser *parser, c
 enum status csv_rows(const struct files_handle *handle, const char *const *columns,
                      enum status (*take)(void *context, const struct csv_row *row), void *context)
 {
-    struct yaml_reader r = {
+    struct csv_reader r = {
         .handle = handle, .columns = columns, .take = take, .context = context, .line = 1, .first = 1, .between = true};
     struct csv_parser parser;
-    char *piece = malloc(PIECE);
     for (int i = 0; i < CSV_COLUMNS_MAX; i++) r.at[i] = -1;
-    if (!piece || csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) {
-        free(piece);
-        return fail(ST_FAILED, "out of memory to read %s", handle->file->path);
-    }
+    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) return fail(ST_FAILED, "libcsv cannot be initialised");
     csv_set_space_func(&parser, no_space);
-    csv_set_blk_size(&parser, PIECE); /* by which a field grows; its own 128 take long where memory moves */
+    csv_set_blk_size(&parser, PIECE); /* a field grows by it; libcsv's default of 128 bytes makes long rows slow */
+    char *piece = allocate(PIECE, 1);
+    r.text = allocate(CSV_ROW_BYTES_MAX, 1);
     enum status status = read_rows(&r, &parser, piece);
     csv_free(&parser);
     free(r.text);

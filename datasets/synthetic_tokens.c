@@ -6,7 +6,7 @@
  * place in the sequence; node = what is drawn. */
 #include "numerics/rng.h"
 #include "sequence.h"
-#include "vocabulary.h"
+#include "text/vocabulary.h"
 
 #include <inttypes.h>
 

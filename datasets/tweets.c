@@ -2,16 +2,16 @@
  * sentiment) or its own train.csv (with selected_text); columns are found by their names. Labels: negative, neutral,
  * positive are 0, 1, 2.
  *
- * Rows without a word in their text are left out, and told of (the official file has one). Of the others every
- * tenth, from the tenth, is a test sample. Texts become tokens once, when the data set is opened. Where no file is
- * found and none was asked for, synthetic tokens of the same shape stand in, which is told and recorded. */
-#include "basic_tokenizer.h"
+ * Rows without a word in their text are left out, with a notice (the official file has one). Of the other rows every
+ * tenth, from the tenth, is a test sample. Texts are turned into tokens once, when the data set is opened. If no file
+ * is found and data.path is not set, synthetic tokens of the same shape stand in; a notice says so and is recorded. */
 #include "csv_rows.h"
 #include "sequence.h"
-#include "wordpiece.h"
+#include "text/basic_tokenizer.h"
+#include "text/wordpiece.h"
 
+#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ static const struct setting keys[] = {
      "the first so many tweets with a word alone, those for tests among them; unset: all"},
     {"max_length", SETTING_INT, AT(max_length), SEQUENCE_LEAST, SEQUENCE_MAX, "128", NULL,
      "tokens of a text, [CLS] and [SEP] included; the rest is cut off"},
-    {"vocabulary", SETTING_PATH, AT(vocabulary), 0, 0, "", NULL, "file, one token a line; unset: built of the texts"},
+    {"vocabulary", SETTING_PATH, AT(vocabulary), 0, 0, "", NULL, "file, one token a line; unset: built from the texts"},
     {"vocabulary_size", SETTING_INT, AT(vocabulary_size), 8, VOCABULARY_MAX, "0", NULL,
      "most tokens of a vocabulary that is built; unset: 8192"},
     {"shuffle", SETTING_BOOL, AT(shuffle), 0, 0, "true", NULL, "another order every epoch"},
@@ -43,13 +43,13 @@ static const struct setting keys[] = {
 };
 
 struct tweet {
-    int64_t from;         /* its first token's place */
+    int64_t from;         /* place of its first token */
     int32_t count, label; /* tokens */
 };
 
 struct tweets {
     struct vocabulary vocabulary;
-    int64_t rows, rows_max;
+    int64_t rows;
     struct tweet *row;
     int32_t *token; /* of all rows */
     int64_t tokens, tokens_max;
@@ -61,7 +61,7 @@ struct pass {
     struct tweets *tweets;
     const char *path;
     struct word_counts counts;      /* the first pass: of the training texts */
-    int64_t row, empty, empty_line; /* rows with words; without, and where the first of those is */
+    int64_t row, empty, empty_line; /* rows with words; rows without; line of the first of those */
 };
 
 /* ---- the passes ---- */
@@ -73,14 +73,14 @@ static enum status at_line(const struct pass *pass, const struct csv_row *row, e
     return status == ST_OK ? ST_OK : fail(status, "%s:%" PRId64 ": %s", pass->path, row->line, status_message());
 }
 
-static enum status count_none(void *context, const struct text_word *word)
+static void count_word(void *context, const char *word, size_t bytes)
 {
     (void)word;
+    (void)bytes;
     ++*(int64_t *)context;
-    return ST_OK;
 }
 
-/* So many are wanted, and there. */
+/* Whether rows are as many as data.samples asks for. */
 static bool is_enough(const struct pass *pass, int64_t rows)
 {
     const int64_t most = pass->dataset->settings.samples;
@@ -95,7 +95,7 @@ static enum status count_words(void *context, const struct csv_row *row)
     int64_t words = 0, before = pass->counts.total;
     if (is_enough(pass, pass->row)) return ST_OK;
     TRY(at_line(pass, row,
-                is_test(pass->row) ? basic_tokenize(text->text, text->bytes, count_none, &words)
+                is_test(pass->row) ? basic_tokenize(text->text, text->bytes, count_word, &words)
                                    : word_counts_add(&pass->counts, text->text, text->bytes)));
     pass->row += words + pass->counts.total - before > 0;
     return ST_OK;
@@ -111,21 +111,16 @@ static enum status find_label(const struct csv_row *row, int32_t *label)
                 (int)(name->bytes < 60 ? name->bytes : 60), name->text);
 }
 
-static enum status make_room(struct tweets *t, int64_t length)
+static int32_t *room_for_tokens(struct region *region, struct tweets *t, int64_t count)
 {
-    if (t->rows == t->rows_max) {
-        t->rows_max = t->rows_max ? 2 * t->rows_max : 1024;
-        struct tweet *row = realloc(t->row, (size_t)t->rows_max * sizeof *row);
-        if (!row) return fail(ST_FAILED, "out of memory for texts");
-        t->row = row;
+    if (t->tokens_max - t->tokens < count) {
+        int32_t *more;
+        t->tokens_max = 2 * t->tokens_max + count;
+        NEW(region, more, (size_t)t->tokens_max);
+        if (t->tokens) memcpy(more, t->token, (size_t)t->tokens * sizeof *more);
+        t->token = more;
     }
-    if (t->tokens_max - t->tokens < length) {
-        t->tokens_max = 2 * t->tokens_max + length;
-        int32_t *token = realloc(t->token, (size_t)t->tokens_max * sizeof *token);
-        if (!token) return fail(ST_FAILED, "out of memory for tokens");
-        t->token = token;
-    }
-    return ST_OK;
+    return t->token + t->tokens;
 }
 
 /* The second pass keeps every text as tokens. */
@@ -133,19 +128,20 @@ static enum status keep_tokens(void *context, const struct csv_row *row)
 {
     struct pass *pass = context;
     struct tweets *t = pass->tweets;
+    struct region *region = pass->dataset->region;
     const struct csv_field *text = &row->field[COLUMN_TEXT];
-    int64_t length = pass->dataset->shape.dim[1], count, words;
+    const int64_t length = pass->dataset->shape.dim[1];
+    int64_t count, words;
     int32_t label;
     if (is_enough(pass, t->rows)) return ST_OK;
     TRY(at_line(pass, row, find_label(row, &label)));
-    TRY(make_room(t, length));
-    TRY(at_line(
-        pass, row,
-        wordpiece_encode(&t->vocabulary, text->text, text->bytes, length, t->token + t->tokens, &count, &words)));
+    int32_t *token = room_for_tokens(region, t, length);
+    TRY(at_line(pass, row, wordpiece_encode(&t->vocabulary, text->text, text->bytes, length, token, &count, &words)));
     if (words == 0) {
         if (pass->empty++ == 0) pass->empty_line = row->line;
         return ST_OK;
     }
+    region_grow(region, &t->row, (int)t->rows, sizeof *t->row);
     t->row[t->rows++] = (struct tweet){t->tokens, (int32_t)count, label};
     t->tokens += count;
     return ST_OK;
@@ -153,22 +149,41 @@ static enum status keep_tokens(void *context, const struct csv_row *row)
 
 /* ---- opening ---- */
 
-static enum status have_vocabulary(struct pass *pass, const struct files_handle *handle)
+static enum status read_vocabulary(struct dataset *dataset, struct vocabulary *vocabulary)
 {
-    struct dataset *dataset = pass->dataset;
-    const struct dataset_settings *s = &dataset->settings;
-    struct vocabulary *vocabulary = &pass->tweets->vocabulary;
-    if (s->vocabulary) return vocabulary_read(dataset, s->vocabulary, vocabulary);
+    const char *path = dataset->settings.vocabulary;
+    struct files_handle handle;
+    char *text;
+    if (access(path, F_OK) != 0)
+        return fail(ST_MISSING, "data.vocabulary: %s: %s; expected: a file with one token a line", path,
+                    strerror(errno));
+    TRY(files_open(dataset, NULL, path, &handle));
+    const size_t bytes = (size_t)handle.file->bytes;
+    enum status status = ST_OK;
+    if (bytes > VOCABULARY_BYTES_MAX)
+        status =
+            fail(ST_FAILED, "%s: %zu bytes; expected: a vocabulary of at most %d", path, bytes, VOCABULARY_BYTES_MAX);
+    if (status == ST_OK) {
+        NEW(dataset->region, text, bytes);
+        status = files_read(&handle, 0, bytes, text);
+    }
+    close(handle.descriptor);
+    return status == ST_OK ? vocabulary_read(path, text, bytes, dataset->region, vocabulary) : status;
+}
+
+static enum status build_vocabulary(struct pass *pass, const struct files_handle *handle)
+{
+    const int64_t size = pass->dataset->settings.vocabulary_size;
+    pass->counts.words.region = region_create();
     enum status status = csv_rows(handle, columns, count_words, pass);
     if (status == ST_OK)
-        status =
-            vocabulary_build(&pass->counts, s->vocabulary_size ? s->vocabulary_size : VOCABULARY_PRESET, vocabulary);
-    word_counts_release(&pass->counts);
+        status = vocabulary_build(&pass->counts, size ? size : VOCABULARY_PRESET, pass->dataset->region,
+                                  &pass->tweets->vocabulary);
+    region_destroy(pass->counts.words.region);
     return status;
 }
 
-/* What the rows became: the bytes of the file are not all, since a vocabulary and the library's Unicode had their say.
- */
+/* Of the tokens and labels: they depend on the vocabulary and on utf8proc's version of Unicode, too. */
 static struct digest digest_rows(const struct tweets *t)
 {
     struct digest part[2] = {digest_tensor(t->token, (size_t)t->tokens * sizeof *t->token, 1),
@@ -180,7 +195,7 @@ static enum status read_tweets(struct dataset *dataset, const struct files_handl
 {
     struct tweets *t = dataset->state;
     struct pass pass = {.dataset = dataset, .tweets = t, .path = handle->file->path};
-    TRY(have_vocabulary(&pass, handle));
+    TRY(dataset->settings.vocabulary ? read_vocabulary(dataset, &t->vocabulary) : build_vocabulary(&pass, handle));
     TRY(csv_rows(handle, columns, keep_tokens, &pass));
     if (t->rows == 0) return fail(ST_FAILED, "%s: no row has a text", pass.path);
     TRY(files_cut(dataset, handle->file, &t->rows));
@@ -194,21 +209,20 @@ static enum status read_tweets(struct dataset *dataset, const struct files_handl
     dataset->notice =
         region_text(dataset->region, "%s: %" PRId64 " %s without a word left out, the first on line %" PRId64,
                     pass.path, pass.empty, pass.empty == 1 ? "row" : "rows", pass.empty_line);
-    return dataset->notice ? ST_OK : ST_FAILED;
+    return ST_OK;
 }
 
-/* Made tokens of the same shape, as the data set that makes them. */
+/* Replaces the data set by synthetic tokens of the same shape. */
 static enum status stand_in(struct dataset *dataset)
 {
     struct dataset_settings *s = &dataset->settings;
-    struct vocabulary vocabulary = {0};
+    struct vocabulary vocabulary;
     dataset->notice = region_text(dataset->region, "SYNTHETIC tokens stand in for the tweets: %s", status_message());
-    if (!dataset->notice) return ST_FAILED;
-    enum status status = s->vocabulary ? vocabulary_read(dataset, s->vocabulary, &vocabulary) : ST_OK;
-    if (s->vocabulary) s->vocabulary_size = vocabulary.table.count;
-    vocabulary_release(&vocabulary);
-    TRY(status);
-    dataset->files = 0; /* only their number of tokens was taken */
+    if (s->vocabulary) {
+        TRY(read_vocabulary(dataset, &vocabulary));
+        s->vocabulary_size = vocabulary.table.count;
+    }
+    dataset->files = 0; /* only the number of tokens was taken from the vocabulary */
     dataset->state = NULL;
     dataset->kind = dataset_find("synthetic-tokens");
     s->classes = CLASSES;
@@ -234,7 +248,6 @@ static enum status open_tweets(struct dataset *dataset)
     if (status == ST_MISSING && !s->path) return stand_in(dataset);
     TRY(status);
     const char *path = region_text(dataset->region, "%s/%s", folder, names[0]);
-    if (!path) return ST_FAILED;
     TRY(files_open(dataset, folder, names[access(path, F_OK) != 0], &handle));
     status = read_tweets(dataset, &handle);
     close(handle.descriptor);
@@ -251,15 +264,5 @@ static enum status sample_tweets(struct dataset *dataset, enum split split, int6
     return ST_OK;
 }
 
-static void close_tweets(struct dataset *dataset)
-{
-    struct tweets *t = dataset->state;
-    if (!t) return;
-    vocabulary_release(&t->vocabulary);
-    free(t->row);
-    free(t->token);
-}
-
 const struct dataset_kind dataset_tweets = {
-    "tweets",    "tweet-sentiment-extraction: texts of three sentiments", keys, true, open_tweets, sample_tweets,
-    close_tweets};
+    "tweets", "tweet-sentiment-extraction: texts of three sentiments", keys, true, open_tweets, sample_tweets, NULL};

@@ -1,7 +1,7 @@
 /* Tweets: samples and refusals of small files written here, what stands in for them, and the real file where there is
  * one, counted by a parser of its own. */
 #include "datasets/sequence.h"
-#include "datasets/vocabulary.h"
+#include "datasets/text/vocabulary.h"
 
 #include "tests/support/dataset_files.h"
 
@@ -153,6 +153,10 @@ Test(tweets, settings_that_make_no_sense_are_refused)
     cr_expect(strstr(status_message(), "vocab.txt: no line is [UNK]"), "%s", status_message());
     wanted.vocabulary = "/nowhere/vocab.txt";
     cr_expect(dataset_open("tweets", &wanted, 1, &dataset) == ST_MISSING);
+    cr_expect(strstr(status_message(), "data.vocabulary: /nowhere/vocab.txt: No such file"), "%s", status_message());
+    wanted.vocabulary = "/";
+    cr_expect(dataset_open("tweets", &wanted, 1, &dataset) == ST_FAILED);
+    cr_expect(strstr(status_message(), "is not a plain file"), "%s", status_message());
 }
 
 /* The words of test samples have no say in a vocabulary that is built. */

@@ -11,10 +11,10 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utf8proc.h>
 #include <yaml.h>
 
 #include "build.h"
-#include "datasets/basic_tokenizer.h"
 #include "job/machine.h"
 #include "job/run_id.h"
 #include "job/thread_waiting.h"
@@ -98,7 +98,7 @@ static void write_libraries(struct h5 *h5, const struct backend *backend)
     h5_attribute_text(h5, group, "libyaml", yaml_get_version_string());
     h5_attribute_text(h5, group, "jansson", JANSSON_VERSION);
     h5_attribute_text(h5, group, "libc", gnu_get_libc_version());
-    h5_attribute_text(h5, group, "utf8proc", basic_tokenizer_library());
+    h5_attribute_text(h5, group, "utf8proc", utf8proc_version());
 }
 
 static void write_host(struct h5 *h5, const struct backend *backend)

@@ -2,13 +2,15 @@
 
 #include "basic_tokenizer.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { UTF8_BYTES_MAX = 4, PREFIX = 2 };
 
 static bool begins_character(char byte) { return ((unsigned char)byte & 0xC0) != 0x80; }
 
-/* The longest token that text begins with; continued: text has room for `##` before it. -1: none. */
+/* The longest token that text begins with; continued: it continues a word and text has room for `##`
+ * before it. -1: none. */
 static int64_t longest(const struct vocabulary *v, char *text, size_t bytes, bool continued, size_t *matched)
 {
     size_t prefix = continued ? PREFIX : 0;
@@ -48,15 +50,14 @@ struct encoding {
     int64_t count, most, words;
 };
 
-static enum status add_word(void *context, const struct text_word *word)
+static void add_word(void *context, const char *word, size_t bytes)
 {
     struct encoding *e = context;
     int32_t piece[VOCABULARY_WORD_MAX];
     e->words++;
-    if (e->count == e->most) return ST_OK;
-    int pieces = wordpiece_split(e->vocabulary, word->text, word->bytes, piece);
+    if (e->count == e->most) return;
+    const int pieces = wordpiece_split(e->vocabulary, word, bytes, piece);
     for (int i = 0; i < pieces && e->count < e->most; i++) e->token[e->count++] = piece[i];
-    return ST_OK;
 }
 
 enum status wordpiece_encode(const struct vocabulary *vocabulary, const char *text, size_t bytes, int64_t most,

@@ -1,5 +1,7 @@
 #include "basic_tokenizer.h"
 
+#include "base/region.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,8 +31,8 @@ static bool is_punctuation(int32_t c)
     return c < 0x80 ? c > ' ' && c < 0x7F && !alphanumeric : in_category(c, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO);
 }
 
-/* In the blocks that Unicode calls CJK ideographs (not Hangul, Hiragana, Katakana, which write words with spaces or are
- * left to the word pieces). */
+/* In Unicode's blocks of CJK ideographs. Hangul, Hiragana and Katakana are not among them: they separate words by
+ * spaces or leave the division to the word pieces. */
 static bool is_ideograph(int32_t c)
 {
     static const int32_t block[][2] = {
@@ -48,7 +50,8 @@ static bool is_ideograph(int32_t c)
     return false;
 }
 
-/* text without what is dropped, white space as spaces, ideographs between two; clean has room for twice the bytes. */
+/* text without dropped characters, with white space as spaces and a space on each side of ideographs; clean has room
+ * for twice the bytes. */
 static enum status clean_text(const char *text, size_t bytes, uint8_t *clean, size_t *length)
 {
     const uint8_t *at = (const uint8_t *)text, *end = at + bytes;
@@ -74,57 +77,49 @@ static int32_t lower(int32_t c, void *unused)
     return utf8proc_tolower(c);
 }
 
-/* clean in lower case and decomposed, as code points; NULL: no memory. To be freed. */
+/* clean in lower case and decomposed, as *count code points; to be freed. */
 static int32_t *decompose(const uint8_t *clean, size_t length, size_t *count)
 {
-    utf8proc_ssize_t bytes = (utf8proc_ssize_t)length;
-    utf8proc_ssize_t room = utf8proc_decompose_custom(clean, bytes, NULL, 0, UTF8PROC_DECOMPOSE, lower, NULL);
-    int32_t *point = room >= 0 ? malloc((size_t)(room + 1) * sizeof *point) : NULL;
-    if (point && utf8proc_decompose_custom(clean, bytes, point, room, UTF8PROC_DECOMPOSE, lower, NULL) != room) {
-        free(point);
-        point = NULL;
-    }
-    *count = point ? (size_t)room : 0;
+    const utf8proc_ssize_t bytes = (utf8proc_ssize_t)length;
+    const utf8proc_ssize_t points = utf8proc_decompose_custom(clean, bytes, NULL, 0, UTF8PROC_DECOMPOSE, lower, NULL);
+    int32_t *point = allocate((size_t)points + 1, sizeof *point);
+    utf8proc_decompose_custom(clean, bytes, point, points, UTF8PROC_DECOMPOSE, lower, NULL);
+    *count = (size_t)points;
     return point;
 }
 
-/* Splits; out has room for the longest word. */
-static enum status split(const int32_t *point, size_t count, uint8_t *out,
-                         enum status (*take)(void *context, const struct text_word *word), void *context)
+/* Calls take with each word of the code points; word has room for the longest. */
+static void split(const int32_t *point, size_t count, uint8_t *word,
+                  void (*take)(void *context, const char *word, size_t bytes), void *context)
 {
     size_t bytes = 0;
     for (size_t i = 0; i <= count; i++) {
-        bool punctuation = i < count && is_punctuation(point[i]);
-        if (bytes && (i == count || point[i] == ' ' || punctuation)) {
-            TRY(take(context, &(struct text_word){(const char *)out, bytes}));
+        const bool end = i == count || point[i] == ' ', punctuation = !end && is_punctuation(point[i]);
+        if (bytes && (end || punctuation)) {
+            take(context, (const char *)word, bytes);
             bytes = 0;
         }
-        if (i == count || point[i] == ' ' || utf8proc_category(point[i]) == UTF8PROC_CATEGORY_MN) continue;
-        bytes += (size_t)utf8proc_encode_char(point[i], out + bytes);
+        if (end || utf8proc_category(point[i]) == UTF8PROC_CATEGORY_MN) continue;
+        bytes += (size_t)utf8proc_encode_char(point[i], word + bytes);
         if (!punctuation) continue;
-        TRY(take(context, &(struct text_word){(const char *)out, bytes}));
+        take(context, (const char *)word, bytes);
         bytes = 0;
     }
-    return ST_OK;
 }
 
-enum status basic_tokenize(const char *text, size_t bytes,
-                           enum status (*take)(void *context, const struct text_word *word), void *context)
+enum status basic_tokenize(const char *text, size_t bytes, void (*take)(void *context, const char *word, size_t bytes),
+                           void *context)
 {
     size_t length = 0, count;
-    uint8_t *clean = bytes < SIZE_MAX / 2 ? malloc(2 * bytes + UTF8_BYTES_MAX) : NULL;
-    enum status status = clean ? clean_text(text, bytes, clean, &length) : fail(ST_FAILED, "out of memory for a text");
-    if (status != ST_OK) {
-        free(clean);
-        return status;
+    uint8_t *clean = allocate(2 * bytes + UTF8_BYTES_MAX, 1);
+    const enum status status = clean_text(text, bytes, clean, &length);
+    if (status == ST_OK) {
+        int32_t *point = decompose(clean, length, &count);
+        uint8_t *word = allocate(count + 1, UTF8_BYTES_MAX);
+        split(point, count, word, take, context);
+        free(word);
+        free(point);
     }
-    int32_t *point = decompose(clean, length, &count);
-    uint8_t *word = point ? malloc((count + 1) * UTF8_BYTES_MAX) : NULL;
-    status = word ? split(point, count, word, take, context) : fail(ST_FAILED, "out of memory for a text");
-    free(word);
-    free(point);
     free(clean);
     return status;
 }
-
-const char *basic_tokenizer_library(void) { return utf8proc_version(); }
