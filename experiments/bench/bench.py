@@ -69,8 +69,8 @@ TURNS = {
         "PyTorch, every block": Peer(TORCH, ("--policy", "every", *ADAMW))}),
 }
 
-# network -> the spec whose passes are timed before the cells of ours, for plans by measured costs, which every time
-# refines: it has every kind of node of theirs.
+# network -> the spec whose passes are timed before the cells of ours, for plans by measured costs, of which the
+# least of all times counts: it has every kind of node of theirs.
 COSTS = {"vgg16": VGG16_PARETO}
 
 NAMES = {"vgg16": "VGG16", "sample-cnn": "sample CNN", "bert": "BERT base"}

@@ -68,10 +68,31 @@ def plan(*words, timeout=None):
     return json.loads(output([PROGRAM, "plan", *words, "--json"], timeout=timeout))
 
 
+TIMES = re.compile(r"(?P<row>(?:step: |  - ){key: .+?), (?P<times>(?:data|forward): \d+, .+)}\n")
+
+
+def costs_rows(path):
+    """The lines of a file of costs, and the times of each row that has any, by what comes before them."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.readlines()
+    return lines, {match["row"]: match["times"] for match in map(TIMES.fullmatch, lines) if match}
+
+
 def costs(path, spec, *words, timeout=None):
-    """Makes the file path by `rematch bench --costs`, or refines it where it is there; returns path."""
-    refine = ("--refine", path) if os.path.exists(path) else ()
-    output([PROGRAM, "bench", "--costs", spec, *words, *refine, "--out", path], timeout=timeout)
+    """Makes the file path by `rematch bench --costs`. Where it is there, the least of both times of each pass counts,
+    and its rows of other nodes stay; returns path."""
+    before = costs_rows(path)[1] if os.path.exists(path) else {}
+    output([PROGRAM, "bench", "--costs", spec, *words, "--out", path], timeout=timeout)
+    lines, now = costs_rows(path)
+    for i, line in enumerate(lines):
+        match = TIMES.fullmatch(line)
+        if match and match["row"] in before:
+            old = iter(re.findall(r"\d+", before[match["row"]]))
+            times = re.sub(r"\d+", lambda time: str(min(int(time[0]), int(next(old)))), match["times"])
+            lines[i] = f"{match['row']}, {times}}}\n"
+    lines += [f"{row}, {times}}}\n" for row, times in before.items() if row not in now and row.startswith("  - ")]
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(lines)
     return path
 
 

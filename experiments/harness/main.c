@@ -161,15 +161,13 @@ static int run_bench(const struct arguments *a)
     if (a->given[OPTION_COSTS] == convolutions)
         return (int)report_error(
             fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
-    if (convolutions && a->given[OPTION_REFINE])
-        return (int)report_error(fail(ST_SPEC, "bench: --refine is of costs; expected --costs with it"));
     enum status status = arguments_spec(a, &path);
     if (status == ST_OK)
         status = yaml_write_check(a->value[OPTION_OUT], convolutions ? "rematch_wisdom" : "rematch_costs", a->region);
     if (status != ST_OK) return (int)report_error(status);
     if (waiting_choose()) cuda_program_restart(); /* what runs here is timed */
     if (convolutions) return (int)bench_convolutions(path, a->overrides, a->override, &ways, a->value[OPTION_OUT]);
-    return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_REFINE], a->value[OPTION_OUT]);
+    return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
 }
 
 static int run_help(const struct arguments *a);
@@ -191,12 +189,12 @@ static const struct command commands[] = {
      "Runs a spec storing everything, then as it is; compares every bit.\n"
      "Each is a process of its own. SPEC: a file, or a name in experiments/.",
      1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE, 1, 1, true, run_run},
-    {"bench", "bench --costs [--refine FILE] | --convolutions SPEC [key=value...] [--out FILE]",
+    {"bench", "bench --costs | --convolutions SPEC [key=value...] [--out FILE]",
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and what a step does besides. "
      "--convolutions: every way to do each convolution's passes, for conv: {algorithm: measured, wisdom: FILE}. "
      "SPEC: a file, or a name in experiments/.",
-     1u << OPTION_COSTS | 1u << OPTION_CONVOLUTIONS | 1u << OPTION_REFINE | 1u << OPTION_OUT, 1, 1, true, run_bench},
+     1u << OPTION_COSTS | 1u << OPTION_CONVOLUTIONS | 1u << OPTION_OUT, 1, 1, true, run_bench},
     {"schema", "schema [NAME] [--json]",
      "Prints every key of specs and models: values, default, meaning.\n"
      "NAME: of one section, policy, layer or key.",

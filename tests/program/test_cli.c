@@ -113,7 +113,6 @@ static const struct {
     {"show pipe", "pipe: not a file"},
     {"verify pipe", "pipe: not a file"},
     {"plan small.yaml --out pipe", "pipe: it is there and no plan file"},
-    {"bench --costs small.yaml --refine pipe", "pipe: is not a plain file"},
     {"run small.yaml steps=2 data=ones data.shape=[4] data.classes=4 epochs=2", "error"},
 };
 

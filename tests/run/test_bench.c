@@ -138,59 +138,6 @@ Test(bench, without_a_file_costs_go_to_stdout)
     cli_close(&cli);
 }
 
-/* The number that follows "key: " in the file's text, from what names the place on. */
-static long long number_in(const char *text, const char *from, const char *key)
-{
-    char word[32];
-    snprintf(word, sizeof word, "%s: ", key);
-    const char *place = strstr(text, from), *at = place ? strstr(place, word) : NULL;
-    cr_assert(at != NULL, "%s after %s in\n%s", key, from, text);
-    return atoll(at + strlen(word));
-}
-
-/* Forwards and the update that took 1 ns before stay; all else was slow. */
-Test(bench, refined_costs_are_the_least_of_both)
-{
-    static const char *const slow[] = {"saving", "backward_params", "backward_input"};
-    static const char alter[] =
-        "sed -i 's/\\(forward\\|optimizer\\): [0-9]*/\\1: 1/; s/rounds: [0-9]*/rounds: 1000000/; "
-        "s/\\(saving\\|backward[a-z_]*\\|digest\\): [1-9][0-9]*/\\1: 900000000000/' costs.yaml";
-    struct cli cli;
-    cli_open(&cli);
-    cli_expect(&cli, 0, "bench --costs small.yaml --out costs.yaml");
-    cli_run(&cli, alter, "bench --costs small.yaml --refine costs.yaml");
-    cr_assert(cli.code == 0, "%s", cli.err);
-    cr_expect(number_in(cli.out, "# one\n", "forward") == 1);
-    for (size_t i = 0; i < sizeof slow / sizeof *slow; i++)
-        cr_expect(number_in(cli.out, "# one\n", slow[i]) < 900000000000, "%s\n%s", slow[i], cli.out);
-    cr_expect(number_in(cli.out, "step", "digest") < 900000000000);
-    cr_expect(number_in(cli.out, "step", "optimizer") == 1);
-    cr_expect(number_in(cli.out, "", "rounds") > 1000000, "those of before are added");
-    cli_file(&cli, "refined.yaml", cli.out);
-    cli_expect(&cli, 0, "plan small.yaml costs=measured costs.file=refined.yaml");
-
-    cli_run(&cli, "echo '  - {key: k, forward: 5, saving: 6, backward_params: 7, backward_input: 8}' >>refined.yaml",
-            "bench --costs small.yaml --refine refined.yaml");
-    cr_expect(cli.code == 0, "%s", cli.err);
-    cli_says(&cli,
-             "  # not of this spec\n  - {key: k, forward: 5, saving: 6, backward_params: 7, backward_input: 8}\n");
-
-    cli_run(&cli, "sed -i 's/threads: 1/threads: 4/' costs.yaml", "bench --costs small.yaml --refine costs.yaml");
-    cr_expect(cli.code == 2);
-    cli_complains(&cli, "costs.yaml: measured on ");
-    cli_complains(&cli, "4 threads, ");
-    cli_complains(&cli, "; not as here, so it cannot be refined here");
-    cli_expect(&cli, 2, "bench --costs small.yaml batch=4 --refine costs.yaml --out other.yaml");
-    cli_complains(&cli, "costs.yaml: batch: measured with 8 samples, the spec has 4");
-    cli_expect(&cli, 2, "bench --costs small.yaml --refine none.yaml --out other.yaml");
-    cli_complains(&cli, "none.yaml");
-    cli_expect(&cli, 2, "bench --convolutions small.yaml --refine costs.yaml");
-    cli_complains(&cli, "--refine is of costs");
-    cli_run(&cli, "test ! -e other.yaml", "--version");
-    cr_expect(cli.code == 0, "nothing is written where nothing was timed");
-    cli_close(&cli);
-}
-
 /* The name of the file is not what makes a run what it is; its content is. */
 Test(bench, a_run_is_known_by_the_content_of_its_costs)
 {

@@ -24,8 +24,6 @@ static const struct {
     [OPTION_COSTS] = {"--costs", NULL, "times every node's passes and writes them as a file that plans read"},
     [OPTION_CONVOLUTIONS] = {"--convolutions", NULL,
                              "times every way to do each convolution and writes the fastest as a file that specs read"},
-    [OPTION_REFINE] = {"--refine", "FILE",
-                       "costs of an earlier hour of this machine: the least of them and of the new counts"},
     [OPTION_OUT] = {"--out", "FILE",
                     "write to this file: what was timed, instead of to stdout; a plan, as the key plan: takes it"},
     [OPTION_CHAIN] = {"--chain", NULL, "the file is an abstract chain: stages of times and bytes"},

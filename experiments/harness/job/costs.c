@@ -11,7 +11,7 @@
 #include "yaml/yaml_read.h"
 #include "yaml/yaml_write.h"
 
-enum { VERSION = 1, MIB = 1 << 20 };
+enum { VERSION = 1, MIB = 1 << 20, COSTS_ROUNDS_MOST = 1 << 20 };
 static const double longest = 1e15; /* ns: eleven days; sums of such times stay exact */
 
 #define HEAD(member) offsetof(struct costs, member)

@@ -17,8 +17,6 @@
 #include "spec/spec.h"
 #include "train/node_timing.h"
 
-enum { COSTS_ROUNDS_MOST = 1 << 20 };
-
 struct costs_row {
     const char *key;
     int64_t forward, saving, backward_params, backward_input; /* ns */
