@@ -1,7 +1,7 @@
 /* CIFAR-10 in its official binary format (A. Krizhevsky, "Learning Multiple Layers of Features from Tiny Images",
  * 2009): records of 3073 bytes, a label 0..9 and 32x32 pixels as a red, a green and a blue plane.
  *
- * A file may be short, as an subnetwork is, if it holds whole records. Records are read when they are asked for. */
+ * A file may be short, as an excerpt is, if it holds whole records. Records are read on demand. */
 #include "files.h"
 #include "image.h"
 
@@ -57,7 +57,7 @@ static enum status check_file(const struct files_handle *handle, int64_t *record
     return ST_OK;
 }
 
-/* Of cut files, all that is used. */
+/* With data.samples: of the records that are used. */
 static enum status digest_records(struct dataset *dataset)
 {
     const struct cifar10 *state = dataset->state;

@@ -97,7 +97,7 @@ static enum status refuse(const struct csv_reader *r, const struct csv_parser *p
     if (ended)
         return fail(ST_FAILED, "%s:%" PRId64 ": a quote is not closed in the row that begins here", path, r->first);
     return fail(ST_FAILED,
-                "%s:%" PRId64 ": a quote where none may be, in the row that begins on line %" PRId64
+                "%s:%" PRId64 ": a misplaced quote in the row that begins on line %" PRId64
                 "; expected: quotes around a whole field, and doubled within it",
                 path, r->line, r->first);
 }

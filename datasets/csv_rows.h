@@ -1,8 +1,8 @@
-/* Rows of a CSV file by the names of its columns, for data sets of texts.
+/* The rows of a CSV file, with columns found by name, for data sets of texts.
  *
  * RFC 4180, read by libcsv in strict mode: a field in quotes may hold commas, line breaks and doubled quotes; a quote
  * elsewhere, or one that is never closed, is an error; spaces belong to their field. Lines end in LF or CRLF; blank
- * lines and a byte order mark are passed over. The first row is the header; every other has as many fields. */
+ * lines and a byte order mark are skipped. The first row is the header; every other has as many fields. */
 #ifndef REMATCH_CSV_ROWS_H
 #define REMATCH_CSV_ROWS_H
 
@@ -21,8 +21,8 @@ struct csv_row {
 };
 
 /* Calls take with every row. columns, ended by NULL and at most CSV_COLUMNS_MAX, must stand in the header once each;
- * others may. ST_FAILED, naming file and line, for what is not such a file; what take returns, where that is not ST_OK.
- */
+ * other columns are skipped. ST_FAILED, naming file and line, for a malformed file; take's status, where that is not
+ * ST_OK. */
 enum status csv_rows(const struct files_handle *handle, const char *const *columns,
                      enum status (*take)(void *context, const struct csv_row *row), void *context);
 

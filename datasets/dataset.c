@@ -24,39 +24,25 @@ const struct dataset_kind *dataset_find(const char *name)
     return NULL;
 }
 
-static bool lets_set(const struct dataset_kind *kind, const char *key)
-{
-    for (const struct setting *setting = kind->keys; setting->key; setting++)
-        if (strcmp(setting->key, key) == 0) return true;
-    return false;
-}
+static bool has_key(const struct dataset_kind *kind, const char *key) { return setting_find(kind->keys, key); }
 
-/* The settings with everything they point to copied into the data set's region. */
-static enum status copy_settings(struct dataset *dataset, const struct dataset_settings *settings)
+static enum status check_settings(struct dataset *dataset)
 {
-    dataset->settings = *settings;
-    if (settings->path && !(dataset->settings.path = region_text(dataset->region, "%s", settings->path)))
-        return ST_FAILED;
-    if (settings->vocabulary &&
-        !(dataset->settings.vocabulary = region_text(dataset->region, "%s", settings->vocabulary)))
-        return ST_FAILED;
-    int64_t *dims;
-    NEW(dataset->region, dims, settings->shape.count);
-    for (size_t i = 0; i < settings->shape.count; i++) dims[i] = settings->shape.ints[i];
-    dataset->settings.shape.ints = dims;
-    if (settings->shape.count < lets_set(dataset->kind, "shape") || settings->shape.count > SHAPE_RANK_MAX)
-        return fail(ST_SPEC, "data.shape has %zu numbers; expected: 1 to %d", settings->shape.count, SHAPE_RANK_MAX);
-    dataset->shape.rank = (int)settings->shape.count;
-    for (size_t i = 0; i < settings->shape.count; i++) dataset->shape.dim[i] = dims[i];
+    const struct dataset_settings *settings = &dataset->settings;
+    const struct setting_list *shape = &settings->shape;
+    if (shape->count < has_key(dataset->kind, "shape") || shape->count > SHAPE_RANK_MAX)
+        return fail(ST_SPEC, "data.shape has %zu numbers; expected: 1 to %d", shape->count, SHAPE_RANK_MAX);
+    dataset->shape.rank = (int)shape->count;
+    for (size_t i = 0; i < shape->count; i++) dataset->shape.dim[i] = shape->ints[i];
     if (shape_elements(&dataset->shape) < 0)
         return fail(ST_SPEC, "data.shape: every number must be positive and their product at most 2^46");
-    if (settings->classes < lets_set(dataset->kind, "classes"))
+    if (settings->classes < has_key(dataset->kind, "classes"))
         return fail(ST_SPEC, "data.classes is %" PRId64 "; expected: at least 1", settings->classes);
     return ST_OK;
 }
 
-/* What a made data set is: its first two samples stand for the generator. */
-static enum status digest_samples(struct dataset *dataset, struct digest *digest)
+/* A synthetic data set is identified by its first two samples. */
+static enum status digest_samples(struct dataset *dataset)
 {
     struct digest part[4] = {{0, 0}};
     float *x;
@@ -68,30 +54,30 @@ static enum status digest_samples(struct dataset *dataset, struct digest *digest
         part[2 * i] = digest_bytes(x, (size_t)shape_elements(&dataset->shape) * sizeof *x);
         part[2 * i + 1] = digest_bytes(&label, sizeof label);
     }
-    *digest = digest_bytes(part, sizeof part);
+    dataset->digest = digest_bytes(part, sizeof part);
     return ST_OK;
 }
 
-/* What a data set that was read is: the SHA-256s of its files in order, wherever they lie; of a text also its tokens.
- * Cut samples are the same whatever follows them in their files. */
-static enum status digest_files(struct dataset *dataset, struct digest *digest)
+/* Files are identified by their SHA-256s in order, not by their paths; a text also by its tokens. With data.samples
+ * only the samples count, not what follows them in the files. */
+static void digest_files(struct dataset *dataset)
 {
     char text[DATASET_FILES_MAX][64];
     for (int i = 0; i < dataset->files; i++) memcpy(text[i], dataset->file[i].sha256, sizeof text[i]);
-    *digest = digest_bytes(text, (size_t)dataset->files * sizeof text[0]);
-    const struct digest both[2] = {*digest, dataset->content};
-    if (dataset->tokens) *digest = digest_bytes(both, sizeof both);
-    if (dataset->settings.samples) *digest = dataset->content;
-    return ST_OK;
+    dataset->digest = digest_bytes(text, (size_t)dataset->files * sizeof text[0]);
+    const struct digest both[2] = {dataset->digest, dataset->content};
+    if (dataset->tokens) dataset->digest = digest_bytes(both, sizeof both);
+    if (dataset->settings.samples) dataset->digest = dataset->content;
 }
 
-static enum status open_into(struct dataset *dataset, const struct dataset_settings *settings)
+static enum status open_into(struct dataset *dataset)
 {
-    TRY(copy_settings(dataset, settings));
-    NEW(dataset->region, dataset->file, DATASET_FILES_MAX);
+    TRY(check_settings(dataset));
     TRY(dataset->kind->open(dataset));
     dataset->synthetic = dataset->files == 0;
-    return dataset->synthetic ? digest_samples(dataset, &dataset->digest) : digest_files(dataset, &dataset->digest);
+    if (dataset->synthetic) return digest_samples(dataset);
+    digest_files(dataset);
+    return ST_OK;
 }
 
 enum status dataset_open(const char *name, const struct dataset_settings *settings, uint64_t seed,
@@ -101,15 +87,11 @@ enum status dataset_open(const char *name, const struct dataset_settings *settin
     const struct dataset_kind *kind = dataset_find(name);
     if (!kind) return fail(ST_SPEC, "no data set is called %s", name);
     struct region *region = region_create();
-    struct dataset *d = region ? region_array(region, 1, sizeof *d) : NULL;
-    if (!d) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory: data set %s", name);
-    }
-    d->kind = kind;
-    d->region = region;
-    d->seed = seed;
-    enum status status = open_into(d, settings);
+    struct dataset *d;
+    NEW(region, d, 1);
+    *d = (struct dataset){.kind = kind, .settings = *settings, .region = region, .seed = seed};
+    NEW(region, d->file, DATASET_FILES_MAX);
+    const enum status status = open_into(d);
     if (status == ST_OK)
         *dataset = d;
     else
@@ -138,7 +120,7 @@ enum status dataset_batch(struct dataset *dataset, enum split split, const int64
 {
     int64_t elements = shape_elements(&dataset->shape), failed = batch;
     enum status status = ST_OK;
-    char message[2048] = ""; /* of the first place that failed, carried over to the calling thread */
+    char message[2048] = ""; /* of the first sample that failed, for the calling thread */
 #pragma omp parallel for num_threads(threads > 0 ? threads : 1) schedule(static)
     for (int64_t i = 0; i < batch; i++) {
         enum status one = one_sample(dataset, split, indices[i], x + i * elements, &labels[i]);
@@ -165,13 +147,13 @@ enum status dataset_check_labels(struct dataset *dataset, enum split split, int6
 {
     static const char *const names[SPLITS] = {"training", "test"};
     const bool bounded = dataset->kind->sized || split != SPLIT_TRAIN;
-    const int64_t count = bounded ? dataset->count[split] : 1; /* where there is no end, all are alike */
+    const int64_t count = bounded ? dataset->count[split] : 1; /* an endless data set has one label */
     int32_t label = 0;
     int length;
-    if (dataset->classes <= classes) return ST_OK; /* opening saw to it that labels are below those */
+    if (dataset->classes <= classes) return ST_OK; /* opening checked that labels are below dataset->classes */
     const char *place = place_of(dataset, &length);
-    float *x = calloc((size_t)shape_elements(&dataset->shape) + 1, sizeof *x);
-    enum status status = x ? ST_OK : fail(ST_FAILED, "out of memory: data set %s", dataset->kind->name);
+    float *x = allocate((size_t)shape_elements(&dataset->shape), sizeof *x);
+    enum status status = ST_OK;
     for (int64_t i = 0; i < count && status == ST_OK; i++) {
         status = dataset->kind->sample(dataset, split, i, x, &label);
         if (status == ST_OK && label >= classes)
@@ -190,7 +172,8 @@ void dataset_order(const struct dataset *dataset, enum split split, uint32_t epo
     for (int64_t i = 0; i < count; i++) order[i] = i;
     for (int64_t i = count - 1; i > 0 && dataset->settings.shuffle; i--) {
         struct philox words = rng_words(dataset->seed, RNG_SHUFFLE, (uint32_t)i, (uint32_t)split, 0, epoch);
-        uint64_t word = (uint64_t)words.word[0] << 32 | words.word[1]; /* so long that modulo i + 1 is even enough */
+        uint64_t word =
+            (uint64_t)words.word[0] << 32 | words.word[1]; /* 64 bits: the bias of modulo i + 1 is negligible */
         int64_t j = (int64_t)(word % (uint64_t)(i + 1)), moved = order[i];
         order[i] = order[j];
         order[j] = moved;

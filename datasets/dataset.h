@@ -1,4 +1,4 @@
-/* Labelled samples addressed by index, never by cursor: the same index gives the same bytes in any order. */
+/* Labelled samples addressed by index: the same index gives the same bytes, whatever was read before. */
 #ifndef REMATCH_DATASET_H
 #define REMATCH_DATASET_H
 
@@ -11,15 +11,15 @@ enum split { SPLIT_TRAIN, SPLIT_TEST, SPLITS };
 enum normalize { NORMALIZE_NONE, NORMALIZE_UNIT, NORMALIZE_STANDARD };
 enum lengths { LENGTHS_FULL, LENGTHS_VARIED };
 
-/* Everything any data set lets YAML set (`data:`). */
+/* The settings of every data set (`data:`). */
 struct dataset_settings {
     struct setting_list shape; /* ones, synthetic: H, W, C, or one number */
     int64_t classes;           /* ones, synthetic, synthetic-tokens */
-    int64_t samples;  /* synthetic, synthetic-tokens: per split; of what is read: the first of each file, 0: all */
-    const char *path; /* folder of the files; unset: searched, see dataset_open */
-    int64_t resize;   /* images: side after bilinear resize, 0: as they are */
-    int normalize;    /* enum normalize: pixels as 0..255, 0..1, or per-channel mean 0 and deviation 1 with the
-                         data set's published constants */
+    int64_t samples;           /* synthetic, synthetic-tokens: per split; files: the first of each, 0: all */
+    const char *path;          /* folder of the files; NULL: searched, see dataset_open */
+    int64_t resize;            /* images: side after bilinear resize, 0: as they are */
+    int normalize;             /* enum normalize: pixels as 0..255, 0..1, or per-channel mean 0 and deviation 1 with the
+                                  data set's published constants */
     bool shuffle;
     int64_t max_length;      /* tokens: places of a sequence */
     const char *vocabulary;  /* tweets: file, NULL: built */
@@ -44,15 +44,14 @@ struct dataset {
     int64_t classes;
     int64_t count[SPLITS]; /* samples found */
     int64_t tokens;        /* of text: numbers are below this; 0: no tokens */
-    bool synthetic;        /* made, not read */
-    const char *notice;    /* what whoever asked for the data must be told, NULL: nothing */
+    bool synthetic;        /* generated, not read */
+    const char *notice;    /* a warning for the user; NULL: none */
     int files;
     struct dataset_file *file;
-    struct digest digest; /* of all the files read and what texts became; of the samples alone where they were cut, by
-                             settings.samples; or of the generator's first samples */
+    struct digest digest; /* of all files and a text's tokens; of the samples alone with settings.samples; of a
+                             synthetic data set's first samples */
     const char *vocabulary, *vocabulary_sha256; /* of a text: see vocabulary.h; else NULL */
-    struct digest
-        content; /* of the samples: of a text, what was made of them; of others, where they were cut; else 0 */
+    struct digest content; /* of a text's tokens, or of the samples with settings.samples; else 0 */
     void *state;
 };
 
@@ -70,18 +69,18 @@ const struct dataset_kind *dataset_find(const char *name);
 extern const struct dataset_kind *const dataset_table[];
 
 /* Finds and checks the files: settings.path, else $REMATCH_DATA/NAME, $REMATCH_DATA, data/NAME, data,
- * /usr/share/datasets/NAME. ST_MISSING: not there; the message says where to get it and where to put it (unless another
- * data set stands in: then kind is that one, and there is a notice). ST_FAILED: there but not what it should be; the
- * message names file, offset or line, and what was expected. */
+ * /usr/share/datasets/NAME. What settings points to must outlive the data set. ST_MISSING: not there; the message says
+ * where to get it and where to put it (unless another data set stands in: then kind is that one, and there is a
+ * notice). ST_FAILED: there but malformed; the message names file, offset or line, and what was expected. */
 enum status dataset_open(const char *name, const struct dataset_settings *settings, uint64_t seed,
                          struct dataset **dataset);
 void dataset_close(struct dataset *dataset);
 
-/* batch samples starting at place first of the epoch's order into x and labels, on threads threads. */
+/* The batch samples of indices into x and labels, on threads threads. */
 enum status dataset_batch(struct dataset *dataset, enum split split, const int64_t *indices, int64_t batch, float *x,
                           int32_t *labels, int threads);
 
-/* Every label of the split is below classes; ST_SPEC: the message names the first sample whose label is not. */
+/* Every label of the split is below classes; ST_SPEC: the message names the first sample with a larger one. */
 enum status dataset_check_labels(struct dataset *dataset, enum split split, int64_t classes);
 
 /* The order of an epoch: order[i] is the sample at place i; the identity without shuffle, else Fisher-Yates on Philox

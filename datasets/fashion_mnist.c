@@ -1,5 +1,5 @@
 /* Grey images in IDX files, plain or gzipped: Fashion-MNIST (Xiao, Rasul and Vollgraf, "Fashion-MNIST: a novel image
- * dataset for benchmarking machine learning algorithms", 2017; arXiv:1708.07747), and what else comes in its form.
+ * dataset for benchmarking machine learning algorithms", 2017; arXiv:1708.07747), and other files of the same format.
  *
  * IDX: big-endian words, magic 0x00000803 and count, height, width, then a byte a pixel; for labels 0x00000801 and
  * count, then a byte a label. Sizes must agree with the header to the byte. Decompressed into memory once, as bytes. */
@@ -38,9 +38,9 @@ struct reader {
     uint64_t offset; /* in the decompressed bytes */
 };
 
-/* What zlib has against the file, without the name that it goes by there; NULL: nothing. A file that ends too early
- * reads as one that ends, and only this tells. */
-static const char *complaint(const struct reader *reader)
+/* zlib's error message, without the file name that it begins with; NULL: no error. Only this reports a file that ends
+ * too early: its last read looks like that of a whole file. */
+static const char *zlib_error(const struct reader *reader)
 {
     int code;
     const char *why = gzerror(reader->stream, &code), *words = strstr(why, ": ");
@@ -52,7 +52,7 @@ static enum status read_bytes(struct reader *reader, size_t bytes, uint8_t *out)
     const size_t piece = 1 << 24;
     for (size_t done = 0; done < bytes;) {
         int got = gzread(reader->stream, out + done, (unsigned)(bytes - done < piece ? bytes - done : piece));
-        const char *why = complaint(reader);
+        const char *why = zlib_error(reader);
         if (why) return fail(ST_FAILED, "%s: cannot be decompressed: %s", reader->file->path, why);
         if (got <= 0)
             return fail(ST_FAILED, "%s: ends at offset %" PRIu64 " (decompressed); expected: %zu bytes more",
@@ -73,19 +73,19 @@ static enum status read_word(struct reader *reader, const char *what, uint32_t l
                 reader->file->path, reader->offset - 4, what, *word, least, most);
 }
 
-/* The rest of the file, exactly bytes bytes and whole; NULL with the message set where it is not that. */
+/* The rest of the file, which must be exactly bytes bytes; NULL with the message set if it is not. */
 static uint8_t *read_rest(struct dataset *dataset, struct reader *reader, uint64_t bytes)
 {
     uint8_t *out, more;
-    if (bytes / DEFLATE_RATIO_MAX > reader->file->bytes) { /* before anything so large is asked of the system */
+    if (bytes / DEFLATE_RATIO_MAX > reader->file->bytes) { /* before so much is allocated */
         fail(ST_FAILED, "%s: the header promises %" PRIu64 " bytes, which %" PRIu64 " cannot hold", reader->file->path,
              bytes, reader->file->bytes);
         return NULL;
     }
-    if (NEWLY(dataset->region, out, (size_t)bytes) != ST_OK || read_bytes(reader, (size_t)bytes, out) != ST_OK)
-        return NULL;
+    NEW(dataset->region, out, (size_t)bytes);
+    if (read_bytes(reader, (size_t)bytes, out) != ST_OK) return NULL;
     int got = gzread(reader->stream, &more, 1); /* also checks the checksum at the end */
-    const char *why = complaint(reader);
+    const char *why = zlib_error(reader);
     if (got == 0 && !why) return out;
     if (why)
         fail(ST_FAILED, "%s: cannot be decompressed: %s", reader->file->path, why);
@@ -138,7 +138,6 @@ static enum status read_file(struct dataset *dataset, const char *folder, const 
     struct files_handle handle;
     const char *zipped = region_text(dataset->region, "%s.gz", name);
     const char *path = region_text(dataset->region, "%s/%s.gz", folder, name);
-    if (!zipped || !path) return ST_FAILED;
     TRY(files_open(dataset, folder, access(path, F_OK) == 0 ? zipped : name, &handle));
     struct reader reader = {handle.file, gzdopen(handle.descriptor, "rb"), 0};
     if (!reader.stream) {
@@ -150,7 +149,7 @@ static enum status read_file(struct dataset *dataset, const char *folder, const 
     return status;
 }
 
-/* Leaves the samples that are wanted; of cut files, digests all that is used. */
+/* With data.samples, drops the other samples and digests those that are left. */
 static enum status cut_samples(struct dataset *dataset)
 {
     const struct idx *state = dataset->state;

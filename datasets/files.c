@@ -14,8 +14,7 @@ enum { PIECE = 64 * 1024 };
 static bool holds(struct region *region, const char *folder, const char *const *probes)
 {
     for (; *probes; probes++) {
-        const char *path = region_text(region, "%s/%s", folder, *probes);
-        if (path && access(path, F_OK) == 0) return true;
+        if (access(region_text(region, "%s/%s", folder, *probes), F_OK) == 0) return true;
     }
     return false;
 }
@@ -25,7 +24,7 @@ static const char *find_below(struct dataset *dataset, const struct files_source
 {
     for (const char *const *name = source->folders; *name; name++) {
         const char *folder = region_text(dataset->region, "%s/%s", root, *name);
-        if (folder && holds(dataset->region, folder, source->probes)) return folder;
+        if (holds(dataset->region, folder, source->probes)) return folder;
     }
     return holds(dataset->region, root, source->probes) ? region_text(dataset->region, "%s", root) : NULL;
 }
@@ -38,7 +37,7 @@ enum status files_find(struct dataset *dataset, const struct files_source *sourc
     if (chosen) {
         *folder = find_below(dataset, source, chosen);
         if (*folder) return ST_OK;
-        return fail(ST_MISSING, "data set %s: no %s in %s or its folder %s; %s, and set data.path to where it lies",
+        return fail(ST_MISSING, "data set %s: no %s in %s or its folder %s; %s, and set data.path to its folder",
                     dataset->kind->name, source->probes[0], chosen, source->folders[0], source->advice);
     }
     for (size_t i = 0; i < sizeof roots / sizeof *roots && !*folder; i++)
@@ -67,27 +66,21 @@ static enum status hash(const struct files_handle *handle, char text[65])
     return ST_OK;
 }
 
-static enum status inspect(struct dataset *dataset, struct files_handle *handle, struct dataset_file *file)
-{
-    if (file->bytes == 0) return fail(ST_FAILED, "%s: the file is empty", file->path);
-    handle->file = file;
-    TRY(hash(handle, file->sha256));
-    dataset->files++;
-    return ST_OK;
-}
-
 enum status files_open(struct dataset *dataset, const char *folder, const char *name, struct files_handle *handle)
 {
     struct dataset_file *file = &dataset->file[dataset->files];
     if (dataset->files == DATASET_FILES_MAX)
         return fail(ST_FAILED, "data set %s has more than %d files", dataset->kind->name, DATASET_FILES_MAX);
     file->path = region_text(dataset->region, folder ? "%s/%s" : "%s%s", folder ? folder : "", name);
-    if (!file->path) return ST_FAILED;
     enum status status = file_open(file->path, &handle->descriptor, &file->bytes);
     if (status != ST_OK)
         return fail(status, "%s; expected: a file of data set %s", status_message(), dataset->kind->name);
-    status = inspect(dataset, handle, file);
-    if (status != ST_OK) close(handle->descriptor);
+    handle->file = file;
+    status = file->bytes ? hash(handle, file->sha256) : fail(ST_FAILED, "%s: the file is empty", file->path);
+    if (status == ST_OK)
+        dataset->files++;
+    else
+        close(handle->descriptor);
     return status;
 }
 

@@ -1,12 +1,12 @@
-/* Files of a data set: where they are looked for, and reading them with distrust. For the formats in this folder. */
+/* Finding and reading the files of a data set; every read is checked. For the formats in this folder. */
 #ifndef REMATCH_FILES_H
 #define REMATCH_FILES_H
 
 #include "dataset.h"
 
-/* What a data set is known by on disk. */
+/* How a data set is recognised on disk. */
 struct files_source {
-    const char *const *folders; /* names its folder goes by, ended by NULL */
+    const char *const *folders; /* names of its folder, ended by NULL */
     const char *const *probes;  /* any of these files shows that a folder is the right one, ended by NULL */
     const char *advice;         /* where to get it: "get X from Y" or "apt-get install Z" */
 };
@@ -17,19 +17,19 @@ struct files_handle {
     int descriptor;
 };
 
-/* The folder the files lie in; see dataset_open. ST_MISSING: one message that says what was looked for, where, where to
- * get it and where to put it. */
+/* The folder of the files; see dataset_open. ST_MISSING: one message names the files, the places searched, where to get
+ * them and where to put them. */
 enum status files_find(struct dataset *dataset, const struct files_source *source, const char **folder);
 
 /* Opens folder/name (folder NULL: name), computes its SHA-256 and adds it to dataset->file. ST_FAILED: not there, not a
  * plain file, unreadable or empty. The descriptor is the caller's to close. */
 enum status files_open(struct dataset *dataset, const char *folder, const char *name, struct files_handle *handle);
 
-/* Of *found samples in a file, those that data.samples leaves: its first. ST_SPEC: there are not so many. */
+/* Reduces *found, the samples of a file, to data.samples where that is set. ST_SPEC: the file has fewer. */
 enum status files_cut(const struct dataset *dataset, const struct dataset_file *file, int64_t *found);
 
-/* bytes bytes at offset into buffer; ST_FAILED naming file and offset when they cannot be had. May be called by several
- * threads. */
+/* bytes bytes at offset into buffer; ST_FAILED, naming file and offset, where they cannot be read. May be called by
+ * several threads. */
 enum status files_read(const struct files_handle *handle, uint64_t offset, size_t bytes, void *buffer);
 
 #endif

@@ -35,7 +35,7 @@ enum status image_format(struct dataset *dataset, int64_t channels, int64_t heig
     return ST_OK;
 }
 
-/* The two source places an output place lies between, and how far it is from the first to the second. */
+/* The two source pixels on either side of an output pixel, and its relative distance from the first. */
 struct between {
     int64_t first, second;
     float part;

@@ -1,7 +1,7 @@
 /* From 8-bit pixels in planes to the floats a network takes: resized, normalised, channels last.
  *
  * Numerical contract: x = (bilinear interpolation in float, rows before columns) * scale + shift, each pixel by itself:
- * the same bits whatever the order, batch or thread. */
+ * the same bits in any order, batch or thread. */
 #ifndef REMATCH_IMAGE_H
 #define REMATCH_IMAGE_H
 
@@ -9,7 +9,7 @@
 
 enum { IMAGE_CHANNELS_MAX = 4, IMAGE_SIDE_MAX = 4096 };
 
-/* What data sets of images let YAML set. */
+/* The settings of data sets of images. */
 extern const struct setting image_keys[];
 
 /* Mean and deviation of pixels in 0..1, by channel, over a data set's training split. */
@@ -23,7 +23,7 @@ struct image_format {
     float scale[IMAGE_CHANNELS_MAX], shift[IMAGE_CHANNELS_MAX];
 };
 
-/* The format that dataset's settings ask for, of channels planes of height x width; also sets dataset->shape. ST_SPEC
+/* The format by dataset's settings, of channels planes of height x width; also sets dataset->shape. ST_SPEC
  * for a side that is out of range. */
 enum status image_format(struct dataset *dataset, int64_t channels, int64_t height, int64_t width,
                          const struct image_statistics *statistics, struct image_format *format);

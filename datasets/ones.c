@@ -1,4 +1,4 @@
-/* All ones, and always the same label: what published memory measurements often train on. Any number of samples. */
+/* All ones, and always the same label, as in many published memory measurements. Any number of samples. */
 #include "dataset.h"
 
 #define AT(member) offsetof(struct dataset_settings, member)

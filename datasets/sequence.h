@@ -1,5 +1,5 @@
-/* Sequences of tokens as a network takes them: {3, T} floats, the rows token numbers (exact), segments (all 0) and mask
- * (1 a token, 0 padding). */
+/* Sequences of tokens as a network's input: {3, T} floats, the rows token numbers (exact), segments (all 0) and mask (1
+ * a token, 0 padding). */
 #ifndef REMATCH_SEQUENCE_H
 #define REMATCH_SEQUENCE_H
 

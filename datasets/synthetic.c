@@ -1,9 +1,9 @@
-/* A made data set that can be learnt: each class is a smooth pattern of a few gratings of low frequency, each sample is
- * its class's pattern plus noise of deviation 1.
+/* A synthetic data set that can be learnt: each class is a smooth pattern of a few gratings of low frequency, each
+ * sample is its class's pattern plus noise of deviation 1.
  *
  * Numerical contract: sample i of a split is a function of (seed, split, i) alone. Counters of the generator's DATA
- * domain: sample = i and step = split for labels and noise, sample = class for patterns; node = what is drawn. Of a
- * shape of one number the pattern runs along it; of two, along both; of four, the first is left alone. */
+ * domain: sample = i and step = split for labels and noise, sample = class for patterns; node = enum drawn. In a shape
+ * of one number the pattern varies along it; of two, along both; of four, not along the first. */
 #include "dataset.h"
 #include "numerics/rng.h"
 
@@ -11,12 +11,12 @@
 
 #define AT(member) offsetof(struct dataset_settings, member)
 
-enum { DRAW_LABEL, DRAW_NOISE, DRAW_PATTERN, DRAW_AMPLITUDE };
+enum drawn { DRAW_LABEL, DRAW_NOISE, DRAW_PATTERN, DRAW_AMPLITUDE };
 enum { GRATINGS = 3 };
 
 static const double two_pi = 6.283185307179586, cycles_max = 3;
 
-/* grating(i, j) = cos(u_i + v_j) = cos u_i cos v_j - sin u_i sin v_j: tables over rows and columns are enough. */
+/* grating(i, j) = cos(u_i + v_j) = cos u_i cos v_j - sin u_i sin v_j: so tables over rows and over columns suffice. */
 struct synthetic {
     int64_t planes, rows, columns, channels;
     float *row, *column; /* [classes][GRATINGS][rows or columns][cos, sin] */

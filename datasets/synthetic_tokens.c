@@ -1,9 +1,9 @@
-/* Made sequences of tokens that can be learnt: [CLS], words, [SEP], padding. A word is one of its class's own with a
- * probability of 1/4, else any; few words are frequent and many rare, as in texts.
+/* Synthetic sequences of tokens that can be learnt: [CLS], words, [SEP], padding. A word is one of its class's own with
+ * a probability of 1/4, else any word; few words are frequent and many rare, as in texts.
  *
  * Numerical contract: sample i of a split is a function of (seed, split, i) alone, by integer and exact float
  * arithmetic: the same on every machine. Counters of the generator's DATA domain: sample = i, step = split, element =
- * place in the sequence; node = what is drawn. */
+ * place in the sequence; node = enum drawn. */
 #include "numerics/rng.h"
 #include "sequence.h"
 #include "text/vocabulary.h"
@@ -12,7 +12,7 @@
 
 #define AT(member) offsetof(struct dataset_settings, member)
 
-enum { DRAW_LABEL, DRAW_WORD };
+enum drawn { DRAW_LABEL, DRAW_WORD };
 
 static const char *const lengths_words[] = {"full", "varied", NULL};
 
@@ -41,8 +41,8 @@ static enum status open_synthetic_tokens(struct dataset *dataset)
     return ST_OK;
 }
 
-/* A rank in 0..ranks-1, low ones often: the cube of a uniform number. Of that only the upper 16 bits count, so that
- * 64-bit integers hold all of it. */
+/* A rank in 0..ranks-1, low ones often: the cube of a uniform number, of which only the upper 16 bits are used, so
+ * that the cube fits 64 bits. */
 static int64_t draw_rank(uint32_t word, int64_t ranks)
 {
     uint64_t u = word >> 16;
@@ -74,7 +74,7 @@ static enum status sample_synthetic_tokens(struct dataset *dataset, enum split s
 }
 
 const struct dataset_kind dataset_synthetic_tokens = {"synthetic-tokens",
-                                                      "made sequences of tokens, in place of texts",
+                                                      "synthetic sequences of tokens, in place of texts",
                                                       keys,
                                                       true,
                                                       open_synthetic_tokens,
