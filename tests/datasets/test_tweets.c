@@ -113,7 +113,7 @@ Test(tweets, bad_rows_are_refused_by_file_and_line)
         {HEADER "1,good,positive\n2,bad,Neutral\n", "tweets.csv:3: sentiment 'Neutral'"},
         {HEADER "1,\"a\n\nb\",positive\n2,bad \xC3,neutral\n", "tweets.csv:5: byte 5, 0xC3, is not UTF-8"},
         {HEADER "1,good,positive\n2,\"bad,neutral\n3,good,positive\n", "tweets.csv:3: a quote is not closed"},
-        {HEADER "1,good,positive\n2,ba\"d,neutral\n", "tweets.csv:3: a quote where none may be"},
+        {HEADER "1,good,positive\n2,ba\"d,neutral\n", "tweets.csv:3: a misplaced quote"},
         {HEADER "1,good,positive\n2,bad\n", "tweets.csv:3: 2 fields; expected: 3"},
         {HEADER "1,good,positive\n2,very, bad,negative\n", "tweets.csv:3: 4 fields; expected: 3"},
         {"textID,text,mood\n1,good,positive\n", "tweets.csv:1: no column is called 'sentiment'"},
