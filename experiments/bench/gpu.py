@@ -3,9 +3,9 @@
 
 Every network is trained storing everything, with every block computed again, with segments by the square root, and as
 `optimal` plans it within half of store_all's live peak; by PyTorch, eager, with torch.utils.checkpoint, where it has
-the like. All in fp32 without TF32, same shapes, dropout in, relu_save: auto. Both choose convolutions by timing:
-PyTorch with cudnn.benchmark, ours by a file of wisdom that is made first; and ours plans with costs that are measured
-next. A step's time is that of the fastest step after the warming ones: digests of ours included, and reading the next
+the like. All in fp32 without TF32, same shapes, dropout in, relu_save: auto. PyTorch
+chooses convolutions by timing (cudnn.benchmark), ours by cuDNN's heuristics, and ours plans with costs that are
+measured first. A step's time is that of the fastest step after the warming ones: digests of ours included, and reading the next
 batch, which the device does not wait for; what ours writes to its result file between two steps is not. Launch gaps are
 what is left of store_all's fastest step without the least time that the device works within a step of another run, as
 CUPTI sees it. Memory of ours is what the device has in use at the end of a run less what it had before anything was
@@ -13,7 +13,7 @@ reserved (context and libraries; code that CUDA loads when it is first used coun
 its allocator reserved, which has none of that: the like of it is ours' static and arena; and the most that it reserved
 from the last warming step on, without the workspaces that cudnn.benchmark tries. Ours may use 128 MiB of scratch at
 once for a convolution or an attention, 512 MiB for attention of 512 tokens. Then the largest batches that
-a device of 16 GB would hold are planned, and run, with convolutions by rule.
+a device of 16 GB would hold are planned, and run.
 
 What fails, or finds no time within the limit, is named in the result, which is written after each network, and the rest
 goes on. Ends with 3 where there is any of it, else with 1 where a figure misses its target.
@@ -45,9 +45,8 @@ CELLS = {STORE_ALL: ("policy.name=store_all",),
 PEER_POLICIES = {STORE_ALL: "none", EVERY: "every", SQRT: "sqrt"}
 
 # A network: spec, batch and further overrides; cells that it has otherwise, by spec and policy; the peer's words, and
-# those of another that is measured too; whether there are convolutions.
-Network = collections.namedtuple("Network", "spec batch overrides cells peer other convolutions",
-                                 defaults=(None, True))
+# those of another that is measured too.
+Network = collections.namedtuple("Network", "spec batch overrides cells peer other", defaults=(None,))
 
 
 def vgg16(batch):
@@ -59,7 +58,7 @@ def bert(length):
     tokens = ("data.name=synthetic-tokens", f"data.max_length={length}", "data.vocabulary_size=30522",
               "data.lengths=full", *(("conv.scratch_limit=512MiB",) if length > 128 else ()))
     words = ("bert", "--batch", 64, "--length", length, "--optimizer", "adamw")
-    return Network(EXPERIMENT("bert-recompute"), 64, tokens, {}, words, (*words, "--fused"), False)
+    return Network(EXPERIMENT("bert-recompute"), 64, tokens, {}, words, (*words, "--fused"))
 
 
 NETWORKS = {
@@ -85,8 +84,6 @@ class Bench:
         self.ours, self.peers = {}, {}  # by (network, cell), and by (network, peer, cell)
         self.folder = tempfile.TemporaryDirectory(prefix="rematch-timed-")
         self.files = {}  # words that make a spec read what was timed for it, by network and spec
-        self.convolutions = Table("network", "spec", "passes", "not as by rule", "each once, by rule", "by timing",
-                                  "chosen by timing")
         self.targets = Table("network", "figure", "target", "measured", "")
         self.times = Table("network", "cell", "who", "step", "median", "planned factor", "measured factor")
         self.memory = Table("network", "cell", "ours: static and arena", "ours: taken", "ours: all in use",
@@ -124,30 +121,19 @@ class Bench:
         self.targets.row(network, what, f"at most {bound}", text, "reached" if reached else "**missed**")
 
     def timed(self, name, spec):
-        """Words by which a cell takes the convolutions that are timed here, and plans with costs that are; both once
-        for each spec. What could not be timed is chosen by rule, or costs its flops."""
+        """Words by which a cell plans with costs that are measured here, once for each spec; what could not be timed
+        costs its flops."""
         network = NETWORKS[name]
         if (name, spec) not in self.files:
             words = (spec, f"batch={network.batch}", *common(network))
-            chosen = self.choose(name, words) if network.convolutions else ()
             path = self.path("costs")
             costs = self.attempt(f"{name}, costs of {spec}",
-                                 lambda left: measure.costs(path, *words, *chosen, timeout=left))
-            self.files[name, spec] = (*chosen, *(("costs.name=measured", f"costs.file={path}") if costs else ()))
+                                 lambda left: measure.costs(path, *words, timeout=left))
+            self.files[name, spec] = ("costs.name=measured", f"costs.file={path}") if costs else ()
         return self.files[name, spec]
 
     def path(self, what):
         return os.path.join(self.folder.name, f"{len(self.files)}.{what}.yaml")
-
-    def choose(self, name, words):
-        path = self.path("wisdom")
-        passes = self.attempt(f"{name}, convolutions of {words[0]}",
-                              lambda left: measure.wisdom(path, *words, timeout=left))
-        times = [milliseconds(sum(one[key] for one in passes)) for key in ("rule", "best")] if passes else [""] * 2
-        who = ["ours"] * bool(passes) + [PEER] * (not self.options.no_peer)
-        self.convolutions.row(name, words[0], len(passes or ()), sum(one["other"] for one in passes or ()), *times,
-                              " and ".join(who))
-        return ("conv.algorithm=measured", f"conv.wisdom={path}") if passes else ()
 
     def words(self, name, cell):
         """How a cell is asked for."""
@@ -315,7 +301,7 @@ def arguments():
 
 def sections(bench):
     return [("Figures to reach", bench.targets), ("Time of a step", bench.times), ("Device memory", bench.memory),
-            ("Convolutions", bench.convolutions), (f"Largest batch in {LIMIT}", bench.batches),
+            (f"Largest batch in {LIMIT}", bench.batches),
             ("Where a step of store_all goes", breakdown(bench)), ("Left out", bench.left_out),
             ("Provenance", provenance(bench))]
 

@@ -3,7 +3,6 @@ import ctypes
 import glob
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -94,16 +93,6 @@ def costs(path, spec, *words, timeout=None):
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(lines)
     return path
-
-
-def wisdom(path, spec, *words, timeout=None):
-    """Makes the file path by `rematch bench --convolutions`; returns what each pass takes by rule and at best, and
-    whether that is another way."""
-    output([PROGRAM, "bench", "--convolutions", spec, *words, "--out", path], timeout=timeout)
-    with open(path, encoding="utf-8") as file:
-        rows = re.findall(r", algorithm: (.+), chunk: (\d+), ns: (\d+), rule_algorithm: (.+), rule_chunk: (\d+), "
-                          r"rule_ns: (\d+)}$", file.read(), re.MULTILINE)
-    return [{"rule": int(row[5]) * 1e-9, "best": int(row[2]) * 1e-9, "other": row[:2] != row[3:5]} for row in rows]
 
 
 def run(folder, spec, *overrides, timeout=None, **environment):

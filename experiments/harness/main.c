@@ -153,20 +153,15 @@ static int run_schema(const struct arguments *a)
 
 static int run_bench(const struct arguments *a)
 {
-    /* each pass at least so often, and again and again for as long where all of them take less; of convolutions, in
-     * each of their ways */
-    static const struct measure_options passes = {ROUNDS_LEAST, 5000000000}, ways = {5, 1000000000};
+    /* each pass at least so often, and again and again for as long where all of them take less */
+    static const struct measure_options passes = {ROUNDS_LEAST, 5000000000};
     const char *path;
-    const bool convolutions = a->given[OPTION_CONVOLUTIONS];
-    if (a->given[OPTION_COSTS] == convolutions)
-        return (int)report_error(
-            fail(ST_SPEC, "bench: expected --costs or --convolutions; make bench compares speeds"));
+    if (!a->given[OPTION_COSTS])
+        return (int)report_error(fail(ST_SPEC, "bench: expected --costs; make bench compares speeds"));
     enum status status = arguments_spec(a, &path);
-    if (status == ST_OK)
-        status = yaml_write_check(a->value[OPTION_OUT], convolutions ? "rematch_wisdom" : "rematch_costs", a->region);
+    if (status == ST_OK) status = yaml_write_check(a->value[OPTION_OUT], "rematch_costs", a->region);
     if (status != ST_OK) return (int)report_error(status);
     if (waiting_choose()) cuda_program_restart(); /* what runs here is timed */
-    if (convolutions) return (int)bench_convolutions(path, a->overrides, a->override, &ways, a->value[OPTION_OUT]);
     return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
 }
 
@@ -189,12 +184,11 @@ static const struct command commands[] = {
      "Runs a spec storing everything, then as it is; compares every bit.\n"
      "Each is a process of its own. SPEC: a file, or a name in experiments/.",
      1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE, 1, 1, true, run_run},
-    {"bench", "bench --costs | --convolutions SPEC [key=value...] [--out FILE]",
+    {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and what a step does besides. "
-     "--convolutions: every way to do each convolution's passes, for conv: {algorithm: measured, wisdom: FILE}. "
      "SPEC: a file, or a name in experiments/.",
-     1u << OPTION_COSTS | 1u << OPTION_CONVOLUTIONS | 1u << OPTION_OUT, 1, 1, true, run_bench},
+     1u << OPTION_COSTS | 1u << OPTION_OUT, 1, 1, true, run_bench},
     {"schema", "schema [NAME] [--json]",
      "Prints every key of specs and models: values, default, meaning.\n"
      "NAME: of one section, policy, layer or key.",
@@ -270,7 +264,7 @@ static void print_version(FILE *out)
 /* What is printed is for programs, so its lines stay as they are on a terminal too. */
 static bool is_data(const struct arguments *a)
 {
-    return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_COSTS] || a->given[OPTION_CONVOLUTIONS];
+    return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_COSTS];
 }
 
 static int run_command(const struct command *command, int count, char **words)

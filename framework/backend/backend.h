@@ -5,12 +5,11 @@
 
 #include "backend/allocation_count.h"
 #include "backend/parameter_update.h"
-#include "backend/wisdom.h"
 #include "model/graph.h"
 #include "numerics/digest.h"
 
 enum layout_choice { LAYOUT_AUTO, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED, LAYOUT_CHANNELS_FIRST };
-enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD, CONV_MEASURED };
+enum conv_algorithm { CONV_AUTO, CONV_DIRECT, CONV_WINOGRAD };
 enum precision { PRECISION_FP32, PRECISION_TF32 }; /* of products' and convolutions' operands; sums are fp32 */
 
 struct backend_options {
@@ -20,7 +19,6 @@ struct backend_options {
     bool graph;             /* a device records a step once and queues it again; a host has no such thing */
     int conv_algorithm;     /* enum conv_algorithm */
     uint64_t scratch_limit; /* bytes a convolution may use within an op; the batch is walked in chunks to keep it */
-    const struct wisdom *wisdom; /* what CONV_MEASURED takes; outlives the backend's networks */
 };
 
 /* Where the time of a step goes inside kernels; filled by kernels and ops, read by bench and result files. */
@@ -97,8 +95,8 @@ struct device_kind {
  * a device's, and only wait, upload, download, digest and squares return when what was queued before is done. */
 struct backend_kind {
     const char *name;
-    /* Bits 1u << enum layout_choice, enum precision, enum conv_algorithm: what its options may say. */
-    unsigned layouts, precisions, conv_algorithms;
+    /* Bits 1u << enum layout_choice, 1u << enum precision: the supported values of these options. */
+    unsigned layouts, precisions;
     const struct device_kind *device; /* NULL: the host's memory */
     const struct update_kind *update;
     enum status (*open)(struct backend *backend); /* options given; fills now, outcome_now, isa, libraries, vendor */

@@ -211,22 +211,21 @@ static char *add_value(char *key, const struct graph *graph, const char *before,
                : NULL;
 }
 
-static char *add_settings(char *key, const struct node *node, bool activation, struct region *region)
+static char *add_settings(char *key, const struct node *node, struct region *region)
 {
     int printed = 0;
     for (const struct setting *f = node->layer->keys; key && f->key; f++) {
-        if (f->offset == offsetof(struct settings, init)) continue; /* no kernel hangs on initial values */
-        if (f->offset == offsetof(struct settings, activation) && !activation) continue;
+        if (f->offset == offsetof(struct settings, init)) continue; /* no kernel depends on initial values */
         const char *value = setting_print(f, &node->settings, region);
         key = value ? region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value) : NULL;
     }
     return key;
 }
 
-char *graph_node_key(const struct graph *graph, int node, bool activation, struct region *region)
+char *graph_node_key(const struct graph *graph, int node, struct region *region)
 {
     const struct node *n = &graph->node[node];
-    char *key = add_settings(region_text(region, "%s", n->layer->name), n, activation, region);
+    char *key = add_settings(region_text(region, "%s", n->layer->name), n, region);
     for (int k = 0; k < n->layer->inputs; k++) key = add_value(key, graph, k ? " + " : "; ", n->inputs[k], region);
     key = add_value(key, graph, " -> ", n->output, region);
     return key ? region_text(region, "%s; batch %lld", key, (long long)graph->batch) : NULL;

@@ -87,8 +87,8 @@ void graph_select_first(struct graph *graph);
 int graph_find_node(const struct graph *graph, const char *name);
 int graph_find_group(const struct graph *graph, const char *name);
 
-/* All of a node that its kernels are chosen by, as text: layer, settings, shapes, layouts and bytes as arranged, batch;
- * the fused activation only where that counts. NULL: no memory. */
-char *graph_node_key(const struct graph *graph, int node, bool activation, struct region *region);
+/* Everything that determines the choice of a node's kernels, as text: layer, settings, shapes, layouts and bytes as
+ * arranged, batch. */
+char *graph_node_key(const struct graph *graph, int node, struct region *region);
 
 #endif

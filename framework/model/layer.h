@@ -126,15 +126,6 @@ struct backend;
 struct graph;
 struct node;
 
-/* One of several ways in which a kernel can do a pass. Their bits may differ. */
-struct way {
-    const char *algorithm; /* as the library calls it; lives as long as the program */
-    int64_t chunk;         /* samples at a time */
-};
-
-enum pass { PASS_FORWARD, PASS_PARAMS, PASS_INPUT, PASSES };
-enum { WAYS_MOST = 16 };
-
 /* One implementation of a layer. All pointers may be NULL but prepare and forward. */
 struct kernel {
     bool deterministic; /* equal arguments give equal bits; a row that says no is refused */
@@ -144,9 +135,6 @@ struct kernel {
     enum status (*forward)(void *state, const struct kernel_args *args);
     enum status (*backward)(void *state, const struct kernel_args *args, unsigned parts); /* enum part, or'ed */
     void (*release)(void *state);
-    /* The ways to do a pass of a prepared node, that which it was prepared with first; returns their number, 0: there
-     * is no such pass. NULL: nothing can be chosen. */
-    int (*ways)(void *state, enum pass pass, struct way ways[WAYS_MOST]);
 };
 
 /* The definition called name, or NULL; and the table itself, ended by NULL, in the order of layers.def. */

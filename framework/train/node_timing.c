@@ -20,7 +20,7 @@ static bool in_place(const struct network *network, int node)
 char *measure_key(const struct network *network, int node, struct region *region)
 {
     const struct footprint *f = &network->binding[node].footprint;
-    const char *key = graph_node_key(network->graph, node, true, region);
+    const char *key = graph_node_key(network->graph, node, region);
     if (!key) return NULL;
     return region_text(region, "%s; parts %u; saved %zu; scratch %zu, %zu, %zu; %s%s", key,
                        network_parts(network, node), f->saved, f->forward_scratch, f->backward_scratch[0],

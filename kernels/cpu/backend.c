@@ -188,7 +188,6 @@ const struct backend_kind backend_cpu = {
     .name = "cpu",
     .layouts = 1u << LAYOUT_AUTO | 1u << LAYOUT_CHANNELS_LAST | 1u << LAYOUT_BLOCKED,
     .precisions = 1u << PRECISION_FP32,
-    .conv_algorithms = 1u << CONV_AUTO | 1u << CONV_DIRECT | 1u << CONV_WINOGRAD,
     .open = cpu_open,
     .close = cpu_close,
     .kernel = cpu_kernel,

@@ -213,7 +213,6 @@ const struct backend_kind backend_cuda = {
     .name = "cuda",
     .layouts = 1u << LAYOUT_AUTO | 1u << LAYOUT_CHANNELS_LAST | 1u << LAYOUT_CHANNELS_FIRST,
     .precisions = 1u << PRECISION_FP32 | 1u << PRECISION_TF32,
-    .conv_algorithms = 1u << CONV_AUTO | 1u << CONV_DIRECT | 1u << CONV_WINOGRAD | 1u << CONV_MEASURED,
     .device = &cuda_device,
     .update = &cuda_update,
     .open = cuda_open,

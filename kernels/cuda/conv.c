@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "activations.h"
-#include "conv_choice.h"
+#include "conv_plan.h"
 #include "reductions.h"
 #include "side_streams.h"
 #include "transpose.h"
@@ -213,32 +213,13 @@ static struct conv_want want_of(const struct conv *conv, enum conv_pass pass)
     };
 }
 
-static enum status plan_passes(struct conv *conv, int passes, const char *key)
+static enum status plan_passes(struct conv *conv, int passes)
 {
-    const struct wisdom *wisdom = conv->backend->options.wisdom;
     for (int p = 0; p < passes; p++) {
         const struct conv_want want = want_of(conv, (enum conv_pass)p);
-        TRY(want.asked == CONV_MEASURED ? conv_recall(&want, wisdom, key, &conv->pass[p])
-                                        : cuda_conv_plan_make(&want, &conv->pass[p]));
+        TRY(cuda_conv_plan_make(&want, &conv->pass[p]));
     }
     return ST_OK;
-}
-
-/* The choices of a pass, its own first. */
-static int conv_ways(void *state, enum pass pass, struct way ways[WAYS_MOST])
-{
-    static const enum conv_pass passes[PASSES] = {CONV_FORWARD, CONV_PARAMS, CONV_INPUT};
-    const struct conv *conv = state;
-    const struct conv_choice *own = &conv->pass[passes[pass]].choice;
-    const struct conv_want want = want_of(conv, passes[pass]);
-    struct conv_choice choices[CHOICES_MOST];
-    if (own->chunk == 0) return 0;
-    int count = conv_choices(&want, choices), listed = 1;
-    ways[0] = conv_way(&want, own);
-    for (int i = 0; i < count && listed < WAYS_MOST; i++)
-        if (choices[i].algorithm != own->algorithm || choices[i].chunk != own->chunk)
-            ways[listed++] = conv_way(&want, &choices[i]);
-    return listed;
 }
 
 /* The bytes of a pass's scratch: what the library needs; PARAMS makes the bias' gradient there before. */
@@ -282,14 +263,10 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
                                 struct footprint *footprint, void **state)
 {
     const int passes = graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
-    struct conv *conv = calloc(1, sizeof *conv);
-    if (conv == NULL) return fail(ST_FAILED, "out of memory");
+    struct conv *conv = allocate(1, sizeof *conv);
     conv->backend = backend;
     fill(conv, graph, node);
-    struct region *region = region_create();
-    const char *key = region ? graph_node_key(graph, node->index, false, region) : NULL;
-    const enum status status = key ? plan_passes(conv, passes, key) : fail(ST_FAILED, "out of memory");
-    region_destroy(region);
+    const enum status status = plan_passes(conv, passes);
     if (status != ST_OK) {
         conv_release(conv);
         return status;
@@ -309,4 +286,4 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     return ST_OK;
 }
 
-const struct kernel cuda_conv = {true, conv_prepare, conv_forward, conv_backward, conv_release, conv_ways};
+const struct kernel cuda_conv = {true, conv_prepare, conv_forward, conv_backward, conv_release};

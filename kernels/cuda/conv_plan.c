@@ -14,7 +14,7 @@ void cuda_conv_plan_release(struct conv_plan *plan)
     *plan = (struct conv_plan){0};
 }
 
-enum status conv_plan_take(const struct conv_want *want, const struct conv_choice *choice, struct conv_plan *plan)
+static enum status take(const struct conv_want *want, const struct conv_choice *choice, struct conv_plan *plan)
 {
     *plan = (struct conv_plan){.choice = *choice, .rest = want->batch % choice->chunk};
     enum status status = convolution_describe(want->problem, choice->chunk, choice->math, &plan->call[0]);
@@ -96,7 +96,7 @@ static int64_t filling_chunk(const struct conv_want *want)
     return filling > shared ? filling : shared;
 }
 
-enum { STARTS = 3 };
+enum { STARTS = 3, CHOICES_MOST = STARTS * ALGORITHMS_MOST };
 
 /* The chunks from which candidates are fitted, beginning with the largest that cuDNN can describe. */
 static int list_starts(const struct conv_want *want, int64_t largest, int64_t starts[STARTS])
@@ -127,14 +127,9 @@ static bool fit(const struct conv_want *want, int64_t chunk, struct conv_choice 
     return found;
 }
 
-static bool is_listed(const struct conv_choice *choice, const struct conv_choice *choices, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (choices[i].algorithm == choice->algorithm && choices[i].chunk == choice->chunk) return true;
-    return false;
-}
-
-int conv_candidates(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST])
+/* The candidates, fastest first as cuDNN expects it; returns their number, -1: cuDNN does not answer, the message says
+ * why. */
+static int list_candidates(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST])
 {
     struct convolution convolution;
     struct conv_offer offers[ALGORITHMS_MOST];
@@ -148,24 +143,12 @@ int conv_candidates(const struct conv_want *want, struct conv_choice choices[CHO
     convolution_release(&convolution);
     if (ranked < 0) return -1;
     const int started = list_starts(want, chunk, starts);
-    for (int i = 0; i < ranked * started && found < CHOICES_MOST; i++) {
+    for (int i = 0; i < ranked * started; i++) {
         const struct conv_offer *offer = &offers[i / started];
         struct conv_choice choice = {.algorithm = offer->algorithm, .math = offer->math};
-        if (fit(want, starts[i % started], &choice) && !is_listed(&choice, choices, found)) choices[found++] = choice;
+        if (fit(want, starts[i % started], &choice)) choices[found++] = choice;
     }
     return found;
-}
-
-int conv_choices(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST])
-{
-    const int count = conv_candidates(want, choices);
-    int kept = 0, least = 0;
-    for (int i = 1; i < count; i++)
-        if (choices[i].scratch < choices[least].scratch) least = i;
-    const bool any = count > 0 && choices[least].scratch <= want->limit;
-    for (int i = 0; i < count; i++)
-        if (any ? choices[i].scratch <= want->limit : i == least) choices[kept++] = choices[i];
-    return count < 0 ? -1 : kept;
 }
 
 /* What is demanded of a choice, from all that is wished for to what can be had: chunks that fill the device; the
@@ -208,12 +191,12 @@ static const struct conv_choice *choose(const struct conv_want *want, const stru
 enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan)
 {
     struct conv_choice choices[CHOICES_MOST];
-    const int count = conv_candidates(want, choices);
+    const int count = list_candidates(want, choices);
     const struct conv_choice *choice = choose(want, choices, count);
     *plan = (struct conv_plan){0};
     if (count < 0) return ST_FAILED;
     if (choice == NULL)
         return fail(ST_FAILED, "cuDNN has no deterministic algorithm for such a convolution with %s",
                     want->problem->order == ORDER_CHANNELS_FIRST ? "channels first" : "channels last");
-    return conv_plan_take(want, choice, plan);
+    return take(want, choice, plan);
 }

@@ -42,22 +42,10 @@ struct conv_plan {
     struct convolution call[2];
 };
 
-enum { CHOICES_MOST = WAYS_MOST };
-
-/* Lists the ways to do a pass, by algorithm, fastest first as cuDNN expects it: with the largest chunk whose scratch
- * keeps the limit or, where no chunk that is tried does, with the one that needs least. PARAMS, besides, with as many
- * chunks as the rule takes to fill a large device, and with one a lane. Returns their number; -1: cuDNN does not
- * answer, the message says why. */
-int conv_candidates(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST]);
-
-/* Those of the candidates that timing may choose: the ones that keep the limit; where none does, the one that needs
- * least, which is what the rule takes. Returns their number, -1 likewise. */
-int conv_choices(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST]);
-
-/* Chooses among the candidates by rule, and describes the choice. ST_FAILED: there is none. */
+/* Lists the candidates: each usable algorithm with the largest chunk whose scratch keeps the limit or, where no chunk
+ * does, with the chunk that needs the least scratch; for PARAMS also with smaller chunks, so that several chunks fill a
+ * large device side by side. Chooses among them by rule and describes the choice. ST_FAILED: there is no candidate. */
 enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan);
-/* Describes a choice that was made elsewhere, by measurement say, among the candidates. */
-enum status conv_plan_take(const struct conv_want *want, const struct conv_choice *choice, struct conv_plan *plan);
 void cuda_conv_plan_release(struct conv_plan *plan);
 
 #endif

@@ -71,7 +71,6 @@ const struct backend_kind backend_ref = {
     .name = "ref",
     .layouts = 1u << LAYOUT_AUTO | 1u << LAYOUT_CHANNELS_LAST,
     .precisions = 1u << PRECISION_FP32,
-    .conv_algorithms = 1u << CONV_AUTO | 1u << CONV_DIRECT | 1u << CONV_WINOGRAD,
     .open = ref_open,
     .close = ref_close,
     .kernel = ref_kernel,

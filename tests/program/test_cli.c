@@ -70,8 +70,6 @@ static const struct {
     {"show nothing.h5", "nothing.h5: cannot read: No such file or directory"},
     {"run folder/nothing.yaml", "folder/nothing.yaml"},
     {"bench small.yaml", "expected --costs"},
-    {"bench --costs --convolutions small.yaml", "expected --costs or --convolutions"},
-    {"bench --convolutions small.yaml", "backend ref chooses convolutions by rule alone"},
     {"bench --costs", "too few arguments"},
     {"bench --costs small.yaml --out", "--out has no value; expected FILE"},
     {"show small.yaml --out=x", "unknown option --out=x"},

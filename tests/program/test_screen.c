@@ -53,7 +53,7 @@ static const struct {
     {"list --help", 0, "--json"},
     {"plan --help", 0, "--max-batch"},
     {"run --help", 0, "--only baseline|variant"},
-    {"bench --help", 0, "--convolutions"},
+    {"bench --help", 0, "--costs"},
     {"schema --help", 0, "--json"},
     {"compare --help", 0, "--json"},
     {"show --help", 0, "--provenance"},

@@ -68,7 +68,6 @@ enum status verify_run_id(const struct verification *verification, struct run_id
         .costs = h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
         .weights = h5_read_attribute_text(h5, "/provenance/weights", "sha256", "", r->region),
         .device = h5_read_attribute_text(h5, "/provenance/gpu", "device", "", r->region),
-        .wisdom = h5_read_attribute_text(h5, "/spec", "wisdom_digest_xxh3", "", r->region),
     };
     h5_read_attribute(h5, "/provenance/host", "threads", NUMBER_U64, &identity->threads);
     return h5_status(h5);
@@ -78,7 +77,7 @@ enum status verify_run_id(const struct verification *verification, struct run_id
 static bool same_kernels(const struct run_id_parts *a, const struct run_id_parts *b)
 {
     return !strcmp(a->program, b->program) && !strcmp(a->libraries, b->libraries) && !strcmp(a->isa, b->isa) &&
-           !strcmp(a->device, b->device) && !strcmp(a->wisdom, b->wisdom) && a->threads == b->threads;
+           !strcmp(a->device, b->device) && a->threads == b->threads;
 }
 
 /* As `plan:` takes it. What no kernels decide is wrong where it differs, and so is what these kernels make of it; with

@@ -22,8 +22,6 @@ static const struct {
     [OPTION_PLAN_ONLY] = {"--plan-only", NULL, "judge the plan alone; nothing is run again"},
     [OPTION_ONLY] = {"--only", "baseline|variant", "run that one alone; nothing is compared"},
     [OPTION_COSTS] = {"--costs", NULL, "times every node's passes and writes them as a file that plans read"},
-    [OPTION_CONVOLUTIONS] = {"--convolutions", NULL,
-                             "times every way to do each convolution and writes the fastest as a file that specs read"},
     [OPTION_OUT] = {"--out", "FILE",
                     "write to this file: what was timed, instead of to stdout; a plan, as the key plan: takes it"},
     [OPTION_CHAIN] = {"--chain", NULL, "the file is an abstract chain: stages of times and bytes"},

@@ -119,16 +119,6 @@ static enum status check_labels(struct job *job)
     return dataset_check_labels(job->dataset, (enum split)job->spec->eval_split, classes);
 }
 
-/* Kernels are prepared by it, so it is read before. */
-static enum status read_wisdom(struct job *job)
-{
-    struct backend *backend = job->backend;
-    if (backend->options.conv_algorithm != CONV_MEASURED) return ST_OK;
-    TRY(wisdom_file_read(job->spec, backend, job->graph->region, &job->wisdom));
-    backend->options.wisdom = &job->wisdom->wisdom;
-    return ST_OK;
-}
-
 static enum status prepare(struct job *job)
 {
     struct spec *spec = job->spec;
@@ -139,7 +129,6 @@ static enum status prepare(struct job *job)
     TRY(backend_open(spec->backend, &spec->backend_options, &job->backend));
     TRY(count_steps(job));
     TRY(find_fault(job));
-    TRY(read_wisdom(job));
     uint64_t start = clock_now_ns();
     TRY(network_prepare(job->graph, job->backend, &job->network));
     job->preparing_ns = clock_now_ns() - start;

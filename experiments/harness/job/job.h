@@ -4,7 +4,6 @@
 
 #include "job/costs.h"
 #include "job/weights.h"
-#include "job/wisdom_file.h"
 #include "search/bounds.h"
 
 /* A spec made ready: data opened, graph built, backend opened, plan made. */
@@ -14,9 +13,8 @@ struct job {
     struct backend *backend;
     struct graph *graph;
     struct network *network;
-    struct wisdom_file *wisdom; /* NULL: convolutions are chosen by rule */
-    struct costs *costs;        /* NULL: flops */
-    struct weights *weights;    /* NULL: initial values come from no file */
+    struct costs *costs;     /* NULL: flops */
+    struct weights *weights; /* NULL: initial values come from no file */
     struct plan *plan;
     struct policy_notes notes;   /* what the policy says of the plan besides */
     struct bounds bounds;        /* of any schedule with the plan's live peak */

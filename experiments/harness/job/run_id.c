@@ -74,10 +74,9 @@ enum status run_id_of_job(const struct job *job, struct region *region, struct r
         .costs = job->costs ? digest_text(job->costs->digest, region) : "",
         .weights = job->weights ? job->weights->sha256 : "",
         .device = job->backend->device ? job->backend->device : "",
-        .wisdom = job->wisdom ? digest_text(job->wisdom->digest, region) : "",
         .threads = (uint64_t)job->backend->options.threads,
     };
-    const bool all = identity->program && identity->data && identity->plan && identity->costs && identity->wisdom;
+    const bool all = identity->program && identity->data && identity->plan && identity->costs;
     return all ? ST_OK : ST_FAILED;
 }
 
@@ -86,7 +85,7 @@ enum status run_id_print(const struct run_id_parts *identity, struct region *reg
     const struct run_id_parts *i = identity;
     const struct {
         const char *name, *value;
-    } optional[] = {{"costs", i->costs}, {"weights", i->weights}, {"device", i->device}, {"wisdom", i->wisdom}};
+    } optional[] = {{"costs", i->costs}, {"weights", i->weights}, {"device", i->device}};
     const char *numerics = numerics_of(i->resolved, region), *all = NULL;
     char text[33];
     if (numerics)

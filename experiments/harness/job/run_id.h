@@ -9,7 +9,7 @@ enum { RUN_ID_TEXT = 17 };
 /* All that it is made of; "" where a run has none. */
 struct run_id_parts {
     const char *resolved; /* spec */
-    const char *program, *data, *libraries, *libc, *isa, *plan, *costs, *weights, *device, *wisdom;
+    const char *program, *data, *libraries, *libc, *isa, *plan, *costs, *weights, *device;
     uint64_t threads;
 };
 

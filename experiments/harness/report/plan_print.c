@@ -131,7 +131,7 @@ static void print_prediction(const struct plan_summary *o, FILE *out)
 static void print_time(const struct plan_summary *o, FILE *out)
 {
     const struct plan *plan = o->job->plan;
-    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT], digest[33];
+    char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT];
     fprintf(out, "\ntime\n  forward %s, backward %s, recompute %s in %d recompute%s (%d dead and left out)\n",
             flops_text(plan->forward_flops, a), flops_text(plan->backward_flops, b),
             flops_text(plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
@@ -139,9 +139,6 @@ static void print_time(const struct plan_summary *o, FILE *out)
     fprintf(out, "  slowdown %.3f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
             o->job->costs ? "measured costs" : "flops", duration_text(o->job->preparing_ns, d),
             duration_text(o->job->planning_ns, e));
-    if (o->job->wisdom)
-        fprintf(out, "  convolutions as they were timed: %s (%.16s)\n", o->job->wisdom->path,
-                digest_print(o->job->wisdom->digest, digest));
     print_prediction(o, out);
 }
 

@@ -98,16 +98,6 @@ static void layout_spec(struct h5 *h5, const struct spec *spec)
     h5_texts(h5, "/spec/overrides", (size_t)spec->overrides, spec->override);
 }
 
-/* Only where convolutions are as they were timed. */
-static void layout_wisdom(struct h5 *h5, const struct wisdom_file *wisdom)
-{
-    char digest[33];
-    if (!wisdom) return;
-    h5_attribute_text(h5, "/spec", "wisdom_file", wisdom->path);
-    h5_attribute_text(h5, "/spec", "wisdom_digest_xxh3", digest_print(wisdom->digest, digest));
-    h5_text(h5, "/spec/wisdom", wisdom->text);
-}
-
 static void layout_steps(struct h5 *h5)
 {
     table_layout(h5, "/steps", record_step_columns);
@@ -166,7 +156,6 @@ void record_layout(struct h5 *h5, const struct job *job, const char *variant, co
 {
     layout_root(h5, job, variant, id);
     layout_spec(h5, job->spec);
-    layout_wisdom(h5, job->wisdom);
     provenance_write(h5, job);
     record_plan(h5, job);
     layout_steps(h5);

@@ -32,7 +32,6 @@ static const struct {
     {"/provenance/data", "sha256", TEXTS, DATA},
     {"/provenance/weights", "sha256", TEXT, 0},
     {"/provenance/weights", "bytes", NUMBER, 0},
-    {"/spec", "wisdom_digest_xxh3", TEXT, 0},
 };
 static const char unknown[] = "unknown"; /* or there is none */
 

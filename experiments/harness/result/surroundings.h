@@ -4,7 +4,7 @@
 
 #include "result/result.h"
 
-enum { SURROUNDINGS = 24 };
+enum { SURROUNDINGS = 23 };
 
 /* One that is not the same in two files; b NULL: there is no second file. pin: the digest that leaves no choice for it
  * and is the same in both, so that one of the files is wrong; NULL: there is none. */

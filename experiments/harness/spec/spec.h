@@ -58,11 +58,10 @@ struct spec {
     struct learning_rate_settings learning_rate_settings;
     const char *backend;
     struct backend_options backend_options;
-    const char *wisdom_file; /* for conv_algorithm CONV_MEASURED */
-    int relu_save;           /* enum relu_save */
-    bool relu_after_pool;    /* graph_select_first() */
-    int rng;                 /* enum rng_mode */
-    int memory;              /* enum memory_mode */
+    int relu_save;        /* enum relu_save */
+    bool relu_after_pool; /* graph_select_first() */
+    int rng;              /* enum rng_mode */
+    int memory;           /* enum memory_mode */
     bool drop_dead;
     const char *plan; /* result file whose plan is taken instead of asking the policy, NULL: none */
     const struct policy *policy;

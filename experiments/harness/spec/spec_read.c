@@ -209,16 +209,6 @@ static void check_costs(struct yaml_reader *r, const struct yaml_tree *root, con
         yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
 }
 
-static void check_wisdom(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
-{
-    const struct yaml_tree *conv = yaml_tree_get(root, "conv"), *file = yaml_tree_get(conv, "wisdom");
-    const bool measured = spec->backend_options.conv_algorithm == CONV_MEASURED;
-    const struct backend_kind *kind = spec->backend ? backend_find(spec->backend) : NULL;
-    if (file && !measured) yaml_read_error(r, file, "conv", "wisdom", "means nothing but for algorithm: measured");
-    if (!file && measured && (!kind || kind->conv_algorithms >> CONV_MEASURED & 1)) /* else check_backend() tells */
-        yaml_read_error(r, conv, "conv", "wisdom", "missing; expected a file written by rematch bench --convolutions");
-}
-
 /* What it says otherwise than by default: a resolved spec says everything. */
 static void check_word(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
 {
@@ -256,8 +246,6 @@ static void check_backend(struct yaml_reader *r, const struct yaml_tree *root, c
                  kind->layouts, spec->backend_options.layout);
     check_option(r, yaml_tree_get(root, "precision"), NULL, "precision", spec, precision_words, kind->precisions,
                  spec->backend_options.precision);
-    check_option(r, yaml_tree_get(yaml_tree_get(root, "conv"), "algorithm"), "conv", "algorithm", spec, algorithm_words,
-                 kind->conv_algorithms, spec->backend_options.conv_algorithm);
 }
 
 void spec_read_version(struct yaml_reader *r, const struct yaml_tree *root)
@@ -289,7 +277,6 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     check_length(r, root, spec);
     check_fault(r, root, spec);
     check_costs(r, root, spec);
-    check_wisdom(r, root, spec);
     check_word(r, root, spec);
     check_evaluation(r, root, spec);
     check_backend(r, root, spec);

@@ -12,7 +12,7 @@ static const char *const memory_words[] = {"planned", "dynamic", "poison", NULL}
 static const char *const check_words[] = {"none", "recompute", NULL};
 const char *const layout_words[] = {"auto", "channels_last", "blocked", "channels_first", NULL};
 const char *const precision_words[] = {"fp32", "tf32", NULL};
-const char *const algorithm_words[] = {"auto", "direct", "winograd", "measured", NULL};
+const char *const algorithm_words[] = {"auto", "direct", "winograd", NULL};
 const char *const costs_names[] = {"flops", "measured", NULL};
 static const char *const fault_words[] = {"none", "mask_bit", "skip_recompute", "stale_read", NULL};
 static const char *const split_words[] = {"train", "test", NULL};
@@ -64,12 +64,9 @@ static const struct setting device_keys[] = {ANY_BACKEND,
                                              {.key = NULL}};
 
 static const struct setting conv_keys[] = {{"algorithm", SETTING_CHOICE, MEMBER(backend_options.conv_algorithm), 0, 0,
-                                            "auto", algorithm_words,
-                                            "auto is a rule of shapes and limits; measured, what wisdom says"},
+                                            "auto", algorithm_words, "auto is a rule of shapes and limits"},
                                            {"scratch_limit", SETTING_BYTES, MEMBER(backend_options.scratch_limit), 0,
                                             0x1p62, "128MiB", NULL, "memory a convolution may use within an op"},
-                                           {"wisdom", SETTING_PATH, MEMBER(wisdom_file), 0, 0, "", NULL,
-                                            "a file of timed choices, written by rematch bench --convolutions"},
                                            {.key = NULL}};
 
 static const struct setting costs_keys[] = {
