@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/chain_plan.h"
 #include "analysis/compare.h"
 #include "analysis/plan_query.h"
 #include "analysis/plan_summary.h"
@@ -23,6 +22,7 @@
 #include "result/plan_file.h"
 #include "run/bench.h"
 #include "run/job_plans.h"
+#include "spec/chain_file.h"
 #include "spec/schema.h"
 #include "spec/spec_load.h"
 #include "sweep.h"
@@ -41,11 +41,12 @@ static int run_list(const struct arguments *a)
     return (int)report_error(list_experiments(folder, json, stdout));
 }
 
-static enum status plan_one(const struct arguments *a, const struct job *job)
+/* choices: plan what other policies would make of the network, too. */
+static enum status plan_one(const struct arguments *a, const struct job *job, bool choices)
 {
     struct plan_summary *overview = NULL;
     enum status status = a->given[OPTION_OUT] ? plan_file_write(job, a->value[OPTION_OUT]) : ST_OK;
-    if (status == ST_OK) status = plan_summary_create(job, true, &overview);
+    if (status == ST_OK) status = plan_summary_create(job, choices, &overview);
     if (status == ST_OK && a->given[OPTION_JSON]) {
         plan_summary_json(overview, a->given[OPTION_OPS], stdout);
     } else if (status == ST_OK) {
@@ -62,28 +63,26 @@ static enum status plan_spec(const struct arguments *a, const struct plan_query 
     struct job *job = NULL;
     TRY(job_create(spec, &job));
     report_warning(job->dataset->notice);
-    enum status status = query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job);
+    enum status status = query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job, true);
     job_destroy(job);
     return status;
 }
 
-static int plan_chain(const struct arguments *a)
+/* Without a policy everything is stored, as by a spec, and the other policies are shown beside it. */
+static enum status plan_chain(const struct arguments *a)
 {
-    struct chain_file *file;
-    struct chain_plan *plan = NULL;
-    if (a->given[OPTION_OUT])
-        return (int)report_error(fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's"));
-    enum status status = chain_file_load(a->operand[0], a->overrides, a->override, &file);
-    if (status != ST_OK) return (int)report_error(status);
-    status = a->given[OPTION_OPS] && !file->policy
-                 ? fail(ST_SPEC, "plan: --ops is about one plan; set policy.name for that of a chain")
-                 : ST_OK;
-    if (status == ST_OK) status = chain_plan_create(file, &plan);
-    if (status == ST_OK)
-        (a->given[OPTION_JSON] ? chain_plan_json : chain_plan_print)(plan, a->given[OPTION_OPS], stdout);
-    chain_plan_destroy(plan);
-    chain_file_destroy(file);
-    return (int)report_error(status);
+    struct spec *spec;
+    struct network *network;
+    struct job *job = NULL;
+    if (a->given[OPTION_OUT]) return fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's");
+    TRY(chain_file_load(a->operand[0], a->overrides, a->override, &spec, &network));
+    const bool choices = !spec->policy;
+    if (choices) spec->policy = policy_find("store_all");
+    enum status status = job_create_abstract(spec, network, &job);
+    if (status == ST_OK) status = plan_one(a, job, choices);
+    job_destroy(job);
+    spec_destroy(spec);
+    return status;
 }
 
 static int run_plan(const struct arguments *a)
@@ -92,11 +91,11 @@ static int run_plan(const struct arguments *a)
     struct spec *spec = NULL;
     struct plan_query query;
     enum status status = plan_query_read(a, &query);
-    if (status == ST_OK && a->given[OPTION_CHAIN]) return plan_chain(a);
+    if (status == ST_OK && a->given[OPTION_CHAIN]) return (int)report_error(plan_chain(a));
     if (status == ST_OK) status = arguments_spec(a, &path);
     if (status != ST_OK) return (int)report_error(status);
     status = spec_load(path, a->overrides, a->override, false, &spec);
-    if (status != ST_OK) return (int)status; /* told, with every place that is wrong */
+    if (status != ST_OK) return (int)status; /* spec_load printed every error */
     int code = (int)report_error(plan_spec(a, &query, spec));
     spec_destroy(spec);
     return code;

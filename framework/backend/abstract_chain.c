@@ -32,44 +32,49 @@ static const struct layer last_layer = {
 static const double TIME_MAX = 9007199254740992.0; /* 2^53 */
 static const int64_t BYTES_MAX = INT64_C(1) << 62; /* no schedule holds a thing twice, so no sum can overflow */
 
-enum status abstract_check(const struct abstract_stage *stage, int stages, int *at)
+/* times, bytes: sums of the stages before, to which this one's are added. */
+static enum status check_stage(const struct abstract_stage *s, int number, double *time, int64_t *bytes)
+{
+    const struct {
+        const char *key;
+        double value;
+    } times[] = {{"forward", s->forward}, {"backward", s->backward}};
+    const struct {
+        const char *key;
+        int64_t value;
+    } sizes[] = {{"output", s->output},
+                 {"saved", s->saved},
+                 {"gradient", s->gradient},
+                 {"forward_scratch", s->forward_scratch},
+                 {"backward_scratch", s->backward_scratch}};
+    for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+        if (!isfinite(times[k].value) || times[k].value < 0)
+            return fail(ST_SPEC, "chain: stage %d: %s is %g; expected a time of at least 0", number, times[k].key,
+                        times[k].value);
+        *time += times[k].value;
+        if (*time > TIME_MAX)
+            return fail(ST_SPEC, "chain: stage %d: %s: the times add up to more than 2^53", number, times[k].key);
+    }
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        if (sizes[k].value < 0)
+            return fail(ST_SPEC, "chain: stage %d: %s is %lld; expected at least 0 bytes", number, sizes[k].key,
+                        (long long)sizes[k].value);
+        if (sizes[k].value > BYTES_MAX - *bytes)
+            return fail(ST_SPEC, "chain: stage %d: %s: the sizes add up to more than 2^62 bytes", number, sizes[k].key);
+        *bytes += sizes[k].value;
+    }
+    return ST_OK;
+}
+
+static enum status check(const struct abstract_stage *stage, int stages, int *at)
 {
     double time = 0;
     int64_t bytes = 0;
     *at = 0;
     if (stages < 1) return fail(ST_SPEC, "chain: no stage; expected at least one");
     for (int i = 0; i < stages; i++) {
-        const struct abstract_stage *s = &stage[i];
         *at = i;
-        const struct {
-            const char *key;
-            double value;
-        } times[] = {{"forward", s->forward}, {"backward", s->backward}};
-        const struct {
-            const char *key;
-            int64_t value;
-        } sizes[] = {{"output", s->output},
-                     {"saved", s->saved},
-                     {"gradient", s->gradient},
-                     {"forward_scratch", s->forward_scratch},
-                     {"backward_scratch", s->backward_scratch}};
-        for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
-            if (!isfinite(times[k].value) || times[k].value < 0)
-                return fail(ST_SPEC, "chain: stage %d: %s is %g; expected a time of at least 0", i + 1, times[k].key,
-                            times[k].value);
-            time += times[k].value;
-            if (time > TIME_MAX)
-                return fail(ST_SPEC, "chain: stage %d: %s: the times add up to more than 2^53", i + 1, times[k].key);
-        }
-        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-            if (sizes[k].value < 0)
-                return fail(ST_SPEC, "chain: stage %d: %s is %lld; expected at least 0 bytes", i + 1, sizes[k].key,
-                            (long long)sizes[k].value);
-            if (sizes[k].value > BYTES_MAX - bytes)
-                return fail(ST_SPEC, "chain: stage %d: %s: the sizes add up to more than 2^62 bytes", i + 1,
-                            sizes[k].key);
-            bytes += sizes[k].value;
-        }
+        TRY(check_stage(&stage[i], i + 1, &time, &bytes));
     }
     return ST_OK;
 }
@@ -80,7 +85,6 @@ static enum status add_stages(struct graph *graph, const struct abstract_stage *
     for (int i = 0, x = 0; i < stages; i++) {
         const struct layer *layer = i + 1 < stages ? &stage_layer : &last_layer;
         const char *name = stage[i].name ? stage[i].name : region_text(graph->region, "stage%d", i + 1);
-        if (!name) return ST_FAILED;
         TRY(graph_add(graph, layer, &none, name, &x, &x));
     }
     TRY(graph_finish(graph));
@@ -89,7 +93,8 @@ static enum status add_stages(struct graph *graph, const struct abstract_stage *
     return ST_OK;
 }
 
-static enum status bind(struct graph *graph, const struct abstract_stage *stage, struct network **network)
+/* Times stand for flops, too, so that every figure in flops is one in the unit of the times. */
+static struct network *bind(struct graph *graph, const struct abstract_stage *stage)
 {
     struct network *n;
     NEW(graph->region, n, 1);
@@ -110,21 +115,22 @@ static enum status bind(struct graph *graph, const struct abstract_stage *stage,
                                                      .split = s->split,
                                                      .implementation = "abstract"};
         n->cost[i] = (struct cost){s->forward, {s->backward, 0}};
+        graph->node[i].flops = (struct flops){s->forward, s->backward, 0};
     }
-    *network = n;
-    return ST_OK;
+    return n;
 }
 
-enum status abstract_create(const struct abstract_stage *stage, int stages, struct network **network)
+enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network)
 {
     *network = NULL;
     struct graph *graph;
-    int at;
-    TRY(abstract_check(stage, stages, &at));
+    TRY(check(stage, stages, at));
     TRY(graph_create(&(struct shape){1, {1}}, 1, &graph));
     enum status status = add_stages(graph, stage, stages);
-    if (status == ST_OK) status = bind(graph, stage, network);
-    if (status != ST_OK) graph_destroy(graph);
+    if (status == ST_OK)
+        *network = bind(graph, stage);
+    else
+        graph_destroy(graph);
     return status;
 }
 

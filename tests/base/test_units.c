@@ -123,13 +123,11 @@ Test(units, chains_print_bytes_and_the_unit_of_their_file)
              "  - {forward: 3, backward: 5, output: 1000, saved: 2000, gradient: 3000, repeat: 6}\n");
     cli_expect(&cli, 0, "plan --chain net.chain");
     cli_says(&cli, "times are in the file's unit");
-    cli_says(&cli, "live peak, B");
-    cli_says(&cli, "time, units");
-    cli_says(&cli, "lower bound, units");
+    cli_says(&cli, "  forward 18, backward 30, recompute 0 in 0 ");
+    cli_says(&cli, " 23000 B  ");
+    cli_says(&cli, "slowdown 1.0000, 48 in all");
     cli_expect(&cli, 0, "plan --chain net.chain policy.name=every");
     cli_says(&cli, "times are in the file's unit");
-    cli_says(&cli, "output, B");
-    cli_says(&cli, "forward, units");
-    cli_says(&cli, " units  ");
+    cli_says(&cli, "  3000 B  1000 B  2000 B  ");
     cli_close(&cli);
 }

@@ -24,7 +24,8 @@ static void check(const char *text, int ops, const size_t *live, double time)
     struct network *network;
     struct plan *plan;
     struct schedule schedule;
-    cr_assert(abstract_create(chain, 3, &network) == ST_OK, "%s", status_message());
+    int at;
+    cr_assert(abstract_create(chain, 3, &at, &network) == ST_OK, "%s", status_message());
     cr_assert(schedule_parse(text, network->graph->region, &schedule) == ST_OK);
     struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 2};
     cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
@@ -66,9 +67,11 @@ Test(abstract, refuses_what_cannot_be)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct abstract_stage stage[] = {chain[0], bad[i].stage};
         struct network *network;
-        cr_assert(abstract_create(stage, 2, &network) == ST_SPEC);
+        int at;
+        cr_assert(abstract_create(stage, 2, &at, &network) == ST_SPEC && at == 1);
         cr_assert(strstr(status_message(), "stage 2") && strstr(status_message(), bad[i].key), "%s", status_message());
     }
     struct network *network;
-    cr_assert(abstract_create(chain, 0, &network) == ST_SPEC);
+    int at;
+    cr_assert(abstract_create(chain, 0, &at, &network) == ST_SPEC);
 }

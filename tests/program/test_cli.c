@@ -102,7 +102,6 @@ static const struct {
     {"plan --chain small.yaml --out plan.h5", "--out is for a spec's plan"},
     {"plan ./pipe", "pipe: is not a plain file"},
     {"plan --chain pipe", "pipe: is not a plain file"},
-    {"plan --chain chain.yaml --ops", "--ops is about one plan"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},
     {"plan small.yaml costs.name=measured costs.file=pipe", "costs: pipe: is not a plain file"},
     {"plan small.yaml policy=manual policy.schedule=empty", "empty: the schedule ends and node 0 has not run forward"},

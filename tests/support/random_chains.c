@@ -26,6 +26,7 @@ void chain_draw(struct source *source, const struct abstract_stage *limits, int 
 struct network *chain_network(const struct abstract_stage *stage, int stages)
 {
     struct network *network;
-    cr_assert(abstract_create(stage, stages, &network) == ST_OK, "%s", status_message());
+    int at;
+    cr_assert(abstract_create(stage, stages, &at, &network) == ST_OK, "%s", status_message());
     return network;
 }

@@ -5,6 +5,9 @@
 
 #include "base/units.h"
 #include "job/memory_fit.h"
+#include "search/optimum.h"
+
+enum { FRONT_ROWS = 12 };
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
@@ -15,7 +18,7 @@ static void count_node(struct stage_row *row, const struct network *network, int
     unsigned parts = network_parts(network, node);
     size_t backward = larger(parts & PART_PARAMS ? f->backward_scratch[PART_INDEX_PARAMS] : 0,
                              parts & PART_INPUT ? f->backward_scratch[PART_INDEX_INPUT] : 0);
-    row->scratch_bytes = larger(row->scratch_bytes, round_up(larger(f->forward_scratch, backward)));
+    row->scratch_bytes = larger(row->scratch_bytes, network_round(network, larger(f->forward_scratch, backward)));
     row->forward_flops += n->flops.forward;
     row->backward_flops +=
         (parts & PART_PARAMS ? n->flops.backward_params : 0) + (parts & PART_INPUT ? n->flops.backward_input : 0);
@@ -58,10 +61,10 @@ static enum status gather_stages(struct plan_summary *o)
         row->nodes = row->range.to - row->range.from;
         row->group = group_of(graph, row->range);
         row->output = graph->node[row->range.to - 1].output;
-        row->output_bytes = round_up(graph->value[row->output].bytes);
+        row->output_bytes = network_round(network, graph->value[row->output].bytes);
         for (int i = row->range.from; i < row->range.to; i++) {
             count_node(row, network, i);
-            if (saves[i]) row->saved_bytes += round_up(network->binding[i].footprint.saved);
+            if (saves[i]) row->saved_bytes += network_round(network, network->binding[i].footprint.saved);
             row->recomputed += recomputations[i] > 0;
             row->recomputations += recomputations[i];
         }
@@ -100,7 +103,7 @@ static enum status gather_slow(struct plan_summary *o)
     int *node;
     NEW(o->region, node, (size_t)network->graph->nodes);
     o->slow_node = node;
-    if (strcmp(network->backend->kind->name, "ref") == 0) return ST_OK; /* chosen, so no surprise */
+    if (!network->backend || !strcmp(network->backend->kind->name, "ref")) return ST_OK; /* chosen, so no surprise */
     for (int i = 0; i < network->graph->nodes; i++)
         if (is_slow(network->binding[i].footprint.implementation)) node[o->slow++] = i;
     return ST_OK;
@@ -152,7 +155,17 @@ static enum status gather_reasons(struct plan_summary *o)
     return ST_OK;
 }
 
-/* A policy that must be told something, or does not fit the network, is left out. */
+static enum status add_choice(struct plan_summary *o, struct choice_row row)
+{
+    struct bounds bounds;
+    TRY(bounds_find(o->job->network, row.live_peak, &bounds));
+    row.slowdown = bounds_slowdown(&bounds, row.time);
+    row.gap = bounds_gap(&bounds, row.time);
+    o->choice[o->choices++] = row;
+    return ST_OK;
+}
+
+/* A policy that requires a setting, or does not fit the network, is left out. */
 static enum status gather_choice(struct plan_summary *o, const struct policy *policy)
 {
     struct policy_settings settings = {0};
@@ -163,9 +176,24 @@ static enum status gather_choice(struct plan_summary *o, const struct policy *po
     enum status status = job_plan(o->job, policy, &settings, &plan);
     if (status == ST_SPEC) return ST_OK;
     TRY(status);
-    o->choice[o->choices++] = (struct choice_row){policy, plan->live_peak, plan_peak(plan), plan->slowdown};
-    if (policy == policy_find("store_all")) o->store_all_live = plan->live_peak;
+    const struct choice_row row = {
+        .policy = policy, .live_peak = plan->live_peak, .peak = plan_peak(plan), .time = plan->time};
     plan_destroy(plan);
+    if (policy == policy_find("store_all")) o->store_all_live = row.live_peak;
+    return add_choice(o, row);
+}
+
+/* Points at equal distances in the front of `optimal`, its ends among them. */
+static enum status gather_front(struct plan_summary *o, const struct policy *policy)
+{
+    TRY(optimum_solve(o->job->network, RNG_COUNTER, &o->optimum));
+    const struct front *front = &o->optimum->front;
+    const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;
+    for (int row = 0; row < rows; row++) {
+        const struct point *p = &front->point[rows > 1 ? row * (front->count - 1) / (rows - 1) : 0];
+        TRY(add_choice(o,
+                       (struct choice_row){.policy = policy, .live_peak = p->peak, .peak = p->peak, .time = p->time}));
+    }
     return ST_OK;
 }
 
@@ -174,9 +202,12 @@ static enum status gather_choices(struct plan_summary *o, bool all)
 {
     size_t policies = 0;
     while (policy_table[policies]) policies++;
-    NEW(o->region, o->choice, policies);
+    NEW(o->region, o->choice, policies + FRONT_ROWS);
     if (!all) return gather_choice(o, policy_find("store_all"));
-    for (size_t i = 0; i < policies; i++) TRY(gather_choice(o, policy_table[i]));
+    for (size_t i = 0; i < policies; i++) {
+        const bool front = !o->job->backend && policy_table[i] == policy_find("optimal");
+        TRY((front ? gather_front : gather_choice)(o, policy_table[i]));
+    }
     return ST_OK;
 }
 
@@ -187,7 +218,7 @@ static enum status gather(struct plan_summary *o, bool choices)
     TRY(gather_slow(o));
     TRY(gather_choices(o, choices));
     TRY(gather_reasons(o));
-    o->machine = memory_left(o->job->backend);
+    o->machine = o->job->backend ? memory_left(o->job->backend) : (struct machine_memory){UINT64_MAX, "nothing"};
     o->needed = plan_peak(o->job->plan);
     return ST_OK;
 }
@@ -204,17 +235,18 @@ enum status plan_summary_create(const struct job *job, bool choices, struct plan
     o->region = region;
     o->job = job;
     enum status status = gather(o, choices);
-    if (status != ST_OK) {
-        region_destroy(region);
-        return status;
-    }
-    *overview = o;
-    return ST_OK;
+    if (status == ST_OK)
+        *overview = o;
+    else
+        plan_summary_destroy(o);
+    return status;
 }
 
 void plan_summary_destroy(struct plan_summary *overview)
 {
-    if (overview) region_destroy(overview->region);
+    if (!overview) return;
+    optimum_destroy(overview->optimum);
+    region_destroy(overview->region);
 }
 
 char *stage_action(const struct stage_row *stage, char *text)

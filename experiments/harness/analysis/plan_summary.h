@@ -27,7 +27,8 @@ struct tensor_row {
 struct choice_row {
     const struct policy *policy;
     size_t live_peak, peak; /* peak: static and arena */
-    double slowdown;
+    double time, slowdown;
+    double gap; /* percent above the lower bound at this live peak */
 };
 
 enum { REASONS_MAX = 4 };
@@ -40,6 +41,7 @@ struct plan_summary {
     struct tensor_row *tensor; /* the largest first */
     int choices;
     struct choice_row *choice; /* policies that need nothing set, in the order of their table */
+    struct optimum *optimum;   /* has the whole front, of which choice has some points; NULL: it was not asked for */
     size_t store_all_live;     /* live peak where everything is stored, same kernels, same relus */
     int reasons;               /* why checkpointing does not help */
     const char *reason[REASONS_MAX];
@@ -52,7 +54,8 @@ struct plan_summary {
 /* Buffers alive at the plan's peak, the largest first. */
 enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors);
 
-/* choices: plan what other policies would make of the network, too; else only store_all. */
+/* choices: plan what other policies would make of the network, too, and of one without kernels the front of `optimal`;
+ * else only store_all. */
 enum status plan_summary_create(const struct job *job, bool choices, struct plan_summary **overview);
 void plan_summary_destroy(struct plan_summary *overview);
 
@@ -64,6 +67,11 @@ char *stage_action(const struct stage_row *stage, char *text);
 void spec_print_head(const struct spec *spec, FILE *out);
 void plan_summary_print(const struct plan_summary *overview, FILE *out);
 void plan_summary_print_pair(const struct plan_summary *baseline, const struct plan_summary *variant, FILE *out);
+
+/* Bytes and flops as people read them. Of a network without kernels they are exact: bytes may be set as a budget, and
+ * times, which stand for flops, are in the unit of its file. */
+char *plan_bytes_text(const struct network *network, size_t bytes, char *text);
+char *plan_flops_text(const struct network *network, double flops, char *text);
 
 /* Parts of it that any plan has: what is alive at the peak; every op. */
 void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, int tensors, FILE *out);

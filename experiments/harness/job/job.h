@@ -6,11 +6,12 @@
 #include "job/weights.h"
 #include "search/bounds.h"
 
-/* A spec made ready: data opened, graph built, backend opened, plan made. */
+/* A spec made ready: data opened, graph built, backend opened, plan made. Or a network without kernels, which is
+ * planned and never runs: of its spec only name, title, overrides, drop_dead and policy count. */
 struct job {
     struct spec *spec;
-    struct dataset *dataset;
-    struct backend *backend;
+    struct dataset *dataset; /* NULL: the network has no kernels */
+    struct backend *backend; /* NULL: the same */
     struct graph *graph;
     struct network *network;
     struct costs *costs;     /* NULL: flops */

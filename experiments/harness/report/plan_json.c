@@ -1,6 +1,8 @@
 /* A plan as one JSON object, for programs. Bytes and flops are numbers, never texts. */
 #include "report/plan_json.h"
 
+#include "search/optimum.h"
+
 static json_t *integer(size_t value) { return json_integer((json_int_t)value); }
 
 static json_t *stages_json(const struct plan_summary *o)
@@ -16,6 +18,7 @@ static json_t *stages_json(const struct plan_summary *o)
         json_object_set_new(one, "group", row->group ? json_string(row->group) : json_null());
         json_object_set_new(one, "shape", json_string(shape_print(&graph->value[row->output].shape, shape)));
         json_object_set_new(one, "output_bytes", integer(row->output_bytes));
+        json_object_set_new(one, "gradient_bytes", integer(graph->value[row->output].gradient_bytes));
         json_object_set_new(one, "saved_bytes", integer(row->saved_bytes));
         json_object_set_new(one, "scratch_bytes", integer(row->scratch_bytes));
         json_object_set_new(one, "forward_flops", json_real(row->forward_flops));
@@ -62,11 +65,22 @@ static json_t *choices_json(const struct plan_summary *o)
         json_object_set_new(one, "policy", json_string(c->policy->name));
         json_object_set_new(one, "live_peak_bytes", integer(c->live_peak));
         json_object_set_new(one, "peak_bytes", integer(c->peak));
+        json_object_set_new(one, "time", json_real(c->time));
         json_object_set_new(one, "slowdown", json_real(c->slowdown));
+        json_object_set_new(one, "gap_percent", json_real(c->gap));
         json_object_set_new(one, "fits", json_boolean(c->peak <= o->machine.bytes));
         json_array_append_new(choices, one);
     }
     return choices;
+}
+
+static json_t *front_json(const struct front *front)
+{
+    json_t *points = json_array();
+    for (int i = 0; i < front->count; i++)
+        json_array_append_new(points, json_pack("{s:I, s:f}", "peak_bytes", (json_int_t)front->point[i].peak, "time",
+                                                front->point[i].time));
+    return points;
 }
 
 /* Names of the nodes that take the relu of the layer before. */
@@ -184,7 +198,7 @@ void plan_summary_json(const struct plan_summary *overview, bool ops, FILE *out)
     json_t *all = json_object();
     json_object_set_new(all, "name", json_string(spec->name));
     json_object_set_new(all, "policy", json_string(spec->policy->name));
-    json_object_set_new(all, "backend", json_string(spec->backend));
+    json_object_set_new(all, "backend", spec->backend ? json_string(spec->backend) : json_null());
     json_object_set_new(all, "batch", json_integer(spec->batch));
     add_figures(all, overview);
     json_object_set_new(all, "peak", plan_peak_json(overview->job->plan, overview->tensor, overview->tensors));
@@ -199,6 +213,7 @@ void plan_summary_json(const struct plan_summary *overview, bool ops, FILE *out)
     json_object_set_new(all, "machine_limit", json_string(overview->machine.limit));
     json_object_set_new(all, "fits", json_boolean(overview->needed <= overview->machine.bytes));
     json_object_set_new(all, "choices", choices_json(overview));
+    if (overview->optimum) json_object_set_new(all, "front", front_json(&overview->optimum->front));
     json_object_set_new(all, "notes", notes_json(overview));
     json_object_set_new(all, "slow_nodes", slow_json(overview));
     if (ops) json_object_set_new(all, "ops", plan_ops_json(overview->job->plan));

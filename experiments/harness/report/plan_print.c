@@ -7,8 +7,23 @@
 #include "base/units.h"
 #include "console/columns.h"
 #include "result/provenance.h"
+#include "search/optimum.h"
 
 enum { TENSORS_SHOWN = 8 };
+
+char *plan_bytes_text(const struct network *network, size_t bytes, char *text)
+{
+    if (network->backend) return bytes_text((double)bytes, text);
+    snprintf(text, UNIT_TEXT, "%zu B", bytes);
+    return text;
+}
+
+char *plan_flops_text(const struct network *network, double flops, char *text)
+{
+    if (network->backend) return flops_text(flops, text);
+    snprintf(text, UNIT_TEXT, "%.15g", flops);
+    return text;
+}
 
 static const char *shape_of(const struct plan_summary *o, int value, char *text)
 {
@@ -33,35 +48,40 @@ static char *stage_name(const struct plan_summary *o, const struct stage_row *ro
 
 static void print_stages(const struct plan_summary *o, FILE *out)
 {
-    static const struct column column[] = {{"stage", .least = 24},
-                                           {"output shape", .rank = 2},
-                                           {"output", .right = true},
-                                           {"saved", .right = true},
-                                           {"scratch", .right = true, .rank = 4},
-                                           {"forward", .right = true, .rank = 1},
-                                           {"backward", .right = true, .rank = 3},
-                                           {"action"}};
+    const struct network *network = o->job->network;
+    const struct column column[] = {
+        {"stage", .least = 24},
+        {network->backend ? "output shape" : "gradient", .right = !network->backend, .rank = 2},
+        {"output", .right = true},
+        {"saved", .right = true},
+        {"scratch", .right = true, .rank = 4},
+        {"forward", .right = true, .rank = 1},
+        {"backward", .right = true, .rank = 3},
+        {"action"}};
     struct columns table;
     columns_begin(&table, column, sizeof column / sizeof *column);
     for (int s = 0; s < o->stages; s++) {
         const struct stage_row *row = &o->stage[s];
         char name[128], shape[96], bytes[UNIT_TEXT], flops[UNIT_TEXT], action[64];
         columns_cell(&table, "%s", stage_name(o, row, name));
-        columns_cell(&table, "%s", shape_of(o, row->output, shape));
-        columns_cell(&table, "%s", bytes_text((double)row->output_bytes, bytes));
-        columns_cell(&table, "%s", bytes_text((double)row->saved_bytes, bytes));
-        columns_cell(&table, "%s", bytes_text((double)row->scratch_bytes, bytes));
-        columns_cell(&table, "%s", flops_text(row->forward_flops, flops));
-        columns_cell(&table, "%s", flops_text(row->backward_flops, flops));
+        if (network->backend)
+            columns_cell(&table, "%s", shape_of(o, row->output, shape));
+        else
+            columns_cell(&table, "%zu B", network->graph->value[row->output].gradient_bytes);
+        columns_cell(&table, "%s", plan_bytes_text(network, row->output_bytes, bytes));
+        columns_cell(&table, "%s", plan_bytes_text(network, row->saved_bytes, bytes));
+        columns_cell(&table, "%s", plan_bytes_text(network, row->scratch_bytes, bytes));
+        columns_cell(&table, "%s", plan_flops_text(network, row->forward_flops, flops));
+        columns_cell(&table, "%s", plan_flops_text(network, row->backward_flops, flops));
         columns_cell(&table, "%s", stage_action(row, action));
     }
     columns_print(&table, out);
 }
 
-static void print_bytes(FILE *out, const char *name, double bytes, const char *note)
+static void print_bytes(const struct plan_summary *o, FILE *out, const char *name, size_t bytes, const char *note)
 {
     char text[UNIT_TEXT];
-    fprintf(out, "  %-32s %12s%s%s\n", name, bytes_text(bytes, text), *note ? "  " : "", note);
+    fprintf(out, "  %-32s %12s%s%s\n", name, plan_bytes_text(o->job->network, bytes, text), *note ? "  " : "", note);
 }
 
 static void print_totals(const struct plan_summary *o, FILE *out)
@@ -70,24 +90,23 @@ static void print_totals(const struct plan_summary *o, FILE *out)
     char op[128], note[192];
     fprintf(out, "\nmemory\n");
     for (int i = 0; i < STATICS; i++)
-        if (plan->static_bytes[i]) print_bytes(out, static_names[i], (double)plan->static_bytes[i], "");
-    print_bytes(out, "static", (double)plan_static(plan), "live for the whole run");
+        if (plan->static_bytes[i]) print_bytes(o, out, static_names[i], plan->static_bytes[i], "");
+    print_bytes(o, out, "static", plan_static(plan), "live for the whole run");
     snprintf(note, sizeof note, "at op %d, %s", plan->peak_op, plan_op_text(plan, plan->peak_op, op));
     for (int i = 0; i < CATEGORIES; i++)
-        if (plan->peak_by_category[i])
-            print_bytes(out, category_names[i], (double)plan->peak_by_category[i], "at the peak");
-    print_bytes(out, "live peak", (double)plan->live_peak, note);
+        if (plan->peak_by_category[i]) print_bytes(o, out, category_names[i], plan->peak_by_category[i], "at the peak");
+    print_bytes(o, out, "live peak", plan->live_peak, note);
     snprintf(note, sizeof note, "%.3f of the live peak",
              (double)plan->arena_bytes / (double)(plan->live_peak + !plan->live_peak));
-    print_bytes(out, "arena", (double)plan->arena_bytes, note);
-    print_bytes(out, "peak = static + arena", (double)plan_peak(plan), "");
-    if (o->job->backend->packing)
-        print_bytes(out, "library's own, at most", (double)o->job->backend->packing,
+    print_bytes(o, out, "arena", plan->arena_bytes, note);
+    print_bytes(o, out, "peak = static + arena", plan_peak(plan), "");
+    if (o->job->backend && o->job->backend->packing)
+        print_bytes(o, out, "library's own, at most", o->job->backend->packing,
                     "packed operands within a product; in no figure above");
-    print_bytes(out, "live peak of store_all", (double)o->store_all_live, "the same kernels, everything stored");
+    print_bytes(o, out, "live peak of store_all", o->store_all_live, "the same kernels, everything stored");
     fprintf(out, "  sampled as a line-by-line profiler does, which never sees the peak:\n");
-    print_bytes(out, "  after the forward", (double)plan_sampled_forward(plan), "");
-    print_bytes(out, "  after the gradients", (double)plan_sampled_gradients(plan), "");
+    print_bytes(o, out, "  after the forward", plan_sampled_forward(plan), "");
+    print_bytes(o, out, "  after the gradients", plan_sampled_gradients(plan), "");
 }
 
 void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, int tensors, FILE *out)
@@ -103,13 +122,13 @@ void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, i
     table.indent = 2;
     for (int i = 0; i < shown; i++) {
         columns_cell(&table, "%s", plan_buffer_text(plan, tensor[i].buffer, text));
-        columns_cell(&table, "%s", bytes_text((double)tensor[i].bytes, bytes));
+        columns_cell(&table, "%s", plan_bytes_text(plan->network, tensor[i].bytes, bytes));
         columns_cell(&table, "%s", category_names[plan->lowered.buffer[tensor[i].buffer].category]);
     }
     for (int i = shown; i < tensors; i++) rest += tensor[i].bytes;
     if (shown < tensors) {
         columns_cell(&table, "%d more", tensors - shown);
-        columns_cell(&table, "%s", bytes_text((double)rest, bytes));
+        columns_cell(&table, "%s", plan_bytes_text(plan->network, rest, bytes));
     }
     columns_print(&table, out);
 }
@@ -133,12 +152,16 @@ static void print_time(const struct plan_summary *o, FILE *out)
     const struct plan *plan = o->job->plan;
     char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT];
     fprintf(out, "\ntime\n  forward %s, backward %s, recompute %s in %d recompute%s (%d dead and left out)\n",
-            flops_text(plan->forward_flops, a), flops_text(plan->backward_flops, b),
-            flops_text(plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
-            plan->lowered.dropped);
-    fprintf(out, "  slowdown %.3f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
-            o->job->costs ? "measured costs" : "flops", duration_text(o->job->preparing_ns, d),
-            duration_text(o->job->planning_ns, e));
+            plan_flops_text(plan->network, plan->forward_flops, a),
+            plan_flops_text(plan->network, plan->backward_flops, b),
+            plan_flops_text(plan->network, plan->recompute_flops, c), plan->recomputations,
+            text_plural(plan->recomputations), plan->lowered.dropped);
+    duration_text(o->job->planning_ns, e);
+    if (o->job->backend)
+        fprintf(out, "  slowdown %.3f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
+                o->job->costs ? "measured costs" : "flops", duration_text(o->job->preparing_ns, d), e);
+    else
+        fprintf(out, "  slowdown %.4f, %.15g in all; planned in %s\n", plan->slowdown, plan->time, e);
     print_prediction(o, out);
 }
 
@@ -166,8 +189,9 @@ static void print_placing(const struct plan_summary *o, FILE *out)
         fprintf(out, "  %d schedules were placed until an arena kept the budget, which adds %.4f to the slowdown\n",
                 notes->tries, bounds_slowdown(&o->job->bounds, notes->lost));
     if (notes->tries && notes->live_peak != o->job->plan->live_peak)
-        fprintf(out, "  the policy promised a live peak of %s; it is %s\n", bytes_text((double)notes->live_peak, a),
-                bytes_text((double)o->job->plan->live_peak, b));
+        fprintf(out, "  the policy promised a live peak of %s; it is %s\n",
+                plan_bytes_text(o->job->network, notes->live_peak, a),
+                plan_bytes_text(o->job->network, o->job->plan->live_peak, b));
 }
 
 /* What no schedule can beat, how far above it this plan is, and what placing it cost. */
@@ -181,9 +205,9 @@ static void print_bounds(const struct plan_summary *o, FILE *out)
                  (double)job->plan->live_peak / (double)own->memory);
     fprintf(out, "\nlower bounds on every schedule\n");
     snprintf(note, sizeof note, "%s alone; %s", job->graph->node[own->memory_node].name, above);
-    print_bytes(out, "live peak", (double)own->memory, note);
+    print_bytes(o, out, "live peak", own->memory, note);
     print_bound(out, "slowdown at this live peak", own, job->plan->time);
-    snprintf(name, sizeof name, "slowdown, %s arena", bytes_text((double)budget->budget, bytes));
+    snprintf(name, sizeof name, "slowdown, %s arena", plan_bytes_text(job->network, budget->budget, bytes));
     if (budget->budget) print_bound(out, name, budget, job->plan->time);
     print_placing(o, out);
     if (*job->notes.found) fprintf(out, "\npolicy %s: %s\n", job->spec->policy->name, job->notes.found);
@@ -212,12 +236,17 @@ static void print_relus(const struct plan_summary *o, FILE *out)
     }
 }
 
-/* What else could be done, and what of it this machine holds. */
+/* What else could be done, and what of it this machine holds. A network without kernels is not placed. */
 static void print_choices(const struct plan_summary *o, FILE *out)
 {
-    static const struct column column[] = {
-        {"policy"}, {"live peak", .right = true}, {"peak", .right = true}, {"slowdown", .right = true}, {""}};
+    const bool placed = o->job->backend;
+    const struct column column[] = {{"policy"},
+                                    {"live peak", .right = true},
+                                    {placed ? "peak" : "time", .right = true},
+                                    {"slowdown", .right = true},
+                                    {""}};
     struct columns table;
+    if (o->choices < 2) return;
     fprintf(out, "\npolicies that need nothing set\n");
     columns_begin(&table, column, sizeof column / sizeof *column);
     table.indent = 2;
@@ -225,20 +254,29 @@ static void print_choices(const struct plan_summary *o, FILE *out)
         const struct choice_row *c = &o->choice[i];
         char bytes[UNIT_TEXT];
         columns_cell(&table, "%s", c->policy->name);
-        columns_cell(&table, "%s", bytes_text((double)c->live_peak, bytes));
-        columns_cell(&table, "%s", bytes_text((double)c->peak, bytes));
+        columns_cell(&table, "%s", plan_bytes_text(o->job->network, c->live_peak, bytes));
+        if (placed)
+            columns_cell(&table, "%s", bytes_text((double)c->peak, bytes));
+        else
+            columns_cell(&table, "%.15g", c->time);
         columns_cell(&table, "%.3f", c->slowdown);
-        columns_cell(&table, "%s", c->peak <= o->machine.bytes ? "" : "does not fit this machine");
+        if (placed)
+            columns_cell(&table, "%s", c->peak <= o->machine.bytes ? "" : "does not fit this machine");
+        else
+            columns_cell(&table, "%.2f %% above the bound", c->gap);
     }
     columns_print(&table, out);
+    if (o->optimum) fprintf(out, "  the front of optimal has %d points\n", o->optimum->front.count);
 }
 
 static void print_notes(const struct plan_summary *o, FILE *out)
 {
     char a[UNIT_TEXT], b[UNIT_TEXT];
     bool fits = o->needed <= o->machine.bytes;
-    fprintf(out, "\n%s: needs %s of the %s that %s leaves\n", fits ? "fits this machine" : "does not fit this machine",
-            bytes_text((double)o->needed, a), bytes_text((double)o->machine.bytes, b), o->machine.limit);
+    if (o->job->backend)
+        fprintf(out, "\n%s: needs %s of the %s that %s leaves\n",
+                fits ? "fits this machine" : "does not fit this machine", bytes_text((double)o->needed, a),
+                bytes_text((double)o->machine.bytes, b), o->machine.limit);
     for (int i = 0; i < o->reasons; i++) fprintf(out, "note: %s\n", o->reason[i]);
     for (int i = 0; i < o->slow; i++)
         fprintf(out, "warning: %s runs on a reference implementation, which is slow: %s\n",
@@ -259,6 +297,11 @@ static void print_head(const struct plan_summary *o, FILE *out)
     const struct backend *backend = o->job->backend;
     char shape[96];
     spec_print_head(spec, out);
+    if (!backend) {
+        fprintf(out, "policy %s on a chain of %d stages; times are in the file's unit\n\n", spec->policy->name,
+                o->stages);
+        return;
+    }
     fprintf(out, "policy %s on %d nodes in %d stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld thread%s\n\n",
             spec->policy->name, o->job->graph->nodes, o->stages, (long long)spec->batch, shape_of(o, 0, shape),
             spec->backend, backend->device ? backend->device : "", backend->device ? ", " : "",
@@ -290,7 +333,7 @@ void plan_print_ops(const struct plan *plan, FILE *out)
     for (int i = 0; i < plan->lowered.ops; i++) {
         char live[UNIT_TEXT], op[128];
         columns_cell(&table, "%d", i);
-        columns_cell(&table, "%s", bytes_text((double)plan->live[i], live));
+        columns_cell(&table, "%s", plan_bytes_text(plan->network, plan->live[i], live));
         columns_cell(&table, "%s", plan_op_text(plan, i, op));
         columns_cell(&table, "%s", plan->lowered.op[i].save ? "saving" : "");
         columns_cell(&table, "%s", i == plan->peak_op ? "<- peak" : "");

@@ -80,3 +80,15 @@ enum status job_create(struct spec *spec, struct job **job)
     *job = NULL;
     return status;
 }
+
+enum status job_create_abstract(struct spec *spec, struct network *network, struct job **job)
+{
+    struct job *j = allocate(1, sizeof *j);
+    *j = (struct job){.spec = spec, .graph = network->graph, .network = network, .fault_node = -1};
+    const uint64_t start = clock_now_ns();
+    const enum status status = plan_training(j);
+    j->planning_ns = clock_now_ns() - start;
+    *job = status == ST_OK ? j : NULL;
+    if (status != ST_OK) job_destroy(j);
+    return status;
+}

@@ -11,4 +11,7 @@ enum status job_make_plans(struct job *job);
 /* job_prepare() and job_make_plans(). */
 enum status job_create(struct spec *spec, struct job **job);
 
+/* A planned job of a network without kernels, which it owns from here on; spec stays the caller's. */
+enum status job_create_abstract(struct spec *spec, struct network *network, struct job **job);
+
 #endif

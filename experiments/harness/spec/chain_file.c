@@ -4,7 +4,9 @@
 
 #include <string.h>
 
+#include "backend/abstract_chain.h"
 #include "spec/overrides.h"
+#include "spec/spec_load.h"
 #include "spec/spec_read.h"
 
 struct item {
@@ -30,7 +32,7 @@ static const struct setting stage_keys[] = {
     TIME(forward, "time, in any unit"),
     TIME(backward, "time, in the same unit"),
     SIZE(output, NULL, "a(i)"),
-    SIZE(saved, NULL, "what a forward keeps for the backward besides input and output"),
+    SIZE(saved, NULL, "what a forward saves for the backward besides input and output"),
     SIZE(gradient, NULL, "d(i)"),
     SIZE(forward_scratch, "0", "live within the forward only"),
     SIZE(backward_scratch, "0", "live within the backward only"),
@@ -42,24 +44,24 @@ static const struct setting group_keys[] = {REPEAT, {.key = NULL}};
 static const char *const also_stages[] = {"stages", NULL};
 
 static const struct setting file_keys[] = {
-    {"name", SETTING_TEXT, offsetof(struct chain_file, name), 0, 0, NULL, NULL, "of the chain"},
-    {"title", SETTING_TEXT, offsetof(struct chain_file, title), 0, 0, "", NULL, "one line for people"},
-    {"drop_dead", SETTING_BOOL, offsetof(struct chain_file, drop_dead), 0, 0, "true", NULL,
+    {"name", SETTING_TEXT, offsetof(struct spec, name), 0, 0, NULL, NULL, "of the chain"},
+    {"title", SETTING_TEXT, offsetof(struct spec, title), 0, 0, "", NULL, "one line for people"},
+    {"drop_dead", SETTING_BOOL, offsetof(struct spec, drop_dead), 0, 0, "true", NULL,
      "leave out dead recomputations: those that no op reads"},
     {.key = NULL}};
 static const char *const also_file[] = {"rematch", "chain", "policy", NULL};
 
 struct chain_reader {
     struct yaml_reader reading;
-    struct chain_file *file;
-    const struct yaml_tree **at; /* of each stage: the item that made it */
+    int stages; /* every repeat written out */
+    struct abstract_stage stage[CHAIN_STAGES_MAX];
+    const struct yaml_tree *at[CHAIN_STAGES_MAX]; /* of each stage: the item that made it */
 };
 
 /* Writes stages [from, stages) out times times. */
 static void repeat(struct chain_reader *c, const struct yaml_tree *item, const char *path, int from, int64_t times)
 {
-    struct chain_file *file = c->file;
-    const int each = file->stages - from;
+    const int each = c->stages - from;
     if (times < 2) return;
     if (from + each * times > CHAIN_STAGES_MAX) {
         yaml_read_error(&c->reading, item, path, "repeat", "more than %d stages in all", CHAIN_STAGES_MAX);
@@ -68,12 +70,12 @@ static void repeat(struct chain_reader *c, const struct yaml_tree *item, const c
     for (int64_t turn = times; turn >= 1; turn--)
         for (int i = 0; i < each; i++) {
             const int to = from + (int)(turn - 1) * each + i;
-            const char *name = file->stage[from + i].name;
-            file->stage[to] = file->stage[from + i];
-            if (name) file->stage[to].name = region_text(file->region, "%s[%d]", name, (int)turn - 1);
+            const char *name = c->stage[from + i].name;
+            c->stage[to] = c->stage[from + i];
+            if (name) c->stage[to].name = region_text(c->reading.region, "%s[%d]", name, (int)turn - 1);
             c->at[to] = c->at[from + i];
         }
-    file->stages = from + (int)times * each;
+    c->stages = from + (int)times * each;
 }
 
 static void read_list(struct chain_reader *c, const struct yaml_tree *list, const char *path);
@@ -81,19 +83,16 @@ static void read_list(struct chain_reader *c, const struct yaml_tree *list, cons
 static void read_item(struct chain_reader *c, const struct yaml_tree *tree, const char *path)
 {
     struct yaml_reader *r = &c->reading;
-    struct chain_file *file = c->file;
     struct item item = {.repeat = 1};
     const struct yaml_tree *stages = yaml_tree_get(tree, "stages");
-    const int from = file->stages;
-    const bool room = from < CHAIN_STAGES_MAX;
+    const int from = c->stages;
     yaml_read_map(r, tree, path, stages ? "a group" : "a stage", stages ? group_keys : stage_keys, also_stages, &item);
     if (stages) {
-        const char *inner = region_text(r->region, "%s.stages", path);
-        if (inner) read_list(c, stages, inner);
-    } else if (room) {
-        file->stage[from] = item.stage;
+        read_list(c, stages, region_text(r->region, "%s.stages", path));
+    } else if (from < CHAIN_STAGES_MAX) {
+        c->stage[from] = item.stage;
         c->at[from] = tree;
-        file->stages++;
+        c->stages++;
     } else {
         yaml_read_error(r, tree, path, NULL, "more than %d stages in all", CHAIN_STAGES_MAX);
     }
@@ -106,105 +105,76 @@ static void read_list(struct chain_reader *c, const struct yaml_tree *list, cons
         yaml_read_error(&c->reading, list, path, NULL, "expected a list of at least one stage");
         return;
     }
-    for (int i = 0; i < list->count; i++) {
-        const char *item = region_text(c->reading.region, "%s[%d]", path, i);
-        if (item) read_item(c, list->item[i], item);
-    }
+    for (int i = 0; i < list->count; i++)
+        read_item(c, list->item[i], region_text(c->reading.region, "%s[%d]", path, i));
 }
 
-/* Stages without a name are called by their number; no two are called the same. */
-static enum status name_stages(struct chain_reader *c)
+/* A stage without a name is called by its number; names are unique. */
+static void name_stages(struct chain_reader *c)
 {
-    struct abstract_stage *stage = c->file->stage;
-    for (int i = 0; i < c->file->stages; i++) {
-        if (!stage[i].name) stage[i].name = region_text(c->file->region, "stage%d", i + 1);
-        if (!stage[i].name) return ST_FAILED;
+    struct abstract_stage *stage = c->stage;
+    for (int i = 0; i < c->stages; i++) {
+        if (!stage[i].name) stage[i].name = region_text(c->reading.region, "stage%d", i + 1);
         for (int before = 0; before < i; before++) {
             if (strcmp(stage[before].name, stage[i].name) != 0) continue;
             yaml_read_error(&c->reading, c->at[i], "chain", "name", "stages %d and %d are both called '%s'", before + 1,
                             i + 1, stage[i].name);
-            return ST_OK;
+            return;
         }
     }
-    return ST_OK;
 }
 
-static enum status read_policy(struct yaml_reader *r, const struct yaml_tree *root, struct chain_file *file)
-{
-    struct spec *spec;
-    if (!yaml_tree_get(root, "policy")) return ST_OK;
-    NEW(file->region, spec, 1);
-    spec_read_section(r, spec_section("policy"), root, spec);
-    file->policy = spec->policy;
-    file->settings = spec->policy_settings;
-    return ST_OK;
-}
-
-static enum status read_file(struct chain_reader *c, const struct yaml_tree *root)
+static void read_file(struct chain_reader *c, const struct yaml_tree *root, struct spec *spec)
 {
     struct yaml_reader *r = &c->reading;
-    struct chain_file *file = c->file;
-    const struct yaml_tree *model = yaml_tree_get(root, "model");
+    const struct yaml_tree *model = yaml_tree_get(root, "model"), *list = yaml_tree_get(root, "chain");
     if (model) {
         yaml_read_error(r, model, NULL, "model", "a chain file has no such key; a spec is planned without --chain");
-        return ST_OK;
+        return;
     }
-    yaml_read_map(r, root, NULL, "a chain file", file_keys, also_file, file);
-    if (root->kind != YAML_MAP) return ST_OK;
+    yaml_read_map(r, root, NULL, "a chain file", file_keys, also_file, spec);
+    if (root->kind != YAML_MAP) return;
+    if (!spec->title) spec->title = spec->name;
     spec_read_version(r, root);
-    TRY(read_policy(r, root, file));
-    NEW(file->region, file->stage, CHAIN_STAGES_MAX);
-    NEW(file->region, c->at, CHAIN_STAGES_MAX);
-    const struct yaml_tree *list = yaml_tree_get(root, "chain");
+    if (yaml_tree_get(root, "policy")) spec_read_section(r, spec_section("policy"), root, spec);
     if (list)
         read_list(c, list, "chain");
     else
         yaml_read_error(r, root, NULL, "chain", "missing; expected a list of stages");
-    if (errors_count(r->errors)) return ST_OK;
-    TRY(name_stages(c));
-    int at;
-    if (abstract_check(file->stage, file->stages, &at) != ST_OK)
-        yaml_read_error(r, c->at[at], NULL, NULL, "%s", status_message());
-    return ST_OK;
+    if (!errors_count(r->errors)) name_stages(c);
 }
 
-static enum status load(struct chain_file *file, const char *path, int count, const char *const *overrides)
+static enum status load(struct spec *spec, struct network **network)
 {
-    struct chain_reader c = {
-        .reading = {file->region, errors_create(file->region), yaml_read_folder(path, file->region)}, .file = file};
+    struct chain_reader *c;
     struct source *source;
     struct yaml_tree *root;
     const char **keys;
-    if (!c.reading.errors || !c.reading.folder) return ST_FAILED;
-    NEW(file->region, keys, (size_t)count);
-    if (source_read(path, file->region, &source) != ST_OK) return fail(ST_SPEC, "%s", status_message());
-    if (!(root = yaml_tree_parse(source, 0, file->region, c.reading.errors)))
-        return errors_report(c.reading.errors, stderr);
-    if (root->kind == YAML_MAP) overrides_apply(&c.reading, root, count, overrides, keys);
-    TRY(read_file(&c, root));
-    file->overrides = count;
-    file->override = overrides;
-    return errors_report(c.reading.errors, stderr);
+    int at;
+    NEW(spec->region, c, 1);
+    NEW(spec->region, keys, (size_t)spec->overrides);
+    c->reading =
+        (struct yaml_reader){spec->region, errors_create(spec->region), yaml_read_folder(spec->path, spec->region)};
+    struct errors *errors = c->reading.errors;
+    if (source_read(spec->path, spec->region, &source) != ST_OK) return ST_SPEC;
+    root = yaml_tree_parse(source, 0, spec->region, errors);
+    if (root && root->kind == YAML_MAP) overrides_apply(&c->reading, root, spec->overrides, spec->override, keys);
+    if (root) read_file(c, root, spec);
+    if (!errors_count(errors) && abstract_create(c->stage, c->stages, &at, network) != ST_OK)
+        yaml_read_error(&c->reading, c->at[at], NULL, NULL, "%s", status_message());
+    return errors_report(errors, stderr);
 }
 
-enum status chain_file_load(const char *path, int count, const char *const *overrides, struct chain_file **file)
+enum status chain_file_load(const char *path, int count, const char *const *overrides, struct spec **spec,
+                            struct network **network)
 {
     struct region *region = region_create();
-    struct chain_file *f = region ? region_array(region, 1, sizeof *f) : NULL;
-    enum status status = f ? ST_OK : fail(ST_FAILED, "out of memory for a chain");
-    *file = NULL;
-    if (f) {
-        f->region = region;
-        status = load(f, path, count, overrides);
-    }
-    if (status == ST_OK)
-        *file = f;
-    else
-        region_destroy(region);
+    NEW(region, *spec, 1);
+    **spec = (struct spec){.region = region, .path = path, .overrides = count, .override = overrides};
+    *network = NULL;
+    const enum status status = load(*spec, network);
+    if (status == ST_OK) return ST_OK;
+    spec_destroy(*spec);
+    *spec = NULL;
     return status;
-}
-
-void chain_file_destroy(struct chain_file *file)
-{
-    if (file) region_destroy(file->region);
 }
