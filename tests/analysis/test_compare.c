@@ -401,7 +401,7 @@ Test(compare, whole_but_wrong)
 
     H5Fclose(edit("flag.h5"));
     alter_element(other, "/steps/gradients_zero", 1, 7);
-    refuse(other, ST_FAILED, "/steps/gradients_zero holds what is no flag");
+    refuse(other, ST_FAILED, "/steps/gradients_zero holds a flag other than 0 or 1");
 
     H5Fclose(edit("uncommitted.h5"));
     alter_element(other, "/steps/committed", 1, -1);

@@ -109,7 +109,7 @@ static const struct {
     {"plan small.yaml plan=pipe", "pipe"},
     {"show pipe", "pipe: not a file"},
     {"verify pipe", "pipe: not a file"},
-    {"plan small.yaml --out pipe", "pipe: it is there and no plan file"},
+    {"plan small.yaml --out pipe", "pipe: exists and is no plan file"},
     {"run small.yaml steps=2 data=ones data.shape=[4] data.classes=4 epochs=2", "error"},
 };
 

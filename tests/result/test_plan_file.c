@@ -174,12 +174,17 @@ static const struct {
     void (*spoil)(const char *path);
     const char *says;
 } spoils[] = {
-    {text, "not an HDF5 file"},     {cut, "plan.h5"},
-    {schema, "schema 'other'"},     {version, "schema version '1.0'"},
-    {planless, "is missing"},       {offset, "holds no right plan"},
-    {beyond, "within the arena's"}, {operand, "an operand is"},
-    {inputs, "input 0 is 4096"},    {negative, "buffer 0: death is -"},
-    {no_flag, "what is no flag"},
+    {text, "not an HDF5 file"},
+    {cut, "plan.h5"},
+    {schema, "schema 'other'"},
+    {version, "schema version '1.0'"},
+    {planless, "is missing"},
+    {offset, "holds an invalid plan"},
+    {beyond, "within the arena's"},
+    {operand, "an operand is"},
+    {inputs, "input 0 is 4096"},
+    {negative, "buffer 0: death is -"},
+    {no_flag, "a flag other than 0 or 1"},
 };
 
 Test(plan_file, that_is_spoilt_is_refused)

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A reader tries again, waiting twice as long each time, where a writer may be in between: some 70 ms in all. */
+/* Attempts of a reader while another process may be writing, with doubling waits: some 70 ms in all. */
 enum { READ_ATTEMPTS = 26 };
 
-/* SIGKILL may end a write between any two of the kernel's pages. What describes the data must be written as a whole, so
- * the library keeps all of it that fits (an array's index does up to some 8000 chunks) from crossing a page. */
+/* SIGKILL may interrupt a write between two pages of the kernel. Metadata must be written as a whole, so the library
+ * lets no block of metadata that fits a page cross one (an array's index fits up to some 8000 chunks). */
 enum { PAGE_BYTES = 4096 };
 
-/* The innermost complaint of the library, or the system's words where it quotes them. */
+/* The library's innermost error, or the system's error message where the library quotes it. */
 static herr_t find_reason(unsigned n, const H5E_error2_t *error, void *text)
 {
     static const char quote[] = "error message = '";
@@ -45,8 +45,8 @@ void h5_drop(struct h5 *h5, hid_t id, const char *name)
     h5_check(h5, H5Idec_ref(id) >= 0, h5->reading ? "close" : "write", name);
 }
 
-/* How files are opened, and how they are made; -1: the library could not say. Its own locks, held while a file is being
- * opened, would have a reader of that instant end the run; that one process writes is seen to by record_file.h. */
+/* Property lists for opening and creating a file, -1 on failure. The library's own locks are off: a reader that opens
+ * the file would make the writer fail. record_file.h ensures that one process at a time writes it. */
 static hid_t access_list(void)
 {
     const hid_t list = H5Pcreate(H5P_FILE_ACCESS);
@@ -82,7 +82,7 @@ enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
     *h5 = (struct h5){.file = -1, .path = path, .reading = mode == H5_READ};
     h5_guard(h5);
     if (stat(path, &file) == 0) h5->bytes = (uint64_t)file.st_size;
-    H5dont_atexit(); /* the library's exit handler crashes after a failed flush; it fails from the second time on */
+    H5dont_atexit(); /* the library's exit handler crashes after a failed flush; later calls fail, harmlessly */
     const char *what = mode == H5_CREATE ? "create" : "open";
     h5_check(h5, H5Eset_auto2(H5E_DEFAULT, NULL, NULL) >= 0, what, "");
     const hid_t access = access_list(), creation = creation_list();

@@ -1,8 +1,8 @@
-/* HDF5 in the few shapes that result files use.
+/* HDF5, reduced to the few shapes that result files use.
  *
- * A file remembers its first failure: it is recorded with fail(), and from then on every call does nothing and reads
- * zeros, so that a layout reads as a list and h5_status() is asked once. A file that failed while being written must
- * not be closed: closing would spoil what was flushed before. Objects carry no times, text is variable-length UTF-8,
+ * The first failure of a file is kept and reported with fail(); from then on every call does nothing and reads zeros,
+ * so that a layout is a plain list of calls with one h5_status() at its end. A file whose writing failed must not be
+ * closed: closing it would damage what was flushed before. Objects carry no times, text is variable-length UTF-8, and
  * numbers are little-endian. */
 #ifndef REMATCH_RESULT_H5_H
 #define REMATCH_RESULT_H5_H
@@ -23,48 +23,47 @@ struct h5_manifest;
 struct h5 {
     hid_t file;
     const char *path;
-    uint64_t bytes; /* of the file when it was opened, the bound on what it can claim to hold */
+    uint64_t bytes; /* size when it was opened: no object can hold more */
     bool reading, broken;
-    struct h5_manifest *manifest; /* of what is written (h5_manifest.h), set by who opened it; NULL: none is kept */
-    char message[5120];           /* a path and what is wrong */
+    struct h5_manifest *manifest; /* of what is written (h5_manifest.h), set after opening; NULL: none is kept */
+    char message[5120];           /* path and first failure */
 };
 
 enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode);
 void h5_flush(struct h5 *h5);
 enum status h5_close(struct h5 *h5); /* not after a failed write, see above */
 
-/* ST_OK, or the first failure again. */
+/* ST_OK, or the first failure, reported again. */
 enum status h5_status(struct h5 *h5);
 
-/* Unless ok: remembers that what ("write", "read") could not be done to name, and why by the library's data. */
+/* Unless ok: records the failure to do what ("write", "read") to name, with the library's reason. */
 bool h5_check(struct h5 *h5, bool ok, const char *what, const char *name);
 
-/* Closes whatever the library opened, -1 being nothing; but nothing of a file that failed while being written. Data may
- * be written only now, so name is what could not be written where this fails. */
+/* Closes any object of the library; ignores -1, and objects of a file whose writing failed. The library may write data
+ * only now; a failure is reported as one of name. */
 void h5_drop(struct h5 *h5, hid_t id, const char *name);
 
-/* How a number lies in the file and in memory; the type of all texts (the caller closes it), -1 where
- * the library cannot make it. */
+/* Types of a number in the file and in memory; the type of all texts, to be closed by the caller, or -1. */
 hid_t h5_file_type(enum number number);
 hid_t h5_memory_type(enum number number);
 size_t h5_number_bytes(enum number number);
 hid_t h5_text_type(void);
 
-/* Remembers that name is not what it should be; false. */
+/* Records that name is invalid, and why; returns false. */
 bool h5_refuse(struct h5 *h5, const char *name, const char *why);
 
-/* The library itself crashes on some damaged files, or runs for ever. From guard to release, where the file is only
- * read, a crash or 3 seconds of processor time end the process with one message that names it, and exit code 3. They
- * come in pairs, which may nest. */
+/* The library itself crashes or loops on some damaged files. Between guard and release, for a file opened for reading,
+ * a crash or 3 seconds of processor time end the process with one message that names the file, and exit code 3. Pairs
+ * may nest. */
 void h5_guard(const struct h5 *h5);
 void h5_release(const struct h5 *h5);
 
-/* Reading distrusts: the object must be there, of the right kind and width, and its rows must have bytes in the file
- * (H5Dget_storage_size), as an extent may claim any number of them; texts have no more bytes than the file; what is
- * read as 8-bit numbers are flags; what texts would do to a terminal becomes '?'. */
+/* Reading verifies everything: the object exists with the expected kind and width, and the file stores its rows
+ * (H5Dget_storage_size), since an extent may claim any number of them; texts are no longer than the file; 8-bit numbers
+ * are flags, 0 or 1; control characters of texts become '?'. */
 bool h5_exists(struct h5 *h5, const char *path);
 uint64_t h5_rows(struct h5 *h5, const char *path);
-uint64_t h5_rows_stored(struct h5 *h5, const char *path); /* those that have bytes: all, unless a write failed */
+uint64_t h5_rows_stored(struct h5 *h5, const char *path); /* rows that the file stores: all, unless a write failed */
 void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t first, uint64_t count,
                   void *data);
 uint64_t h5_width(struct h5 *h5, const char *path); /* elements of a row */
@@ -72,7 +71,7 @@ void h5_expect_rows(struct h5 *h5, const char *path, enum number number, size_t 
 const char **h5_read_texts(struct h5 *h5, const char *path, struct region *region, size_t *count);
 const char *h5_read_text(struct h5 *h5, const char *path, struct region *region);
 
-/* A missing attribute reads as otherwise; otherwise NULL, or none: it must be there. */
+/* A missing attribute reads as otherwise; without otherwise, or where it is NULL, the attribute is required. */
 const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
                                    struct region *region);
 void h5_read_attribute(struct h5 *h5, const char *object, const char *name, enum number number, void *value);

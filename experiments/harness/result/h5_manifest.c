@@ -1,5 +1,5 @@
-/* Contract: every object of a file that passes holds what was asked to be written to it, however the calls that wrote
- * it ended. Digests are of what the readers of h5.h return: text is compared as they clean it. */
+/* Contract: every object of a file that passes holds what was written to it, even where the system lost a write that it
+ * reported as done. Digests are of what the readers of h5.h return: text is compared after their cleaning. */
 #include "result/h5_manifest.h"
 
 #include <hdf5_hl.h>
@@ -32,11 +32,8 @@ struct h5_manifest {
 struct h5_manifest *h5_manifest_create(void)
 {
     struct region *region = region_create();
-    struct h5_manifest *m = region ? region_array(region, 1, sizeof *m) : NULL;
-    if (m)
-        m->region = region;
-    else
-        region_destroy(region);
+    struct h5_manifest *m = region_array(region, 1, sizeof *m);
+    m->region = region;
     return m;
 }
 
@@ -45,9 +42,9 @@ void h5_manifest_destroy(struct h5_manifest *manifest)
     if (manifest) region_destroy(manifest->region);
 }
 
-/* ---- what is written ---- */
+/* ---- recording ---- */
 
-/* Rows may come in any number of calls, so a digest goes row by row. */
+/* Row by row, because rows may be written by any number of calls. */
 static struct digest digest_more(struct digest before, const void *row, size_t bytes)
 {
     const struct digest both[] = {before, digest_bytes(row, bytes)};
@@ -62,16 +59,16 @@ static struct digest digest_rows(struct digest before, const void *rows, uint64_
 
 static size_t row_bytes(const struct entry *e) { return (size_t)e->width * h5_number_bytes(e->number); }
 
-/* A new entry, or NULL: the file has no manifest, or there is no memory, which fails the file. */
+/* A new entry; NULL: the file has no manifest, or failed. */
 static struct entry *add(struct h5 *h5, enum kind kind, const char *path, const char *name)
 {
     struct h5_manifest *m = h5->manifest;
     if (!m || h5->broken) return NULL;
-    const char *own_path = region_text(m->region, "%s", path), *own_name = region_text(m->region, "%s", name);
-    const bool ok = own_path && own_name;
     region_grow(m->region, &m->entry, m->entries, sizeof *m->entry);
-    if (!h5_check(h5, ok, "find memory for", path)) return NULL;
-    m->entry[m->entries] = (struct entry){.kind = kind, .path = own_path, .name = own_name, .dataset = -1};
+    m->entry[m->entries] = (struct entry){.kind = kind,
+                                          .path = region_text(m->region, "%s", path),
+                                          .name = region_text(m->region, "%s", name),
+                                          .dataset = -1};
     return &m->entry[m->entries++];
 }
 
@@ -84,15 +81,13 @@ static struct entry *find(const struct h5_manifest *m, enum kind kind, const cha
     return NULL;
 }
 
-/* As it is read back. */
-static struct digest digest_text(struct h5 *h5, const char *path, const char *text, const char *also)
+/* Of the text as it is read back. */
+static struct digest digest_text(const char *text, const char *also)
 {
-    char *copy = strdup(text);
-    struct digest digest = {0};
-    if (h5_check(h5, copy, "find memory for", path)) {
-        utf8_clean(copy, also);
-        digest = digest_bytes(copy, strlen(copy));
-    }
+    const size_t bytes = strlen(text);
+    char *copy = memcpy(allocate(bytes + 1, 1), text, bytes);
+    utf8_clean(copy, also);
+    const struct digest digest = digest_bytes(copy, strlen(copy));
     free(copy);
     return digest;
 }
@@ -103,7 +98,7 @@ void h5_manifest_attribute(struct h5 *h5, const char *object, const char *name, 
     if (!e) e = add(h5, ATTRIBUTE, object, name);
     if (!e) return;
     e->number = number;
-    e->digest = number == NUMBERS ? digest_text(h5, name, value, "") : digest_bytes(value, h5_number_bytes(number));
+    e->digest = number == NUMBERS ? digest_text(value, "") : digest_bytes(value, h5_number_bytes(number));
 }
 
 void h5_manifest_array(struct h5 *h5, const char *path, enum number number, uint64_t extent, uint64_t width)
@@ -121,7 +116,7 @@ void h5_manifest_texts(struct h5 *h5, const char *path, size_t count, const char
     if (!e) return;
     e->extent = count;
     for (size_t i = 0; i < count; i++) {
-        const struct digest text = digest_text(h5, path, values[i] ? values[i] : "", alone ? "\n\t" : "");
+        const struct digest text = digest_text(values[i] ? values[i] : "", alone ? "\n\t" : "");
         e->digest = digest_more(e->digest, &text, sizeof text);
     }
 }
@@ -153,7 +148,7 @@ void h5_manifest_attach(struct h5 *h5, const char *path, unsigned dimension, con
     if (e) e->dimension = dimension;
 }
 
-/* ---- what is there ---- */
+/* ---- reading back ---- */
 
 static bool attribute_holds(struct h5 *h5, const struct entry *e, struct region *region)
 {
@@ -175,9 +170,8 @@ static bool array_holds(struct h5 *h5, const struct entry *e, struct region *reg
     if (h5_rows(h5, e->path) != e->extent) return false;
     if (e->written == 0) return true;
     if (e->written != e->extent) return false;
-    char *rows = malloc((size_t)(most < e->extent ? most : e->extent) * bytes + 1);
-    h5_check(h5, rows, "find memory for", e->path);
-    for (uint64_t first = 0, count; rows && !h5->broken && first < e->extent; first += count) {
+    char *rows = allocate(most < e->extent ? most : e->extent, bytes + 1);
+    for (uint64_t first = 0, count; !h5->broken && first < e->extent; first += count) {
         count = e->extent - first < most ? e->extent - first : most;
         h5_read_rows(h5, e->path, e->number, (size_t)e->width, first, count, rows);
         digest = digest_rows(digest, rows, count, bytes);
@@ -238,10 +232,10 @@ static void check(struct h5 *h5, const struct entry *e)
                                                                                         [ATTACHED] = attached_holds};
     char what[512];
     struct region *region = region_create();
+    const bool held = holds[e->kind](h5, e, region);
     snprintf(what, sizeof what, "%s%s%s", e->path, e->kind == ATTRIBUTE ? "@" : "",
              e->kind == ATTRIBUTE ? e->name : "");
-    if (h5_check(h5, region, "find memory for", what) && !holds[e->kind](h5, e, region))
-        h5_refuse(h5, what, "is not what was written to it");
+    if (!held) h5_refuse(h5, what, "is not what was written to it");
     region_destroy(region);
 }
 

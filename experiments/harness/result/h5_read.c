@@ -1,4 +1,4 @@
-/* Reading HDF5 files that may be anything: nothing is believed that the file has no room for. */
+/* Reading HDF5 files that may be damaged: no size is accepted that exceeds the file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +17,7 @@ bool h5_refuse(struct h5 *h5, const char *name, const char *why)
     return false;
 }
 
+/* Whether the object and all groups of its path exist. */
 static bool exists(struct h5 *h5, const char *path)
 {
     char prefix[512];
@@ -31,7 +32,6 @@ static bool exists(struct h5 *h5, const char *path)
     return true;
 }
 
-/* A path all of whose groups are there. */
 bool h5_exists(struct h5 *h5, const char *path)
 {
     h5_guard(h5);
@@ -40,7 +40,7 @@ bool h5_exists(struct h5 *h5, const char *path)
     return there;
 }
 
-/* An array's extent, within the file's bytes. The caller closes it, opened or not: a guard is held until then. */
+/* An array, whose extent fits the file. The caller closes it, opened or not: the guard lasts until then. */
 struct array {
     hid_t id, type, space;
     int rank;
@@ -48,10 +48,10 @@ struct array {
     uint64_t row; /* elements of a row */
 };
 
-/* A chunk's extent may be seen before its bytes, in a file that is being written; ours are smaller. */
+/* In a file that is being written, an extent may be seen before the bytes of its last chunk, which are fewer. */
 enum { CHUNK_SLACK = 1 << 20 };
 
-/* Rows of it for which the file has bytes, as its extent may claim any number; ahead: and one chunk more. */
+/* Rows that the file stores, whatever the extent claims; ahead: one chunk more. */
 static uint64_t array_stored(const struct array *array, bool ahead)
 {
     const uint64_t row = array->row * H5Tget_size(array->type), stored = H5Dget_storage_size(array->id);
@@ -122,7 +122,7 @@ uint64_t h5_rows_stored(struct h5 *h5, const char *path)
     return rows < stored ? rows : stored;
 }
 
-/* Of the class that is wanted: the library would make a count of any real number. */
+/* The class must match: the library would convert a real number to an integer. */
 static bool is_number(hid_t type, enum number number)
 {
     const bool real = number == NUMBER_F32 || number == NUMBER_F64;
@@ -151,7 +151,7 @@ static bool read_rows(struct h5 *h5, const char *path, const struct array *array
     return ok;
 }
 
-/* The rows are there, of that kind and width, and have bytes in the file. */
+/* The rows exist with that kind and width, and the file stores them. */
 static bool array_check(struct h5 *h5, const char *path, const struct array *array, enum number number, size_t width,
                         uint64_t first, uint64_t count)
 {
@@ -169,7 +169,8 @@ void h5_read_rows(struct h5 *h5, const char *path, enum number number, size_t wi
     struct array array;
     bool ok = array_open(h5, path, &array) && array_check(h5, path, &array, number, width, first, count);
     ok = ok && read_rows(h5, path, &array, number, first, count, data);
-    if (ok && number == NUMBER_U8 && !are_flags(data, count * width)) ok = h5_refuse(h5, path, "holds what is no flag");
+    if (ok && number == NUMBER_U8 && !are_flags(data, count * width))
+        ok = h5_refuse(h5, path, "holds a flag other than 0 or 1");
     if (!ok) memset(data, 0, (size_t)count * width * h5_number_bytes(number));
     array_close(h5, &array);
 }
@@ -185,13 +186,12 @@ uint64_t h5_width(struct h5 *h5, const char *path)
 void h5_expect_rows(struct h5 *h5, const char *path, enum number number, size_t width, uint64_t count)
 {
     struct array array;
-    bool ok = array_open(h5, path, &array) && array_check(h5, path, &array, number, width, 0, count);
-    (void)ok;
+    if (array_open(h5, path, &array)) array_check(h5, path, &array, number, width, 0, count);
     array_close(h5, &array);
 }
 
-/* Variable-length strings of any character set from first on, copied into region. Only one that stands alone may have
- * lines. left: of the bytes that all of them may have; several may lie at one place of the file. */
+/* Copies variable-length strings of any character set, from first on, into region. Only a scalar may have line breaks.
+ * left: bytes that the remaining texts may have; several may refer to the same bytes of the file. */
 static bool copy_some(struct h5 *h5, const char *path, const struct array *array, hsize_t first, hsize_t count,
                       struct region *region, const char **texts, uint64_t *left)
 {
@@ -206,12 +206,10 @@ static bool copy_some(struct h5 *h5, const char *path, const struct array *array
     for (hsize_t i = 0; ok && i < count; i++) {
         const uint64_t bytes = raw[i] ? strlen(raw[i]) : 0;
         if (!(ok = bytes <= *left)) h5_refuse(h5, path, "claims more text than the file has bytes");
-        char *text = ok ? region_text(region, "%s", raw[i] ? raw[i] : "") : NULL;
+        if (!ok) break;
+        char *text = region_text(region, "%s", raw[i] ? raw[i] : "");
         *left -= bytes;
-        if (text)
-            utf8_clean(text, array->rank ? "" : "\n\t");
-        else
-            ok = h5_refuse(h5, path, "does not fit into memory");
+        utf8_clean(text, array->rank ? "" : "\n\t");
         texts[first + i] = text;
     }
     for (hsize_t i = 0; i < count; i++) ok = h5_check(h5, H5free_memory(raw[i]) >= 0, "read", path) && ok;
@@ -240,7 +238,7 @@ const char **h5_read_texts(struct h5 *h5, const char *path, struct region *regio
     if (ok && (array.rank > 1 || H5Tis_variable_str(array.type) <= 0))
         ok = h5_refuse(h5, path, "is not a list of texts");
     if (ok && array.extent[0] > array_stored(&array, false)) ok = refuse_rows(h5, path, &array, array.extent[0]);
-    if (ok && NEWLY(region, texts, array.extent[0] + 1) != ST_OK) ok = h5_refuse(h5, path, "does not fit into memory");
+    if (ok) NEW(region, texts, array.extent[0] + 1);
     if (ok && copy_texts(h5, path, &array, region, texts))
         *count = array.extent[0];
     else
@@ -256,8 +254,8 @@ const char *h5_read_text(struct h5 *h5, const char *path, struct region *region)
     return count == 1 ? texts[0] : "";
 }
 
-/* The attribute, open, where it holds one number of the wanted kind, or a text (number NULL); -1: it does not, or is
- * optional and missing. The caller closes it either way: a guard is held until then. */
+/* Opens an attribute of one number of that kind, or of a text (number NULL); -1: it is another, or optional and
+ * missing. The caller closes it either way: the guard lasts until then. */
 static hid_t attribute_open(struct h5 *h5, const char *object, const char *name, bool optional,
                             const enum number *number)
 {
@@ -300,10 +298,7 @@ const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char
         hid_t type = H5Aget_type(id);
         h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
         text = region_text(region, "%s", raw ? raw : "");
-        if (text)
-            utf8_clean(text, "");
-        else
-            h5_refuse(h5, name, "does not fit into memory");
+        utf8_clean(text, "");
         h5_check(h5, H5free_memory(raw) >= 0, "read attribute", name);
         h5_drop(h5, type, name);
     }

@@ -1,4 +1,4 @@
-/* Contract: what goes in comes out, bit by bit. */
+/* Contract: numbers are stored without conversion, so that their bits are read back unchanged. */
 #include "result/h5_write.h"
 
 #include <hdf5_hl.h>
@@ -60,7 +60,7 @@ void h5_group(struct h5 *h5, const char *path)
     h5_drop(h5, creation, path);
 }
 
-/* An array that is opened, or -1; space and creation are closed. A path may name groups that are not there yet. */
+/* An open array, or -1; space and creation are closed. Missing groups of the path are created. */
 static hid_t create(struct h5 *h5, const char *path, hid_t type, hid_t space, hid_t creation)
 {
     const hid_t links = H5Pcreate(H5P_LINK_CREATE);
@@ -122,7 +122,7 @@ void h5_array(struct h5 *h5, const char *path, enum number number, int rank, con
     h5_drop(h5, id, path);
 }
 
-/* Chunks of whole rows of some 64 KiB, or of one large row; of a part of its first dimension where it is huge. */
+/* Chunks of some 64 KiB of whole rows, or of one larger row; a huge row is split along its first dimension. */
 static void chunk_of(size_t bytes, int rank, const hsize_t *extent, hsize_t *chunk)
 {
     hsize_t row = bytes;
@@ -176,7 +176,7 @@ void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *
     h5_manifest_attach(h5, path, dimension, scale);
 }
 
-/* Selects rows [first, first + count); -1 where the array cannot be asked. */
+/* Selects rows [first, first + count); -1 on failure. */
 static hid_t select_rows(hid_t dataset, hsize_t first, hsize_t count, hsize_t extent[RANK_MAX], int *rank)
 {
     hsize_t start[RANK_MAX] = {first};

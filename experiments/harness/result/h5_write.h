@@ -1,5 +1,5 @@
-/* Writing an HDF5 file: attributes, groups, texts, arrays, and arrays that grow. What is written is added to the
- * manifest of the file, where it has one. */
+/* Writing an HDF5 file: attributes, groups, texts, arrays, and arrays that grow. Everything is added to the file's
+ * manifest, if it has one. */
 #ifndef REMATCH_RESULT_H5_WRITE_H
 #define REMATCH_RESULT_H5_WRITE_H
 
@@ -15,20 +15,20 @@ void h5_group(struct h5 *h5, const char *path);
 void h5_text(struct h5 *h5, const char *path, const char *value);
 void h5_texts(struct h5 *h5, const char *path, size_t count, const char *const *values);
 
-/* A whole array. data NULL: its place in the file is taken, its content comes later by h5_write_rows(). */
+/* A whole array. data NULL: its space in the file is allocated, h5_write_rows() writes it later. */
 void h5_array(struct h5 *h5, const char *path, enum number number, int rank, const hsize_t *extent, const void *data);
 
 /* An empty array of rows of the given extent (rank numbers) that grows row by row. */
 void h5_series(struct h5 *h5, const char *path, enum number number, int rank, const hsize_t *extent);
 
-/* Makes the array at path a dimension scale called name; and ties dimension of an array to a scale. */
+/* Makes the array at path a dimension scale called name; attaches a scale to a dimension of an array. */
 void h5_scale(struct h5 *h5, const char *path, const char *name);
 void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *scale);
 
 /* An open array for writing rows; closed with its file. */
 hid_t h5_dataset(struct h5 *h5, const char *path);
 
-/* Writes rows [first, first + count) in place, in ascending order; or one more row at the end. */
+/* Writes rows [first, first + count), which must follow the last ones written; appends one row. */
 void h5_write_rows(struct h5 *h5, hid_t dataset, enum number number, hsize_t first, hsize_t count, const void *data);
 void h5_append(struct h5 *h5, hid_t dataset, enum number number, const void *row);
 

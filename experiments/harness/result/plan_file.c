@@ -13,7 +13,7 @@
 #include "result/result.h"
 #include "yaml/new_file.h"
 
-static const char planned[] = "planned"; /* the status of a file that no run wrote to */
+static const char planned[] = "planned"; /* the status of a plan file */
 
 /* ---- writing ---- */
 
@@ -23,14 +23,13 @@ static enum status check_place(const char *path)
     if (access(path, F_OK) != 0) return ST_OK;
     bool is_plan = result_open(path, &there) == ST_OK && !there->steps && strcmp(there->status, planned) == 0;
     result_close(there);
-    return is_plan ? ST_OK : fail(ST_SPEC, "%s: it is there and no plan file; nothing was written", path);
+    return is_plan ? ST_OK : fail(ST_SPEC, "%s: exists and is no plan file; nothing was written", path);
 }
 
 static enum status write_fresh(const struct job *job, const char *name, struct h5_manifest *manifest)
 {
     struct h5 h5;
     char id[RUN_ID_TEXT];
-    if (!manifest) return fail(ST_FAILED, "out of memory for a plan file");
     TRY(run_id_compute(job, id));
     TRY(h5_open(&h5, name, H5_CREATE));
     h5.manifest = manifest;
@@ -55,7 +54,7 @@ enum status plan_file_write(const struct job *job, const char *path)
     return status;
 }
 
-/* ---- taking ---- */
+/* ---- reading ---- */
 
 struct taking {
     const char *path;
@@ -83,12 +82,11 @@ static enum status check_policy(struct taking *t, const char *resolved)
 {
     const char *theirs = line_of(resolved, "policy:", t->region);
     const char *ours = line_of(t->job->spec->resolved, "policy:", t->region);
-    if (!theirs || !ours) return ST_FAILED;
     if (strcmp(theirs, ours) == 0) return ST_OK;
     return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec says '%s'", t->path, theirs, ours);
 }
 
-/* What a node is called. */
+/* The texts of a node; groups and implementations may differ. */
 static enum status check_names(const struct taking *t, int i)
 {
     const struct plan_data_node *theirs = &t->theirs.node[i], *ours = &t->ours.node[i];
@@ -103,7 +101,7 @@ static enum status check_names(const struct taking *t, int i)
     return ST_OK;
 }
 
-/* What nodes are or need, as many as there are here. */
+/* The numbers of all nodes. */
 static enum status check_nodes(const struct taking *t, const struct column *columns)
 {
     char a[96], b[96];
@@ -141,7 +139,7 @@ static enum status check_settings(const struct taking *t, const struct column *c
                 column_text(c, &t->ours, b));
 }
 
-/* What the plans were made from, as far as neither schedule nor kernels decide it. */
+/* The input of planning that depends on neither schedule nor kernels. */
 static enum status check_model(struct taking *t)
 {
     const struct plan_options options = job_plan_options(t->job);
@@ -169,7 +167,7 @@ static enum status check_table(const struct taking *t, const char *what, const s
     return fail(ST_SPEC, "plan: %s has %d %ss; its schedule gives %d here", t->path, their_rows, what, our_rows);
 }
 
-/* The same ops and buffers, but for offsets, which are taken over. */
+/* Ops and buffers must be the same; plan takes over the offsets. */
 static enum status check_plan(struct taking *t, struct plan *plan)
 {
     const struct plan_data *a = &t->theirs, *b = &t->ours;
@@ -193,9 +191,9 @@ static enum status take(struct taking *t, struct result *r, struct plan **plan)
     char hash[33];
     if (record_plan_read(&r->h5, t->region, &t->theirs) != ST_OK) return fail(ST_SPEC, "plan: %s", status_message());
     TRY(check_policy(t, h5_read_text(&r->h5, "/spec/resolved", t->region)));
-    enum status right = simulate(&t->theirs);
-    if (right != ST_OK)
-        return fail(right == ST_DIFFERS ? ST_SPEC : right, "plan: %s holds no right plan: %s", t->path,
+    enum status valid = simulate(&t->theirs);
+    if (valid != ST_OK)
+        return fail(valid == ST_DIFFERS ? ST_SPEC : valid, "plan: %s holds an invalid plan: %s", t->path,
                     status_message());
     TRY(build(t, plan));
     TRY(plan_to_data(*plan, t->region, &t->ours));
@@ -219,9 +217,8 @@ enum status plan_file_take(const struct job *job, const char *path, struct plan 
     struct taking t = {.path = path, .job = job, .region = region_create()};
     struct result *result = NULL;
     *plan = NULL;
-    enum status status = t.region ? ST_OK : fail(ST_FAILED, "out of memory for a plan");
-    if (status == ST_OK && result_open(path, &result) != ST_OK) status = fail(ST_SPEC, "plan: %s", status_message());
-    if (status == ST_OK) status = take(&t, result, plan);
+    enum status status = result_open(path, &result);
+    status = status == ST_OK ? take(&t, result, plan) : fail(ST_SPEC, "plan: %s", status_message());
     if (status != ST_OK) {
         plan_destroy(*plan);
         *plan = NULL;

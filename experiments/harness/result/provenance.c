@@ -1,4 +1,4 @@
-/* What a figure depends on besides its spec. Never the whole environment: that is where secrets live. */
+/* What a figure depends on besides its spec. Never the whole environment, which may hold secrets. */
 #include "result/provenance.h"
 
 #include <fcntl.h>
@@ -24,8 +24,8 @@
 
 enum { DIFF_MAX = 1 << 20 };
 
-/* What git prints in the folder of this program, up to DIFF_MAX bytes, into text; -1 where there is no git, no
- * repository, or more output. */
+/* Reads into text what git prints in the folder of this program, at most DIFF_MAX bytes; -1: no git, no repository, or
+ * more output. */
 static ssize_t git(const char *const *arguments, char *text)
 {
     char program[4096], *folder_end;
@@ -47,7 +47,7 @@ static ssize_t git(const char *const *arguments, char *text)
     close(ends[1]);
     while (spawned && total < DIFF_MAX && (got = read(ends[0], text + total, (size_t)(DIFF_MAX - total))) > 0)
         total += got;
-    close(ends[0]); /* more output than wanted: git ends by SIGPIPE */
+    close(ends[0]); /* with more output, SIGPIPE ends git */
     if (spawned) waitpid(child, &result, 0);
     text[total] = 0;
     return result == 0 ? total : -1;
@@ -57,16 +57,16 @@ static void write_git(struct h5 *h5)
 {
     static const char *const diff[] = {"diff", "HEAD", NULL}, *const head[] = {"rev-parse", "HEAD", NULL};
     const char *const group = "/provenance/git";
-    char digest[33], *text = calloc(DIFF_MAX + 1, 1);
+    char digest[33], *text = allocate(DIFF_MAX + 1, 1);
     const uint8_t dirty = *BUILD_DIRTY != 0;
     h5_group(h5, group);
     h5_attribute_text(h5, group, "commit", BUILD_COMMIT);
     h5_attribute(h5, group, "dirty", NUMBER_U8, &dirty);
     h5_attribute_text(h5, group, "dirty_sha1", BUILD_DIRTY);
-    ssize_t length = text ? git(head, text) : -1;
+    ssize_t length = git(head, text);
     if (length > 0) text[strcspn(text, "\n")] = 0;
     h5_attribute_text(h5, group, "tree_commit", length > 0 ? text : "unknown");
-    length = text && length > 0 ? git(diff, text) : -1;
+    length = length > 0 ? git(diff, text) : -1;
     h5_attribute_text(h5, group, "tree_diff_xxh3",
                       length < 0 ? "unknown" : digest_print(digest_bytes(text, (size_t)length), digest));
     h5_text(h5, "/provenance/git/diff", length > 0 ? text : "");
@@ -118,7 +118,7 @@ static void write_host(struct h5 *h5, const struct backend *backend)
     h5_attribute_text(h5, group, "waiting", waiting_text(text));
 }
 
-/* What the backend says of the device that it works on, and of what it works with. */
+/* The device, as the backend describes it. */
 static void write_gpu(struct h5 *h5, const struct backend *backend)
 {
     const char *const group = "/provenance/gpu";
@@ -136,7 +136,7 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     size_t files = (size_t)dataset->files;
     const uint8_t synthetic = dataset->synthetic;
     char digest[33];
-    const char **texts = calloc(files + 1, sizeof *texts);
+    const char **texts = allocate(files, sizeof *texts);
     table_write(h5, group, "file", columns, files, dataset->file, sizeof *dataset->file);
     h5_attribute_text(h5, group, "name", dataset->kind->name);
     h5_attribute(h5, group, "synthetic", NUMBER_U8, &synthetic);
@@ -147,10 +147,6 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     h5_attribute_text(h5, group, "vocabulary", dataset->vocabulary ? dataset->vocabulary : "");
     h5_attribute_text(h5, group, "vocabulary_sha256", dataset->vocabulary ? dataset->vocabulary_sha256 : "");
     h5_attribute_text(h5, group, "notice", dataset->notice ? dataset->notice : "");
-    if (!h5_check(h5, texts, "find memory for", group)) {
-        free(texts);
-        return;
-    }
     for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].path;
     h5_texts(h5, "/provenance/data/path", files, texts);
     for (size_t i = 0; i < files; i++) texts[i] = dataset->file[i].sha256;
@@ -158,7 +154,7 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     free(texts);
 }
 
-/* The file of initial values, what of the model it lacks, what of it is not used. */
+/* The file of initial values, the parameters that it lacks, and its tensors that the model does not use. */
 static void write_weights(struct h5 *h5, const struct weights *weights)
 {
     const char *const group = "/provenance/weights";

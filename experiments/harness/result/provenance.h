@@ -1,5 +1,4 @@
-/* /provenance of a result file: from what source, by what compiler, with which libraries, on what machine, on what
- * data. */
+/* /provenance of a result file: source, compiler, libraries, machine, data. */
 #ifndef REMATCH_RESULT_PROVENANCE_H
 #define REMATCH_RESULT_PROVENANCE_H
 

@@ -1,5 +1,5 @@
-/* The result file while a run goes on. Contract: a step is committed when every byte of it is with the kernel; a
- * failure to write spoils nothing that was committed. */
+/* The result file during a run. Contract: a step is committed when the kernel has all of its bytes; a failed write
+ * damages no committed step. */
 #include "result/record.h"
 
 #include <signal.h>
@@ -42,12 +42,12 @@ static void open_columns(struct record *r)
     for (int i = 0; i < record_digests_kept(r->job); i++) r->digest[i] = h5_dataset(&r->h5, record_digest_paths[i]);
 }
 
-/* The control runs what its baseline ran and must not take its place. */
+/* The control has the id of its baseline, and must not replace its file. */
 static bool is_baselines(const char *path)
 {
     struct h5 h5;
     struct region *region = region_create();
-    bool is = region && h5_open(&h5, path, H5_READ) == ST_OK;
+    bool is = h5_open(&h5, path, H5_READ) == ST_OK;
     if (is) {
         is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), "baseline") == 0;
         h5_close(&h5);
@@ -76,7 +76,7 @@ static enum status open_file(struct record *r, const char *path, enum h5_mode mo
     return ST_OK;
 }
 
-/* Readers see fresh only once it is closed and holds what was written to it. */
+/* Readers see fresh only after it was closed and read back. */
 static enum status publish(struct record *r, bool whole)
 {
     TRY(h5_status(&r->h5));
@@ -85,7 +85,7 @@ static enum status publish(struct record *r, bool whole)
     return record_file_publish(&r->file, whole);
 }
 
-/* The layout is made under another name, so that a .part is readable from its first instant. */
+/* The layout is written under another name, so that a .part is readable from the beginning. */
 static enum status begin(struct record *r, const char *variant)
 {
     TRY(run_id_compute(r->job, r->id));
@@ -108,12 +108,11 @@ enum status record_create(const struct job *job, const char *variant, struct rec
 {
     *record = NULL;
     signal(SIGXFSZ, SIG_IGN);
-    struct record *r = calloc(1, sizeof *r);
-    if (!r) return fail(ST_FAILED, "out of memory for a result file");
+    struct record *r = allocate(1, sizeof *r);
     r->job = job;
     r->file.lock = -1;
     r->manifest = h5_manifest_create();
-    enum status status = r->manifest ? begin(r, variant) : fail(ST_FAILED, "out of memory for a result file");
+    enum status status = begin(r, variant);
     if (status != ST_OK) {
         record_file_release(&r->file);
         record_abandon(r);
@@ -139,7 +138,7 @@ enum status record_batch(struct record *record, uint32_t step, const float *x, c
     return h5_status(&record->h5);
 }
 
-/* The step's digest of gradients that are all zero, computed on the page of zeros that the system maps everywhere. */
+/* The step's digest where all gradients are zero, computed on an anonymous mapping that is never written. */
 static void find_zeros(struct record *r)
 {
     const struct graph *graph = r->job->graph;
@@ -148,9 +147,9 @@ static void find_zeros(struct record *r)
         const size_t bytes = (size_t)graph->parameter[i].elements * sizeof(float);
         most = bytes > most ? bytes : most;
     }
-    struct digest *digest = calloc(count, sizeof *digest);
+    struct digest *digest = allocate(count, sizeof *digest);
     void *zeros = mmap(NULL, most, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    r->zeros_known = digest && zeros != MAP_FAILED;
+    r->zeros_known = zeros != MAP_FAILED;
     for (size_t i = 0; r->zeros_known && i < count; i++)
         digest[i] = digest_tensor(zeros, (size_t)graph->parameter[i].elements * sizeof(float),
                                   (int)r->job->backend->options.threads);
@@ -165,7 +164,7 @@ static void append_digests(struct record *r, const struct step_record *step)
     const int kept = record_digests_kept(r->job);
     if (!r->job->spec->record_digests) return;
     for (int i = 0; i < kept && i < DIGESTS; i++)
-        if (!rows[i]) return; /* the rows of all three belong together */
+        if (!rows[i]) return; /* all three have the same steps */
     for (int i = 0; i < kept && i < DIGESTS; i++) h5_append(&r->h5, r->digest[i], NUMBER_U64, rows[i]);
     h5_append(&r->h5, r->digest_step, NUMBER_U32, &step->step);
 }
@@ -184,7 +183,7 @@ static enum status sync_rows(struct record *r)
     return record_file_sync(&r->file);
 }
 
-/* Where it is time, the row is on the disk before it is committed there. */
+/* Every record.fsync steps, the row is on the disk before its commit is. */
 enum status record_step(struct record *record, const struct step_record *step)
 {
     const int64_t every = record->job->spec->record_fsync;
@@ -207,7 +206,6 @@ enum status record_eval(struct record *record, const struct eval_record *eval)
     return h5_status(&record->h5);
 }
 
-/* Beside the median, once there is one. */
 static void summarise_prediction(struct h5 *h5, const struct job *job, const struct timing *timing)
 {
     if (!job->costs) return;
@@ -229,20 +227,17 @@ static void summarise_ops(struct h5 *h5, const struct best_case *least)
     h5_attach(h5, "/summary/op_least_ns", 0, "/plan/ops/op");
 }
 
-/* What the step columns say of the whole run. */
-static void summarise_steps(struct h5 *h5, const struct job *job, struct region *region)
+/* Figures of the whole run, from the step columns. */
+static void summarise_steps(struct h5 *h5, const struct job *job)
 {
     const uint64_t rows = h5_rows(h5, "/steps/committed");
-    uint64_t *numbers, most = 0;
+    uint64_t *numbers = allocate(rows, sizeof *numbers), most = 0;
     float loss = 0;
-    if (NEWLY(region, numbers, rows) != ST_OK) {
-        h5_check(h5, false, "find memory for", "/summary");
-        return;
-    }
     h5_read_rows(h5, "/steps/live_peak", NUMBER_U64, 1, 0, rows, numbers);
     for (uint64_t i = 0; i < rows; i++) most = numbers[i] > most ? numbers[i] : most;
     h5_read_rows(h5, "/steps/total_ns", NUMBER_U64, 1, 0, rows, numbers);
     const struct timing timing = timing_of(numbers, rows);
+    free(numbers);
     if (rows) h5_read_rows(h5, "/steps/loss", NUMBER_F32, 1, rows - 1, 1, &loss);
     h5_attribute_u64(h5, "/summary", "steps", rows);
     h5_attribute(h5, "/summary", "final_loss", NUMBER_F32, &loss);
@@ -265,8 +260,7 @@ static void summarise(struct h5 *h5, const struct job *job, const char *status, 
     const uint64_t ours =
         plan_static(plan) + (job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes);
     char name[64];
-    struct region *region = region_create();
-    if (h5_check(h5, region, "find memory for", "/summary")) summarise_steps(h5, job, region);
+    summarise_steps(h5, job);
     summarise_ops(h5, &summary->least);
     h5_attribute_u64(h5, "/summary", "peak_bytes", plan_peak(plan));
     h5_attribute_u64(h5, "/summary", "high_water_bytes", summary->high_water);
@@ -288,10 +282,9 @@ static void summarise(struct h5 *h5, const struct job *job, const char *status, 
         h5_attribute_u64(h5, "/summary", "not_finite_step", h5_rows(h5, "/steps/committed"));
     }
     h5_attribute_text(h5, "/", "status", status);
-    region_destroy(region);
 }
 
-/* The end is written to a copy, which then takes the file's place: no instant leaves a file that cannot be read. */
+/* The summary is written to a copy, which then replaces the file: at no instant is it unreadable. */
 static enum status finish(struct record *r, const char *status, const struct run_summary *summary)
 {
     TRY(h5_close(&r->h5));

@@ -1,6 +1,6 @@
-/* Contract: at every instant, part and path name files that can be read. The lock is of the open file description, so
- * it goes with the process, however that ends; of the names, who is refused touches none but the .new that it locked.
- */
+/* Contract: at every instant, part and path name readable files, or none. The lock belongs to the open file
+ * description, so that the system releases it however the process ends. A process that is refused removes only the .new
+ * that it locked. */
 #include "result/record_file.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ enum status record_folder(const char *folder)
         struct stat there;
         if (mkdir(path, 0777) < 0 && (errno != EEXIST || stat(path, &there) < 0 || !S_ISDIR(there.st_mode)))
             return fail(ST_FAILED, "results folder %s: cannot create %s: %s", folder, path,
-                        errno == EEXIST ? "a file of that name is there" : strerror(errno));
+                        errno == EEXIST ? "a file has that name" : strerror(errno));
         if (!kept) return ST_OK;
         *end = kept;
     }
@@ -35,14 +35,14 @@ static struct flock whole_file(void) { return (struct flock){.l_type = F_WRLCK, 
 bool record_file_is_written(const char *path)
 {
     struct flock lock = whole_file();
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is not waited for */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a pipe's writer */
     if (descriptor < 0) return false;
     bool written = fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     close(descriptor);
     return written;
 }
 
-/* What was opened may have been renamed before it was locked: whose it was has begun. */
+/* Between opening and locking, its owner may have renamed the file. */
 static bool still_names(const char *path, int descriptor)
 {
     struct stat named, locked;
@@ -56,8 +56,8 @@ static bool is_locked(int descriptor, const char *path)
     return fcntl(descriptor, F_OFD_SETLK, &lock) == 0 && still_names(path, descriptor);
 }
 
-/* An empty locked file of that name; -1: errno says why, EAGAIN: another process begins to write it. Of what is there,
- * the file that a process left is locked before it is removed, lest it is in use; all else is removed unopened. */
+/* An empty locked file of that name; -1: errno is the reason, EAGAIN: another process is creating it. A plain file that
+ * an earlier process left is locked before it is replaced, in case it is in use. */
 static int create_locked(const char *path)
 {
     struct stat there;
@@ -81,12 +81,12 @@ static int create_locked(const char *path)
     return made;
 }
 
-/* Nothing but a file gives way to a result. */
+/* A result replaces nothing but a plain file. */
 static enum status check_plain(const char *path)
 {
     struct stat there;
     if (stat(path, &there) < 0 || S_ISREG(there.st_mode)) return ST_OK;
-    return fail(ST_FAILED, "%s: is there and is not a plain file", path);
+    return fail(ST_FAILED, "%s: exists and is not a plain file", path);
 }
 
 /* An empty locked fresh file beside path. */

@@ -1,5 +1,5 @@
-/* Everything a result file has, before its first step. Contract: nothing is added to the file afterwards but rows, and
- * the summary once it is whole. */
+/* The layout of a result file before its first step. Contract: afterwards only rows are added, and at the end the
+ * summary. */
 #include "result/record_layout.h"
 
 #include <stdlib.h>
@@ -113,12 +113,8 @@ static void layout_digests(struct h5 *h5, const struct job *job)
 {
     const struct graph *graph = job->graph;
     const hsize_t extent[2] = {(hsize_t)graph->parameters, 2};
-    const char **names = calloc((size_t)graph->parameters + 1, sizeof *names);
+    const char **names = allocate((size_t)graph->parameters, sizeof *names);
     h5_group(h5, "/digests");
-    if (!h5_check(h5, names, "find memory for", "/digests")) {
-        free(names);
-        return;
-    }
     for (int i = 0; i < graph->parameters; i++) names[i] = graph->parameter[i].name;
     h5_texts(h5, "/digests/tensor", (size_t)graph->parameters, names);
     free(names);

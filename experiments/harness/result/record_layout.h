@@ -1,4 +1,4 @@
-/* The layout of a result file: schema rematch-run 2.0, as results/README.md has it. */
+/* The layout of a result file: schema rematch-run 2.0 (results/README.md). */
 #ifndef REMATCH_RESULT_RECORD_LAYOUT_H
 #define REMATCH_RESULT_RECORD_LAYOUT_H
 
@@ -8,7 +8,7 @@
 /* Columns of /steps (of struct step_record) and of /eval (of struct eval_record). */
 extern const struct column record_step_columns[], record_eval_columns[];
 
-/* Digests of every tensor: gradients, parameters, and state where the optimiser has any; how many of the three. */
+/* Digests of every tensor: gradients, parameters, and the optimiser's state if it has any; how many of the three. */
 extern const char *const record_digest_paths[];
 int record_digests_kept(const struct job *job);
 

@@ -1,5 +1,6 @@
-/* The plan as columns: one table each for nodes, parameters, ops and buffers. Contract: every number as the plan has
- * it; what is read is what was written, or the file is refused. */
+/* The plan as tables of nodes, parameters, ops and buffers. Contract: reading returns exactly what was written, or
+ * fails.
+ */
 #include "result/record_plan.h"
 #include "result/h5_write.h"
 
@@ -70,7 +71,7 @@ const struct column record_node_columns[] = {
     {0},
 };
 
-/* Apart from what makes two networks the same: times may be measured. */
+/* Not compared between networks: the times may be measured. */
 static const struct column cost_columns[] = {
     {"forward_cost", NUMBER_F64, 1, NODE(forward_time), NULL,
      "time in planning: flop, or ns where /plan@costs is measured"},
@@ -119,19 +120,19 @@ enum { SETTINGS = sizeof settings / sizeof *settings };
 
 /* ---- writing ---- */
 
-/* What people call every op, or every buffer. */
+/* A readable name of every op, or of every buffer. */
 static void write_names(struct h5 *h5, const struct plan_data *a, bool ops, struct region *region)
 {
-    const char *path = ops ? "/plan/ops/text" : "/plan/buffers/text", **texts;
+    const char **texts;
     const int count = ops ? a->ops : a->buffers;
     char text[128];
-    bool ok = NEWLY(region, texts, (size_t)count) == ST_OK;
-    for (int i = 0; ok && i < count; i++) {
+    NEW(region, texts, (size_t)count);
+    for (int i = 0; i < count; i++) {
         const char *node = a->node[ops ? a->op[i].node : a->buffer[i].node].name;
-        ok = (texts[i] = region_text(region, "%s",
-                                     ops ? op_text(&a->op[i], node, text) : buffer_text(&a->buffer[i], node, text)));
+        texts[i] =
+            region_text(region, "%s", ops ? op_text(&a->op[i], node, text) : buffer_text(&a->buffer[i], node, text));
     }
-    if (h5_check(h5, ok, "find memory for", path)) h5_texts(h5, path, (size_t)count, texts);
+    h5_texts(h5, ops ? "/plan/ops/text" : "/plan/buffers/text", (size_t)count, texts);
 }
 
 /* The buffers that are live at the op that sets the peak. */
@@ -141,13 +142,13 @@ static void write_peak(struct h5 *h5, const struct plan *plan, struct region *re
     const char **texts;
     size_t count = 0;
     char text[128];
-    bool ok = NEWLY(region, texts, (size_t)lowered->buffers) == ST_OK;
-    for (int i = 0; ok && i < lowered->buffers; i++) {
+    NEW(region, texts, (size_t)lowered->buffers);
+    for (int i = 0; i < lowered->buffers; i++) {
         const struct buffer *b = &lowered->buffer[i];
-        if (b->birth > plan->peak_op || plan->peak_op > b->death) continue;
-        ok = (texts[count++] = region_text(region, "%s", plan_buffer_text(plan, i, text)));
+        if (b->birth <= plan->peak_op && plan->peak_op <= b->death)
+            texts[count++] = region_text(region, "%s", plan_buffer_text(plan, i, text));
     }
-    if (h5_check(h5, ok, "find memory for", "/plan/peak_tensors")) h5_texts(h5, "/plan/peak_tensors", count, texts);
+    h5_texts(h5, "/plan/peak_tensors", count, texts);
 }
 
 static void write_costs(struct h5 *h5, const struct job *job)
@@ -210,7 +211,7 @@ int record_bounds(const struct bounds *own, const struct bounds *budget, double 
     return budget->budget ? RECORD_BOUNDS : 4;
 }
 
-/* And what the policy says of its plan. */
+/* The lower bounds, and what the policy reports about its plan. */
 static void write_bounds(struct h5 *h5, const struct job *job)
 {
     struct record_bound row[RECORD_BOUNDS];
@@ -234,15 +235,13 @@ void record_plan(struct h5 *h5, const struct job *job)
     struct plan_data data = {0};
     struct region *region = region_create();
     h5_group(h5, "/plan");
-    bool ok = region && plan_to_data(job->plan, region, &data) == ST_OK;
-    if (h5_check(h5, ok, "find memory for", "/plan")) {
-        data.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
-        write_figures(h5, job, &data);
-        write_bounds(h5, job);
-        h5_text(h5, "/plan/schedule", data.schedule);
-        write_tables(h5, &data, region);
-        write_peak(h5, job->plan, region);
-    }
+    plan_to_data(job->plan, region, &data);
+    data.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
+    write_figures(h5, job, &data);
+    write_bounds(h5, job);
+    h5_text(h5, "/plan/schedule", data.schedule);
+    write_tables(h5, &data, region);
+    write_peak(h5, job->plan, region);
     region_destroy(region);
 }
 
@@ -289,7 +288,7 @@ static void read_figures(struct h5 *h5, struct plan_data *a, struct region *regi
     a->hash = h5_read_attribute_text(h5, "/plan", "hash", NULL, region);
     a->schedule = h5_read_text(h5, "/plan/schedule", region);
     if (!h5->broken && h5_rows(h5, "/memory/predicted") != MEMORY_CATEGORIES)
-        h5_refuse(h5, "/memory/predicted", "has another number of rows than there are categories");
+        h5_refuse(h5, "/memory/predicted", "has a different number of rows than there are categories");
     h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, MEMORY_CATEGORIES, a->memory);
 }
 

@@ -1,5 +1,5 @@
-/* Contract: the bits in the file are those the run used. Batches are appended; parameters have their place from the
- * start, because nothing can be added to a file that is being read. */
+/* Contract: the file holds the bits that the run used. Batches are appended; parameters are laid out before the first
+ * step, because no object can be added under SWMR. */
 #include "result/record_state.h"
 #include "result/h5_write.h"
 
@@ -8,7 +8,7 @@
 
 enum { SLICE_BYTES = 1 << 24 };
 
-/* What is kept of every parameter. */
+/* The tensors recorded of every parameter. */
 static const struct moment {
     const char *name;
     bool after; /* the last step; else before the first */
@@ -65,17 +65,13 @@ struct record_state record_state_open(struct h5 *h5)
                                  h5_dataset(h5, "/state/labels")};
 }
 
-/* By slices of its first dimension, through the host's memory. */
+/* In slices along the first dimension, through host memory. */
 static void write_parameter(struct h5 *h5, const struct job *job, hid_t dataset, const struct parameter *p,
                             const float *values)
 {
     const hsize_t rows = (hsize_t)p->definition.shape.dim[0], row = (hsize_t)p->elements / rows;
     const hsize_t most = row * sizeof(float) < SLICE_BYTES ? SLICE_BYTES / (row * sizeof(float)) : 1;
-    float *slice = malloc((size_t)((most < rows ? most : rows) * row) * sizeof *slice);
-    if (!h5_check(h5, slice, "find memory for", p->name)) {
-        free(slice);
-        return;
-    }
+    float *slice = allocate((size_t)((most < rows ? most : rows) * row), sizeof *slice);
     for (hsize_t first = 0; first < rows; first += most) {
         const hsize_t count = rows - first < most ? rows - first : most;
         job->backend->kind->download(job->backend, slice, values + first * row, (size_t)(count * row) * sizeof *slice);

@@ -1,5 +1,5 @@
-/* /state of a result file: initial and final parameters, the last gradients, the batches, in logical order, so that
- * another framework can recompute the run. */
+/* /state of a result file: initial and final parameters, the last gradients and the batches, in logical order, so that
+ * another framework can reproduce the run. */
 #ifndef REMATCH_RESULT_RECORD_STATE_H
 #define REMATCH_RESULT_RECORD_STATE_H
 
@@ -7,7 +7,7 @@
 #include "result/h5.h"
 #include "train/executor.h"
 
-/* What is open of it while the run goes on. */
+/* Its arrays that stay open during the run. */
 struct record_state {
     hid_t step, x, labels;
 };
@@ -15,7 +15,7 @@ struct record_state {
 void record_state_layout(struct h5 *h5, const struct job *job);
 struct record_state record_state_open(struct h5 *h5);
 
-/* Before the first step: initial parameters. After the last: final parameters, and the gradients of that step. */
+/* Before the first step: the initial parameters. After the last: the final parameters and the last gradients. */
 void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec);
 void record_state_batch(struct h5 *h5, const struct record_state *state, uint32_t step, const float *x,
                         const int32_t *labels);

@@ -1,4 +1,4 @@
-/* Contract: a file that is not what it says is refused with what is wrong with it; nothing of it is guessed. */
+/* Contract: an inconsistent file is refused with a message about what is wrong; nothing is guessed. */
 #include "result/result.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ static enum status read_parameters(struct result *r)
     return h5_status(&r->h5);
 }
 
-/* Every row is whole; loss is kept twice so that it can be believed; steps ascend. */
+/* Every row is committed, loss and its bit pattern agree, steps ascend. */
 static enum status check_steps(const struct result *r, const uint8_t *committed)
 {
     for (size_t i = 0; i < r->steps; i++) {
@@ -94,7 +94,7 @@ static enum status check_steps(const struct result *r, const uint8_t *committed)
     return ST_OK;
 }
 
-/* A step's digest is that of its tensors' digests, which are kept beside it. A step has at most one row of them. */
+/* A step's digest must be the digest of its tensors' digests, of which a step has at most one row. */
 static enum status check_digests(struct result *r, const char *path, const char *column, const struct digest *of_step)
 {
     enum { BLOCK = 256, BYTES = 1 << 20 };
@@ -136,7 +136,7 @@ static const struct {
 };
 enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
 
-/* Every column is there before memory is asked for any. */
+/* Every column is checked before memory is allocated for it. */
 static enum status read_steps(struct result *r)
 {
     r->steps = (r->whole ? h5_rows : h5_rows_stored)(&r->h5, "/steps/committed");
@@ -161,7 +161,7 @@ static enum status read_steps(struct result *r)
                                     r->state,    r->gradients_zero};
     for (size_t i = 0; i < STEP_COLUMNS; i++)
         h5_read_rows(&r->h5, step_columns[i].path, step_columns[i].number, step_columns[i].width, 0, r->steps, to[i]);
-    while (!r->whole && r->steps && !committed[r->steps - 1]) r->steps--; /* counted, then its writing failed */
+    while (!r->whole && r->steps && !committed[r->steps - 1]) r->steps--; /* extended, then its writing failed */
     for (size_t i = 0; i < r->steps; i++) r->live_peak = r->live[i] > r->live_peak ? r->live[i] : r->live_peak;
     if (r->steps) memcpy(ns, r->total_ns, r->steps * sizeof *ns);
     r->timing = timing_of(ns, r->steps);
@@ -191,15 +191,10 @@ enum status result_open(const char *path, struct result **result)
 {
     *result = NULL;
     struct region *region = region_create();
-    struct result *r = region ? region_array(region, 1, sizeof *r) : NULL;
-    const char *kept = r ? region_text(region, "%s", path) : NULL;
-    if (!kept) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for %s", path);
-    }
+    struct result *r = region_array(region, 1, sizeof *r);
     r->region = region;
     r->h5.file = -1;
-    enum status status = read_all(r, kept);
+    enum status status = read_all(r, region_text(region, "%s", path));
     if (status != ST_OK) {
         result_close(r);
         return status;
@@ -223,8 +218,8 @@ struct digest *result_digests(struct result *result, const char *which, uint32_t
     snprintf(path, sizeof path, "/digests/%s", which);
     if (!h5_exists(&result->h5, path) || !h5_exists(&result->h5, "/digests/step")) return NULL;
     const uint64_t rows = h5_rows(&result->h5, "/digests/step");
-    if (NEWLY(result->region, steps, rows) != ST_OK || NEWLY(result->region, digests, result->parameters) != ST_OK)
-        return NULL;
+    NEW(result->region, steps, rows);
+    NEW(result->region, digests, result->parameters);
     h5_read_rows(&result->h5, "/digests/step", NUMBER_U32, 1, 0, rows, steps);
     for (uint64_t i = 0; i < rows; i++) {
         if (steps[i] != step) continue;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* pin: the row, one of those before, whose digest leaves no choice; 0 none. */
+/* pin: an earlier row, whose digest determines this one; 0: none. */
 enum { THREADS, PROGRAM, DATA };
 static const struct {
     const char *group, *name;
@@ -33,15 +33,15 @@ static const struct {
     {"/provenance/weights", "sha256", TEXT, 0},
     {"/provenance/weights", "bytes", NUMBER, 0},
 };
-static const char unknown[] = "unknown"; /* or there is none */
+static const char unknown[] = "unknown";
 
 static const char *joined(struct result *r, const char *group, const char *name, struct region *region)
 {
     size_t count;
     const char *path = region_text(region, "%s/%s", group, name), *all = "";
-    const char **texts = path && h5_exists(&r->h5, path) ? h5_read_texts(&r->h5, path, region, &count) : NULL;
-    for (size_t i = 0; texts && all && i < count; i++) all = region_text(region, "%s%s%s", all, i ? " " : "", texts[i]);
-    return all && *all ? all : unknown;
+    const char **texts = h5_exists(&r->h5, path) ? h5_read_texts(&r->h5, path, region, &count) : NULL;
+    for (size_t i = 0; texts && i < count; i++) all = region_text(region, "%s%s%s", all, i ? " " : "", texts[i]);
+    return *all ? all : unknown;
 }
 
 static const char *text_of(struct result *r, int i, struct region *region)
@@ -49,8 +49,7 @@ static const char *text_of(struct result *r, int i, struct region *region)
     const char *group = surroundings[i].group, *name = surroundings[i].name;
     if (surroundings[i].kind == TEXTS) return joined(r, group, name, region);
     if (surroundings[i].kind == TEXT) return h5_read_attribute_text(&r->h5, group, name, unknown, region);
-    const char *text = region_text(region, "%llu", (unsigned long long)h5_read_attribute_u64(&r->h5, group, name, 0));
-    return text ? text : "";
+    return region_text(region, "%llu", (unsigned long long)h5_read_attribute_u64(&r->h5, group, name, 0));
 }
 
 int surroundings_find(struct result *a, struct result *b, struct region *region, struct surrounding found[SURROUNDINGS])

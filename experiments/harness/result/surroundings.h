@@ -1,4 +1,4 @@
-/* What a run depends on besides its spec: program, libraries, machine, data, as its file says. */
+/* What a run depends on besides its spec: program, libraries, machine and data, as its file records them. */
 #ifndef REMATCH_RESULT_SURROUNDINGS_H
 #define REMATCH_RESULT_SURROUNDINGS_H
 
@@ -6,14 +6,14 @@
 
 enum { SURROUNDINGS = 23 };
 
-/* One that is not the same in two files; b NULL: there is no second file. pin: the digest that leaves no choice for it
- * and is the same in both, so that one of the files is wrong; NULL: there is none. */
+/* One that differs between two files; b NULL: there is no second file. pin: a digest that determines it and is equal in
+ * both, so that one of the files is wrong; or NULL. */
 struct surrounding {
     const char *name, *a, *b, *pin;
 };
 
-/* What differs between two files, the number of threads first; where there is no second (b NULL), all that the first
- * says. Returns how many; texts are region's. */
+/* All that differ between two files, the number of threads first; without a second file (b NULL), all of the first.
+ * Returns how many; region holds the texts. */
 int surroundings_find(struct result *a, struct result *b, struct region *region,
                       struct surrounding found[SURROUNDINGS]);
 

@@ -14,7 +14,7 @@ static const char *join(char path[256], const char *group, const char *name)
     return path;
 }
 
-/* Two to a row: low and high word of a digest, first and second input. */
+/* The scale of two numbers per row: low and high word of a digest, first and second input. */
 static void attach_pair(struct h5 *h5, const char *group, const char *path)
 {
     static const uint8_t numbers[] = {0, 1};
@@ -84,11 +84,7 @@ void table_commit(struct h5 *h5, const struct table *table)
 void table_add(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
                const void *rows, size_t stride)
 {
-    char *gathered = calloc(count + 1, WIDEST), path[256], scale_path[256];
-    if (!h5_check(h5, gathered, "find memory for", group)) {
-        free(gathered);
-        return;
-    }
+    char *gathered = allocate(count, WIDEST), path[256], scale_path[256];
     join(scale_path, group, scale);
     for (const struct column *c = columns; c->name; c++) {
         const size_t bytes = h5_number_bytes(c->number) * (size_t)c->width;
@@ -106,14 +102,10 @@ void table_add(struct h5 *h5, const char *group, const char *scale, const struct
 void table_write(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
                  const void *rows, size_t stride)
 {
-    uint32_t *numbers = calloc(count + 1, sizeof *numbers);
+    uint32_t *numbers = allocate(count, sizeof *numbers);
     const hsize_t extent = count;
     char path[256];
     h5_group(h5, group);
-    if (!h5_check(h5, numbers, "find memory for", group)) {
-        free(numbers);
-        return;
-    }
     for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
     h5_array(h5, join(path, group, scale), NUMBER_U32, 1, &extent, numbers);
     h5_scale(h5, path, scale);
@@ -123,13 +115,13 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
 
 void table_read(struct h5 *h5, const char *group, const struct column *columns, size_t count, void *rows, size_t stride)
 {
-    char *gathered = calloc(count + 1, WIDEST), path[256];
-    h5_check(h5, gathered, "find memory for", group);
-    for (const struct column *c = columns; gathered && c->name; c++) {
+    char *gathered = allocate(count, WIDEST), path[256];
+    for (const struct column *c = columns; c->name; c++) {
         const size_t bytes = h5_number_bytes(c->number) * (size_t)c->width;
         join(path, group, c->name);
         h5_read_rows(h5, path, c->number, (size_t)c->width, 0, count, gathered);
-        if (!h5->broken && h5_rows(h5, path) != count) h5_refuse(h5, path, "has another number of rows than its table");
+        if (!h5->broken && h5_rows(h5, path) != count)
+            h5_refuse(h5, path, "has a different number of rows than its table");
         if (h5->broken) break;
         for (size_t i = 0; i < count; i++) memcpy((char *)rows + i * stride + c->offset, gathered + i * bytes, bytes);
     }
@@ -139,10 +131,9 @@ void table_read(struct h5 *h5, const char *group, const struct column *columns, 
 void table_write_texts(struct h5 *h5, const char *group, const struct text_column *columns, size_t count,
                        const void *rows, size_t stride)
 {
-    const char **gathered = calloc(count + 1, sizeof *gathered);
+    const char **gathered = allocate(count, sizeof *gathered);
     char path[256];
-    h5_check(h5, gathered, "find memory for", group);
-    for (const struct text_column *c = columns; gathered && c->name; c++) {
+    for (const struct text_column *c = columns; c->name; c++) {
         for (size_t i = 0; i < count; i++)
             memcpy(&gathered[i], (const char *)rows + i * stride + c->offset, sizeof *gathered);
         h5_texts(h5, join(path, group, c->name), count, gathered);
@@ -157,7 +148,7 @@ void table_read_texts(struct h5 *h5, const char *group, const struct text_column
     for (const struct text_column *c = columns; c->name; c++) {
         size_t found;
         const char **texts = h5_read_texts(h5, join(path, group, c->name), region, &found);
-        if (!h5->broken && found != count) h5_refuse(h5, path, "has another number of rows than its table");
+        if (!h5->broken && found != count) h5_refuse(h5, path, "has a different number of rows than its table");
         if (h5->broken) return;
         for (size_t i = 0; i < count; i++) memcpy((char *)rows + i * stride + c->offset, &texts[i], sizeof texts[i]);
     }
