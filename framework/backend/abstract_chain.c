@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     (void)settings;
     *output = inputs[0];
@@ -10,7 +10,7 @@ static enum status infer(const struct settings *settings, const struct shape *in
 }
 
 /* One parameter, so that there is a part PARAMS; it has no elements in the end. */
-static int parameters(const struct settings *settings, const struct shape *input,
+static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
     (void)settings;
@@ -18,16 +18,9 @@ static int parameters(const struct settings *settings, const struct shape *input
     return 1;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)input, (void)output;
-    return (struct flops){0, 0, 0};
-}
-
-static const struct layer stage_layer = {
-    .name = "stage", .inputs = 1, .infer = infer, .parameters = parameters, .flops = flops};
+static const struct layer stage_layer = {.name = "stage", .inputs = 1, .infer = infer, .parameters = parameters};
 static const struct layer last_layer = {
-    .name = "stage", .inputs = 1, .loss = true, .infer = infer, .parameters = parameters, .flops = flops};
+    .name = "stage", .inputs = 1, .loss = true, .infer = infer, .parameters = parameters};
 
 static const double TIME_MAX = 9007199254740992.0; /* 2^53 */
 static const int64_t BYTES_MAX = INT64_C(1) << 62; /* no schedule holds a thing twice, so no sum can overflow */
@@ -81,11 +74,10 @@ static enum status check(const struct abstract_stage *stage, int stages, int *at
 
 static enum status add_stages(struct graph *graph, const struct abstract_stage *stage, int stages)
 {
-    const struct settings none = {.rate = 0};
     for (int i = 0, x = 0; i < stages; i++) {
         const struct layer *layer = i + 1 < stages ? &stage_layer : &last_layer;
         const char *name = stage[i].name ? stage[i].name : region_text(graph->region, "stage%d", i + 1);
-        TRY(graph_add(graph, layer, &none, name, &x, &x));
+        TRY(graph_add(graph, layer, NULL, name, &x, &x));
     }
     TRY(graph_finish(graph));
     for (int p = 0; p < graph->parameters; p++) graph->parameter[p].elements = 0;

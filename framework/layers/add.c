@@ -1,9 +1,7 @@
 /* The sum of two values of one shape: where the arms of a residual block meet. Both inputs get dy as it is. */
 #include "model/reference.h"
 
-#include <stdlib.h>
-
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     (void)settings;
     char a[96], b[96];
@@ -14,18 +12,16 @@ static enum status infer(const struct settings *settings, const struct shape *in
     return ST_OK;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     (void)settings, (void)output;
     return (struct flops){(double)shape_elements(input), 0, 0};
 }
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)backend;
+    (void)r;
     *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true};
-    return reference_state(graph, node, state);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -37,12 +33,12 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static const struct kernel reference = {.deterministic = true, .prepare = prepare, .forward = forward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward};
 
 const struct layer layer_add = {.name = "add",
                                 .doc = "sum of two branches",
                                 .inputs = 2,
-                                .keys = no_keys,
                                 .infer = infer,
                                 .flops = flops,
-                                .reference = &reference};
+                                .reference = &reference,
+                                .footprint = footprint};

@@ -6,20 +6,25 @@
  * A key that is padding (the mask of value 0) has probability 0; where a sample has no token at all, every probability
  * is 0 and so is y. Dropout's element is (head * T + query) * T + key of the sample.
  *
- * The saved tensors is P before dropout, and the mask is drawn again. With save: nothing the backward makes P again
- * with the forward's arithmetic, so both rows give equal bits. The gradients, R being drop's factor, 0 or 1 / (1 -
- * rate):
+ * Saved tensors: P before dropout; the mask is drawn again. With save: nothing the backward computes P again with the
+ * forward's arithmetic, so both settings give equal bits. The gradients, R being drop's factor, 0 or 1 / (1 - rate):
  *
  *     dV = (R P)^T dy,   dP = R (dy V^T),   dS = P (dP - rowsum(P dP)) / sqrt d,   dQ = dS K,   dK = dS^T Q
  */
 #include "model/reference.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "numerics/token_batch.h"
 
+struct settings {
+    int64_t heads;
+    double rate; /* probability that an element of P is dropped */
+    int save;    /* index of save_words */
+};
+
+enum { SAVE_PROBABILITIES, SAVE_NOTHING };
 static const char *const save_words[] = {"probabilities", "nothing", NULL};
 
 static const struct setting keys[] = {
@@ -30,65 +35,56 @@ static const struct setting keys[] = {
      .doc = "kept for the backward; nothing: it makes the probabilities again"},
     {.key = NULL}};
 
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     char text[96];
+    const int64_t heads = ((const struct settings *)settings)->heads;
     const struct shape *x = &inputs[0];
     TRY(tokens_expected(&inputs[1]));
-    if (x->rank != 2 || x->dim[0] != inputs[1].dim[1] || x->dim[1] % (3 * settings->heads))
+    if (x->rank != 2 || x->dim[0] != inputs[1].dim[1] || x->dim[1] % (3 * heads))
         return fail(ST_SPEC,
                     "expects queries, keys and values of %lld tokens side by side, each a multiple of its %lld heads "
                     "wide; its input is %s",
-                    (long long)inputs[1].dim[1], (long long)settings->heads, shape_print(x, text));
+                    (long long)inputs[1].dim[1], (long long)heads, shape_print(x, text));
     *output = (struct shape){2, {x->dim[0], x->dim[1] / 3}};
     return ST_OK;
 }
 
 /* Elements of every head's T x T block, -1: too many. */
-static int64_t block_elements(const struct settings *settings, const struct shape *input)
+static int64_t block_elements(const struct settings *s, const struct shape *input)
 {
-    return shape_elements(&(struct shape){3, {settings->heads, input->dim[0], input->dim[0]}});
+    return shape_elements(&(struct shape){3, {s->heads, input->dim[0], input->dim[0]}});
 }
 
-static int64_t draws(const struct settings *settings, const struct shape *input)
+static int64_t draws(const void *settings, const struct shape *input)
 {
-    const int64_t elements = block_elements(settings, input);
-    return settings->rate > 0 || elements < 0 ? elements : 0;
+    const struct settings *s = settings;
+    const int64_t elements = block_elements(s, input);
+    return s->rate > 0 || elements < 0 ? elements : 0;
 }
 
 /* Two products forward, four backward, over T x T x D each; a softmax of some 5 operations an element forward and of 4
- * backward. What save: nothing makes again counts. */
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+ * backward. What save: nothing computes again counts. */
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     const double product = 2 * (double)shape_elements(output) * (double)input->dim[0];
     const double block = (double)block_elements(settings, input);
-    const bool again = settings->save == SAVE_NOTHING;
+    const bool again = ((const struct settings *)settings)->save == SAVE_NOTHING;
     return (struct flops){2 * product + 5 * block, 0, (4 + again) * product + (4 + 5 * again) * block};
 }
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)backend;
-    TRY(reference_state(graph, node, state));
-    const int64_t saved = block_elements(&node->settings, &graph->value[node->inputs[0]].shape);
-    const struct reference *r = *state;
+    const struct settings *s = r->settings;
     const size_t scratch = (size_t)(r->x.dim[0] * r->x.dim[0]) * (sizeof(double) + sizeof(float) + 1);
-    *footprint = (struct footprint){.saved = (size_t)(r->batch * saved) * sizeof(float),
-                                    .forward_scratch = scratch,
-                                    .backward_scratch = {0, scratch},
-                                    .reads = {0, READS_X | READS_SAVED}};
-    return ST_OK;
+    *footprint = (struct footprint){
+        .saved = s->save == SAVE_NOTHING ? 0 : (size_t)(r->batch * block_elements(s, &r->x)) * sizeof(float),
+        .forward_scratch = scratch,
+        .backward_scratch = {0, scratch},
+        .reads = {0, s->save == SAVE_NOTHING ? READS_X : READS_X | READS_SAVED}};
 }
 
-static enum status prepare_light(struct backend *backend, const struct graph *graph, const struct node *node,
-                                 struct footprint *footprint, void **state)
-{
-    TRY(prepare(backend, graph, node, footprint, state));
-    footprint->saved = 0;
-    footprint->reads[PART_INDEX_INPUT] = READS_X;
-    return ST_OK;
-}
+static int64_t heads_of(const struct reference *r) { return ((const struct settings *)r->settings)->heads; }
 
 /* A head of a sample, and its T x T blocks. */
 struct head {
@@ -101,11 +97,12 @@ struct head {
     uint8_t *keep;
 };
 
-/* saved: P is there, or is to be written there; NULL: it is in scratch. */
+/* saved: where P is, or will be written; NULL: in scratch. */
 static struct head head_at(const struct reference *r, const struct kernel_args *args, float *saved, int64_t n,
                            int64_t h)
 {
-    const int64_t tokens = r->x.dim[0], width = r->y.dim[1], heads = r->settings.heads, block = tokens * tokens;
+    const int64_t tokens = r->x.dim[0], width = r->y.dim[1], heads = heads_of(r), block = tokens * tokens;
+    const double rate = ((const struct settings *)r->settings)->rate;
     struct head head = {.tokens = tokens, .width = width / heads, .stride = 3 * width};
     head.q = n * r->x_elements + h * head.width;
     head.k = head.q + width;
@@ -117,10 +114,10 @@ static struct head head_at(const struct reference *r, const struct kernel_args *
     float *after = (void *)(head.slope + block);
     head.p = saved ? saved + (n * heads + h) * block : after;
     head.keep = (void *)(after + block);
-    const bool drops = rng_drops(&args->draw, r->settings.rate);
-    head.factor = drops ? 1 / (1 - r->settings.rate) : 1;
+    const bool drops = rng_drops(&args->draw, rate);
+    head.factor = drops ? 1 / (1 - rate) : 1;
     memset(head.keep, 1, (size_t)block);
-    if (drops) rng_keep(&args->draw, r->settings.rate, heads * block, n, h * block, block, head.keep);
+    if (drops) rng_keep(&args->draw, rate, heads * block, n, h * block, block, head.keep);
     return head;
 }
 
@@ -167,7 +164,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     for (int64_t n = 0; n < r->batch; n++)
-        for (int64_t h = 0; h < r->settings.heads; h++) {
+        for (int64_t h = 0; h < heads_of(r); h++) {
             const struct head head = head_at(r, args, args->save ? args->saved : NULL, n, h);
             make_probabilities(&head, args->x[0]);
             attend(&head, args->x[0], args->y);
@@ -206,39 +203,22 @@ static void token_gradients(const struct head *h, const float *x, const float *d
     }
 }
 
-static enum status differentiate(const struct reference *r, const struct kernel_args *args, float *saved)
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
 {
+    const struct reference *r = state;
     const float *x = args->x[0], *dy = args->dy;
+    if (!(parts & PART_INPUT) || !args->dx[0]) return ST_OK;
     for (int64_t n = 0; n < r->batch; n++)
-        for (int64_t h = 0; h < r->settings.heads; h++) {
-            const struct head head = head_at(r, args, saved, n, h);
-            if (!saved) make_probabilities(&head, x);
+        for (int64_t h = 0; h < heads_of(r); h++) {
+            const struct head head = head_at(r, args, args->saved, n, h);
+            if (!args->saved) make_probabilities(&head, x);
             make_slopes(&head, x, dy);
             for (int64_t t = 0; t < head.tokens; t++) token_gradients(&head, x, dy, t, args->dx[0]);
         }
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
-{
-    return parts & PART_INPUT && args->dx[0] ? differentiate(state, args, args->saved) : ST_OK;
-}
-
-static enum status backward_light(void *state, const struct kernel_args *args, unsigned parts)
-{
-    return parts & PART_INPUT && args->dx[0] ? differentiate(state, args, NULL) : ST_OK;
-}
-
-static const struct kernel reference = {.deterministic = true,
-                                        .prepare = prepare,
-                                        .forward = forward,
-                                        .backward = backward,
-                                        .release = free},
-                           light = {.deterministic = true,
-                                    .prepare = prepare_light,
-                                    .forward = forward,
-                                    .backward = backward_light,
-                                    .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_attention = {
     .name = "attention",
@@ -246,8 +226,9 @@ const struct layer layer_attention = {
     .inputs = 2,
     .reads_batch = true,
     .keys = keys,
+    .settings_size = sizeof(struct settings),
     .infer = infer,
     .flops = flops,
     .draws = draws,
     .reference = &reference,
-    .reference_light = &light};
+    .footprint = footprint};

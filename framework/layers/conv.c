@@ -1,16 +1,21 @@
-/* Convolution (cross-correlation, as everywhere in this setting) of an image with square kernels, zero padding, and an
+/* Convolution (cross-correlation, as usual in deep learning) of an image with square kernels, zero padding, and an
  * optional fused activation: {H, W, I} to {H', W', O}, H' = (H + 2 padding - kernel) / stride + 1. Weights are O I H W.
  *
- * The backward takes the activation's derivative in place on dy, once, in its first part. */
+ * The first part of the backward multiplies dy by the activation's derivative, in place. */
 #include "model/reference.h"
 
-#include <stdlib.h>
+struct settings {
+    struct window window;
+    int64_t channels; /* of the output */
+    int activation, init;
+    bool bias;
+};
 
 static const struct setting keys[] = {
     {SETTING(channels), .type = SETTING_INT, .min = 1, .max = 1 << 24, .doc = "output channels"},
-    {SETTING(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square kernel"},
-    {SETTING(stride), .type = SETTING_INT, .min = 1, .max = 1 << 16, .preset = "1", .doc = "step of the kernel"},
-    {SETTING(padding), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
+    {WINDOW(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square kernel"},
+    {WINDOW(stride), .type = SETTING_INT, .min = 1, .max = 1 << 16, .preset = "1", .doc = "step of the kernel"},
+    {WINDOW(padding), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
      .doc = "rows and columns of zeros on each side"},
     {SETTING(activation), .type = SETTING_CHOICE, .preset = "none", .values = relu_words,
      .doc = "applied to the output"},
@@ -18,43 +23,46 @@ static const struct setting keys[] = {
     {SETTING(init), .type = SETTING_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
     {.key = NULL}};
 
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
-    return window_infer(settings, settings->stride, &inputs[0], settings->channels, output);
+    const struct settings *s = settings;
+    return window_infer(&s->window, &inputs[0], s->channels, output);
 }
 
-static int parameters(const struct settings *settings, const struct shape *input,
+static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
-    const int64_t k = settings->kernel, in = input->dim[2], out = settings->channels;
-    definitions[0] = (struct parameter_definition){
-        "weight", {4, {out, in, k, k}}, (enum init)settings->init, in * k * k, out * k * k};
+    const struct settings *s = settings;
+    const int64_t k = s->window.kernel, in = input->dim[2], out = s->channels;
+    definitions[0] =
+        (struct parameter_definition){"weight", {4, {out, in, k, k}}, (enum init)s->init, in * k * k, out * k * k};
     definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, in * k * k, out * k * k};
-    return settings->bias ? 2 : 1;
+    return s->bias ? 2 : 1;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
-    double outputs = (double)shape_elements(output), window = (double)(settings->kernel * settings->kernel);
+    const struct settings *s = settings;
+    double outputs = (double)shape_elements(output), window = (double)(s->window.kernel * s->window.kernel);
     double all = 2 * outputs * window * (double)input->dim[2];
     return (struct flops){all, all, all};
 }
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)backend;
-    TRY(reference_state(graph, node, state));
-    *footprint = (struct footprint){
-        .reads = {READS_X, 0}, .split = true, .writes_dy = node->settings.activation != ACTIVATION_NONE};
-    activation_footprint(*state, PART_INDEX_PARAMS, footprint);
-    return ST_OK;
+    *footprint = (struct footprint){.reads = {READS_X, 0}, .split = true};
+    activation_footprint(r, footprint);
+}
+
+static const struct window *window_of(const struct reference *r)
+{
+    return &((const struct settings *)r->settings)->window;
 }
 
 /* One filter {I, k, k} on one image at the window whose corner is (top, left). */
 static double filter_at(const struct reference *r, const float *filter, const float *image, int64_t top, int64_t left)
 {
-    const int64_t k = r->settings.kernel, height = r->x.dim[0], width = r->x.dim[1], channels = r->x.dim[2];
+    const int64_t k = window_of(r)->kernel, height = r->x.dim[0], width = r->x.dim[1], channels = r->x.dim[2];
     double sum = 0;
     for (int64_t i = 0; i < channels; i++)
         for (int64_t u = 0; u < k; u++)
@@ -69,20 +77,21 @@ static double filter_at(const struct reference *r, const float *filter, const fl
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t filter = r->x.dim[2] * r->settings.kernel * r->settings.kernel;
-    const int64_t stride = r->settings.stride, padding = r->settings.padding;
+    const struct settings *s = r->settings;
+    const int64_t filter = r->x.dim[2] * s->window.kernel * s->window.kernel;
+    const int64_t stride = s->window.stride, padding = s->window.padding;
     float *y = args->y;
     for (int64_t n = 0; n < r->batch; n++) {
         const float *image = (const float *)args->x[0] + n * r->x_elements;
         for (int64_t h = 0; h < r->y.dim[0]; h++)
             for (int64_t w = 0; w < r->y.dim[1]; w++)
                 for (int64_t o = 0; o < r->y.dim[2]; o++) {
-                    double bias = r->settings.bias ? args->parameters[1][o] : 0;
+                    double bias = s->bias ? args->parameters[1][o] : 0;
                     const float *weight = args->parameters[0] + o * filter;
                     *y++ = (float)(bias + filter_at(r, weight, image, h * stride - padding, w * stride - padding));
                 }
     }
-    activate(r, args->y, args->save ? args->saved : NULL);
+    activation_apply(r, args->y, args->save ? args->saved : NULL);
     return ST_OK;
 }
 
@@ -90,12 +99,13 @@ static enum status forward(void *state, const struct kernel_args *args)
 static double weight_gradient(const struct reference *r, const float *x, const float *dy, int64_t o, int64_t i,
                               int64_t u, int64_t v)
 {
+    const struct window *window = window_of(r);
     double sum = 0;
     for (int64_t n = 0; n < r->batch; n++)
         for (int64_t p = 0; p < r->y.dim[0]; p++)
             for (int64_t q = 0; q < r->y.dim[1]; q++) {
-                int64_t h = p * r->settings.stride - r->settings.padding + u;
-                int64_t w = q * r->settings.stride - r->settings.padding + v;
+                int64_t h = p * window->stride - window->padding + u;
+                int64_t w = q * window->stride - window->padding + v;
                 if (h < 0 || h >= r->x.dim[0] || w < 0 || w >= r->x.dim[1]) continue;
                 sum += (double)dy[n * r->y_elements + (p * r->y.dim[1] + q) * r->y.dim[2] + o] *
                        x[n * r->x_elements + (h * r->x.dim[1] + w) * r->x.dim[2] + i];
@@ -105,21 +115,22 @@ static double weight_gradient(const struct reference *r, const float *x, const f
 
 static void backward_params(const struct reference *r, const struct kernel_args *args)
 {
-    const int64_t k = r->settings.kernel;
+    const struct settings *s = r->settings;
+    const int64_t k = s->window.kernel;
     float *dw = args->gradients[0];
     for (int64_t o = 0; o < r->y.dim[2]; o++)
         for (int64_t i = 0; i < r->x.dim[2]; i++)
             for (int64_t u = 0; u < k; u++)
                 for (int64_t v = 0; v < k; v++)
                     put_gradient(dw++, weight_gradient(r, args->x[0], args->dy, o, i, u, v), args->accumulate);
-    bias_gradient(r, args, r->y.dim[2]);
+    if (s->bias) bias_gradient(r, args, r->y.dim[2]);
 }
 
-/* The gradient of one input element of one sample: what every window that covers it sends back. */
+/* The gradient of one input element of one sample: the sum over the windows that cover it. */
 static double input_gradient(const struct reference *r, const float *weight, const float *dy, int64_t h, int64_t w,
                              int64_t i)
 {
-    const int64_t k = r->settings.kernel, stride = r->settings.stride, padding = r->settings.padding;
+    const int64_t k = window_of(r)->kernel, stride = window_of(r)->stride, padding = window_of(r)->padding;
     double sum = 0;
     for (int64_t u = 0; u < k; u++)
         for (int64_t v = 0; v < k; v++) {
@@ -157,14 +168,15 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {
-    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_conv = {.name = "conv",
                                  .doc = "convolution of images, with zeros around",
                                  .inputs = 1,
                                  .keys = keys,
+                                 .settings_size = sizeof(struct settings),
                                  .infer = infer,
                                  .parameters = parameters,
                                  .flops = flops,
-                                 .reference = &reference};
+                                 .reference = &reference,
+                                 .footprint = footprint};

@@ -4,9 +4,8 @@
 #include "model/reference.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     (void)settings;
     char text[96];
@@ -17,28 +16,26 @@ static enum status infer(const struct settings *settings, const struct shape *in
     return ST_OK;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     (void)settings, (void)output;
     double classes = (double)shape_elements(input);
     return (struct flops){4 * classes, 0, 4 * classes};
 }
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)backend;
-    *footprint = (struct footprint){.reads = {0, READS_X}};
-    return reference_state(graph, node, state);
+    (void)r;
+    footprint->reads[PART_INDEX_INPUT] = READS_X;
 }
 
-/* The first place of the largest element. */
+/* The first index of the largest element. */
 static int64_t largest(const float *x, int64_t count)
 {
-    int64_t place = 0;
+    int64_t index = 0;
     for (int64_t j = 1; j < count; j++)
-        if (x[j] > x[place]) place = j;
-    return place;
+        if (x[j] > x[index]) index = j;
+    return index;
 }
 
 static double exp_sum(const float *x, int64_t count, double most)
@@ -59,9 +56,9 @@ static enum status forward(void *state, const struct kernel_args *args)
         if (label < 0 || label >= classes)
             return fail(ST_FAILED, "label %d of sample %lld of the batch is not one of %lld classes", (int)label,
                         (long long)n, (long long)classes);
-        int64_t place = largest(x, classes);
-        loss += log(exp_sum(x, classes, x[place])) + x[place] - x[label];
-        correct += place == label;
+        int64_t index = largest(x, classes);
+        loss += log(exp_sum(x, classes, x[index])) + x[index] - x[label];
+        correct += index == label;
     }
     ((float *)args->y)[0] = (float)(loss / (double)r->batch);
     ((float *)args->y)[1] = (float)correct;
@@ -83,15 +80,14 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {
-    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_cross_entropy = {.name = "cross_entropy",
                                           .doc = "of the softmax with the label, mean over the batch",
                                           .inputs = 1,
                                           .loss = true,
                                           .predicts = true,
-                                          .keys = no_keys,
                                           .infer = infer,
                                           .flops = flops,
-                                          .reference = &reference};
+                                          .reference = &reference,
+                                          .footprint = footprint};

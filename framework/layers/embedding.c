@@ -1,14 +1,17 @@
-/* From token ids to vectors (Devlin et al., 2018): the sum of a schedule's, its position's and its segment's row, each
- * from a table that is learnt. Input is the batch of a text data set, {3, T}: ids, segments, mask; output {T, units}.
+/* From token ids to vectors (Devlin et al., 2018): the sum of the rows of a token, of its position and of its segment,
+ * each from a learnt table. Input is the batch of a text data set, {3, T}: ids, segments, mask; output {T, units}.
  *
- * A table's gradient is dense: the sum of dy over the tokens that read a row, 0 where none did. What is no row of its
- * table counts as row 0, so that no number in the batch can make a kernel reach outside. */
+ * A table's gradient is dense: the sum of dy over the tokens that read a row, 0 where none did. An id without a row in
+ * its table reads row 0, so that no number in the batch makes a kernel read outside. */
 #include "model/reference.h"
 #include "numerics/token_batch.h"
 
-#include <stdlib.h>
-
 enum { PIECE = 64 }; /* columns summed at a time */
+
+struct settings {
+    int64_t units;                           /* output width */
+    int64_t vocabulary, positions, segments; /* rows of the tables */
+};
 
 static const struct setting keys[] = {
     {SETTING(units), .type = SETTING_INT, .min = 1, .max = INT32_MAX, .doc = "output width"},
@@ -17,52 +20,53 @@ static const struct setting keys[] = {
     {SETTING(segments), .type = SETTING_INT, .min = 1, .max = 1 << 24, .preset = "2", .doc = "how many segments"},
     {.key = NULL}};
 
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     char text[96];
+    const struct settings *s = settings;
     TRY(tokens_expected(&inputs[0]));
-    if (inputs[0].dim[1] > settings->positions)
-        return fail(ST_SPEC, "has %lld positions, its input %s has %lld tokens", (long long)settings->positions,
+    if (inputs[0].dim[1] > s->positions)
+        return fail(ST_SPEC, "has %lld positions, its input %s has %lld tokens", (long long)s->positions,
                     shape_print(&inputs[0], text), (long long)inputs[0].dim[1]);
-    *output = (struct shape){2, {inputs[0].dim[1], settings->units}};
+    *output = (struct shape){2, {inputs[0].dim[1], s->units}};
     return ST_OK;
 }
 
-static int parameters(const struct settings *settings, const struct shape *input,
+static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
     static const char *const names[] = {"word", "position", "segment"};
-    const int64_t rows[] = {settings->vocabulary, settings->positions, settings->segments};
+    const struct settings *s = settings;
+    const int64_t rows[] = {s->vocabulary, s->positions, s->segments};
     (void)input;
     for (int i = 0; i < 3; i++)
-        definitions[i] = (struct parameter_definition){
-            names[i], {2, {rows[i], settings->units}}, INIT_NORMAL, rows[i], settings->units};
+        definitions[i] =
+            (struct parameter_definition){names[i], {2, {rows[i], s->units}}, INIT_NORMAL, rows[i], s->units};
     return 3;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     (void)settings, (void)input;
     const double all = (double)shape_elements(output);
     return (struct flops){2 * all, 3 * all, 0};
 }
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)backend;
-    *footprint = (struct footprint){.reads = {READS_X, 0}};
-    return reference_state(graph, node, state);
+    (void)r;
+    footprint->reads[PART_INDEX_PARAMS] = READS_X;
 }
 
 /* The rows of the three tables that token t of sample n reads. */
 static void rows_of(const struct reference *r, const float *x, int64_t n, int64_t t, int64_t rows[3])
 {
+    const struct settings *s = r->settings;
     const int64_t tokens = r->x.dim[1];
     const float *sample = x + n * r->x_elements;
-    rows[0] = token_row(sample[TOKEN_IDS * tokens + t], r->settings.vocabulary);
+    rows[0] = token_row(sample[TOKEN_IDS * tokens + t], s->vocabulary);
     rows[1] = t;
-    rows[2] = token_row(sample[TOKEN_SEGMENTS * tokens + t], r->settings.segments);
+    rows[2] = token_row(sample[TOKEN_SEGMENTS * tokens + t], s->segments);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -103,7 +107,8 @@ static void row_gradient(const struct reference *r, const struct kernel_args *ar
 static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
 {
     const struct reference *r = state;
-    const int64_t rows[] = {r->settings.vocabulary, r->settings.positions, r->settings.segments}, width = r->y.dim[1];
+    const struct settings *s = r->settings;
+    const int64_t rows[] = {s->vocabulary, s->positions, s->segments}, width = r->y.dim[1];
     for (int table = 0; parts & PART_PARAMS && table < 3; table++)
         for (int64_t row = 0; row < rows[table]; row++)
             for (int64_t first = 0; first < width; first += PIECE)
@@ -111,14 +116,15 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {
-    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_embedding = {.name = "embedding",
                                       .doc = "vectors of tokens, positions and segments, added",
                                       .inputs = 1,
                                       .keys = keys,
+                                      .settings_size = sizeof(struct settings),
                                       .infer = infer,
                                       .parameters = parameters,
                                       .flops = flops,
-                                      .reference = &reference};
+                                      .reference = &reference,
+                                      .footprint = footprint};

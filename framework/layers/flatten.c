@@ -1,27 +1,17 @@
-/* An image or sequence as one vector, in logical order: no arithmetic, and no byte moved where y lies over x. */
+/* An image or sequence as one vector, in logical order: no arithmetic, and no copy where y is written over x. */
 #include "model/reference.h"
 
-#include <stdlib.h>
-
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     (void)settings;
     *output = (struct shape){1, {shape_elements(&inputs[0])}};
     return ST_OK;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)settings, (void)input, (void)output;
-    return (struct flops){0, 0, 0};
-}
-
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
-{
-    (void)backend;
+    (void)r;
     *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true};
-    return reference_state(graph, node, state);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -30,12 +20,11 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static const struct kernel reference = {.deterministic = true, .prepare = prepare, .forward = forward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward};
 
 const struct layer layer_flatten = {.name = "flatten",
                                     .doc = "an image as one row",
                                     .inputs = 1,
-                                    .keys = no_keys,
                                     .infer = infer,
-                                    .flops = flops,
-                                    .reference = &reference};
+                                    .reference = &reference,
+                                    .footprint = footprint};

@@ -1,10 +1,13 @@
 /* Gaussian error linear unit (Hendrycks and Gimpel, 2016): y = x P(x), P the distribution function of the standard
  * normal distribution, (1 + erf(x / sqrt 2)) / 2. With approximate: tanh, their y = x (1 + tanh u) / 2,
- * u = sqrt(2 / pi) (x + 0.044715 x^3). Reads x again, saves nothing. */
+ * u = sqrt(2 / pi) (x + 0.044715 x^3). The backward reads x; nothing is saved. */
 #include "model/reference.h"
 
 #include <math.h>
-#include <stdlib.h>
+
+struct settings {
+    int approximate; /* index of approximate_words */
+};
 
 static const char *const approximate_words[] = {"none", "tanh", NULL};
 
@@ -12,15 +15,13 @@ static const struct setting keys[] = {{SETTING(approximate), .type = SETTING_CHO
                                        .values = approximate_words, .doc = "the published approximation by tanh"},
                                       {.key = NULL}};
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)backend;
+    (void)r;
     *footprint = (struct footprint){.reads = {0, READS_X}, .y_over_x = true, .dx_over_dy = true};
-    return reference_state(graph, node, state);
 }
 
-/* Of a factor and its derivative, y = x factor: the value at x. */
+/* y = x factor: the value of the factor and of its derivative at x. */
 struct factor {
     double value, slope;
 };
@@ -40,7 +41,7 @@ static struct factor by_tanh(double x)
 
 static struct factor factor_at(const struct reference *r, double x)
 {
-    return r->settings.approximate == APPROXIMATE_TANH ? by_tanh(x) : exact(x);
+    return ((const struct settings *)r->settings)->approximate ? by_tanh(x) : exact(x);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -65,13 +66,14 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {
-    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_gelu = {.name = "gelu",
                                  .doc = "x times the normal distribution function of x",
                                  .inputs = 1,
                                  .keys = keys,
+                                 .settings_size = sizeof(struct settings),
                                  .infer = same_infer,
                                  .flops = element_flops,
-                                 .reference = &reference};
+                                 .reference = &reference,
+                                 .footprint = footprint};

@@ -1,9 +1,7 @@
 /* The mean of each channel over the whole image: {H, W, C} to {C}, ready for a linear layer. */
 #include "model/reference.h"
 
-#include <stdlib.h>
-
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     (void)settings;
     TRY(image_expected(&inputs[0]));
@@ -11,25 +9,17 @@ static enum status infer(const struct settings *settings, const struct shape *in
     return ST_OK;
 }
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
-{
-    (void)backend;
-    *footprint = (struct footprint){0};
-    return reference_state(graph, node, state);
-}
-
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    const int64_t places = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
+    const int64_t pixels = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
     float *y = args->y;
     for (int64_t n = 0; n < r->batch; n++) {
         const float *image = (const float *)args->x[0] + n * r->x_elements;
         for (int64_t c = 0; c < channels; c++) {
             double sum = 0;
-            for (int64_t i = 0; i < places; i++) sum += image[i * channels + c];
-            *y++ = (float)(sum / (double)places);
+            for (int64_t i = 0; i < pixels; i++) sum += image[i * channels + c];
+            *y++ = (float)(sum / (double)pixels);
         }
     }
     return ST_OK;
@@ -38,24 +28,22 @@ static enum status forward(void *state, const struct kernel_args *args)
 static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
 {
     const struct reference *r = state;
-    const int64_t places = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
+    const int64_t pixels = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
     const float *dy = args->dy;
     float *dx = args->dx[0];
     if (!(parts & PART_INPUT) || !dx) return ST_OK;
     for (int64_t n = 0; n < r->batch; n++)
-        for (int64_t i = 0; i < places; i++)
-            for (int64_t c = 0; c < channels; c++) *dx++ = (float)(dy[n * channels + c] / (double)places);
+        for (int64_t i = 0; i < pixels; i++)
+            for (int64_t c = 0; c < channels; c++) *dx++ = (float)(dy[n * channels + c] / (double)pixels);
     return ST_OK;
 }
 
-static const struct kernel reference = {
-    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_global_avg_pool = {.name = "global_avg_pool",
                                             .doc = "mean of each channel",
                                             .family = "pool",
                                             .inputs = 1,
-                                            .keys = no_keys,
                                             .infer = infer,
                                             .flops = element_flops,
                                             .reference = &reference};

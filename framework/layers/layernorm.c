@@ -2,25 +2,28 @@
  *
  *     y = w * (x - mean) * rstd + b,   rstd = 1 / sqrt(variance + epsilon)
  *
- * over the row's D elements, the variance divided by D. Saved set: mean and rstd of each row. With h = (x - mean) rstd,
- * dw and db are the sums over the rows of dy h and dy; dx = rstd * (g - mean(g) - h mean(g h)), g = dy w. The backward
- * is one op: both of its parts read x, and dx may be written over dy. */
+ * over the row's D elements, the variance divided by D. Saved tensors: mean and rstd of each row. With h = (x - mean)
+ * rstd, dw and db are the sums over the rows of dy h and dy; dx = rstd * (g - mean(g) - h mean(g h)), g = dy w. The
+ * backward is one op: both of its parts read x, and dx may be written over dy. */
 #include "model/reference.h"
 
 #include <math.h>
-#include <stdlib.h>
+
+struct settings {
+    double epsilon; /* added to the variance */
+};
 
 static const struct setting keys[] = {
     {SETTING(epsilon), .type = SETTING_REAL, .min = 1e-30, .max = 1, .preset = "1e-12", .doc = "added to the variance"},
     {.key = NULL}};
 
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     TRY(rows_expected(&inputs[0]));
     return same_infer(settings, inputs, output);
 }
 
-static int parameters(const struct settings *settings, const struct shape *input,
+static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
     (void)settings;
@@ -32,23 +35,19 @@ static int parameters(const struct settings *settings, const struct shape *input
 
 /* Forward: two sums of squares and differences, then scale and shift. Backward: h, and a sum for each parameter; h, g,
  * two sums, and the combination. */
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     (void)settings, (void)output;
     const double all = (double)shape_elements(input);
     return (struct flops){8 * all, 5 * all, 10 * all};
 }
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)backend;
-    TRY(reference_state(graph, node, state));
-    *footprint = (struct footprint){.saved = 2 * (size_t)reference_rows(*state) * sizeof(float),
+    *footprint = (struct footprint){.saved = 2 * (size_t)reference_rows(r) * sizeof(float),
                                     .reads = {READS_X | READS_SAVED, READS_X | READS_SAVED},
                                     .y_over_x = true,
                                     .dx_over_dy = true};
-    return ST_OK;
 }
 
 struct statistics {
@@ -71,10 +70,11 @@ static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const int64_t width = shape_width(&r->x), rows = reference_rows(r);
+    const double epsilon = ((const struct settings *)r->settings)->epsilon;
     for (int64_t n = 0; n < rows; n++) {
         const float *x = (const float *)args->x[0] + n * width;
         float *y = (float *)args->y + n * width;
-        const struct statistics s = statistics_of(x, width, r->settings.epsilon);
+        const struct statistics s = statistics_of(x, width, epsilon);
         if (args->save) ((struct statistics *)args->saved)[n] = s;
         for (int64_t i = 0; i < width; i++)
             y[i] = (float)(normal(s, x[i]) * args->parameters[0][i] + args->parameters[1][i]);
@@ -124,15 +124,16 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {
-    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_layernorm = {.name = "layernorm",
                                       .doc = "each row with mean 0 and variance 1, then gain and bias",
                                       .family = "norm",
                                       .inputs = 1,
                                       .keys = keys,
+                                      .settings_size = sizeof(struct settings),
                                       .infer = infer,
                                       .parameters = parameters,
                                       .flops = flops,
-                                      .reference = &reference};
+                                      .reference = &reference,
+                                      .footprint = footprint};

@@ -1,10 +1,14 @@
 /* y = W x + b with an optional fused activation: {D} to {units}, or each row of {T, D} to one of {T, units}. Weights
  * are {units, D}.
  *
- * The backward takes the activation's derivative in place on dy, once, in its first part. */
+ * The first part of the backward multiplies dy by the activation's derivative, in place. */
 #include "model/reference.h"
 
-#include <stdlib.h>
+struct settings {
+    int64_t units; /* output width */
+    int activation, init;
+    bool bias;
+};
 
 static const struct setting keys[] = {
     {SETTING(units), .type = SETTING_INT, .min = 1, .max = INT32_MAX,
@@ -15,55 +19,52 @@ static const struct setting keys[] = {
     {SETTING(init), .type = SETTING_CHOICE, .preset = "glorot_uniform", .values = init_words, .doc = "of the weights"},
     {.key = NULL}};
 
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     TRY(rows_expected(&inputs[0]));
     *output = inputs[0];
-    output->dim[output->rank - 1] = settings->units;
+    output->dim[output->rank - 1] = ((const struct settings *)settings)->units;
     return ST_OK;
 }
 
-static int parameters(const struct settings *settings, const struct shape *input,
+static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
-    const int64_t in = shape_width(input), out = settings->units;
-    definitions[0] = (struct parameter_definition){"weight", {2, {out, in}}, (enum init)settings->init, in, out};
+    const struct settings *s = settings;
+    const int64_t in = shape_width(input), out = s->units;
+    definitions[0] = (struct parameter_definition){"weight", {2, {out, in}}, (enum init)s->init, in, out};
     definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, in, out};
-    return settings->bias ? 2 : 1;
+    return s->bias ? 2 : 1;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
-    (void)output;
-    double all = 2 * (double)settings->units * (double)shape_elements(input);
+    (void)settings;
+    double all = 2 * (double)shape_width(output) * (double)shape_elements(input);
     return (struct flops){all, all, all};
 }
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
+static void footprint(const struct reference *r, struct footprint *footprint)
 {
-    (void)backend;
-    TRY(reference_state(graph, node, state));
-    *footprint = (struct footprint){
-        .reads = {READS_X, 0}, .split = true, .writes_dy = node->settings.activation != ACTIVATION_NONE};
-    activation_footprint(*state, PART_INDEX_PARAMS, footprint);
-    return ST_OK;
+    *footprint = (struct footprint){.reads = {READS_X, 0}, .split = true};
+    activation_footprint(r, footprint);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const int64_t in = shape_width(&r->x), out = shape_width(&r->y), rows = reference_rows(r);
+    const bool bias = ((const struct settings *)r->settings)->bias;
     float *y = args->y;
     for (int64_t n = 0; n < rows; n++) {
         const float *x = (const float *)args->x[0] + n * in;
         for (int64_t u = 0; u < out; u++) {
-            double sum = r->settings.bias ? args->parameters[1][u] : 0;
+            double sum = bias ? args->parameters[1][u] : 0;
             for (int64_t i = 0; i < in; i++) sum += (double)x[i] * args->parameters[0][u * in + i];
             *y++ = (float)sum;
         }
     }
-    activate(r, args->y, args->save ? args->saved : NULL);
+    activation_apply(r, args->y, args->save ? args->saved : NULL);
     return ST_OK;
 }
 
@@ -77,7 +78,7 @@ static void backward_params(const struct reference *r, const struct kernel_args 
             for (int64_t n = 0; n < rows; n++) sum += (double)dy[n * out + u] * x[n * in + i];
             put_gradient(&args->gradients[0][u * in + i], sum, args->accumulate);
         }
-    bias_gradient(r, args, out);
+    if (((const struct settings *)r->settings)->bias) bias_gradient(r, args, out);
 }
 
 static void backward_input(const struct reference *r, const struct kernel_args *args)
@@ -104,14 +105,15 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {
-    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_linear = {.name = "linear",
                                    .doc = "product with a matrix, of each row",
                                    .inputs = 1,
                                    .keys = keys,
+                                   .settings_size = sizeof(struct settings),
                                    .infer = infer,
                                    .parameters = parameters,
                                    .flops = flops,
-                                   .reference = &reference};
+                                   .reference = &reference,
+                                   .footprint = footprint};

@@ -1,27 +1,17 @@
 /* The sum of every element of the batch as a loss: y = {sum, 0}. Its gradient is 1 everywhere. Reads no labels. */
 #include "model/reference.h"
 
-#include <stdlib.h>
-
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     (void)settings, (void)inputs;
     *output = (struct shape){1, {2}};
     return ST_OK;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     (void)settings, (void)output;
     return (struct flops){(double)shape_elements(input), 0, 0};
-}
-
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
-{
-    (void)backend;
-    *footprint = (struct footprint){0};
-    return reference_state(graph, node, state);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -44,14 +34,12 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {
-    .deterministic = true, .prepare = prepare, .forward = forward, .backward = backward, .release = free};
+static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_sum = {.name = "sum",
                                 .doc = "of everything: gradients of ones",
                                 .inputs = 1,
                                 .loss = true,
-                                .keys = no_keys,
                                 .infer = infer,
                                 .flops = flops,
                                 .reference = &reference};

@@ -1,6 +1,6 @@
 #include "model/graph.h"
 
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 enum { NODES_MAX = 1 << 20 };
@@ -15,11 +15,8 @@ enum status graph_create(const struct shape *input, int64_t batch, struct graph 
         return fail(ST_SPEC, "a batch of %lld samples of shape %s is out of range", (long long)batch,
                     shape_print(input, text));
     struct region *region = region_create();
-    struct graph *g = region ? region_array(region, 1, sizeof *g) : NULL;
-    if (!g || !(g->value = region_array(region, 1, sizeof *g->value))) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for a graph");
-    }
+    struct graph *g = region_array(region, 1, sizeof *g);
+    NEW(region, g->value, 1);
     g->region = region;
     g->batch = batch;
     g->values = 1;
@@ -42,7 +39,6 @@ static enum status name_node(struct graph *graph, struct node *node, const char 
         for (int i = 0; i < graph->nodes; i++) number += graph->node[i].layer == node->layer;
         node->name = region_text(graph->region, "%s%d", node->layer->name, number);
     }
-    if (!node->name) return ST_FAILED;
     if (graph_find_node(graph, node->name) >= 0)
         return fail(ST_SPEC, "two layers are called '%s'; give one another name", node->name);
     return ST_OK;
@@ -51,40 +47,45 @@ static enum status name_node(struct graph *graph, struct node *node, const char 
 static enum status add_parameters(struct graph *graph, struct node *node, const struct shape *input)
 {
     struct parameter_definition definition[NODE_PARAMETERS_MAX];
-    int count = node->layer->parameters ? node->layer->parameters(&node->settings, input, definition) : 0;
     node->first_parameter = graph->parameters;
-    node->parameters = count;
-    for (int i = 0; i < count; i++) {
+    if (node->layer->parameters) node->parameters = node->layer->parameters(node->settings, input, definition);
+    for (int i = 0; i < node->parameters; i++) {
         region_grow(graph->region, &graph->parameter, graph->parameters, sizeof *graph->parameter);
         struct parameter *p = &graph->parameter[graph->parameters++];
         p->definition = definition[i];
         p->node = node->index;
         p->elements = shape_elements(&definition[i].shape);
         p->name = region_text(graph->region, "%s.%s", node->name, definition[i].name);
-        if (!p->name) return ST_FAILED;
         if (p->elements < 0) return fail(ST_SPEC, "%s is too large", p->name);
     }
     return ST_OK;
 }
 
-enum status graph_add(struct graph *graph, const struct layer *layer, const struct settings *settings, const char *name,
+/* The innermost group that is still open, -1: none. */
+static int open_group(const struct graph *graph)
+{
+    int g = graph->groups - 1;
+    while (g >= 0 && graph->group[g].to >= 0) g--;
+    return g;
+}
+
+static void set_node(struct graph *graph, struct node *node, const void *settings)
+{
+    const struct setting *activation = setting_find(node->layer->keys, "activation");
+    void *copy = region_array(graph->region, 1, node->layer->settings_size);
+    if (settings) node->settings = memcpy(copy, settings, node->layer->settings_size);
+    if (activation) node->activation = (enum activation)node_integer(node, "activation");
+}
+
+enum status graph_add(struct graph *graph, const struct layer *layer, const void *settings, const char *name,
                       const int *inputs, int *output)
 {
     if (graph->nodes >= NODES_MAX) return fail(ST_SPEC, "more than %d layers", NODES_MAX);
     region_grow(graph->region, &graph->node, graph->nodes, sizeof *graph->node);
     region_grow(graph->region, &graph->value, graph->values, sizeof *graph->value);
     struct node *node = &graph->node[graph->nodes];
-    memset(node, 0, sizeof *node);
-    node->layer = layer;
-    node->settings = *settings;
-    node->index = graph->nodes;
-    node->output = graph->values;
-    node->group = -1;
-    for (int g = graph->groups - 1; g >= 0; g--) { /* the innermost group still open */
-        if (graph->group[g].to >= 0) continue;
-        node->group = g;
-        break;
-    }
+    *node = (struct node){.layer = layer, .index = graph->nodes, .output = graph->values, .group = open_group(graph)};
+    set_node(graph, node, settings);
     TRY(name_node(graph, node, name));
 
     struct shape shapes[NODE_INPUTS_MAX], result = {0};
@@ -92,20 +93,19 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const stru
         node->inputs[i] = inputs[i];
         shapes[i] = graph->value[inputs[i]].shape;
     }
-    if (layer->infer(&node->settings, shapes, &result) != ST_OK)
+    if (layer->infer(node->settings, shapes, &result) != ST_OK)
         return fail(ST_SPEC, "layer '%s': %s", node->name, status_message());
     int64_t elements = shape_elements(&result);
     if (elements < 0 || elements > (INT64_C(1) << 44) / graph->batch)
         return fail(ST_SPEC, "layer '%s': its output is too large", node->name);
-    node->draws = layer->draws ? layer->draws(&node->settings, &shapes[0]) : 0;
+    node->draws = layer->draws ? layer->draws(node->settings, &shapes[0]) : 0;
     if (node->draws < 0 || node->draws > (INT64_C(1) << 44) / graph->batch)
         return fail(ST_SPEC, "layer '%s': it draws too many random numbers", node->name);
 
     TRY(add_parameters(graph, node, &shapes[0]));
-    struct flops per_sample = layer->flops(&node->settings, &shapes[0], &result);
-    double batch = (double)graph->batch;
-    node->flops = (struct flops){per_sample.forward * batch, per_sample.backward_params * batch,
-                                 per_sample.backward_input * batch};
+    const double batch = (double)graph->batch;
+    const struct flops none = {0}, sample = layer->flops ? layer->flops(node->settings, &shapes[0], &result) : none;
+    node->flops = (struct flops){sample.forward * batch, sample.backward_params * batch, sample.backward_input * batch};
     graph->value[graph->values] = (struct value){.shape = result};
     *output = graph->values++;
     graph->nodes++;
@@ -115,23 +115,16 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const stru
 enum status graph_group_begin(struct graph *graph, const char *name)
 {
     if (graph_find_group(graph, name) >= 0) return fail(ST_SPEC, "two groups are called '%s'", name);
-    int parent = -1;
-    for (int g = 0; g < graph->groups; g++)
-        if (graph->group[g].to < 0) parent = g;
     region_grow(graph->region, &graph->group, graph->groups, sizeof *graph->group);
-    const char *copy = region_text(graph->region, "%s", name);
-    if (!copy) return ST_FAILED;
-    graph->group[graph->groups++] = (struct group){copy, graph->nodes, -1, parent};
+    const int parent = open_group(graph);
+    graph->group[graph->groups++] = (struct group){region_text(graph->region, "%s", name), graph->nodes, -1, parent};
     return ST_OK;
 }
 
 void graph_group_end(struct graph *graph)
 {
-    for (int g = graph->groups - 1; g >= 0; g--) {
-        if (graph->group[g].to >= 0) continue;
-        graph->group[g].to = graph->nodes;
-        return;
-    }
+    const int group = open_group(graph);
+    if (group >= 0) graph->group[group].to = graph->nodes;
 }
 
 enum status graph_finish(struct graph *graph)
@@ -165,15 +158,16 @@ static bool read_by_parameters(const struct graph *graph, int value)
     return false;
 }
 
-/* Whether the relu of the layer before node can be taken after node, and no more is kept for it till the backward. */
+/* Whether the relu of the layer before node can move behind node without more memory held for it until the backward. */
 static bool relu_can_follow(const struct graph *graph, const struct node *node)
 {
     const int x = node->inputs[0];
-    if (!node->layer->selects || node->settings.kernel < 2 || x == 0 || graph->value[x].consumers != 1) return false;
+    if (x == 0 || graph->value[x].consumers != 1) return false;
+    if (!node->layer->selects || !node->layer->selects(node->settings)) return false;
     if (shape_elements(&graph->value[x].shape) < shape_elements(&graph->value[node->output].shape)) return false;
     const struct node *before = &graph->node[x - 1];
-    return before->settings.activation == ACTIVATION_RELU && node->settings.activation == ACTIVATION_NONE &&
-           !before->layer->selects && (before->relu_save == RELU_OUTPUT || read_by_parameters(graph, node->output));
+    return before->activation == ACTIVATION_RELU && node->activation == ACTIVATION_NONE && !before->layer->selects &&
+           (before->relu_save == RELU_OUTPUT || read_by_parameters(graph, node->output));
 }
 
 void graph_select_first(struct graph *graph)
@@ -182,8 +176,8 @@ void graph_select_first(struct graph *graph)
         struct node *node = &graph->node[i];
         if (!relu_can_follow(graph, node)) continue;
         struct node *before = &graph->node[node->inputs[0] - 1];
-        before->settings.activation = ACTIVATION_NONE;
-        node->settings.activation = ACTIVATION_RELU;
+        before->activation = ACTIVATION_NONE;
+        node->activation = ACTIVATION_RELU;
         node->relu_of_input = true;
     }
 }
@@ -202,22 +196,45 @@ int graph_find_group(const struct graph *graph, const char *name)
     return -1;
 }
 
+int64_t node_integer(const struct node *node, const char *key)
+{
+    const struct setting *setting = setting_find(node->layer->keys, key);
+    assert(setting);
+    const void *at = (const char *)node->settings + setting->offset;
+    if (setting->type == SETTING_BOOL) return *(const bool *)at;
+    return setting->type == SETTING_CHOICE ? *(const int *)at : *(const int64_t *)at;
+}
+
+double node_real(const struct node *node, const char *key)
+{
+    const struct setting *setting = setting_find(node->layer->keys, key);
+    assert(setting && setting->type == SETTING_REAL);
+    return *(const double *)(const void *)((const char *)node->settings + setting->offset);
+}
+
+bool node_chooses(const struct node *node, const char *key, const char *word)
+{
+    const struct setting *setting = setting_find(node->layer->keys, key);
+    assert(setting && setting->type == SETTING_CHOICE);
+    return !strcmp(setting->values[node_integer(node, key)], word);
+}
+
 static char *add_value(char *key, const struct graph *graph, const char *before, int value, struct region *region)
 {
     const struct value *v = &graph->value[value];
     char shape[96];
-    return key ? region_text(region, "%s%s%s layout %d, %zu bytes", key, before, shape_print(&v->shape, shape),
-                             v->layout, v->bytes)
-               : NULL;
+    return region_text(region, "%s%s%s layout %d, %zu bytes", key, before, shape_print(&v->shape, shape), v->layout,
+                       v->bytes);
 }
 
 static char *add_settings(char *key, const struct node *node, struct region *region)
 {
     int printed = 0;
-    for (const struct setting *f = node->layer->keys; key && f->key; f++) {
-        if (f->offset == offsetof(struct settings, init)) continue; /* no kernel depends on initial values */
-        const char *value = setting_print(f, &node->settings, region);
-        key = value ? region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value) : NULL;
+    for (const struct setting *f = node->layer->keys; f && f->key; f++) {
+        const bool fused = !strcmp(f->key, "activation");
+        if (!strcmp(f->key, "init")) continue; /* no kernel depends on initial values */
+        const char *value = fused ? f->values[node->activation] : setting_print(f, node->settings, region);
+        key = region_text(region, "%s%s%s %s", key, printed++ ? ", " : " ", f->key, value);
     }
     return key;
 }
@@ -228,5 +245,5 @@ char *graph_node_key(const struct graph *graph, int node, struct region *region)
     char *key = add_settings(region_text(region, "%s", n->layer->name), n, region);
     for (int k = 0; k < n->layer->inputs; k++) key = add_value(key, graph, k ? " + " : "; ", n->inputs[k], region);
     key = add_value(key, graph, " -> ", n->output, region);
-    return key ? region_text(region, "%s; batch %lld", key, (long long)graph->batch) : NULL;
+    return region_text(region, "%s; batch %lld", key, (long long)graph->batch);
 }

@@ -6,8 +6,8 @@
 #include "base/region.h"
 #include "model/layer.h"
 
-/* What a relu keeps for its backward: its output, or one sign bit an element, so that the output may die. AUTO: the
- * plan says; where it does not, bits, but the output where somebody else's backward reads it anyway. */
+/* What a relu saves for its backward: its output, or one sign bit an element, so that the output may die. AUTO: the
+ * schedule decides; without its decision, sign bits, but the output where another node's backward reads it anyway. */
 enum relu_save { RELU_OUTPUT, RELU_BITS, RELU_AUTO };
 
 struct value {
@@ -15,8 +15,8 @@ struct value {
     int consumers;      /* nodes that read it, counted with multiplicity */
     bool wants_gradient;
     int layout;            /* set by the backend's arrange(); 0 is the logical order */
-    size_t bytes;          /* of the batch in that layout, padding included, not yet rounded; set by arrange() */
-    size_t gradient_bytes; /* of its gradient, not yet rounded, 0: it has none; set by network_prepare() */
+    size_t bytes;          /* of the batch in that layout, padding included, not rounded; set by arrange() */
+    size_t gradient_bytes; /* of its gradient, not rounded, 0: it has none; set by network_prepare() */
 };
 
 struct parameter {
@@ -29,20 +29,21 @@ struct parameter {
 struct node {
     const char *name; /* unique */
     const struct layer *layer;
-    struct settings settings;
+    const void *settings; /* the layer's own struct */
     int index;
     int inputs[NODE_INPUTS_MAX]; /* values */
     int output;                  /* value: index + 1 */
     int group;                   /* innermost group it is in, -1: none */
+    enum activation activation;  /* fused: of the setting of that name, moved by graph_select_first() */
     enum relu_save relu_save;    /* of a fused relu, or a relu layer */
-    bool relu_of_input;          /* its relu was written in the node that it reads: graph_select_first() */
+    bool relu_of_input;          /* graph_select_first() moved its relu here from the node that it reads */
     int first_parameter, parameters;
     struct flops flops; /* of the whole batch */
     int64_t draws;      /* random numbers that its forward draws for a sample; 0: it is not random */
 };
 
-/* A named node range of the model file: what a person calls a block. Groups nest; they come in order of their start,
- * an outer one before its inner ones. */
+/* A named node range of the model file. Groups nest; they are ordered by their start, an outer one before its inner
+ * ones. */
 struct group {
     const char *name; /* "block[2]" for a turn of repeat:, nested "partition[0].block[2]" */
     int from, to;     /* nodes [from, to) */
@@ -63,10 +64,17 @@ struct graph {
 enum status graph_create(const struct shape *input, int64_t batch, struct graph **graph);
 void graph_destroy(struct graph *graph);
 
-/* Appends a node; name NULL makes "conv3" (layer name and a running number per layer). inputs: layer->inputs values.
- * Errors: ST_SPEC when shapes do not fit or the name is taken, the message naming the node and the shapes. */
-enum status graph_add(struct graph *graph, const struct layer *layer, const struct settings *settings, const char *name,
+/* Appends a node; settings: copied, NULL where the layer has none; name NULL makes "conv3" (layer name and a running
+ * number per layer); inputs: layer->inputs values. Errors: ST_SPEC when shapes do not fit or the name is taken, the
+ * message naming the node and the shapes. */
+enum status graph_add(struct graph *graph, const struct layer *layer, const void *settings, const char *name,
                       const int *inputs, int *output);
+
+/* A setting of the node by its key, which its layer must have: an integer, a truth value or the index of a choice; a
+ * real number; whether that word is chosen. For kernels, which do not know the layer's struct. */
+int64_t node_integer(const struct node *node, const char *key);
+double node_real(const struct node *node, const char *key);
+bool node_chooses(const struct node *node, const char *key, const char *word);
 
 /* Nodes added between the two calls belong to the group; groups nest. */
 enum status graph_group_begin(struct graph *graph, const char *name);
@@ -76,11 +84,11 @@ void graph_group_end(struct graph *graph);
  * never read, the last node is not a loss, or there is no parameter. */
 enum status graph_finish(struct graph *graph);
 
-/* In a finished graph, takes fused relus after the pools that alone read them, where these select the largest of more
- * than one: the same numbers on fewer elements (a zero may have another sign, which no sum with anything else sees).
- * Nothing of the layer before is kept for them, but the pool's output is, until the pool's own backward: so one is
- * moved only where the pool makes no more elements, and one that may keep bits only where a layer with parameters reads
- * that output, whose backward needs it nearly as long. */
+/* In a finished graph, moves each fused relu behind the pool that is its only reader and selects the largest of several
+ * elements: the same numbers on fewer elements (a zero may change its sign, which no sum with another number shows).
+ * The layer before then saves nothing for the relu, but the pool's output is kept until the pool's own backward. So a
+ * relu is moved only where the pool has no more outputs than inputs, and one that may save sign bits only where a layer
+ * with parameters reads the pool's output, whose backward keeps it nearly as long. */
 void graph_select_first(struct graph *graph);
 
 /* Index by name, -1: none. */

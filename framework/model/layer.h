@@ -18,27 +18,6 @@
 
 enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 3 };
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
-enum approximate { APPROXIMATE_NONE, APPROXIMATE_TANH };
-
-/* What attention keeps for its backward: the probabilities, or nothing, so that the backward makes them again. */
-enum save { SAVE_PROBABILITIES, SAVE_NOTHING };
-
-/* Everything any layer lets YAML set; a layer's keys say which members are its own. */
-struct settings {
-    int64_t channels; /* conv: output channels */
-    int64_t units;    /* linear: output width */
-    int64_t kernel, stride, padding;
-    int activation; /* enum activation */
-    int init;       /* enum init, of the weights; biases start at zero */
-    bool bias;
-    double rate;                             /* dropout, attention: probability that an element is dropped */
-    double epsilon;                          /* layernorm: added to the variance */
-    int approximate;                         /* gelu: enum approximate */
-    int64_t token;                           /* select: which row */
-    int64_t heads;                           /* attention */
-    int save;                                /* attention: enum save */
-    int64_t vocabulary, positions, segments; /* embedding: rows of its tables */
-};
 
 /* A parameter as its layer defines it; sizes and digests of parameters are in this logical order. */
 struct parameter_definition {
@@ -53,28 +32,36 @@ struct flops {
     double forward, backward_params, backward_input;
 };
 
+struct footprint;
+struct reference;
+
 struct layer {
     const char *name;   /* as in YAML */
     const char *doc;    /* one line */
-    const char *family; /* what policies may call it and its like ("pool", "norm"), NULL: none */
+    const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
     int inputs;
-    bool reads_batch; /* its last input is value 0, which a model does not say */
-    bool selects;     /* each output is the largest of some inputs: a relu may be taken before it or after it */
-    bool loss;        /* ends the graph: reads labels, writes {loss, correct predictions} */
-    bool predicts;    /* a loss: the mean over the batch, and predictions that can be counted */
-    const struct setting *keys;
+    bool reads_batch;           /* its last input is value 0; a model file does not name it */
+    bool loss;                  /* ends the graph: reads labels, writes {loss, correct predictions} */
+    bool predicts;              /* a loss: the mean over the batch, and predictions that can be counted */
+    const struct setting *keys; /* what YAML may set: members of the layer's own struct; NULL: nothing */
+    size_t settings_size;       /* of that struct; other code copies it without knowing its members */
+    /* Whether each output is the largest of several inputs, so that a relu may run before the layer or after it. NULL:
+     * no. */
+    bool (*selects)(const void *settings);
     /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
      * expected, without naming the node. */
-    enum status (*infer)(const struct settings *settings, const struct shape *inputs, struct shape *output);
+    enum status (*infer)(const void *settings, const struct shape *inputs, struct shape *output);
     /* Fills definitions and returns their number; NULL: none. */
-    int (*parameters)(const struct settings *settings, const struct shape *input,
+    int (*parameters)(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
-    struct flops (*flops)(const struct settings *settings, const struct shape *input, const struct shape *output);
+    /* NULL: no arithmetic. */
+    struct flops (*flops)(const void *settings, const struct shape *input, const struct shape *output);
     /* Random numbers that a forward draws for a sample, 0: none, -1: too many to count; NULL: none, whatever the
      * settings. */
-    int64_t (*draws)(const struct settings *settings, const struct shape *input);
+    int64_t (*draws)(const void *settings, const struct shape *input);
+    /* The reference kernel, and its footprint (NULL: empty), for reference_prepare(). */
     const struct kernel *reference;
-    const struct kernel *reference_light; /* the row for save: nothing; NULL: the layer has no such setting */
+    void (*footprint)(const struct reference *reference, struct footprint *footprint);
 };
 
 /* Which half of a backward: the gradient of the parameters, or that of the inputs. */

@@ -9,56 +9,65 @@
 const char *const relu_words[] = {"none", "relu", NULL};
 const char *const activation_words[] = {"none", "relu", "tanh", NULL};
 
-const struct setting no_keys[] = {{.key = NULL}};
-
-enum status reference_state(const struct graph *graph, const struct node *node, void **state)
+enum status reference_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                              struct footprint *footprint, void **state)
 {
-    struct reference *r = calloc(1, sizeof *r);
-    if (!r) return fail(ST_FAILED, "out of memory");
+    (void)backend;
+    struct reference *r = allocate(1, sizeof *r);
     r->settings = node->settings;
+    r->activation = node->activation;
     r->x = graph->value[node->inputs[0]].shape;
     r->y = graph->value[node->output].shape;
     r->batch = graph->batch;
     r->x_elements = shape_elements(&r->x);
     r->y_elements = shape_elements(&r->y);
+    *footprint = (struct footprint){0};
+    if (node->layer->footprint) node->layer->footprint(r, footprint);
     *state = r;
     return ST_OK;
 }
 
+void reference_release(void *state) { free(state); }
+
 size_t bits_bytes(const struct reference *r) { return ((size_t)(r->batch * r->y_elements) + 7) / 8; }
 
-/* Written so that a NaN stays one: it must reach the loss to be seen. */
-static float relu(float x) { return x <= 0 ? 0 : x; }
-
-void activate(const struct reference *r, float *y, uint8_t *bits)
+/* A NaN stays one, so that it reaches the loss and is noticed. */
+void reference_relu(const struct reference *r, float *y, uint8_t *bits)
 {
     const int64_t count = r->batch * r->y_elements;
-    if (r->settings.activation == ACTIVATION_TANH)
-        for (int64_t i = 0; i < count; i++) y[i] = (float)tanh(y[i]);
-    if (r->settings.activation != ACTIVATION_RELU) return;
-    for (int64_t i = 0; i < count; i++) y[i] = relu(y[i]);
+    for (int64_t i = 0; i < count; i++) y[i] = y[i] <= 0 ? 0 : y[i];
     if (!bits) return;
     memset(bits, 0, bits_bytes(r));
     for (int64_t i = 0; i < count; i++) bits[i / 8] |= (uint8_t)((y[i] > 0) << i % 8);
 }
 
-void activation_derivative(const struct reference *r, const float *y, const uint8_t *bits, float *dy)
+void reference_relu_derivative(const struct reference *r, const float *y, const uint8_t *bits, float *dy)
 {
-    const int64_t count = r->batch * r->y_elements;
-    if (r->settings.activation == ACTIVATION_TANH)
-        for (int64_t i = 0; i < count; i++) dy[i] = (float)(dy[i] * (1 - (double)y[i] * y[i]));
-    if (r->settings.activation != ACTIVATION_RELU) return;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < r->batch * r->y_elements; i++) {
         bool positive = bits ? bits[i / 8] >> i % 8 & 1 : y[i] > 0;
         dy[i] = positive ? dy[i] : 0;
     }
 }
 
-void activation_footprint(const struct reference *r, int part_index, struct footprint *footprint)
+void activation_apply(const struct reference *r, float *y, uint8_t *bits)
 {
-    if (r->settings.activation == ACTIVATION_NONE) return;
-    footprint->reads[part_index] |= READS_Y;
-    if (r->settings.activation == ACTIVATION_RELU) footprint->signs = bits_bytes(r);
+    if (r->activation == ACTIVATION_RELU) reference_relu(r, y, bits);
+    for (int64_t i = 0; r->activation == ACTIVATION_TANH && i < r->batch * r->y_elements; i++) y[i] = (float)tanh(y[i]);
+}
+
+void activation_derivative(const struct reference *r, const float *y, const uint8_t *bits, float *dy)
+{
+    if (r->activation == ACTIVATION_RELU) reference_relu_derivative(r, y, bits, dy);
+    for (int64_t i = 0; r->activation == ACTIVATION_TANH && i < r->batch * r->y_elements; i++)
+        dy[i] = (float)(dy[i] * (1 - (double)y[i] * y[i]));
+}
+
+void activation_footprint(const struct reference *r, struct footprint *footprint)
+{
+    if (r->activation == ACTIVATION_NONE) return;
+    footprint->reads[PART_INDEX_PARAMS] |= READS_Y;
+    footprint->writes_dy = true;
+    if (r->activation == ACTIVATION_RELU) footprint->signs = bits_bytes(r);
 }
 
 enum status image_expected(const struct shape *x)
@@ -92,40 +101,38 @@ enum status tokens_expected(const struct shape *x)
                 shape_print(x, text));
 }
 
-enum status window_infer(const struct settings *settings, int64_t stride, const struct shape *x, int64_t channels,
-                         struct shape *y)
+enum status window_infer(const struct window *w, const struct shape *x, int64_t channels, struct shape *y)
 {
     char text[96];
     TRY(image_expected(x));
     *y = (struct shape){3, {0, 0, channels}};
     for (int i = 0; i < 2; i++) {
-        int64_t padded = x->dim[i] + 2 * settings->padding;
-        if (settings->kernel > padded)
+        int64_t padded = x->dim[i] + 2 * w->padding;
+        if (w->kernel > padded)
             return fail(ST_SPEC, "a %lldx%lld kernel is larger than its input %s with padding %lld",
-                        (long long)settings->kernel, (long long)settings->kernel, shape_print(x, text),
-                        (long long)settings->padding);
-        y->dim[i] = (padded - settings->kernel) / stride + 1;
+                        (long long)w->kernel, (long long)w->kernel, shape_print(x, text), (long long)w->padding);
+        y->dim[i] = (padded - w->kernel) / window_stride(w) + 1;
     }
     return ST_OK;
 }
 
-enum status pool_infer(const struct settings *settings, const struct shape *x, struct shape *y)
+enum status pool_infer(const struct window *w, const struct shape *x, struct shape *y)
 {
     TRY(image_expected(x));
-    if (settings->padding > settings->kernel / 2)
+    if (w->padding > w->kernel / 2)
         return fail(ST_SPEC, "padding %lld is more than half of the %lldx%lld window: some windows would be empty",
-                    (long long)settings->padding, (long long)settings->kernel, (long long)settings->kernel);
-    return window_infer(settings, pool_stride(settings), x, x->dim[2], y);
+                    (long long)w->padding, (long long)w->kernel, (long long)w->kernel);
+    return window_infer(w, x, x->dim[2], y);
 }
 
-enum status same_infer(const struct settings *settings, const struct shape *x, struct shape *y)
+enum status same_infer(const void *settings, const struct shape *x, struct shape *y)
 {
     (void)settings;
     *y = *x;
     return ST_OK;
 }
 
-struct flops element_flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+struct flops element_flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     (void)settings, (void)output;
     double all = (double)shape_elements(input);
@@ -135,7 +142,7 @@ struct flops element_flops(const struct settings *settings, const struct shape *
 void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs)
 {
     const float *dy = args->dy;
-    for (int64_t o = 0; r->settings.bias && o < outputs; o++) {
+    for (int64_t o = 0; o < outputs; o++) {
         double sum = 0;
         for (int64_t j = o; j < r->batch * r->y_elements; j += outputs) sum += dy[j];
         put_gradient(&args->gradients[1][o], sum, args->accumulate);

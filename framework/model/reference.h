@@ -1,9 +1,9 @@
 /* What the definitions in layers/ and their reference kernels share.
  *
- * Numerical contract of every reference kernel: one thread, logical layouts, sums in double in a fixed order and
- * rounded to float once; but where windows of a pool overlap, what each hands to a gradient is rounded and then added
- * in float, in the order of the outputs. They are the oracle that other kernels are judged by, so they are written to
- * be read, not to be fast. */
+ * Numerical contract of every reference kernel: one thread, logical layouts, sums in double in a fixed order, rounded
+ * to float once. One exception: where the windows of a pool overlap, each window's share of a gradient is rounded and
+ * then added in float, in the order of the outputs. Other kernels are compared with these, so they are written to be
+ * read, not to be fast. */
 #ifndef REMATCH_MODEL_REFERENCE_H
 #define REMATCH_MODEL_REFERENCE_H
 
@@ -13,32 +13,43 @@
 #include "layers/layers.def"
 #undef LAYER
 
-/* The first members of a row of keys: key and offset in struct settings. */
+/* The first members of a row of keys: key and offset in the layer's own struct settings, or in its window. */
 #define SETTING(name) .key = #name, .offset = offsetof(struct settings, name)
+#define WINDOW(name)  .key = #name, .offset = offsetof(struct settings, window.name)
 
-/* Words of enum activation, without and with tanh. */
+/* The words of enum activation, without and with tanh. */
 extern const char *const relu_words[], *const activation_words[];
 
-/* Fields of layers that have none; rows of every pooling layer's. */
-extern const struct setting no_keys[];
-#define POOL_FIELDS                                                                                                    \
-    {SETTING(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square window"},              \
-        {SETTING(stride), .type = SETTING_INT, .max = 1 << 16, .preset = "0",                                          \
+/* A square window that moves over an image; stride 0 stands for kernel. */
+struct window {
+    int64_t kernel, stride, padding;
+};
+static inline int64_t window_stride(const struct window *w) { return w->stride ? w->stride : w->kernel; }
+
+/* The rows of every pool's window. */
+#define POOL_KEYS                                                                                                      \
+    {WINDOW(kernel), .type = SETTING_INT, .min = 1, .max = 1 << 16, .doc = "side of the square window"},               \
+        {WINDOW(stride), .type = SETTING_INT, .max = 1 << 16, .preset = "0",                                           \
          .doc = "step of the window; 0: its side"},                                                                    \
     {                                                                                                                  \
-        SETTING(padding), .type = SETTING_INT, .max = 1 << 15, .preset = "0",                                          \
-                          .doc = "rows and columns around the image"                                                   \
+        WINDOW(padding), .type = SETTING_INT, .max = 1 << 15, .preset = "0",                                           \
+                         .doc = "rows and columns around the image"                                                    \
     }
 
-/* The state of every reference kernel; freed by free(). */
+/* The state of every reference kernel. */
 struct reference {
-    struct settings settings;
+    const void *settings; /* the node's */
+    enum activation activation;
     struct shape x, y; /* of one sample */
     int64_t batch;
     int64_t x_elements, y_elements; /* of one sample */
 };
 
-enum status reference_state(const struct graph *graph, const struct node *node, void **state);
+/* The members that all reference kernels have in common. */
+#define REFERENCE_KERNEL .deterministic = true, .prepare = reference_prepare, .release = reference_release
+enum status reference_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                              struct footprint *footprint, void **state);
+void reference_release(void *state);
 
 /* Rows of the last dimension in the batch's x. */
 static inline int64_t reference_rows(const struct reference *r)
@@ -49,15 +60,18 @@ static inline int64_t reference_rows(const struct reference *r)
 /* Bytes of one bit for each element of the batch's y. */
 size_t bits_bytes(const struct reference *r);
 
-/* Applies settings.activation to y in place; writes a relu's sign bits (y > 0) to bits, unless NULL. */
-void activate(const struct reference *r, float *y, uint8_t *bits);
+/* A relu on y in place, writing its sign bits (y > 0) to bits, unless NULL; and dy *= its derivative, 1 where y > 0,
+ * else 0, from bits, or from y where they are NULL. */
+void reference_relu(const struct reference *r, float *y, uint8_t *bits);
+void reference_relu_derivative(const struct reference *r, const float *y, const uint8_t *bits, float *dy);
 
-/* dy *= the activation's derivative, from bits, or from y where they are NULL: for a relu 1 where y > 0, else 0; for
- * tanh 1 - y * y. */
+/* The same for the fused activation; the derivative of tanh is 1 - y * y. */
+void activation_apply(const struct reference *r, float *y, uint8_t *bits);
 void activation_derivative(const struct reference *r, const float *y, const uint8_t *bits, float *dy);
 
-/* Adds to a footprint what a fused activation saves or reads: its derivative is applied by the part of that index. */
-void activation_footprint(const struct reference *r, int part_index, struct footprint *footprint);
+/* Adds to the footprint of a layer with parameters what its fused activation saves or reads: the part PARAMS multiplies
+ * dy by the derivative, in place. */
+void activation_footprint(const struct reference *r, struct footprint *footprint);
 
 /* gradient = or += value. */
 static inline void put_gradient(float *gradient, double value, bool accumulate)
@@ -65,39 +79,36 @@ static inline void put_gradient(float *gradient, double value, bool accumulate)
     *gradient = accumulate ? *gradient + (float)value : (float)value;
 }
 
-/* The gradient of a layer's second parameter, one for each of so many outputs; nothing without a bias. */
+/* The gradient of a bias, a layer's second parameter, with one element for each of so many outputs. */
 void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs);
 
 /* One operation an element of the input, forward and backward. */
-struct flops element_flops(const struct settings *settings, const struct shape *input, const struct shape *output);
+struct flops element_flops(const void *settings, const struct shape *input, const struct shape *output);
 
 /* ST_SPEC for what is not {H, W, C}; neither {D} nor {T, D}; not {T, D}; not the batch of a text data set
- * (token_batch.h).
- */
+ * (token_batch.h). */
 enum status image_expected(const struct shape *x);
 enum status rows_expected(const struct shape *x);
 enum status sequence_expected(const struct shape *x);
 enum status tokens_expected(const struct shape *x);
 
-/* The output {H, W, channels} of a window of settings.kernel, padding and the given stride over an image; ST_SPEC for
- * what is not an image and for a window that is larger than the padded image. */
-enum status window_infer(const struct settings *settings, int64_t stride, const struct shape *x, int64_t channels,
-                         struct shape *y);
+/* The output {H, W, channels} of a window over an image; ST_SPEC for what is not an image and for a window that is
+ * larger than the padded image. */
+enum status window_infer(const struct window *w, const struct shape *x, int64_t channels, struct shape *y);
 
-/* window_infer for pooling: stride 0 stands for kernel, and no window may lie wholly in the padding. */
-enum status pool_infer(const struct settings *settings, const struct shape *x, struct shape *y);
-static inline int64_t pool_stride(const struct settings *s) { return s->stride ? s->stride : s->kernel; }
+/* The same for a pool, none of whose windows may lie wholly in the padding. */
+enum status pool_infer(const struct window *w, const struct shape *x, struct shape *y);
 
 /* A 1x1 window of stride 1 without an activation: the identity. */
-static inline bool pool_identity(const struct settings *s)
+static inline bool pool_identity(const struct reference *r, const struct window *w)
 {
-    return s->kernel == 1 && pool_stride(s) == 1 && s->activation == ACTIVATION_NONE;
+    return w->kernel == 1 && window_stride(w) == 1 && r->activation == ACTIVATION_NONE;
 }
 
 /* Output = input, for element-wise layers. */
-enum status same_infer(const struct settings *settings, const struct shape *x, struct shape *y);
+enum status same_infer(const void *settings, const struct shape *x, struct shape *y);
 
-/* y = x for the batch, where they are not the same memory. */
+/* y = x for the batch, unless they are the same memory. */
 void copy_batch(const struct reference *r, void *y, const void *x);
 
 #endif

@@ -222,7 +222,7 @@ static struct draw draw_for(struct executor *e, const struct op *op)
     void *once = address(e, op->once);
     if (draw.mode == RNG_MASK) {
         draw.mask = once;
-        if (first) b->kind->mask(e->backend, &draw, node->settings.rate, node->draws, graph->batch);
+        if (first) b->kind->mask(e->backend, &draw, node_real(node, "rate"), node->draws, graph->batch);
         return draw;
     }
     if (draws) {

@@ -33,34 +33,25 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     if (a == NULL) return fail(ST_FAILED, "out of memory");
     *a = (struct attention){.backend = backend,
                             .batch = graph->batch,
-                            .heads = node->settings.heads,
+                            .heads = node_integer(node, "heads"),
                             .tokens = y->dim[0],
                             .width = y->dim[1],
-                            .rate = node->settings.rate,
+                            .rate = node_real(node, "rate"),
                             .threads = (int)backend->options.threads};
     const int64_t head = a->width / a->heads;
     a->block = a->tokens * a->tokens;
     a->scale = (float)(1 / sqrt((double)head));
     a->room = round_up((size_t)a->block * sizeof(float));
     const size_t each = a->room * (size_t)a->threads;
-    *footprint = (struct footprint){.saved = (size_t)(a->batch * a->heads * a->block) * sizeof(float),
-                                    .forward_scratch = each,
-                                    .backward_scratch = {0, each * (a->rate > 0 ? 2 : 1)},
-                                    .reads = {0, READS_X | READS_SAVED},
-                                    .implementation = "sgemm a head"};
+    const bool saves = node_chooses(node, "save", "probabilities");
+    *footprint = (struct footprint){
+        .saved = saves ? (size_t)(a->batch * a->heads * a->block) * sizeof(float) : 0,
+        .forward_scratch = each,
+        .backward_scratch = {0, each * (size_t)(1 + (a->rate > 0) + !saves)},
+        .reads = {0, saves ? READS_X | READS_SAVED : READS_X},
+        .implementation = saves ? "sgemm a head" : "sgemm a head, probabilities made again",
+    };
     *state = a;
-    return ST_OK;
-}
-
-static enum status prepare_light(struct backend *backend, const struct graph *graph, const struct node *node,
-                                 struct footprint *footprint, void **state)
-{
-    TRY(prepare(backend, graph, node, footprint, state));
-    const struct attention *a = *state;
-    footprint->saved = 0;
-    footprint->reads[PART_INDEX_INPUT] = READS_X;
-    footprint->backward_scratch[PART_INDEX_INPUT] += a->room * (size_t)a->threads;
-    footprint->implementation = "sgemm a head, probabilities made again";
     return ST_OK;
 }
 
@@ -195,26 +186,17 @@ static enum status backward_head(const struct attention *a, const struct kernel_
     return head_gradients(a, args, &head, p, drops ? dropped : p, slope);
 }
 
-static enum status differentiate(const struct attention *a, const struct kernel_args *args, const float *saved)
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
 {
+    const struct attention *a = state;
     bool failed = false;
     uint64_t lap = clock_now_ns();
+    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
 #pragma omp parallel for schedule(static) num_threads(a->threads) reduction(|| : failed)
     for (int64_t task = 0; task < a->batch * a->heads; task++)
-        failed = backward_head(a, args, saved, task) != ST_OK || failed;
+        failed = backward_head(a, args, args->saved, task) != ST_OK || failed;
     clock_lap(a->backend, CLOCK_ATTENTION, &lap);
     return failed ? fail(ST_FAILED, "oneDNN: sgemm failed") : ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
-{
-    return parts & PART_INPUT && args->dx[0] != NULL ? differentiate(state, args, args->saved) : ST_OK;
-}
-
-static enum status backward_light(void *state, const struct kernel_args *args, unsigned parts)
-{
-    return parts & PART_INPUT && args->dx[0] != NULL ? differentiate(state, args, NULL) : ST_OK;
-}
-
 const struct kernel cpu_attention = {true, prepare, forward, backward, free};
-const struct kernel cpu_attention_light = {true, prepare_light, forward, backward_light, free};

@@ -51,16 +51,16 @@ static enum status cpu_open(struct backend *backend)
  * only from images in the same order as their output. */
 static const struct row {
     const char *layer;
-    const struct kernel *kernel[2]; /* by settings.save */
+    const struct kernel *kernel;
     bool any_input;
 } rows[] = {
-    {"conv", {&cpu_conv}, true},           {"max_pool", {&cpu_max_pool}, false},
-    {"avg_pool", {&cpu_avg_pool}, false},  {"global_avg_pool", {&cpu_global_avg_pool}, true},
-    {"flatten", {&cpu_flatten}, true},     {"relu", {&cpu_relu}, false},
-    {"dropout", {&cpu_dropout}, false},    {"add", {&cpu_add}, false},
-    {"linear", {&cpu_linear}, false},      {"layernorm", {&cpu_layernorm}, false},
-    {"gelu", {&cpu_gelu}, false},          {"select", {&cpu_select}, false},
-    {"embedding", {&cpu_embedding}, true}, {"attention", {&cpu_attention, &cpu_attention_light}, false},
+    {"conv", &cpu_conv, true},           {"max_pool", &cpu_max_pool, false},
+    {"avg_pool", &cpu_avg_pool, false},  {"global_avg_pool", &cpu_global_avg_pool, true},
+    {"flatten", &cpu_flatten, true},     {"relu", &cpu_relu, false},
+    {"dropout", &cpu_dropout, false},    {"add", &cpu_add, false},
+    {"linear", &cpu_linear, false},      {"layernorm", &cpu_layernorm, false},
+    {"gelu", &cpu_gelu, false},          {"select", &cpu_select, false},
+    {"embedding", &cpu_embedding, true}, {"attention", &cpu_attention, false},
 };
 
 static const struct row *row_find(const struct layer *layer)
@@ -74,8 +74,7 @@ static const struct row *row_find(const struct layer *layer)
 static const struct kernel *cpu_kernel(const struct node *node)
 {
     const struct row *row = row_find(node->layer);
-    if (row != NULL) return row->kernel[node->settings.save];
-    return node->settings.save == SAVE_NOTHING ? node->layer->reference_light : node->layer->reference;
+    return row != NULL ? row->kernel : node->layer->reference;
 }
 
 static bool is_image(const struct graph *graph, int value) { return graph->value[value].shape.rank == 3; }

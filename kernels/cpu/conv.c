@@ -191,7 +191,6 @@ static void describe(struct conv *conv)
 static enum status conv_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
-    const struct settings *s = &node->settings;
     const int passes = graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
     const struct shape *weights = &graph->parameter[node->first_parameter].definition.shape;
     struct conv *conv = calloc(1, sizeof *conv);
@@ -200,12 +199,20 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     conv->backend = backend;
     conv->x = extent_of(graph, node->inputs[0]);
     conv->y = extent_of(graph, node->output);
-    conv->outputs = s->channels;
+    conv->outputs = weights->dim[0];
     conv->weights = graph->parameter[node->first_parameter].elements;
-    conv->bias = s->bias;
-    conv->relu = s->activation == ACTIVATION_RELU;
+    conv->bias = node_integer(node, "bias");
+    conv->relu = node->activation == ACTIVATION_RELU;
     for (int p = 0; p < passes; p++) {
-        const struct conv_want want = {(enum conv_pass)p, &conv->x, &conv->y, weights, s, conv->relu};
+        const struct conv_want want = {.pass = (enum conv_pass)p,
+                                       .x = &conv->x,
+                                       .y = &conv->y,
+                                       .weights = weights,
+                                       .kernel = node_integer(node, "kernel"),
+                                       .stride = node_integer(node, "stride"),
+                                       .padding = node_integer(node, "padding"),
+                                       .bias = conv->bias,
+                                       .relu = conv->relu};
         enum status status = conv_plan_make(backend, &want, &conv->pass[p]);
         if (status == ST_OK) continue;
         conv_release(conv);

@@ -9,8 +9,8 @@ struct conv_want {
     enum conv_pass pass;
     const struct extent *x, *y;
     const struct shape *weights;
-    const struct settings *settings;
-    bool relu;
+    int64_t kernel, stride, padding;
+    bool bias, relu;
 };
 
 /* The calls of one pass. [0] works on a chunk, [1] on the rest of the batch. */

@@ -32,10 +32,10 @@ static bool describe_samples(struct backend *backend, const struct conv_want *wa
     const bool mixed = want->x->order != want->y->order;
     struct conv_call conv = {.pass = want->pass,
                              .winograd = plan->winograd,
-                             .bias = want->settings->bias && want->pass != CONV_INPUT,
+                             .bias = want->bias && want->pass != CONV_INPUT,
                              .relu = want->relu,
-                             .stride = want->settings->stride,
-                             .padding = want->settings->padding};
+                             .stride = want->stride,
+                             .padding = want->padding};
     struct shape y = want->y->shape, w = *want->weights;
     struct tensor x;
     y.dim[2] /= plan->groups, w.dim[0] /= plan->groups;
@@ -85,7 +85,7 @@ static void lay_out(const struct conv_want *want, struct conv_plan *plan)
         if (plan->conv[i].desc != NULL) pad = larger(pad, call_scratch(&plan->conv[i]));
         image = larger(image, argument_bytes(&plan->image[i], DNNL_ARG_TO));
     }
-    const bool bias = want->pass == CONV_PARAMS && want->settings->bias;
+    const bool bias = want->pass == CONV_PARAMS && want->bias;
     plan->weights_at = round_up(pad);
     plan->image_at =
         plan->weights_at + (plan->weights.desc != NULL ? argument_bytes(&plan->conv[0], argument[AT_W]) : 0);
@@ -141,7 +141,7 @@ static bool search_winograd(struct backend *backend, const struct conv_want *wan
 {
     const int64_t most = want->pass == CONV_PARAMS ? GROUPS_MOST : 1;
     *plan = (struct conv_plan){0};
-    for (int64_t groups = 1; groups <= most && want->settings->channels % (groups * BLOCK_MOST) == 0; groups *= 2) {
+    for (int64_t groups = 1; groups <= most && want->weights->dim[0] % (groups * BLOCK_MOST) == 0; groups *= 2) {
         struct conv_plan next;
         const bool found = search(backend, want, true, groups, &next);
         struct conv_plan *worse = found && next.chunk > plan->chunk ? plan : &next;
@@ -155,8 +155,8 @@ static bool search_winograd(struct backend *backend, const struct conv_want *wan
 /* oneDNN's Winograd is for 512-bit vectors. */
 static bool winograd_wanted(const struct backend *backend, const struct conv_want *want)
 {
-    return backend->options.conv_algorithm != CONV_DIRECT && want->settings->kernel == 3 &&
-           want->settings->stride == 1 && want->y->order == ORDER_BLOCKED_16 && want->x->order == ORDER_BLOCKED_16;
+    return backend->options.conv_algorithm != CONV_DIRECT && want->kernel == 3 && want->stride == 1 &&
+           want->y->order == ORDER_BLOCKED_16 && want->x->order == ORDER_BLOCKED_16;
 }
 
 /* Turns every described call of the plan into a primitive. */
@@ -165,7 +165,7 @@ static enum status ready(const struct cpu *cpu, const struct conv_want *want, st
     static const int reorder[] = {DNNL_ARG_FROM, DNNL_ARG_TO, DNNL_ARG_SCRATCHPAD};
     int argument[ARGUMENTS];
     for (int i = 0; i < ARGUMENTS; i++) argument[i] = arguments[want->pass][i];
-    if (!want->settings->bias) argument[AT_B] = 0;
+    if (!want->bias) argument[AT_B] = 0;
     struct call *const reorders[] = {&plan->image[0], &plan->image[1], &plan->weights, &plan->weights_add};
     for (int i = 0; i < 2; i++)
         if (plan->conv[i].desc != NULL) TRY(call_ready(&plan->conv[i], cpu->engine, cpu->stream, ARGUMENTS, argument));

@@ -22,7 +22,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 {
     struct dropout *dropout = calloc(1, sizeof *dropout);
     if (dropout == NULL) return fail(ST_FAILED, "out of memory");
-    *dropout = (struct dropout){backend, extent_of(graph, node->inputs[0]), node->settings.rate, 0};
+    *dropout = (struct dropout){backend, extent_of(graph, node->inputs[0]), node_real(node, "rate"), 0};
     dropout->elements = shape_elements(&dropout->x.shape);
     *footprint = (struct footprint){.y_over_x = true, .dx_over_dy = true, .implementation = "loops"};
     *state = dropout;

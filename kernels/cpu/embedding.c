@@ -19,14 +19,14 @@ struct embedding {
 static enum status embedding_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                      struct footprint *footprint, void **state)
 {
-    const struct settings *s = &node->settings;
     struct embedding *embedding = calloc(1, sizeof *embedding);
     if (embedding == NULL) return fail(ST_FAILED, "out of memory");
-    *embedding = (struct embedding){backend,
-                                    graph->batch,
-                                    graph->value[node->inputs[0]].shape.dim[1],
-                                    s->units,
-                                    {s->vocabulary, s->positions, s->segments}};
+    *embedding = (struct embedding){
+        backend,
+        graph->batch,
+        graph->value[node->inputs[0]].shape.dim[1],
+        node_integer(node, "units"),
+        {node_integer(node, "vocabulary"), node_integer(node, "positions"), node_integer(node, "segments")}};
     *footprint = (struct footprint){.reads = {READS_X, 0}, .implementation = "loops"};
     *state = embedding;
     return ST_OK;

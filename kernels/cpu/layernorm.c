@@ -27,7 +27,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     struct layernorm *norm = calloc(1, sizeof *norm);
     if (norm == NULL) return fail(ST_FAILED, "out of memory");
     *norm = (struct layernorm){backend, graph->batch * shape_elements(x) / shape_width(x), shape_width(x),
-                               (float)node->settings.epsilon};
+                               (float)node_real(node, "epsilon")};
     const size_t sums = (size_t)(2 * row_pieces(norm->rows) * norm->width) * sizeof(float);
     *footprint = (struct footprint){
         .saved = (size_t)norm->rows * sizeof(struct statistics),

@@ -52,10 +52,10 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .batch = graph->batch,
         .rows = graph->batch * shape_elements(x) / shape_width(x),
         .inputs = shape_width(x),
-        .units = node->settings.units,
+        .units = node_integer(node, "units"),
         .transposed = x->rank == 1,
-        .activation = node->settings.activation,
-        .bias = node->settings.bias,
+        .activation = node->activation,
+        .bias = node_integer(node, "bias"),
     };
     enum status status = !linear->transposed && linear->bias ? make_product(linear) : ST_OK;
     if (status != ST_OK) {

@@ -79,7 +79,7 @@ static enum status gelu_prepare(struct backend *backend, const struct graph *gra
 {
     struct pointwise *p;
     TRY(prepare(backend, graph, node, &p));
-    p->by_tanh = node->settings.approximate == APPROXIMATE_TANH;
+    p->by_tanh = node_chooses(node, "approximate", "tanh");
     *footprint =
         (struct footprint){.reads = {0, READS_X}, .y_over_x = true, .dx_over_dy = true, .implementation = "loops"};
     *state = p;

@@ -29,7 +29,7 @@ static void pool_release(void *state)
 }
 
 /* Describes and makes the three calls. */
-static enum status make_calls(struct pool *pool, const struct settings *s, bool max)
+static enum status make_calls(struct pool *pool, const struct node *node, bool max)
 {
     static const int forward[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0, DNNL_ARG_SCRATCHPAD};
     static const int saving[] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
@@ -37,8 +37,10 @@ static enum status make_calls(struct pool *pool, const struct settings *s, bool 
     static const int averaging[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, 0, DNNL_ARG_SCRATCHPAD};
     const int *const arguments[] = {forward, max ? saving : forward, max ? backward : averaging};
     const struct cpu *cpu = cpu_of(pool->backend);
-    struct pool_call want = {.max = max, .kernel = s->kernel, .padding = s->padding};
-    want.stride = s->stride > 0 ? s->stride : s->kernel;
+    struct pool_call want = {
+        .max = max, .kernel = node_integer(node, "kernel"), .padding = node_integer(node, "padding")};
+    const int64_t stride = node_integer(node, "stride");
+    want.stride = stride > 0 ? stride : want.kernel;
     TRY(tensor_images(pool->x.batch, &pool->x.shape, pool->x.order, &want.x));
     TRY(tensor_images(pool->y.batch, &pool->y.shape, pool->y.order, &want.y));
     struct call *call = pool->call;
@@ -54,20 +56,19 @@ static enum status make_calls(struct pool *pool, const struct settings *s, bool 
 static enum status pool_prepare(struct backend *backend, const struct graph *graph, const struct node *node, bool max,
                                 struct footprint *footprint, void **state)
 {
-    const struct settings *s = &node->settings;
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) return fail(ST_FAILED, "out of memory");
     *pool = (struct pool){.backend = backend};
     pool->x = extent_of(graph, node->inputs[0]);
     pool->y = extent_of(graph, node->output);
-    pool->relu = s->activation == ACTIVATION_RELU;
-    pool->identity = s->kernel == 1 && s->stride <= 1 && !pool->relu;
+    pool->relu = node->activation == ACTIVATION_RELU;
+    pool->identity = node_integer(node, "kernel") == 1 && node_integer(node, "stride") <= 1 && !pool->relu;
     *state = pool;
     if (pool->identity) {
         *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true, .implementation = "identity"};
         return ST_OK;
     }
-    enum status status = make_calls(pool, s, max);
+    enum status status = make_calls(pool, node, max);
     if (status != ST_OK) {
         pool_release(pool);
         *state = NULL;
@@ -90,7 +91,7 @@ static enum status pool_prepare(struct backend *backend, const struct graph *gra
 static enum status max_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                struct footprint *footprint, void **state)
 {
-    return pool_prepare(backend, graph, node, node->settings.kernel > 1, footprint, state);
+    return pool_prepare(backend, graph, node, node_integer(node, "kernel") > 1, footprint, state);
 }
 
 static enum status avg_prepare(struct backend *backend, const struct graph *graph, const struct node *node,

@@ -16,7 +16,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     const struct shape *x = &graph->value[node->inputs[0]].shape;
     struct select *select = calloc(1, sizeof *select);
     if (select == NULL) return fail(ST_FAILED, "out of memory");
-    *select = (struct select){backend, graph->batch, x->dim[0], x->dim[1], node->settings.token};
+    *select = (struct select){backend, graph->batch, x->dim[0], x->dim[1], node_integer(node, "token")};
     *footprint = (struct footprint){.implementation = "copy"};
     *state = select;
     return ST_OK;

@@ -63,34 +63,27 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     if (a == NULL) return fail(ST_FAILED, "out of memory");
     *a = (struct attention){.backend = backend,
                             .batch = graph->batch,
-                            .heads = node->settings.heads,
+                            .heads = node_integer(node, "heads"),
                             .tokens = y->dim[0],
                             .width = y->dim[1],
-                            .head = y->dim[1] / node->settings.heads,
-                            .rate = node->settings.rate};
+                            .head = y->dim[1] / node_integer(node, "heads"),
+                            .rate = node_real(node, "rate")};
     /* Tensor cores want every matrix to start at a multiple of 16 bytes. */
     const bool tf32 = cuda_of(backend)->tf32 && a->tokens % 4 == 0 && a->head % 4 == 0;
     a->type = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     a->scale = (float)(1 / sqrt((double)a->head));
     choose_chunk(a);
-    *footprint = (struct footprint){.saved = (size_t)(a->batch * a->heads * a->tokens * a->tokens) * sizeof(float),
-                                    .forward_scratch = scratch_of(a, 1),
-                                    .backward_scratch = {0, scratch_of(a, 1 + (a->rate > 0))},
-                                    .reads = {0, READS_X | READS_SAVED},
-                                    .implementation = tf32 ? "cuBLAS batches tf32" : "cuBLAS batches"};
+    const bool saves = node_chooses(node, "save", "probabilities");
+    *footprint = (struct footprint){
+        .saved = saves ? (size_t)(a->batch * a->heads * a->tokens * a->tokens) * sizeof(float) : 0,
+        .forward_scratch = scratch_of(a, 1),
+        .backward_scratch = {0, scratch_of(a, 1 + (a->rate > 0) + !saves)},
+        .reads = {0, saves ? READS_X | READS_SAVED : READS_X},
+        .implementation = !saves ? "cuBLAS batches, probabilities made again"
+                          : tf32 ? "cuBLAS batches tf32"
+                                 : "cuBLAS batches",
+    };
     *state = a;
-    return ST_OK;
-}
-
-static enum status prepare_light(struct backend *backend, const struct graph *graph, const struct node *node,
-                                 struct footprint *footprint, void **state)
-{
-    TRY(prepare(backend, graph, node, footprint, state));
-    const struct attention *a = *state;
-    footprint->saved = 0;
-    footprint->reads[PART_INDEX_INPUT] = READS_X;
-    footprint->backward_scratch[PART_INDEX_INPUT] += a->block;
-    footprint->implementation = "cuBLAS batches, probabilities made again";
     return ST_OK;
 }
 
@@ -256,26 +249,16 @@ static enum status backward_chunk(const struct attention *a, const struct kernel
     return multiply(a, c, slope_t, q, a->head, a->tokens, AT_DK);
 }
 
-/* saved NULL: the probabilities are made again. */
-static enum status differentiate(const struct attention *a, const struct kernel_args *args, void *saved)
+static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
 {
+    const struct attention *a = state;
+    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
     TRY(begin(a, args));
     for (int64_t n = 0; n < a->batch; n += a->chunk) {
         struct chunk c = chunk_at(a, args, args->dy, args->dx[0], n);
-        TRY(backward_chunk(a, args, &c, saved != NULL ? saved_at(a, saved, n) : NULL));
+        TRY(backward_chunk(a, args, &c, args->saved != NULL ? saved_at(a, args->saved, n) : NULL));
     }
     return cuda_queued("gradients of attention");
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
-{
-    return parts & PART_INPUT && args->dx[0] != NULL ? differentiate(state, args, args->saved) : ST_OK;
-}
-
-static enum status backward_light(void *state, const struct kernel_args *args, unsigned parts)
-{
-    return parts & PART_INPUT && args->dx[0] != NULL ? differentiate(state, args, NULL) : ST_OK;
-}
-
 const struct kernel cuda_attention = {true, prepare, forward, backward, free};
-const struct kernel cuda_attention_light = {true, prepare_light, forward, backward_light, free};

@@ -140,30 +140,30 @@ static enum status cuda_open(struct backend *backend)
 
 static const struct row {
     const char *layer;
-    const struct kernel *kernel[2]; /* by settings.save */
+    const struct kernel *kernel;
 } rows[] = {
-    {"conv", {&cuda_conv}},
-    {"max_pool", {&cuda_max_pool}},
-    {"avg_pool", {&cuda_avg_pool}},
-    {"global_avg_pool", {&cuda_global_avg_pool}},
-    {"flatten", {&cuda_flatten}},
-    {"relu", {&cuda_relu}},
-    {"dropout", {&cuda_dropout}},
-    {"add", {&cuda_add}},
-    {"linear", {&cuda_linear}},
-    {"layernorm", {&cuda_layernorm}},
-    {"gelu", {&cuda_gelu}},
-    {"select", {&cuda_select}},
-    {"embedding", {&cuda_embedding}},
-    {"attention", {&cuda_attention, &cuda_attention_light}},
-    {"cross_entropy", {&cuda_cross_entropy}},
-    {"sum", {&cuda_sum}},
+    {"conv", &cuda_conv},
+    {"max_pool", &cuda_max_pool},
+    {"avg_pool", &cuda_avg_pool},
+    {"global_avg_pool", &cuda_global_avg_pool},
+    {"flatten", &cuda_flatten},
+    {"relu", &cuda_relu},
+    {"dropout", &cuda_dropout},
+    {"add", &cuda_add},
+    {"linear", &cuda_linear},
+    {"layernorm", &cuda_layernorm},
+    {"gelu", &cuda_gelu},
+    {"select", &cuda_select},
+    {"embedding", &cuda_embedding},
+    {"attention", &cuda_attention},
+    {"cross_entropy", &cuda_cross_entropy},
+    {"sum", &cuda_sum},
 };
 
 static const struct kernel *cuda_kernel(const struct node *node)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].layer, node->layer->name) == 0) return rows[i].kernel[node->settings.save];
+        if (strcmp(rows[i].layer, node->layer->name) == 0) return rows[i].kernel;
     return NULL;
 }
 

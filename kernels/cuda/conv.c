@@ -240,23 +240,23 @@ static void fill(struct conv *conv, const struct graph *graph, const struct node
 {
     const struct value *x = &graph->value[node->inputs[0]], *y = &graph->value[node->output];
     const struct parameter *weights = &graph->parameter[node->first_parameter];
-    const struct settings *s = &node->settings;
     const enum order order = (enum order)y->layout;
     conv->problem = (struct conv_problem){.x = x->shape,
                                           .y = y->shape,
                                           .weights = weights->definition.shape,
                                           .order = order,
-                                          .stride = s->stride,
-                                          .padding = s->padding,
+                                          .stride = node_integer(node, "stride"),
+                                          .padding = node_integer(node, "padding"),
                                           .tf32 = cuda_of(conv->backend)->tf32};
     conv->batch = graph->batch;
     conv->x_elements = shape_elements(&x->shape);
     conv->y_elements = shape_elements(&y->shape);
     conv->weights = weights->elements;
     conv->pixels = order == ORDER_CHANNELS_FIRST ? y->shape.dim[0] * y->shape.dim[1] : 1;
-    conv->activation = s->activation;
-    conv->bias = s->bias;
-    conv->reorders = order == ORDER_LOGICAL && s->kernel > 1 && weights->definition.shape.dim[1] > 1;
+    conv->activation = node->activation;
+    conv->bias = node_integer(node, "bias");
+    conv->reorders =
+        order == ORDER_LOGICAL && weights->definition.shape.dim[2] > 1 && weights->definition.shape.dim[1] > 1;
 }
 
 static enum status conv_prepare(struct backend *backend, const struct graph *graph, const struct node *node,

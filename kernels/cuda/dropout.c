@@ -20,7 +20,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 {
     struct dropout *dropout = calloc(1, sizeof *dropout);
     if (dropout == NULL) return fail(ST_FAILED, "out of memory");
-    *dropout = (struct dropout){backend, extent_of(graph, node->inputs[0]), node->settings.rate};
+    *dropout = (struct dropout){backend, extent_of(graph, node->inputs[0]), node_real(node, "rate")};
     *footprint = (struct footprint){.y_over_x = true, .dx_over_dy = true, .implementation = "own"};
     *state = dropout;
     return ST_OK;

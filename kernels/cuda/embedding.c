@@ -19,15 +19,17 @@ struct embedding {
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    const struct settings *s = &node->settings;
-    const int64_t tokens = graph->value[node->inputs[0]].shape.dim[1];
+    const int64_t units = node_integer(node, "units"), tokens = graph->value[node->inputs[0]].shape.dim[1];
     if (graph->batch > INT32_MAX / tokens)
         return fail(ST_SPEC, "cuda: embedding takes at most %d tokens, the batch has %lld samples of %lld", INT32_MAX,
                     (long long)graph->batch, (long long)tokens);
     struct embedding *e = calloc(1, sizeof *e);
     if (e == NULL) return fail(ST_FAILED, "out of memory");
-    *e = (struct embedding){backend, {graph->batch, tokens, s->units, s->vocabulary, s->segments}, s->positions};
-    const size_t table = table_scratch(e->shape), sums = unit_sums_scratch(graph->batch, tokens * s->units, 1);
+    *e = (struct embedding){
+        backend,
+        {graph->batch, tokens, units, node_integer(node, "vocabulary"), node_integer(node, "segments")},
+        node_integer(node, "positions")};
+    const size_t table = table_scratch(e->shape), sums = unit_sums_scratch(graph->batch, tokens * units, 1);
     *footprint = (struct footprint){
         .backward_scratch = {table > sums ? table : sums, 0}, .reads = {READS_X, 0}, .implementation = "own"};
     *state = e;

@@ -19,7 +19,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
                     (long long)width);
     struct layernorm *norm = calloc(1, sizeof *norm);
     if (norm == NULL) return fail(ST_FAILED, "out of memory");
-    *norm = (struct layernorm){backend, {x.count / width, width, (float)node->settings.epsilon}};
+    *norm = (struct layernorm){backend, {x.count / width, width, (float)node_real(node, "epsilon")}};
     const size_t sums = norm_scratch(norm->shape);
     *footprint = (struct footprint){
         .saved = (size_t)norm->shape.rows * sizeof(struct norm_statistics),

@@ -51,9 +51,9 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .backend = backend,
         .rows = graph->batch * shape_elements(x) / shape_width(x),
         .inputs = shape_width(x),
-        .units = node->settings.units,
-        .activation = node->settings.activation,
-        .bias = node->settings.bias,
+        .units = node_integer(node, "units"),
+        .activation = node->activation,
+        .bias = node_integer(node, "bias"),
     };
     const enum status status = make_products(linear, graph->value[node->inputs[0]].wants_gradient);
     if (status != ST_OK) {

@@ -18,22 +18,22 @@ struct pool {
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node, bool max,
                            struct footprint *footprint, void **state)
 {
-    const struct settings *s = &node->settings;
+    const int64_t kernel = node_integer(node, "kernel"), stride = node_integer(node, "stride");
     const struct extent x = extent_of(graph, node->inputs[0]), y = extent_of(graph, node->output);
     struct pool *pool = calloc(1, sizeof *pool);
     if (pool == NULL) return fail(ST_FAILED, "out of memory");
-    const bool relu = s->activation == ACTIVATION_RELU;
+    const bool relu = node->activation == ACTIVATION_RELU;
     *pool =
         (struct pool){.backend = backend,
                       .x = x,
                       .y = y,
                       .shape = {x.batch, x.shape.dim[2], x.shape.dim[0], x.shape.dim[1], y.shape.dim[0], y.shape.dim[1],
-                                s->kernel, s->stride > 0 ? s->stride : s->kernel, s->padding, x.channels_first},
-                      .identity = s->kernel == 1 && s->stride <= 1 && !relu,
+                                kernel, stride > 0 ? stride : kernel, node_integer(node, "padding"), x.channels_first},
+                      .identity = kernel == 1 && stride <= 1 && !relu,
                       .relu = relu,
-                      .places = max && s->kernel > 1};
+                      .places = max && kernel > 1};
     *footprint = (struct footprint){
-        .saved = pool->places ? (size_t)y.count * window_place_bytes(s->kernel) : 0,
+        .saved = pool->places ? (size_t)y.count * window_place_bytes(kernel) : 0,
         .reads = {0, (pool->places ? READS_SAVED : 0u) | (relu ? READS_Y : 0u)},
         .writes_dy = relu,
         .y_over_x = pool->identity,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "policies/policy.h"
+#include "tests/support/layer_settings.h"
 #include "tests/support/small_networks.h"
 #include "train/training_step.h"
 
@@ -16,7 +17,8 @@ static int add(struct graph *graph, const struct layer *layer, struct settings s
 {
     const int inputs[] = {x, -1};
     int y = -1;
-    cr_assert(graph_add(graph, layer, &settings, NULL, inputs, &y) == ST_OK, "%s", status_message());
+    cr_assert(graph_add(graph, layer, settings_of(layer, &settings), NULL, inputs, &y) == ST_OK, "%s",
+              status_message());
     return y;
 }
 

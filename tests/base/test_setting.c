@@ -278,11 +278,11 @@ static void walk(const char *what, const struct setting *table, void *object, si
 
 Test(setting, every_table_of_the_project)
 {
-    struct settings layer;
+    char layer[256] __attribute__((aligned(16)));
     struct dataset_settings dataset;
     struct policy_settings policy;
     struct optimizer_settings optim;
-    for (int i = 0; layer_table[i]; i++) walk(layer_table[i]->name, layer_table[i]->keys, &layer, sizeof layer);
+    for (int i = 0; layer_table[i]; i++) walk(layer_table[i]->name, layer_table[i]->keys, layer, sizeof layer);
     for (int i = 0; dataset_table[i]; i++)
         walk(dataset_table[i]->name, dataset_table[i]->keys, &dataset, sizeof dataset);
     for (int i = 0; policy_table[i]; i++) walk(policy_table[i]->name, policy_table[i]->keys, &policy, sizeof policy);

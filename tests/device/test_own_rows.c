@@ -7,6 +7,7 @@
 #include "arrays.h"
 #include "kernels/cuda/cuda.h"
 #include "numerics/token_batch.h"
+#include "tests/support/layer_settings.h"
 
 enum { BATCH = 3, PLACES = 14 };
 
@@ -157,7 +158,7 @@ static void fill_arguments(struct pair *p)
         for (size_t k = 0; ties && k < p->bytes[0] / sizeof *x; k++) x[k] = roundf(4 * x[k]) / 4;
         for (int64_t k = 1; p->row->kernel == &cuda_max_pool && k <= value[0].shape.dim[2]; k++)
             x[(int64_t)(p->bytes[0] / sizeof *x) - k] = 2; /* the last place of the last window */
-        if (!strcmp(p->row->layer, "embedding")) make_text(x, &p->node->settings, value[0].shape.dim[1]);
+        if (!strcmp(p->row->layer, "embedding")) make_text(x, &p->row->settings, value[0].shape.dim[1]);
         p->host.x[i] = x;
         p->host.dx[i] = numbers(9, p->bytes[0]);
         p->there.x[i] = array_upload(reordered(p, 0, x, false), p->bytes[0]);
@@ -193,7 +194,8 @@ static void open_pair(struct pair *p, const struct row *row, const struct shape 
     *p = (struct pair){.row = row, .inputs = layer->inputs, .channels_first = channels_first};
     cr_assert(backend_open("cuda", &(struct backend_options){0}, &p->backend) == ST_OK, "%s", status_message());
     cr_assert(graph_create(x, BATCH, &p->graph) == ST_OK);
-    cr_assert(graph_add(p->graph, layer, &row->settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    cr_assert(graph_add(p->graph, layer, settings_of(layer, &row->settings), NULL, inputs, &output) == ST_OK, "%s",
+              status_message());
     p->node = &p->graph->node[0];
     for (int v = 0; v < p->graph->values; v++) {
         struct value *value = &p->graph->value[v];
@@ -322,7 +324,7 @@ static void set_draw(struct pair *p, enum rng_mode mode, bool elsewhere)
     *draw = (struct draw){.mode = mode, .seed = 7, .node = 3, .step = 5, .position = 1234567890123};
     if (mode == RNG_MASK) {
         draw->mask = array_here(rng_mask_bytes(elements, BATCH));
-        rng_mask_fill(draw, p->node->settings.rate, elements, BATCH);
+        rng_mask_fill(draw, p->row->settings.rate, elements, BATCH);
     }
     p->there.draw = *draw;
     if (mode == RNG_MASK) p->there.draw.mask = array_upload(draw->mask, rng_mask_bytes(elements, BATCH));

@@ -463,7 +463,7 @@ Test(kernels, what_cannot_be_blocked_is_refused)
     int output;
     cr_assert(backend_open("cpu", &(struct backend_options){.layout = LAYOUT_BLOCKED}, &backend) == ST_OK);
     cr_assert(graph_create(&(struct shape)IMAGE(4, 4, 16), 2, &graph) == ST_OK);
-    cr_assert(graph_add(graph, layer_find("relu"), &(struct settings){0}, "first", inputs, &output) == ST_OK);
+    cr_assert(graph_add(graph, layer_find("relu"), NULL, "first", inputs, &output) == ST_OK);
     cr_assert(backend->kind->arrange(backend, graph) == ST_SPEC);
     cr_assert(strstr(status_message(), "first") && strstr(status_message(), "channels_last"), "%s", status_message());
     backend->options.layout = LAYOUT_AUTO;

@@ -3,6 +3,7 @@
 #include "backend/network.h"
 #include "numerics/token_batch.h"
 #include "tests/support/device_mirror.h"
+#include "tests/support/layer_settings.h"
 #include "tests/support/same_bits.h"
 
 #include <criterion/criterion.h>
@@ -45,11 +46,12 @@ static struct bench set_up(const char *backend, int threads, int64_t batch, int6
     const struct shape text = {2, {TOKEN_ROWS, tokens}};
     struct settings embedding = {.units = STRIDE, .vocabulary = 5, .positions = tokens, .segments = 2};
     struct settings attention = {.heads = HEADS, .rate = rate, .save = save};
+    const struct layer *text_layer = layer_find("embedding"), *layer = layer_find("attention");
     int inputs[] = {0, 0}, y;
     cr_assert(backend_open(backend, &(struct backend_options){.threads = threads}, &b.backend) == ST_OK);
     cr_assert(graph_create(&text, batch, &b.graph) == ST_OK);
-    cr_assert(graph_add(b.graph, layer_find("embedding"), &embedding, NULL, inputs, &inputs[0]) == ST_OK);
-    cr_assert(graph_add(b.graph, layer_find("attention"), &attention, NULL, inputs, &y) == ST_OK);
+    cr_assert(graph_add(b.graph, text_layer, settings_of(text_layer, &embedding), NULL, inputs, &inputs[0]) == ST_OK);
+    cr_assert(graph_add(b.graph, layer, settings_of(layer, &attention), NULL, inputs, &y) == ST_OK);
     cr_assert(network_prepare(b.graph, b.backend, &b.network) == ST_OK, "%s", status_message());
     const struct footprint *f = &b.network->binding[1].footprint;
     mirror_open(&b.mirror, b.backend);

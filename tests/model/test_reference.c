@@ -384,7 +384,8 @@ Test(reference, shapes_that_do_not_fit_are_refused)
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         struct shape y;
         const struct refusal *r = &refusals[i];
-        cr_assert(layer_find(r->layer)->infer(&r->settings, r->x, &y) == ST_SPEC, "%s, case %zu", r->layer, i);
+        const struct layer *layer = layer_find(r->layer);
+        cr_assert(layer->infer(settings_of(layer, &r->settings), r->x, &y) == ST_SPEC, "%s, case %zu", r->layer, i);
         cr_assert(strstr(status_message(), r->says), "%s", status_message());
     }
 }
@@ -394,17 +395,21 @@ Test(reference, parameters_and_flops_of_known_layers)
     struct parameter_definition p[NODE_PARAMETERS_MAX];
     struct shape x = {3, {224, 224, 3}}, y;
     struct settings conv = {.channels = 64, .kernel = 3, .stride = 1, .padding = 1, .bias = true};
-    cr_assert(layer_find("conv")->infer(&conv, &x, &y) == ST_OK);
-    cr_assert(layer_find("conv")->parameters(&conv, &x, p) == 2);
+    const struct layer *layer = layer_find("conv");
+    const void *settings = settings_of(layer, &conv);
+    cr_assert(layer->infer(settings, &x, &y) == ST_OK);
+    cr_assert(layer->parameters(settings, &x, p) == 2);
     cr_assert(shape_elements(&p[0].shape) == 1728 && shape_elements(&p[1].shape) == 64);
     cr_assert(p[0].fan_in == 27 && p[0].fan_out == 576 && p[1].init == INIT_ZEROS);
-    struct flops flops = layer_find("conv")->flops(&conv, &x, &y);
+    struct flops flops = layer->flops(settings, &x, &y);
     cr_assert(flops.forward == 173408256 && flops.backward_params == 173408256 && flops.backward_input == 173408256);
 
     struct settings linear = {.units = 4096, .init = INIT_HE_NORMAL};
-    x = (struct shape){1, {25088}};
-    cr_assert(layer_find("linear")->parameters(&linear, &x, p) == 1);
+    layer = layer_find("linear");
+    settings = settings_of(layer, &linear);
+    x = (struct shape){1, {25088}}, y = (struct shape){1, {4096}};
+    cr_assert(layer->parameters(settings, &x, p) == 1);
     cr_assert(p[0].shape.dim[0] == 4096 && p[0].shape.dim[1] == 25088 && p[0].init == INIT_HE_NORMAL);
     cr_assert(p[0].fan_in == 25088 && p[0].fan_out == 4096);
-    cr_assert(layer_find("linear")->flops(&linear, &x, &y).forward == 2.0 * 4096 * 25088);
+    cr_assert(layer->flops(settings, &x, &y).forward == 2.0 * 4096 * 25088);
 }

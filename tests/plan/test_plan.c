@@ -6,6 +6,7 @@
 
 #include "plan/plan.h"
 #include "policies/policy.h"
+#include "tests/support/layer_settings.h"
 #include "tests/support/small_networks.h"
 
 static const double MIB = 1024 * 1024;
@@ -13,7 +14,9 @@ static const double MIB = 1024 * 1024;
 static int append(struct graph *graph, const char *layer, struct settings settings, int x)
 {
     int y = -1;
-    cr_assert(graph_add(graph, layer_find(layer), &settings, NULL, &x, &y) == ST_OK, "%s", status_message());
+    const struct layer *definition = layer_find(layer);
+    enum status status = graph_add(graph, definition, settings_of(definition, &settings), NULL, &x, &y);
+    cr_assert(status == ST_OK, "%s", status_message());
     return y;
 }
 

@@ -16,6 +16,7 @@
 #include "result/record_layout.h"
 #include "result/result.h"
 #include "tests/support/altered_files.h"
+#include "tests/support/layer_settings.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/small_networks.h"
 #include "train/executor.h"
@@ -237,7 +238,7 @@ static int wide_net(struct graph *graph)
     const int x = 0;
     int y = -1;
     const struct settings settings = {.units = 700, .bias = true};
-    check(graph_add(graph, layer_find("linear"), &settings, NULL, &x, &y));
+    check(graph_add(graph, layer_find("linear"), settings_of(layer_find("linear"), &settings), NULL, &x, &y));
     return y;
 }
 

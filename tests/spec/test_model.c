@@ -104,8 +104,9 @@ Test(model, init_and_relu_reach_their_layers)
                                 "    - conv: {channels: 4, kernel: 1, init: zeros}\n"
                                 "    - flatten\n    - linear: {units: 7}\n  init: he_normal",
                                 "", 4, 1);
-    cr_expect(graph->node[0].settings.init == INIT_HE_NORMAL && graph->node[1].settings.init == INIT_ZEROS);
-    cr_expect(graph->node[3].settings.init == INIT_HE_NORMAL && graph->node[0].relu_save == RELU_OUTPUT);
+    cr_expect(node_integer(&graph->node[0], "init") == INIT_HE_NORMAL &&
+              node_integer(&graph->node[1], "init") == INIT_ZEROS);
+    cr_expect(node_integer(&graph->node[3], "init") == INIT_HE_NORMAL && graph->node[0].relu_save == RELU_OUTPUT);
     graph_destroy(graph);
 }
 
@@ -144,7 +145,7 @@ Test(model, relus_move_behind_the_pools_that_alone_read_them)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             const struct node *node = &graph->node[graph_find_node(graph, cases[i].node)];
             const bool expected = h == 0 ? cases[i].relu : h == 1 ? cases[i].after : cases[i].after_with_bits;
-            cr_expect((node->settings.activation == ACTIVATION_RELU) == expected, "%s, %s", node->name, how[h]);
+            cr_expect((node->activation == ACTIVATION_RELU) == expected, "%s, %s", node->name, how[h]);
             cr_expect(node->relu_of_input == (expected && !cases[i].relu), "%s, %s", node->name, how[h]);
         }
         graph_destroy(graph);

@@ -39,7 +39,8 @@ static int same_shape(struct graph *graph, const struct shape *x)
     int output;
     const bool image = x->rank == 3;
     struct settings s = {.kernel = 1, .stride = 1, .channels = x->dim[2], .units = shape_width(x)};
-    enum status status = graph_add(graph, layer_find(image ? "conv" : "linear"), &s, NULL, inputs, &output);
+    const struct layer *layer = layer_find(image ? "conv" : "linear");
+    enum status status = graph_add(graph, layer, settings_of(layer, &s), NULL, inputs, &output);
     cr_assert(status == ST_OK, "%s", status_message());
     return output;
 }
@@ -50,7 +51,9 @@ static int embedded(struct graph *graph, const struct shape *x)
     const int inputs[] = {0};
     int output;
     struct settings s = {.units = x->dim[1], .vocabulary = 9, .positions = x->dim[0], .segments = 2};
-    cr_assert(graph_add(graph, layer_find("embedding"), &s, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    const struct layer *layer = layer_find("embedding");
+    enum status status = graph_add(graph, layer, settings_of(layer, &s), NULL, inputs, &output);
+    cr_assert(status == ST_OK, "%s", status_message());
     return output;
 }
 
@@ -86,7 +89,8 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
         s->backend->options.layout = LAYOUT_AUTO;
     int inputs[NODE_INPUTS_MAX];
     begin(s, layer, inputs);
-    cr_assert(graph_add(s->graph, layer, &c->settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    enum status status = graph_add(s->graph, layer, settings_of(layer, &c->settings), NULL, inputs, &output);
+    cr_assert(status == ST_OK, "%s", status_message());
     for (int v = 1; v < s->graph->values; v++) s->graph->value[v].wants_gradient = true;
     struct node *node = &s->graph->node[s->graph->nodes - 1];
     s->node = node;

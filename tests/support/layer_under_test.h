@@ -5,6 +5,7 @@
 
 #include "backend/network.h"
 #include "device_mirror.h"
+#include "layer_settings.h"
 
 struct subject_case {
     const char *layer;

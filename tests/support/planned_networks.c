@@ -2,35 +2,40 @@
 
 #include <criterion/criterion.h>
 
-static enum status infer(const struct settings *settings, const struct shape *inputs, struct shape *output)
+struct settings {
+    int64_t units;
+    bool parameters;
+};
+
+static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     (void)inputs;
-    *output = (struct shape){1, {settings->units}};
+    *output = (struct shape){1, {((const struct settings *)settings)->units}};
     return ST_OK;
 }
 
-static int parameters(const struct settings *settings, const struct shape *input,
+static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
     definitions[0] = (struct parameter_definition){"weight", *input, INIT_ZEROS, 1, 1};
-    return settings->bias;
+    return ((const struct settings *)settings)->parameters;
 }
 
-static struct flops flops(const struct settings *settings, const struct shape *input, const struct shape *output)
+static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     (void)settings, (void)input, (void)output;
     return (struct flops){1, 1, 1};
 }
 
 /* More than it writes. */
-static int64_t draws(const struct settings *settings, const struct shape *input)
+static int64_t draws(const void *settings, const struct shape *input)
 {
     (void)input;
-    return 3 * settings->units + 5;
+    return 3 * ((const struct settings *)settings)->units + 5;
 }
 
 /* By number of inputs less one, and random or not. */
-#define SKETCH_LAYER .infer = infer, .parameters = parameters, .flops = flops
+#define SKETCH_LAYER .settings_size = sizeof(struct settings), .infer = infer, .parameters = parameters, .flops = flops
 static const struct layer layers[2][2] = {
     {{.name = "one", .inputs = 1, SKETCH_LAYER}, {.name = "draw", .inputs = 1, .draws = draws, SKETCH_LAYER}},
     {{.name = "two", .inputs = 2, SKETCH_LAYER}, {.name = "draw2", .inputs = 2, .draws = draws, SKETCH_LAYER}}};
@@ -72,7 +77,7 @@ void sketch_begin(struct sketch *sketch, size_t bytes)
 
 static int add(struct sketch *sketch, const struct layer *layer, const struct sketch_node *node)
 {
-    struct settings settings = {.units = (int64_t)(node->bytes / sizeof(float)), .bias = node->parameters};
+    struct settings settings = {(int64_t)(node->bytes / sizeof(float)), node->parameters};
     int y = -1;
     cr_assert(sketch->graph->nodes < SKETCH_NODES_MAX);
     sketch->footprint[sketch->graph->nodes] = node->footprint;

@@ -28,7 +28,8 @@ static void begin(struct single *single, const struct layer *layer, const struct
     enum status status = graph_create(layer->reads_batch ? &text : input, batch, &single->graph);
     cr_assert(status == ST_OK, "%s", status_message());
     if (!layer->reads_batch) return;
-    status = graph_add(single->graph, layer_find("embedding"), &settings, NULL, inputs, &inputs[0]);
+    status = graph_add(single->graph, layer_find("embedding"), settings_of(layer_find("embedding"), &settings), NULL,
+                       inputs, &inputs[0]);
     cr_assert(status == ST_OK, "%s", status_message());
 }
 
@@ -42,7 +43,8 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     cr_assert(backend_open(backend, &(struct backend_options){0}, &single->backend) == ST_OK, "%s", status_message());
     begin(single, definition, input, batch, inputs);
     single->graph->value[0].wants_gradient = !reads_text(definition);
-    cr_assert(graph_add(single->graph, definition, settings, NULL, inputs, &output) == ST_OK, "%s", status_message());
+    cr_assert(graph_add(single->graph, definition, settings_of(definition, settings), NULL, inputs, &output) == ST_OK,
+              "%s", status_message());
     const int last = single->graph->nodes - 1;
     single->graph->node[last].relu_save = relu_save;
     cr_assert(network_prepare(single->graph, single->backend, &single->network) == ST_OK, "%s", status_message());

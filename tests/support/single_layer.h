@@ -5,6 +5,7 @@
 
 #include "backend/network.h"
 #include "device_mirror.h"
+#include "layer_settings.h"
 
 struct single {
     struct backend *backend;
@@ -27,8 +28,8 @@ struct single {
     struct mirror mirror;
 };
 
-/* Builds it; the test fails where that fails. input is that of the first input: of a layer that reads the batch
- * besides, it is the output of an embedding. */
+/* Builds it; the test fails where that fails. settings NULL: as settings_of() has them. input is that of the first
+ * input: of a layer that reads the batch besides, it is the output of an embedding. */
 void single_open(struct single *single, const char *backend, const char *layer, const struct settings *settings,
                  const struct shape *input, int64_t batch, enum relu_save relu_save);
 void single_close(struct single *single);

@@ -1,12 +1,15 @@
 #include "small_networks.h"
 
+#include "layer_settings.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 
 static int add(struct graph *graph, const char *layer, struct settings settings, int x, int other)
 {
     int inputs[] = {x, other}, y = -1;
-    enum status status = graph_add(graph, layer_find(layer), &settings, NULL, inputs, &y);
+    enum status status =
+        graph_add(graph, layer_find(layer), settings_of(layer_find(layer), &settings), NULL, inputs, &y);
     cr_assert(status == ST_OK, "%s", status_message());
     return y;
 }

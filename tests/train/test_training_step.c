@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "policies/policy.h"
+#include "tests/support/layer_settings.h"
 #include "tests/support/small_networks.h"
 #include "tests/support/watched_network.h"
 
@@ -77,7 +78,7 @@ static int one_linear(struct graph *graph)
 {
     const struct settings settings = {.units = 2000, .bias = true};
     int inputs[] = {0, -1}, y = -1;
-    check(graph_add(graph, layer_find("linear"), &settings, NULL, inputs, &y));
+    check(graph_add(graph, layer_find("linear"), settings_of(layer_find("linear"), &settings), NULL, inputs, &y));
     return y;
 }
 

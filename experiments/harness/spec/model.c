@@ -90,8 +90,9 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
         if (one && yaml_tree_set(read, map->key[yaml_tree_find(map, "units")], one, r->region) != ST_OK) return;
     }
     if (!read) return;
-    yaml_read_map(r, read, path, item->layer->name, keys, also, &item->settings);
-    if (own && yaml_tree_find(map, "init") < 0) memcpy((char *)&item->settings + own->offset, &init, sizeof init);
+    item->settings = region_array(r->region, 1, item->layer->settings_size);
+    yaml_read_map(r, read, path, item->layer->name, keys, also, item->settings);
+    if (own && yaml_tree_find(map, "init") < 0) memcpy((char *)item->settings + own->offset, &init, sizeof init);
     const struct yaml_tree *name = yaml_tree_get(map, "name");
     if (name) yaml_read_value(r, name, path, may_be_named, item);
 }
@@ -209,7 +210,7 @@ static void print_items(const struct item *item, int count, int indent, struct r
         char *between = region_text(region, layer ? ", " : "\n%*s", indent + 4, "");
         if (layer) fputs(" {", out);
         if (!layer) fprintf(out, "\n%*s", indent + 4, "");
-        if (layer) print_keys(item->layer->keys, &item->settings, between, item->classes, region, out, &printed);
+        if (layer) print_keys(item->layer->keys, item->settings, between, item->classes, region, out, &printed);
         print_keys(model_forms[item->form].keys, item, between, false, region, out, &printed);
         if (layer)
             fputs("}\n", out);

@@ -14,8 +14,8 @@ struct item {
     const char *name;           /* NULL: none given */
     /* FORM_LAYER */
     const struct layer *layer;
-    struct settings settings;
-    bool classes; /* units: classes */
+    void *settings; /* the layer's own struct */
+    bool classes;   /* units: classes */
     /* the other forms */
     int64_t times;                /* REPEAT: turns, each a group name[0], name[1] ... */
     struct item *body, *shortcut; /* RESIDUAL: the sum of both; no shortcut: the input itself */

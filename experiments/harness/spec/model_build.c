@@ -38,8 +38,8 @@ static const char *node_name(struct building *b, const struct scope *scope, cons
     return region_text(b->region, "%s%s%d", scope->nodes, layer->name, ++scope->number[layer_index(layer)]);
 }
 
-static enum status add(struct building *b, const struct scope *scope, const struct layer *layer,
-                       const struct settings *settings, const char *name, const int *inputs, int *value)
+static enum status add(struct building *b, const struct scope *scope, const struct layer *layer, const void *settings,
+                       const char *name, const int *inputs, int *value)
 {
     const char *full = node_name(b, scope, layer, name);
     if (!full) return ST_FAILED;
@@ -48,25 +48,31 @@ static enum status add(struct building *b, const struct scope *scope, const stru
     return ST_OK;
 }
 
+/* The layer's integer setting called key, NULL: it has none. */
+static int64_t *integer(const struct item *item, const char *key)
+{
+    const struct setting *setting = setting_find(item->layer->keys, key);
+    return setting ? (int64_t *)(void *)((char *)item->settings + setting->offset) : NULL;
+}
+
 /* Every token of the data needs its row. */
 static enum status check_vocabulary(const struct building *b, const struct item *item)
 {
-    int64_t words = item->settings.vocabulary, tokens = b->data->tokens;
-    if (!setting_find(item->layer->keys, "vocabulary") || tokens <= words) return ST_OK;
+    const int64_t *rows = integer(item, "vocabulary"), tokens = b->data->tokens;
+    if (!rows || tokens <= *rows) return ST_OK;
     return fail(ST_SPEC,
                 "%s: a vocabulary of %" PRId64 ", but data set %s has %" PRId64 " tokens; expected: at least as many",
-                item->layer->name, words, b->spec->data->name, tokens);
+                item->layer->name, *rows, b->spec->data->name, tokens);
 }
 
 static enum status build_layer(struct building *b, struct scope scope, const struct item *item, int *value)
 {
-    struct settings settings = item->settings;
     if (item->classes && b->data->classes < 1)
         return fail(ST_SPEC, "units: classes, but the data set does not say how many it has");
-    if (item->classes) settings.units = b->data->classes;
+    if (item->classes) *integer(item, "units") = b->data->classes;
     TRY(check_vocabulary(b, item));
     const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
-    return add(b, &scope, item->layer, &settings, item->name, inputs, value);
+    return add(b, &scope, item->layer, item->settings, item->name, inputs, value);
 }
 
 /* scope within the group called name. */
@@ -102,13 +108,12 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
 
 static enum status build_residual(struct building *b, struct scope scope, const struct item *item, int *value)
 {
-    static const struct settings none;
     int arms[2] = {*value, *value};
     if (item->name) TRY(enter(b, &scope, item->name));
     TRY(build_items(b, scope, item->body, item->body_count, &arms[0]));
     TRY(build_items(b, scope, item->shortcut, item->shortcut_count, &arms[1]));
     b->at = item;
-    TRY(add(b, &scope, layer_find("add"), &none, NULL, arms, value));
+    TRY(add(b, &scope, layer_find("add"), NULL, NULL, arms, value));
     if (item->name) graph_group_end(b->graph);
     return ST_OK;
 }
@@ -129,12 +134,11 @@ static enum status build_items(struct building *b, struct scope scope, const str
 
 static enum status build_model(struct building *b, const struct model *model)
 {
-    static const struct settings none;
     struct scope scope = {"", "", NULL};
     int value = 0;
     NEW(b->region, scope.number, LAYERS_MAX);
     TRY(build_items(b, scope, model->item, model->count, &value));
-    TRY(add(b, &scope, b->spec->loss, &none, b->spec->loss->name, &value, &value));
+    TRY(add(b, &scope, b->spec->loss, NULL, b->spec->loss->name, &value, &value));
     TRY(graph_finish(b->graph));
     if (b->spec->relu_after_pool) graph_select_first(b->graph);
     return ST_OK;

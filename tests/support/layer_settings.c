@@ -1,0 +1,45 @@
+#include "layer_settings.h"
+
+#include "base/region.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define MEMBER(name)                                                                                                   \
+    {                                                                                                                  \
+#name, offsetof(struct settings, name), sizeof(((struct settings *)0)->name)                                   \
+    }
+
+static const struct member {
+    const char *key;
+    size_t offset, size;
+} members[] = {MEMBER(channels),    MEMBER(units),   MEMBER(kernel), MEMBER(stride), MEMBER(padding),
+               MEMBER(activation),  MEMBER(init),    MEMBER(bias),   MEMBER(rate),   MEMBER(epsilon),
+               MEMBER(approximate), MEMBER(token),   MEMBER(heads),  MEMBER(save),   MEMBER(vocabulary),
+               MEMBER(positions),   MEMBER(segments)};
+
+static _Thread_local max_align_t own[64];
+
+static void fill_plain(const struct layer *layer)
+{
+    struct region *region = region_create();
+    cr_assert(setting_defaults(layer->keys, own, region) == ST_OK, "%s", status_message());
+    for (const struct setting *f = layer->keys; f && f->key; f++) {
+        void *member = (char *)own + f->offset;
+        if (!f->preset && f->type == SETTING_INT) *(int64_t *)member = 2;
+        if (!f->preset && f->type == SETTING_REAL) *(double *)member = 0.5;
+    }
+    region_destroy(region);
+}
+
+const void *settings_of(const struct layer *layer, const struct settings *settings)
+{
+    memset(own, 0, sizeof own);
+    cr_assert(layer->settings_size <= sizeof own);
+    if (!settings) fill_plain(layer);
+    for (size_t i = 0; settings && i < sizeof members / sizeof *members; i++) {
+        const struct setting *f = setting_find(layer->keys, members[i].key);
+        if (f) memcpy((char *)own + f->offset, (const char *)settings + members[i].offset, members[i].size);
+    }
+    return own;
+}
