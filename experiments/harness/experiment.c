@@ -1,6 +1,5 @@
 #include "experiment.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,30 +14,20 @@
 
 const char *const side_names[SIDES] = {"baseline", "variant"};
 
-/* spec_load tells its own errors, every place at once. */
-static enum status load_side(struct side *side, const struct request *request, bool baseline)
+static enum status plan_side(struct side *side, struct spec *spec)
 {
-    TRY(spec_load(request->spec, request->overrides, request->override, baseline, &side->spec));
-    if (baseline && side->spec->fault_kind != FAULT_NONE)
-        return report_error(fail(ST_SPEC, "fault: refused in a baseline, which the proof rests on"));
-    TRY(report_error(job_create(side->spec, &side->job)));
-    if (!baseline) report_warning(side->job->dataset->notice);
+    side->spec = spec;
+    TRY(report_error(job_create(spec, &side->job)));
+    if (spec->baseline) report_warning(side->job->dataset->notice);
     return report_error(plan_summary_create(side->job, false, &side->overview));
 }
 
-enum status experiment_load(const struct request *request, struct experiment **experiment)
+enum status experiment_create(struct spec *spec, struct experiment **experiment)
 {
-    *experiment = NULL;
-    struct experiment *e = calloc(1, sizeof *e);
-    if (!e) return report_error(fail(ST_FAILED, "out of memory for an experiment"));
-    enum status status = load_side(&e->side[SIDE_VARIANT], request, false);
-    if (status == ST_OK) status = load_side(&e->side[SIDE_BASELINE], request, true);
-    if (status != ST_OK) {
-        experiment_destroy(e);
-        return status;
-    }
-    *experiment = e;
-    return ST_OK;
+    struct experiment *e = *experiment = allocate(1, sizeof *e);
+    e->spec = spec;
+    TRY(plan_side(&e->side[SIDE_VARIANT], spec));
+    return plan_side(&e->side[SIDE_BASELINE], spec->baseline);
 }
 
 void experiment_destroy(struct experiment *experiment)
@@ -48,8 +37,8 @@ void experiment_destroy(struct experiment *experiment)
         struct side *side = &experiment->side[i];
         plan_summary_destroy(side->overview);
         job_destroy(side->job);
-        spec_destroy(side->spec);
     }
+    spec_destroy(experiment->spec);
     free(experiment);
 }
 
@@ -151,14 +140,12 @@ static int run_sides(struct experiment *e, const struct request *request)
     return alone ? ST_OK : conclude(e, request, true);
 }
 
-int experiment_run(const struct request *request)
+int experiment_run(const struct request *request, struct spec *spec)
 {
-    struct experiment *e = NULL;
-    enum status status = experiment_load(request, &e);
-    if (status != ST_OK) return (int)status;
-    assert(e);
-    if (!request->quiet) print_head(e);
-    status = experiment_fits(e, request);
+    struct experiment *e;
+    enum status status = experiment_create(spec, &e);
+    if (status == ST_OK && !request->quiet) print_head(e);
+    if (status == ST_OK) status = experiment_fits(e, request);
     int code = status == ST_OK ? run_sides(e, request) : (int)status;
     experiment_destroy(e);
     return code;

@@ -18,6 +18,7 @@ struct side {
 };
 
 struct experiment {
+    struct spec *spec; /* the variant's, which owns the baseline's */
     struct side side[SIDES];
     struct comparison comparison; /* after both */
 };
@@ -31,8 +32,11 @@ struct request {
     bool only[SIDES]; /* run that side alone */
 };
 
-/* Loads, plans and checks both sides. Errors are already told on stderr. */
-enum status experiment_load(const struct request *request, struct experiment **experiment);
+/* Plans both sides of the spec, which the experiment owns from then on. Errors are reported on stderr; the experiment
+ * is to be destroyed in any case. */
+enum status experiment_create(struct spec *spec, struct experiment **experiment);
+
+/* NULL is accepted. */
 void experiment_destroy(struct experiment *experiment);
 
 /* ST_FAILED where a side that will run cannot fit the machine's memory. */
@@ -55,7 +59,7 @@ void verdict_print_side(const struct side *side, const char *name, bool verbose,
 void verdict_print(const struct experiment *experiment, bool verbose, FILE *out);
 bool verdict_expectations(const struct experiment *experiment, FILE *out);
 
-/* `rematch run` without a sweep: all of it; returns the exit code. */
-int experiment_run(const struct request *request);
+/* `rematch run` of a spec without a sweep; destroys the spec and returns the exit code. */
+int experiment_run(const struct request *request, struct spec *spec);
 
 #endif

@@ -94,7 +94,7 @@ static int run_plan(const struct arguments *a)
     if (status == ST_OK && a->given[OPTION_CHAIN]) return (int)report_error(plan_chain(a));
     if (status == ST_OK) status = arguments_spec(a, &path);
     if (status != ST_OK) return (int)report_error(status);
-    status = spec_load(path, a->overrides, a->override, false, &spec);
+    status = spec_load(path, a->overrides, a->override, &spec);
     if (status != ST_OK) return (int)status; /* spec_load printed every error */
     int code = (int)report_error(plan_spec(a, &query, spec));
     spec_destroy(spec);
@@ -113,10 +113,11 @@ static int run_run(const struct arguments *a)
     if (status != ST_OK) return (int)report_error(status);
     for (int i = 0; i < SIDES; i++)
         request.only[i] = a->given[OPTION_ONLY] && strcmp(a->value[OPTION_ONLY], side_names[i]) == 0;
-    bool swept;
+    struct spec *spec;
+    status = spec_load(request.spec, request.overrides, request.override, &spec);
+    if (status != ST_OK) return (int)status; /* spec_load printed every error */
     child_name_invocation();
-    int code = sweep_run(&request, &swept);
-    return swept ? code : experiment_run(&request);
+    return spec->axes ? sweep_run(&request, spec) : experiment_run(&request, spec);
 }
 
 static int run_compare(const struct arguments *a)

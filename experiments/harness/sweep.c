@@ -110,6 +110,13 @@ static void tell_planning(struct sweep *s, int number)
     s->told = now;
 }
 
+static enum status load_point(const struct request *request, struct experiment **experiment)
+{
+    struct spec *spec;
+    TRY(spec_load(request->spec, request->overrides, request->override, &spec));
+    return experiment_create(spec, experiment);
+}
+
 static void plan_point(struct sweep *s, int number)
 {
     struct point *p = &s->point[number];
@@ -118,7 +125,7 @@ static void plan_point(struct sweep *s, int number)
     tell_planning(s, number);
     p->outcome = "not run";
     enum status status = point_request(s, p, &request);
-    if (status == ST_OK) status = experiment_load(&request, &e);
+    if (status == ST_OK) status = load_point(&request, &e);
     if (status == ST_OK) {
         const struct plan *plan = e->side[SIDE_VARIANT].job->plan;
         p->static_bytes = plan_static(plan);
@@ -205,7 +212,7 @@ static void run_point(struct sweep *s, int number)
     struct experiment *e = NULL;
     fprintf(stderr, "point %d of %d: %s\n", number + 1, s->points, point_text(s, p));
     enum status status = point_request(s, p, &request);
-    if (status == ST_OK) status = experiment_load(&request, &e);
+    if (status == ST_OK) status = load_point(&request, &e);
     if (status == ST_OK) status = run_both(s, p, e, &request);
     if (status != ST_OK) give_up(s, p, "failed", (int)status, errors_reason());
     experiment_destroy(e);
@@ -391,22 +398,18 @@ static enum status prepare(struct sweep *s)
 {
     s->axes = s->spec->axes;
     s->axis = s->spec->axis;
-    if (s->axes == 0) return ST_OK;
     if (s->request->only[SIDE_BASELINE] || s->request->only[SIDE_VARIANT])
         return fail(ST_SPEC, "--only is for one run, and this spec sweeps %s: set it with %s=value", s->axis[0].key,
                     s->axis[0].key);
     return collect_points(s);
 }
 
-int sweep_run(const struct request *request, bool *swept)
+int sweep_run(const struct request *request, struct spec *spec)
 {
-    struct sweep s = {.region = region_create(), .request = request};
-    enum status status = s.region ? ST_OK : report_error(fail(ST_FAILED, "out of memory for a sweep"));
-    if (status == ST_OK) status = spec_load(request->spec, request->overrides, request->override, false, &s.spec);
-    if (status == ST_OK) status = report_error(prepare(&s));
-    *swept = status != ST_OK || s.axes > 0;
-    int code = status == ST_OK && s.axes > 0 ? run_points(&s) : (int)status;
-    spec_destroy(s.spec);
+    struct sweep s = {.region = region_create(), .request = request, .spec = spec};
+    const enum status status = report_error(prepare(&s));
+    const int code = status == ST_OK ? run_points(&s) : (int)status;
+    spec_destroy(spec);
     region_destroy(s.region);
     return code;
 }

@@ -5,9 +5,8 @@
 
 #include "experiment.h"
 
-/* `rematch run` of a spec with a sweep; a key that an override sets stays at that value. *swept false: no key is left
- * to sweep, nothing was done. Returns the exit code: that of the worst point; a point that fails does not stop the
- * others, a signal does. */
-int sweep_run(const struct request *request, bool *swept);
+/* `rematch run` of a spec with a sweep; a key that an override sets is not swept. Destroys the spec. Returns the exit
+ * code of the worst point: a point that fails does not stop the others, a signal does. */
+int sweep_run(const struct request *request, struct spec *spec);
 
 #endif

@@ -80,7 +80,7 @@ static bool plan_own(const struct cli *cli, int64_t batch, const json_t *row, st
             snprintf(override[count++], sizeof *override, "policy.%s", w);
     }
     for (int i = 0; i < count; i++) overrides[i] = override[i];
-    cr_assert(spec_load(path, count, overrides, false, &own->spec) == ST_OK);
+    cr_assert(spec_load(path, count, overrides, &own->spec) == ST_OK);
     enum status status = job_create(own->spec, &own->job);
     cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
     if (status != ST_OK) spec_destroy(own->spec);

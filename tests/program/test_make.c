@@ -34,8 +34,8 @@ static struct spec *spec_of(const char *line)
     struct spec *spec;
     cr_assert(wordexp(line, &words, WRDE_NOCMD) == 0, "%s", line);
     cr_assert(words.we_wordc >= 3 && !strcmp(words.we_wordv[1], "run"));
-    cr_assert(spec_load(words.we_wordv[2], (int)words.we_wordc - 3, (const char *const *)words.we_wordv + 3, false,
-                        &spec) == ST_OK,
+    cr_assert(spec_load(words.we_wordv[2], (int)words.we_wordc - 3, (const char *const *)words.we_wordv + 3, &spec) ==
+                  ST_OK,
               "%s: %s", line, messages());
     wordfree(&words);
     return spec;
@@ -46,7 +46,7 @@ static void check(const char *name)
     char file[512], line[1024];
     struct spec *own;
     snprintf(file, sizeof file, "experiments/%s.yaml", name);
-    cr_assert(spec_load(file, 0, NULL, false, &own) == ST_OK, "%s: %s", file, messages());
+    cr_assert(spec_load(file, 0, NULL, &own) == ST_OK, "%s: %s", file, messages());
     const bool alike = !strcmp(own->data->name, "ones");
     cr_expect(runs(name, "steps=7 batch=2", line) == 1 + alike, "%s", name);
     struct spec *spec = spec_of(line);

@@ -185,7 +185,7 @@ Test(model, models_have_the_parameters_of_what_they_are_named_after)
                                .classes = cases[i].classes};
         if (!cases[i].height) data.shape = (struct shape){1, {cases[i].channels}};
         if (!cases[i].channels) data.shape = (struct shape){2, {cases[i].height, cases[i].width}};
-        cr_assert(spec_load(cases[i].file, 0, NULL, false, &spec) == ST_OK, "%s", messages());
+        cr_assert(spec_load(cases[i].file, 0, NULL, &spec) == ST_OK, "%s", messages());
         cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
         for (int p = 0; p < graph->parameters; p++) total += graph->parameter[p].elements;
         cr_expect(total == cases[i].parameters, "%s: %lld", cases[i].file, (long long)total);
@@ -204,7 +204,7 @@ Test(model, checkpoint_sequentials_sample_is_as_it_is_printed)
     const struct dataset data = {.shape = {1, {100}}, .classes = 5};
     struct spec *spec;
     struct graph *graph;
-    cr_assert(spec_load("experiments/mlp-sequential.yaml", 0, NULL, false, &spec) == ST_OK, "%s", messages());
+    cr_assert(spec_load("experiments/mlp-sequential.yaml", 0, NULL, &spec) == ST_OK, "%s", messages());
     cr_assert(model_build(spec, &data, &graph) == ST_OK, "%s", messages());
     cr_expect(spec->batch == 1 && graph->nodes == MODULES + 1 && !strcmp(graph->node[MODULES].layer->name, "sum"));
     for (int i = 0; i < MODULES; i++) {

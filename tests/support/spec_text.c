@@ -105,9 +105,9 @@ struct spec *load(const char *text, const char *overrides, bool baseline)
     write_bytes(text, strlen(text));
     snprintf(copy, sizeof copy, "%s", overrides);
     for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) argument[count++] = word;
-    enum status status = spec_load(path, count, argument, baseline, &spec);
+    enum status status = spec_load(path, count, argument, &spec);
     cr_assert(status == ST_OK || (status == ST_SPEC && !spec));
-    return spec;
+    return spec && baseline ? spec->baseline : spec;
 }
 
 struct spec *load_well(const char *text, const char *overrides, bool baseline)

@@ -96,7 +96,7 @@ static json_t *row_json(const struct row *row)
 static enum status list_one(const char *path, json_t *all, FILE *out)
 {
     struct row row = {0};
-    TRY(spec_load(path, 0, NULL, false, &row.spec));
+    TRY(spec_load(path, 0, NULL, &row.spec));
     find_last(&row, row.spec->region);
     if (all)
         json_array_append_new(all, row_json(&row));

@@ -141,13 +141,11 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
                         const struct measure_options *options, const char *out)
 {
     struct bench b = {.region = region_create(), .options = options};
-    enum status status = ST_OK;
-    for (int baseline = 0; status == ST_OK && baseline < 2; baseline++) {
-        struct spec *one = NULL;
-        status = spec_load(spec, overrides, override, baseline, &one);
-        if (status == ST_OK) status = report_error(time_side(&b, one, baseline));
-        spec_destroy(one);
-    }
+    struct spec *variant;
+    enum status status = spec_load(spec, overrides, override, &variant);
+    if (status == ST_OK) status = report_error(time_side(&b, variant, false));
+    if (status == ST_OK) status = report_error(time_side(&b, variant->baseline, true));
+    spec_destroy(variant);
     if (status == ST_OK) status = report_error(yaml_write_whole(out, write_costs, &b));
     if (status == ST_OK && out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",

@@ -205,9 +205,10 @@ int child_main(int count, const char *const *arguments)
     signals_hold();
     const int64_t steps = strtoll(arguments[2], NULL, 10);
     struct spec *spec = NULL;
-    enum status status = spec_load(arguments[5], count - 6, arguments + 6, baseline, &spec);
-    if (status == ST_OK) status = report_error(check_planned(spec, arguments[3]));
-    int code = status == ST_OK ? train_spec(spec, roles[baseline], quiet, steps) : (int)status;
+    enum status status = spec_load(arguments[5], count - 6, arguments + 6, &spec);
+    struct spec *side = spec && baseline ? spec->baseline : spec;
+    if (status == ST_OK) status = report_error(check_planned(side, arguments[3]));
+    int code = status == ST_OK ? train_spec(side, roles[baseline], quiet, steps) : (int)status;
     spec_destroy(spec);
     return code;
 }

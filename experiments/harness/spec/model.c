@@ -85,11 +85,8 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
     const struct yaml_tree *units = yaml_tree_get(map, "units");
     item->classes = units && setting_find(keys, "units") && units->kind == YAML_TEXT && !strcmp(units->text, "classes");
     struct yaml_tree *read = yaml_tree_copy(map, r->region);
-    if (read && item->classes) {
-        struct yaml_tree *one = yaml_tree_make(YAML_TEXT, "1", units->mark, r->region);
-        if (one && yaml_tree_set(read, map->key[yaml_tree_find(map, "units")], one, r->region) != ST_OK) return;
-    }
-    if (!read) return;
+    if (item->classes)
+        yaml_tree_set(read, "units", units->mark, yaml_tree_make(YAML_TEXT, "1", units->mark, r->region), r->region);
     item->settings = region_array(r->region, 1, item->layer->settings_size);
     yaml_read_map(r, read, path, item->layer->name, keys, also, item->settings);
     if (own && yaml_tree_find(map, "init") < 0) memcpy((char *)item->settings + own->offset, &init, sizeof init);

@@ -1,5 +1,5 @@
-/* Contract: an override is a part of the tree like any other, so what is wrong with it is found when the tree is read,
- * and told at the argument. */
+/* Contract: overrides change the tree before it is read, so their errors are found by the same checks as the file's and
+ * are reported at the argument. */
 #include "spec/overrides.h"
 
 #include <string.h>
@@ -11,40 +11,36 @@
 
 static bool is_name(const char *part) { return !strcmp(part, "name"); }
 
-/* A map to be edited in place of what stands at key in map. */
-static struct yaml_tree *own_map(struct yaml_reader *r, struct yaml_tree *map, struct yaml_tree *key, bool top)
+/* The map at key in map, replaced by a copy that can be edited; a bare word there becomes {word: it}. */
+static struct yaml_tree *own_map(struct yaml_tree *map, const char *key, struct mark mark, bool top,
+                                 struct region *region)
 {
-    struct yaml_tree *old = yaml_tree_get(map, key->text), *own;
-    const struct section *section = top ? spec_section(key->text) : NULL;
-    own = old && old->kind == YAML_MAP ? yaml_tree_copy(old, r->region)
-                                       : yaml_tree_make(YAML_MAP, NULL, key->mark, r->region);
-    const char *bare = !top ? "name" : section ? section->word : NULL; /* what a bare word stands for */
-    if (own && old && old->kind == YAML_TEXT && bare) {
-        struct yaml_tree *word = yaml_tree_make(YAML_TEXT, bare, old->mark, r->region);
-        if (!word || yaml_tree_set(own, word, old, r->region) != ST_OK) return NULL;
-    }
-    return own && yaml_tree_set(map, key, own, r->region) == ST_OK ? own : NULL;
+    struct yaml_tree *old = yaml_tree_get(map, key);
+    const struct section *section = top ? spec_section(key) : NULL;
+    const char *word = !top ? "name" : section ? section->word : NULL;
+    struct yaml_tree *own =
+        old && old->kind == YAML_MAP ? yaml_tree_copy(old, region) : yaml_tree_make(YAML_MAP, NULL, mark, region);
+    if (old && old->kind == YAML_TEXT && word) yaml_tree_set(own, word, old->mark, old, region);
+    yaml_tree_set(map, key, mark, own, region);
+    return own;
 }
 
-void yaml_tree_assign(struct yaml_reader *r, struct yaml_tree *root, const struct yaml_tree *key,
-                      struct yaml_tree *value)
+void yaml_tree_assign(struct yaml_tree *root, const struct yaml_tree *key, struct yaml_tree *value,
+                      struct region *region)
 {
     struct yaml_tree *map = root;
-    const char *part = key->text;
-    while (map) {
-        size_t length = strcspn(part, ".");
+    for (const char *part = key->text;;) {
+        const size_t length = strcspn(part, ".");
+        const char *name = region_text(region, "%.*s", (int)length, part);
         struct mark mark = key->mark;
         mark.column += (int)(part - key->text);
         mark.width = (int)length;
-        const char *text = region_text(r->region, "%.*s", (int)length, part);
-        struct yaml_tree *node = text ? yaml_tree_make(YAML_TEXT, text, mark, r->region) : NULL;
-        if (!node) return;
         if (!part[length]) {
-            if (map != root && is_name(text)) map->count = 0, map->mark = mark; /* what is missing now is missed here */
-            (void)yaml_tree_set(map, node, value, r->region);
+            if (map != root && is_name(name)) map->count = 0, map->mark = mark; /* missing keys are reported here */
+            yaml_tree_set(map, name, mark, value, region);
             return;
         }
-        map = own_map(r, map, node, map == root);
+        map = own_map(map, name, mark, map == root, region);
         part += length + 1;
     }
 }
@@ -70,58 +66,54 @@ static bool sets_whole(const char *key)
     return !dot || is_name(dot + 1);
 }
 
-/* Axes that key, or the section it replaces, decides are swept no more. */
-static void unsweep(struct yaml_reader *r, struct yaml_tree *root, const char *key)
+/* Removes the axes that key, or the section it replaces, sets. */
+static void unsweep(struct yaml_tree *root, const char *key, struct region *region)
 {
     struct yaml_tree *sweep = yaml_tree_get(root, "sweep");
-    size_t length = strlen(key);
+    const size_t length = sets_whole(key) ? strcspn(key, ".") : strlen(key);
     if (!sweep || sweep->kind != YAML_MAP) return;
-    if (sets_whole(key)) length = strcspn(key, ".");
-    struct yaml_tree *kept = yaml_tree_make(YAML_MAP, NULL, sweep->mark, r->region);
-    for (int i = 0; kept && i < sweep->count; i++) {
+    struct yaml_tree *kept = yaml_tree_make(YAML_MAP, NULL, sweep->mark, region);
+    for (int i = 0; i < sweep->count; i++) {
         const char *axis = sweep->key[i]->text;
-        bool decided = !strncmp(axis, key, length) && (!axis[length] || axis[length] == '.');
-        if (!decided && yaml_tree_set(kept, sweep->key[i], sweep->item[i], r->region) != ST_OK) return;
+        if (strncmp(axis, key, length) || (axis[length] && axis[length] != '.'))
+            yaml_tree_set(kept, axis, sweep->key[i]->mark, sweep->item[i], region);
     }
-    if (!kept || kept->count == sweep->count) return;
-    struct yaml_tree *word = yaml_tree_make(YAML_TEXT, "sweep", sweep->mark, r->region);
-    if (word) (void)yaml_tree_set(root, word, kept->count ? kept : NULL, r->region);
+    if (kept->count < sweep->count) yaml_tree_set(root, "sweep", sweep->mark, kept->count ? kept : NULL, region);
 }
 
-/* The key of the number-th argument as a TEXT node, and its value (*value NULL: to be removed); NULL: told. */
+/* The key of the number-th argument as a TEXT node, and its value (*value NULL: to be removed); NULL: an error was
+ * reported. */
 static struct yaml_tree *parse(struct yaml_reader *r, const char *argument, int number, struct yaml_tree **value)
 {
     struct source *source = region_array(r->region, 1, sizeof *source);
-    const char *equals = strchr(argument, '=');
-    *value = NULL;
-    if (!source) return NULL;
-    *source = (struct source){argument, argument, number};
-    size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
-    struct mark mark = {source, 1, 1, (int)length};
+    const size_t length = strcspn(argument, "=");
     const char *key = region_text(r->region, "%.*s", (int)length, argument);
-    if (!key) return NULL;
-    bool plain = strspn(key, "abcdefghijklmnopqrstuvwxyz_.") == length;
-    if (!equals || !length || !plain || *key == '.' || key[length - 1] == '.' || strstr(key, "..")) {
+    *value = NULL;
+    *source = (struct source){argument, argument, number};
+    const struct mark mark = {source, 1, 1, (int)length};
+    const bool plain = strspn(key, "abcdefghijklmnopqrstuvwxyz_.") == length;
+    if (!argument[length] || !length || !plain || *key == '.' || key[length - 1] == '.' || strstr(key, "..")) {
         errors_add(r->errors, mark, NULL, "expected key=value, as in batch=8 or policy.segments=3");
         return NULL;
     }
-    if (equals[1] && !(*value = yaml_tree_parse(source, length + 1, r->region, r->errors))) return NULL;
+    if (argument[length + 1] && !(*value = yaml_tree_parse(source, length + 1, r->region, r->errors))) return NULL;
     return yaml_tree_make(YAML_TEXT, key, mark, r->region);
 }
 
-/* Of these pairs a spec has one: an argument that sets the first replaces the second, unless one sets that too. */
+/* A spec has only one of each pair: an argument that sets the first removes the second, unless another argument sets
+ * that too. */
 static const char *const either[][2] = {{"steps", "epochs"}, {"epochs", "steps"}};
 
-static void replace_other(struct yaml_reader *r, struct yaml_tree *root, struct yaml_tree *key, int count,
-                          const char *const *keys)
+static void replace_other(struct yaml_tree *root, const struct yaml_tree *key, int count, const char *const *keys,
+                          struct region *region)
 {
     for (size_t i = 0; i < sizeof either / sizeof *either; i++) {
-        bool both = strcmp(key->text, either[i][0]) != 0;
-        for (int j = 0; j < count; j++) both |= !strcmp(keys[j], either[i][1]);
-        struct yaml_tree *other = both ? NULL : yaml_tree_make(YAML_TEXT, either[i][1], key->mark, r->region);
-        if (!other) continue;
-        unsweep(r, root, other->text);
-        (void)yaml_tree_set(root, other, NULL, r->region);
+        const char *other = either[i][1];
+        bool keep = strcmp(key->text, either[i][0]) != 0;
+        for (int j = 0; j < count; j++) keep |= !strcmp(keys[j], other);
+        if (keep) continue;
+        unsweep(root, other, region);
+        yaml_tree_set(root, other, key->mark, NULL, region);
     }
 }
 
@@ -129,7 +121,8 @@ void overrides_apply(struct yaml_reader *r, struct yaml_tree *root, int count, c
                      const char **keys)
 {
     struct yaml_tree **key, **value;
-    if (NEWLY(r->region, key, (size_t)count) != ST_OK || NEWLY(r->region, value, (size_t)count) != ST_OK) return;
+    NEW(r->region, key, (size_t)count);
+    NEW(r->region, value, (size_t)count);
     for (int i = 0; i < count; i++) {
         key[i] = parse(r, arguments[i], i + 1, &value[i]);
         keys[i] = key[i] ? key[i]->text : "";
@@ -139,8 +132,8 @@ void overrides_apply(struct yaml_reader *r, struct yaml_tree *root, int count, c
     for (int whole = 1; whole >= 0; whole--)
         for (int i = 0; i < count; i++) {
             if (!key[i] || sets_whole(keys[i]) != whole) continue;
-            unsweep(r, root, keys[i]);
-            if (value[i]) replace_other(r, root, key[i], count, keys);
-            yaml_tree_assign(r, root, key[i], value[i]);
+            unsweep(root, keys[i], r->region);
+            if (value[i]) replace_other(root, key[i], count, keys, r->region);
+            yaml_tree_assign(root, key[i], value[i], r->region);
         }
 }

@@ -39,7 +39,8 @@ struct sweep_axis {
 };
 
 struct spec {
-    struct region *region; /* owns everything */
+    struct region *region; /* owns everything, the baseline too */
+    struct spec *baseline; /* the spec that the results are compared with; NULL: this is one */
     const char *path;      /* the file; its text; the canonical YAML of everything resolved */
     const char *text, *resolved;
     int overrides;

@@ -1,7 +1,8 @@
-/* Loading a spec: the file, then the command line, then what makes it the baseline; all of it on the tree, which is
- * read once it is whole. Contract: the same file and arguments give the same resolved text. */
+/* Loading a spec: the file is parsed, the overrides are applied and the baseline is derived, all on the tree; then both
+ * trees are read. Contract: the same file and arguments give the same resolved text. */
 #include "spec/spec_load.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,13 +12,12 @@
 #include "spec/spec_settings.h"
 
 struct loader {
-    const char *shown; /* what errors call the file, NULL: its path */
     struct spec_reader reader;
     struct region *region;
-    struct spec *spec;
     struct yaml_tree *file; /* as written */
-    struct yaml_tree *root; /* after the overrides, and made the baseline where asked */
-    bool baseline;
+    struct yaml_tree *root; /* after the overrides */
+    int overrides;
+    const char **key; /* of each override */
 };
 
 /* ---- model files ---- */
@@ -34,7 +34,6 @@ const struct yaml_tree *spec_model_file(struct spec_reader *r, const struct yaml
         if (!strcmp(f->path, path)) return f->list;
     struct source *source;
     struct model_file *file = region_array(reading->region, 1, sizeof *file);
-    if (!file) return NULL;
     if (source_read(path, reading->region, &source) != ST_OK)
         yaml_read_error(reading, at, "model", "file", "%s", status_message());
     else
@@ -47,7 +46,6 @@ const struct yaml_tree *spec_model_file(struct spec_reader *r, const struct yaml
 
 /* ---- the baseline ---- */
 
-/* And never the policy: it stores everything. */
 static const char *const own_keys[] = {"backend",   "check",           "conv", "drop_dead", "memory", "record",
                                        "relu_save", "relu_after_pool", "rng",  NULL};
 
@@ -58,48 +56,41 @@ bool spec_is_own(const char *key)
     return own_keys[at];
 }
 
-static void set_key(struct loader *l, struct yaml_tree *root, const char *key, const char *word)
+/* value NULL: removes the key. */
+static void set_key(struct yaml_tree *root, const char *key, const char *value, struct region *region)
 {
-    struct mark mark = root->mark;
     const struct yaml_tree *old = yaml_tree_get(root, key);
-    if (old) mark = old->mark;
-    struct yaml_tree *name = yaml_tree_make(YAML_TEXT, key, mark, l->region);
-    struct yaml_tree *value = word ? yaml_tree_make(YAML_TEXT, word, mark, l->region) : NULL;
-    if (name && (value || !word)) (void)yaml_tree_set(root, name, value, l->region);
+    const struct mark mark = old ? old->mark : root->mark;
+    yaml_tree_set(root, key, mark, value ? yaml_tree_make(YAML_TEXT, value, mark, region) : NULL, region);
 }
 
-/* root as the baseline: nothing recomputed, no stored plan, no fault, and then what the baseline: block says. rng:
- * unsafe exists to be caught by the baseline, which draws from the same stream as it should be drawn: stash. */
+/* The tree of root's baseline: it recomputes nothing, takes no stored plan and injects no fault; then its baseline:
+ * block applies. With rng: unsafe, whose errors the comparison must find, the baseline draws the same stream safely:
+ * stash. */
 static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree *root)
 {
+    static const char *const dropped[] = {"plan", "fault", "check", "baseline", "expect", "sweep", NULL};
     struct yaml_reader *r = &l->reader.reading;
     struct yaml_tree *own = yaml_tree_copy(root, l->region);
     const struct yaml_tree *block = yaml_tree_get(root, "baseline"), *rng = yaml_tree_get(root, "rng");
-    if (!own || root->kind != YAML_MAP) return own;
-    set_key(l, own, "policy", "store_all");
-    if (rng && rng->kind == YAML_TEXT && !strcmp(rng->text, "unsafe")) set_key(l, own, "rng", "stash");
-    for (const char *const *key = (const char *const[]){"plan", "fault", "check", "baseline", "expect", "sweep", NULL};
-         *key; key++)
-        set_key(l, own, *key, NULL);
+    if (root->kind != YAML_MAP) return own;
+    set_key(own, "policy", "store_all", l->region);
+    if (rng && rng->kind == YAML_TEXT && !strcmp(rng->text, "unsafe")) set_key(own, "rng", "stash", l->region);
+    for (const char *const *key = dropped; *key; key++) set_key(own, *key, NULL, l->region);
     if (block && block->kind != YAML_MAP) yaml_read_error(r, block, NULL, "baseline", "expected a map of keys");
     for (int i = 0; block && block->kind == YAML_MAP && i < block->count; i++) {
         const char *key = block->key[i]->text;
-        const char *unknown = spec_is_own(key) ? NULL : yaml_read_unknown(r, key, own_keys);
-        if (unknown) yaml_read_error(r, block->key[i], "baseline", key, "%s", unknown);
-        if (!unknown) (void)yaml_tree_set(own, block->key[i], block->item[i], l->region);
+        if (spec_is_own(key))
+            yaml_tree_set(own, key, block->key[i]->mark, block->item[i], l->region);
+        else
+            yaml_read_error(r, block->key[i], "baseline", key, "%s", yaml_read_unknown(r, key, own_keys));
     }
     return own;
 }
 
-/* ---- what is not run now, but must be right ---- */
+/* ---- sweeps ---- */
 
-static void read_scratch(struct loader *l, const struct yaml_tree *root)
-{
-    struct spec *scratch = region_array(l->region, 1, sizeof *scratch);
-    if (scratch) spec_read(&l->reader, root, scratch);
-}
-
-/* Every point of the grid is a spec of its own; errors are told at the values. */
+/* Reads every point of the grid as a spec of its own; errors are reported at the values. */
 static void check_points(struct loader *l)
 {
     struct yaml_tree *sweep = yaml_tree_get(l->root, "sweep");
@@ -109,21 +100,21 @@ static void check_points(struct loader *l)
     for (size_t point = 0; point < points; point++) {
         struct yaml_tree *root = yaml_tree_copy(l->root, l->region);
         size_t rest = point;
-        if (!root) return;
-        set_key(l, root, "sweep", NULL);
+        set_key(root, "sweep", NULL, l->region);
         for (int i = sweep->count - 1; i >= 0; i--) {
             size_t count = (size_t)sweep->item[i]->count;
-            yaml_tree_assign(&l->reader.reading, root, sweep->key[i], sweep->item[i]->item[rest % count]);
+            yaml_tree_assign(root, sweep->key[i], sweep->item[i]->item[rest % count], l->region);
             rest /= count;
         }
-        read_scratch(l, root);
+        spec_read(&l->reader, root, region_array(l->region, 1, sizeof(struct spec)));
     }
 }
 
-/* ---- what was overridden ---- */
+/* ---- the resolved text and what overrides changed in it ---- */
 
-/* Notes what differs between two resolved values of key, of maps their keys one by one. NULL: not there. */
-static void note_changes(struct loader *l, const struct yaml_tree *before, const struct yaml_tree *after,
+/* Notes which figures the differences between two resolved values of key affect; maps are compared key by key. NULL:
+ * not there. */
+static void note_changes(struct spec *spec, const struct yaml_tree *before, const struct yaml_tree *after,
                          const char *key)
 {
     const struct yaml_tree *const sides[] = {before, after};
@@ -131,119 +122,115 @@ static void note_changes(struct loader *l, const struct yaml_tree *before, const
     for (int side = 0; maps && side < 2; side++)
         for (int i = 0; i < sides[side]->count; i++) {
             const char *one = sides[side]->key[i]->text;
-            const char *path = region_text(l->region, "%s%s%s", key, *key ? "." : "", one);
-            if (path) note_changes(l, yaml_tree_get(before, one), yaml_tree_get(after, one), path);
+            note_changes(spec, yaml_tree_get(before, one), yaml_tree_get(after, one),
+                         region_text(spec->region, "%s%s%s", key, *key ? "." : "", one));
         }
-    const char *a = before && !maps ? yaml_tree_print(before, l->region) : "";
-    const char *b = after && !maps ? yaml_tree_print(after, l->region) : "";
-    if (maps || (a && b && !strcmp(a, b))) return;
+    const char *a = before && !maps ? yaml_tree_print(before, spec->region) : "";
+    const char *b = after && !maps ? yaml_tree_print(after, spec->region) : "";
+    if (maps || !strcmp(a, b)) return;
     const unsigned figures = spec_changes(key);
     for (int figure = 0; figure < EXPECTABLE; figure++)
-        if (figures >> figure & 1 && !l->spec->changed[figure]) l->spec->changed[figure] = key;
+        if (figures >> figure & 1 && !spec->changed[figure]) spec->changed[figure] = key;
 }
 
-static const char *shown_value(struct loader *l, const struct yaml_tree *written, const struct yaml_tree *resolved,
-                               const char *key)
+static const char *shown_value(const struct yaml_tree *written, const struct yaml_tree *resolved, const char *key,
+                               struct region *region)
 {
     const struct yaml_tree *value = yaml_tree_follow(written, key);
     if (!value) value = yaml_tree_follow(resolved, key);
-    return value ? yaml_tree_print(value, l->region) : "unset";
+    return value ? yaml_tree_print(value, region) : "unset";
 }
 
-/* The spec as it would be without overrides, as a tree of its resolved text; NULL where it is none. */
-static struct yaml_tree *resolve_file(struct loader *l)
+static struct yaml_tree *parse_resolved(const char *text, struct loader *l)
 {
-    struct loader bare = {.region = l->region, .reader = {.reading = {.folder = l->reader.reading.folder}}};
+    struct source *source;
+    NEW(l->region, source, 1);
+    *source = (struct source){"resolved", text, 0};
+    return yaml_tree_parse(source, 0, l->region, l->reader.reading.errors);
+}
+
+/* The resolved tree of the file without overrides; NULL: without them it is no spec. */
+static struct yaml_tree *resolve_file(const struct loader *l, bool baseline)
+{
+    struct loader bare = {.region = l->region, .reader.reading = l->reader.reading};
     struct spec *spec = region_array(l->region, 1, sizeof *spec);
-    struct source *source = region_array(l->region, 1, sizeof *source);
-    bare.reader.reading.region = l->region;
     bare.reader.reading.errors = errors_create(l->region);
-    if (!bare.reader.reading.errors || !spec || !source) return NULL;
-    const struct yaml_tree *root = l->baseline ? make_baseline(&bare, l->file) : l->file;
-    if (!root) return NULL;
+    const struct yaml_tree *root = baseline ? make_baseline(&bare, l->file) : l->file;
     spec_read(&bare.reader, root, spec);
     if (errors_count(bare.reader.reading.errors)) return NULL;
-    *source = (struct source){"resolved", spec_print(spec, root, l->region), 0};
-    return source->text ? yaml_tree_parse(source, 0, l->region, bare.reader.reading.errors) : NULL;
+    return parse_resolved(spec_print(spec, root, l->region), &bare);
 }
 
-static enum status note_overrides(struct loader *l, int count, const char *const *keys)
+static void resolve(struct loader *l, struct spec *spec, const struct yaml_tree *root)
 {
-    struct spec *spec = l->spec;
     const char **lines;
-    struct source *source;
-    NEW(l->region, lines, (size_t)count);
-    NEW(l->region, source, 1);
+    NEW(l->region, lines, (size_t)l->overrides);
+    spec->resolved = spec_print(spec, root, l->region);
     spec->override = lines;
-    spec->overrides = count;
-    if (!count) return ST_OK;
-    *source = (struct source){"resolved", spec->resolved, 0};
-    const struct yaml_tree *before = resolve_file(l);
-    const struct yaml_tree *after = yaml_tree_parse(source, 0, l->region, l->reader.reading.errors);
-    if (!after) return fail(ST_FAILED, "the resolved spec cannot be read back");
-    note_changes(l, before, after, before ? "" : keys[0]);
-    for (int i = 0; i < count; i++) {
-        const char *old = shown_value(l, l->file, before, keys[i]), *now = shown_value(l, l->root, after, keys[i]);
-        lines[i] = old && now ? region_text(l->region, "%s: %s -> %s", keys[i], old, now) : NULL;
-        if (!lines[i]) return ST_FAILED;
-    }
-    return ST_OK;
+    spec->overrides = l->overrides;
+    if (!l->overrides) return;
+    const struct yaml_tree *before = resolve_file(l, !spec->baseline), *after = parse_resolved(spec->resolved, l);
+    assert(after);
+    note_changes(spec, before, after, before ? "" : l->key[0]);
+    for (int i = 0; i < l->overrides; i++)
+        lines[i] = region_text(l->region, "%s: %s -> %s", l->key[i], shown_value(l->file, before, l->key[i], l->region),
+                               shown_value(root, after, l->key[i], l->region));
 }
 
 /* ---- loading ---- */
 
-static enum status load(struct loader *l, int count, const char *const *overrides)
+static struct spec *create(struct region *region, const struct spec *start)
 {
-    struct spec *spec = l->spec;
-    struct yaml_reader *r = &l->reader.reading;
-    struct source *source;
-    const char **keys;
-    r->region = l->region;
-    if (!(r->errors = errors_create(l->region))) return ST_FAILED;
-    if (!(r->folder = yaml_read_folder(spec->path, l->region))) return ST_FAILED;
-    NEW(l->region, keys, (size_t)count);
-    if (source_read(spec->path, l->region, &source) != ST_OK) return fail(ST_SPEC, "%s", status_message());
-    if (l->shown) source->name = l->shown;
-    spec->text = source->text;
-    l->file = yaml_tree_parse(source, 0, l->region, r->errors);
-    if (!l->file) return errors_report(r->errors, stderr);
-    if (!(l->root = yaml_tree_copy(l->file, l->region))) return ST_FAILED;
-    if (l->root->kind == YAML_MAP) overrides_apply(r, l->root, count, overrides, keys);
-    struct yaml_tree *baseline = make_baseline(l, l->root);
-    if (!baseline) return ST_FAILED;
-    if (l->baseline) l->root = baseline;
-    spec_read(&l->reader, l->root, spec);
-    if (!l->baseline && l->root->kind == YAML_MAP) read_scratch(l, baseline);
-    if (!l->baseline) check_points(l);
-    TRY(errors_report(r->errors, stderr));
-    if (!(spec->resolved = spec_print(spec, l->root, l->region))) return ST_FAILED;
-    return note_overrides(l, count, keys);
+    struct spec *spec = region_array(region, 1, sizeof *spec);
+    *spec = *start;
+    return spec;
 }
 
-enum status spec_load_as(const char *path, const char *shown, int count, const char *const *overrides, bool baseline,
+static enum status load(struct loader *l, struct source *source, const char *const *overrides, struct spec *spec)
+{
+    struct yaml_reader *r = &l->reader.reading;
+    l->file = yaml_tree_parse(source, 0, l->region, r->errors);
+    if (!l->file) return errors_report(r->errors, stderr);
+    l->root = yaml_tree_copy(l->file, l->region);
+    if (l->root->kind == YAML_MAP) overrides_apply(r, l->root, l->overrides, overrides, l->key);
+    const struct yaml_tree *baseline = make_baseline(l, l->root);
+    spec_read(&l->reader, l->root, spec);
+    if (l->root->kind == YAML_MAP) spec_read(&l->reader, baseline, spec->baseline);
+    check_points(l);
+    TRY(errors_report(r->errors, stderr));
+    resolve(l, spec, l->root);
+    resolve(l, spec->baseline, baseline);
+    return ST_OK;
+}
+
+enum status spec_load_as(const char *path, const char *shown, int count, const char *const *overrides,
                          struct spec **spec)
 {
-    struct loader l = {.region = region_create(), .shown = shown, .baseline = baseline};
+    struct region *region = region_create();
+    struct loader l = {.reader.reading = {region, errors_create(region), yaml_read_folder(path, region)},
+                       .region = region,
+                       .overrides = count};
+    struct source *source;
+    NEW(region, l.key, (size_t)count);
     *spec = NULL;
-    l.spec = l.region ? region_array(l.region, 1, sizeof *l.spec) : NULL;
-    enum status status = l.spec ? ST_OK : fail(ST_FAILED, "out of memory for a spec");
+    enum status status = source_read(path, region, &source) == ST_OK ? ST_OK : fail(ST_SPEC, "%s", status_message());
     if (status == ST_OK) {
-        l.spec->region = l.region;
-        l.spec->path = region_text(l.region, "%s", path);
-        status = l.spec->path ? load(&l, count, overrides) : ST_FAILED;
+        struct spec start = {.region = region, .path = region_text(region, "%s", path), .text = source->text};
+        if (shown) source->name = shown;
+        start.baseline = create(region, &start);
+        *spec = create(region, &start);
+        status = load(&l, source, overrides, *spec);
     }
-    if (status == ST_OK) {
-        *spec = l.spec;
-        return ST_OK;
-    }
+    if (status == ST_OK) return ST_OK;
     fprintf(stderr, "rematch: %s\n", status_message());
-    region_destroy(l.region);
+    region_destroy(region);
+    *spec = NULL;
     return status;
 }
 
-enum status spec_load(const char *path, int count, const char *const *overrides, bool baseline, struct spec **spec)
+enum status spec_load(const char *path, int count, const char *const *overrides, struct spec **spec)
 {
-    return spec_load_as(path, NULL, count, overrides, baseline, spec);
+    return spec_load_as(path, NULL, count, overrides, spec);
 }
 
 void spec_destroy(struct spec *spec)

@@ -4,17 +4,19 @@
 
 #include "spec/spec.h"
 
-/* Reads path, applies count overrides "key.path=value" and, where baseline is set, what makes it the baseline
- * (policy store_all, no fault, then the file's baseline: block). All errors at once on stderr as file:line:col with the
- * line, a caret and what was expected; then ST_SPEC. */
-enum status spec_load(const char *path, int count, const char *const *overrides, bool baseline, struct spec **spec);
+/* Reads path and applies count overrides "key.path=value". The spec's baseline stores everything and has no fault; the
+ * file's baseline: block may set more of it. All errors at once on stderr as file:line:col with the line, a caret and
+ * what was expected; then ST_SPEC. */
+enum status spec_load(const char *path, int count, const char *const *overrides, struct spec **spec);
 
-/* The same; errors call the file shown, as it is a copy that is removed. */
-enum status spec_load_as(const char *path, const char *shown, int count, const char *const *overrides, bool baseline,
+/* The same; error messages call the file shown, for a temporary copy. */
+enum status spec_load_as(const char *path, const char *shown, int count, const char *const *overrides,
                          struct spec **spec);
+
+/* Destroys the spec together with its baseline; NULL is accepted. */
 void spec_destroy(struct spec *spec);
 
-/* Whether a baseline may set this key of the top level for itself: how it is computed, not what. */
+/* Whether the baseline: block may set this key of the top level: it affects how a step is computed, not its results. */
 bool spec_is_own(const char *key);
 
 #endif

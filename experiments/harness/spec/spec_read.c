@@ -37,8 +37,8 @@ static const struct yaml_tree *as_map(struct yaml_reader *r, const struct sectio
 {
     if (value->kind != YAML_TEXT || !section->word) return value;
     struct yaml_tree *map = yaml_tree_make(YAML_MAP, NULL, value->mark, r->region);
-    struct yaml_tree *key = yaml_tree_make(YAML_TEXT, section->word, value->mark, r->region);
-    return map && key && yaml_tree_set(map, key, value, r->region) == ST_OK ? map : value;
+    yaml_tree_set(map, section->word, value->mark, value, r->region);
+    return map;
 }
 
 void spec_read_section(struct yaml_reader *r, const struct section *section, const struct yaml_tree *root,

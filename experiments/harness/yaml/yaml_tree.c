@@ -33,7 +33,7 @@ enum status source_read(const char *path, struct region *region, struct source *
     NEW(region, *source, 1);
     (*source)->name = region_text(region, "%s", path);
     (*source)->text = text;
-    return (*source)->name ? ST_OK : ST_FAILED;
+    return ST_OK;
 }
 
 /* ---- marks and errors ---- */
@@ -96,18 +96,16 @@ static bool next(struct reader *r)
 struct yaml_tree *yaml_tree_make(enum yaml_kind kind, const char *text, struct mark mark, struct region *region)
 {
     struct yaml_tree *tree = region_array(region, 1, sizeof *tree);
-    if (!tree) return NULL;
     *tree = (struct yaml_tree){.kind = kind, .text = text, .mark = mark};
     return tree;
 }
 
-static enum status append(struct yaml_tree *tree, struct yaml_tree *key, struct yaml_tree *item, struct region *region)
+static void append(struct yaml_tree *tree, struct yaml_tree *key, struct yaml_tree *item, struct region *region)
 {
     region_grow(region, &tree->item, tree->count, sizeof *tree->item);
     region_grow(region, &tree->key, tree->count, sizeof *tree->key);
     tree->key[tree->count] = key;
     tree->item[tree->count++] = item;
-    return ST_OK;
 }
 
 static void refuse_extras(struct reader *r, struct mark mark, const void *anchor, const void *tag)
@@ -127,9 +125,8 @@ static struct yaml_tree *read_scalar(struct reader *r, struct mark mark)
     }
     refuse_extras(r, mark, r->event.data.scalar.anchor, r->event.data.scalar.tag);
     const char *text = kind == YAML_TEXT ? region_text(r->region, "%s", value) : NULL;
-    if (kind == YAML_TEXT && !text) return stop(r, mark, "out of memory"), NULL;
     struct yaml_tree *tree = yaml_tree_make(kind, text, mark, r->region);
-    if (tree) tree->quoted = !plain;
+    tree->quoted = !plain;
     return tree;
 }
 
@@ -158,7 +155,7 @@ static struct yaml_tree *read_items(struct reader *r, struct yaml_tree *tree, in
         }
         if (!(item = read_node(r, depth))) return NULL;
         if (r->stopped) return NULL;
-        if (append(tree, key, item, r->region) != ST_OK) return stop(r, tree->mark, "out of memory"), NULL;
+        append(tree, key, item, r->region);
     }
     return r->stopped ? NULL : tree;
 }
@@ -168,7 +165,6 @@ static struct yaml_tree *read_node(struct reader *r, int depth)
 {
     const yaml_event_t *e = &r->event;
     struct mark mark = mark_of(r, e->start_mark, e->end_mark);
-    struct yaml_tree *tree;
     if (depth >= DEPTH_MAX) return stop(r, mark, "nested too deeply"), NULL;
     switch (e->type) {
     case YAML_ALIAS_EVENT:
@@ -178,12 +174,10 @@ static struct yaml_tree *read_node(struct reader *r, int depth)
         return read_scalar(r, mark);
     case YAML_SEQUENCE_START_EVENT:
         refuse_extras(r, mark, e->data.sequence_start.anchor, e->data.sequence_start.tag);
-        tree = yaml_tree_make(YAML_LIST, NULL, mark, r->region);
-        return tree ? read_items(r, tree, depth + 1) : NULL;
+        return read_items(r, yaml_tree_make(YAML_LIST, NULL, mark, r->region), depth + 1);
     case YAML_MAPPING_START_EVENT:
         refuse_extras(r, mark, e->data.mapping_start.anchor, e->data.mapping_start.tag);
-        tree = yaml_tree_make(YAML_MAP, NULL, mark, r->region);
-        return tree ? read_items(r, tree, depth + 1) : NULL;
+        return read_items(r, yaml_tree_make(YAML_MAP, NULL, mark, r->region), depth + 1);
     default:
         return stop(r, mark, "not YAML: a value was expected"), NULL;
     }
@@ -229,9 +223,8 @@ struct yaml_tree *yaml_tree_parse(const struct source *source, size_t from, stru
 struct yaml_tree *yaml_tree_copy(const struct yaml_tree *tree, struct region *region)
 {
     struct yaml_tree *copy = yaml_tree_make(tree->kind, tree->text, tree->mark, region);
-    for (int i = 0; copy && i < tree->count; i++)
-        if (append(copy, tree->key[i], tree->item[i], region) != ST_OK) return NULL;
-    if (copy) copy->quoted = tree->quoted;
+    for (int i = 0; i < tree->count; i++) append(copy, tree->key[i], tree->item[i], region);
+    copy->quoted = tree->quoted;
     return copy;
 }
 
@@ -248,48 +241,56 @@ struct yaml_tree *yaml_tree_get(const struct yaml_tree *map, const char *key)
     return i < 0 ? NULL : map->item[i];
 }
 
-enum status yaml_tree_set(struct yaml_tree *map, struct yaml_tree *key, struct yaml_tree *value, struct region *region)
+void yaml_tree_set(struct yaml_tree *map, const char *key, struct mark mark, struct yaml_tree *value,
+                   struct region *region)
 {
-    int i = yaml_tree_find(map, key->text);
-    if (value && i < 0) return append(map, key, value, region);
-    if (value) map->key[i] = key, map->item[i] = value;
-    if (value || i < 0) return ST_OK;
-    map->count--;
-    for (; i < map->count; i++) map->key[i] = map->key[i + 1], map->item[i] = map->item[i + 1];
-    return ST_OK;
+    int i = yaml_tree_find(map, key);
+    if (value) {
+        struct yaml_tree *node = yaml_tree_make(YAML_TEXT, key, mark, region);
+        if (i < 0)
+            append(map, node, value, region);
+        else
+            map->key[i] = node, map->item[i] = value;
+        return;
+    }
+    if (i < 0) return;
+    for (map->count--; i < map->count; i++) map->key[i] = map->key[i + 1], map->item[i] = map->item[i + 1];
 }
 
-/* Bare only where it reads back as the same scalar in a flow of any kind. */
-static bool print_text(FILE *out, const struct yaml_tree *tree, struct region *region)
+/* Bare only where it reads back as the same scalar within flow lists and maps. */
+static void print_text(FILE *out, const struct yaml_tree *tree, struct region *region)
 {
     bool bare = !tree->quoted;
     for (const char *c = tree->text; *c; c++) bare = bare && (isalnum((unsigned char)*c) || strchr("_-+./", *c));
-    const char *text = bare ? tree->text : text_quote(tree->text, region);
-    return text && fputs(text, out) >= 0;
+    fputs(bare ? tree->text : text_quote(tree->text, region), out);
 }
 
-static bool print(FILE *out, const struct yaml_tree *tree, struct region *region)
+static void print(FILE *out, const struct yaml_tree *tree, struct region *region)
 {
-    bool map = tree->kind == YAML_MAP, ok = true;
-    if (tree->kind == YAML_NULL || tree->kind == YAML_BROKEN) return fputs("null", out) >= 0;
-    if (tree->kind == YAML_TEXT) return print_text(out, tree, region);
-    fputc(map ? '{' : '[', out);
-    for (int i = 0; ok && i < tree->count; i++) {
+    const bool map = tree->kind == YAML_MAP;
+    if (tree->kind == YAML_NULL || tree->kind == YAML_BROKEN)
+        fputs("null", out);
+    else if (tree->kind == YAML_TEXT)
+        print_text(out, tree, region);
+    else
+        fputc(map ? '{' : '[', out);
+    for (int i = 0; i < tree->count; i++) {
         if (i) fputs(", ", out);
-        if (map) ok = print_text(out, tree->key[i], region) && fputs(": ", out) >= 0;
-        ok = ok && print(out, tree->item[i], region);
+        if (map) print_text(out, tree->key[i], region);
+        if (map) fputs(": ", out);
+        print(out, tree->item[i], region);
     }
-    return ok && fputc(map ? '}' : ']', out) >= 0;
+    if (map || tree->kind == YAML_LIST) fputc(map ? '}' : ']', out);
 }
 
 char *yaml_tree_print(const struct yaml_tree *tree, struct region *region)
 {
-    char *text = NULL, *copy = NULL;
+    char *text = NULL;
     size_t length;
     FILE *out = open_memstream(&text, &length);
-    if (!out) return NULL;
-    bool ok = print(out, tree, region);
-    if (!fclose(out) && ok) copy = region_text(region, "%s", text);
+    print(out, tree, region);
+    fclose(out);
+    char *copy = region_text(region, "%s", text);
     free(text);
     return copy;
 }

@@ -1,14 +1,14 @@
-/* A YAML text as a small tree that remembers where everything stood.
+/* A YAML text as a small tree with the place of every node.
  *
  * Contract: a strict subset. One document of UTF-8; no anchors, aliases, tags, directives or duplicate keys; every text
- * on one line; bounded size and depth. Scalars stay texts: what they mean is their setting's affair. Any input gives a
- * tree or errors, never a crash. */
+ * on one line; bounded size and depth. Scalars stay texts; settings interpret them. Any input gives a tree or
+ * errors, never a crash. */
 #ifndef REMATCH_YAML_YAML_TREE_H
 #define REMATCH_YAML_YAML_TREE_H
 
 #include "yaml/text_errors.h"
 
-/* BROKEN: it was refused and told; readers pass over it. */
+/* BROKEN: an error was reported for it; readers skip it. */
 enum yaml_kind { YAML_BROKEN, YAML_NULL, YAML_TEXT, YAML_LIST, YAML_MAP };
 
 struct yaml_tree {
@@ -28,22 +28,23 @@ enum status source_read(const char *path, struct region *region, struct source *
 struct yaml_tree *yaml_tree_parse(const struct source *source, size_t from, struct region *region,
                                   struct errors *errors);
 
-/* A list or map of its own over the same nodes, to be edited; NULL: no memory. */
+/* A list or map over the same items, whose own entries can be edited. */
 struct yaml_tree *yaml_tree_copy(const struct yaml_tree *tree, struct region *region);
 
-/* Place of key in map, -1: none, or no map. */
+/* Index of key in map, -1: none, or no map. */
 int yaml_tree_find(const struct yaml_tree *map, const char *key);
 
 /* The value of key; NULL: none, or no map. */
 struct yaml_tree *yaml_tree_get(const struct yaml_tree *map, const char *key);
 
-/* Replaces or appends key (a TEXT node); value NULL removes it. */
-enum status yaml_tree_set(struct yaml_tree *map, struct yaml_tree *key, struct yaml_tree *value, struct region *region);
+/* Replaces or appends key, whose node gets mark; value NULL removes it. */
+void yaml_tree_set(struct yaml_tree *map, const char *key, struct mark mark, struct yaml_tree *value,
+                   struct region *region);
 
-/* A node of that kind standing at mark; NULL: no memory. */
+/* A node of that kind at mark. */
 struct yaml_tree *yaml_tree_make(enum yaml_kind kind, const char *text, struct mark mark, struct region *region);
 
-/* As one line of flow YAML; NULL: no memory. */
+/* As one line of flow YAML. */
 char *yaml_tree_print(const struct yaml_tree *tree, struct region *region);
 
 #endif
