@@ -1,5 +1,5 @@
 /* From a schedule to ops and buffers: liveness decides what each forward saves, what is freed, what is a recomputation,
- * which recomputations are dead. The rules are listed in README under "The rules of lowering". */
+ * which recomputations are dead. framework/README.md lists the rules. */
 #ifndef REMATCH_PLAN_LOWER_H
 #define REMATCH_PLAN_LOWER_H
 

@@ -65,33 +65,33 @@ Test(schema, shows_every_key)
     cli_close(&cli);
 }
 
-/* The first indented text of README.md that begins so. */
-static char *of_readme(const char *begin)
+/* The first indented text of the file that begins so. */
+static char *shown_in(const char *path, const char *begin)
 {
     char *text = calloc(1, 1 << 16), line[512];
     bool within = false;
-    FILE *readme = fopen("README.md", "r");
-    cr_assert(text && readme);
-    while (fgets(line, sizeof line, readme)) {
+    FILE *file = fopen(path, "r");
+    cr_assert(text && file);
+    while (fgets(line, sizeof line, file)) {
         if (!*text && !strncmp(line, begin, strlen(begin))) within = true;
         within = within && !strncmp(line, "    ", 4);
         if (within) strcat(text, line + 4);
     }
-    fclose(readme);
+    fclose(file);
     return text;
 }
 
-/* What README.md shows can be run as it stands. */
-Test(schema, what_the_readme_shows_can_be_planned)
+Test(schema, specs_in_the_documents_can_be_planned)
 {
     static const struct {
-        const char *begin, *plan;
-    } shown[] = {{"    rematch: 1", "plan shown.yaml"},
-                 {"    rematch: 1   # a chain", "plan --chain shown.yaml policy.name=optimal"}};
+        const char *path, *begin, *plan;
+    } shown[] = {
+        {"README.md", "    rematch: 1", "plan shown.yaml"},
+        {"experiments/README.md", "    rematch: 1   # a chain", "plan --chain shown.yaml policy.name=optimal"}};
     struct cli cli;
     cli_open(&cli);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        char *text = of_readme(shown[i].begin);
+        char *text = shown_in(shown[i].path, shown[i].begin);
         cli_file(&cli, "shown.yaml", text);
         free(text);
         cli_expect(&cli, 0, shown[i].plan);
