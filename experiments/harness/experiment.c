@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "console/report_error.h"
-#include "job/memory_fit.h"
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
 #include "spec/spec_load.h"

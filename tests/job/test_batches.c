@@ -33,9 +33,7 @@ static struct batches *open_batches(const struct dataset_kind *kind, bool shuffl
     spec = (struct spec){.batch = BATCH};
     backend = (struct backend){.options = {.threads = 2}};
     struct job job = {.spec = &spec, .dataset = &dataset, .backend = &backend};
-    struct batches *batches;
-    cr_assert(batches_create(&job, &batches) == ST_OK);
-    return batches;
+    return batches_create(&job);
 }
 
 Test(batches, an_epoch_takes_every_sample_at_most_once)

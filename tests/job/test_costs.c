@@ -147,7 +147,7 @@ Test(costs, what_is_wrong_is_told)
     const char *row = strstr(text, "  - {");
     strcpy(changed, text);
     strncat(changed, row, strcspn(row, "\n"));
-    cr_expect(read_text(&f, changed, &c) == ST_SPEC && strstr(messages(), "key: this key was there before"));
+    cr_expect(read_text(&f, changed, &c) == ST_SPEC && strstr(messages(), "key: repeats an earlier key"));
     f.spec.costs_file = "nowhere/costs.yaml";
     cr_expect(costs_read(&f.spec, f.job.network, f.job.graph->region, &c) == ST_SPEC);
     cr_expect(strstr(status_message(), "nowhere/costs.yaml: No such file or directory; make the file with"), "%s",

@@ -7,7 +7,7 @@
 
 #include "analysis/policy_grid.h"
 #include "base/units.h"
-#include "job/memory_fit.h"
+#include "job/machine.h"
 #include "result/result.h"
 #include "tests/support/made_runs.h"
 

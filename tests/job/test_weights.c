@@ -193,9 +193,9 @@ Test(weights, what_does_not_fit_is_told)
                                  "missing: init", "not used: other", NULL});
     w = write_bert(&(struct naming){"", false, KEY}); /* no keys: their thirds of the fused weights alone are nothing */
     safetensors_finish(w, path);
-    refuse("init", ST_SPEC,
-           (const char *const[]){"block[0].qkv.weight (encoder.layer.0.attention.self.key.weight) is there in part",
-                                 NULL});
+    refuse(
+        "init", ST_SPEC,
+        (const char *const[]){"block[0].qkv.weight (encoder.layer.0.attention.self.key.weight) is incomplete", NULL});
     w = write_bert(&(struct naming){"", false, UP});
     safetensors_add(w, "encoder.layer.0.intermediate.dense.weight", "2, 3", 0);
     safetensors_finish(w, path);

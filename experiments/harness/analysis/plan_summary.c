@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "job/memory_fit.h"
 #include "search/optimum.h"
 
 enum { FRONT_ROWS = 12 };

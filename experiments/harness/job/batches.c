@@ -6,20 +6,15 @@ struct batches {
     struct region *region;
     struct dataset *dataset;
     int64_t batch, epoch_steps; /* 0: no epochs */
-    int64_t epoch;              /* whose order is at hand, -1: none yet */
+    int64_t epoch;              /* of order, -1: none yet */
     int64_t *order, *indices;
     int threads;
 };
 
-enum status batches_create(const struct job *job, struct batches **batches)
+struct batches *batches_create(const struct job *job)
 {
-    *batches = NULL;
     struct region *region = region_create();
-    struct batches *b = region ? region_array(region, 1, sizeof *b) : NULL;
-    if (!b) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for batches");
-    }
+    struct batches *b = region_array(region, 1, sizeof *b);
     *b = (struct batches){.region = region,
                           .dataset = job->dataset,
                           .batch = job->spec->batch,
@@ -29,12 +24,7 @@ enum status batches_create(const struct job *job, struct batches **batches)
     size_t order = b->epoch_steps > 0 ? (size_t)job->dataset->count[SPLIT_TRAIN] : 0;
     b->order = region_array(region, order, sizeof *b->order);
     b->indices = region_array(region, (size_t)b->batch, sizeof *b->indices);
-    if (!b->order || !b->indices) {
-        region_destroy(region);
-        return ST_FAILED;
-    }
-    *batches = b;
-    return ST_OK;
+    return b;
 }
 
 void batches_destroy(struct batches *batches)

@@ -1,5 +1,5 @@
-/* Which samples a step trains on: a pure function of the step's number. Every epoch has its own order and leaves out
- * what does not fill a batch. */
+/* Which samples a step trains on: a pure function of the step's number. Every epoch has its own order; its incomplete
+ * last batch is dropped. */
 #ifndef REMATCH_JOB_BATCHES_H
 #define REMATCH_JOB_BATCHES_H
 
@@ -7,13 +7,13 @@
 
 struct batches;
 
-enum status batches_create(const struct job *job, struct batches **batches);
+struct batches *batches_create(const struct job *job);
 void batches_destroy(struct batches *batches);
 
 /* The batch of a training step, numbered from 0. */
 enum status batches_training(struct batches *batches, int64_t step, float *x, int32_t *labels);
 
-/* Samples first, first + 1, ... of a split; places from count on repeat sample first + count - 1. 1 <= count. */
+/* Samples first, first + 1, ... of a split; the batch's places from count on repeat the last of them. 1 <= count. */
 enum status batches_in_order(struct batches *batches, enum split split, int64_t first, int64_t count, float *x,
                              int32_t *labels);
 

@@ -1,4 +1,4 @@
-/* Contract: the file is distrusted; what is wrong with it is told with its place, and nothing of it is guessed. */
+/* Contract: the file is not trusted; every error is reported with its place, and nothing is guessed. */
 #include "job/costs.h"
 
 #include <inttypes.h>
@@ -21,8 +21,8 @@ static const double longest = 1e15; /* ns: eleven days; sums of such times stay 
 static const struct setting head_keys[] = {
     {"machine", SETTING_TEXT, HEAD(machine), 0, 0, NULL, NULL, "the processor"},
     {"isa", SETTING_TEXT, HEAD(isa), 0, 0, NULL, NULL, "instruction set of the kernels"},
-    {"threads", SETTING_INT, HEAD(threads), 1, 4096, NULL, NULL, "that worked"},
-    {"backend", SETTING_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels they are"},
+    {"threads", SETTING_INT, HEAD(threads), 1, 4096, NULL, NULL, "of the backend"},
+    {"backend", SETTING_TEXT, HEAD(backend), 0, 0, NULL, NULL, "whose kernels were timed"},
     {"libraries", SETTING_TEXT, HEAD(libraries), 0, 0, NULL, NULL, "of the backend, with their versions"},
     {"batch", SETTING_INT, HEAD(batch), 1, 1 << 24, NULL, NULL, "samples a step"},
     {"rounds", SETTING_INT, HEAD(rounds), 1, COSTS_ROUNDS_MOST, NULL, NULL, "how often each pass was timed"},
@@ -35,7 +35,7 @@ static const struct setting head_keys[] = {
     }
 
 static const struct setting step_keys[] = {
-    {"key", SETTING_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times hang on"},
+    {"key", SETTING_TEXT, STEP(key), 0, 0, NULL, NULL, "what these times depend on"},
     NS("data", STEP(data), "ns: reading the batch"),
     NS("digest", STEP(digest), "ns: digests of gradients, parameters and state, and the norm of the gradients"),
     NS("optimizer", STEP(optimizer), "ns: the update"),
@@ -44,7 +44,7 @@ static const struct setting step_keys[] = {
     {.key = NULL}};
 
 static const struct setting row_keys[] = {
-    {"key", SETTING_TEXT, ROW(key), 0, 0, NULL, NULL, "what these times hang on"},
+    {"key", SETTING_TEXT, ROW(key), 0, 0, NULL, NULL, "what these times depend on"},
     NS_FROM(1, "forward", ROW(forward), "ns: writes no saved tensors"),
     NS("saving", ROW(saving), "ns: a forward that writes its saved tensors"),
     NS("backward_params", ROW(backward_params), "ns: of the parameters, or of both where they are one"),
@@ -72,13 +72,13 @@ static void read_rows(struct yaml_reader *r, const struct yaml_tree *root, struc
         yaml_read_error(r, list ? list : root, NULL, "nodes", "expected a list of the nodes' times");
         return;
     }
-    if (NEWLY(r->region, c->row, (size_t)list->count) != ST_OK) return;
+    NEW(r->region, c->row, (size_t)list->count);
     c->rows = list->count;
     for (int i = 0; i < list->count; i++) {
         const char *path = region_text(r->region, "nodes[%d]", i);
         yaml_read_map(r, list->item[i], path, "a node's times", row_keys, NULL, &c->row[i]);
         if (c->row[i].key && find_row(c, i, c->row[i].key))
-            yaml_read_error(r, list->item[i], path, "key", "this key was there before");
+            yaml_read_error(r, list->item[i], path, "key", "repeats an earlier key");
     }
 }
 
@@ -96,7 +96,7 @@ static void read_root(struct yaml_reader *r, const struct yaml_tree *root, struc
     read_rows(r, root, c);
 }
 
-/* ---- is it of this network? ---- */
+/* ---- does it fit this network? ---- */
 
 static const char remedy[] = "make the file with rematch bench --costs SPEC --out FILE";
 
@@ -104,7 +104,6 @@ static enum status find_nodes(const struct costs *c, const struct network *netwo
 {
     for (int i = 0; i < network->graph->nodes; i++) {
         const char *key = measure_key(network, i, region);
-        if (!key) return ST_FAILED;
         if (!(c->node[i] = costs_find(c, key)))
             return fail(ST_SPEC, "%s: has no times of node '%s' (%s); %s", c->path, network->graph->node[i].name, key,
                         remedy);
@@ -120,7 +119,6 @@ static enum status check_owner(const struct costs *c, const struct spec *spec, c
                     c->batch, spec->batch, remedy);
     TRY(find_nodes(c, network, region));
     const char *key = costs_step_key(spec, network, region);
-    if (!key) return ST_FAILED;
     if (strcmp(key, c->step.key) != 0)
         return fail(ST_SPEC, "%s: step: measured with %s, the spec has %s; %s", c->path, c->step.key, key, remedy);
     return ST_OK;
@@ -140,7 +138,6 @@ enum status costs_read(const struct spec *spec, struct network *network, struct 
     struct yaml_reader r = {region, errors_create(region), NULL};
     struct source *source;
     struct costs *c;
-    if (!r.errors) return ST_FAILED;
     NEW(region, c, 1);
     NEW(region, c->node, (size_t)network->graph->nodes);
     if (source_read(spec->costs_file, region, &source) != ST_OK)
@@ -189,7 +186,6 @@ char *costs_step_key(const struct spec *spec, const struct network *network, str
 bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
 {
     struct region *region = region_create();
-    if (!region) return false;
     fprintf(out, "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: %d\n", VERSION);
     yaml_write_settings(head_keys, costs, "\n", region, out);
     fprintf(out, "\nstep: {");

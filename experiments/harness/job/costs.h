@@ -1,4 +1,4 @@
-/* Costs that were measured: a file that `rematch bench --costs` writes and plans read. Strict YAML, as specs are:
+/* Measured costs: a file that `rematch bench --costs` writes and planning reads. Strict YAML, like specs:
  *
  *     rematch_costs: 1
  *     machine, isa, threads, backend, libraries: where and with what it was measured
@@ -6,8 +6,8 @@
  *     step: {key, data, digest, optimizer, add, copy}      what a step does besides; add, copy: of a MiB
  *     nodes: [{key, forward, saving, backward_params, backward_input}]     nodes of one key share one row
  *
- * Times are whole ns. A key (node_timing.h) says all that a time hangs on, so a file fits every network whose keys are
- * all in it, whatever the policy. */
+ * Times are whole ns. A key (node_timing.h) contains everything that a time depends on, so that a file is valid for
+ * every network whose keys it has, whatever the policy. */
 #ifndef REMATCH_JOB_COSTS_H
 #define REMATCH_JOB_COSTS_H
 
@@ -22,7 +22,7 @@ struct costs_row {
     int64_t forward, saving, backward_params, backward_input; /* ns */
 };
 
-/* What a step takes besides its nodes: ns, and ns a MiB of gradient. */
+/* Times of a step besides its nodes: ns, add and copy in ns per MiB of gradient. */
 struct costs_step {
     const char *key;
     int64_t data, digest, optimizer, add, copy;
@@ -39,30 +39,30 @@ struct costs {
     const struct costs_row **node; /* one a node of the network it was read for */
 };
 
-/* Reads spec's file and sets network's costs. Everything in region. ST_SPEC: the file is wrong, told with its places;
- * or it is of other nodes, the message names the first and how to make the file. */
+/* Reads spec's file and sets network's costs; region holds everything. ST_SPEC: the file has errors, which are reported
+ * with their places; or it lacks a node, the message names the first and how to make the file. */
 enum status costs_read(const struct spec *spec, struct network *network, struct region *region, struct costs **costs);
 
-/* Its row of this key; NULL: it has none. */
+/* The row of this key, or NULL. */
 const struct costs_row *costs_find(const struct costs *costs, const char *key);
 
 /* Whether they were measured with this processor, backend, libraries, ISA and number of threads. */
 bool costs_here(const struct costs *costs, const struct backend *backend);
 
-/* "Intel Xeon, avx512_core, cpu, 2 threads, oneDNN 2.6.3": where, and with what. NULL: no memory. */
+/* "Intel Xeon, avx512_core, cpu, 2 threads, oneDNN 2.6.3": where, and with what. */
 const char *costs_where(const struct costs *costs, struct region *region);
 
 /* The file's text in canonical form; names: of each row's nodes. false: the stream failed. */
 bool costs_write(const struct costs *costs, const char *const *names, FILE *out);
 
-/* All that the times of a step's other work hang on. NULL: no memory. */
+/* Everything that the times of a step's other work depend on. */
 char *costs_step_key(const struct spec *spec, const struct network *network, struct region *region);
 
-/* A whole step of the plan, in ns: plan->time, what saving takes, copies and additions of gradients, and the rest. */
+/* A whole step of the plan, in ns: plan->time, writing saved tensors, copying and adding gradients, and the rest. */
 double costs_predict(const struct costs *costs, const struct plan *plan);
 
-/* By how many percent a prediction misses what was measured, which is called so: "1.7 % less than measured"; "" where
- * nothing was. Returns text (at least 64 bytes). */
+/* By how many percent a prediction misses a measured time of that name: "1.7 % less than measured"; "" without a
+ * measured time. Returns text (at least 64 bytes). */
 char *costs_miss(double predicted, double measured, const char *called, char *text);
 
 #endif

@@ -1,18 +1,18 @@
-/* Programs beside this one that are this one with another backend linked in: rematch-cuda beside rematch. A backend
- * whose libraries take time and memory as soon as they are loaded has one, so that who does not use it does not pay. */
+/* rematch-cuda: the same program in the same folder, with another backend linked in. Libraries that take time and
+ * memory as soon as they are loaded are linked into such a program only, so that other runs do not pay for them. */
 #ifndef REMATCH_JOB_CUDA_PROGRAM_H
 #define REMATCH_JOB_CUDA_PROGRAM_H
 
 #include "base/status.h"
 
-/* What the program was called with, for another to be called with; to be said once, at the start. */
+/* Keeps the program's arguments, for starting the other with them; to be called first in main(). */
 void cuda_program_remember(char *const *arguments);
 
-/* Becomes the sibling that has the backend, where this program has not; returns where none was built. ST_MISSING: one
- * was built, and is not beside this program. To be called before anything is printed or written. */
+/* Unless this program has the backend, replaces this process by the program that has it; returns if none was built.
+ * ST_MISSING: it was built, but is not in this folder. To be called before anything is printed or written. */
 enum status cuda_program_become(const char *backend);
 
-/* Becomes the program itself once more, for libraries to read the environment anew; returns where that fails. */
+/* Starts this program again in this process, so that libraries read the changed environment; returns on failure. */
 void cuda_program_restart(void);
 
 #endif

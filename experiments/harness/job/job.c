@@ -22,21 +22,20 @@ enum status job_plan(const struct job *job, const struct policy *policy, const s
                      struct plan **plan)
 {
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
     struct schedule schedule = schedule_empty(region);
     struct plan_options options = job_plan_options(job);
-    struct policy_settings told = *settings;
-    told.plan = &options;
-    enum status status = policy_schedule(policy, job->network, &told, region, &schedule);
+    struct policy_settings own = *settings;
+    own.plan = &options;
+    enum status status = policy_schedule(policy, job->network, &own, region, &schedule);
     if (status == ST_OK) status = plan_build(job->network, &schedule, &options, plan);
     region_destroy(region);
     return status;
 }
 
-/* A bound that a schedule beats is none, and would pass for the best proof there is. */
+/* A lower bound above the time of a schedule is wrong, and would make that schedule look optimal. */
 static enum status check_bound(const struct plan *plan, const struct bounds *bounds)
 {
-    const double noise = 1e-9; /* sums of the same times in another order */
+    const double noise = 1e-9; /* the same times are summed in different orders */
     if (plan->time >= bounds->best * (1 - noise)) return ST_OK;
     return fail(ST_FAILED, "the lower bound for %zu live bytes, %g, is above the time of a schedule, %g: it is wrong",
                 bounds->budget, bounds->best, plan->time);
@@ -108,7 +107,7 @@ struct executor_options job_exec_options(const struct job *job)
     };
 }
 
-/* Of the splits that are run, where the loss reads them. */
+/* Of the splits that the run reads, if the loss uses labels. */
 static enum status check_labels(struct job *job)
 {
     const struct graph *graph = job->graph;
@@ -139,8 +138,7 @@ static enum status prepare(struct job *job)
 enum status job_prepare(struct spec *spec, struct job **job)
 {
     *job = NULL;
-    struct job *j = calloc(1, sizeof *j);
-    if (!j) return fail(ST_FAILED, "out of memory for a run");
+    struct job *j = allocate(1, sizeof *j);
     j->spec = spec;
     enum status status = prepare(j);
     if (status != ST_OK) {

@@ -1,4 +1,4 @@
-/* One training run in this process: everything between a spec and its result file. */
+/* One training run: everything between a spec and its result file. */
 #ifndef REMATCH_JOB_JOB_H
 #define REMATCH_JOB_JOB_H
 
@@ -17,33 +17,32 @@ struct job {
     struct costs *costs;     /* NULL: flops */
     struct weights *weights; /* NULL: initial values come from no file */
     struct plan *plan;
-    struct policy_notes notes;   /* what the policy says of the plan besides */
+    struct policy_notes notes;   /* what the policy reports about the plan */
     struct bounds bounds;        /* of any schedule with the plan's live peak */
-    struct bounds budget_bounds; /* of any schedule within the budget that the spec sets; budget 0: it sets none */
-    struct plan *evaluation;     /* forward only; NULL: none is asked for */
-    int64_t steps;               /* of training; from epochs where those are given */
+    struct bounds budget_bounds; /* of any schedule within the spec's budget; budget 0: the spec has none */
+    struct plan *evaluation;     /* forward only; NULL: no evaluation */
+    int64_t steps;               /* of training; computed from epochs if those are given */
     int fault_node;              /* -1: none */
-    uint64_t planning_ns;        /* word, lowering, placement and bounds, kernels prepared */
-    uint64_t preparing_ns;       /* what precedes planning: layouts and kernels */
+    uint64_t planning_ns;        /* schedule, lowering, placement and bounds */
+    uint64_t preparing_ns;       /* before planning: layouts and kernels */
 };
 
-/* All but costs and plans: what needs no policy. ST_SPEC, ST_MISSING or ST_FAILED with the message set. job_plans.h has
- * the rest. */
+/* Everything but costs and plans, which job_plans.h adds. ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
 enum status job_prepare(struct spec *spec, struct job **job);
 void job_destroy(struct job *job);
 
-/* How the spec wants its plan to be executed. */
+/* The spec's options for executing a plan. */
 struct executor_options job_exec_options(const struct job *job);
 
-/* What the spec says of how a plan is made from a schedule. */
+/* The spec's options for making a plan from a schedule. */
 struct plan_options job_plan_options(const struct job *job);
 
-/* The plan that a policy makes for the job's network, whatever its spec says; region takes the schedule. */
+/* Plans the job's network with any policy, instead of its spec's. */
 enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
                      struct plan **plan);
 
-/* Of any schedule with the live peak of a policy's plan; and within the budget that its settings set (budget 0: they
- * set none). ST_FAILED: the plan is faster than a bound. */
+/* Lower bounds: own, of any schedule with the plan's live peak; within, of any schedule within the budget of the
+ * settings (budget 0: they have none). ST_FAILED: the plan is faster than a bound. */
 enum status plan_bounds(const struct plan *plan, const struct policy *policy, const struct policy_settings *settings,
                         const struct plan_options *options, struct bounds *own, struct bounds *within);
 

@@ -1,7 +1,6 @@
 #include "job/machine.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -28,7 +27,7 @@ static void lower_to(struct machine_memory *least, uint64_t bytes, const char *l
     if (bytes < least->bytes) *least = (struct machine_memory){bytes, limit};
 }
 
-/* The files in which a version of control groups says limit, use and the page cache within that use. */
+/* Files of a version of control groups: the limit, the use, and the page cache within that use. */
 struct cgroup_version {
     const char *mount, *limit, *use, *cache;
 };
@@ -51,8 +50,8 @@ static void look_at_group(const char *root, const struct cgroup_version *version
     lower_to(least, limit > use ? limit - use : 0, "the control group's limit");
 }
 
-/* A group and all that enclose it: each may set a limit. Within a container the path may not be visible; the mount's
- * root, looked at last, then is the container's own group. */
+/* A group and its parents: each may set a limit. In a container the path may not be visible; the root of the mount,
+ * which comes last, is then the container's own group. */
 static void look_at_groups(const char *root, const struct cgroup_version *version, char *group,
                            struct machine_memory *least)
 {
@@ -107,6 +106,12 @@ struct machine_memory machine_memory(const char *root)
     look_at_cgroups(root, &least);
     look_at_address_space(&least);
     return least;
+}
+
+struct machine_memory memory_left(struct backend *backend)
+{
+    if (!backend->kind->device) return machine_memory("");
+    return (struct machine_memory){backend->kind->device->available(backend), "the device"};
 }
 
 static uint64_t status_bytes(const char *key)

@@ -1,25 +1,25 @@
-/* How much memory a run may still take on this machine, and what this process takes. */
+/* The machine's memory that a run may still use, and the memory of this process. */
 #ifndef REMATCH_JOB_MACHINE_H
 #define REMATCH_JOB_MACHINE_H
 
-#include <stdint.h>
+#include "backend/backend.h"
 
 struct machine_memory {
     uint64_t bytes;    /* UINT64_MAX: nothing limits it */
-    const char *limit; /* which limit is the least: "MemAvailable", "the control group's limit", "RLIMIT_AS" */
+    const char *limit; /* what limits it: "MemAvailable", "the control group's limit", "RLIMIT_AS", "the device" */
 };
 
-/* The least of MemAvailable, every enclosing cgroup's limit less its use (v1 and v2; page cache that can be dropped is
- * not use), and RLIMIT_AS less this process's address space. root is "" but in tests: a folder that holds proc/ and
- * sys/. */
+/* The least of MemAvailable, every enclosing cgroup's limit less its use (v1 and v2; reclaimable page cache is not
+ * counted), and RLIMIT_AS less this process's address space. root: "", or in tests a folder that holds proc/ and sys/.
+ */
 struct machine_memory machine_memory(const char *root);
 
-/* VmRSS and VmHWM of this process, in bytes; 0 where the system does not say. */
+/* The memory left where the backend works: the device's, or the machine's. */
+struct machine_memory memory_left(struct backend *backend);
+
+/* VmRSS and VmHWM of this process, in bytes; 0: unknown. */
 uint64_t process_rss(void);
 uint64_t process_high_water(void);
-
-/* The processor's name, "unknown" where the system does not tell; returns text. */
-const char *machine_cpu(char text[256]);
 
 /* The processor's name, "unknown" where the system does not name it; returns text. */
 const char *machine_cpu(char text[256]);

@@ -1,5 +1,4 @@
-/* The run id. Contract: a pure function of what it lists, in this order; times do not enter, nor places but the paths
- * of files that the spec reads. */
+/* Contract: the run id is a pure function of its parts. Neither times enter it nor paths, except those in the spec. */
 #include "job/run_id.h"
 
 #include <errno.h>
@@ -11,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The line starts a top-level block of the canonical YAML whose key says nothing about the numbers. */
+/* Whether the line starts a top-level block of the canonical YAML whose key does not affect the numbers. */
 static bool is_left_out(const char *line)
 {
     static const char *const keys[] = {"name:", "title:", "expect:", "sweep:", "results:", "costs:", "plan:"};
@@ -20,12 +19,12 @@ static bool is_left_out(const char *line)
     return false;
 }
 
-/* resolved without those blocks: a block goes on until the next line that starts with a key. */
+/* resolved without those blocks; a block ends at the next line that starts with a key. */
 static const char *numerics_of(const char *resolved, struct region *region)
 {
     char *text = region_array(region, strlen(resolved) + 1, 1), *end = text;
     bool left_out = false;
-    for (const char *line = resolved; text && *line;) {
+    for (const char *line = resolved; *line;) {
         size_t length = strcspn(line, "\n");
         length += line[length] == '\n';
         if (!strchr(" \t\n-#", *line)) left_out = is_left_out(line);
@@ -41,12 +40,12 @@ enum status program_digest(char text[33])
     int descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     if (descriptor < 0 || fstat(descriptor, &file) < 0 || file.st_size <= 0) {
         if (descriptor >= 0) close(descriptor);
-        return fail(ST_FAILED, "/proc/self/exe: %s; a run is known by its program", strerror(errno));
+        return fail(ST_FAILED, "/proc/self/exe: %s; the run id depends on the program", strerror(errno));
     }
     void *bytes = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     close(descriptor);
     if (bytes == MAP_FAILED)
-        return fail(ST_FAILED, "/proc/self/exe: %s; a run is known by its program", strerror(errno));
+        return fail(ST_FAILED, "/proc/self/exe: %s; the run id depends on the program", strerror(errno));
     digest_print(digest_bytes(bytes, (size_t)file.st_size), text);
     munmap(bytes, (size_t)file.st_size);
     return ST_OK;
@@ -58,12 +57,12 @@ static const char *digest_text(struct digest digest, struct region *region)
     return region_text(region, "%s", digest_print(digest, text));
 }
 
-enum status run_id_of_job(const struct job *job, struct region *region, struct run_id_parts *identity)
+enum status run_id_of_job(const struct job *job, struct region *region, struct run_id_parts *parts)
 {
     char program[33];
     TRY(program_digest(program));
     if (job->weights) TRY(weights_digest(job->weights));
-    *identity = (struct run_id_parts){
+    *parts = (struct run_id_parts){
         .resolved = job->spec->resolved,
         .program = region_text(region, "%s", program),
         .data = digest_text(job->dataset->digest, region),
@@ -76,42 +75,32 @@ enum status run_id_of_job(const struct job *job, struct region *region, struct r
         .device = job->backend->device ? job->backend->device : "",
         .threads = (uint64_t)job->backend->options.threads,
     };
-    const bool all = identity->program && identity->data && identity->plan && identity->costs;
-    return all ? ST_OK : ST_FAILED;
-}
-
-enum status run_id_print(const struct run_id_parts *identity, struct region *region, char id[RUN_ID_TEXT])
-{
-    const struct run_id_parts *i = identity;
-    const struct {
-        const char *name, *value;
-    } optional[] = {{"costs", i->costs}, {"weights", i->weights}, {"device", i->device}};
-    const char *numerics = numerics_of(i->resolved, region), *all = NULL;
-    char text[33];
-    if (numerics)
-        all = region_text(region, "%s\nprogram %s\ndata %s\nlibraries %s, libc %s\nisa %s\nthreads %llu\nplan %s\n",
-                          numerics, i->program, i->data, i->libraries, i->libc, i->isa, (unsigned long long)i->threads,
-                          i->plan);
-    for (size_t k = 0; all && k < sizeof optional / sizeof *optional; k++)
-        if (*optional[k].value) all = region_text(region, "%s%s %s\n", all, optional[k].name, optional[k].value);
-    if (!all) return ST_FAILED;
-    digest_print(digest_bytes(all, strlen(all)), text);
-    snprintf(id, RUN_ID_TEXT, "%.16s", text);
     return ST_OK;
 }
 
-static enum status identify(const struct job *job, struct region *region, char id[RUN_ID_TEXT])
+void run_id_print(const struct run_id_parts *parts, struct region *region, char id[RUN_ID_TEXT])
 {
-    struct run_id_parts identity;
-    TRY(run_id_of_job(job, region, &identity));
-    return run_id_print(&identity, region, id);
+    const struct run_id_parts *i = parts;
+    const struct {
+        const char *name, *value;
+    } optional[] = {{"costs", i->costs}, {"weights", i->weights}, {"device", i->device}};
+    char text[33];
+    const char *all =
+        region_text(region, "%s\nprogram %s\ndata %s\nlibraries %s, libc %s\nisa %s\nthreads %llu\nplan %s\n",
+                    numerics_of(i->resolved, region), i->program, i->data, i->libraries, i->libc, i->isa,
+                    (unsigned long long)i->threads, i->plan);
+    for (size_t k = 0; k < sizeof optional / sizeof *optional; k++)
+        if (*optional[k].value) all = region_text(region, "%s%s %s\n", all, optional[k].name, optional[k].value);
+    digest_print(digest_bytes(all, strlen(all)), text);
+    snprintf(id, RUN_ID_TEXT, "%.16s", text);
 }
 
 enum status run_id_compute(const struct job *job, char id[RUN_ID_TEXT])
 {
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for the run's id");
-    enum status status = identify(job, region, id);
+    struct run_id_parts parts;
+    enum status status = run_id_of_job(job, region, &parts);
+    if (status == ST_OK) run_id_print(&parts, region, id);
     region_destroy(region);
     return status;
 }

@@ -31,8 +31,7 @@ static void from_bf16(const unsigned char *from, int64_t count, float *to)
     }
 }
 
-/* Every binary16 is a float: its exponent moves by 127 - 15; what is below its normal numbers is a multiple of 2^-24.
- */
+/* Exact: the exponent's bias grows by 127 - 15; subnormal numbers are multiples of 2^-24. */
 static void from_f16(const unsigned char *from, int64_t count, float *to)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -145,7 +144,7 @@ static enum status read_place(const struct safetensors *file, const json_t *offs
     t->at = data + (uint64_t)from;
     t->bytes = (uint64_t)(to - from);
     if (__builtin_mul_overflow((uint64_t)t->elements, types[t->type].bytes, &bytes) || bytes != t->bytes)
-        return wrong(file, t->name, "its data_offsets hold another number of bytes than its shape and dtype");
+        return wrong(file, t->name, "its data_offsets span a different number of bytes than its shape and dtype");
     return ST_OK;
 }
 
@@ -154,7 +153,6 @@ static enum status read_tensor(const struct safetensors *file, const char *name,
 {
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     t->name = region_text(file->region, "%s", name);
-    if (!t->name) return ST_FAILED;
     if (!utf8_is_plain(name)) return fail(ST_FAILED, "%s: a name has control characters", file->path);
     while (dtype && t->type < TYPES && strcmp(types[t->type].name, dtype) != 0) t->type++;
     if (!dtype || t->type == TYPES) return wrong(file, name, "its dtype is not known");
@@ -170,7 +168,7 @@ static int by_place(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* One after the other, from the first byte of data to the last. */
+/* Tensors fill the data without gaps and overlaps. */
 static enum status check_places(const struct safetensors *file, uint64_t data)
 {
     uint64_t end = data;
@@ -213,8 +211,7 @@ static enum status read_header(struct safetensors *file)
     if (bytes > file->bytes - LENGTH_BYTES || bytes > HEADER_MAX)
         return fail(ST_FAILED, "%s: not a safetensors file, or cut off: a header of %llu bytes in a file of %llu",
                     file->path, (unsigned long long)bytes, (unsigned long long)file->bytes);
-    char *text = malloc((size_t)bytes + 1);
-    if (!text) return fail(ST_FAILED, "%s: out of memory for its header", file->path);
+    char *text = allocate((size_t)bytes, 1);
     enum status status = read_at(file, LENGTH_BYTES, (size_t)bytes, text);
     json_t *header = status == ST_OK ? json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
     free(text);
@@ -235,14 +232,10 @@ static enum status open_file(struct safetensors *file)
 enum status safetensors_open(const char *path, struct safetensors **file)
 {
     struct region *region = region_create();
-    struct safetensors *f = region ? region_array(region, 1, sizeof *f) : NULL;
+    struct safetensors *f = region_array(region, 1, sizeof *f);
     *file = NULL;
-    if (!f) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for %s", path);
-    }
     *f = (struct safetensors){.region = region, .path = region_text(region, "%s", path), .descriptor = -1};
-    enum status status = f->path ? open_file(f) : ST_FAILED;
+    enum status status = open_file(f);
     if (status != ST_OK) {
         safetensors_close(f);
         return status;

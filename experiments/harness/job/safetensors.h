@@ -1,6 +1,6 @@
-/* Files of named tensors in Hugging Face's safetensors format, read with distrust: 8 bytes little-endian length of a
- * header; the header, JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...} and perhaps
- * "__metadata__"; then the data, which the offsets count from. Tensors lie one after the other and fill it. */
+/* Files of named tensors in Hugging Face's safetensors format, which are not trusted: the length of a header, 8 bytes
+ * little-endian; the header, JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...},
+ * optionally with "__metadata__"; then the data, from which the offsets count. The tensors fill it without gaps. */
 #ifndef REMATCH_JOB_SAFETENSORS_H
 #define REMATCH_JOB_SAFETENSORS_H
 
@@ -28,18 +28,18 @@ struct safetensors {
     int descriptor;
 };
 
-/* Opens the file and checks all of its header. ST_MISSING: there is no such file; ST_FAILED: it is no such file or a
- * damaged one, the message says what is wrong with which tensor. */
+/* Opens the file and checks its whole header. ST_MISSING: it does not exist; ST_FAILED: it has another format or is
+ * damaged, the message names the tensor and what is wrong with it. */
 enum status safetensors_open(const char *path, struct safetensors **file);
 void safetensors_close(struct safetensors *file);
 
-/* NULL: there is none of that name. */
+/* The tensor of that name, or NULL. */
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name);
 
-/* Whether its elements can be had as floats: F32, F16, BF16. */
+/* Whether its elements can be converted to float: F32, F16, BF16. */
 bool safetensors_is_float(const struct safetensor *tensor);
 
-/* Elements [first, first + count) of such a tensor as floats. ST_FAILED: they cannot be read. */
+/* Elements [first, first + count) of such a tensor as floats. ST_FAILED: reading failed. */
 enum status safetensors_floats(const struct safetensors *file, const struct safetensor *tensor, int64_t first,
                                int64_t count, float *to);
 

@@ -6,7 +6,6 @@
 static const char *const keys[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"};
 static const double far_above = 2;
 
-/* A thread that spins keeps a processor from the thread it waits for, where others want the processors too. */
 bool waiting_choose(void) { return !getenv(keys[0]) && !getenv(keys[1]) && setenv(keys[0], "passive", true) == 0; }
 
 const char *waiting_text(char text[WAITING_TEXT])

@@ -1,6 +1,6 @@
-/* How OpenMP's threads wait for each other. A thread that spins keeps a processor from the thread it waits for, where
- * other processes want the processors too; one that sleeps costs a wake-up, which only the smallest networks notice. So
- * threads sleep at once (experiments/bench/waiting.py measures it). No result's bits depend on it. */
+/* How OpenMP threads wait for each other. On a shared machine, a spinning thread may occupy the processor of the thread
+ * that it waits for; a sleeping one must be woken, which slows only the smallest networks. So threads sleep at once
+ * (experiments/bench/waiting.py measures it). No bit of a result depends on it. */
 #ifndef REMATCH_JOB_THREAD_WAITING_H
 #define REMATCH_JOB_THREAD_WAITING_H
 
@@ -9,14 +9,14 @@
 
 enum { WAITING_TEXT = 128 };
 
-/* Chooses for the programs that this one starts: libgomp reads the environment when it is loaded. False: the
- * environment says OMP_WAIT_POLICY or GOMP_SPINCOUNT, and stays as it is. */
+/* Sets OMP_WAIT_POLICY for the programs that this one starts: libgomp reads the environment when it is loaded. False:
+ * the environment has OMP_WAIT_POLICY or GOMP_SPINCOUNT, and is not changed. */
 bool waiting_choose(void);
 
-/* What the environment says: "OMP_WAIT_POLICY=passive". */
+/* The setting in the environment: "OMP_WAIT_POLICY=passive". */
 const char *waiting_text(char text[WAITING_TEXT]);
 
-/* A warning of a median step that takes far longer than its best case (each op at its least); NULL: there is none. */
+/* A warning if the median step takes far longer than the best case, else NULL. */
 const char *waiting_warning(uint64_t median_ns, uint64_t best_ns, char text[WAITING_TEXT]);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* BERT as models/bert-*.yaml name its nodes, and as Hugging Face's transformers does (models/bert/modeling_bert.py). A
- * row is a parameter, or a node with all of its parameters; # stands for a block's number. */
+/* BERT's names in models/bert-*.yaml and in Hugging Face's transformers (models/bert/modeling_bert.py). A row is a
+ * parameter, or a node with all of its parameters; # is a block's number. */
 #define LAYER "encoder.layer.#."
 static const struct {
     const char *ours, *theirs[WEIGHT_SOURCES_MAX];
@@ -22,7 +22,7 @@ static const struct {
     {"pooler", {"pooler.dense"}},
 };
 
-/* Whether name begins with pattern, where # is the digits *number of length *digits; *rest: what follows. */
+/* Whether name begins with pattern, where # matches the digits *number of length *digits; *rest: what follows. */
 static bool matches(const char *pattern, const char *name, const char **number, int *digits, const char **rest)
 {
     *number = "";
@@ -52,7 +52,6 @@ int weight_names(const char *parameter, struct region *region, const char *names
             const int before = mark ? (int)(mark - theirs) : (int)strlen(theirs);
             names[count] =
                 region_text(region, "%.*s%.*s%s%s", before, theirs, digits, number, mark ? mark + 1 : "", rest);
-            if (!names[count]) return -1;
         }
         return count;
     }

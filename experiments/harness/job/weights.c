@@ -8,18 +8,22 @@
 
 enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80 };
 
-/* Names, or what is wrong with them, as they are told: the first ones and how many more. */
+/* Names or errors for a message: the first ones, and how many more. */
 struct list {
     int count;
     char *text;
 };
 
-static void list_add(struct list *list, struct region *region, const char *text)
+static void list_add(struct list *list, struct region *region, const char *gap, const char *text)
 {
     if (list->count < NAMES_SHOWN)
-        list->text = region_text(region, "%s%s%.*s", list->count ? list->text : "", list->count ? ", " : "",
-                                 text_shown(text, NAME_SHOWN), text);
+        list->text = region_text(region, "%s%s%s", list->count ? list->text : "", list->count ? gap : "", text);
     list->count++;
+}
+
+static void list_add_name(struct list *list, struct region *region, const char *name)
+{
+    list_add(list, region, ", ", region_text(region, "%.*s", text_shown(name, NAME_SHOWN), name));
 }
 
 static const char *list_text(const struct list *list, struct region *region)
@@ -30,15 +34,15 @@ static const char *list_text(const struct list *list, struct region *region)
 
 /* ---- finding ---- */
 
-struct search {
+struct matching {
     struct weights *weights;
     struct region *region;
     bool *used; /* by tensor of the file */
     struct list missing, misfits;
 };
 
-/* The tensor that goes by name in one way or another. */
-static const struct safetensor *find(const struct search *s, const char *name)
+/* The tensor of that name or of one of its aliases. */
+static const struct safetensor *find(const struct matching *s, const char *name)
 {
     const struct safetensor *found = NULL;
     const char *alias;
@@ -51,12 +55,11 @@ static const struct safetensor *find(const struct search *s, const char *name)
 static const char *shape_text(const int64_t *dim, int rank, struct region *region)
 {
     const char *text = region_text(region, "[");
-    for (int i = 0; text && i < rank; i++)
-        text = region_text(region, "%s%s%lld", text, i ? ", " : "", (long long)dim[i]);
-    return text ? region_text(region, "%s]", text) : NULL;
+    for (int i = 0; i < rank; i++) text = region_text(region, "%s%s%lld", text, i ? ", " : "", (long long)dim[i]);
+    return region_text(region, "%s]", text);
 }
 
-/* Sources are of the parameter's shape but for the first dimension, in which they share it equally. */
+/* Sources have the parameter's shape, except that they divide its first dimension equally. */
 static bool fits(const struct safetensor *t, const struct shape *shape, int count)
 {
     if (t->rank != shape->rank || !safetensors_is_float(t)) return false;
@@ -65,7 +68,7 @@ static bool fits(const struct safetensor *t, const struct shape *shape, int coun
     return shape->dim[0] % count == 0;
 }
 
-static void check_fit(struct search *s, const struct parameter *p, const struct weight *w)
+static void check_fit(struct matching *s, const struct parameter *p, const struct weight *w)
 {
     for (int i = 0; i < w->count; i++) {
         const struct safetensor *t = w->source[i];
@@ -73,18 +76,14 @@ static void check_fit(struct search *s, const struct parameter *p, const struct 
         const char *found = shape_text(t->dim, t->rank, s->region);
         const char *wanted = shape_text(p->definition.shape.dim, p->definition.shape.rank, s->region);
         const char *share = w->count > 1 ? region_text(s->region, "a %d-th of ", w->count) : "";
-        const char *text =
-            region_text(s->region, "%.*s is %s %s, expected F32, F16 or BF16 of %s%s", text_shown(t->name, NAME_SHOWN),
-                        t->name, t->dtype, found ? found : "", share ? share : "", wanted ? wanted : "");
-        if (s->misfits.count < NAMES_SHOWN)
-            s->misfits.text = region_text(s->region, "%s%s%s", s->misfits.count ? s->misfits.text : "",
-                                          s->misfits.count ? "; " : "", text ? text : "");
-        s->misfits.count++;
+        list_add(&s->misfits, s->region, "; ",
+                 region_text(s->region, "%.*s is %s %s, expected F32, F16 or BF16 of %s%s",
+                             text_shown(t->name, NAME_SHOWN), t->name, t->dtype, found, share, wanted));
     }
 }
 
-/* The sources of a parameter; some of them alone are as good as none, and are told. */
-static enum status find_weight(struct search *s, int index)
+/* The sources of a parameter. If only some of them exist, that is a misfit. */
+static void find_weight(struct matching *s, int index)
 {
     const struct parameter *p = &s->weights->graph->parameter[index];
     struct weight *w = &s->weights->weight[index];
@@ -93,7 +92,6 @@ static enum status find_weight(struct search *s, int index)
     w->source[0] = safetensors_find(s->weights->file, p->name);
     if (!w->source[0]) {
         const int named = weight_names(p->name, s->region, name);
-        if (named < 0) return ST_FAILED;
         if (named > 0) wanted = named;
         for (int i = 0; i < named; i++) w->source[i] = find(s, name[i]);
     }
@@ -104,25 +102,23 @@ static enum status find_weight(struct search *s, int index)
             if (!w->source[i]) lacks = name[i];
         if (!w->count) s->weights->initialised_name[s->weights->initialised++] = p->name;
         const char *text = lacks == p->name ? p->name : region_text(s->region, "%s (%s)", p->name, lacks);
-        if (!text) return ST_FAILED;
-        list_add(w->count ? &s->misfits : &s->missing, s->region,
-                 w->count ? region_text(s->region, "%s is there in part", text) : text);
-        return ST_OK;
+        if (w->count) text = region_text(s->region, "%s is incomplete", text);
+        list_add_name(w->count ? &s->misfits : &s->missing, s->region, text);
+        return;
     }
     for (int i = 0; i < w->count; i++) s->used[w->source[i] - s->weights->file->tensor] = true;
     check_fit(s, p, w);
     s->weights->given[index] = true;
-    return ST_OK;
 }
 
-static enum status judge(const struct search *s, const struct spec *spec)
+static enum status judge(const struct matching *s, const struct spec *spec)
 {
     const struct weights *w = s->weights;
     const bool none = w->initialised == w->graph->parameters;
     const bool missing = s->missing.count && (none || spec->init_missing == INIT_MISSING_ERROR);
     struct list unused = {0};
     if (!missing && !s->misfits.count) return ST_OK;
-    for (int i = 0; i < w->unused; i++) list_add(&unused, s->region, w->unused_name[i]);
+    for (int i = 0; i < w->unused; i++) list_add_name(&unused, s->region, w->unused_name[i]);
     return fail(ST_SPEC, "model.init.file: %s does not fit the model%s%s%s%s%s%s%s", w->file->path,
                 s->misfits.count ? ": " : "", s->misfits.count ? list_text(&s->misfits, s->region) : "",
                 missing ? "; missing: " : "", missing ? list_text(&s->missing, s->region) : "",
@@ -133,14 +129,14 @@ static enum status judge(const struct search *s, const struct spec *spec)
 static enum status match(struct weights *w, const struct spec *spec)
 {
     struct region *region = w->file->region;
-    struct search s = {.weights = w, .region = region};
+    struct matching s = {.weights = w, .region = region};
     const size_t parameters = (size_t)w->graph->parameters, tensors = (size_t)w->file->count;
     NEW(region, w->weight, parameters);
     NEW(region, w->given, parameters);
     NEW(region, w->initialised_name, parameters);
     NEW(region, w->unused_name, tensors);
     NEW(region, s.used, tensors);
-    for (int i = 0; i < w->graph->parameters; i++) TRY(find_weight(&s, i));
+    for (int i = 0; i < w->graph->parameters; i++) find_weight(&s, i);
     for (int i = 0; i < w->file->count; i++)
         if (!s.used[i]) w->unused_name[w->unused++] = w->file->tensor[i].name;
     return judge(&s, spec);
@@ -153,11 +149,8 @@ enum status weights_open(const struct spec *spec, const struct graph *graph, str
     enum status opened = safetensors_open(spec->init_file, &file);
     if (opened != ST_OK) return fail(opened, "model.init.file: %s", status_message());
     struct weights *w = region_array(file->region, 1, sizeof *w);
-    enum status status = w ? ST_OK : ST_FAILED;
-    if (w) {
-        *w = (struct weights){.file = file, .graph = graph};
-        status = match(w, spec);
-    }
+    *w = (struct weights){.file = file, .graph = graph};
+    enum status status = match(w, spec);
     if (status != ST_OK) {
         safetensors_close(file);
         return status;
@@ -198,8 +191,8 @@ static enum status load_parameter(const struct weights *w, int index, struct bac
 
 enum status weights_load(const struct weights *weights, struct backend *backend, struct executor *exec)
 {
-    float *slice = malloc(SLICE * sizeof *slice);
-    enum status status = slice ? ST_OK : fail(ST_FAILED, "out of memory for reading %s", weights->file->path);
+    float *slice = allocate(SLICE, sizeof *slice);
+    enum status status = ST_OK;
     for (int i = 0; status == ST_OK && i < weights->graph->parameters; i++)
         if (weights->given[i]) status = load_parameter(weights, i, backend, executor_parameter(exec, i), slice);
     free(slice);
@@ -210,8 +203,8 @@ char *weights_text(const struct weights *weights)
 {
     struct region *region = weights->file->region;
     struct list initialised = {0}, unused = {0};
-    for (int i = 0; i < weights->initialised; i++) list_add(&initialised, region, weights->initialised_name[i]);
-    for (int i = 0; i < weights->unused; i++) list_add(&unused, region, weights->unused_name[i]);
+    for (int i = 0; i < weights->initialised; i++) list_add_name(&initialised, region, weights->initialised_name[i]);
+    for (int i = 0; i < weights->unused; i++) list_add_name(&unused, region, weights->unused_name[i]);
     return region_text(region, "%s: %d of %d parameters%s%s%s%s", weights->file->path,
                        weights->graph->parameters - weights->initialised, weights->graph->parameters,
                        initialised.count ? "; initialised as usual: " : "",

@@ -9,7 +9,6 @@
 #include "console/report_error.h"
 #include "job/batches.h"
 #include "job/machine.h"
-#include "job/memory_fit.h"
 #include "spec/spec_load.h"
 #include "yaml/yaml_write.h"
 
@@ -43,6 +42,17 @@ static void add_rows(struct bench *b, const struct network *network, int *nodes,
     }
 }
 
+/* ST_FAILED: measuring the nodes would need more memory than is left. */
+static enum status check_memory(const struct network *network, size_t bytes)
+{
+    const struct machine_memory left = memory_left(network->backend);
+    char need[UNIT_TEXT], have[UNIT_TEXT];
+    if (bytes <= left.bytes) return ST_OK;
+    return fail(ST_FAILED, "memory: measuring needs %s for batch %lld, of the %s that %s leaves; nothing was run",
+                bytes_text((double)bytes, need), (long long)network->graph->batch, bytes_text((double)left.bytes, have),
+                left.limit);
+}
+
 static int64_t whole(double ns) { return (int64_t)(ns + 0.5); }
 
 static enum status time_nodes(struct bench *b, const struct network *network)
@@ -54,7 +64,7 @@ static enum status time_nodes(struct bench *b, const struct network *network)
     NEW(b->region, times, (size_t)network->graph->nodes);
     add_rows(b, network, nodes, &count);
     if (!count) return ST_OK; /* every kind of the baseline is one of the variant */
-    TRY(memory_fit_measuring(network, measure_bytes(network, nodes, count)));
+    TRY(check_memory(network, measure_bytes(network, nodes, count)));
     uint64_t start = clock_now_ns();
     TRY(measure_nodes(network, nodes, count, b->options, times, &rounds));
     for (int i = 0; i < count; i++) {
@@ -75,8 +85,7 @@ static enum status time_nodes(struct bench *b, const struct network *network)
 static enum status time_data(const struct bench *b, const struct job *job, int64_t *least)
 {
     const size_t bytes = job->graph->value[0].bytes, labels = (size_t)job->graph->batch * sizeof(int32_t);
-    struct batches *batches;
-    TRY(batches_create(job, &batches));
+    struct batches *batches = batches_create(job);
     void *block = aligned_alloc(ALIGNMENT, round_up(bytes) + round_up(labels));
     enum status status = block ? ST_OK : fail(ST_FAILED, "out of memory for a batch");
     for (int i = 0; status == ST_OK && i < b->options->rounds_least; i++) {

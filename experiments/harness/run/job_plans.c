@@ -16,12 +16,11 @@ static enum status plan_training(struct job *job)
     return plan_bounds(job->plan, job->spec->policy, &settings, &options, &job->bounds, &job->budget_bounds);
 }
 
-/* A forward without backwards, run in the arena of the training plan; where fragmentation makes it the larger one, the
- * arena grows to hold it, as far as the budget goes. */
+/* A forward without backwards, run in the arena of the training plan. If it needs a larger arena because of
+ * fragmentation, the arena grows within the budget. */
 static enum status plan_evaluation(struct job *job)
 {
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
     struct schedule schedule = schedule_empty(region);
     struct plan_options options = job_plan_options(job);
     options.forward_only = true;
@@ -35,7 +34,7 @@ static enum status plan_evaluation(struct job *job)
     return status;
 }
 
-/* A mode that exists to be caught proves nothing where it cannot go wrong. */
+/* rng: unsafe must make a difference that the comparison can catch. */
 static enum status check_unsafe(const struct job *job)
 {
     if (job->spec->rng != RNG_UNSAFE) return ST_OK;

@@ -1,11 +1,11 @@
-/* The plans of a job: the training plan, which its policy makes or a file holds, its lower bounds, and the plan of an
+/* The plans of a job: the training plan, made by its policy or read from a file, its lower bounds, and the plan of an
  * evaluation. */
 #ifndef REMATCH_RUN_JOB_PLANS_H
 #define REMATCH_RUN_JOB_PLANS_H
 
 #include "job/job.h"
 
-/* Adds costs and plans to a job that was prepared. ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
+/* Adds costs and plans to a prepared job. ST_SPEC, ST_MISSING or ST_FAILED with the message set. */
 enum status job_make_plans(struct job *job);
 
 /* job_prepare() and job_make_plans(). */

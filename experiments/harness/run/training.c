@@ -190,11 +190,9 @@ static enum status begin(struct training *t, const char *variant)
                                   .seed = (uint64_t)spec->seed,
                                   .given = t->job->weights ? t->job->weights->given : NULL};
     t->summary.least.ops = t->job->plan->lowered.ops;
-    t->summary.least.op_ns = calloc((size_t)t->summary.least.ops + 1, sizeof *t->summary.least.op_ns);
-    t->step_ns = calloc((size_t)t->end + 1, sizeof *t->step_ns);
-    if (!t->step_ns || !t->summary.least.op_ns)
-        return fail(ST_FAILED, "out of memory for the times of %lld steps", (long long)t->end);
-    TRY(batches_create(t->job, &t->batches));
+    t->summary.least.op_ns = allocate((size_t)t->summary.least.ops, sizeof *t->summary.least.op_ns);
+    t->step_ns = allocate((size_t)t->end + 1, sizeof *t->step_ns);
+    t->batches = batches_create(t->job);
     t->summary.start_rss = process_rss();
     t->summary.device_start = device_used(t->job->backend);
     TRY(executor_create(t->job->plan, &options, &t->exec));
