@@ -1,7 +1,5 @@
 #include "backend/abstract_chain.h"
 
-#include <math.h>
-
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     (void)settings;
@@ -23,41 +21,7 @@ static const struct layer last_layer = {
     .name = "stage", .inputs = 1, .loss = true, .infer = infer, .parameters = parameters};
 
 static const double TIME_MAX = 9007199254740992.0; /* 2^53 */
-static const int64_t BYTES_MAX = INT64_C(1) << 62; /* no schedule holds a thing twice, so no sum can overflow */
-
-/* times, bytes: sums of the stages before, to which this one's are added. */
-static enum status check_stage(const struct abstract_stage *s, int number, double *time, int64_t *bytes)
-{
-    const struct {
-        const char *key;
-        double value;
-    } times[] = {{"forward", s->forward}, {"backward", s->backward}};
-    const struct {
-        const char *key;
-        int64_t value;
-    } sizes[] = {{"output", s->output},
-                 {"saved", s->saved},
-                 {"gradient", s->gradient},
-                 {"forward_scratch", s->forward_scratch},
-                 {"backward_scratch", s->backward_scratch}};
-    for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
-        if (!isfinite(times[k].value) || times[k].value < 0)
-            return fail(ST_SPEC, "chain: stage %d: %s is %g; expected a time of at least 0", number, times[k].key,
-                        times[k].value);
-        *time += times[k].value;
-        if (*time > TIME_MAX)
-            return fail(ST_SPEC, "chain: stage %d: %s: the times add up to more than 2^53", number, times[k].key);
-    }
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        if (sizes[k].value < 0)
-            return fail(ST_SPEC, "chain: stage %d: %s is %lld; expected at least 0 bytes", number, sizes[k].key,
-                        (long long)sizes[k].value);
-        if (sizes[k].value > BYTES_MAX - *bytes)
-            return fail(ST_SPEC, "chain: stage %d: %s: the sizes add up to more than 2^62 bytes", number, sizes[k].key);
-        *bytes += sizes[k].value;
-    }
-    return ST_OK;
-}
+static const int64_t BYTES_MAX = INT64_C(1) << 62; /* a schedule holds nothing twice, so no sum can overflow */
 
 static enum status check(const struct abstract_stage *stage, int stages, int *at)
 {
@@ -66,17 +30,28 @@ static enum status check(const struct abstract_stage *stage, int stages, int *at
     *at = 0;
     if (stages < 1) return fail(ST_SPEC, "chain: no stage; expected at least one");
     for (int i = 0; i < stages; i++) {
+        const struct abstract_stage *s = &stage[i];
+        const int64_t size[] = {s->output, s->saved, s->gradient, s->forward_scratch, s->backward_scratch};
         *at = i;
-        TRY(check_stage(&stage[i], i + 1, &time, &bytes));
+        time += s->forward + s->backward;
+        if (!(s->forward >= 0 && s->backward >= 0 && time <= TIME_MAX))
+            return fail(ST_SPEC, "chain: stage %d: expected times of at least 0 and at most 2^53 in all", i + 1);
+        for (size_t k = 0; k < sizeof size / sizeof *size; k++) {
+            if (size[k] < 0 || size[k] > BYTES_MAX - bytes)
+                return fail(ST_SPEC, "chain: stage %d: expected sizes of at least 0 and at most 2^62 bytes in all",
+                            i + 1);
+            bytes += size[k];
+        }
     }
     return ST_OK;
 }
 
-static enum status add_stages(struct graph *graph, const struct abstract_stage *stage, int stages)
+static enum status add_stages(struct graph *graph, const struct abstract_stage *stage, int stages, int *at)
 {
     for (int i = 0, x = 0; i < stages; i++) {
         const struct layer *layer = i + 1 < stages ? &stage_layer : &last_layer;
         const char *name = stage[i].name ? stage[i].name : region_text(graph->region, "stage%d", i + 1);
+        *at = i;
         TRY(graph_add(graph, layer, NULL, name, &x, &x));
     }
     TRY(graph_finish(graph));
@@ -118,7 +93,7 @@ enum status abstract_create(const struct abstract_stage *stage, int stages, int 
     struct graph *graph;
     TRY(check(stage, stages, at));
     TRY(graph_create(&(struct shape){1, {1}}, 1, &graph));
-    enum status status = add_stages(graph, stage, stages);
+    enum status status = add_stages(graph, stage, stages, at);
     if (status == ST_OK)
         *network = bind(graph, stage);
     else

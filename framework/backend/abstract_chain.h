@@ -18,9 +18,8 @@ struct abstract_stage {
     bool split; /* the backward is two ops (parameters, then input) between which a(i-1) may die */
 };
 
-/* The network of a chain, without a backend; it is freed by abstract_destroy. ST_SPEC names stage and key of a value
- * that is negative or not finite, and of sums of more than 2^62 bytes or 2^53 units of time; *at is that stage, from 0.
- */
+/* The network of a chain, without a backend; it is freed by abstract_destroy. ST_SPEC: a value is negative or not
+ * finite, a name is taken, or the sums exceed 2^62 bytes or 2^53 units of time; *at is the stage at fault, from 0. */
 enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network);
 void abstract_destroy(struct network *network);
 

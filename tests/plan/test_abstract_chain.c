@@ -1,4 +1,4 @@
-/* Abstract chains: their live bytes at every op, counted by hand; and what is refused. */
+/* Abstract chains: their live bytes at every op, counted by hand, and stages that are refused. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void check(const char *text, int ops, const size_t *live, double time)
     abstract_destroy(network);
 }
 
-Test(abstract, live_bytes_as_counted_by_hand)
+Test(abstract_chain, live_bytes_as_counted_by_hand)
 {
     check("F[0,3) B[0,3)", 7,
           (const size_t[]){10 + 3 + 2, 10 + 3 + 20 + 4 + 1, 10 + 3 + 20 + 4 + 30 + 5, 10 + 3 + 20 + 4 + 5 + 9 + 6 + 11,
@@ -49,27 +49,27 @@ Test(abstract, live_bytes_as_counted_by_hand)
           30);
 }
 
-Test(abstract, refuses_what_cannot_be)
+Test(abstract_chain, impossible_stages_are_refused)
 {
     static const struct {
         struct abstract_stage stage;
-        const char *key;
-    } bad[] = {{{.output = -1}, "output"},
-               {{.saved = -5}, "saved"},
-               {{.gradient = INT64_MIN}, "gradient"},
-               {{.forward_scratch = INT64_MAX}, "forward_scratch"},
-               {{.backward_scratch = (INT64_C(1) << 62) + 1}, "backward_scratch"},
-               {{.saved = INT64_C(1) << 61, .gradient = (INT64_C(1) << 61) + 1}, "gradient"},
-               {{.forward = -1}, "forward"},
-               {{.backward = NAN}, "backward"},
-               {{.forward = INFINITY}, "forward"},
-               {{.forward = 5e15, .backward = 5e15}, "backward"}};
+        const char *says;
+    } bad[] = {{{.output = -1}, "sizes"},
+               {{.saved = -5}, "sizes"},
+               {{.gradient = INT64_MIN}, "sizes"},
+               {{.forward_scratch = INT64_MAX}, "sizes"},
+               {{.backward_scratch = (INT64_C(1) << 62) + 1}, "sizes"},
+               {{.saved = INT64_C(1) << 61, .gradient = (INT64_C(1) << 61) + 1}, "sizes"},
+               {{.forward = -1}, "times"},
+               {{.backward = NAN}, "times"},
+               {{.forward = INFINITY}, "times"},
+               {{.forward = 5e15, .backward = 5e15}, "times"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct abstract_stage stage[] = {chain[0], bad[i].stage};
         struct network *network;
         int at;
         cr_assert(abstract_create(stage, 2, &at, &network) == ST_SPEC && at == 1);
-        cr_assert(strstr(status_message(), "stage 2") && strstr(status_message(), bad[i].key), "%s", status_message());
+        cr_assert(strstr(status_message(), "stage 2") && strstr(status_message(), bad[i].says), "%s", status_message());
     }
     struct network *network;
     int at;

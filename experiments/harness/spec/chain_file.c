@@ -2,8 +2,6 @@
  * many times, and NAME becomes NAME[0], NAME[1] and so on, as in a model. */
 #include "spec/chain_file.h"
 
-#include <string.h>
-
 #include "backend/abstract_chain.h"
 #include "spec/overrides.h"
 #include "spec/spec_load.h"
@@ -109,21 +107,6 @@ static void read_list(struct chain_reader *c, const struct yaml_tree *list, cons
         read_item(c, list->item[i], region_text(c->reading.region, "%s[%d]", path, i));
 }
 
-/* A stage without a name is called by its number; names are unique. */
-static void name_stages(struct chain_reader *c)
-{
-    struct abstract_stage *stage = c->stage;
-    for (int i = 0; i < c->stages; i++) {
-        if (!stage[i].name) stage[i].name = region_text(c->reading.region, "stage%d", i + 1);
-        for (int before = 0; before < i; before++) {
-            if (strcmp(stage[before].name, stage[i].name) != 0) continue;
-            yaml_read_error(&c->reading, c->at[i], "chain", "name", "stages %d and %d are both called '%s'", before + 1,
-                            i + 1, stage[i].name);
-            return;
-        }
-    }
-}
-
 static void read_file(struct chain_reader *c, const struct yaml_tree *root, struct spec *spec)
 {
     struct yaml_reader *r = &c->reading;
@@ -141,7 +124,6 @@ static void read_file(struct chain_reader *c, const struct yaml_tree *root, stru
         read_list(c, list, "chain");
     else
         yaml_read_error(r, root, NULL, "chain", "missing; expected a list of stages");
-    if (!errors_count(r->errors)) name_stages(c);
 }
 
 static enum status load(struct spec *spec, struct network **network)
