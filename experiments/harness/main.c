@@ -176,8 +176,7 @@ static const struct command commands[] = {
      "plan SPEC | --chain FILE [key=value...] [--ops | --pareto | --max-batch | --min-memory | --explain] "
      "[--json | --csv] [--out FILE]",
      "Plans a training step without running it, or compares other plans.\n"
-     "SPEC: a file, or a name in experiments/. FILE: a chain file, planned with every policy, or with that of "
-     "policy.name=...",
+     "SPEC: a file, or a name in experiments/. FILE: a chain file; without policy.name=... its policies are compared.",
      1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_CHAIN | 1u << OPTION_OUT | QUERY_OPTIONS, 1, 1, true,
      run_plan},
     {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet | --verbose]",

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""binomial: fewest advances that reverse a uniform chain with so many checkpoints
+"""binomial: the fewest advances that reverse a uniform chain with a given number of checkpoints
 
 Griewank and Walther, "Algorithm 799: revolve", 2000: l steps, one state between two of them, s slots for states of which the
-first state takes one, one step taped at a time. A stage's saved set is the tape; it is so large that two never fit. The
-interpreter then holds at its peak one tape, the state read, the state written and s - 1 stored ones. Each step runs once
-to be taped, so its advances are its replays. Ends with 1 where a figure is not the published one.
+first state takes one, one step taped at a time. A stage's saved tensors are the tape, so large that two never fit. A plan
+then holds at its peak one tape, the state read, the state written and s - 1 stored ones. Each step runs once to be taped,
+so the advances are the recomputations. The exit code is 1 where a figure differs from the published one.
 """
 import math
 import sys

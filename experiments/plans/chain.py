@@ -1,4 +1,4 @@
-"""What the program says, as JSON, to the scripts beside this file: of chains, and of specs that are only planned."""
+"""Plans of chains and of specs, as JSON, for the scripts in this folder."""
 import json
 import os
 import subprocess
@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def ask(*arguments):
-    """`rematch plan ARGUMENTS --json`; ends the script where it refuses."""
+    """The JSON of `rematch plan ARGUMENTS --json`; ends the script where the command fails."""
     done = subprocess.run([PROGRAM, "plan", *arguments, "--json"], stdout=subprocess.PIPE)
     if done.returncode:
         sys.exit(done.returncode)
@@ -18,7 +18,7 @@ def ask(*arguments):
 
 
 def plan_chain(stages, *overrides):
-    """Plans a chain given as dicts of its stages."""
+    """Plans a chain of stages, each a dict of its keys."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write("rematch: 1\nname: chain\nchain:\n")
         for stage in stages:
@@ -33,5 +33,5 @@ def plan(count, stage, *overrides):
 
 
 def plan_spec(name, *arguments):
-    """Plans the spec of that name in this folder."""
+    """Plans a spec of this folder."""
     return ask(os.path.join(HERE, name + ".yaml"), *arguments)

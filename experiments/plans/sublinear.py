@@ -3,8 +3,8 @@
 
 Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016: O(n) to store everything, O(sqrt n) for one
 more forward (section 4.1), O(log n) for O(n log n) forwards by recursion (4.2). Stages are equal; bytes are counted in
-outputs of a stage. `optimal` is read off its front: the least peak in no more time than sqrt takes, and than the
-recursive schedule takes. Below the table, over its last two doublings: the slope of log peak against log depth (1 is linear,
+outputs of a stage. `optimal` is read off its front: the least peak in the time of sqrt, and in that of the recursive
+schedule. Below the table, over its last two doublings: the slope of log peak against log depth (1 is linear,
 0.5 a square root, 0 none), and the outputs that a doubling adds (constant where the peak is a logarithm).
 """
 import math
@@ -24,12 +24,12 @@ def least(front, time):
 
 def row(depth):
     """Column -> (peak, time)."""
-    said = plan(depth, STAGE)
-    policies = {choice["policy"]: (choice["peak_bytes"], choice["time"]) for choice in said["choices"]}
+    summary = plan(depth, STAGE)
+    policies = {choice["policy"]: (choice["peak_bytes"], choice["time"]) for choice in summary["choices"]}
     columns = {name: policies[name] for name in PLAIN if name in policies}
     for name in ("sqrt", "revolve"):
         if name in columns:
-            columns[f"optimal in {name}'s time"] = least(said["front"], columns[name][1])
+            columns[f"optimal in {name}'s time"] = least(summary["front"], columns[name][1])
     return columns
 
 

@@ -36,7 +36,7 @@ static const struct {
     {"run small.yaml optimizer.learning_rate=1", "(did you mean 'lr'?)"},
     {"plan small.yaml --memory 3GB", "--memory says nothing without a question"},
     {"plan small.yaml --pareto --explain", "--pareto and --explain are two questions"},
-    {"plan --chain small.yaml --pareto", "--pareto is asked of a spec"},
+    {"plan --chain small.yaml --pareto", "--pareto does not apply to --chain"},
     {"plan small.yaml --pareto --slowdown 2", "--slowdown says nothing to --pareto"},
     {"plan small.yaml --pareto --ops", "--ops is about one plan"},
     {"plan small.yaml --explain --out plan.h5", "--out is about one plan"},

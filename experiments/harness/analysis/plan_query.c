@@ -177,8 +177,7 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
         question = &questions[i];
     }
     *query = (struct plan_query){.question = question, .slowdown = INFINITY};
-    if (question && a->given[OPTION_CHAIN])
-        return fail(ST_SPEC, "plan: %s is asked of a spec; --chain plans with every policy as it is", question->name);
+    if (question && a->given[OPTION_CHAIN]) return fail(ST_SPEC, "plan: %s does not apply to --chain", question->name);
     TRY(check_details(a, question));
     if (a->given[OPTION_JSON] && a->given[OPTION_CSV])
         return fail(ST_SPEC, "plan: --json and --csv are two forms; choose one");
