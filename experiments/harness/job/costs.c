@@ -187,13 +187,13 @@ bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
 {
     struct region *region = region_create();
     fprintf(out, "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: %d\n", VERSION);
-    yaml_write_settings(head_keys, costs, "\n", region, out);
+    yaml_write_settings(head_keys, costs, "", "\n", region, out);
     fprintf(out, "\nstep: {");
-    yaml_write_settings(step_keys, &costs->step, ", ", region, out);
+    yaml_write_settings(step_keys, &costs->step, "", ", ", region, out);
     fprintf(out, "}\nnodes:\n");
     for (int i = 0; i < costs->rows; i++) {
         fprintf(out, "  # %s\n  - {", names[i]);
-        yaml_write_settings(row_keys, &costs->row[i], ", ", region, out);
+        yaml_write_settings(row_keys, &costs->row[i], "", ", ", region, out);
         fprintf(out, "}\n");
     }
     region_destroy(region);

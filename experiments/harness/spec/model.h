@@ -1,4 +1,4 @@
-/* A model as a list of layers: what is written in YAML, before it meets a data set. */
+/* A model as a list of layers, as written in YAML; its shapes depend on a data set and are not known yet. */
 #ifndef REMATCH_SPEC_MODEL_H
 #define REMATCH_SPEC_MODEL_H
 
@@ -7,22 +7,26 @@
 
 enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORMS };
 
+struct layer_list {
+    struct item *item;
+    int count;
+};
+
 /* One entry of a list of layers. */
 struct item {
     enum form form;
-    const struct yaml_tree *at; /* where it stands */
+    const struct yaml_tree *at; /* its place in the file */
     const char *name;           /* NULL: none given */
     /* FORM_LAYER */
     const struct layer *layer;
     void *settings; /* the layer's own struct */
     bool classes;   /* units: classes */
     /* the other forms */
-    int64_t times;                /* REPEAT: turns, each a group name[0], name[1] ... */
-    struct item *body, *shortcut; /* RESIDUAL: the sum of both; no shortcut: the input itself */
-    int body_count, shortcut_count;
+    int64_t times;             /* REPEAT: repetitions, each a group name[0], name[1] ... */
+    struct layer_list list[2]; /* by form_rows.lists; RESIDUAL: the sum of both; no shortcut: the input itself */
 };
 
-/* What each form is called and may be given; of FORM_LAYER, what every layer may. */
+/* The name and the keys of a form; of FORM_LAYER, the keys of every layer. */
 struct form_rows {
     const char *name, *doc;
     const struct setting *keys;
@@ -30,23 +34,17 @@ struct form_rows {
 };
 extern const struct form_rows model_forms[FORMS];
 
-/* Whether a layer may stand in a list, where its input is what stands before it. */
+/* Whether a layer may be in a list, where its input is the output of the layer before it. */
 bool model_lists(const struct layer *layer);
 
-struct model {
-    struct item *item;
-    int count;
-};
-
-/* The layers of list; init is what a layer that does not say starts from (enum init). Errors are collected; NULL: no
- * memory. */
-struct model *model_read(struct yaml_reader *r, const struct yaml_tree *list, int init);
+/* The layers of list; init is the default of their init (enum init). Errors are collected. */
+struct layer_list *model_read(struct yaml_reader *r, const struct yaml_tree *list, int init);
 
 /* The list as canonical YAML, every default filled in, each line indented by indent. */
-void model_print(const struct model *model, int indent, struct region *region, FILE *out);
+void model_print(const struct layer_list *list, int indent, struct region *region, FILE *out);
 
-/* The graph the spec describes, for one batch of the data set's samples: of data, only the shape of a sample, the
- * classes and the tokens count. ST_SPEC: layers that do not fit, told as above with the layer's file and line. */
+/* The graph of the spec for one batch of the data set's samples: data's sample shape, classes and tokens are used.
+ * ST_SPEC: layers that do not fit together, reported with the layer's file and line. */
 enum status model_build(struct spec *spec, const struct dataset *data, struct graph **graph);
 
 #endif

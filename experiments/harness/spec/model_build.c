@@ -1,5 +1,5 @@
-/* From the list of layers to a graph. Contract: names are unique and say where a node stands: within a turn of repeat
- * they begin with the turn's group ("block[2].conv1"), elsewhere they are the given ones or a layer and its number. */
+/* From the list of layers to a graph. Contract: names are unique. Within a repetition they begin with its group
+ * ("block[2].conv1"); elsewhere a name is the given one or the layer and a number. */
 #include "spec/model.h"
 
 #include <inttypes.h>
@@ -8,10 +8,10 @@
 
 enum { LAYERS_MAX = 64 };
 
-/* Where nodes are numbered: the whole model, or a turn of repeat. */
+/* The range of node numbers: the whole model, or one repetition. */
 struct scope {
     const char *group; /* full name of the innermost group; "" */
-    const char *nodes; /* what node names begin with; "" */
+    const char *nodes; /* prefix of node names; "" */
     int *number;       /* by layer: nodes numbered so far in this scope */
 };
 
@@ -20,10 +20,10 @@ struct building {
     struct graph *graph;
     struct region *region;
     const struct dataset *data;
-    const struct item *at; /* what is being added: where an error belongs */
+    const struct item *at; /* the item being added; errors are reported there */
 };
 
-static enum status build_items(struct building *b, struct scope scope, const struct item *item, int count, int *value);
+static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value);
 
 static int layer_index(const struct layer *layer)
 {
@@ -41,9 +41,7 @@ static const char *node_name(struct building *b, const struct scope *scope, cons
 static enum status add(struct building *b, const struct scope *scope, const struct layer *layer, const void *settings,
                        const char *name, const int *inputs, int *value)
 {
-    const char *full = node_name(b, scope, layer, name);
-    if (!full) return ST_FAILED;
-    TRY(graph_add(b->graph, layer, settings, full, inputs, value));
+    TRY(graph_add(b->graph, layer, settings, node_name(b, scope, layer, name), inputs, value));
     b->graph->node[b->graph->nodes - 1].relu_save = (enum relu_save)b->spec->relu_save;
     return ST_OK;
 }
@@ -55,7 +53,7 @@ static int64_t *integer(const struct item *item, const char *key)
     return setting ? (int64_t *)(void *)((char *)item->settings + setting->offset) : NULL;
 }
 
-/* Every token of the data needs its row. */
+/* Every token of the data needs a row of the embedding. */
 static enum status check_vocabulary(const struct building *b, const struct item *item)
 {
     const int64_t *rows = integer(item, "vocabulary"), tokens = b->data->tokens;
@@ -79,13 +77,13 @@ static enum status build_layer(struct building *b, struct scope scope, const str
 static enum status enter(struct building *b, struct scope *scope, const char *name)
 {
     scope->group = region_text(b->region, "%s%s%s", scope->group, *scope->group ? "." : "", name);
-    return scope->group ? graph_group_begin(b->graph, scope->group) : ST_FAILED;
+    return graph_group_begin(b->graph, scope->group);
 }
 
 static enum status build_group(struct building *b, struct scope scope, const struct item *item, int *value)
 {
     TRY(enter(b, &scope, item->name));
-    TRY(build_items(b, scope, item->body, item->body_count, value));
+    TRY(build_list(b, scope, &item->list[0], value));
     graph_group_end(b->graph);
     return ST_OK;
 }
@@ -94,13 +92,10 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
 {
     for (int64_t turn = 0; turn < item->times; turn++) {
         struct scope inner = scope;
-        const char *name = region_text(b->region, "%s[%" PRId64 "]", item->name, turn);
-        if (!name) return ST_FAILED;
-        TRY(enter(b, &inner, name));
+        TRY(enter(b, &inner, region_text(b->region, "%s[%" PRId64 "]", item->name, turn)));
         inner.nodes = region_text(b->region, "%s.", inner.group);
-        if (!inner.nodes) return ST_FAILED;
         NEW(b->region, inner.number, LAYERS_MAX);
-        TRY(build_items(b, inner, item->body, item->body_count, value));
+        TRY(build_list(b, inner, &item->list[0], value));
         graph_group_end(b->graph);
     }
     return ST_OK;
@@ -110,45 +105,45 @@ static enum status build_residual(struct building *b, struct scope scope, const 
 {
     int arms[2] = {*value, *value};
     if (item->name) TRY(enter(b, &scope, item->name));
-    TRY(build_items(b, scope, item->body, item->body_count, &arms[0]));
-    TRY(build_items(b, scope, item->shortcut, item->shortcut_count, &arms[1]));
+    TRY(build_list(b, scope, &item->list[0], &arms[0]));
+    TRY(build_list(b, scope, &item->list[1], &arms[1]));
     b->at = item;
     TRY(add(b, &scope, layer_find("add"), NULL, NULL, arms, value));
     if (item->name) graph_group_end(b->graph);
     return ST_OK;
 }
 
-static enum status build_items(struct building *b, struct scope scope, const struct item *item, int count, int *value)
+static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value)
 {
     static enum status (*const build[FORMS])(struct building *, struct scope, const struct item *,
                                              int *) = {[FORM_LAYER] = build_layer,
                                                        [FORM_GROUP] = build_group,
                                                        [FORM_REPEAT] = build_repeat,
                                                        [FORM_RESIDUAL] = build_residual};
-    for (int i = 0; i < count; i++) {
-        b->at = &item[i];
-        TRY(build[item[i].form](b, scope, &item[i], value));
+    for (int i = 0; i < list->count; i++) {
+        b->at = &list->item[i];
+        TRY(build[b->at->form](b, scope, b->at, value));
     }
     return ST_OK;
 }
 
-static enum status build_model(struct building *b, const struct model *model)
+static enum status build_model(struct building *b, const struct layer_list *model)
 {
     struct scope scope = {"", "", NULL};
     int value = 0;
     NEW(b->region, scope.number, LAYERS_MAX);
-    TRY(build_items(b, scope, model->item, model->count, &value));
+    TRY(build_list(b, scope, model, &value));
     TRY(add(b, &scope, b->spec->loss, NULL, b->spec->loss->name, &value, &value));
     TRY(graph_finish(b->graph));
     if (b->spec->relu_after_pool) graph_select_first(b->graph);
     return ST_OK;
 }
 
-/* The failure as one error at the layer that was being added. */
-static enum status tell(struct building *b)
+/* Reports the failure as an error at the layer that was being added. */
+static enum status report(struct building *b)
 {
     struct errors *errors = errors_create(b->region);
-    if (!errors || !b->at) return ST_SPEC;
+    if (!b->at) return ST_SPEC;
     errors_add(errors, b->at->at->mark, NULL, "%s", status_message());
     return errors_report(errors, stderr);
 }
@@ -159,8 +154,8 @@ enum status model_build(struct spec *spec, const struct dataset *data, struct gr
     *graph = NULL;
     TRY(graph_create(&data->shape, spec->batch, &b.graph));
     b.region = region_create();
-    enum status status = b.region ? build_model(&b, spec->layers) : fail(ST_FAILED, "out of memory for the model");
-    if (status == ST_SPEC) status = tell(&b);
+    enum status status = build_model(&b, spec->layers);
+    if (status == ST_SPEC) status = report(&b);
     region_destroy(b.region);
     if (status == ST_OK)
         *graph = b.graph;

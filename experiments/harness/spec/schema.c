@@ -1,5 +1,5 @@
-/* The tables as one JSON object, {"policy segments": {doc, keys: [{key, expected, needed, default, doc}]}}, from which
- * the text is made too. */
+/* The tables as one JSON object, {"policy segments": {doc, keys: [{key, expected, needed, default, doc}]}}; the text is
+ * printed from it. */
 #include "spec/schema.h"
 
 #include <jansson.h>
@@ -17,20 +17,20 @@ struct schema {
     json_t *all;
 };
 
-/* The rows, still none. */
+/* A new block; returns its empty list of rows. */
 static json_t *block(struct schema *s, const char *kind, const char *name, const char *doc)
 {
     const char *heading = region_text(s->region, "%s%s%s", kind, name ? " " : "", name ? name : "");
     json_t *rows = json_array();
-    if (heading) json_object_set_new(s->all, heading, json_pack("{s:s, s:o}", "doc", doc, "keys", rows));
+    json_object_set_new(s->all, heading, json_pack("{s:s, s:o}", "doc", doc, "keys", rows));
     return rows;
 }
 
-/* preset: NULL where there is none. */
+/* preset NULL: no default. */
 static void add(json_t *rows, const char *key, const char *expected, bool needed, const char *preset, const char *doc)
 {
-    json_t *row = json_pack("{s:s, s:s, s:b, s:s?, s:s}", "key", key, "expected", expected ? expected : "", "needed",
-                            needed, "default", preset, "doc", doc);
+    json_t *row = json_pack("{s:s, s:s, s:b, s:s?, s:s}", "key", key, "expected", expected, "needed", needed, "default",
+                            preset, "doc", doc);
     json_array_append_new(rows, row);
 }
 
@@ -63,23 +63,15 @@ static json_t *add_keys(struct schema *s, json_t *rows, const struct setting *ke
 
 /* ---- the top level ---- */
 
-/* Keys that have readers of their own. */
+/* Keys without a setting or a section. */
 static const struct {
     const char *key, *expected, *doc;
     bool needed;
-} others[] = {{"rematch", "1", "version of the format", true},
-              {"baseline", "a map of keys", "what the baseline computes otherwise; its policy is store_all", false},
-              {"expect", "a list of maps",
-               "figures of the source, each judged unless an override changes it; none in a sweep", false},
-              {"sweep", "a map of keys to lists", "each combination is run: {policy.segments: [1, 2, 5]}", false}};
-
-static const char *names_of(struct schema *s, const struct registry *registry)
-{
-    const char *text = region_text(s->region, "one of");
-    for (int i = 0; text && registry->name(i); i++)
-        text = region_text(s->region, "%s%s%s", text, i ? "|" : " ", registry->name(i));
-    return text;
-}
+} other_keys[] = {{"rematch", "1", "version of the format", true},
+                  {"baseline", "a map of keys", "keys that the baseline overrides; its policy is store_all", false},
+                  {"expect", "a list of maps",
+                   "published figures, each judged unless an override changes it; none in a sweep", false},
+                  {"sweep", "a map of keys to lists", "runs each combination: {policy.segments: [1, 2, 5]}", false}};
 
 static void add_top(struct schema *s, json_t *rows, const char *key)
 {
@@ -87,21 +79,25 @@ static void add_top(struct schema *s, json_t *rows, const char *key)
     const struct section *section = spec_section(key);
     const struct registry *registry = section ? section->registry : NULL;
     if (setting) add_setting(s, rows, setting);
-    if (registry)
-        add(rows, key, names_of(s, registry), section->needed, registry->preset, section->doc);
-    else if (section)
+    if (registry) {
+        const struct setting names = registry_setting(registry, s->region);
+        add(rows, key, setting_expected(&names, s->region), section->needed, registry->preset, section->doc);
+    } else if (section) {
         add(rows, key, "a map of keys", section->needed, NULL, section->doc);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(key, others[i].key)) add(rows, key, others[i].expected, others[i].needed, NULL, others[i].doc);
+    }
+    for (size_t i = 0; i < sizeof other_keys / sizeof *other_keys; i++)
+        if (!strcmp(key, other_keys[i].key))
+            add(rows, key, other_keys[i].expected, other_keys[i].needed, NULL, other_keys[i].doc);
 }
 
 static void add_section(struct schema *s, const struct section *section)
 {
     const struct registry *registry = section->registry;
     if (!registry) add_keys(s, block(s, section->key, NULL, section->doc), section->keys);
-    for (int i = 0; registry && registry->name(i); i++)
-        add_keys(s, block(s, section->key, registry->name(i), registry->doc(i)),
-                 registry->keys ? registry->keys(i) : NULL);
+    for (int i = 0; registry && registry->choice(i).name; i++) {
+        const struct choice choice = registry->choice(i);
+        add_keys(s, block(s, section->key, choice.name, choice.doc), choice.keys);
+    }
 }
 
 /* ---- the model ---- */
@@ -131,7 +127,7 @@ static const char *text_of(const json_t *row, const char *member)
     return json_string_value(json_object_get(row, member));
 }
 
-/* Whether a block's heading begins with the length bytes of name, a schedule of it, or ends with them. */
+/* Whether the length bytes of name are a block's heading or one of its two words. */
 static bool heads(const char *heading, const char *name, size_t length)
 {
     const char *second = strchr(heading, ' ');
@@ -139,8 +135,8 @@ static bool heads(const char *heading, const char *name, size_t length)
     return second && strncmp(second + 1, name, length) == 0 && second[1 + length] == '\0';
 }
 
-/* Left is what is called name: blocks by a schedule of their heading, else rows by their key; of section.key, as on the
- * command line, the rows of that section alone. */
+/* Keeps what is called name: blocks by their heading or a word of it, else rows by their key; for section.key, as on
+ * the command line, rows of that section alone. */
 static void narrow(json_t *all, const char *name)
 {
     const char *heading, *dot = strrchr(name, '.'), *key = dot ? dot + 1 : name;
@@ -157,7 +153,7 @@ static void narrow(json_t *all, const char *name)
     }
 }
 
-/* The suggestion of what is most like name among all headings' words and keys; returns whether there is one. */
+/* The suggestion for name among the words of all headings and all keys; returns whether there is one. */
 static bool suggest(struct schema *s, const char *name, char suggestion[TEXT_SUGGESTION])
 {
     const char *heading, **words = NULL;
@@ -186,11 +182,10 @@ static void print_row(const json_t *row, FILE *out)
             text_of(row, "doc"));
 }
 
-/* In lines of COLUMNS where no terminal says how long they may be. */
-static enum status print_text(json_t *all, FILE *to)
+/* In lines of the terminal's width, elsewhere of COLUMNS. */
+static void print_text(json_t *all, FILE *to)
 {
     FILE *out = terminal_width(to) ? to : terminal_lines(to, COLUMNS);
-    if (!out) return fail(ST_FAILED, "out of memory for the schema");
     const char *heading, *between = "";
     json_t *one;
     json_object_foreach(all, heading, one)
@@ -201,30 +196,27 @@ static enum status print_text(json_t *all, FILE *to)
         between = "\n";
     }
     if (out != to) fclose(out);
-    return ST_OK;
 }
 
 enum status schema_print(const char *name, bool json, FILE *out)
 {
     struct schema s = {region_create(), json_object()};
-    enum status status = s.region && s.all ? ST_OK : fail(ST_FAILED, "out of memory for the schema");
-    if (status == ST_OK) {
-        json_t *top = block(&s, "spec", NULL, "a file of the keys below; a bare word in place of a map is its name");
-        for (const char *const *key = spec_order; *key; key++) add_top(&s, top, *key);
-        for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
-        add_keys(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_keys);
-        add_layers(&s);
-        const char *dot = name ? strrchr(name, '.') : NULL;
-        char suggestion[TEXT_SUGGESTION] = "";
-        if (name && !suggest(&s, name, suggestion) && dot) suggest(&s, dot + 1, suggestion);
-        if (name) narrow(s.all, name);
-        if (!json_object_size(s.all))
-            status = fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s", name, suggestion);
-    }
-    if (status == ST_OK && json)
+    enum status status = ST_OK;
+    json_t *top = block(&s, "spec", NULL, "a file of the keys below; a bare word in place of a map is its name");
+    for (const char *const *key = spec_order; *key; key++) add_top(&s, top, *key);
+    for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
+    add_keys(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_keys);
+    add_layers(&s);
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    char suggestion[TEXT_SUGGESTION] = "";
+    if (name && !suggest(&s, name, suggestion) && dot) suggest(&s, dot + 1, suggestion);
+    if (name) narrow(s.all, name);
+    if (!json_object_size(s.all))
+        status = fail(ST_SPEC, "schema: nothing is called '%s'; rematch schema shows all%s", name, suggestion);
+    else if (json)
         json_dumpf(s.all, out, JSON_INDENT(2)), fputc('\n', out);
-    else if (status == ST_OK)
-        status = print_text(s.all, out);
+    else
+        print_text(s.all, out);
     json_decref(s.all);
     region_destroy(s.region);
     return status;

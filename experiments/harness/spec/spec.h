@@ -87,7 +87,7 @@ struct spec {
     int axes;
     struct sweep_axis *axis;
 
-    void *layers; /* the model's layer list, private to model.c */
+    struct layer_list *layers; /* see model.h */
 };
 
 #endif

@@ -11,25 +11,20 @@ enum { VERSION = 1, NAME_LENGTH = 100, POINTS_MAX = 1000 };
 
 /* ---- sections ---- */
 
-/* Index in registry of what map's name says, -1 where it is not there (which is told). */
-static int choose(struct yaml_reader *r, const struct section *section, const struct yaml_tree *map)
+/* The row that map's name chooses; name NULL: an error was reported. */
+static struct choice choose(struct yaml_reader *r, const struct section *section, const struct yaml_tree *map)
 {
     const struct registry *registry = section->registry;
+    const struct setting setting = registry_setting(registry, r->region);
     const struct yaml_tree *name = yaml_tree_get(map, "name");
-    const char **words;
-    int count = 0;
-    while (registry->name(count)) count++;
-    if (NEWLY(r->region, words, (size_t)count + 1) != ST_OK) return -1;
-    for (int i = 0; i < count; i++) words[i] = registry->name(i);
-    struct setting any = {.key = "name", .type = SETTING_CHOICE, .preset = registry->preset, .values = words};
     int index = -1;
     if (name)
-        yaml_read_value(r, name, section->key, &any, &index);
-    else if (!any.preset)
-        yaml_read_error(r, map, section->key, "name", "missing; expected %s", setting_expected(&any, r->region));
-    else if (setting_defaults((struct setting[]){any, {.key = NULL}}, &index, r->region) != ST_OK)
-        yaml_read_error(r, map, section->key, "name", "%s", status_message());
-    return index;
+        yaml_read_value(r, name, section->key, &setting, &index);
+    else if (setting.preset)
+        (void)setting_set(&setting, &index, setting.preset, r->region);
+    else
+        yaml_read_error(r, map, section->key, "name", "missing; expected %s", setting_expected(&setting, r->region));
+    return index < 0 ? (struct choice){.name = NULL} : registry->choice(index);
 }
 
 /* The map that value stands for: itself, or {word: value}. */
@@ -51,19 +46,19 @@ void spec_read_section(struct yaml_reader *r, const struct section *section, con
         return;
     }
     if (!value) value = yaml_tree_make(YAML_MAP, NULL, root->mark, r->region);
-    const struct yaml_tree *map = value ? as_map(r, section, value) : NULL;
-    if (!map) return;
+    const struct yaml_tree *map = as_map(r, section, value);
     const struct setting *keys = section->keys;
     const char *of = section->key;
+    char *object = (char *)spec;
     if (registry && map->kind == YAML_MAP) {
-        int index = choose(r, section, map);
-        if (index < 0) return;
-        registry->choose(spec, index);
-        keys = registry->keys ? registry->keys(index) : NULL;
-        of = region_text(r->region, "%s %s", registry->what, registry->name(index));
+        const struct choice choice = choose(r, section, map);
+        if (!choice.name) return;
+        memcpy(object + registry->chosen, &choice.row, sizeof choice.row);
+        keys = choice.keys;
+        of = region_text(r->region, "%s %s", registry->what, choice.name);
+        object += registry->settings;
     }
-    yaml_read_map(r, map, section->key, of ? of : "it", keys, section->also,
-                  registry ? (char *)spec + registry->settings : (char *)spec);
+    yaml_read_map(r, map, section->key, of, keys, section->also, object);
 }
 
 /* ---- the model ---- */

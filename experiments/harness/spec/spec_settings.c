@@ -104,63 +104,59 @@ const struct setting expectation_keys[] = {
     {"source", SETTING_TEXT, offsetof(struct expectation, source), 0, 0, NULL, NULL, "whose figure it is"},
     {.key = NULL}};
 
-/* ---- what is chosen by name ---- */
+/* ---- rows that are chosen by name ---- */
 
-#define REGISTRY(id, table, member)                                                                                    \
-    static const char *id##_name(int i) { return (table)[i] ? (table)[i]->name : NULL; }                               \
-    static const char *id##_doc(int i) { return (table)[i]->doc; }                                                     \
-    static const struct setting *id##_keys(int i) { return (table)[i]->keys; }                                         \
-    static void id##_choose(struct spec *spec, int i) { spec->member = (table)[i]; }                                   \
-    static bool id##_chosen(const struct spec *spec, int i) { return spec->member == (table)[i]; }
+#define CHOICE(id, table)                                                                                              \
+    static struct choice id##_choice(int i)                                                                            \
+    {                                                                                                                  \
+        if (!(table)[i]) return (struct choice){.name = NULL};                                                         \
+        return (struct choice){(table)[i]->name, (table)[i]->doc, (table)[i]->keys, (table)[i]};                       \
+    }
 
-REGISTRY(data, dataset_table, data)
-REGISTRY(policy, policy_table, policy)
-REGISTRY(optimizer, optimizer_table, optimizer)
-REGISTRY(learning_rate, learning_rate_table, learning_rate)
+CHOICE(data, dataset_table)
+CHOICE(policy, policy_table)
+CHOICE(optimizer, optimizer_table)
+CHOICE(learning_rate, learning_rate_table)
 
-/* The index-th loss of the table of layers; one that has none is out of the table. */
-static const struct layer *loss_at(int index)
+static struct choice loss_choice(int index)
 {
-    int i = 0;
-    for (; layer_table[i]; i++)
-        if (layer_table[i]->loss && index-- == 0) break;
-    return layer_table[i];
+    for (int i = 0; layer_table[i]; i++)
+        if (layer_table[i]->loss && index-- == 0)
+            return (struct choice){layer_table[i]->name, layer_table[i]->doc, NULL, layer_table[i]};
+    return (struct choice){.name = NULL};
 }
-static const char *loss_name(int i) { return loss_at(i) ? loss_at(i)->name : NULL; }
-static const char *loss_doc(int i) { return loss_at(i)->doc; }
-static void loss_choose(struct spec *spec, int i) { spec->loss = loss_at(i); }
-static bool loss_chosen(const struct spec *spec, int i) { return spec->loss == loss_at(i); }
 
-/* Those that this program may have been built without are known too. */
-static const struct {
-    const char *name, *doc;
-    const struct setting *keys;
-} backends[] = {{"ref", "plain C, which every kernel is judged by", host_keys},
-                {"cpu", "oneDNN and loops of our own", host_keys},
-                {"cuda", "cuDNN, cuBLAS and kernels of our own", device_keys},
-                {.name = NULL}};
-static const char *backend_name(int i) { return backends[i].name; }
-static const char *backend_doc(int i) { return backends[i].doc; }
-static const struct setting *backend_keys(int i) { return backends[i].keys; }
-static void backend_choose(struct spec *spec, int i) { spec->backend = backends[i].name; }
-static bool backend_chosen(const struct spec *spec, int i) { return !strcmp(spec->backend, backends[i].name); }
+/* Includes backends that this program was built without. */
+static struct choice backend_choice(int index)
+{
+    static const struct choice backends[] = {{"ref", "plain C, the reference of every kernel", host_keys, "ref"},
+                                             {"cpu", "oneDNN and loops of our own", host_keys, "cpu"},
+                                             {"cuda", "cuDNN, cuBLAS and kernels of our own", device_keys, "cuda"},
+                                             {.name = NULL}};
+    return backends[index];
+}
 
-static const struct registry data_registry = {
-    data_name, data_doc, data_keys, data_choose, data_chosen, MEMBER(data_settings), NULL, "data set"};
-static const struct registry policy_registry = {
-    policy_name, policy_doc, policy_keys, policy_choose, policy_chosen, MEMBER(policy_settings), "store_all", "policy"};
-static const struct registry optimizer_registry = {
-    optimizer_name, optimizer_doc, optimizer_keys, optimizer_choose, optimizer_chosen, MEMBER(optimizer_settings),
-    "sgd",          "optimizer"};
-static const struct registry schedule_registry = {learning_rate_name,   learning_rate_doc,
-                                                  learning_rate_keys,   learning_rate_choose,
-                                                  learning_rate_chosen, MEMBER(learning_rate_settings),
-                                                  "constant",           "lr_schedule"};
-static const struct registry loss_registry = {loss_name, loss_doc,        NULL,  loss_choose, loss_chosen,
-                                              0,         "cross_entropy", "loss"};
+static const struct registry data_registry = {data_choice, MEMBER(data), MEMBER(data_settings), NULL, "data set"};
+static const struct registry policy_registry = {policy_choice, MEMBER(policy), MEMBER(policy_settings), "store_all",
+                                                "policy"};
+static const struct registry optimizer_registry = {optimizer_choice, MEMBER(optimizer), MEMBER(optimizer_settings),
+                                                   "sgd", "optimizer"};
+static const struct registry learning_rate_registry = {learning_rate_choice, MEMBER(learning_rate),
+                                                       MEMBER(learning_rate_settings), "constant", "lr_schedule"};
+static const struct registry loss_registry = {loss_choice, MEMBER(loss), 0, "cross_entropy", "loss"};
+static const struct registry backend_registry = {backend_choice, MEMBER(backend), MEMBER(backend_options), "cpu",
+                                                 "backend"};
 
-static const struct registry backend_registry = {
-    backend_name, backend_doc, backend_keys, backend_choose, backend_chosen, MEMBER(backend_options), "cpu", "backend"};
+struct setting registry_setting(const struct registry *registry, struct region *region)
+{
+    const char **names = NULL;
+    int count = 0;
+    do {
+        region_grow(region, &names, count, sizeof *names);
+        names[count] = registry->choice(count).name;
+    } while (names[count++]);
+    return (struct setting){.key = "name", .type = SETTING_CHOICE, .preset = registry->preset, .values = names};
+}
 
 static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAULT_NONE; }
 static bool has_evaluation(const struct spec *spec) { return spec->eval_every > 0; }
@@ -170,7 +166,7 @@ const struct section spec_sections[] = {
     {"data", "name", NULL, &data_registry, {"name"}, true, NULL, "what is trained on"},
     {"loss", "name", NULL, &loss_registry, {"name"}, false, NULL, "what ends the model"},
     {"optimizer", "name", NULL, &optimizer_registry, {"name"}, false, NULL, "how parameters are updated"},
-    {"lr_schedule", "name", NULL, &schedule_registry, {"name"}, false, NULL, "of the learning rate"},
+    {"lr_schedule", "name", NULL, &learning_rate_registry, {"name"}, false, NULL, "of the learning rate"},
     {"backend", "name", NULL, &backend_registry, {"name"}, false, NULL, "whose kernels run"},
     {"conv", NULL, conv_keys, NULL, {NULL}, false, NULL, "how convolutions are done"},
     {"policy", "name", NULL, &policy_registry, {"name"}, false, NULL, "which forwards are run again, and when"},

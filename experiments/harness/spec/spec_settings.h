@@ -4,17 +4,23 @@
 
 #include "spec/spec.h"
 
-/* A table of things chosen by name, each with keys of its own. */
+/* A row of a table that a name chooses. */
+struct choice {
+    const char *name, *doc;     /* doc: one line */
+    const struct setting *keys; /* NULL: none */
+    const void *row;            /* the pointer that a spec holds */
+};
+
 struct registry {
-    const char *(*name)(int index);           /* NULL after the last */
-    const char *(*doc)(int index);            /* one line */
-    const struct setting *(*keys)(int index); /* its keys, of the struct at settings */
-    void (*choose)(struct spec *spec, int index);
-    bool (*chosen)(const struct spec *spec, int index);
-    size_t settings;    /* offset in struct spec */
-    const char *preset; /* chosen where no name is given; NULL: it must be */
+    struct choice (*choice)(int index); /* name NULL after the last */
+    size_t chosen;                      /* offset in struct spec of the pointer to the chosen row */
+    size_t settings;                    /* offset in struct spec of the struct that its keys set */
+    const char *preset;                 /* chosen where no name is given; NULL: a name is required */
     const char *what;
 };
+
+/* The setting that chooses a row: its value is the row's index. */
+struct setting registry_setting(const struct registry *registry, struct region *region);
 
 /* A map at the top level; a bare word stands for {word: it}. */
 struct section {

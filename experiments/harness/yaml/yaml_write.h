@@ -1,4 +1,4 @@
-/* Files of text: written whole or not at all; those of YAML, which the program reads again, by setting tables. */
+/* Writing text files, whole or not at all; YAML by setting tables, so that the program can read it again. */
 #ifndef REMATCH_YAML_YAML_WRITE_H
 #define REMATCH_YAML_YAML_WRITE_H
 
@@ -7,19 +7,22 @@
 #include "base/region.h"
 #include "base/setting.h"
 
-/* "key: value" of every setting, with between in between. */
-void yaml_write_settings(const struct setting *keys, const void *object, const char *between, struct region *region,
-                         FILE *out);
+/* The value as YAML text; a path is absolute if its file exists. */
+const char *yaml_write_value(const struct setting *setting, const void *object, struct region *region);
 
-/* Whether yaml_write_whole() will be able to make path, before it is worth the while: nothing may be there but a file
- * with the version's key at the start of a line (else ST_SPEC), and its folder must take a file. path NULL: yes. */
+/* "key: value" of every setting that is set: first before the first, between before the others. Returns how many. */
+int yaml_write_settings(const struct setting *keys, const void *object, const char *first, const char *between,
+                        struct region *region, FILE *out);
+
+/* Whether yaml_write_whole() can create path, checked before long work: an existing file must have the version's key at
+ * the start of a line (else ST_SPEC), and the folder must be writable. path NULL: yes. */
 enum status yaml_write_check(const char *path, const char *key, struct region *region);
 
-/* Makes the file path by write, which returns false where its stream failed; under another name first, so that a file
- * that is there is whole. path NULL: to stdout. */
+/* Creates the file path by write, which returns false where its stream failed; under another name first, so that path
+ * is never a partial file. path NULL: to stdout. */
 enum status yaml_write_whole(const char *path, bool (*write)(const void *of, FILE *out), const void *of);
 
-/* A setting of comma-separated values in quotes, and end after it. */
+/* A value of a CSV file in quotes, and end after it. */
 void yaml_write_csv(const char *text, const char *end, FILE *out);
 
 #endif
