@@ -18,7 +18,7 @@ static enum status plan_side(struct side *side, struct spec *spec)
     side->spec = spec;
     TRY(report_error(job_create(spec, &side->job)));
     if (spec->baseline) report_warning(side->job->dataset->notice);
-    return report_error(plan_summary_create(side->job, false, &side->overview));
+    return report_error(plan_summary_create(side->job, false, &side->summary));
 }
 
 enum status experiment_create(struct spec *spec, struct experiment **experiment)
@@ -34,7 +34,7 @@ void experiment_destroy(struct experiment *experiment)
     if (!experiment) return;
     for (int i = 0; i < SIDES; i++) {
         struct side *side = &experiment->side[i];
-        plan_summary_destroy(side->overview);
+        plan_summary_destroy(side->summary);
         job_destroy(side->job);
     }
     spec_destroy(experiment->spec);
@@ -49,7 +49,7 @@ static bool will_run(const struct request *request, int side)
 enum status experiment_fits(const struct experiment *experiment, const struct request *request)
 {
     for (int i = 0; i < SIDES; i++) {
-        const struct plan_summary *o = experiment->side[i].overview, *other = experiment->side[SIDES - 1 - i].overview;
+        const struct plan_summary *o = experiment->side[i].summary, *other = experiment->side[SIDES - 1 - i].summary;
         char need[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], have[UNIT_TEXT], least[SMALLEST_TEXT];
         if (!will_run(request, i) || o->needed <= o->machine.bytes) continue;
         TRY(report_error(policy_grid_smallest(o->job, o->machine.bytes, least)));
@@ -102,13 +102,7 @@ enum status experiment_compare(struct experiment *experiment)
 static void print_head(const struct experiment *e)
 {
     spec_print_head(e->side[SIDE_VARIANT].spec, stdout);
-    plan_summary_print_pair(e->side[SIDE_BASELINE].overview, e->side[SIDE_VARIANT].overview, stdout);
-    const struct plan_summary *variant = e->side[SIDE_VARIANT].overview;
-    for (int i = 0; i < variant->reasons; i++) printf("note: %s\n", variant->reason[i]);
-    if (variant->slow)
-        printf("warning: %d node%s on a slow reference implementation; rematch plan names them\n", variant->slow,
-               text_plural(variant->slow));
-    printf("\n");
+    plan_summary_print_pair(e->side[SIDE_BASELINE].summary, e->side[SIDE_VARIANT].summary, stdout);
     fflush(stdout);
 }
 

@@ -13,7 +13,7 @@ extern const char *const side_names[SIDES];
 struct side {
     struct spec *spec;
     struct job *job;
-    struct plan_summary *overview;
+    struct plan_summary *summary;
     struct run_report report; /* after its run */
 };
 

@@ -41,21 +41,21 @@ static int run_list(const struct arguments *a)
     return (int)report_error(list_experiments(folder, json, stdout));
 }
 
-/* choices: plan what other policies would make of the network, too. */
+/* choices: with the plans of other policies. */
 static enum status plan_one(const struct arguments *a, const struct job *job, bool choices)
 {
-    struct plan_summary *overview = NULL;
-    enum status status = a->given[OPTION_OUT] ? plan_file_write(job, a->value[OPTION_OUT]) : ST_OK;
-    if (status == ST_OK) status = plan_summary_create(job, choices, &overview);
-    if (status == ST_OK && a->given[OPTION_JSON]) {
-        plan_summary_json(overview, a->given[OPTION_OPS], stdout);
-    } else if (status == ST_OK) {
-        plan_summary_print(overview, stdout);
+    struct plan_summary *summary = NULL;
+    if (a->given[OPTION_OUT]) TRY(plan_file_write(job, a->value[OPTION_OUT]));
+    TRY(plan_summary_create(job, choices, &summary));
+    if (a->given[OPTION_JSON]) {
+        plan_summary_json(summary, a->given[OPTION_OPS], stdout);
+    } else {
+        plan_summary_print(summary, stdout);
         if (job->spec->axes) printf("note: this is the spec's own point; a run sweeps %s\n", job->spec->axis[0].key);
-        if (a->given[OPTION_OPS]) plan_print_ops(overview->job->plan, stdout);
+        if (a->given[OPTION_OPS]) plan_print_ops(job->plan, stdout);
     }
-    plan_summary_destroy(overview);
-    return status;
+    plan_summary_destroy(summary);
+    return ST_OK;
 }
 
 static enum status plan_spec(const struct arguments *a, const struct plan_query *query, struct spec *spec)

@@ -52,18 +52,9 @@ static void cell_peak_op(const struct side *s, char text[CELL])
     snprintf(text, CELL, "%s", plan_op_text(s->job->plan, s->job->plan->peak_op, op));
 }
 
-/* The largest tensors alive at the peak. */
 static void cell_tensors(const struct side *s, char text[CELL])
 {
-    enum { SHOWN = 3 };
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < SHOWN && i < s->overview->tensors && used < CELL; i++) {
-        char name[128], number[UNIT_TEXT];
-        used += (size_t)snprintf(text + used, CELL - used, "%s%s %s", used ? ", " : "",
-                                 plan_buffer_text(s->job->plan, s->overview->tensor[i].buffer, name),
-                                 bytes_text((double)s->overview->tensor[i].bytes, number));
-    }
+    snprintf(text, CELL, "%s", plan_peak_text(s->job->plan, s->job->plan->region));
 }
 
 /* What was allocated besides the libraries: static and arena; without an arena, what was live at most. */

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include "backend/batch_transfer.h"
+#include "base/units.h"
 #include "plan/placement.h"
 
 #include <stdio.h>
@@ -14,6 +15,12 @@ size_t plan_static(const struct plan *plan)
 }
 
 size_t plan_peak(const struct plan *plan) { return plan_static(plan) + plan->arena_bytes; }
+
+struct plan_figures plan_figures(const struct plan *plan)
+{
+    return (struct plan_figures){plan_static(plan), plan->live_peak, plan->arena_bytes,
+                                 plan_peak(plan),   plan->time,      plan->slowdown};
+}
 
 size_t plan_sampled_forward(const struct plan *plan)
 {
@@ -32,6 +39,34 @@ char *plan_buffer_text(const struct plan *plan, int buffer, char *text)
 {
     const struct buffer *b = &plan->lowered.buffer[buffer];
     return buffer_text(b, plan->network->graph->node[b->node].name, text);
+}
+
+int plan_peak_buffers(const struct plan *plan, struct region *region, int **buffer)
+{
+    const struct buffer *all = plan->lowered.buffer;
+    int count = 0;
+    NEW(region, *buffer, (size_t)plan->lowered.buffers);
+    for (int i = 0; i < plan->lowered.buffers; i++) {
+        if (all[i].birth > plan->peak_op || plan->peak_op > all[i].death) continue;
+        int at = count++;
+        for (; at > 0 && all[(*buffer)[at - 1]].bytes < all[i].bytes; at--) (*buffer)[at] = (*buffer)[at - 1];
+        (*buffer)[at] = i;
+    }
+    return count;
+}
+
+const char *plan_peak_text(const struct plan *plan, struct region *region)
+{
+    enum { NAMED = 3 };
+    const char *text = "";
+    int *buffer;
+    const int count = plan_peak_buffers(plan, region, &buffer);
+    for (int i = 0; i < count && i < NAMED; i++) {
+        char name[128], bytes[UNIT_TEXT];
+        text = region_text(region, "%s%s%s (%s)", text, i ? ", " : "", plan_buffer_text(plan, buffer[i], name),
+                           bytes_text((double)plan->lowered.buffer[buffer[i]].bytes, bytes));
+    }
+    return text;
 }
 
 size_t plan_device_bytes(const struct network *network, const struct plan_options *options)

@@ -60,6 +60,13 @@ size_t plan_device_bytes(const struct network *network, const struct plan_option
 size_t plan_static(const struct plan *plan);
 size_t plan_peak(const struct plan *plan);
 
+/* What plans are compared by; peak: static bytes and arena. */
+struct plan_figures {
+    size_t static_bytes, live_peak, arena, peak;
+    double time, slowdown;
+};
+struct plan_figures plan_figures(const struct plan *plan);
+
 /* What a profiler sees that looks at the process after a source line, as the published figures were taken: parameters,
  * batch and what the forward kept, once the forward is done; the same with gradients for activations, once they are
  * computed. The peak, inside the gradient call, it never sees. */
@@ -71,5 +78,10 @@ char *plan_op_text(const struct plan *plan, int op, char *text);
 
 /* "conv1_1.y": what a buffer holds; returns text (at least 128 bytes). */
 char *plan_buffer_text(const struct plan *plan, int buffer, char *text);
+
+/* The buffers that are live while the op runs that sets the peak, by falling size: a number of each; returns their
+ * count. And the largest of them with their sizes: "conv1_2.y (784.0 MiB), conv1_1.y (784.0 MiB)". */
+int plan_peak_buffers(const struct plan *plan, struct region *region, int **buffer);
+const char *plan_peak_text(const struct plan *plan, struct region *region);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { REFINED_MAX = 16, LEAST_POINTS = 8, TENSORS_NAMED = 4, FIRST_SHARE = 64 };
+enum { REFINED_MAX = 16, LEAST_POINTS = 8, FIRST_SHARE = 64 };
 
 enum status budget_check(const char *text)
 {
@@ -140,27 +140,6 @@ enum status budget_find(const struct optimum *optimum, size_t limit, const struc
     return ST_OK;
 }
 
-/* The largest buffers alive at the peak: "conv1_2.y (784.0 MiB), ..."; NULL: no memory. */
-static const char *name_tensors(const struct plan *plan)
-{
-    const char *text = "";
-    bool *named = region_array(plan->region, (size_t)plan->lowered.buffers, sizeof *named);
-    for (int n = 0; named && n < TENSORS_NAMED && text; n++) {
-        int largest = -1;
-        for (int i = 0; i < plan->lowered.buffers; i++) {
-            const struct buffer *b = &plan->lowered.buffer[i];
-            if (named[i] || b->birth > plan->peak_op || b->death < plan->peak_op) continue;
-            if (largest < 0 || b->bytes > plan->lowered.buffer[largest].bytes) largest = i;
-        }
-        if (largest < 0) break;
-        named[largest] = true;
-        char name[128], bytes[UNIT_TEXT];
-        text = region_text(plan->region, "%s%s%s (%s)", text, n ? ", " : "", plan_buffer_text(plan, largest, name),
-                           bytes_text((double)plan->lowered.buffer[largest].bytes, bytes));
-    }
-    return named ? text : NULL;
-}
-
 /* The least percentage, to two decimals, of which bytes are a share. */
 static double percent_of(size_t bytes, size_t baseline)
 {
@@ -173,8 +152,7 @@ enum status budget_refuse(const struct budget *budget, const struct plan *least,
 {
     char op[128], bytes[UNIT_TEXT], given[UNIT_TEXT], share[64] = "", fixed[96] = "";
     const bool percent = budget->kind == BUDGET_PERCENT;
-    const char *tensors = name_tensors(least);
-    if (!tensors) return ST_FAILED;
+    const char *tensors = plan_peak_text(least, least->region);
     if (percent)
         snprintf(given, sizeof given, "%.10g%%", budget->percent);
     else
@@ -217,8 +195,7 @@ enum status budget_evaluation(const struct plan *evaluation, size_t limit)
 {
     if (!limit || evaluation->arena_bytes <= limit) return ST_OK;
     char needs[UNIT_TEXT], leaves[UNIT_TEXT], op[128];
-    const char *tensors = name_tensors(evaluation);
-    if (!tensors) return ST_FAILED;
+    const char *tensors = plan_peak_text(evaluation, evaluation->region);
     return fail(ST_SPEC,
                 "policy.budget: an evaluation needs an arena of %s, and the budget leaves %s; it is set by %s with %s",
                 exact_bytes_text(evaluation->arena_bytes, needs), exact_bytes_text(limit, leaves),

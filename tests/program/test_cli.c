@@ -386,7 +386,7 @@ Test(cli, plan_knows_which_policies_fit)
     cr_assert(store_all && own, "%s", cli.out);
     json_decref(plan);
     cli_expect(&cli, 0, "plan small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
-    cli_says(&cli, "  does not fit this machine\n");
+    cli_says(&cli, "\ndoes not fit this machine: needs ");
     cli_close(&cli);
 }
 

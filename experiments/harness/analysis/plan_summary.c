@@ -1,6 +1,5 @@
 #include "analysis/plan_summary.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -10,30 +9,147 @@ enum { FRONT_ROWS = 12 };
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static void count_node(struct stage_row *row, const struct network *network, int node)
+/* ---- figures of any plan ---- */
+
+static json_t *categories(const size_t *bytes, const char *const *names, int count)
 {
-    const struct node *n = &network->graph->node[node];
-    const struct footprint *f = &network->binding[node].footprint;
-    unsigned parts = network_parts(network, node);
-    size_t backward = larger(parts & PART_PARAMS ? f->backward_scratch[PART_INDEX_PARAMS] : 0,
-                             parts & PART_INPUT ? f->backward_scratch[PART_INDEX_INPUT] : 0);
-    row->scratch_bytes = larger(row->scratch_bytes, network_round(network, larger(f->forward_scratch, backward)));
-    row->forward_flops += n->flops.forward;
-    row->backward_flops +=
-        (parts & PART_PARAMS ? n->flops.backward_params : 0) + (parts & PART_INPUT ? n->flops.backward_input : 0);
+    json_t *all = json_object();
+    for (int i = 0; i < count; i++) PUT(all, names[i], bytes[i]);
+    return all;
 }
 
-/* Whether each node is saved by some forward of the plan, and how often it is recomputed. */
-static void count_ops(const struct plan *plan, bool *saves, int *recomputations)
+static void add_name(json_t *names, const char *name) { json_array_append_new(names, json_string(name)); }
+
+void figures_of_plan(const struct plan *plan, json_t *all)
 {
+    const struct network *network = plan->network;
+    json_t *bits = json_array(), *after = json_array();
+    char hash[33];
+    for (int i = 0; i < network->graph->nodes; i++) {
+        const struct footprint *f = &network->binding[i].footprint;
+        if (f->signs && f->saved) add_name(bits, network->graph->node[i].name);
+        if (network->graph->node[i].relu_of_input) add_name(after, network->graph->node[i].name);
+    }
+    PUT(all, "static_bytes", plan_static(plan));
+    PUT(all, "live_peak_bytes", plan->live_peak);
+    PUT(all, "arena_bytes", plan->arena_bytes);
+    PUT(all, "peak_bytes", plan_peak(plan));
+    PUT(all, "library_packing_bytes", network->backend ? network->backend->packing : 0);
+    PUT(all, "static", categories(plan->static_bytes, static_names, STATICS));
+    PUT(all, "live_peak", categories(plan->peak_by_category, category_names, CATEGORIES));
+    PUT(all, "recomputations", plan->recomputations);
+    PUT(all, "time", plan->time);
+    PUT(all, "slowdown", plan->slowdown);
+    PUT(all, "nodes", network->graph->nodes);
+    PUT(all, "schedule", plan->schedule);
+    PUT(all, "relu_bits", bits);
+    PUT(all, "relus_after_pools", after);
+    PUT(all, "hash", digest_print(plan->hash, hash));
+}
+
+json_t *figures_of_bounds(const struct bounds *bounds, const struct plan *plan)
+{
+    json_t *all = json_object();
+    PUT(all, "live_bytes", bounds->budget);
+    PUT(all, "memory_floor_bytes", bounds->memory);
+    PUT(all, "memory_floor_node", plan->network->graph->node[bounds->memory_node].name);
+    PUT(all, "knapsack_slowdown", bounds_slowdown(bounds, bounds->knapsack));
+    PUT(all, "binomial_slowdown", bounds_slowdown(bounds, bounds->binomial));
+    PUT(all, "best_slowdown", bounds_slowdown(bounds, bounds->best));
+    PUT(all, "gap_percent", bounds_gap(bounds, plan->time));
+    return all;
+}
+
+json_t *figures_of_peak(const struct plan *plan)
+{
+    struct region *region = region_create();
+    char text[128];
+    int *buffer;
+    json_t *peak = json_object(), *tensors = json_array();
+    const int count = plan_peak_buffers(plan, region, &buffer);
+    for (int i = 0; i < count; i++) {
+        const struct buffer *b = &plan->lowered.buffer[buffer[i]];
+        json_t *one = json_object();
+        PUT(one, "name", plan_buffer_text(plan, buffer[i], text));
+        PUT(one, "category", category_names[b->category]);
+        PUT(one, "bytes", b->bytes);
+        json_array_append_new(tensors, one);
+    }
+    PUT(peak, "op", plan_op_text(plan, plan->peak_op, text));
+    PUT(peak, "number", plan->peak_op);
+    PUT(peak, "tensors", tensors);
+    region_destroy(region);
+    return peak;
+}
+
+json_t *figures_of_ops(const struct plan *plan)
+{
+    json_t *ops = json_array();
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        char text[128];
+        json_t *one = json_object();
+        PUT(one, "number", i);
+        PUT(one, "op", plan_op_text(plan, i, text));
+        PUT(one, "live_bytes", plan->live[i]);
+        PUT_FLAG(one, "saves", plan->lowered.op[i].save);
+        PUT_FLAG(one, "sets_peak", i == plan->peak_op);
+        json_array_append_new(ops, one);
+    }
+    return ops;
+}
+
+/* ---- stages ---- */
+
+struct stage_counts {
+    size_t saved_bytes, scratch_bytes; /* saved: as the plan saves; scratch: the most of any op */
+    double forward_flops, backward_flops;
+    int nodes, recomputed, recomputations; /* nodes recomputed at least once; recomputations in all */
+};
+
+/* Of one node: whether some forward of the plan saves it, and how often it is recomputed. */
+static void count_ops(const struct plan *plan, int node, bool *saves, int *recomputations)
+{
+    *saves = false;
+    *recomputations = 0;
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
-        if (op->kind != OP_FORWARD) continue;
-        saves[op->node] |= op->save;
-        recomputations[op->node] += op->recompute;
+        if (op->kind != OP_FORWARD || op->node != node) continue;
+        *saves |= op->save;
+        *recomputations += op->recompute;
     }
 }
 
+static void count_node(struct stage_counts *stage, const struct plan *plan, int node)
+{
+    const struct network *network = plan->network;
+    const struct node *n = &network->graph->node[node];
+    const struct footprint *f = &network->binding[node].footprint;
+    const bool params = network_parts(network, node) & PART_PARAMS, input = network_parts(network, node) & PART_INPUT;
+    bool saves;
+    int recomputations;
+    count_ops(plan, node, &saves, &recomputations);
+    const size_t backward =
+        larger(params ? f->backward_scratch[PART_INDEX_PARAMS] : 0, input ? f->backward_scratch[PART_INDEX_INPUT] : 0);
+    stage->scratch_bytes = larger(stage->scratch_bytes, network_round(network, larger(f->forward_scratch, backward)));
+    stage->forward_flops += n->flops.forward;
+    stage->backward_flops += (params ? n->flops.backward_params : 0) + (input ? n->flops.backward_input : 0);
+    if (saves) stage->saved_bytes += network_round(network, f->saved);
+    stage->recomputed += recomputations > 0;
+    stage->recomputations += recomputations;
+}
+
+/* "kept", "recomputed", "3 of 5 recomputed", "recomputed, 14 times in all" */
+static const char *action_text(const struct stage_counts *stage, struct region *region)
+{
+    const char *text = stage->recomputed ? "recomputed" : "kept", *times = "";
+    if (stage->recomputed && stage->recomputed < stage->nodes)
+        text = region_text(region, "%d of %d recomputed", stage->recomputed, stage->nodes);
+    if (stage->recomputations > stage->recomputed)
+        times = region_text(region, ", %d times in all", stage->recomputations);
+    return region_text(region, "%s%s", text, times);
+}
+
+/* The outermost group that holds the whole range; NULL: none. */
 static const char *group_of(const struct graph *graph, struct node_range range)
 {
     for (int i = 0; i < graph->groups; i++)
@@ -41,54 +157,55 @@ static const char *group_of(const struct graph *graph, struct node_range range)
     return NULL;
 }
 
-static enum status gather_stages(struct plan_summary *o)
+/* A node's name without that of its group, which precedes it. */
+static const char *within(const char *group, const char *name)
 {
-    const struct network *network = o->job->plan->network;
+    const size_t length = group ? strlen(group) : 0;
+    return length && strncmp(name, group, length) == 0 && name[length] == '.' ? name + length + 1 : name;
+}
+
+static json_t *stage_figures(const struct plan_summary *s, struct node_range range)
+{
+    const struct network *network = s->job->plan->network;
     const struct graph *graph = network->graph;
+    const char *first = graph->node[range.from].name, *last = graph->node[range.to - 1].name;
+    const char *group = group_of(graph, range);
+    const struct value *output = &graph->value[graph->node[range.to - 1].output];
+    struct stage_counts stage = {.nodes = range.to - range.from};
+    char shape[96];
+    json_t *one = json_object();
+    for (int i = range.from; i < range.to; i++) count_node(&stage, s->job->plan, i);
+    PUT(one, "stage",
+        region_text(s->region, "%s%s%s%s%s", group ? group : "", group ? ": " : "", within(group, first),
+                    stage.nodes > 1 ? " .. " : "", stage.nodes > 1 ? within(group, last) : ""));
+    PUT(one, "first", first);
+    PUT(one, "last", last);
+    PUT(one, "group", group);
+    PUT(one, "shape", shape_print(&output->shape, shape));
+    PUT(one, "output_bytes", network_round(network, output->bytes));
+    PUT(one, "gradient_bytes", output->gradient_bytes);
+    PUT(one, "saved_bytes", stage.saved_bytes);
+    PUT(one, "scratch_bytes", stage.scratch_bytes);
+    PUT(one, "forward_flops", stage.forward_flops);
+    PUT(one, "backward_flops", stage.backward_flops);
+    PUT(one, "nodes", stage.nodes);
+    PUT(one, "recomputations", stage.recomputations);
+    PUT(one, "action", action_text(&stage, s->region));
+    return one;
+}
+
+static enum status add_stages(struct plan_summary *s)
+{
     struct node_ranges stages;
-    bool *saves;
-    int *recomputations;
-    TRY(stages_find(graph, o->region, &stages));
-    NEW(o->region, saves, (size_t)graph->nodes);
-    NEW(o->region, recomputations, (size_t)graph->nodes);
-    NEW(o->region, o->stage, (size_t)stages.count);
-    count_ops(o->job->plan, saves, recomputations);
-    o->stages = stages.count;
-    for (int s = 0; s < stages.count; s++) {
-        struct stage_row *row = &o->stage[s];
-        row->range = stages.range[s];
-        row->nodes = row->range.to - row->range.from;
-        row->group = group_of(graph, row->range);
-        row->output = graph->node[row->range.to - 1].output;
-        row->output_bytes = network_round(network, graph->value[row->output].bytes);
-        for (int i = row->range.from; i < row->range.to; i++) {
-            count_node(row, network, i);
-            if (saves[i]) row->saved_bytes += network_round(network, network->binding[i].footprint.saved);
-            row->recomputed += recomputations[i] > 0;
-            row->recomputations += recomputations[i];
-        }
-    }
+    json_t *rows = json_array();
+    TRY(stages_find(s->job->plan->network->graph, s->region, &stages));
+    for (int i = 0; i < stages.count; i++) json_array_append_new(rows, stage_figures(s, stages.range[i]));
+    PUT(s->figures, "stages", stages.count);
+    PUT(s->figures, "table", rows);
     return ST_OK;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    const struct tensor_row *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes) - (x->bytes > y->bytes) : x->buffer - y->buffer;
-}
-
-enum status plan_tensors(const struct plan *plan, struct region *region, struct tensor_row **tensor, int *tensors)
-{
-    NEW(region, *tensor, (size_t)plan->lowered.buffers);
-    *tensors = 0;
-    for (int i = 0; i < plan->lowered.buffers; i++) {
-        const struct buffer *b = &plan->lowered.buffer[i];
-        if (b->birth <= plan->peak_op && plan->peak_op <= b->death)
-            (*tensor)[(*tensors)++] = (struct tensor_row){i, b->bytes};
-    }
-    qsort(*tensor, (size_t)*tensors, sizeof **tensor, by_bytes);
-    return ST_OK;
-}
+/* ---- the whole ---- */
 
 /* A library names its slow fallback "ref..."; a kernel that uses several calls names them all. */
 static bool is_slow(const char *implementation)
@@ -96,23 +213,16 @@ static bool is_slow(const char *implementation)
     return strncmp(implementation, "ref", 3) == 0 || strstr(implementation, " ref");
 }
 
-static enum status gather_slow(struct plan_summary *o)
+/* Where backend ref was chosen, its speed is no surprise. */
+static void add_slow(struct plan_summary *s)
 {
-    const struct network *network = o->job->plan->network;
-    int *node;
-    NEW(o->region, node, (size_t)network->graph->nodes);
-    o->slow_node = node;
-    if (!network->backend || !strcmp(network->backend->kind->name, "ref")) return ST_OK; /* chosen, so no surprise */
-    for (int i = 0; i < network->graph->nodes; i++)
-        if (is_slow(network->binding[i].footprint.implementation)) node[o->slow++] = i;
-    return ST_OK;
-}
-
-static enum status add_reason(struct plan_summary *o, const char *reason)
-{
-    if (!reason) return ST_FAILED;
-    o->reason[o->reasons++] = reason;
-    return ST_OK;
+    const struct network *network = s->job->plan->network;
+    const bool chosen = !network->backend || !strcmp(network->backend->kind->name, "ref");
+    json_t *names = json_array();
+    for (int i = 0; i < network->graph->nodes && !chosen; i++)
+        if (is_slow(network->binding[i].footprint.implementation)) add_name(names, network->graph->node[i].name);
+    s->slow = (int)json_array_size(names);
+    PUT(s->figures, "slow_nodes", names);
 }
 
 /* The peak of a plan that recomputes lies before its first recomputation: in the part that it keeps. */
@@ -123,140 +233,171 @@ static bool peak_is_kept(const struct plan *plan)
     return plan->recomputations > 0;
 }
 
-static enum status gather_reasons(struct plan_summary *o)
+/* Why checkpointing does not help. */
+static void add_reasons(struct plan_summary *s)
 {
     static const double mostly = 0.8;
-    const struct plan *plan = o->job->plan;
+    const struct plan *plan = s->job->plan;
+    json_t *notes = json_array();
     char a[UNIT_TEXT], b[UNIT_TEXT], op[128];
-    size_t fixed = plan_static(plan), stored = fixed + o->store_all_live;
+    const size_t fixed = plan_static(plan), stored = fixed + s->store_all_live;
+    PUT(s->figures, "notes", notes);
     if ((double)fixed >= mostly * (double)stored)
-        TRY(add_reason(o, region_text(o->region,
-                                      "parameters, gradients, optimizer and inputs are %s, %.0f %% of what storing "
-                                      "everything needs; no checkpointing touches them",
-                                      bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored)));
-    if (plan->recomputations == 0 && o->job->spec->policy != policy_find("store_all"))
-        TRY(add_reason(o, region_text(o->region, "policy %s recomputes nothing on this network: it stores everything",
-                                      o->job->spec->policy->name)));
-    if (plan->recomputations == 0) return ST_OK;
-    if (plan->live_peak >= o->store_all_live) {
-        TRY(add_reason(o,
-                       region_text(o->region,
-                                   "this plan's live peak, %s, is not below the %s of storing everything: the "
-                                   "recomputation costs time and saves nothing",
-                                   bytes_text((double)plan->live_peak, a), bytes_text((double)o->store_all_live, b))));
-    }
+        add_name(notes, region_text(s->region,
+                                    "parameters, gradients, optimizer and inputs are %s, %.0f %% of what storing "
+                                    "everything needs; no checkpointing touches them",
+                                    bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored));
+    if (plan->recomputations == 0 && s->job->spec->policy != policy_find("store_all"))
+        add_name(notes, region_text(s->region, "policy %s recomputes nothing on this network: it stores everything",
+                                    s->job->spec->policy->name));
+    if (plan->recomputations && plan->live_peak >= s->store_all_live)
+        add_name(notes, region_text(s->region,
+                                    "this plan's live peak, %s, is not below the %s of storing everything: the "
+                                    "recomputation costs time and saves nothing",
+                                    bytes_text((double)plan->live_peak, a), bytes_text((double)s->store_all_live, b)));
     if (peak_is_kept(plan))
-        TRY(add_reason(o,
-                       region_text(o->region,
-                                   "the peak, at %s, comes before the first recomputation: what this policy keeps sets "
-                                   "it, and recomputing more elsewhere does not lower it",
-                                   plan_op_text(plan, plan->peak_op, op))));
-    return ST_OK;
+        add_name(notes, region_text(s->region,
+                                    "the peak, at %s, comes before the first recomputation: what this policy keeps "
+                                    "sets it, and recomputing more elsewhere does not lower it",
+                                    plan_op_text(plan, plan->peak_op, op)));
 }
 
-static enum status add_choice(struct plan_summary *o, struct choice_row row)
+static enum status add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan)
 {
     struct bounds bounds;
-    TRY(bounds_find(o->job->network, row.live_peak, &bounds));
-    row.slowdown = bounds_slowdown(&bounds, row.time);
-    row.gap = bounds_gap(&bounds, row.time);
-    o->choice[o->choices++] = row;
+    json_t *one = json_object();
+    json_array_append_new(json_object_get(s->figures, "choices"), one);
+    TRY(bounds_find(s->job->network, plan->live_peak, &bounds));
+    PUT(one, "policy", policy->name);
+    PUT(one, "live_peak_bytes", plan->live_peak);
+    PUT(one, "peak_bytes", plan->peak);
+    PUT(one, "time", plan->time);
+    PUT(one, "slowdown", bounds_slowdown(&bounds, plan->time));
+    PUT(one, "gap_percent", bounds_gap(&bounds, plan->time));
+    PUT_FLAG(one, "fits", plan->peak <= s->machine.bytes);
     return ST_OK;
 }
 
-/* A policy that requires a setting, or does not fit the network, is left out. */
-static enum status gather_choice(struct plan_summary *o, const struct policy *policy)
+/* The plan of a policy with its presets; one that requires a setting, or does not fit the network, is left out. */
+static enum status add_policy(struct plan_summary *s, const struct policy *policy)
 {
     struct policy_settings settings = {0};
     struct plan *plan;
     for (const struct setting *f = policy->keys; f && f->key; f++)
         if (!f->preset) return ST_OK;
-    TRY(setting_defaults(policy->keys, &settings, o->region));
-    enum status status = job_plan(o->job, policy, &settings, &plan);
+    TRY(setting_defaults(policy->keys, &settings, s->region));
+    enum status status = job_plan(s->job, policy, &settings, &plan);
     if (status == ST_SPEC) return ST_OK;
     TRY(status);
-    const struct choice_row row = {
-        .policy = policy, .live_peak = plan->live_peak, .peak = plan_peak(plan), .time = plan->time};
+    const struct plan_figures figures = plan_figures(plan);
     plan_destroy(plan);
-    if (policy == policy_find("store_all")) o->store_all_live = row.live_peak;
-    return add_choice(o, row);
+    if (policy == policy_find("store_all")) s->store_all_live = figures.live_peak;
+    return add_choice(s, policy, &figures);
 }
 
-/* Points at equal distances in the front of `optimal`, its ends among them. */
-static enum status gather_front(struct plan_summary *o, const struct policy *policy)
+/* The front of `optimal`, with points at equal distances as choices, its ends among them. */
+static enum status add_front(struct plan_summary *s, const struct policy *policy)
 {
-    TRY(optimum_solve(o->job->network, RNG_COUNTER, &o->optimum));
-    const struct front *front = &o->optimum->front;
+    struct optimum *optimum;
+    TRY(optimum_solve(s->job->network, RNG_COUNTER, &optimum));
+    const struct front *front = &optimum->front;
     const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;
-    for (int row = 0; row < rows; row++) {
+    json_t *points = json_array();
+    enum status status = ST_OK;
+    for (int i = 0; i < front->count; i++)
+        json_array_append_new(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front->point[i].peak),
+                                                "time", figure_real(front->point[i].time)));
+    PUT(s->figures, "front", points);
+    for (int row = 0; row < rows && status == ST_OK; row++) {
         const struct point *p = &front->point[rows > 1 ? row * (front->count - 1) / (rows - 1) : 0];
-        TRY(add_choice(o,
-                       (struct choice_row){.policy = policy, .live_peak = p->peak, .peak = p->peak, .time = p->time}));
+        status = add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time});
     }
-    return ST_OK;
-}
-
-/* all: else only store_all, which every report measures itself by. */
-static enum status gather_choices(struct plan_summary *o, bool all)
-{
-    size_t policies = 0;
-    while (policy_table[policies]) policies++;
-    NEW(o->region, o->choice, policies + FRONT_ROWS);
-    if (!all) return gather_choice(o, policy_find("store_all"));
-    for (size_t i = 0; i < policies; i++) {
-        const bool front = !o->job->backend && policy_table[i] == policy_find("optimal");
-        TRY((front ? gather_front : gather_choice)(o, policy_table[i]));
-    }
-    return ST_OK;
-}
-
-static enum status gather(struct plan_summary *o, bool choices)
-{
-    TRY(gather_stages(o));
-    TRY(plan_tensors(o->job->plan, o->region, &o->tensor, &o->tensors));
-    TRY(gather_slow(o));
-    TRY(gather_choices(o, choices));
-    TRY(gather_reasons(o));
-    o->machine = o->job->backend ? memory_left(o->job->backend) : (struct machine_memory){UINT64_MAX, "nothing"};
-    o->needed = plan_peak(o->job->plan);
-    return ST_OK;
-}
-
-enum status plan_summary_create(const struct job *job, bool choices, struct plan_summary **overview)
-{
-    *overview = NULL;
-    struct region *region = region_create();
-    struct plan_summary *o = region ? region_array(region, 1, sizeof *o) : NULL;
-    if (!o) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for an overview");
-    }
-    o->region = region;
-    o->job = job;
-    enum status status = gather(o, choices);
-    if (status == ST_OK)
-        *overview = o;
-    else
-        plan_summary_destroy(o);
+    optimum_destroy(optimum);
     return status;
 }
 
-void plan_summary_destroy(struct plan_summary *overview)
+/* all: else only store_all, to which every plan is compared. */
+static enum status add_choices(struct plan_summary *s, bool all)
 {
-    if (!overview) return;
-    optimum_destroy(overview->optimum);
-    region_destroy(overview->region);
+    PUT(s->figures, "choices", json_array());
+    if (!all) return add_policy(s, policy_find("store_all"));
+    for (const struct policy *const *policy = policy_table; *policy; policy++) {
+        const bool front = !s->job->backend && *policy == policy_find("optimal");
+        TRY((front ? add_front : add_policy)(s, *policy));
+    }
+    return ST_OK;
 }
 
-char *stage_action(const struct stage_row *stage, char *text)
+static json_t *placing_figures(const struct job *job)
 {
-    if (stage->recomputed == 0)
-        strcpy(text, "kept");
-    else if (stage->recomputed < stage->nodes)
-        snprintf(text, 64, "%d of %d recomputed", stage->recomputed, stage->nodes);
-    else
-        strcpy(text, "recomputed");
-    if (stage->recomputations > stage->recomputed)
-        snprintf(text + strlen(text), 64 - strlen(text), ", %d times in all", stage->recomputations);
-    return text;
+    json_t *all = json_object();
+    PUT(all, "tries", job->notes.tries);
+    PUT(all, "loss_slowdown", bounds_slowdown(&job->bounds, job->notes.lost));
+    PUT(all, "promised_live_peak_bytes", job->notes.live_peak);
+    return all;
+}
+
+static enum status gather(struct plan_summary *s, bool choices)
+{
+    const struct job *job = s->job;
+    const struct plan *plan = job->plan;
+    json_t *all = s->figures;
+    const bool budget = job->budget_bounds.budget > 0;
+    PUT(all, "name", job->spec->name);
+    PUT(all, "policy", job->spec->policy->name);
+    PUT(all, "backend", job->spec->backend);
+    PUT(all, "batch", job->spec->batch);
+    figures_of_plan(plan, all);
+    PUT(all, "sampled_after_forward_bytes", plan_sampled_forward(plan));
+    PUT(all, "sampled_after_gradients_bytes", plan_sampled_gradients(plan));
+    PUT(all, "forward_flops", plan->forward_flops);
+    PUT(all, "backward_flops", plan->backward_flops);
+    PUT(all, "recompute_flops", plan->recompute_flops);
+    PUT(all, "costs", costs_names[job->spec->costs]);
+    if (job->costs) PUT(all, "predicted_step_ns", costs_predict(job->costs, plan));
+    PUT(all, "planning_ms", (double)job->planning_ns * 1e-6);
+    PUT(all, "preparing_ms", (double)job->preparing_ns * 1e-6);
+    PUT(all, "peak", figures_of_peak(plan));
+    PUT(all, "bounds", figures_of_bounds(&job->bounds, plan));
+    PUT(all, "budget_bounds", budget ? figures_of_bounds(&job->budget_bounds, plan) : json_null());
+    PUT(all, "placing", job->notes.tries ? placing_figures(job) : json_null());
+    PUT(all, "policy_found", *job->notes.found ? job->notes.found : NULL);
+    PUT(all, "machine_bytes", s->machine.bytes);
+    PUT(all, "machine_limit", s->machine.limit);
+    PUT_FLAG(all, "fits", s->needed <= s->machine.bytes);
+    TRY(add_stages(s));
+    TRY(add_choices(s, choices));
+    PUT(all, "store_all_live_peak_bytes", s->store_all_live);
+    add_reasons(s);
+    add_slow(s);
+    return ST_OK;
+}
+
+enum status plan_summary_create(const struct job *job, bool choices, struct plan_summary **summary)
+{
+    struct region *region = region_create();
+    struct plan_summary *s = region_array(region, 1, sizeof *s);
+    *s = (struct plan_summary){.region = region,
+                               .job = job,
+                               .figures = json_object(),
+                               .machine = {UINT64_MAX, "nothing"},
+                               .needed = plan_peak(job->plan)};
+    if (job->backend) s->machine = memory_left(job->backend);
+    enum status status = gather(s, choices);
+    *summary = status == ST_OK ? s : NULL;
+    if (status != ST_OK) plan_summary_destroy(s);
+    return status;
+}
+
+void plan_summary_destroy(struct plan_summary *summary)
+{
+    if (!summary) return;
+    json_decref(summary->figures);
+    region_destroy(summary->region);
+}
+
+void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out)
+{
+    if (ops) PUT(summary->figures, "ops", figures_of_ops(summary->job->plan));
+    figures_write(json_incref(summary->figures), out);
 }

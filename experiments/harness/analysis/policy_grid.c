@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/plan_summary.h"
 #include "base/units.h"
 #include "console/terminal.h"
 #include "policies/rivals.h"
 
-enum { VALUES_MAX = 64, KEYS_MAX = 8, TENSORS_NAMED = 3 };
+enum { VALUES_MAX = 64, KEYS_MAX = 8 };
 
 /* ---- a plan becomes a trial ---- */
 
@@ -23,22 +22,6 @@ static enum status grow(struct policy_grid *t)
     if (t->trials) memcpy(trial, t->trial, (size_t)t->trials * sizeof *trial);
     t->trial = trial;
     t->room = room;
-    return ST_OK;
-}
-
-/* "conv1_2.y 784.0 MiB, conv1_1.y 784.0 MiB": the largest buffers alive at the peak. */
-static enum status name_largest(const struct plan *plan, struct region *region, const char **text)
-{
-    struct tensor_row *tensor;
-    int tensors;
-    *text = "";
-    TRY(plan_tensors(plan, region, &tensor, &tensors));
-    for (int i = 0; i < tensors && i < TENSORS_NAMED; i++) {
-        char name[128], bytes[UNIT_TEXT];
-        *text = region_text(region, "%s%s%s %s", *text, i ? ", " : "", plan_buffer_text(plan, tensor[i].buffer, name),
-                            bytes_text((double)tensor[i].bytes, bytes));
-        if (!*text) return ST_FAILED;
-    }
     return ST_OK;
 }
 
@@ -63,10 +46,9 @@ static enum status add_trial(struct policy_grid *t, const struct policy *policy,
         .time = plan->time,
         .slowdown = plan->slowdown,
         .peak_op = region_text(t->region, "%s", plan_op_text(plan, plan->peak_op, op)),
+        .peak_tensors = plan_peak_text(plan, t->region),
         .hash = plan->hash,
     };
-    if (!settings || !trial->peak_op) return ST_FAILED;
-    TRY(name_largest(plan, t->region, &trial->peak_tensors));
     t->trials++;
     return ST_OK;
 }

@@ -1,168 +1,110 @@
-/* A plan as text: tables for people, in the words of the README. */
-#include <stdlib.h>
+/* A plan as text. */
 #include <string.h>
 
 #include "analysis/plan_summary.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "console/columns.h"
-#include "result/provenance.h"
-#include "search/optimum.h"
+#include "report/figures_text.h"
 
 enum { TENSORS_SHOWN = 8 };
 
-char *plan_bytes_text(const struct network *network, size_t bytes, char *text)
+/* Bytes and flops of a network without kernels are exact: bytes may be set as a budget, and times, which stand for
+ * flops, are in the unit of its file. */
+static char *bytes_of(const struct plan *plan, size_t bytes, char text[UNIT_TEXT])
 {
-    if (network->backend) return bytes_text((double)bytes, text);
+    if (plan->network->backend) return bytes_text((double)bytes, text);
     snprintf(text, UNIT_TEXT, "%zu B", bytes);
     return text;
 }
 
-char *plan_flops_text(const struct network *network, double flops, char *text)
+static char *flops_of(const struct plan *plan, double flops, char text[UNIT_TEXT])
 {
-    if (network->backend) return flops_text(flops, text);
+    if (plan->network->backend) return flops_text(flops, text);
     snprintf(text, UNIT_TEXT, "%.15g", flops);
     return text;
 }
 
-static const char *shape_of(const struct plan_summary *o, int value, char *text)
-{
-    return shape_print(&o->job->graph->value[value].shape, text);
-}
-
-/* A node's name without that of its group, which stands before it. */
-static const char *within(const char *group, const char *name)
-{
-    const size_t length = group ? strlen(group) : 0;
-    return length && strncmp(name, group, length) == 0 && name[length] == '.' ? name + length + 1 : name;
-}
-
-static char *stage_name(const struct plan_summary *o, const struct stage_row *row, char name[128])
-{
-    const struct node *node = o->job->graph->node;
-    snprintf(name, 128, "%s%s%s%s%s", row->group ? row->group : "", row->group ? ": " : "",
-             within(row->group, node[row->range.from].name), row->nodes > 1 ? " .. " : "",
-             row->nodes > 1 ? within(row->group, node[row->range.to - 1].name) : "");
-    return name;
-}
-
-static void print_stages(const struct plan_summary *o, FILE *out)
-{
-    const struct network *network = o->job->network;
-    const struct column column[] = {
-        {"stage", .least = 24},
-        {network->backend ? "output shape" : "gradient", .right = !network->backend, .rank = 2},
-        {"output", .right = true},
-        {"saved", .right = true},
-        {"scratch", .right = true, .rank = 4},
-        {"forward", .right = true, .rank = 1},
-        {"backward", .right = true, .rank = 3},
-        {"action"}};
-    struct columns table;
-    columns_begin(&table, column, sizeof column / sizeof *column);
-    for (int s = 0; s < o->stages; s++) {
-        const struct stage_row *row = &o->stage[s];
-        char name[128], shape[96], bytes[UNIT_TEXT], flops[UNIT_TEXT], action[64];
-        columns_cell(&table, "%s", stage_name(o, row, name));
-        if (network->backend)
-            columns_cell(&table, "%s", shape_of(o, row->output, shape));
-        else
-            columns_cell(&table, "%zu B", network->graph->value[row->output].gradient_bytes);
-        columns_cell(&table, "%s", plan_bytes_text(network, row->output_bytes, bytes));
-        columns_cell(&table, "%s", plan_bytes_text(network, row->saved_bytes, bytes));
-        columns_cell(&table, "%s", plan_bytes_text(network, row->scratch_bytes, bytes));
-        columns_cell(&table, "%s", plan_flops_text(network, row->forward_flops, flops));
-        columns_cell(&table, "%s", plan_flops_text(network, row->backward_flops, flops));
-        columns_cell(&table, "%s", stage_action(row, action));
-    }
-    columns_print(&table, out);
-}
-
-static void print_bytes(const struct plan_summary *o, FILE *out, const char *name, size_t bytes, const char *note)
+/* "  label                 412.3 MiB  note"; note "": none. */
+static void print_bytes(const struct plan *plan, const char *label, size_t bytes, const char *note, FILE *out)
 {
     char text[UNIT_TEXT];
-    fprintf(out, "  %-32s %12s%s%s\n", name, plan_bytes_text(o->job->network, bytes, text), *note ? "  " : "", note);
+    fprintf(out, "  %-32s %12s%s%s\n", label, bytes_of(plan, bytes, text), *note ? "  " : "", note);
 }
 
-static void print_totals(const struct plan_summary *o, FILE *out)
+static void print_totals(const struct plan_summary *s, FILE *out)
 {
-    const struct plan *plan = o->job->plan;
+    const struct plan *plan = s->job->plan;
     char op[128], note[192];
     fprintf(out, "\nmemory\n");
     for (int i = 0; i < STATICS; i++)
-        if (plan->static_bytes[i]) print_bytes(o, out, static_names[i], plan->static_bytes[i], "");
-    print_bytes(o, out, "static", plan_static(plan), "live for the whole run");
+        if (plan->static_bytes[i]) print_bytes(plan, static_names[i], plan->static_bytes[i], "", out);
+    print_bytes(plan, "static", plan_static(plan), "live for the whole run", out);
     snprintf(note, sizeof note, "at op %d, %s", plan->peak_op, plan_op_text(plan, plan->peak_op, op));
     for (int i = 0; i < CATEGORIES; i++)
-        if (plan->peak_by_category[i]) print_bytes(o, out, category_names[i], plan->peak_by_category[i], "at the peak");
-    print_bytes(o, out, "live peak", plan->live_peak, note);
+        if (plan->peak_by_category[i])
+            print_bytes(plan, category_names[i], plan->peak_by_category[i], "at the peak", out);
+    print_bytes(plan, "live peak", plan->live_peak, note, out);
     snprintf(note, sizeof note, "%.3f of the live peak",
              (double)plan->arena_bytes / (double)(plan->live_peak + !plan->live_peak));
-    print_bytes(o, out, "arena", plan->arena_bytes, note);
-    print_bytes(o, out, "peak = static + arena", plan_peak(plan), "");
-    if (o->job->backend && o->job->backend->packing)
-        print_bytes(o, out, "library's own, at most", o->job->backend->packing,
-                    "packed operands within a product; in no figure above");
-    print_bytes(o, out, "live peak of store_all", o->store_all_live, "the same kernels, everything stored");
+    print_bytes(plan, "arena", plan->arena_bytes, note, out);
+    print_bytes(plan, "peak = static + arena", plan_peak(plan), "", out);
+    if (s->job->backend && s->job->backend->packing)
+        print_bytes(plan, "library's own, at most", s->job->backend->packing,
+                    "packed operands within a product; in no figure above", out);
+    print_bytes(plan, "live peak of store_all", s->store_all_live, "the same kernels, everything stored", out);
     fprintf(out, "  sampled as a line-by-line profiler does, which never sees the peak:\n");
-    print_bytes(o, out, "  after the forward", plan_sampled_forward(plan), "");
-    print_bytes(o, out, "  after the gradients", plan_sampled_gradients(plan), "");
+    print_bytes(plan, "  after the forward", plan_sampled_forward(plan), "", out);
+    print_bytes(plan, "  after the gradients", plan_sampled_gradients(plan), "", out);
 }
 
-void plan_print_peak(const struct plan *plan, const struct tensor_row *tensor, int tensors, FILE *out)
+static void print_peak(const json_t *peak, bool exact, FILE *out)
 {
-    static const struct column column[] = {{"", .least = 32}, {"", .right = true}, {""}};
-    const int shown = tensors < TENSORS_SHOWN ? tensors : TENSORS_SHOWN;
-    struct columns table;
-    char text[128], bytes[UNIT_TEXT];
-    size_t rest = 0;
-    fprintf(out, "\nthe peak is set by op %d, %s; alive there:\n", plan->peak_op,
-            plan_op_text(plan, plan->peak_op, text));
-    columns_begin(&table, column, sizeof column / sizeof *column);
-    table.indent = 2;
-    for (int i = 0; i < shown; i++) {
-        columns_cell(&table, "%s", plan_buffer_text(plan, tensor[i].buffer, text));
-        columns_cell(&table, "%s", plan_bytes_text(plan->network, tensor[i].bytes, bytes));
-        columns_cell(&table, "%s", category_names[plan->lowered.buffer[tensor[i].buffer].category]);
+    json_t *tensors = json_object_get(peak, "tensors"), *shown = json_array(), *row;
+    size_t i, rest = 0;
+    fprintf(out, "\nthe peak is set by op %.0f, %s; live there:\n", figure_number(peak, "number"),
+            figure_string(peak, "op"));
+    json_array_foreach(tensors, i, row)
+    {
+        if (i < TENSORS_SHOWN)
+            json_array_append(shown, row);
+        else
+            rest += (size_t)figure_number(row, "bytes");
     }
-    for (int i = shown; i < tensors; i++) rest += tensor[i].bytes;
-    if (shown < tensors) {
-        columns_cell(&table, "%d more", tensors - shown);
-        columns_cell(&table, "%s", plan_bytes_text(plan->network, rest, bytes));
-    }
-    columns_print(&table, out);
+    if (rest)
+        json_array_append_new(shown, json_pack("{s:o, s:o}", "name", json_sprintf("%zu more", i - TENSORS_SHOWN),
+                                               "bytes", figure_unsigned(rest)));
+    figures_table(shown, "name bytes category", 2, exact, out);
+    json_decref(shown);
 }
 
 /* Only where costs were measured; and where that was. */
-static void print_prediction(const struct plan_summary *o, FILE *out)
+static void print_prediction(const struct plan_summary *s, FILE *out)
 {
-    const struct costs *c = o->job->costs;
+    const struct costs *c = s->job->costs;
     char all[UNIT_TEXT], nodes[UNIT_TEXT], digest[33];
     if (!c) return;
-    const char *where = costs_where(c, o->job->graph->region);
+    const char *where = costs_where(c, s->job->graph->region);
     fprintf(out, "  a step is predicted to take %s, its nodes %s of it\n",
-            duration_text((uint64_t)costs_predict(c, o->job->plan), all),
-            duration_text((uint64_t)o->job->plan->time, nodes));
+            duration_text((uint64_t)costs_predict(c, s->job->plan), all),
+            duration_text((uint64_t)s->job->plan->time, nodes));
     fprintf(out, "  costs of %s (%.16s): %s%s\n", c->path, digest_print(c->digest, digest), where ? where : "",
-            costs_here(c, o->job->backend) ? "" : "; not as here: the prediction is theirs");
+            costs_here(c, s->job->backend) ? "" : "; not as here: the prediction is theirs");
 }
 
-static void print_time(const struct plan_summary *o, FILE *out)
+static void print_time(const struct plan_summary *s, FILE *out)
 {
-    const struct plan *plan = o->job->plan;
+    const struct job *job = s->job;
+    const struct plan *plan = job->plan;
     char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT];
-    fprintf(out, "\ntime\n  forward %s, backward %s, recompute %s in %d recompute%s (%d dead and left out)\n",
-            plan_flops_text(plan->network, plan->forward_flops, a),
-            plan_flops_text(plan->network, plan->backward_flops, b),
-            plan_flops_text(plan->network, plan->recompute_flops, c), plan->recomputations,
-            text_plural(plan->recomputations), plan->lowered.dropped);
-    duration_text(o->job->planning_ns, e);
-    if (o->job->backend)
-        fprintf(out, "  slowdown %.3f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
-                o->job->costs ? "measured costs" : "flops", duration_text(o->job->preparing_ns, d), e);
-    else
-        fprintf(out, "  slowdown %.4f, %.15g in all; planned in %s\n", plan->slowdown, plan->time, e);
-    print_prediction(o, out);
+    fprintf(out, "\ntime\n  forward %s, backward %s, recompute %s in %d recomputation%s (%d dead and left out)\n",
+            flops_of(plan, plan->forward_flops, a), flops_of(plan, plan->backward_flops, b),
+            flops_of(plan, plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
+            plan->lowered.dropped);
+    fprintf(out, "  slowdown %.4f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
+            job->costs ? "measured costs" : "flops", duration_text(job->preparing_ns, d),
+            duration_text(job->planning_ns, e));
+    print_prediction(s, out);
 }
 
 /* Which of the bounds is the best one. */
@@ -181,23 +123,22 @@ static void print_bound(FILE *out, const char *name, const struct bounds *bounds
             gap > 0 ? above : "this plan meets it");
 }
 
-static void print_placing(const struct plan_summary *o, FILE *out)
+static void print_placing(const struct plan_summary *s, FILE *out)
 {
-    const struct policy_notes *notes = &o->job->notes;
+    const struct policy_notes *notes = &s->job->notes;
     char a[UNIT_TEXT], b[UNIT_TEXT];
     if (notes->tries > 1)
         fprintf(out, "  %d schedules were placed until an arena kept the budget, which adds %.4f to the slowdown\n",
-                notes->tries, bounds_slowdown(&o->job->bounds, notes->lost));
-    if (notes->tries && notes->live_peak != o->job->plan->live_peak)
-        fprintf(out, "  the policy promised a live peak of %s; it is %s\n",
-                plan_bytes_text(o->job->network, notes->live_peak, a),
-                plan_bytes_text(o->job->network, o->job->plan->live_peak, b));
+                notes->tries, bounds_slowdown(&s->job->bounds, notes->lost));
+    if (notes->tries && notes->live_peak != s->job->plan->live_peak)
+        fprintf(out, "  the policy promised a live peak of %s; it is %s\n", bytes_of(s->job->plan, notes->live_peak, a),
+                bytes_of(s->job->plan, s->job->plan->live_peak, b));
 }
 
 /* What no schedule can beat, how far above it this plan is, and what placing it cost. */
-static void print_bounds(const struct plan_summary *o, FILE *out)
+static void print_bounds(const struct plan_summary *s, FILE *out)
 {
-    const struct job *job = o->job;
+    const struct job *job = s->job;
     const struct bounds *own = &job->bounds, *budget = &job->budget_bounds;
     char name[64], bytes[UNIT_TEXT], note[192], above[64] = "this plan meets it";
     if (job->plan->live_peak > own->memory)
@@ -205,83 +146,29 @@ static void print_bounds(const struct plan_summary *o, FILE *out)
                  (double)job->plan->live_peak / (double)own->memory);
     fprintf(out, "\nlower bounds on every schedule\n");
     snprintf(note, sizeof note, "%s alone; %s", job->graph->node[own->memory_node].name, above);
-    print_bytes(o, out, "live peak", own->memory, note);
+    print_bytes(job->plan, "live peak", own->memory, note, out);
     print_bound(out, "slowdown at this live peak", own, job->plan->time);
-    snprintf(name, sizeof name, "slowdown, %s arena", plan_bytes_text(job->network, budget->budget, bytes));
+    snprintf(name, sizeof name, "slowdown, %s arena", bytes_of(job->plan, budget->budget, bytes));
     if (budget->budget) print_bound(out, name, budget, job->plan->time);
-    print_placing(o, out);
+    print_placing(s, out);
     if (*job->notes.found) fprintf(out, "\npolicy %s: %s\n", job->spec->policy->name, job->notes.found);
 }
 
-/* What the planner chose, where it had the choice; and which relus come after their pools. */
-static void print_relus(const struct plan_summary *o, FILE *out)
+static void print_names(const json_t *names, const char *label, FILE *out)
 {
-    const struct network *network = o->job->plan->network;
-    int after = 0;
-    for (int i = 0; i < network->graph->nodes; i++) {
-        const struct node *node = &network->graph->node[i];
-        if (node->relu_of_input) fprintf(out, "%s%s", after++ ? ", " : "relus taken after their pools: ", node->name);
-    }
-    if (after) fprintf(out, "\n");
-    for (int bits = 0; bits < 2; bits++) {
-        int printed = 0;
-        for (int i = 0; i < network->graph->nodes; i++)
-            if (network_relu_open(network, i) && bits == (network->binding[i].footprint.saved > 0))
-                fprintf(out, "%s%s",
-                        printed++ ? ", "
-                        : bits    ? "relus keep bits: "
-                                  : "relus keep outputs: ",
-                        network->graph->node[i].name);
-        if (printed) fprintf(out, "\n");
-    }
+    size_t i;
+    json_t *name;
+    json_array_foreach(names, i, name) fprintf(out, "%s%s", i ? ", " : label, json_string_value(name));
+    if (i) fputc('\n', out);
 }
 
-/* What else could be done, and what of it this machine holds. A network without kernels is not placed. */
-static void print_choices(const struct plan_summary *o, FILE *out)
-{
-    const bool placed = o->job->backend;
-    const struct column column[] = {{"policy"},
-                                    {"live peak", .right = true},
-                                    {placed ? "peak" : "time", .right = true},
-                                    {"slowdown", .right = true},
-                                    {""}};
-    struct columns table;
-    if (o->choices < 2) return;
-    fprintf(out, "\npolicies that need nothing set\n");
-    columns_begin(&table, column, sizeof column / sizeof *column);
-    table.indent = 2;
-    for (int i = 0; i < o->choices; i++) {
-        const struct choice_row *c = &o->choice[i];
-        char bytes[UNIT_TEXT];
-        columns_cell(&table, "%s", c->policy->name);
-        columns_cell(&table, "%s", plan_bytes_text(o->job->network, c->live_peak, bytes));
-        if (placed)
-            columns_cell(&table, "%s", bytes_text((double)c->peak, bytes));
-        else
-            columns_cell(&table, "%.15g", c->time);
-        columns_cell(&table, "%.3f", c->slowdown);
-        if (placed)
-            columns_cell(&table, "%s", c->peak <= o->machine.bytes ? "" : "does not fit this machine");
-        else
-            columns_cell(&table, "%.2f %% above the bound", c->gap);
-    }
-    columns_print(&table, out);
-    if (o->optimum) fprintf(out, "  the front of optimal has %d points\n", o->optimum->front.count);
-}
-
-static void print_notes(const struct plan_summary *o, FILE *out)
+static void print_fit(const struct plan_summary *s, FILE *out)
 {
     char a[UNIT_TEXT], b[UNIT_TEXT];
-    bool fits = o->needed <= o->machine.bytes;
-    if (o->job->backend)
-        fprintf(out, "\n%s: needs %s of the %s that %s leaves\n",
-                fits ? "fits this machine" : "does not fit this machine", bytes_text((double)o->needed, a),
-                bytes_text((double)o->machine.bytes, b), o->machine.limit);
-    for (int i = 0; i < o->reasons; i++) fprintf(out, "note: %s\n", o->reason[i]);
-    for (int i = 0; i < o->slow; i++)
-        fprintf(out, "warning: %s runs on a reference implementation, which is slow: %s\n",
-                o->job->graph->node[o->slow_node[i]].name,
-                o->job->network->binding[o->slow_node[i]].footprint.implementation);
+    if (!s->job->backend) return;
+    fprintf(out, "\n%s: needs %s of the %s that %s leaves\n",
+            s->needed <= s->machine.bytes ? "fits this machine" : "does not fit this machine",
+            bytes_text((double)s->needed, a), bytes_text((double)s->machine.bytes, b), s->machine.limit);
 }
 
 void spec_print_head(const struct spec *spec, FILE *out)
@@ -291,91 +178,86 @@ void spec_print_head(const struct spec *spec, FILE *out)
     for (int i = 0; i < spec->overrides; i++) fprintf(out, "override %s\n", spec->override[i]);
 }
 
-static void print_head(const struct plan_summary *o, FILE *out)
+static void print_head(const struct plan_summary *s, FILE *out)
 {
-    const struct spec *spec = o->job->spec;
-    const struct backend *backend = o->job->backend;
+    const struct spec *spec = s->job->spec;
+    const struct backend *backend = s->job->backend;
     char shape[96];
     spec_print_head(spec, out);
-    if (!backend) {
+    if (!backend)
         fprintf(out, "policy %s on a chain of %d stages; times are in the file's unit\n\n", spec->policy->name,
-                o->stages);
-        return;
-    }
-    fprintf(out, "policy %s on %d nodes in %d stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld thread%s\n\n",
-            spec->policy->name, o->job->graph->nodes, o->stages, (long long)spec->batch, shape_of(o, 0, shape),
-            spec->backend, backend->device ? backend->device : "", backend->device ? ", " : "",
-            backend->libraries ? backend->libraries : "no library", backend->isa ? backend->isa : "any isa",
-            (long long)backend->options.threads, text_plural(backend->options.threads));
+                s->job->graph->nodes);
+    if (!backend) return;
+    fprintf(out, "policy %s on %d nodes in %.0f stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld thread%s\n\n",
+            spec->policy->name, s->job->graph->nodes, figure_number(s->figures, "stages"), (long long)spec->batch,
+            shape_print(&s->job->graph->value[0].shape, shape), spec->backend, backend->device ? backend->device : "",
+            backend->device ? ", " : "", backend->libraries ? backend->libraries : "no library",
+            backend->isa ? backend->isa : "any isa", (long long)backend->options.threads,
+            text_plural(backend->options.threads));
 }
 
-void plan_summary_print(const struct plan_summary *overview, FILE *out)
+/* A chain has no shapes, and none of its plans is placed. */
+static void print_choices(const struct plan_summary *s, bool exact, FILE *out)
 {
-    print_head(overview, out);
-    print_stages(overview, out);
-    print_totals(overview, out);
-    plan_print_peak(overview->job->plan, overview->tensor, overview->tensors, out);
-    print_time(overview, out);
-    print_bounds(overview, out);
-    fprintf(out, "\nword %s\n", overview->job->plan->schedule);
-    print_relus(overview, out);
-    print_choices(overview, out);
-    print_notes(overview, out);
+    const json_t *choices = json_object_get(s->figures, "choices"), *front = json_object_get(s->figures, "front");
+    if (json_array_size(choices) < 2) return;
+    fprintf(out, "\npolicies that require no setting\n");
+    figures_table(choices,
+                  exact ? "policy live_peak_bytes time slowdown gap_percent"
+                        : "policy live_peak_bytes peak_bytes slowdown fits",
+                  2, exact, out);
+    if (front) fprintf(out, "  the front of optimal has %zu points\n", json_array_size(front));
+}
+
+void plan_summary_print(const struct plan_summary *summary, FILE *out)
+{
+    const json_t *all = summary->figures;
+    const bool exact = !summary->job->backend;
+    print_head(summary, out);
+    figures_table(
+        json_object_get(all, "table"),
+        exact ? "stage gradient_bytes output_bytes saved_bytes scratch_bytes forward_flops backward_flops action"
+              : "stage shape output_bytes saved_bytes scratch_bytes forward_flops backward_flops action",
+        0, exact, out);
+    print_totals(summary, out);
+    print_peak(json_object_get(all, "peak"), exact, out);
+    print_time(summary, out);
+    print_bounds(summary, out);
+    fprintf(out, "\nschedule %s\n", figure_string(all, "schedule"));
+    print_names(json_object_get(all, "relus_after_pools"), "relus taken after their pools: ", out);
+    print_names(json_object_get(all, "relu_bits"), "relus that save sign bits: ", out);
+    print_choices(summary, exact, out);
+    print_fit(summary, out);
+    figures_notes(json_object_get(all, "notes"), "note: ", out);
+    figures_notes(json_object_get(all, "slow_nodes"), "warning: slow reference implementation: ", out);
 }
 
 void plan_print_ops(const struct plan *plan, FILE *out)
 {
-    static const struct column column[] = {
-        {"number", .right = true}, {"live", .right = true}, {"op", .least = 24}, {""}, {""}};
-    struct columns table;
+    json_t *ops = figures_of_ops(plan);
     fputc('\n', out);
-    columns_begin(&table, column, sizeof column / sizeof *column);
-    for (int i = 0; i < plan->lowered.ops; i++) {
-        char live[UNIT_TEXT], op[128];
-        columns_cell(&table, "%d", i);
-        columns_cell(&table, "%s", plan_bytes_text(plan->network, plan->live[i], live));
-        columns_cell(&table, "%s", plan_op_text(plan, i, op));
-        columns_cell(&table, "%s", plan->lowered.op[i].save ? "saving" : "");
-        columns_cell(&table, "%s", i == plan->peak_op ? "<- peak" : "");
-    }
-    columns_print(&table, out);
-}
-
-static void pair_row(struct columns *table, const char *name, const char *a, const char *b)
-{
-    columns_cell(table, "%s", name);
-    columns_cell(table, "%s", a);
-    columns_cell(table, "%s", b);
+    figures_table(ops, "number live_bytes op saves sets_peak", 0, !plan->network->backend, out);
+    json_decref(ops);
 }
 
 void plan_summary_print_pair(const struct plan_summary *baseline, const struct plan_summary *variant, FILE *out)
 {
-    static const struct column column[] = {{"planned"}, {"baseline", .least = 16}, {"variant", .least = 16}};
-    const struct plan_summary *side[2] = {baseline, variant};
-    struct columns table;
-    char fixed[2][UNIT_TEXT], live[2][UNIT_TEXT], arena[2][UNIT_TEXT], peak[2][UNIT_TEXT], op[2][128],
-        step[2][UNIT_TEXT], factor[2][UNIT_TEXT], gap[2][UNIT_TEXT];
+    const struct plan_summary *const sides[] = {baseline, variant};
+    json_t *rows = json_array();
     for (int i = 0; i < 2; i++) {
-        const struct plan *plan = side[i]->job->plan;
-        bytes_text((double)plan_static(plan), fixed[i]);
-        bytes_text((double)plan->live_peak, live[i]);
-        bytes_text((double)plan->arena_bytes, arena[i]);
-        bytes_text((double)plan_peak(plan), peak[i]);
-        plan_op_text(plan, plan->peak_op, op[i]);
-        snprintf(factor[i], sizeof factor[i], "%.3f", plan->slowdown);
-        if (side[i]->job->costs) duration_text((uint64_t)costs_predict(side[i]->job->costs, plan), step[i]);
-        snprintf(gap[i], sizeof gap[i], "%.1f %%", bounds_gap(&side[i]->job->bounds, plan->time));
+        json_t *row = json_copy(sides[i]->figures);
+        PUT(row, "planned", i ? "variant" : "baseline");
+        PUT(row, "peak_op", figure_string(json_object_get(row, "peak"), "op"));
+        PUT(row, "gap_percent", figure_number(json_object_get(row, "bounds"), "gap_percent"));
+        json_array_append_new(rows, row);
     }
-    columns_begin(&table, column, sizeof column / sizeof *column);
-    table.indent = 2;
-    pair_row(&table, "policy", baseline->job->spec->policy->name, variant->job->spec->policy->name);
-    pair_row(&table, "static", fixed[0], fixed[1]);
-    pair_row(&table, "live peak", live[0], live[1]);
-    pair_row(&table, "  set by", op[0], op[1]);
-    pair_row(&table, "arena", arena[0], arena[1]);
-    pair_row(&table, "peak = static + arena", peak[0], peak[1]);
-    pair_row(&table, "slowdown", factor[0], factor[1]);
-    if (baseline->job->costs) pair_row(&table, "  a step, predicted", step[0], step[1]);
-    pair_row(&table, "  above the lower bound", gap[0], gap[1]);
-    columns_print(&table, out);
+    figures_table(rows,
+                  "planned policy static_bytes live_peak_bytes arena_bytes peak_bytes slowdown gap_percent peak_op", 2,
+                  false, out);
+    json_decref(rows);
+    figures_notes(json_object_get(variant->figures, "notes"), "note: ", out);
+    if (variant->slow)
+        fprintf(out, "warning: %d node%s on a slow reference implementation; rematch plan names them\n", variant->slow,
+                text_plural(variant->slow));
+    fputc('\n', out);
 }

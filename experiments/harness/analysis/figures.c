@@ -1,0 +1,23 @@
+#include "analysis/figures.h"
+
+#include <math.h>
+
+json_t *figure_integer(int64_t value) { return json_integer(value); }
+json_t *figure_unsigned(uint64_t value) { return value > INT64_MAX ? json_null() : json_integer((json_int_t)value); }
+json_t *figure_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+json_t *figure_text(const char *text) { return text ? json_string(text) : json_null(); }
+json_t *figure_tree(json_t *tree) { return tree; }
+
+double figure_number(const json_t *object, const char *key) { return json_number_value(json_object_get(object, key)); }
+
+const char *figure_string(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+void figures_write(json_t *figures, FILE *out)
+{
+    json_dumpf(figures, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    fputc('\n', out);
+    json_decref(figures);
+}

@@ -1,0 +1,48 @@
+/* Figures of an analysis as one tree of JSON: it is built once, written as JSON, and shown as text by
+ * report/figures_text.h.
+ *
+ *     json_t *row = json_object();
+ *     PUT(row, "policy", policy->name);            // a text; NULL: null
+ *     PUT(row, "peak_bytes", plan_peak(plan));     // a whole number
+ *     PUT(row, "slowdown", plan->slowdown);        // a real number; not finite: null
+ *     PUT(row, "tensors", tensors);                // another tree, which it takes
+ *     PUT_FLAG(row, "fits", needed <= left);       // true or false
+ */
+#ifndef REMATCH_ANALYSIS_FIGURES_H
+#define REMATCH_ANALYSIS_FIGURES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define FIGURE(value)                                                                                                  \
+    _Generic((value),                                                                                                  \
+        int: figure_integer,                                                                                           \
+        long: figure_integer,                                                                                          \
+        long long: figure_integer,                                                                                     \
+        unsigned: figure_unsigned,                                                                                     \
+        unsigned long: figure_unsigned,                                                                                \
+        float: figure_real,                                                                                            \
+        double: figure_real,                                                                                           \
+        char *: figure_text,                                                                                           \
+        const char *: figure_text,                                                                                     \
+        json_t *: figure_tree)(value)
+
+#define PUT(object, key, value)     json_object_set_new((object), (key), FIGURE(value))
+#define PUT_FLAG(object, key, flag) json_object_set_new((object), (key), json_boolean(flag))
+
+json_t *figure_integer(int64_t value);
+json_t *figure_unsigned(uint64_t value); /* null above INT64_MAX */
+json_t *figure_real(double value);
+json_t *figure_text(const char *text);
+json_t *figure_tree(json_t *tree);
+
+/* The values of a tree's members; 0 or NULL where there is none. */
+double figure_number(const json_t *object, const char *key);
+const char *figure_string(const json_t *object, const char *key);
+
+/* Writes the tree as indented JSON and frees it. */
+void figures_write(json_t *figures, FILE *out);
+
+#endif

@@ -1,0 +1,17 @@
+/* Trees of figures (analysis/figures.h) as text for people: labels from one table, units by the end of a key. */
+#ifndef REMATCH_REPORT_FIGURES_TEXT_H
+#define REMATCH_REPORT_FIGURES_TEXT_H
+
+#include "analysis/figures.h"
+
+/* The array's objects as a table that fits the terminal. keys: of the columns, separated by blanks. exact: numbers to
+ * the last digit, flops without their unit. */
+void figures_table(const json_t *rows, const char *keys, int indent, bool exact, FILE *out);
+
+/* The first row as its heads, the others as lines, for a spreadsheet; flags are 0 or 1. */
+void figures_csv(const json_t *rows, const char *keys, FILE *out);
+
+/* Each text of an array in a line after prefix. */
+void figures_notes(const json_t *texts, const char *prefix, FILE *out);
+
+#endif
