@@ -1,5 +1,5 @@
-/* Chain files: every file of tests/bad_chains is refused where and why it announces; peaks and times of small chains as
- * counted by hand; what programs read. */
+/* Chain files: every file of tests/bad_chains is refused with the errors of its first lines; peaks and times of small
+ * chains as counted by hand; the JSON. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -60,7 +60,7 @@ static void done(struct planned *planned)
     spec_destroy(planned->spec);
 }
 
-/* Three stages that differ in everything, as in test_abstract.c, where their live bytes are counted op by op. */
+/* Three stages that differ in every key, as in test_abstract_chain.c, which counts their live bytes op by op. */
 #define THREE                                                                                                          \
     "  - {forward: 1, backward: 2, output: 10, saved: 3, gradient: 7, forward_scratch: 2, backward_scratch: 5}\n"      \
     "  - {forward: 3, backward: 5, output: 20, saved: 4, gradient: 6, forward_scratch: 1, backward_scratch: 8, "       \
@@ -81,9 +81,9 @@ static const struct {
 } known[] = {
     {THREE, "policy.name=store_all", 10 + 3 + 20 + 4 + 30 + 5, 29},
     {THREE, "policy.name=optimal policy.budget=72", 72, 29},
-    /* stage 1 is recomputed, so neither its output nor what it saves is there when stage 3 goes forward or backward */
+    /* stage 1 is recomputed, so neither its output nor its saved tensors are live at stage 3 */
     {THREE, "policy.name=optimal policy.budget=71", 20 + 4 + 30 + 5, 30},
-    /* forward 3, backward 3 and backward 2 each hold 17; offsets for all of it would take 18, which nobody asks for */
+    /* forward 3, backward 3 and backward 2 each hold 17; placing it would take 18, but a chain is not placed */
     {"  - {forward: 1, backward: 1, output: 4, saved: 2, gradient: 6}\n"
      "  - {forward: 1, backward: 1, output: 5, saved: 3, gradient: 2}\n"
      "  - {forward: 1, backward: 1, output: 6, saved: 0, gradient: 4}\n",
@@ -92,7 +92,7 @@ static const struct {
     {STEPS(10), "policy.name=optimal policy.budget=1004", 1004, 10 + 15},
     {STEPS(64), "policy.name=optimal policy.budget=1005", 1005, 64 + 200},
     {STEPS(100), "policy.name=optimal policy.budget=1011", 1011, 100 + 222},
-    /* one stage: what it reads is not counted, its own gradient appears, none is made below it */
+    /* one stage: its input is not counted, its output's gradient is, and it has no input gradient */
     {"  - {forward: 2.5, backward: 0.25, output: 1KiB, saved: 1GiB, gradient: 3KiB}\n", "policy=store_all",
      (1 << 30) + 3 * 1024, 2.75},
     /* two stages: forward 2 holds all of a(1), a(2) and both saved tensors; backward 2 both gradients instead of a(2)
@@ -129,7 +129,7 @@ static const struct {
     {"budget=4", "a chain file has no such key"},
     {"policy.name=optimal policy.name=sqrt", "given twice"}};
 
-Test(chain_file, refuses_what_cannot_be_asked)
+Test(chain_file, wrong_overrides_and_policies_are_refused)
 {
     for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
         struct planned p;
@@ -142,7 +142,7 @@ Test(chain_file, refuses_what_cannot_be_asked)
     }
 }
 
-Test(chain_file, a_repeat_is_written_out)
+Test(chain_file, repeat_makes_numbered_copies)
 {
     static const char *const names[] = {"a",       "stage2",  "b[0][0]", "b[1][0]", "stage5",
                                         "b[0][1]", "b[1][1]", "stage8",  "c[0]",    "c[1]"};
@@ -188,7 +188,7 @@ static double number(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-Test(chain_file, json_of_a_plan)
+Test(chain_file, json_has_the_keys_of_any_plan)
 {
     static const char *const shared[] = {"name",           "policy",       "static_bytes", "live_peak_bytes",
                                          "arena_bytes",    "peak_bytes",   "static",       "live_peak",
@@ -201,7 +201,7 @@ Test(chain_file, json_of_a_plan)
         cr_expect(json_object_get(all, shared[i]), "%s is missing", shared[i]);
     cr_expect(number(all, "peak_bytes") == 59 && number(all, "static_bytes") == 0);
     cr_expect(number(all, "store_all_live_peak_bytes") == 72 && number(all, "time") == 30);
-    /* of stages 1 and 2 something must be made again with 71 bytes at forward 3, and stage 1 is the cheaper */
+    /* 71 bytes at forward 3 require recomputing part of stage 1 or 2, and stage 1 is the cheaper */
     const json_t *bounds = json_object_get(all, "budget_bounds");
     const double best = number(bounds, "best_slowdown") * 29;
     cr_expect(number(bounds, "live_bytes") == 71 && best <= 30);

@@ -1,5 +1,5 @@
-/* Contract: an item of the list is a stage or, where it has `stages`, a group of items; `repeat` writes either out so
- * many times, and NAME becomes NAME[0], NAME[1] and so on, as in a model. */
+/* An item of the list is a stage or, with `stages`, a group of items. `repeat: N` stands for N copies of either, whose
+ * names become NAME[0], NAME[1] and so on, as in a model. */
 #include "spec/chain_file.h"
 
 #include "backend/abstract_chain.h"
@@ -12,29 +12,22 @@ struct item {
     int64_t repeat;
 };
 
-#define TIME(key, doc)                                                                                                 \
-    {                                                                                                                  \
-#key, SETTING_REAL, offsetof(struct item, stage.key), 0, 0x1p53, NULL, NULL, doc                               \
-    }
-#define SIZE(key, preset, doc)                                                                                         \
-    {                                                                                                                  \
-#key, SETTING_BYTES, offsetof(struct item, stage.key), 0, 0x1p62, preset, NULL, doc                            \
-    }
+#define STAGE(member) offsetof(struct item, stage.member)
 #define REPEAT                                                                                                         \
     {                                                                                                                  \
-        "repeat", SETTING_INT, offsetof(struct item, repeat), 1, CHAIN_STAGES_MAX, "1", NULL, "so many times in a row" \
+        "repeat", SETTING_INT, offsetof(struct item, repeat), 1, CHAIN_STAGES_MAX, "1", NULL, "copies in a row"        \
     }
 
 static const struct setting stage_keys[] = {
-    {"name", SETTING_TEXT, offsetof(struct item, stage.name), 0, 0, "", NULL, "for people"},
-    TIME(forward, "time, in any unit"),
-    TIME(backward, "time, in the same unit"),
-    SIZE(output, NULL, "a(i)"),
-    SIZE(saved, NULL, "what a forward saves for the backward besides input and output"),
-    SIZE(gradient, NULL, "d(i)"),
-    SIZE(forward_scratch, "0", "live within the forward only"),
-    SIZE(backward_scratch, "0", "live within the backward only"),
-    {"split", SETTING_BOOL, offsetof(struct item, stage.split), 0, 0, "false", NULL, "the backward is two ops"},
+    {"name", SETTING_TEXT, STAGE(name), 0, 0, "", NULL, "unique; stage3 for the third if unset"},
+    {"forward", SETTING_REAL, STAGE(forward), 0, 0x1p53, NULL, NULL, "time, in any unit"},
+    {"backward", SETTING_REAL, STAGE(backward), 0, 0x1p53, NULL, NULL, "time, in the same unit"},
+    {"output", SETTING_BYTES, STAGE(output), 0, 0x1p62, NULL, NULL, "a(i)"},
+    {"saved", SETTING_BYTES, STAGE(saved), 0, 0x1p62, NULL, NULL, "saved tensors, without input and output"},
+    {"gradient", SETTING_BYTES, STAGE(gradient), 0, 0x1p62, NULL, NULL, "d(i)"},
+    {"forward_scratch", SETTING_BYTES, STAGE(forward_scratch), 0, 0x1p62, "0", NULL, "live within the forward only"},
+    {"backward_scratch", SETTING_BYTES, STAGE(backward_scratch), 0, 0x1p62, "0", NULL, "live within the backward only"},
+    {"split", SETTING_BOOL, STAGE(split), 0, 0, "false", NULL, "the backward is two ops"},
     REPEAT,
     {.key = NULL}};
 
@@ -43,20 +36,20 @@ static const char *const also_stages[] = {"stages", NULL};
 
 static const struct setting file_keys[] = {
     {"name", SETTING_TEXT, offsetof(struct spec, name), 0, 0, NULL, NULL, "of the chain"},
-    {"title", SETTING_TEXT, offsetof(struct spec, title), 0, 0, "", NULL, "one line for people"},
+    {"title", SETTING_TEXT, offsetof(struct spec, title), 0, 0, "", NULL, "one line of text"},
     {"drop_dead", SETTING_BOOL, offsetof(struct spec, drop_dead), 0, 0, "true", NULL,
-     "leave out dead recomputations: those that no op reads"},
+     "leave out recomputations whose result no op reads"},
     {.key = NULL}};
 static const char *const also_file[] = {"rematch", "chain", "policy", NULL};
 
 struct chain_reader {
     struct yaml_reader reading;
-    int stages; /* every repeat written out */
+    int stages;
     struct abstract_stage stage[CHAIN_STAGES_MAX];
     const struct yaml_tree *at[CHAIN_STAGES_MAX]; /* of each stage: the item that made it */
 };
 
-/* Writes stages [from, stages) out times times. */
+/* Replaces stages [from, stages) by so many copies of them. */
 static void repeat(struct chain_reader *c, const struct yaml_tree *item, const char *path, int from, int64_t times)
 {
     const int each = c->stages - from;
@@ -139,9 +132,9 @@ static enum status load(struct spec *spec, struct network **network)
         (struct yaml_reader){spec->region, errors_create(spec->region), yaml_read_folder(spec->path, spec->region)};
     struct errors *errors = c->reading.errors;
     if (source_read(spec->path, spec->region, &source) != ST_OK) return ST_SPEC;
-    root = yaml_tree_parse(source, 0, spec->region, errors);
-    if (root && root->kind == YAML_MAP) overrides_apply(&c->reading, root, spec->overrides, spec->override, keys);
-    if (root) read_file(c, root, spec);
+    if (!(root = yaml_tree_parse(source, 0, spec->region, errors))) return errors_report(errors, stderr);
+    if (root->kind == YAML_MAP) overrides_apply(&c->reading, root, spec->overrides, spec->override, keys);
+    read_file(c, root, spec);
     if (!errors_count(errors) && abstract_create(c->stage, c->stages, &at, network) != ST_OK)
         yaml_read_error(&c->reading, c->at[at], NULL, NULL, "%s", status_message());
     return errors_report(errors, stderr);
