@@ -1,17 +1,17 @@
 #!/usr/bin/python3
-"""Ours beside PyTorch's, and the figures this project promises for itself: `make bench [ARGS="--pairs 1"]`.
+"""Compares the speed with PyTorch's and TensorFlow's, and judges the project's targets: `make bench [ARGS="--pairs 1"]`.
 
-The cells of a network are measured in turns: ours, the peers, and ours again backwards, so that all see the same
-machine. A run's time is that of its fastest step after the first; between runs of ours, and beside a prediction, it is
-that of an best-case step: the sum of each op's least time over the steps after the first. A shared machine, whose
-speed also changes by the minute, only ever makes an op longer, so a ratio is one of the least times over all runs (of
-best-case steps, of each op over all runs of the same plan); the range of the ratios within a turn, and the share of
-the processors' time that the machine's other guests took, tell how far to trust it. The peers are the newest PyTorch,
-whose convolutional networks are measured with images in both memory formats, and the newest TensorFlow; a ratio is to
-the fastest of those that store everything. `make bench` installs them into build/bench-venv (remove it to renew them);
-where it cannot, the output and the result say so, and Debian's PyTorch is measured.
+The cells of a network are measured in turns: ours, the peers, and ours again in reverse order, so that all see the same
+machine. A run's time is that of its fastest step after the first. Between runs of ours, and beside a prediction, it is
+the best-case step: the sum of each op's least time over the steps after the first. A shared machine, whose speed also
+changes by the minute, only makes ops longer, so a ratio is one of the least times over all runs (for best-case steps, of
+each op over all runs of the same plan). The range of the ratios within a turn, and the share of the processors' time
+that other guests of the machine took, show how reliable it is. The peers are the newest PyTorch, whose convolutional
+networks are measured with images in both memory formats, and the newest TensorFlow; a ratio is to the fastest peer that
+stores everything. `make bench` installs them into build/bench-venv (remove it to renew them). Where it cannot, the
+output and the result say so, and Debian's PyTorch is measured.
 
-Ends with 1 where a figure misses its target. Targets are judged at the experiments' own sizes only.
+Exit code 1: a figure misses its target. Targets are judged at the experiments' own sizes only.
 """
 import argparse
 import collections

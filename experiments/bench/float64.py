@@ -1,13 +1,12 @@
 #!/usr/bin/python3
-"""How far the gradients of a BERT are from the exact ones: `make numerics`.
+"""Measures how far the gradients of a BERT are from the exact ones: `make numerics`.
 
-A run of one step leaves its initial parameters, its batch and its gradients (record.state). The same network is written
-down here once more, in PyTorch and float64, dropout included: the masks are drawn anew by Philox4x32-10 from what the
-documents say of its counters. A tensor's error is the L2 norm of the difference by that of the exact gradient; where
-the exact gradient is 0 (a key's bias shifts all the scores of a row alike) the error of that part is taken by the norm
-of the whole tensor.
+A run of one step records its initial parameters, its batch and its gradients (record.state). This script computes the
+same network again, in PyTorch and float64, dropout included: it draws the masks by Philox4x32-10 as results/README.md
+documents. A tensor's error is the L2 norm of the difference divided by that of the exact gradient. Where the exact
+gradient is 0 (a key's bias shifts all scores of a row equally), that part is divided by the norm of the whole tensor.
 
-Ends with 1 where an error exceeds its limit.
+Exit code 1: an error exceeds its limit.
 """
 import glob
 import math

@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""Ours beside PyTorch's on a GPU: `experiments/bench/gpu.py [--networks vgg16-64 ...] [--limit SECONDS]`, or the bundle's gpu.sh.
+"""Compares the speed with PyTorch's on a GPU: `experiments/bench/gpu.py [--networks vgg16-64 ...] [--limit SECONDS]`, or
+the bundle's gpu.sh.
 
-Every network is trained storing everything, with every block computed again, with segments by the square root, and as
-`optimal` plans it within half of store_all's live peak; by PyTorch, eager, with torch.utils.checkpoint, where it has
-the like. All in fp32 without TF32, same shapes, dropout in, relu_save: auto. PyTorch
-chooses convolutions by timing (cudnn.benchmark), ours by cuDNN's heuristics, and ours plans with costs that are
-measured first. A step's time is that of the fastest step after the warming ones: digests of ours included, and reading the next
-batch, which the device does not wait for; what ours writes to its result file between two steps is not. Launch gaps are
-what is left of store_all's fastest step without the least time that the device works within a step of another run, as
-CUPTI sees it. Memory of ours is what the device has in use at the end of a run less what it had before anything was
-reserved (context and libraries; code that CUDA loads when it is first used counts as ours); of PyTorch's, the most that
-its allocator reserved, which has none of that: the like of it is ours' static and arena; and the most that it reserved
-from the last warming step on, without the workspaces that cudnn.benchmark tries. Ours may use 128 MiB of scratch at
-once for a convolution or an attention, 512 MiB for attention of 512 tokens. Then the largest batches that
-a device of 16 GB would hold are planned, and run.
+Every network is trained storing everything, with every block recomputed, with sqrt(n) segments, and with `optimal` in
+half of store_all's live peak; in PyTorch, eager, with torch.utils.checkpoint, where it has an equivalent. All in fp32
+without TF32, same shapes, with dropout, relu_save: auto. PyTorch chooses convolutions by timing (cudnn.benchmark), ours
+by cuDNN's heuristics; ours plans with costs that are measured first.
 
-What fails, or finds no time within the limit, is named in the result, which is written after each network, and the rest
-goes on. Ends with 3 where there is any of it, else with 1 where a figure misses its target.
+Time: the fastest step after the warm-up steps. It includes our digests and the reading of the next batch, which the
+device does not wait for, but not what is written to the result file between two steps. Launch gaps: store_all's fastest
+step minus the least time that the device works within a step of another run, measured by CUPTI. Memory: for ours, what
+the device has in use at the end of a run minus what it had before anything was reserved (context and libraries; code
+that CUDA loads at first use counts as ours). For PyTorch, the most that its allocator reserved, which contains none of
+that and compares with our static memory and arena; and the most from the last warm-up step on, without the workspaces
+that cudnn.benchmark tries. Ours may use 128 MiB of scratch for a convolution or an attention, 512 MiB for attention of
+512 tokens. Finally the largest batches that a device of 16 GB would hold are planned and run.
+
+What fails, or finds no time within the limit, is named in the result, which is written after each network; the rest
+continues. Exit code 3: something failed or was left out; 1: a figure misses its target.
 """
 import argparse
 import collections

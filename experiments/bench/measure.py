@@ -1,4 +1,4 @@
-"""Runs ours and the peer as processes of their own and reads what they measured."""
+"""Runs our program and the peers as processes and reads what they measured."""
 import ctypes
 import glob
 import json
@@ -18,7 +18,7 @@ PEAK = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "peak")  # of ex
 
 
 class Failed(Exception):
-    """A process that did not do its work, with the end of what it said; said: what it had printed."""
+    """A process that failed, with the end of its messages; said: what it had printed."""
 
     def __init__(self, message, said=""):
         super().__init__(message)

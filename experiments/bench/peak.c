@@ -1,5 +1,6 @@
-/* What no product of float32 matrices on this machine can exceed: multiply-adds on registers alone, by every thread, in
- * as many chains as hide how long each takes. Prints the most GFLOP/s of some tries. For experiments/bench/bench.py. */
+/* The upper bound for products of float32 matrices on this machine: multiply-adds on registers alone, on every thread,
+ * in enough independent chains to hide their latency. Prints the best GFLOP/s of some tries, for
+ * experiments/bench/bench.py. */
 #include <omp.h>
 #include <stdio.h>
 
@@ -11,7 +12,7 @@ enum { LANES = 8 };
 enum { CHAINS = 12, ROUNDS = 50 * 1000 * 1000, TRIES = 5 };
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
-/* The chains start from different values, or the compiler would find that they are one. */
+/* The chains start from different values; otherwise the compiler would merge them. */
 static float multiply_add(float factor)
 {
     vector factors = (vector){0} + factor, chains[CHAINS];

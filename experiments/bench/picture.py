@@ -118,9 +118,10 @@ def picture():
     step = PANEL / max(len(figures["ops"]) for figures in plans)
     peaks = [figures["live_peak_bytes"] / GIB for figures in plans]
     described = (f"Two charts of live memory in GiB over the ops of one training step of VGG16, batch {plans[0]['batch']}. "
-                 f"Storing everything, memory rises through the forward pass to a peak of {peaks[0]:.2f} GiB and falls in the "
-                 f"backward pass. Recomputing five segments, the forward pass keeps little; before the backward of a segment "
-                 f"its forward runs again, and the peak is {peaks[1]:.2f} GiB, for {plans[1]['slowdown']:.2f} times the work.")
+                 f"Storing everything, memory rises in the forward pass to a peak of {peaks[0]:.2f} GiB and falls in the "
+                 f"backward pass. Recomputing in five segments, the forward pass keeps little, each segment but the last "
+                 f"runs forward again before its backward, and the peak is {peaks[1]:.2f} GiB, for "
+                 f"{plans[1]['slowdown']:.2f} times the flops.")
     source = "; ".join(f"rematch plan {SPEC} '{policy}' --json --ops, plan {figures['hash']}"
                        for (_, policy), figures in zip(PANELS, plans))
     drawn = [f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="8" class="paper"/>', *legend()]
@@ -129,8 +130,8 @@ def picture():
     drawn += [text(LEFT - 9, y(tick) + 5, str(tick), "note end") for tick in range(CEILING + 1)]
     drawn += [f'<text transform="translate(27 {(TOP + BOTTOM) / 2:.1f}) rotate(-90)" class="middle">live memory, GiB</text>',
               text((LEFT + WIDTH - 26) / 2, BOTTOM + 44, "ops of one training step, in order", "middle"),
-              text(LEFT, HEIGHT - 16, f"VGG16, batch {plans[0]['batch']}, by plan. Parameters, their gradients and the batch add "
-                   f"{plans[0]['static_bytes'] / GIB:.2f} GiB to both.", "note")]
+              text(LEFT, HEIGHT - 16, f"VGG16, batch {plans[0]['batch']}, by plan. Parameters, their gradients and the "
+                   f"batch add {plans[0]['static_bytes'] / GIB:.2f} GiB to both.", "note")]
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="title desc">',
         '<title id="title">Live memory during one training step of VGG16</title>', f'<desc id="desc">{described}</desc>',

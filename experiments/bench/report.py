@@ -1,4 +1,4 @@
-"""The result as Markdown: tables, and how figures are written."""
+"""Writes results as Markdown: tables and figures."""
 import datetime
 import os
 
@@ -7,8 +7,7 @@ import measure
 HEAD = """# Benchmark on the CPU
 
 Written by `make bench` (experiments/bench/bench.py says how it measures). Ratios are of the least times over all turns, with the
-range of the ratios within a turn; of ours to ours, best-case steps: each op at its least, over the
-runs of a plan.
+range of the ratios within a turn; of ours to ours, of best-case steps: each op at its least over the runs of a plan.
 """
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Convolutional networks of the benchmark in TensorFlow on the CPU, to be measured against: one network, one policy.
+"""Trains convolutional networks of the benchmark in TensorFlow on the CPU: one network, one policy.
 
     tf_peer.py vgg16 --batch 64 --policy recompute
 
-Policies: none; recompute (tf.recompute_grad around each block, the head is stored). Images are ones in channels-last
+Policies: none; recompute (tf.recompute_grad around each block; the head is stored). Images are ones in channels-last
 order, labels 1, plain SGD at 0.01, fp32, as in experiments/bench/torch_peer.py; a step is one tf.function.
 
-Prints a line of JSON: seconds of each step (the first one builds the graph) and of the fastest after the warming ones,
-the process's high-water mark and what it held before the first step in MiB, the losses. Needs tensorflow or
+Prints a line of JSON: seconds of each step (the first one builds the graph) and of the fastest after the warm-up steps,
+the process's high-water mark and its memory before the first step in MiB, the losses. Needs tensorflow or
 tensorflow-cpu.
 """
 import argparse

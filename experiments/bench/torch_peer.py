@@ -1,21 +1,21 @@
 #!/usr/bin/python3
-"""The networks of the benchmark in PyTorch, to be measured against: one network, one policy after the other.
+"""Trains the networks of the benchmark in PyTorch: one network, one policy after the other.
 
     torch_peer.py vgg16 --batch 64
     torch_peer.py bert --batch 64 --length 128 --policy every --optimizer adamw
     torch_peer.py bert --batch 64 --length 512 --policy none every sqrt --optimizer adamw --device cuda --steps 10
 
-Policies: none; every (torch.utils.checkpoint around each block, as the groups of experiments/models/ have them);
-segments:K, over single layers (a block of BERT is one), of equal numbers, the last one stored, as checkpoint_sequential
-does it; sqrt: as many segments as the square root of their number. Checkpoints are not reentrant. Images are ones,
-labels 1, plain SGD at 0.01, as in experiments/vgg16-recompute.yaml and experiments/sample-cnn-recompute.yaml; tokens are
-drawn at random and none is padding, AdamW at 5e-5, as long as those of experiments/bert-recompute.yaml. All in fp32; on
-a device TF32 is off and cudnn.benchmark on.
+Policies: none; every (torch.utils.checkpoint around each block, the groups of experiments/models/); segments:K, equal
+numbers of single layers (a block of BERT is one layer), the last segment stored, as checkpoint_sequential does; sqrt: as
+many segments as the square root of the layers. Checkpoints are not reentrant. Images are ones, labels 1, plain SGD at
+0.01, as in experiments/vgg16-recompute.yaml and experiments/sample-cnn-recompute.yaml. Tokens are random without
+padding, AdamW at 5e-5, as long as those of experiments/bert-recompute.yaml. All in fp32; on a device TF32 is off and
+cudnn.benchmark on.
 
-Prints one line of JSON for each policy: seconds of each step and of the fastest after the warming ones, the process's
-high-water mark and what it held before the first step in MiB, the losses; on a device also the bytes that PyTorch
-reserved there at most, in all steps and later than in the first ones, and what was in use there by everybody at the end.
-Needs Debian's python3-torch, or a newer PyTorch.
+Prints one line of JSON for each policy: seconds of each step and of the fastest after the warm-up steps, the process's
+high-water mark and its memory before the first step in MiB, the losses; on a device also the most bytes that PyTorch
+reserved, in all steps and after the first ones, and the bytes in use by all processes at the end. Needs Debian's
+python3-torch, or a newer PyTorch.
 """
 import argparse
 import gc

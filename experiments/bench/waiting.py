@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""What a step takes by how OpenMP's threads wait for each other: `experiments/bench/waiting.py [--out FILE]`.
+"""Measures a step by how OpenMP's threads wait for each other: `experiments/bench/waiting.py [--out FILE]`.
 
-A thread that waits may spin, which keeps a processor, or sleep, which costs a wake-up. Each setting of the environment
-(the program chooses passive; a spin count of 300000 is libgomp's own default) is measured on an idle machine and beside processes that only count, which want every
-processor for themselves. Figures are medians of the steps after the first.
+A waiting thread can spin, which occupies a processor, or sleep, which costs a wake-up. Each setting of the environment
+(the program chooses passive; a spin count of 300000 is libgomp's own default) is measured on an idle machine and beside
+processes that only count and occupy every processor. Figures are medians of the steps after the first.
 """
 import argparse
 import signal

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes a folder that runs on another Linux machine with an NVIDIA GPU, and an archive of it.
+# Builds a folder that runs on another Linux machine with an NVIDIA GPU, and an archive of it.
 #
-#   experiments/bench/gpu/bundle.sh BUILD FOLDER      BUILD: where the program and the suite are
+#   experiments/bench/gpu/bundle.sh BUILD FOLDER      BUILD: the folder of the program and the suite
 #
-# It holds the program (two of them: what it becomes on a GPU is linked with CUDA's libraries), the test binary, the
-# shared libraries that they need but CUDA's and the C library's, the specs, the benchmark with the library that sees
-# launch gaps where it was built, and gpu.sh, which runs it all. Fails where it would be larger than 64 MiB.
+# It contains the program (rematch, and rematch-cuda linked with CUDA's libraries), the test binary, the shared libraries
+# that they need except CUDA's and the C library's, the specs, the benchmark with the library that measures launch gaps if
+# it was built, and gpu.sh, which runs everything. Fails if the folder would be larger than 64 MiB.
 set -eu
 build=$1
 folder=$2

@@ -1,20 +1,20 @@
 #!/bin/bash
-# All that is to be seen on a machine with an NVIDIA GPU, in one report: what device it is, a hundred steps equal in every
-# bit, tests, the experiments at true size, wrong runs caught, memory and races checked by compute-sanitizer; and, in a
-# call of its own, the benchmark beside PyTorch. What says most comes first.
+# Tests and measures on a machine with an NVIDIA GPU and writes one report: the device, a hundred steps equal in every bit,
+# tests, the experiments at full size, faults that must be detected, memory and races checked by compute-sanitizer; and, in
+# a call of its own, the benchmark beside PyTorch. The most informative parts come first.
 #
 #   ./gpu.sh             device steps tests experiments controls equality randomness sanitizer
-#   ./gpu.sh PART...     these alone; ./gpu.sh bench: the benchmark
+#   ./gpu.sh PART...     only these; ./gpu.sh bench: the benchmark
 #
-# GPU_LIMIT: seconds for all of it (default 540); a part that fails or takes too long does not stop the next one.
-# GPU_OUT: a folder (default reports/DATE-TIME here) for report.txt, which grows as things end and is printed as it
-# grows, log.txt with all that was said, clocks.csv of the card's clocks, bench-gpu.md, and of each part in which something
-# failed its result files, results-PART-TIME.tar.gz; what an earlier call left there is added to, but for bench-gpu.md.
-# GPU_BENCH: more words for experiments/bench/gpu.py, "--networks vgg16-64 bert-128" say. GPU_WORDS: more words for the sweeps, the
-# experiments and the controls, "backend.graph=false" say.
-# Needs the driver, and CUDA 13, cuBLAS and cuDNN 9 as shared libraries: from the system, or from the nvidia packages of a
-# Python; for the benchmark's ratios that Python's PyTorch, and CUPTI for launch gaps. Ends with 1 where something failed
-# or was left out, both of which the report's last lines name, and 77 where what is needed is missing.
+# GPU_LIMIT: seconds for the whole call (default 540); a part that fails or takes too long does not stop the next one.
+# GPU_OUT: a folder (default reports/DATE-TIME here) for report.txt, which is printed as it grows, log.txt with all output,
+# clocks.csv of the card's clocks, bench-gpu.md, and results-PART-TIME.tar.gz with the result files of each part in which
+# something failed. An earlier call's files are appended to, except bench-gpu.md.
+# GPU_BENCH: more arguments for experiments/bench/gpu.py, such as "--networks vgg16-64 bert-128". GPU_WORDS: more arguments
+# for the sweeps, the experiments and the controls, such as "backend.graph=false".
+# Needs the driver, and CUDA 13, cuBLAS and cuDNN 9 as shared libraries, from the system or from the nvidia packages of a
+# Python; for the benchmark's ratios that Python's PyTorch, and CUPTI for launch gaps. Exit code 1: something failed or was
+# left out; the report's last lines name it. 77: a prerequisite is missing.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 3
 PYTHON=${PYTHON:-python3}
@@ -23,13 +23,13 @@ GPU_OUT=${GPU_OUT:-reports/$(date -u +%Y%m%d-%H%M%S)}
 mkdir -p "$GPU_OUT" && GPU_OUT=$(readlink -f "$GPU_OUT") && results=$(mktemp -d) || exit 3
 trap 'kill ${watch:-} 2>/dev/null; rm -rf "$results" "${now:-}"' EXIT
 read -ra words <<<"${GPU_WORDS:-}"
-chmod +x rematch suite program/* 2>/dev/null # a copy may have lost it
-# fp32 is fp32: what would have the libraries round operands otherwise, for either side
+chmod +x rematch suite program/* 2>/dev/null # copying may have removed it
+# fp32 must be fp32: remove settings that make the libraries round operands, for both sides
 unset CUBLAS_EMULATE_SINGLE_PRECISION CUBLAS_EMULATION_STRATEGY NVIDIA_TF32_OVERRIDE
 PATH=$PATH:/usr/local/nvidia/bin:/usr/local/cuda/bin
-# real: no test may pass for want of a device
+# real: no test may pass because the device is missing
 export REMATCH_BIN=$PWD/rematch REMATCH_DEVICE=real OMP_WAIT_POLICY=passive
-report=$GPU_OUT/report.txt now=$GPU_OUT/now.txt # now: what is being said by what runs now
+report=$GPU_OUT/report.txt now=$GPU_OUT/now.txt # now: output of the running part
 failed=() left_out=() skipped=()
 : >>"$report" && : >>"$GPU_OUT/log.txt" || exit 3
 

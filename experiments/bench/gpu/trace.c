@@ -1,7 +1,7 @@
-/* When a device was at work: a library that CUDA's driver loads into a program (CUDA_INJECTION64_PATH) and that writes
- * down, as the program ends, when every kernel, copy and fill of its recorded steps ran. A line each, at the end of the
- * file that REMATCH_TRACE names: which launch of a graph it belongs to, its start and its end in ns; and a last line
- * "lost N" where CUPTI lost records. For experiments/bench/gpu.py alone. */
+/* Records when a device works. CUDA's driver loads this library into a program (CUDA_INJECTION64_PATH). When the program
+ * ends, the library appends one line to the file named by REMATCH_TRACE for every kernel, copy and fill of the recorded
+ * steps: the launch of the graph, start and end in ns; and a last line "lost N" if CUPTI lost records. Only for
+ * experiments/bench/gpu.py. */
 #include <cupti.h>
 #include <inttypes.h>
 #include <stdio.h>
