@@ -128,6 +128,6 @@ Test(units, chains_print_bytes_and_the_unit_of_their_file)
     cli_says(&cli, "slowdown 1.0000, 48 in all");
     cli_expect(&cli, 0, "plan --chain net.chain policy.name=every");
     cli_says(&cli, "times are in the file's unit");
-    cli_says(&cli, "  3000 B  1000 B  2000 B  ");
+    cli_says(&cli, "    3000 B  1000 B  2000 B  ");
     cli_close(&cli);
 }

@@ -77,7 +77,7 @@ static char *number_text(const char *key, const json_t *value, bool exact, char 
     const char *format = ends(key, "change_percent") ? "%+.1f %%"
                          : ends(key, "percent")      ? "%.1f %%"
                          : ends(key, "slowdown")     ? "%.4f"
-                         : bytes                     ? "%.15g B"
+                         : bytes                     ? "%.0f B"
                          : exact                     ? "%.15g"
                                                      : "%.9g";
     snprintf(text, UNIT_TEXT, format, number);

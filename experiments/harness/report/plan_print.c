@@ -101,9 +101,12 @@ static void print_time(const struct plan_summary *s, FILE *out)
             flops_of(plan, plan->forward_flops, a), flops_of(plan, plan->backward_flops, b),
             flops_of(plan, plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
             plan->lowered.dropped);
-    fprintf(out, "  slowdown %.4f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
-            job->costs ? "measured costs" : "flops", duration_text(job->preparing_ns, d),
-            duration_text(job->planning_ns, e));
+    duration_text(job->planning_ns, e);
+    if (job->backend)
+        fprintf(out, "  slowdown %.4f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
+                job->costs ? "measured costs" : "flops", duration_text(job->preparing_ns, d), e);
+    else
+        fprintf(out, "  slowdown %.4f, %.15g in all; planned in %s\n", plan->slowdown, plan->time, e);
     print_prediction(s, out);
 }
 
@@ -196,7 +199,7 @@ static void print_head(const struct plan_summary *s, FILE *out)
             text_plural(backend->options.threads));
 }
 
-/* A chain has no shapes, and none of its plans is placed. */
+/* None of the plans of a network without kernels is placed. */
 static void print_choices(const struct plan_summary *s, bool exact, FILE *out)
 {
     const json_t *choices = json_object_get(s->figures, "choices"), *front = json_object_get(s->figures, "front");
