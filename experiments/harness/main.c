@@ -68,13 +68,13 @@ static enum status plan_spec(const struct arguments *a, const struct plan_query 
     return status;
 }
 
-/* Without a policy everything is stored, as by a spec, and the other policies are shown beside it. */
+/* Without a policy the plan is that of store_all, as for a spec, and the other policies are listed. */
 static enum status plan_chain(const struct arguments *a)
 {
     struct spec *spec;
     struct network *network;
     struct job *job = NULL;
-    if (a->given[OPTION_OUT]) return fail(ST_SPEC, "plan: --out is for a spec's plan, not for a chain's");
+    if (a->given[OPTION_OUT]) return fail(ST_SPEC, "plan: --out does not apply to --chain");
     TRY(chain_file_load(a->operand[0], a->overrides, a->override, &spec, &network));
     const bool choices = !spec->policy;
     if (choices) spec->policy = policy_find("store_all");

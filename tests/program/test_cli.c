@@ -99,7 +99,7 @@ static const struct {
     {"run small.yaml data=ones data.shape=[4,4,1] data.classes=4 eval=test", "has no test samples"},
     {"plan small.yaml data=ones data.shape=[4] data.classes=4 data.samples=9", "data.samples"},
     {"schema nothing", "nothing is called 'nothing'"},
-    {"plan --chain small.yaml --out plan.h5", "--out is for a spec's plan"},
+    {"plan --chain small.yaml --out plan.h5", "--out does not apply to --chain"},
     {"plan ./pipe", "pipe: is not a plain file"},
     {"plan --chain pipe", "pipe: is not a plain file"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},
