@@ -96,7 +96,7 @@ void footprint_keep_sign_bits(struct footprint *footprint, bool signs);
 struct kernel_args {
     const void *x[NODE_INPUTS_MAX]; /* forward; backward where READS_X */
     void *y;                        /* forward: written; backward: read where READS_Y */
-    void *dx[NODE_INPUTS_MAX];      /* INPUT: written; NULL where no gradient is wanted */
+    void *dx[NODE_INPUTS_MAX];      /* INPUT: written; NULL where that input wants no gradient, never all of them */
     void *dy;
     void *saved;   /* forward: written where save; backward: read where READS_SAVED, else NULL */
     void *scratch; /* as many bytes as the footprint says, undefined before and after */
@@ -120,7 +120,9 @@ struct kernel {
     enum status (*prepare)(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state);
     enum status (*forward)(void *state, const struct kernel_args *args);
-    enum status (*backward)(void *state, const struct kernel_args *args, unsigned parts); /* enum part, or'ed */
+    /* parts: enum part, or'ed; PARAMS only where the node has parameters, INPUT only where an input wants a gradient.
+     */
+    enum status (*backward)(void *state, const struct kernel_args *args, unsigned parts);
     void (*release)(void *state);
 };
 

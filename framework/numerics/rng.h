@@ -2,7 +2,8 @@
  * any.
  *
  * Key = (seed, domain); counter = (element / 4 in logical order, sample = place in the global batch, node, step).
- * experiments/README.md describes the modes; only `unsafe` lets a recomputation draw other numbers, in order to be caught. */
+ * experiments/README.md describes the modes; only `unsafe` lets a recomputation draw other numbers, in order to be
+ * caught. */
 #ifndef REMATCH_NUMERICS_RNG_H
 #define REMATCH_NUMERICS_RNG_H
 

@@ -29,8 +29,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
                            struct footprint *footprint, void **state)
 {
     const struct shape *y = &graph->value[node->output].shape;
-    struct attention *a = calloc(1, sizeof *a);
-    if (a == NULL) return fail(ST_FAILED, "out of memory");
+    struct attention *a = *state = allocate(1, sizeof *a);
     *a = (struct attention){.backend = backend,
                             .batch = graph->batch,
                             .heads = node_integer(node, "heads"),
@@ -49,9 +48,8 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
         .forward_scratch = each,
         .backward_scratch = {0, each * (size_t)(1 + (a->rate > 0) + !saves)},
         .reads = {0, saves ? READS_X | READS_SAVED : READS_X},
-        .implementation = saves ? "sgemm a head" : "sgemm a head, probabilities made again",
+        .implementation = saves ? "sgemm a head" : "sgemm a head, probabilities recomputed",
     };
-    *state = a;
     return ST_OK;
 }
 
@@ -171,7 +169,7 @@ static enum status head_gradients(const struct attention *a, const struct kernel
     return multiply(tokens, width, tokens, (struct matrix){slope, tokens, true}, q, false, dx + head->k, stride);
 }
 
-/* saved NULL: the probabilities are made again. */
+/* saved NULL: the probabilities are recomputed. */
 static enum status backward_head(const struct attention *a, const struct kernel_args *args, const float *saved,
                                  int64_t task)
 {
@@ -191,7 +189,7 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     const struct attention *a = state;
     bool failed = false;
     uint64_t lap = clock_now_ns();
-    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
+    (void)parts;
 #pragma omp parallel for schedule(static) num_threads(a->threads) reduction(|| : failed)
     for (int64_t task = 0; task < a->batch * a->heads; task++)
         failed = backward_head(a, args, args->saved, task) != ST_OK || failed;

@@ -31,8 +31,7 @@ static void cpu_close(struct backend *backend)
 
 static enum status cpu_open(struct backend *backend)
 {
-    struct cpu *cpu = calloc(1, sizeof *cpu);
-    if (cpu == NULL) return fail(ST_FAILED, "cpu backend: out of memory");
+    struct cpu *cpu = allocate(1, sizeof *cpu);
     omp_set_num_threads((int)backend->options.threads);
     host_open(backend);
     backend->isa = dnnl_isa(&cpu->blocked);
@@ -81,8 +80,7 @@ static bool is_image(const struct graph *graph, int value) { return graph->value
 
 static int64_t padded(enum order blocked, int64_t channels)
 {
-    const int64_t block = order_block(blocked);
-    return (channels + block - 1) / block * block;
+    return ratio_up(channels, order_block(blocked)) * order_block(blocked);
 }
 
 /* The first node that cannot work on blocked images, -1: none. Such are losses, layers by their reference kernel, and
@@ -122,14 +120,10 @@ static enum status cpu_arrange(struct backend *backend, struct graph *graph)
                     graph->node[bad].name, graph->node[bad].layer->name);
     if (backend->options.layout == LAYOUT_AUTO) blocked = bad < 0 && pads_little(order, graph);
     for (int v = 0; v < graph->values; v++) {
-        struct value *value = &graph->value[v];
-        struct shape shape = value->shape;
-        value->layout = blocked && v > 0 && is_image(graph, v) ? (int)order : ORDER_LOGICAL;
-        if (value->layout == (int)order) shape.dim[2] = padded(order, shape.dim[2]);
-        const int64_t elements = shape_elements(&shape);
-        if (elements < 0 || elements > INT64_MAX / 8 / graph->batch)
-            return fail(ST_SPEC, "value %d of %lld samples is too large", v, (long long)graph->batch);
-        value->bytes = (size_t)(elements * graph->batch) * sizeof(float);
+        struct shape physical = graph->value[v].shape;
+        const bool blocks = blocked && v > 0 && is_image(graph, v);
+        if (blocks) physical.dim[2] = padded(order, physical.dim[2]);
+        TRY(value_arrange(graph, v, blocks ? (int)order : ORDER_LOGICAL, &physical));
     }
     return ST_OK;
 }

@@ -26,25 +26,13 @@ static const float *chunk_at(const void *value, const struct extent *extent, int
     return (const float *)value + sample * extent->elements;
 }
 
-/* x of the chunk as the primitive wants it: in place, or reordered into scratch. */
-static enum status chunk_x(const struct conv *conv, const struct conv_plan *plan, int which, const float **x,
-                           char *scratch, uint64_t *lap)
+/* *operand as the primitive expects it: as it is, or reordered into scratch. */
+static enum status reordered(const struct conv *conv, const struct call *reorder, const float **operand, char *scratch,
+                             uint64_t *lap)
 {
-    const struct call *reorder = &plan->image[which];
     if (reorder->primitive == NULL) return ST_OK;
-    TRY(call_run(reorder, (const void *[]){*x, scratch + plan->image_at}));
-    *x = (const float *)(const void *)(scratch + plan->image_at);
-    clock_lap(conv->backend, CLOCK_REORDER, lap);
-    return ST_OK;
-}
-
-/* The weights as the primitive wants them: the master copy, or reordered into scratch. */
-static enum status wanted_weights(const struct conv *conv, const struct conv_plan *plan, const float **w, char *scratch,
-                                  uint64_t *lap)
-{
-    if (plan->weights.primitive == NULL) return ST_OK;
-    TRY(call_run(&plan->weights, (const void *[]){*w, scratch + plan->weights_at}));
-    *w = (const float *)(const void *)(scratch + plan->weights_at);
+    TRY(call_run(reorder, (const void *[]){*operand, scratch}));
+    *operand = (const float *)(const void *)scratch;
     clock_lap(conv->backend, CLOCK_REORDER, lap);
     return ST_OK;
 }
@@ -56,11 +44,11 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
     const float *w = args->parameters[0];
     char *scratch = args->scratch;
     uint64_t lap = clock_now_ns();
-    TRY(wanted_weights(conv, plan, &w, scratch, &lap));
+    TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at, &lap));
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *x = chunk_at(args->x[0], &conv->x, n), *y = chunk_at(args->y, &conv->y, n);
-        TRY(chunk_x(conv, plan, which, &x, scratch, &lap));
+        TRY(reordered(conv, &plan->image[which], &x, scratch + plan->image_at, &lap));
         TRY(call_run(&plan->conv[which], (const void *[]){x, w, args->parameters[1], y, scratch}));
         clock_lap(conv->backend, CLOCK_CONV, &lap);
         if (!args->save) continue;
@@ -135,7 +123,7 @@ static enum status backward_params(struct conv *conv, const struct kernel_args *
         const float *x = chunk_at(args->x[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
         if (conv->relu) mask_chunk(conv, args, n, which ? plan->rest : plan->chunk);
         clock_lap(conv->backend, CLOCK_ACTIVATION, &lap);
-        TRY(chunk_x(conv, plan, which, &x, args->scratch, &lap));
+        TRY(reordered(conv, &plan->image[which], &x, (char *)args->scratch + plan->image_at, &lap));
         TRY(chunk_params(conv, args, which, x, dy, args->accumulate || n > 0, &lap));
     }
     return ST_OK;
@@ -147,7 +135,7 @@ static enum status backward_input(struct conv *conv, const struct kernel_args *a
     const float *w = args->parameters[0];
     char *scratch = args->scratch;
     uint64_t lap = clock_now_ns();
-    TRY(wanted_weights(conv, plan, &w, scratch, &lap));
+    TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at, &lap));
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *dx = chunk_at(args->dx[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
@@ -160,14 +148,12 @@ static enum status backward_input(struct conv *conv, const struct kernel_args *a
 static enum status conv_backward(void *state, const struct kernel_args *args, unsigned parts)
 {
     if (parts & PART_PARAMS) TRY(backward_params(state, args));
-    if (parts & PART_INPUT && args->dx[0] != NULL) TRY(backward_input(state, args));
-    return ST_OK;
+    return parts & PART_INPUT ? backward_input(state, args) : ST_OK;
 }
 
 static void conv_release(void *state)
 {
     struct conv *conv = state;
-    if (conv == NULL) return;
     for (int p = 0; p < CONV_PASSES; p++) conv_plan_release(&conv->pass[p]);
     free(conv);
 }
@@ -193,9 +179,7 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
 {
     const int passes = graph->value[node->inputs[0]].wants_gradient ? CONV_PASSES : CONV_INPUT;
     const struct shape *weights = &graph->parameter[node->first_parameter].definition.shape;
-    struct conv *conv = calloc(1, sizeof *conv);
-    if (conv == NULL) return fail(ST_FAILED, "out of memory");
-    *state = conv;
+    struct conv *conv = allocate(1, sizeof *conv);
     conv->backend = backend;
     conv->x = extent_of(graph, node->inputs[0]);
     conv->y = extent_of(graph, node->output);
@@ -216,7 +200,6 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
         enum status status = conv_plan_make(backend, &want, &conv->pass[p]);
         if (status == ST_OK) continue;
         conv_release(conv);
-        *state = NULL;
         return status;
     }
     *footprint = (struct footprint){
@@ -229,6 +212,7 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
         .implementation = conv->implementation,
     };
     describe(conv);
+    *state = conv;
     return ST_OK;
 }
 

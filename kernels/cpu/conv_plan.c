@@ -29,7 +29,7 @@ static bool describe_samples(struct backend *backend, const struct conv_want *wa
                              struct conv_plan *plan)
 {
     dnnl_engine_t engine = cpu_of(backend)->engine;
-    const bool mixed = want->x->order != want->y->order;
+    const bool mixed = want->x->layout != want->y->layout;
     struct conv_call conv = {.pass = want->pass,
                              .winograd = plan->winograd,
                              .bias = want->bias && want->pass != CONV_INPUT,
@@ -39,9 +39,9 @@ static bool describe_samples(struct backend *backend, const struct conv_want *wa
     struct shape y = want->y->shape, w = *want->weights;
     struct tensor x;
     y.dim[2] /= plan->groups, w.dim[0] /= plan->groups;
-    if (tensor_images(samples, &want->x->shape, want->x->order, &x) != ST_OK ||
-        tensor_images(samples, &want->x->shape, mixed ? ORDER_ANY : want->x->order, &conv.x) != ST_OK ||
-        tensor_images(samples, &y, want->y->order, &conv.y) != ST_OK ||
+    if (tensor_images(samples, &want->x->shape, want->x->layout, &x) != ST_OK ||
+        tensor_images(samples, &want->x->shape, mixed ? ORDER_ANY : want->x->layout, &conv.x) != ST_OK ||
+        tensor_images(samples, &y, want->y->layout, &conv.y) != ST_OK ||
         tensor_weights(&w, ORDER_ANY, &conv.w) != ST_OK || tensor_vector(w.dim[0], &conv.b) != ST_OK)
         return false;
     if (which > 0) conv.w = call_tensor(&plan->conv[0], arguments[want->pass][AT_W]);
@@ -115,7 +115,7 @@ static bool search(struct backend *backend, const struct conv_want *want, bool w
 {
     const int64_t batch = want->x->batch;
     *plan = (struct conv_plan){0};
-    for (int64_t calls = 1, chunk = batch;; chunk = (batch + calls - 1) / calls) {
+    for (int64_t calls = 1, chunk = batch;; chunk = ratio_up(batch, calls)) {
         struct conv_plan next = {.winograd = winograd, .chunk = chunk, .groups = groups};
         if (!describe(backend, want, &next)) return false;
         struct conv_plan *worse = plan->chunk == 0 || next.scratch < plan->scratch ? plan : &next;
@@ -123,7 +123,7 @@ static bool search(struct backend *backend, const struct conv_want *want, bool w
         if (worse == plan) *plan = next;
         if (plan->scratch <= backend->options.scratch_limit) return true;
         if (chunk == 1) return false;
-        while ((batch + calls - 1) / calls == chunk) calls++;
+        while (ratio_up(batch, calls) == chunk) calls++;
     }
 }
 
@@ -133,7 +133,7 @@ enum { TILES_LEAST = 32, TILES_ENOUGH = 256, GROUPS_MOST = 4 };
 
 static int64_t tiles(const struct conv_want *want, int64_t samples)
 {
-    return samples * ((want->y->shape.dim[0] + 3) / 4) * ((want->y->shape.dim[1] + 3) / 4);
+    return samples * ratio_up(want->y->shape.dim[0], 4) * ratio_up(want->y->shape.dim[1], 4);
 }
 
 /* The fewest groups whose chunk has tiles enough, else those with most; false where none is worth it. */
@@ -156,7 +156,7 @@ static bool search_winograd(struct backend *backend, const struct conv_want *wan
 static bool winograd_wanted(const struct backend *backend, const struct conv_want *want)
 {
     return backend->options.conv_algorithm != CONV_DIRECT && want->kernel == 3 && want->stride == 1 &&
-           want->y->order == ORDER_BLOCKED_16 && want->x->order == ORDER_BLOCKED_16;
+           want->y->layout == ORDER_BLOCKED_16 && want->x->layout == ORDER_BLOCKED_16;
 }
 
 /* Turns every described call of the plan into a primitive. */

@@ -3,6 +3,7 @@
 #define REMATCH_CPU_H
 
 #include "backend/backend.h"
+#include "backend/layer_state.h"
 #include "dnnl.h"
 
 struct cpu {
@@ -17,21 +18,6 @@ extern const struct kernel cpu_conv, cpu_linear, cpu_max_pool, cpu_avg_pool, cpu
     cpu_dropout, cpu_add, cpu_embedding, cpu_attention, cpu_gelu, cpu_layernorm, cpu_select;
 
 static inline struct cpu *cpu_of(const struct backend *backend) { return backend->vendor; }
-
-/* A value of a whole batch: where its numbers are. */
-struct extent {
-    int64_t batch;
-    int64_t elements; /* of one sample, padding included */
-    struct shape shape;
-    enum order order;
-};
-
-static inline struct extent extent_of(const struct graph *graph, int value)
-{
-    const struct value *v = &graph->value[value];
-    int64_t elements = (int64_t)(v->bytes / sizeof(float)) / graph->batch;
-    return (struct extent){graph->batch, elements, v->shape, (enum order)v->layout};
-}
 
 /* Adds the time since *since to a class and sets *since to now. */
 static inline void clock_lap(struct backend *backend, enum clock_class class, uint64_t *since)

@@ -10,22 +10,11 @@
 
 enum { PIECE = 4096 }; /* elements drawn at a time; whole blocks */
 
-struct dropout {
-    struct backend *backend;
-    struct extent x;
-    double rate;
-    int64_t elements; /* of a sample, padding left out */
-};
-
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    struct dropout *dropout = calloc(1, sizeof *dropout);
-    if (dropout == NULL) return fail(ST_FAILED, "out of memory");
-    *dropout = (struct dropout){backend, extent_of(graph, node->inputs[0]), node_real(node, "rate"), 0};
-    dropout->elements = shape_elements(&dropout->x.shape);
+    *state = layer_state_create(backend, graph, node);
     *footprint = (struct footprint){.y_over_x = true, .dx_over_dy = true, .implementation = "loops"};
-    *state = dropout;
     return ST_OK;
 }
 
@@ -35,33 +24,36 @@ static void drop_row(const uint8_t *keep, float scale, const float *from, float 
     for (int64_t i = 0; i < count; i++) to[i] = masked(from[i] * scale, keep[i]);
 }
 
-static void drop_logical(const struct dropout *d, const struct draw *draw, const float *from, float *to)
+static void drop_logical(const struct layer_state *d, const struct draw *draw, const float *from, float *to)
 {
-    const float scale = (float)(1 / (1 - d->rate));
+    const double rate = node_real(d->node, "rate");
+    const float scale = (float)(1 / (1 - rate));
+    const int64_t elements = d->x.elements;
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < d->x.batch; n++)
-        for (int64_t first = 0; first < d->elements; first += PIECE) {
+        for (int64_t first = 0; first < elements; first += PIECE) {
             uint8_t keep[PIECE];
-            const int64_t count = d->elements - first < PIECE ? d->elements - first : PIECE;
-            const int64_t at = n * d->elements + first;
-            rng_keep(draw, d->rate, d->elements, n, first, count, keep);
+            const int64_t count = elements - first < PIECE ? elements - first : PIECE;
+            const int64_t at = n * elements + first;
+            rng_keep(draw, rate, elements, n, first, count, keep);
             drop_row(keep, scale, from + at, to + at, count);
         }
 }
 
 /* Pixel by pixel, since a pixel's channels follow each other in logical order; its blocks lie pixels * block apart. */
-static void drop_blocked(const struct dropout *d, const struct draw *draw, const float *from, float *to)
+static void drop_blocked(const struct layer_state *d, const struct draw *draw, const float *from, float *to)
 {
-    const float scale = (float)(1 / (1 - d->rate));
+    const double rate = node_real(d->node, "rate");
+    const float scale = (float)(1 / (1 - rate));
     const int64_t channels = d->x.shape.dim[2], pixels = d->x.shape.dim[0] * d->x.shape.dim[1];
-    const int64_t block = order_block(d->x.order);
+    const int64_t elements = channels * pixels, block = order_block(d->x.layout);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < d->x.batch; n++)
         for (int64_t p = 0; p < pixels; p++)
             for (int64_t c = 0; c < channels; c += PIECE) {
                 uint8_t keep[PIECE + BLOCK_MOST];
                 const int64_t count = channels - c < PIECE ? channels - c : PIECE;
-                rng_keep(draw, d->rate, d->elements, n, p * channels + c, count, keep);
+                rng_keep(draw, rate, elements, n, p * channels + c, count, keep);
                 memset(keep + count, 0, BLOCK_MOST);
                 for (int64_t j = 0; j < count; j += block) {
                     const int64_t at = n * d->x.elements + ((c + j) * pixels + p * block);
@@ -70,12 +62,12 @@ static void drop_blocked(const struct dropout *d, const struct draw *draw, const
             }
 }
 
-static void drop(struct dropout *d, const struct draw *draw, const float *from, float *to)
+static void drop(struct layer_state *d, const struct draw *draw, const float *from, float *to)
 {
     uint64_t lap = clock_now_ns();
-    if (!rng_drops(draw, d->rate)) {
-        if (to != from) copy_bytes(to, from, (size_t)(d->x.batch * d->x.elements) * sizeof *to);
-    } else if (order_block(d->x.order) > 1) {
+    if (!rng_drops(draw, node_real(d->node, "rate"))) {
+        if (to != from) copy_bytes(to, from, (size_t)d->x.count * sizeof *to);
+    } else if (order_block(d->x.layout) > 1) {
         drop_blocked(d, draw, from, to);
     } else {
         drop_logical(d, draw, from, to);
@@ -91,7 +83,8 @@ static enum status forward(void *state, const struct kernel_args *args)
 
 static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
 {
-    if (parts & PART_INPUT && args->dx[0] != NULL) drop(state, &args->draw, args->dy, args->dx[0]);
+    (void)parts;
+    drop(state, &args->draw, args->dy, args->dx[0]);
     return ST_OK;
 }
 

@@ -19,8 +19,7 @@ struct embedding {
 static enum status embedding_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                      struct footprint *footprint, void **state)
 {
-    struct embedding *embedding = calloc(1, sizeof *embedding);
-    if (embedding == NULL) return fail(ST_FAILED, "out of memory");
+    struct embedding *embedding = *state = allocate(1, sizeof *embedding);
     *embedding = (struct embedding){
         backend,
         graph->batch,
@@ -28,7 +27,6 @@ static enum status embedding_prepare(struct backend *backend, const struct graph
         node_integer(node, "units"),
         {node_integer(node, "vocabulary"), node_integer(node, "positions"), node_integer(node, "segments")}};
     *footprint = (struct footprint){.reads = {READS_X, 0}, .implementation = "loops"};
-    *state = embedding;
     return ST_OK;
 }
 
@@ -79,9 +77,9 @@ static void scatter(const struct embedding *e, const struct kernel_args *args, i
 static enum status embedding_backward(void *state, const struct kernel_args *args, unsigned parts)
 {
     const struct embedding *e = state;
-    const int64_t lines = (e->width + LINE - 1) / LINE, threads = e->backend->options.threads;
+    const int64_t lines = ratio_up(e->width, LINE), threads = e->backend->options.threads;
     uint64_t lap = clock_now_ns();
-    if (!(parts & PART_PARAMS)) return ST_OK;
+    (void)parts;
 #pragma omp parallel
     {
         for (int k = 0; k < TABLES && !args->accumulate; k++) {

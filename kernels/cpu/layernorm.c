@@ -24,8 +24,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
                            struct footprint *footprint, void **state)
 {
     const struct shape *x = &graph->value[node->inputs[0]].shape;
-    struct layernorm *norm = calloc(1, sizeof *norm);
-    if (norm == NULL) return fail(ST_FAILED, "out of memory");
+    struct layernorm *norm = *state = allocate(1, sizeof *norm);
     *norm = (struct layernorm){backend, graph->batch * shape_elements(x) / shape_width(x), shape_width(x),
                                (float)node_real(node, "epsilon")};
     const size_t sums = (size_t)(2 * row_pieces(norm->rows) * norm->width) * sizeof(float);
@@ -37,7 +36,6 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
         .dx_over_dy = true,
         .implementation = "loops",
     };
-    *state = norm;
     return ST_OK;
 }
 

@@ -23,7 +23,6 @@ struct linear {
 static void linear_release(void *state)
 {
     struct linear *linear = state;
-    if (linear == NULL) return;
     call_release(&linear->product);
     free(linear);
 }
@@ -45,8 +44,7 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
                                   struct footprint *footprint, void **state)
 {
     const struct shape *x = &graph->value[node->inputs[0]].shape;
-    struct linear *linear = calloc(1, sizeof *linear);
-    if (linear == NULL) return fail(ST_FAILED, "out of memory");
+    struct linear *linear = allocate(1, sizeof *linear);
     *linear = (struct linear){
         .backend = backend,
         .batch = graph->batch,
@@ -158,7 +156,7 @@ static enum status linear_backward(void *state, const struct kernel_args *args, 
         TRY(multiply(units, inputs, rows, dy, x, args->accumulate, args->gradients[0], inputs));
         if (linear->bias) columns_sum(args->dy, rows, units, args->accumulate, args->scratch, args->gradients[1]);
     }
-    if (parts & PART_INPUT && args->dx[0] != NULL) {
+    if (parts & PART_INPUT) {
         const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
         TRY(multiply(rows, inputs, units, dy, w, false, args->dx[0], inputs));
     }

@@ -23,7 +23,6 @@ struct pool {
 static void pool_release(void *state)
 {
     struct pool *pool = state;
-    if (pool == NULL) return;
     for (int i = 0; i < POOL_CALLS; i++) call_release(&pool->call[i]);
     free(pool);
 }
@@ -41,8 +40,8 @@ static enum status make_calls(struct pool *pool, const struct node *node, bool m
         .max = max, .kernel = node_integer(node, "kernel"), .padding = node_integer(node, "padding")};
     const int64_t stride = node_integer(node, "stride");
     want.stride = stride > 0 ? stride : want.kernel;
-    TRY(tensor_images(pool->x.batch, &pool->x.shape, pool->x.order, &want.x));
-    TRY(tensor_images(pool->y.batch, &pool->y.shape, pool->y.order, &want.y));
+    TRY(tensor_images(pool->x.batch, &pool->x.shape, pool->x.layout, &want.x));
+    TRY(tensor_images(pool->y.batch, &pool->y.shape, pool->y.layout, &want.y));
     struct call *call = pool->call;
     bool found = call_pool(cpu->engine, &want, &call[FORWARD]);
     want.save = true;
@@ -56,8 +55,7 @@ static enum status make_calls(struct pool *pool, const struct node *node, bool m
 static enum status pool_prepare(struct backend *backend, const struct graph *graph, const struct node *node, bool max,
                                 struct footprint *footprint, void **state)
 {
-    struct pool *pool = calloc(1, sizeof *pool);
-    if (pool == NULL) return fail(ST_FAILED, "out of memory");
+    struct pool *pool = allocate(1, sizeof *pool);
     *pool = (struct pool){.backend = backend};
     pool->x = extent_of(graph, node->inputs[0]);
     pool->y = extent_of(graph, node->output);
@@ -71,7 +69,6 @@ static enum status pool_prepare(struct backend *backend, const struct graph *gra
     enum status status = make_calls(pool, node, max);
     if (status != ST_OK) {
         pool_release(pool);
-        *state = NULL;
         return status;
     }
     const struct call *call = pool->call;
@@ -105,12 +102,11 @@ static enum status pool_forward(void *state, const struct kernel_args *args)
     struct pool *pool = state;
     uint64_t lap = clock_now_ns();
     if (pool->identity) {
-        if (args->y != args->x[0])
-            copy_bytes(args->y, args->x[0], (size_t)(pool->x.batch * pool->x.elements) * sizeof(float));
+        if (args->y != args->x[0]) copy_bytes(args->y, args->x[0], (size_t)pool->x.count * sizeof(float));
     } else {
         const struct call *call = &pool->call[args->save ? FORWARD_SAVING : FORWARD];
         TRY(call_run(call, (const void *[]){args->x[0], args->y, args->saved, args->scratch}));
-        if (pool->relu) relu_apply(args->y, args->y, pool->y.batch * pool->y.elements);
+        if (pool->relu) relu_apply(args->y, args->y, pool->y.count);
     }
     clock_lap(pool->backend, CLOCK_POOL, &lap);
     return ST_OK;
@@ -120,12 +116,11 @@ static enum status pool_backward(void *state, const struct kernel_args *args, un
 {
     struct pool *pool = state;
     uint64_t lap = clock_now_ns();
-    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
+    (void)parts;
     if (pool->identity) {
-        if (args->dx[0] != args->dy)
-            copy_bytes(args->dx[0], args->dy, (size_t)(pool->x.batch * pool->x.elements) * sizeof(float));
+        if (args->dx[0] != args->dy) copy_bytes(args->dx[0], args->dy, (size_t)pool->x.count * sizeof(float));
     } else {
-        if (pool->relu) relu_mask(args->dy, args->dy, args->y, pool->y.batch * pool->y.elements);
+        if (pool->relu) relu_mask(args->dy, args->dy, args->y, pool->y.count);
         TRY(call_run(&pool->call[BACKWARD], (const void *[]){args->dy, args->dx[0], args->saved, args->scratch}));
     }
     clock_lap(pool->backend, CLOCK_POOL, &lap);
@@ -146,15 +141,13 @@ struct mean {
 static enum status mean_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
-    struct mean *mean = calloc(1, sizeof *mean);
-    if (mean == NULL) return fail(ST_FAILED, "out of memory");
+    struct mean *mean = *state = allocate(1, sizeof *mean);
     mean->backend = backend;
     mean->x = extent_of(graph, node->inputs[0]);
     mean->channels = mean->x.shape.dim[2];
     mean->pixels = mean->x.shape.dim[0] * mean->x.shape.dim[1];
-    mean->width = order_block(mean->x.order) > 1 ? order_block(mean->x.order) : mean->channels;
+    mean->width = order_block(mean->x.layout) > 1 ? order_block(mean->x.layout) : mean->channels;
     *footprint = (struct footprint){.implementation = "loops"};
-    *state = mean;
     return ST_OK;
 }
 
@@ -183,7 +176,7 @@ static enum status mean_backward(void *state, const struct kernel_args *args, un
     struct mean *mean = state;
     const int64_t width = mean->width, pixels = mean->pixels, channels = mean->channels;
     uint64_t lap = clock_now_ns();
-    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
+    (void)parts;
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < mean->x.batch; n++)
         for (int64_t c = 0; c < channels; c += width) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/layer_state.h"
 #include "base/units.h"
 
 static enum status ref_open(struct backend *backend)
@@ -22,11 +23,7 @@ static const struct kernel *ref_kernel(const struct node *node) { return node->l
 static enum status ref_arrange(struct backend *backend, struct graph *graph)
 {
     (void)backend;
-    for (int v = 0; v < graph->values; v++) {
-        int64_t elements = shape_elements(&graph->value[v].shape);
-        graph->value[v].layout = 0;
-        graph->value[v].bytes = (size_t)(graph->batch * elements) * sizeof(float);
-    }
+    for (int v = 0; v < graph->values; v++) TRY(value_arrange(graph, v, 0, &graph->value[v].shape));
     return ST_OK;
 }
 

@@ -1,0 +1,25 @@
+#include "backend/layer_state.h"
+
+struct extent extent_of(const struct graph *graph, int value)
+{
+    const struct value *v = &graph->value[value];
+    const int64_t count = (int64_t)(v->bytes / sizeof(float));
+    return (struct extent){graph->batch, count / graph->batch, count, v->shape, v->layout};
+}
+
+struct layer_state *layer_state_create(struct backend *backend, const struct graph *graph, const struct node *node)
+{
+    struct layer_state *state = allocate(1, sizeof *state);
+    *state = (struct layer_state){backend, node, extent_of(graph, node->inputs[0]), extent_of(graph, node->output)};
+    return state;
+}
+
+enum status value_arrange(struct graph *graph, int value, int layout, const struct shape *physical)
+{
+    const int64_t elements = shape_elements(physical);
+    if (elements < 0 || elements > INT64_MAX / 8 / graph->batch)
+        return fail(ST_SPEC, "value %d of %lld samples is too large", value, (long long)graph->batch);
+    graph->value[value].layout = layout;
+    graph->value[value].bytes = (size_t)(elements * graph->batch) * sizeof(float);
+    return ST_OK;
+}

@@ -1,0 +1,33 @@
+/* What kernels of every backend keep of a node: where its values lie. */
+#ifndef REMATCH_BACKEND_LAYER_STATE_H
+#define REMATCH_BACKEND_LAYER_STATE_H
+
+#include "model/graph.h"
+
+struct backend;
+
+/* A value of a whole batch as it lies in memory. */
+struct extent {
+    int64_t batch;
+    int64_t elements; /* of one sample, padding included */
+    int64_t count;    /* of the batch, padding included */
+    struct shape shape;
+    int layout; /* struct value's */
+};
+
+struct extent extent_of(const struct graph *graph, int value);
+
+/* The state of a kernel that needs nothing more; freed by free(). */
+struct layer_state {
+    struct backend *backend;
+    const struct node *node;
+    struct extent x, y; /* x: the first input */
+};
+
+struct layer_state *layer_state_create(struct backend *backend, const struct graph *graph, const struct node *node);
+
+/* For struct backend_kind's arrange: sets a value's layout and bytes. physical: its shape, padding included. ST_SPEC:
+ * the value is too large. */
+enum status value_arrange(struct graph *graph, int value, int layout, const struct shape *physical);
+
+#endif
