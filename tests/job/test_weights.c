@@ -298,6 +298,6 @@ Test(weights, a_run_starts_from_its_file)
     cli_complains(&cli, "model.init.file: none.safetensors: No such file or directory; expected a safetensors file");
     cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
     cli_expect(&cli, 2, "run weights.yaml model.init=zeros model.init.missing=init");
-    cli_complains(&cli, "means nothing without a file");
+    cli_complains(&cli, "requires a file");
     cli_close(&cli);
 }

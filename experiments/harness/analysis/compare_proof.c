@@ -330,17 +330,10 @@ static void find_asides(struct proof *p)
 static enum status read_spec(struct proof *p, int side)
 {
     struct h5 *h5 = &side_of(p, side)->h5;
-    struct source source = {.name = h5->path, .text = ""};
-    struct errors *errors = errors_create(p->region);
-    struct source *kept;
-    NEW(p->region, kept, 1);
-    if (!errors) return ST_FAILED;
-    *kept = source;
     if (!h5_exists(h5, "/spec/resolved")) return h5_status(h5);
     const char *text = h5_read_text(h5, "/spec/resolved", p->region);
     TRY(h5_status(h5));
-    kept->text = text ? text : "";
-    p->spec[side] = yaml_tree_parse(kept, 0, p->region, errors);
+    p->spec[side] = yaml_tree_of_text(text ? text : "", p->region);
     return ST_OK;
 }
 

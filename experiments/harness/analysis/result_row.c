@@ -23,12 +23,9 @@ static const char *append(const char *text, const struct yaml_tree *root, const 
 /* A variant and its baseline train the same: whatever changes the loss, but what a baseline may set for itself. */
 static void read_spec(struct result *r, struct result_row *row)
 {
-    struct source *source;
-    struct errors *errors = errors_create(r->region);
     const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region), *trains = "", *how = "";
-    if (!errors || !text || NEWLY(r->region, source, 1) != ST_OK) return;
-    *source = (struct source){"resolved", text, 0};
-    const struct yaml_tree *root = yaml_tree_parse(source, 0, r->region, errors), *batch = yaml_tree_get(root, "batch");
+    if (!text) return;
+    const struct yaml_tree *root = yaml_tree_of_text(text, r->region), *batch = yaml_tree_get(root, "batch");
     for (int i = 0; root && spec_order[i]; i++) {
         const char *key = spec_order[i];
         if (!(spec_changes(key) >> EXPECT_LOSS & 1) || !strcmp(key, "fault")) continue;

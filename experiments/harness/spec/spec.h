@@ -18,18 +18,18 @@ enum expectation_what {
     EXPECTABLE
 };
 
-/* A figure of a source, with its tolerance; judged unless an override changes the figure, else only printed. */
+/* Bounds of a published figure; judged unless an override changes the figure, else only printed. */
 struct expectation {
     int what;            /* enum expectation_what */
     double below, above; /* NaN: not given */
     const char *source;
 };
 
-/* Where planning's times come from. */
+/* The source of the times that planning uses. */
 enum costs_kind { COSTS_FLOPS, COSTS_MEASURED };
 extern const char *const costs_names[];
 
-/* What becomes of a parameter that the file of initial values does not have. */
+/* How a parameter that is not in the file of initial values is handled. */
 enum init_missing { INIT_MISSING_ERROR, INIT_MISSING_INIT };
 
 /* One axis of a sweep: a key and the values it takes, as text. */
@@ -44,8 +44,8 @@ struct spec {
     const char *path;      /* the file; its text; the canonical YAML of everything resolved */
     const char *text, *resolved;
     int overrides;
-    const char *const *override;     /* "steps: 100 -> 3", to be echoed and stored */
-    const char *changed[EXPECTABLE]; /* by figure: a key that changes it and was overridden; NULL: none */
+    const char *const *override;     /* "steps: 100 -> 3", printed and stored */
+    const char *changed[EXPECTABLE]; /* by figure: an overridden key that changes it; NULL: none */
 
     const char *name, *title;
     const char *model_path;             /* NULL: layers written in the spec itself */
@@ -64,13 +64,13 @@ struct spec {
     int rng;              /* enum rng_mode */
     int memory;           /* enum memory_mode */
     bool drop_dead;
-    const char *plan; /* result file whose plan is taken instead of asking the policy, NULL: none */
+    const char *plan; /* result file whose plan is used instead of the policy's, NULL: none */
     const struct policy *policy;
     struct policy_settings policy_settings;
     int costs;              /* enum costs_kind */
-    const char *costs_file; /* of measured ones */
-    int init;               /* enum init: default of every layer that does not say */
-    const char *init_file;  /* initial values by name, NULL: none; as found, where it is there */
+    const char *costs_file; /* of measured times */
+    int init;               /* enum init: the default of every layer */
+    const char *init_file;  /* initial values by name, NULL: none; the path as found, if it exists */
     int init_missing;       /* enum init_missing */
     int check;              /* 0 none, 1 recompute */
     int fault_kind;         /* enum fault_kind */
@@ -78,7 +78,7 @@ struct spec {
     const char *fault_node;
     bool record_state, record_digests;
     struct setting_list record_memory_steps;
-    int64_t record_fsync; /* steps between two calls of fsync(), 0: none within a run */
+    int64_t record_fsync; /* steps between two calls of fsync(); 0: only at the end */
     int eval_split;       /* enum split */
     int64_t eval_every;   /* epochs, or steps where steps are given; 0: never */
     const char *results;  /* folder */

@@ -141,14 +141,6 @@ static const char *shown_value(const struct yaml_tree *written, const struct yam
     return value ? yaml_tree_print(value, region) : "unset";
 }
 
-static struct yaml_tree *parse_resolved(const char *text, struct loader *l)
-{
-    struct source *source;
-    NEW(l->region, source, 1);
-    *source = (struct source){"resolved", text, 0};
-    return yaml_tree_parse(source, 0, l->region, l->reader.reading.errors);
-}
-
 /* The resolved tree of the file without overrides; NULL: without them it is no spec. */
 static struct yaml_tree *resolve_file(const struct loader *l, bool baseline)
 {
@@ -158,7 +150,7 @@ static struct yaml_tree *resolve_file(const struct loader *l, bool baseline)
     const struct yaml_tree *root = baseline ? make_baseline(&bare, l->file) : l->file;
     spec_read(&bare.reader, root, spec);
     if (errors_count(bare.reader.reading.errors)) return NULL;
-    return parse_resolved(spec_print(spec, root, l->region), &bare);
+    return yaml_tree_of_text(spec_print(spec, root, l->region), l->region);
 }
 
 static void resolve(struct loader *l, struct spec *spec, const struct yaml_tree *root)
@@ -169,7 +161,8 @@ static void resolve(struct loader *l, struct spec *spec, const struct yaml_tree 
     spec->override = lines;
     spec->overrides = l->overrides;
     if (!l->overrides) return;
-    const struct yaml_tree *before = resolve_file(l, !spec->baseline), *after = parse_resolved(spec->resolved, l);
+    const struct yaml_tree *before = resolve_file(l, !spec->baseline),
+                           *after = yaml_tree_of_text(spec->resolved, l->region);
     assert(after);
     note_changes(spec, before, after, before ? "" : l->key[0]);
     for (int i = 0; i < l->overrides; i++)

@@ -1,4 +1,4 @@
-/* Contract: see yaml_read.h; every error is told, and what no key can mean together is an error too. */
+/* Contract: see yaml_read.h. Keys that contradict each other are errors too. */
 #include "spec/spec_read.h"
 
 #include <inttypes.h>
@@ -27,12 +27,14 @@ static struct choice choose(struct yaml_reader *r, const struct section *section
     return index < 0 ? (struct choice){.name = NULL} : registry->choice(index);
 }
 
-/* The map that value stands for: itself, or {word: value}. */
-static const struct yaml_tree *as_map(struct yaml_reader *r, const struct section *section, struct yaml_tree *value)
+/* The map at key; a bare word w stands for {word: w} unless word is NULL, no value for an empty map. */
+static const struct yaml_tree *map_at(struct yaml_reader *r, const struct yaml_tree *parent, const char *key,
+                                      const char *word)
 {
-    if (value->kind != YAML_TEXT || !section->word) return value;
-    struct yaml_tree *map = yaml_tree_make(YAML_MAP, NULL, value->mark, r->region);
-    yaml_tree_set(map, section->word, value->mark, value, r->region);
+    struct yaml_tree *value = yaml_tree_get(parent, key);
+    if (value && (value->kind != YAML_TEXT || !word)) return value;
+    struct yaml_tree *map = yaml_tree_make(YAML_MAP, NULL, value ? value->mark : parent->mark, r->region);
+    if (value) yaml_tree_set(map, word, value->mark, value, r->region);
     return map;
 }
 
@@ -40,13 +42,11 @@ void spec_read_section(struct yaml_reader *r, const struct section *section, con
                        struct spec *spec)
 {
     const struct registry *registry = section->registry;
-    struct yaml_tree *value = yaml_tree_get(root, section->key);
-    if (!value && section->needed) {
+    if (section->needed && !yaml_tree_get(root, section->key)) {
         yaml_read_error(r, root, NULL, section->key, "missing");
         return;
     }
-    if (!value) value = yaml_tree_make(YAML_MAP, NULL, root->mark, r->region);
-    const struct yaml_tree *map = as_map(r, section, value);
+    const struct yaml_tree *map = map_at(r, root, section->key, section->word);
     const struct setting *keys = section->keys;
     const char *of = section->key;
     char *object = (char *)spec;
@@ -66,14 +66,10 @@ void spec_read_section(struct yaml_reader *r, const struct section *section, con
 /* A bare word stands for {name: word}. */
 static void read_init(struct yaml_reader *r, const struct yaml_tree *model, struct spec *spec)
 {
-    static const struct section init = {.word = "name"};
-    struct yaml_tree *value = yaml_tree_get(model, "init");
-    if (!value) value = yaml_tree_make(YAML_MAP, NULL, model->mark, r->region);
-    const struct yaml_tree *map = value ? as_map(r, &init, value) : NULL;
-    if (!map) return;
+    const struct yaml_tree *map = map_at(r, model, "init", "name");
     yaml_read_map(r, map, "model.init", "init", init_keys, NULL, spec);
     if (yaml_tree_get(map, "missing") && !yaml_tree_get(map, "file"))
-        yaml_read_error(r, yaml_tree_get(map, "missing"), "model.init", "missing", "means nothing without a file");
+        yaml_read_error(r, yaml_tree_get(map, "missing"), "model.init", "missing", "requires a file");
 }
 
 static void read_model(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
@@ -83,7 +79,7 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
     const struct yaml_tree *list = yaml_tree_get(model, "layers"),
                            *file = model && model->kind == YAML_TEXT ? model : NULL;
     if (!file) file = yaml_tree_get(model, "file");
-    if (!model || (model->kind != YAML_MAP && !file)) return; /* told by its section */
+    if (!model || (model->kind != YAML_MAP && !file)) return; /* its section reported the error */
     read_init(r, model, spec);
     if (list && file)
         yaml_read_error(r, file, "model", "file", "either a file or layers, not both");
@@ -107,7 +103,7 @@ static void read_expectations(struct yaml_reader *r, const struct yaml_tree *roo
         yaml_read_error(r, list, NULL, "expect", "expected a list of {what, below or above, source}");
         return;
     }
-    if (NEWLY(r->region, spec->expectation, (size_t)list->count) != ST_OK) return;
+    NEW(r->region, spec->expectation, (size_t)list->count);
     spec->expectations = list->count;
     for (int i = 0; i < list->count; i++) {
         struct expectation *e = &spec->expectation[i];
@@ -118,7 +114,7 @@ static void read_expectations(struct yaml_reader *r, const struct yaml_tree *roo
     }
 }
 
-/* What a run is called, where it goes and what is asked of it: its points would be one and the same. */
+/* Keys that no result depends on: the points of a sweep over them would be equal. */
 static const char *const no_axes[] = {"rematch", "name", "title", "results", "expect", "sweep", NULL};
 
 static void read_axis(struct yaml_reader *r, const struct yaml_tree *key, const struct yaml_tree *values,
@@ -128,11 +124,11 @@ static void read_axis(struct yaml_reader *r, const struct yaml_tree *key, const 
     int count = values->kind == YAML_LIST ? values->count : 0;
     const char *section = region_text(r->region, "%.*s", (int)strcspn(key->text, "."), key->text);
     axis->key = key->text;
-    for (int i = 0; section && no_axes[i]; i++)
+    for (int i = 0; no_axes[i]; i++)
         if (!strcmp(section, no_axes[i]))
-            yaml_read_error(r, key, "sweep", key->text, "cannot be swept: it changes nothing that is computed");
+            yaml_read_error(r, key, "sweep", key->text, "cannot be swept: no result depends on it");
     if (!count) yaml_read_error(r, values, "sweep", key->text, "expected a list of the values it takes");
-    if (NEWLY(r->region, texts, (size_t)count) != ST_OK) return;
+    NEW(r->region, texts, (size_t)count);
     for (int i = 0; i < count; i++) texts[i] = yaml_tree_print(values->item[i], r->region);
     axis->values.count = (size_t)count;
     axis->values.texts = texts;
@@ -146,7 +142,7 @@ static void read_sweep(struct yaml_reader *r, const struct yaml_tree *sweep, str
         yaml_read_error(r, sweep, NULL, "sweep", "expected a map of keys to lists, as in {policy.segments: [1, 2]}");
         return;
     }
-    if (NEWLY(r->region, spec->axis, (size_t)sweep->count) != ST_OK) return;
+    NEW(r->region, spec->axis, (size_t)sweep->count);
     spec->axes = sweep->count;
     for (int i = 0; i < sweep->count; i++) {
         read_axis(r, sweep->key[i], sweep->item[i], &spec->axis[i]);
@@ -155,7 +151,7 @@ static void read_sweep(struct yaml_reader *r, const struct yaml_tree *sweep, str
     if (points > POINTS_MAX) yaml_read_error(r, sweep, NULL, "sweep", "%.0f points; at most %d", points, POINTS_MAX);
 }
 
-/* ---- what the keys mean together ---- */
+/* ---- keys that depend on each other ---- */
 
 static void check_name(struct yaml_reader *r, const struct yaml_tree *root, struct spec *spec)
 {
@@ -163,7 +159,7 @@ static void check_name(struct yaml_reader *r, const struct yaml_tree *root, stru
     if (!at || !spec->name) return;
     size_t plain = strspn(spec->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
     if (spec->name[plain] || plain > NAME_LENGTH || *spec->name == '.')
-        yaml_read_error(r, at, NULL, "name", "names a folder; expected up to %d letters, digits, _ - and .",
+        yaml_read_error(r, at, NULL, "name", "is a folder's name; expected up to %d letters, digits, _ - and .",
                         NAME_LENGTH);
     if (!spec->title) spec->title = spec->name;
 }
@@ -178,7 +174,7 @@ static void check_length(struct yaml_reader *r, const struct yaml_tree *root, co
     else if (!steps && !epochs)
         yaml_read_error(r, root, NULL, "steps", "missing; expected steps or epochs");
     if (!steps && epochs && spec->data && !spec->data->sized)
-        yaml_read_error(r, epochs, NULL, "epochs", "data set %s has no end; give steps", spec->data->name);
+        yaml_read_error(r, epochs, NULL, "epochs", "data set %s is endless; expected steps", spec->data->name);
 }
 
 static void check_fault(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
@@ -187,8 +183,8 @@ static void check_fault(struct yaml_reader *r, const struct yaml_tree *root, con
                            *node = yaml_tree_get(fault, "node");
     bool none = spec->fault_kind == FAULT_NONE;
     if (!fault) return;
-    if (none && step) yaml_read_error(r, step, "fault", "step", "means nothing without a kind of fault");
-    if (none && node) yaml_read_error(r, node, "fault", "node", "means nothing without a kind of fault");
+    if (none && step) yaml_read_error(r, step, "fault", "step", "requires a kind of fault");
+    if (none && node) yaml_read_error(r, node, "fault", "node", "requires a kind of fault");
     if (!none && !node) yaml_read_error(r, fault, "fault", "node", "missing; expected the name of a node");
     if (!none && step && spec->steps > 0 && spec->fault_step >= spec->steps)
         yaml_read_error(r, step, "fault", "step", "the run has %" PRId64 " steps; expected 0..%" PRId64, spec->steps,
@@ -199,7 +195,7 @@ static void check_costs(struct yaml_reader *r, const struct yaml_tree *root, con
 {
     const struct yaml_tree *costs = yaml_tree_get(root, "costs"), *file = yaml_tree_get(costs, "file");
     if (file && spec->costs != COSTS_MEASURED)
-        yaml_read_error(r, file, "costs", "file", "means nothing but for measured costs");
+        yaml_read_error(r, file, "costs", "file", "applies to measured costs alone");
     if (costs && !file && spec->costs == COSTS_MEASURED)
         yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
 }
@@ -217,29 +213,28 @@ static void check_evaluation(struct yaml_reader *r, const struct yaml_tree *root
 {
     const struct yaml_tree *eval = yaml_tree_get(root, "eval");
     if (eval && spec->loss && !spec->loss->predicts)
-        yaml_read_error(r, eval, NULL, "eval", "loss %s predicts nothing that could be evaluated", spec->loss->name);
+        yaml_read_error(r, eval, NULL, "eval", "loss %s has no predictions to evaluate", spec->loss->name);
 }
 
-/* A backend takes only those of an option's words whose bits are set. */
+/* bits: those of an option's names that the backend supports. */
 static void check_option(struct yaml_reader *r, const struct yaml_tree *at, const char *path, const char *key,
                          const struct spec *spec, const char *const *words, unsigned bits, int value)
 {
     const char *can = "";
     if (!at || bits >> value & 1) return;
-    for (int i = 0; can && words[i]; i++)
+    for (int i = 0; words[i]; i++)
         if (bits >> i & 1) can = region_text(r->region, "%s%s%s", can, *can ? "|" : "", words[i]);
-    yaml_read_error(r, at, path, key, "backend %s has no %s; expected one of %s", spec->backend, words[value],
-                    can ? can : "others");
+    yaml_read_error(r, at, path, key, "backend %s has no %s; expected one of %s", spec->backend, words[value], can);
 }
 
-/* A backend that was not built is told of where it is opened. */
+/* A backend that was not built is reported where it is opened. */
 static void check_backend(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
 {
     const struct backend_kind *kind = spec->backend ? backend_find(spec->backend) : NULL;
     if (!kind) return;
-    check_option(r, yaml_tree_get(yaml_tree_get(root, "backend"), "layout"), "backend", "layout", spec, layout_words,
+    check_option(r, yaml_tree_get(yaml_tree_get(root, "backend"), "layout"), "backend", "layout", spec, layout_names,
                  kind->layouts, spec->backend_options.layout);
-    check_option(r, yaml_tree_get(root, "precision"), NULL, "precision", spec, precision_words, kind->precisions,
+    check_option(r, yaml_tree_get(root, "precision"), NULL, "precision", spec, precision_names, kind->precisions,
                  spec->backend_options.precision);
 }
 

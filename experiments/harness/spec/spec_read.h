@@ -1,14 +1,14 @@
-/* From the tree of a spec to struct spec, and back to canonical YAML. */
+/* Between the tree of a spec and struct spec: reading, and printing as canonical YAML. */
 #ifndef REMATCH_SPEC_SPEC_READ_H
 #define REMATCH_SPEC_SPEC_READ_H
 
 #include "spec/spec_settings.h"
 #include "yaml/yaml_read.h"
 
-/* Model files read so far: a sweep reads the same ones again and again. */
+/* A model file that was read: the points of a sweep share it. */
 struct model_file {
     const char *path;
-    const struct yaml_tree *list; /* NULL: it could not be read, and the errors are told */
+    const struct yaml_tree *list; /* NULL: it could not be read, and the errors were reported */
     struct model_file *next;
 };
 
@@ -20,15 +20,17 @@ struct spec_reader {
 /* Fills spec (zeroed; its region is set) from root; errors are collected. */
 void spec_read(struct spec_reader *r, const struct yaml_tree *root, struct spec *spec);
 
-/* Reads the section of root into spec; a version of the format that is not this one's is an error. */
+/* Reads the section of root into spec. */
 void spec_read_section(struct yaml_reader *r, const struct section *section, const struct yaml_tree *root,
                        struct spec *spec);
+
+/* Any other version of the format than this program's is an error. */
 void spec_read_version(struct yaml_reader *r, const struct yaml_tree *root);
 
-/* The list of layers in the file at path, which at says. NULL: errors were added. */
+/* The list of layers in the file at path; at is the node that names it. NULL: errors were added. */
 const struct yaml_tree *spec_model_file(struct spec_reader *r, const struct yaml_tree *at, const char *path);
 
-/* Canonical YAML of everything in spec, with the baseline: block of root; NULL: no memory. */
+/* Canonical YAML of everything in spec, with the baseline: and sweep: blocks of root. */
 char *spec_print(const struct spec *spec, const struct yaml_tree *root, struct region *region);
 
 #endif

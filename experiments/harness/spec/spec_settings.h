@@ -22,13 +22,13 @@ struct registry {
 /* The setting that chooses a row: its value is the row's index. */
 struct setting registry_setting(const struct registry *registry, struct region *region);
 
-/* A map at the top level; a bare word stands for {word: it}. */
+/* A map at the top level; a bare word w stands for {word: w}. */
 struct section {
     const char *key;
     const char *word;                       /* NULL: no bare word */
     const struct setting *keys;             /* members of struct spec; NULL: none */
-    const struct registry *registry;        /* NULL: no name to choose by */
-    const char *also[3];                    /* more keys, read elsewhere, ended by NULL */
+    const struct registry *registry;        /* NULL: nothing is chosen by name */
+    const char *also[3];                    /* further keys, read elsewhere, ended by NULL */
     bool needed;                            /* must be given */
     bool (*shown)(const struct spec *spec); /* in the resolved spec; NULL: always */
     const char *doc;                        /* one line */
@@ -37,27 +37,26 @@ struct section {
 /* The scalars at the top level, in struct spec. */
 extern const struct setting spec_keys[];
 
-/* What model.init may set. */
+/* The keys of model.init. */
 extern const struct setting init_keys[];
 
 /* Ended by a row without key. */
 extern const struct section spec_sections[];
 extern const struct setting expectation_keys[];
 
-/* What an expectation may be of, in the order of enum expectation_what. */
+/* The figures of expectations, in the order of enum expectation_what. */
 extern const char *const expectation_names[];
 
 /* The figures that key ("batch", "optimizer.lr") changes: bit 1 << enum expectation_what for each. */
 unsigned spec_changes(const char *key);
 
-/* Keys of the top level in the order of a resolved spec, NULL-terminated: scalars, sections, and those that spec.c
- * reads itself. */
+/* All keys of the top level in the order of a resolved spec, NULL-terminated. */
 extern const char *const spec_order[];
 
 /* By enum layout_choice, enum precision and enum conv_algorithm, NULL-terminated. */
-extern const char *const layout_words[];
-extern const char *const precision_words[];
-extern const char *const algorithm_words[];
+extern const char *const layout_names[];
+extern const char *const precision_names[];
+extern const char *const conv_algorithm_names[];
 
 /* The section called key, NULL: none. */
 const struct section *spec_section(const char *key);

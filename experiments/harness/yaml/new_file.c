@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int anew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+static const int exclusive = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 
-int new_file_create(const char *path) { return unlink(path) < 0 && errno != ENOENT ? -1 : open(path, anew, 0666); }
+int new_file_create(const char *path) { return unlink(path) < 0 && errno != ENOENT ? -1 : open(path, exclusive, 0666); }
 
 enum status new_file_sync(const char *path, int flags)
 {
@@ -19,14 +19,14 @@ enum status new_file_sync(const char *path, int flags)
                                     : ST_OK;
 }
 
-enum status new_file_begin(struct new_file *fresh, const char *path)
+enum status new_file_begin(struct new_file *file, const char *path)
 {
     int made = -1;
-    fresh->path = path;
+    file->path = path;
     for (int i = 0; made < 0; i++) {
-        if (snprintf(fresh->name, sizeof fresh->name, "%s.%ld-%d", path, (long)getpid(), i) >= (int)sizeof fresh->name)
-            return fail(ST_FAILED, "%.80s...: its name is too long", path);
-        made = open(fresh->name, anew, 0666);
+        if (snprintf(file->name, sizeof file->name, "%s.%ld-%d", path, (long)getpid(), i) >= (int)sizeof file->name)
+            return fail(ST_FAILED, "%.80s...: the name is too long", path);
+        made = open(file->name, exclusive, 0666);
         if (made < 0 && errno != EEXIST)
             return fail(ST_FAILED, "%.1000s: cannot create a file beside it: %s", path, strerror(errno));
     }
@@ -34,19 +34,19 @@ enum status new_file_begin(struct new_file *fresh, const char *path)
     return ST_OK;
 }
 
-enum status new_file_publish(const struct new_file *fresh)
+enum status new_file_publish(const struct new_file *file)
 {
-    const char *slash = strrchr(fresh->path, '/');
+    const char *slash = strrchr(file->path, '/');
     char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - fresh->path + 1) : 1, slash ? fresh->path : ".");
-    enum status status = new_file_sync(fresh->name, O_RDONLY);
-    if (status == ST_OK && rename(fresh->name, fresh->path) < 0)
-        status = fail(ST_FAILED, "%s: cannot take its place: %s", fresh->path, strerror(errno));
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file->path + 1) : 1, slash ? file->path : ".");
+    enum status status = new_file_sync(file->name, O_RDONLY);
+    if (status == ST_OK && rename(file->name, file->path) < 0)
+        status = fail(ST_FAILED, "%s: cannot be replaced: %s", file->path, strerror(errno));
     if (status != ST_OK) {
-        new_file_drop(fresh);
+        new_file_drop(file);
         return status;
     }
     return new_file_sync(folder, O_RDONLY | O_DIRECTORY);
 }
 
-void new_file_drop(const struct new_file *fresh) { unlink(fresh->name); }
+void new_file_drop(const struct new_file *file) { unlink(file->name); }

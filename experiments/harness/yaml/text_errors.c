@@ -1,13 +1,13 @@
-/* Contract: the output is made for people and for editors that jump to file:line:column; what came from a file is shown
- * without the bytes that would steer a terminal. */
+/* Contract: the output is for people and for editors that jump to file:line:column; text of a file is shown without
+ * bytes that would control a terminal. */
 #include "yaml/text_errors.h"
-#include "base/text.h"
-#include "console/terminal.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "console/terminal.h"
 #include "console/utf8.h"
 
 enum { KEPT = 100, LINE_SHOWN = 160, LINE_LEAST = 16 };
@@ -27,7 +27,7 @@ struct errors {
 struct errors *errors_create(struct region *region)
 {
     struct errors *errors = region_array(region, 1, sizeof *errors);
-    if (errors) errors->region = region;
+    errors->region = region;
     return errors;
 }
 
@@ -57,10 +57,10 @@ void errors_add(struct errors *errors, struct mark mark, const char *key, const 
         if (same_text(errors->error[i].mark.source->name, mark.source->name)) e.order = errors->error[i].order;
     errors->count++;
     e.message = region_text(errors->region, "%s", message);
-    if (errors->kept < KEPT && e.message) errors->error[errors->kept++] = e;
+    if (errors->kept < KEPT) errors->error[errors->kept++] = e;
 }
 
-/* Prints characters [from, to) of the line at text; what is no printable character becomes '?'. */
+/* Prints characters [from, to) of the line at text; characters that are not printable become '?'. */
 static void print_line(FILE *out, const char *text, int from, int to)
 {
     size_t left = strcspn(text, "\n");
@@ -105,12 +105,12 @@ static void print_error(FILE *out, const struct error *e)
     print_place(out, mark);
 }
 
-/* The error that the last report named first, and how that report ended. */
+/* The first error of the last report, and the last line of that report. */
 static _Thread_local char first[1280], closing[64];
 
 const char *errors_reason(void) { return *closing && !strcmp(status_message(), closing) ? first : status_message(); }
 
-/* As print_error() without the place's text; of an argument, which is known, without its name. */
+/* As print_error(), but without the line's text and without the name of an argument. */
 static void keep_first(const struct error *e, int count)
 {
     const struct mark *mark = &e->mark;

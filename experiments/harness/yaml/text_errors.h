@@ -1,5 +1,5 @@
-/* Everything that is wrong with a text a person wrote, told at once: file, line, column, key, what was expected, and
- * the line itself with a caret. */
+/* All errors of a text that a person wrote, reported together: file, line, column, key, what was expected, and the line
+ * itself with a caret. */
 #ifndef REMATCH_YAML_TEXT_ERRORS_H
 #define REMATCH_YAML_TEXT_ERRORS_H
 
@@ -12,7 +12,7 @@
 /* A file, or a key=value argument of the command line. */
 struct source {
     const char *name; /* path, or the argument itself */
-    const char *text; /* UTF-8, lines ended by \n; NULL: there is none to show */
+    const char *text; /* UTF-8, lines ended by \n; NULL: not shown */
     int argument;     /* its number on the command line, from 1; 0: a file */
 };
 
@@ -24,10 +24,10 @@ struct mark {
 
 struct errors;
 
-/* NULL: no memory. Everything lives in region. */
+/* Everything lives in region. */
 struct errors *errors_create(struct region *region);
 
-/* One error; key: the path of the key it is about ("data.shape"), NULL: none. Told twice, it counts once. */
+/* Adds an error; key: the path of its key ("data.shape"), NULL: none. The same error is kept once. */
 void errors_add(struct errors *errors, struct mark mark, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -37,7 +37,7 @@ int errors_count(const struct errors *errors);
  * are none. */
 enum status errors_report(const struct errors *errors, FILE *out);
 
-/* status_message() in one line that stands alone: where it is the end of a report, the error that this named first. */
+/* status_message(); if that is the last line of a report, the first error of the report instead. */
 const char *errors_reason(void);
 
 #endif

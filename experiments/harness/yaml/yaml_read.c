@@ -1,4 +1,4 @@
-/* Contract: reading goes on after an error, so that all are told at once; what was wrong keeps its default. */
+/* Contract: reading continues after an error, so that all are reported together; a wrong value keeps its default. */
 #include "yaml/yaml_read.h"
 
 #include <stdarg.h>
@@ -23,7 +23,7 @@ void yaml_read_error(struct yaml_reader *r, const struct yaml_tree *at, const ch
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    if (at->kind == YAML_BROKEN) return; /* told */
+    if (at->kind == YAML_BROKEN) return; /* already reported */
     bool both = path && *path && key && *key;
     const char *full = region_text(r->region, "%s%s%s", path ? path : "", both ? "." : "", key ? key : "");
     errors_add(r->errors, at->mark, full, "%s", message);
@@ -32,17 +32,10 @@ void yaml_read_error(struct yaml_reader *r, const struct yaml_tree *at, const ch
 char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *const *words)
 {
     struct setting any = {.type = SETTING_CHOICE, .values = words};
-    const char *expected = setting_expected(&any, r->region);
     char suggestion[TEXT_SUGGESTION];
     int shown = text_shown(word, SHOWN);
     return region_text(r->region, "'%.*s'%s is not known; expected %s%s", shown, word, word[shown] ? "..." : "",
-                       expected ? expected : "another", text_suggestion(word, words, suggestion));
-}
-
-static const char *expected(struct yaml_reader *r, const struct setting *setting)
-{
-    const char *text = setting_expected(setting, r->region);
-    return text ? text : "another";
+                       setting_expected(&any, r->region), text_suggestion(word, words, suggestion));
 }
 
 static void read_list(struct yaml_reader *r, const struct yaml_tree *list, const char *path,
@@ -50,13 +43,13 @@ static void read_list(struct yaml_reader *r, const struct yaml_tree *list, const
 {
     const char **texts;
     int bad = -1;
-    if (NEWLY(r->region, texts, (size_t)list->count) != ST_OK) return;
+    NEW(r->region, texts, (size_t)list->count);
     for (int i = 0; i < list->count; i++) {
         const struct yaml_tree *item = list->item[i];
         texts[i] = item->text;
         if (item->kind == YAML_TEXT && !(item->quoted && setting->type == SETTING_INTS)) continue;
         yaml_read_error(r, item, path, setting->key, "%s in a list; expected %s",
-                        item->quoted ? "a text in quotes" : kinds[item->kind], expected(r, setting));
+                        item->quoted ? "a text in quotes" : kinds[item->kind], setting_expected(setting, r->region));
         return;
     }
     if (setting_set_list(setting, object, (size_t)list->count, texts, r->region, &bad) != ST_OK)
@@ -77,7 +70,7 @@ static const char *find_path(struct yaml_reader *r, const struct yaml_tree *at)
     const char *const folders[] = {given ? "" : beside, given ? beside : "", "experiments/", below ? below : ""};
     for (size_t i = 0; *at->text && *at->text != '/' && i < sizeof folders / sizeof *folders; i++) {
         const char *path = region_text(r->region, "%s%s", folders[i], at->text);
-        if (path && access(path, F_OK) == 0) return path;
+        if (access(path, F_OK) == 0) return path;
     }
     return at->text;
 }
@@ -92,25 +85,13 @@ void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const
     if (list && value->kind == YAML_LIST)
         read_list(r, value, path, setting, object);
     else if (value->kind != YAML_TEXT)
-        yaml_read_error(r, value, path, setting->key, "%s; expected %s", kinds[value->kind], expected(r, setting));
+        yaml_read_error(r, value, path, setting->key, "%s; expected %s", kinds[value->kind],
+                        setting_expected(setting, r->region));
     else if (value->quoted && !words)
-        yaml_read_error(r, value, path, setting->key, "a text in quotes; expected %s", expected(r, setting));
+        yaml_read_error(r, value, path, setting->key, "a text in quotes; expected %s",
+                        setting_expected(setting, r->region));
     else if (setting_set(setting, object, file ? find_path(r, value) : value->text, r->region) != ST_OK)
         yaml_read_error(r, value, path, setting->key, "%s", status_message());
-}
-
-/* All keys a map may have. */
-static const char *const *allowed(struct yaml_reader *r, const struct setting *keys, const char *const *also)
-{
-    size_t count = 0, used = 0;
-    const char **words;
-    for (const struct setting *f = keys; f && f->key; f++) count++;
-    for (int i = 0; also && also[i]; i++) count++;
-    if (NEWLY(r->region, words, count + 1) != ST_OK) return NULL;
-    for (const struct setting *f = keys; f && f->key; f++) words[used++] = f->key;
-    for (int i = 0; also && also[i]; i++)
-        if (!setting_find(keys, also[i])) words[used++] = also[i];
-    return words;
 }
 
 static bool among(const char *word, const char *const *words)
@@ -123,17 +104,22 @@ static bool among(const char *word, const char *const *words)
 static void unknown_key(struct yaml_reader *r, const struct yaml_tree *key, const char *path, const char *of,
                         const struct setting *keys, const char *const *also)
 {
-    const char *const *words = allowed(r, keys, also);
-    if (!words) return;
-    if (!*words) {
-        yaml_read_error(r, key, path, key->text, "%s has no keys", of);
-        return;
-    }
-    const char *list = "";
+    const char **known, *list = "";
+    size_t count = 0;
     char suggestion[TEXT_SUGGESTION];
-    for (int i = 0; list && words[i]; i++) list = region_text(r->region, "%s%s%s", list, i ? "|" : "", words[i]);
-    yaml_read_error(r, key, path, key->text, "%s has no such key; expected one of %s%s", of, list ? list : "others",
-                    text_suggestion(key->text, words, suggestion));
+    for (const struct setting *f = keys; f && f->key; f++) count++;
+    for (int i = 0; also && also[i]; i++) count++;
+    NEW(r->region, known, count + 1);
+    count = 0;
+    for (const struct setting *f = keys; f && f->key; f++) known[count++] = f->key;
+    for (int i = 0; also && also[i]; i++)
+        if (!setting_find(keys, also[i])) known[count++] = also[i];
+    for (size_t i = 0; i < count; i++) list = region_text(r->region, "%s%s%s", list, i ? "|" : "", known[i]);
+    if (count)
+        yaml_read_error(r, key, path, key->text, "%s has no such key; expected one of %s%s", of, list,
+                        text_suggestion(key->text, known, suggestion));
+    else
+        yaml_read_error(r, key, path, key->text, "%s has no keys", of);
 }
 
 void yaml_read_map(struct yaml_reader *r, const struct yaml_tree *map, const char *path, const char *of,
@@ -154,7 +140,7 @@ void yaml_read_map(struct yaml_reader *r, const struct yaml_tree *map, const cha
     }
     for (const struct setting *f = keys; f && f->key; f++)
         if (!f->preset && yaml_tree_find(map, f->key) < 0)
-            yaml_read_error(r, map, path, f->key, "missing; expected %s", expected(r, f));
+            yaml_read_error(r, map, path, f->key, "missing; expected %s", setting_expected(f, r->region));
 }
 
 void yaml_read_version(struct yaml_reader *r, const struct yaml_tree *root, const char *key, int version,

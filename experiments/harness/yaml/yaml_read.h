@@ -1,4 +1,4 @@
-/* From a tree to structs: maps are read by their setting tables, and every error is collected with its place. */
+/* From a tree to structs: maps are read by setting tables, and every error is collected with its place. */
 #ifndef REMATCH_YAML_YAML_READ_H
 #define REMATCH_YAML_YAML_READ_H
 
@@ -8,22 +8,22 @@
 struct yaml_reader {
     struct region *region;
     struct errors *errors;
-    const char *folder; /* of the file that is read, with its slash; NULL: it names no files */
+    const char *folder; /* of the file that is read, with its slash; NULL: the file has no paths */
 };
 
-/* The folder of path, with its slash; "" where it names none; NULL: no memory. */
+/* The folder of path, with its slash; "" where it has none. */
 const char *yaml_read_folder(const char *path, struct region *region);
 
 /* An error at tree about the key path.key; path, key: NULL or "" are left out. */
 void yaml_read_error(struct yaml_reader *r, const struct yaml_tree *at, const char *path, const char *key,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* "it is not known; expected one of a|b (did you mean 'a'?)": what is wrong with a word that is not among words. */
+/* The message "'it' is not known; expected one of a|b (did you mean 'a'?)" for a word that is not among words. */
 char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *const *words);
 
-/* Reads one value into the member of object that setting describes. A relative path is looked for beside the file that
- * says it, then in the current folder, in experiments/ and in $REMATCH_DATA; one that an argument says, in the current
- * folder first. The member is the path as found, as written where it is nowhere. */
+/* Reads one value into the member of object that setting describes. A relative path in a file is searched beside that
+ * file, then in the current folder, in experiments/ and in $REMATCH_DATA; one in an argument, in the current folder
+ * first. The member is the path as found, or as written if it is not found. */
 void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const char *path,
                      const struct setting *setting, void *object);
 

@@ -1,4 +1,4 @@
-/* libyaml's events give marks, anchors and tags; its document API would follow aliases on its own. */
+/* libyaml's events have marks, anchors and tags; its document API would resolve aliases. */
 #include "yaml/yaml_tree.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ enum status source_read(const char *path, struct region *region, struct source *
 {
     char *text;
     TRY(file_read_text(path, FILE_MAX, region, &text));
-    if (!strncmp(text, "\xEF\xBB\xBF", 3)) text += 3; /* a byte order mark says nothing in UTF-8 */
+    if (!strncmp(text, "\xEF\xBB\xBF", 3)) text += 3; /* a byte order mark has no meaning in UTF-8 */
     NEW(region, *source, 1);
     (*source)->name = region_text(region, "%s", path);
     (*source)->text = text;
@@ -51,7 +51,7 @@ static void stop(struct reader *r, struct mark mark, const char *message)
     r->stopped = true;
 }
 
-/* Invalid UTF-8, and the line breaks of other alphabets, by which editors would count other lines. */
+/* Refuses invalid UTF-8, and line breaks other than \n, which editors may count as lines or not. */
 static bool check_text(struct reader *r, const char *text)
 {
     struct mark mark = {r->source, 1, r->column + 1, 1};
@@ -216,6 +216,14 @@ struct yaml_tree *yaml_tree_parse(const struct source *source, size_t from, stru
     yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);
     return tree;
+}
+
+struct yaml_tree *yaml_tree_of_text(const char *text, struct region *region)
+{
+    struct source *source;
+    NEW(region, source, 1);
+    *source = (struct source){"resolved", text, 0};
+    return yaml_tree_parse(source, 0, region, errors_create(region));
 }
 
 /* ---- editing and printing ---- */

@@ -24,9 +24,12 @@ struct yaml_tree {
 /* Reads the whole text file path; ST_MISSING, ST_FAILED with the message set. */
 enum status source_read(const char *path, struct region *region, struct source **source);
 
-/* The tree of source's text from byte from on; NULL with errors added where it cannot be read. */
+/* The tree of source's text from byte from on; NULL: errors were added. */
 struct yaml_tree *yaml_tree_parse(const struct source *source, size_t from, struct region *region,
                                   struct errors *errors);
+
+/* The tree of a text that the program wrote itself; NULL where it cannot be read. */
+struct yaml_tree *yaml_tree_of_text(const char *text, struct region *region);
 
 /* A list or map over the same items, whose own entries can be edited. */
 struct yaml_tree *yaml_tree_copy(const struct yaml_tree *tree, struct region *region);
