@@ -71,7 +71,7 @@ static void times(struct fake *f, struct step_record *step)
 {
     static const uint64_t total[STEPS] = {1, 3060, 90, 9000};
     (void)f;
-    step->total_ns = total[step->step], step->forward_ns = 17, step->rss += 4096;
+    step->total_ns = total[step->step], step->phase_ns[PHASE_FORWARD] = 17, step->rss += 4096;
 }
 
 static struct comparison compare_with(void (*change)(struct fake *, struct step_record *), uint32_t steps)

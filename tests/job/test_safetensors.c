@@ -99,7 +99,7 @@ Test(safetensors, a_long_tensor_is_read_in_pieces)
     free(values), free(got);
 }
 
-Test(safetensors, the_digest_is_that_of_sha256sum)
+Test(safetensors, digest_equals_sha256sum)
 {
     struct safetensors *file;
     char digest[65], command[128], wanted[65] = "";
@@ -122,7 +122,7 @@ static void refuse(const char *what, const char *message)
     cr_assert(!strchr(status_message(), '\n'), "%s", status_message());
 }
 
-Test(safetensors, what_is_wrong_is_told)
+Test(safetensors, errors_name_the_tensor_and_the_fault)
 {
     static const struct {
         const char *header, *message;
@@ -139,13 +139,13 @@ Test(safetensors, what_is_wrong_is_told)
         {"{\"a\": {\"shape\": [2], \"data_offsets\": [0, 8]}}", "dtype"},
         {"{\"a\": {\"dtype\": \"F32\", \"data_offsets\": [0, 8]}}", "shape"},
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [2]}}", "data_offsets"},
-        {"{\"a\": " ENTRY("F32", "3", 0, 8) "}", "another number of bytes"},
-        {"{\"a\": " ENTRY("F16", "2", 0, 8) "}", "another number of bytes"},
+        {"{\"a\": " ENTRY("F32", "3", 0, 8) "}", "a different number of bytes"},
+        {"{\"a\": " ENTRY("F16", "2", 0, 8) "}", "a different number of bytes"},
         {"{\"a\": " ENTRY("F32", "-2", 0, 8) "}", "dimension"},
         {"{\"a\": " ENTRY("F32", "2.0", 0, 8) "}", "dimension"},
         {"{\"a\": " ENTRY("F32", "1, 1, 1, 1, 1, 1, 1, 1, 2", 0, 8) "}", "8 dimensions"},
         {"{\"a\": " ENTRY("F32", "4611686018427387904, 4", 0, 8) "}", "2^63 elements"},
-        {"{\"a\": " ENTRY("F32", "4611686018427387904", 0, 0) "}", "another number of bytes"},
+        {"{\"a\": " ENTRY("F32", "4611686018427387904", 0, 0) "}", "a different number of bytes"},
         {"{\"a\": " ENTRY("F32", "99999999999999999999", 0, 8) "}", "JSON"},
         {"{\"a\": " ENTRY("F32", "2", 0, 12) "}", "beyond the file's end"},
         {"{\"a\": " ENTRY("F32", "2", 8, 16) "}", "beyond the file's end"},

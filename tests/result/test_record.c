@@ -124,8 +124,9 @@ static void all_different(struct fake *f, struct step_record *step)
     (void)f;
     step->loss = 1.5F, step->metric = 0.125F;
     step->lr = 0.25, step->gradient_norm = 3.5;
-    step->total_ns = 11, step->data_ns = 12, step->forward_ns = 13, step->recompute_ns = 14, step->backward_ns = 15;
-    step->optimizer_ns = 16, step->digest_ns = 17, step->undefine_ns = 20;
+    step->total_ns = 11, step->data_ns = 12, step->phase_ns[PHASE_FORWARD] = 13;
+    step->phase_ns[PHASE_RECOMPUTE] = 14, step->phase_ns[PHASE_BACKWARD] = 15, step->phase_ns[PHASE_OPTIMIZER] = 16;
+    step->phase_ns[PHASE_DIGEST] = 17, step->phase_ns[PHASE_UNDEFINE] = 20;
     step->live_peak = 18, step->rss = 19;
 }
 

@@ -185,7 +185,7 @@ static enum status run_again(struct verification *v, const struct again *again)
                                 .overrides = OVERRIDES,
                                 .override = again->override,
                                 .quiet = true,
-                                .passing = true,
+                                .temporary = true,
                                 .steps = v->result->whole ? 0 : (int64_t)v->result->steps};
     struct run_report report = {0};
     TRY(child_run(&child, &report, &v->code));

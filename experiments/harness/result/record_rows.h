@@ -10,7 +10,7 @@ struct step_record {
     uint32_t step;
     float loss, metric; /* metric: accuracy on the batch */
     double lr, gradient_norm;
-    uint64_t forward_ns, recompute_ns, backward_ns, optimizer_ns, digest_ns, undefine_ns, data_ns, total_ns;
+    uint64_t phase_ns[PHASES], data_ns, total_ns;
     uint64_t live_peak, rss; /* bytes */
     struct digest gradients, parameters, state;
     bool gradients_zero; /* every gradient is zero; record_step() also derives it from the digests */

@@ -1,5 +1,5 @@
-/* One process a run, so that peaks, contexts and crashes stay apart: the program starts itself with an internal
- * sub-command and hears of the run through a pipe. */
+/* Each run has a process of its own, so that memory peaks, contexts and crashes stay separate: the program starts
+ * itself with an internal sub-command and receives reports through a pipe. */
 #ifndef REMATCH_RUN_CHILD_H
 #define REMATCH_RUN_CHILD_H
 
@@ -10,22 +10,21 @@ struct child {
     int overrides;
     const char *const *override; /* key=value */
     bool baseline, quiet;
-    bool passing;         /* what it leaves is removed afterwards: nothing is said of where it is */
-    int64_t steps;        /* at most so many; 0: as many as the spec says */
-    const char *resolved; /* the spec as it was planned, which it must still be; NULL: it was not planned */
+    bool temporary;       /* its result file is removed afterwards: messages do not name it */
+    int64_t steps;        /* at most; 0: as many as the spec has */
+    const char *resolved; /* the spec that was planned, which must not have changed; NULL: not checked */
 };
 
-/* Gives this invocation a name, once, that all its runs carry: their times were measured side by side. */
+/* Names this invocation in the environment. Runs with the same name were measured side by side. */
 void child_name_invocation(void);
 
-/* Runs it and waits. A signal to stop is passed on: the run then ends after its step; a second one ends it at once.
- * *code is what the program should exit with: 0, the run's own code, or 128 + signal; its message is already out. */
+/* Runs it and waits. A stop signal is forwarded: the run then ends after its step; a second one ends it at once. *code:
+ * the exit code for this program: 0, the run's own, or 128 + signal, whose message is already printed. */
 enum status child_run(const struct child *child, struct run_report *report, int *code);
 
-/* The internal sub-command: what the child does with the arguments that child_run gave it; returns its exit code. */
+/* The internal sub-command: runs with the arguments that child_run() passed, and returns the exit code. */
 int child_main(int count, const char *const *arguments);
 
-/* Its name. */
 extern const char child_command[];
 
 #endif

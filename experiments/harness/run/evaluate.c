@@ -15,8 +15,8 @@ static enum status add_batch(const struct job *job, struct executor *exec, struc
     return ST_OK;
 }
 
-/* The last batch is filled up with copies of its last sample. A batch of nothing but copies says what one of them adds,
- * and that is taken off again. */
+/* The last batch is filled with copies of its last sample. A batch of copies alone gives the share of one copy, which
+ * is subtracted. */
 static enum status add_rest(const struct job *job, struct executor *exec, struct batches *batches, uint32_t step,
                             int64_t first, int64_t count, double sum[2])
 {

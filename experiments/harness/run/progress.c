@@ -11,11 +11,11 @@
 enum { BAR_MOST = 24, BAR_LEAST = 6, BAR_ENDS = 2, GAP = 2, FIRST_LINES = 3, ITEM_TEXT = UNIT_TEXT + 16 };
 static const uint64_t second = 1000000000;
 
-/* What a line says of a step, in this order; the bar stands between the first two. */
+/* The items of a line, in this order; the bar is between the first two. */
 enum item { ITEM_STEP, ITEM_DONE, ITEM_LOSS, ITEM_TIME, ITEM_LIVE, ITEM_LEFT, ITEMS };
 
-/* What a line goes without where the terminal is too narrow for it, the first one first. The bar shrinks before that,
- * down to BAR_LEAST, and goes after all of them. */
+/* Items that a line loses on a narrow terminal, in this order. The bar shrinks first, down to BAR_LEAST, and disappears
+ * last. */
 static const enum item left_out_first[] = {ITEM_LIVE, ITEM_LEFT, ITEM_TIME, ITEM_LOSS, ITEM_STEP};
 enum { LEFT_OUT = sizeof left_out_first / sizeof *left_out_first };
 
@@ -34,7 +34,7 @@ static void erase_bar(struct progress *progress)
     progress->bar_shown = false;
 }
 
-/* What is left to do, guessed from the mean of what was done; the first step, with its warm-up, counts too. */
+/* Estimated from the mean time of the steps so far, including the first. */
 static uint64_t time_left(const struct progress *progress)
 {
     double each = (double)(clock_now_ns() - progress->start) / (double)progress->done;
@@ -70,8 +70,8 @@ static void print_bar(const struct progress *progress, int length)
     fprintf(progress->out, "]%s", progress->colour ? "\033[0m" : "");
 }
 
-/* What of a step's line, or of the bar's, fits the terminal as wide as it is now. The last column stays free: a cursor
- * that stands behind it would erase what is before it. */
+/* Prints the items that fit the terminal's current width. The last column stays free: with the cursor in it, erasing to
+ * the end of the line would erase a character. */
 static void print_step(const struct progress *progress, const struct step_record *step, bool bar)
 {
     const int width = progress->terminal ? terminal_width(progress->out) : 0;

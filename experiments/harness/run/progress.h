@@ -1,6 +1,5 @@
-/* What a person watching a run sees on stderr: step lines, and on a terminal a bar below them. A line that is wider
- * than the terminal loses, in this order: columns of the bar, the live peak, the time left, the step's time, the loss.
- */
+/* The progress of a run on stderr: step lines, and on a terminal a bar below them. A line wider than the terminal
+ * loses, in this order: columns of the bar, the live peak, the time left, the step's time, the loss. */
 #ifndef REMATCH_RUN_PROGRESS_H
 #define REMATCH_RUN_PROGRESS_H
 
@@ -9,7 +8,7 @@
 #include "result/record.h"
 
 struct progress {
-    FILE *out; /* NULL: say nothing */
+    FILE *out; /* NULL: print nothing */
     bool terminal, colour;
     int64_t steps, done;
     uint64_t start, last_line; /* ns */
@@ -18,11 +17,11 @@ struct progress {
 
 struct progress progress_begin(FILE *out, int64_t steps);
 
-/* Lines come for the first steps and the last, else at most one a second. */
+/* Prints a line for the first steps and the last, else at most one a second. */
 void progress_step(struct progress *progress, const struct step_record *step);
 void progress_eval(struct progress *progress, const struct eval_record *eval, const char *split);
 
-/* Takes the bar away. */
+/* Erases the bar. */
 void progress_end(struct progress *progress);
 
 #endif

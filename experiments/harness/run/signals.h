@@ -1,18 +1,18 @@
-/* Being asked to stop: the signals that ask stay blocked in a run and are looked for between steps, so a step is always
- * whole and no handler is needed. */
+/* Stop signals: blocked during a run and polled between steps, so that steps are always complete and no handler is
+ * needed. */
 #ifndef REMATCH_RUN_SIGNALS_H
 #define REMATCH_RUN_SIGNALS_H
 
 #include <signal.h>
 
-/* SIGINT, SIGTERM and SIGHUP, but none that was ignored when the program started: nohup and a shell's background jobs
- * rely on that. (A blocked signal is delivered to sigtimedwait() though it is ignored.) */
+/* SIGINT, SIGTERM and SIGHUP, except those that were ignored when the program started, as by nohup and for a shell's
+ * background jobs. (sigtimedwait() would receive a blocked signal although it is ignored.) */
 sigset_t signals_of_stop(void);
 
-/* Blocks them, for this thread and those it makes. */
+/* Blocks them for this thread and the threads that it creates. */
 void signals_hold(void);
 
-/* One that arrived meanwhile, 0: none. */
+/* A stop signal that has arrived, 0: none. */
 int signals_pending(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "job/machine.h"
 #include "result/record.h"
@@ -27,7 +28,7 @@ struct training {
     int64_t end; /* steps after which it ends: the job's, or fewer */
     uint64_t *step_ns;
     uint64_t start;
-    bool ahead; /* the next step's batch was made during the last, in next_ns */
+    bool ahead; /* the next step's batch was made during the last step, in next_ns */
     uint64_t next_ns;
 };
 
@@ -38,7 +39,7 @@ static bool wants_memory(const struct spec *spec, int64_t step)
     return false;
 }
 
-/* At each op: counted where an allocator counts, else planned. */
+/* At each op: counted in dynamic memory, else planned. */
 static const size_t *live_bytes(const struct training *t)
 {
     const size_t *counted = executor_counted(t->exec);
@@ -62,12 +63,6 @@ static enum status record_training_step(struct training *t, uint32_t step, const
                             .metric = r->correct / (float)spec->batch,
                             .lr = r->lr,
                             .gradient_norm = r->gradient_norm,
-                            .forward_ns = r->phase_ns[PHASE_FORWARD],
-                            .recompute_ns = r->phase_ns[PHASE_RECOMPUTE],
-                            .backward_ns = r->phase_ns[PHASE_BACKWARD],
-                            .optimizer_ns = r->phase_ns[PHASE_OPTIMIZER],
-                            .digest_ns = r->phase_ns[PHASE_DIGEST],
-                            .undefine_ns = r->phase_ns[PHASE_UNDEFINE],
                             .data_ns = data_ns,
                             .total_ns = total_ns,
                             .live_peak = live_peak(t),
@@ -79,6 +74,7 @@ static enum status record_training_step(struct training *t, uint32_t step, const
                             .parameter = spec->record_digests ? r->parameter : NULL,
                             .parameter_state = spec->record_digests ? r->parameter_state : NULL,
                             .live = wants_memory(spec, step) ? live_bytes(t) : NULL};
+    memcpy(s.phase_ns, r->phase_ns, sizeof s.phase_ns);
     TRY(record_step(t->record, &s));
     if (s.live_peak > t->report.live_peak) t->report.live_peak = s.live_peak;
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s.loss;
@@ -104,7 +100,7 @@ static bool evaluation_due(const struct job *job, int64_t done)
     return each > 0 && (done % each == 0 || done == job->steps);
 }
 
-/* The next batch is made while a device works, unless an evaluation's come first. */
+/* The next batch is made while the device computes, unless an evaluation follows this step. */
 static enum status next_batch(struct training *t, uint32_t step)
 {
     if (!executor_ahead(t->exec) || step + 1 >= t->end || evaluation_due(t->job, step + 1)) return ST_OK;
@@ -114,7 +110,7 @@ static enum status next_batch(struct training *t, uint32_t step)
     return ST_OK;
 }
 
-/* The next batch is made where this one is, which must have left before. */
+/* The next batch is made in the same memory, so this one must have been sent. */
 static enum status first_batch(struct training *t, uint32_t step, uint64_t *ns)
 {
     TRY(make_batch(t, step, ns));
@@ -123,7 +119,7 @@ static enum status first_batch(struct training *t, uint32_t step, uint64_t *ns)
     return t->job->backend->kind->wait(t->job->backend);
 }
 
-/* What was not finite goes into the file. */
+/* The file records what was not finite. */
 static enum status end_step(struct training *t, struct train_result *result)
 {
     const enum status status = train_end(t->train, result);
@@ -134,7 +130,7 @@ static enum status end_step(struct training *t, struct train_result *result)
     return status;
 }
 
-/* A batch that was made ahead took none of the step's time. */
+/* A batch made ahead adds nothing to the time of the step that uses it. */
 static enum status one_step(struct training *t, uint32_t step)
 {
     struct train_result result;
@@ -177,7 +173,7 @@ static uint64_t device_used(struct backend *backend)
     return backend->kind->device ? backend->kind->device->used(backend) : 0;
 }
 
-/* The blocks are reserved before the file is made: a run that memory refuses leaves no file behind. */
+/* Memory is reserved before the file is created: a run that gets no memory leaves no file. */
 static enum status begin(struct training *t, const char *variant)
 {
     const struct spec *spec = t->job->spec;
@@ -205,7 +201,7 @@ static enum status begin(struct training *t, const char *variant)
     return ST_OK;
 }
 
-/* The first step warms up; it counts only where it is the only one. */
+/* The first step warms up; it counts only if it is the only one. */
 static uint64_t median_step(const struct training *t)
 {
     struct timing timing = timing_of(t->step_ns, (size_t)t->report.steps);
@@ -227,12 +223,12 @@ static void summarise(struct training *t)
     t->report.best_case_ns = timing_best_case(&t->summary.least);
 }
 
-/* Closes the file with what became of the run. The first error is the one to tell. */
+/* Closes the file with the status of the run. The first error is the one reported. */
 static enum status finish(struct training *t, enum status status)
 {
     char how[2048 + 16], message[2048];
     const bool cut = t->report.stopped || t->end < t->job->steps;
-    snprintf(message, sizeof message, "%s", status_message()); /* which finishing may replace */
+    snprintf(message, sizeof message, "%s", status_message()); /* record_finish() may replace it */
     summarise(t);
     if (status == ST_OK)
         snprintf(how, sizeof how, "%s", cut ? "interrupted" : "completed");
@@ -253,20 +249,26 @@ static void end(struct training *t)
     free(t->step_ns);
 }
 
-enum status training_run(struct job *job, const char *variant, bool quiet, int64_t steps,
-                         const struct report_listener *listener)
+static void send_report(const struct training *t, int descriptor)
+{
+    ssize_t written = write(descriptor, &t->report, sizeof t->report); /* a pipe holds both; the parent may be gone */
+    (void)written;
+}
+
+enum status training_run(struct job *job, const char *variant, bool quiet, int64_t steps, int descriptor, int *stopped)
 {
     struct training t = {.job = job, .end = job->steps, .report.accuracy = NAN, .start = clock_now_ns()};
     if (steps > 0 && steps < job->steps) t.end = steps;
     enum status status = begin(&t, variant);
     if (status == ST_OK) {
-        listener->tell(listener->self, &t.report);
+        send_report(&t, descriptor);
         if (job->weights && !quiet) fprintf(stderr, "weights   %s\n", weights_text(job->weights));
         t.progress = progress_begin(quiet ? NULL : stderr, job->steps);
         status = finish(&t, all_steps(&t));
         progress_end(&t.progress);
-        listener->tell(listener->self, &t.report);
+        send_report(&t, descriptor);
     }
+    *stopped = status == ST_OK ? t.report.stopped : 0;
     end(&t);
     return status;
 }

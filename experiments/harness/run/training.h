@@ -1,4 +1,4 @@
-/* A job trained from its first step to its last, with its result file written on the way. */
+/* Trains a job from its first step to its last and writes its result file. */
 #ifndef REMATCH_RUN_TRAINING_H
 #define REMATCH_RUN_TRAINING_H
 
@@ -6,11 +6,11 @@
 
 enum { REPORT_PATH = 1024, REPORT_LOSSES = 5 };
 
-/* What whoever started the run wants to know of it; plain bytes, so that it can go through a pipe. */
+/* A report of a run to the program that started it; plain bytes, sent through a pipe. */
 struct run_report {
     char path[REPORT_PATH];    /* of the result file; until it is finished, path and ".part" */
-    bool finished, not_finite; /* not_finite: it ended because a loss, output or gradient was not */
-    int stopped;               /* by this signal, 0: none */
+    bool finished, not_finite; /* not_finite: a loss, output or gradient was not finite, which ended the run */
+    int stopped;               /* the signal that stopped it, 0: none */
     int64_t steps;
     float loss[REPORT_LOSSES], last_loss; /* of the first steps, and of the last */
     float accuracy;                       /* of the last evaluation, NaN: none */
@@ -20,15 +20,9 @@ struct run_report {
     uint64_t best_case_ns;              /* timing_best_case() */
 };
 
-/* Called twice: when the result file has a name, and at the end. */
-struct report_listener {
-    void (*tell)(void *self, const struct run_report *report);
-    void *self;
-};
-
-/* variant: "baseline" or "variant". quiet: no step lines. steps: the run is interrupted after so many, 0: it is not. A
- * signal to stop is no error: report.stopped says so. */
-enum status training_run(struct job *job, const char *variant, bool quiet, int64_t steps,
-                         const struct report_listener *listener);
+/* variant: "baseline" or "variant". quiet: no step lines. steps: the run is interrupted after so many, 0: it is not.
+ * Writes a struct run_report to the descriptor when the result file has a name, and at the end. *stopped: the signal
+ * that stopped the run, which is no error, or 0. */
+enum status training_run(struct job *job, const char *variant, bool quiet, int64_t steps, int descriptor, int *stopped);
 
 #endif
