@@ -172,7 +172,7 @@ EXPERIMENTS := $(patsubst experiments/%.yaml,exp-%,$(wildcard experiments/*.yaml
 synthetic = $(if $(filter data=% data.% 'data%,$(ARGS)),,$(shell sed -n 's/^data: {name: ones, /data={name: synthetic, /p' $<))
 $(EXPERIMENTS): exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 	$(BUILD)/rematch run $< $(ARGS)
-	$(if $(synthetic),@echo "all samples of $* are equal: a second proof, two steps with synthetic samples")
+	$(if $(synthetic),@echo "all samples of $* are equal: a second proof with synthetic samples in two steps")
 	$(if $(synthetic),$(BUILD)/rematch run $< $(filter-out steps=% epochs=% sweep=%,$(ARGS)) '$(synthetic)' name=$*-synthetic sweep= steps=2)
 PLANS := $(patsubst experiments/plans/%.py,exp-%,$(filter-out %/chain.py,$(wildcard experiments/plans/*.py)))
 $(PLANS): exp-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
