@@ -317,7 +317,7 @@ Test(query, forms)
     cr_assert(lines(cli.out) == plans + 1, "%s", cli.out);
     cli_says(&cli, "\noptimal,budget=");
     cli_expect(&cli, 0, "plan cnn.yaml --pareto");
-    cli_says(&cli, "* optimal    budget=");
+    cli_says(&cli, "*  optimal    budget=");
     cli_says(&cli, "left out: manual, ");
     cli_expect(&cli, 0, "plan cnn.yaml --max-batch --memory 1GB batch=3");
     cli_says(&cli, "override batch");

@@ -63,12 +63,12 @@ Test(fits, a_device_says_what_is_left_of_its_memory)
 /* The least peak of all plans that policies make of the job. */
 static size_t least_peak(const struct job *job)
 {
-    struct policy_grid tries = {.region = region_create(), .job = job, .slowdown = INFINITY};
+    struct policy_grid grid = {.region = region_create(), .job = job, .slowdown = INFINITY};
     size_t least = SIZE_MAX;
-    cr_assert(policy_grid_own(&tries) == ST_OK && policy_grid_all(&tries) == ST_OK, "%s", status_message());
-    for (int i = 0; i < tries.trials; i++)
-        if (tries.trial[i].peak < least) least = tries.trial[i].peak;
-    region_destroy(tries.region);
+    cr_assert(policy_grid_own(&grid) == ST_OK && policy_grid_all(&grid) == ST_OK, "%s", status_message());
+    for (int i = 0; i < grid.trials; i++)
+        if (grid.trial[i].plan.peak < least) least = grid.trial[i].plan.peak;
+    region_destroy(grid.region);
     return least;
 }
 

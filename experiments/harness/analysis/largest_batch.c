@@ -1,6 +1,6 @@
-/* The largest batch that fits, for every policy at once: doubled until it does not fit, then halved in between. A peak
- * grows with the batch but for the little that placement and the choice of kernels add, so two batches above the one
- * found are looked at, too; where one of them fits, the search goes on from there. */
+/* The largest batch that fits, for every policy at once: doubled until it does not fit, then bisected. A peak grows
+ * with the batch but for the little that placement and the choice of kernels add, so two batches above the one found
+ * are planned, too; where one of them fits, the search goes on from there. */
 #include "analysis/plan_query.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
@@ -9,11 +9,11 @@ enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44 };
 
 const char batch_slow[] = "every plan is slower than that";
 
-struct search {
+struct batch_search {
     const struct plan_query *query;
     const struct job *job;
     struct batches *found;
-    struct policy_grid tries;
+    struct policy_grid grid;
 };
 
 /* The job with another batch: graph and network its own, everything else shared. */
@@ -35,7 +35,7 @@ static void release(struct job *sized)
     graph_destroy(sized->graph);
 }
 
-/* The batch to look at next for a row; 0: its answer is found. */
+/* The next batch to plan for a row; 0: its largest batch is found. */
 static int64_t next_batch(const struct batch_row *row, int64_t most)
 {
     if (row->fails) return row->fails - row->fits > 1 ? row->fits + (row->fails - row->fits) / 2 : 0;
@@ -44,49 +44,46 @@ static int64_t next_batch(const struct batch_row *row, int64_t most)
     return row->fits > most / 2 ? most : 2 * row->fits;
 }
 
-/* What the tries at batch say of a row. */
-static void judge(struct search *s, struct batch_row *row, int64_t batch)
+/* Updates a row by the trials at batch. */
+static void judge(struct batch_search *s, struct batch_row *row, int64_t batch)
 {
-    const struct policy_grid *t = &s->tries;
+    const struct policy_grid *g = &s->grid;
     const struct trial *least = NULL;
-    for (int i = 0; i < t->trials; i++) {
-        const struct trial *trial = &t->trial[i];
-        if (trial->slowdown > s->query->slowdown) continue;
-        if (!least || trial->peak < least->peak || (trial->peak == least->peak && trial->time < least->time))
-            least = trial;
-    }
-    const bool fits = least && least->peak <= s->query->memory;
+    for (int i = 0; i < g->trials; i++)
+        if (g->trial[i].plan.slowdown <= s->query->slowdown && (!least || trial_order(&g->trial[i], least) < 0))
+            least = &g->trial[i];
+    const bool fits = least && least->plan.peak <= s->query->memory;
     if (least && (fits || batch == 1)) row->at = *least;
     if (fits) {
         row->fits = batch;
         return;
     }
     row->fails = batch;
-    row->next = least ? least->peak : 0;
-    row->why = least ? NULL : t->refusals ? t->refusal[0].why : batch_slow;
+    row->next = least ? least->plan.peak : 0;
+    row->why = least ? NULL : g->refusals ? g->refusal[0].why : batch_slow;
 }
 
-static enum status look(struct search *s, const struct job *sized, struct batch_row *row, int64_t batch)
+static enum status plan_row(struct batch_search *s, const struct job *sized, struct batch_row *row, int64_t batch)
 {
-    policy_grid_forget(&s->tries);
-    s->tries.job = sized;
-    TRY(row->own ? policy_grid_own(&s->tries) : policy_grid_policy(&s->tries, row->policy));
+    s->grid.trials = s->grid.refusals = 0;
+    s->grid.job = sized;
+    TRY(row->own ? policy_grid_own(&s->grid) : policy_grid_policy(&s->grid, row->policy));
     judge(s, row, batch);
     return ST_OK;
 }
 
-/* Looks at batch for every row of which it could say something new. What cannot be prepared does not fit. */
-static enum status look_all(struct search *s, int64_t batch)
+/* Plans batch for every row whose range holds it. What cannot be prepared does not fit. */
+static enum status plan_rows(struct batch_search *s, int64_t batch)
 {
     struct job sized;
     enum status status = prepare(s->job, batch, &sized);
-    const char *why = status == ST_OK ? NULL : region_text(s->tries.region, "%s", status_message());
-    if (status != ST_OK) status = why ? ST_OK : ST_FAILED;
+    const char *why = status == ST_OK ? NULL : region_text(s->grid.region, "%s", status_message());
+    status = ST_OK;
     for (int i = 0; i < s->found->rows && status == ST_OK; i++) {
         struct batch_row *row = &s->found->row[i];
         if (batch <= row->fits || (row->fails && batch >= row->fails)) continue;
         if (!why) {
-            status = look(s, &sized, row, batch);
+            status = plan_row(s, &sized, row, batch);
         } else {
             row->fails = batch;
             row->why = why;
@@ -96,15 +93,15 @@ static enum status look_all(struct search *s, int64_t batch)
     return status;
 }
 
-static enum status settle(struct search *s)
+static enum status settle(struct batch_search *s)
 {
     for (int i = 0; i < s->found->rows; i++)
-        for (int64_t batch; (batch = next_batch(&s->found->row[i], s->found->most));) TRY(look_all(s, batch));
+        for (int64_t batch; (batch = next_batch(&s->found->row[i], s->found->most));) TRY(plan_rows(s, batch));
     return ST_OK;
 }
 
-/* Whether a larger batch than the one found fits after all; the row then stands at it. */
-static enum status probe(struct search *s, struct batch_row *row, bool *odd)
+/* *odd: a batch larger than the one found fits after all; the row then holds that one. */
+static enum status probe(struct batch_search *s, struct batch_row *row, bool *odd)
 {
     const int64_t above[PROBES] = {row->fits + 2, (row->fits / BATCH_STEP + 1) * BATCH_STEP};
     for (int i = 0; i < PROBES && row->fits && row->fails; i++) {
@@ -112,7 +109,7 @@ static enum status probe(struct search *s, struct batch_row *row, bool *odd)
         struct job sized;
         if (above[i] <= row->fails || above[i] > s->found->most) continue;
         enum status status = prepare(s->job, above[i], &sized);
-        if (status == ST_OK) status = look(s, &sized, row, above[i]);
+        if (status == ST_OK) status = plan_row(s, &sized, row, above[i]);
         release(&sized);
         if (status != ST_OK && status != ST_SPEC) return status;
         if (status == ST_OK && row->fits > before.fits) {
@@ -140,8 +137,11 @@ static int64_t most_batch(const struct job *job)
 enum status batches_find(const struct plan_query *query, const struct job *job, struct region *region,
                          struct batches *batches)
 {
-    struct search s = {
-        query, job, batches, {.region = region, .memory = query->memory, .watch = stderr, .slowdown = query->slowdown}};
+    struct batch_search s = {
+        query,
+        job,
+        batches,
+        {.region = region, .memory = query->memory, .progress = stderr, .slowdown = query->slowdown}};
     int policies = 0;
     while (policy_table[policies]) policies++;
     *batches = (struct batches){.rows = policies + 1, .most = most_batch(job)};

@@ -1,10 +1,9 @@
-/* Questions about a spec that planning answers: what every policy would take, how large a batch fits, how little memory
- * will do, what sets the peak. Nothing runs. */
+/* Questions about a spec that planning answers: the memory and time of every policy's plans, the largest batch that
+ * fits, the least memory at a slowdown, what sets the peak. Nothing runs. */
 #ifndef REMATCH_ANALYSIS_PLAN_QUERY_H
 #define REMATCH_ANALYSIS_PLAN_QUERY_H
 
-#include <stdio.h>
-
+#include "analysis/figures.h"
 #include "analysis/policy_grid.h"
 #include "console/arguments.h"
 
@@ -23,7 +22,7 @@ struct plan_query {
     double slowdown; /* a slowdown; INFINITY: not given */
 };
 
-/* What the options of the command line ask. ST_SPEC: they do not go together, or have no such value. */
+/* Reads the options of the command line. ST_SPEC: they exclude each other, or a value is wrong. */
 enum status plan_query_read(const struct arguments *arguments, struct plan_query *query);
 
 /* Answers on out. */
@@ -37,12 +36,15 @@ struct batch_row {
     int64_t fails;   /* the least batch above it that does not; 0: none was tried */
     struct trial at; /* of the least peak among the settings; at batch fits, or 1 where none fits */
     size_t next;     /* the least peak at batch fails; 0: see why */
-    const char *why; /* what is wrong with batch fails but for its peak; NULL: nothing */
-    int64_t odd;     /* a batch that does not fit although fits, which is larger, does; 0: none was seen */
+    const char *why; /* why batch fails has no plan, or none that is fast enough; NULL: its peak alone is too high */
+    int64_t odd;     /* a batch that does not fit although fits, which is larger, does; 0: none was found */
 };
 
-/* What why is where plans would fit but for the time they take. */
+/* The reason why, where plans would fit but are too slow. */
 extern const char batch_slow[];
+
+/* Compares trials by peak, then by time. */
+int trial_order(const struct trial *a, const struct trial *b);
 
 struct batches {
     int rows;
@@ -54,26 +56,20 @@ struct batches {
 enum status batches_find(const struct plan_query *query, const struct job *job, struct region *region,
                          struct batches *batches);
 
-/* What is printed of an answer. */
 struct answer {
     const struct plan_query *query;
     const struct job *job;
-    struct policy_grid tries;
-    size_t baseline; /* live peak of store_all, relus as written, outputs kept: what shares are of */
+    struct policy_grid grid;
+    size_t baseline; /* live peak of store_all, relus as written, outputs kept: 100 % of a share */
     struct batches batches;
-    int rows; /* the trials that answer, by peak and then by time */
-    const struct trial **row;
+    json_t *figures; /* as --json has them */
 };
 
-/* plan_query_print.c and plan_query_json.c: one function a question and form. */
+/* report/query_print.c: one function a question. */
 void print_pareto(const struct answer *answer, FILE *out);
 void print_pareto_csv(const struct answer *answer, FILE *out);
 void print_max_batch(const struct answer *answer, FILE *out);
 void print_min_memory(const struct answer *answer, FILE *out);
 void print_explain(const struct answer *answer, FILE *out);
-void json_pareto(const struct answer *answer, FILE *out);
-void json_max_batch(const struct answer *answer, FILE *out);
-void json_min_memory(const struct answer *answer, FILE *out);
-void json_explain(const struct answer *answer, FILE *out);
 
 #endif

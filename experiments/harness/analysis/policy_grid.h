@@ -1,17 +1,17 @@
-/* What the policies make of a network: each with every setting that makes sense for it there, planned and not run. */
+/* Plans of every policy for a network, each policy with every combination of settings that is useful there; nothing
+ * runs. */
 #ifndef REMATCH_ANALYSIS_POLICY_GRID_H
 #define REMATCH_ANALYSIS_POLICY_GRID_H
 
 #include "job/job.h"
 
-/* One plan that a policy makes. */
+/* One plan of a policy. */
 struct trial {
     const struct policy *policy;
-    const char *settings;          /* what was set: "segments=5 unit=group"; "" nothing */
-    bool own;                      /* the spec's policy as the spec sets it */
-    size_t live_peak, arena, peak; /* bytes; peak: static and arena */
-    double time, slowdown;
-    const char *peak_op, *peak_tensors; /* what sets the peak; the largest that are alive there */
+    const char *settings; /* as set: "segments=5 unit=group"; "" nothing */
+    bool own;             /* the spec's policy as the spec sets it */
+    struct plan_figures plan;
+    const char *peak_op, *peak_tensors; /* what sets the peak; the largest buffers that are live there */
     struct digest hash;
     double gap; /* percent above the lower bound at this live peak; set by policy_grid_judge */
     bool best;  /* no other trial is better in peak or time and as good in the other; set by policy_grid_judge */
@@ -26,27 +26,24 @@ struct refusal {
 struct policy_grid {
     struct region *region;
     const struct job *job;
-    uint64_t memory; /* every budget is this, in bytes; 0: many are tried */
-    FILE *watch;     /* is told what is tried; NULL: nobody is */
+    uint64_t memory; /* every budget is this, in bytes; 0: many budgets are tried */
+    FILE *progress;  /* where a line shows what is being planned; NULL: nowhere */
     double slowdown; /* of a policy with a whole front: its least peak with at most this slowdown; INFINITY: all */
-    int trials, room;
+    int trials;
     struct trial *trial;  /* policies in the order of their table */
-    int points, left_out; /* of a front, and those of them that were not tried */
+    int points, left_out; /* of a front, and those of them that were not planned */
     int refusals;
     struct refusal *refusal;
 };
 
-/* Tries the spec's policy as it is, one policy, or every policy; zeroed but for region, job, memory, watch and slowdown
- * before the first. A plan that a policy makes twice is listed once. */
-enum status policy_grid_own(struct policy_grid *tries);
-enum status policy_grid_policy(struct policy_grid *tries, const struct policy *policy);
-enum status policy_grid_all(struct policy_grid *tries);
+/* Plans with the spec's policy as it is, with one policy, or with every policy. Before the first call everything but
+ * region, job, memory, progress and slowdown is zero. Equal plans of a policy are listed once. */
+enum status policy_grid_own(struct policy_grid *grid);
+enum status policy_grid_policy(struct policy_grid *grid, const struct policy *policy);
+enum status policy_grid_all(struct policy_grid *grid);
 
-/* Finds each trial's gap, and which are best. */
-enum status policy_grid_judge(struct policy_grid *tries);
-
-/* Forgets the trials and refusals, not the memory they take. */
-void policy_grid_forget(struct policy_grid *tries);
+/* Sets each trial's gap, and which are best. */
+enum status policy_grid_judge(struct policy_grid *grid);
 
 /* In text: which of all policies' plans for the job is the smallest, and whether it fits into so many bytes. */
 enum { SMALLEST_TEXT = 320 };

@@ -9,59 +9,60 @@
 
 enum { CELL = 64 };
 
-/* What a table calls a figure whose key is no good head, and how it fits a narrow terminal, as in struct column. */
-static const struct column_of_key {
+/* What a table calls a figure whose key is no good head, how it fits a narrow terminal, as in struct column, and what
+ * stands for null. */
+static const struct label {
     const char *key, *head;
     int rank, least;
-} columns[] = {
+    const char *none;
+} labels[] = {
     {"action", "action", 0, 12},
-    {"arena_bytes", "arena", 2, 0},
-    {"backward_flops", "backward", 3, 0},
-    {"bytes", "", 0, 0},
-    {"category", "", 0, 0},
-    {"change_percent", "change", 1, 0},
-    {"created", "created", 3, 0},
+    {"arena_bytes", "arena", 2},
+    {"backward_flops", "backward", 3},
+    {"bytes", ""},
+    {"category", ""},
+    {"change_percent", "change", 1},
+    {"created", "created", 3},
     {"experiment", "experiment", 1, 8},
-    {"gradient_bytes", "gradient", 2, 0},
-    {"fits", "fits this machine", 0, 0},
-    {"forward_flops", "forward", 1, 0},
-    {"gap_percent", "above bound", 1, 0},
-    {"largest_batch", "batch", 0, 0},
+    {"gradient_bytes", "gradient", 2},
+    {"fits", "fits this machine"},
+    {"forward_flops", "forward", 1},
+    {"gap_percent", "above bound", 1},
+    {"largest_batch", "batch"},
     {"name", "", 0, 32},
-    {"largest_tensors", "largest tensors there", 2, 0},
-    {"live_bytes", "live", 0, 0},
-    {"live_peak_bytes", "live peak", 2, 0},
-    {"lr", "lr", 1, 0},
+    {"largest_tensors", "largest tensors there", 2},
+    {"live_bytes", "live"},
+    {"live_peak_bytes", "live peak", 2},
+    {"lr", "lr", 1},
     {"op", "op", 0, 24},
-    {"output_bytes", "output", 0, 0},
+    {"output_bytes", "output"},
     {"outcome", "verdict", 0, 9},
     {"overrides", "overrides", 2, 10},
-    {"pareto", "*", 0, 0},
-    {"peak_bytes", "peak", 0, 0},
+    {"pareto", "*"},
+    {"peak_bytes", "peak"},
     {"peak_op", "peak set by", 3, 14},
     {"policy", "policy", 0, 8},
     {"run", "run", 0, 9},
-    {"saved_bytes", "saved", 0, 0},
-    {"scratch_bytes", "scratch", 4, 0},
-    {"sets_peak", "<- peak", 0, 0},
-    {"settings", "settings", 0, 16},
-    {"shape", "output shape", 2, 0},
-    {"saves", "saves", 0, 0},
-    {"share_percent", "share", 4, 0},
-    {"slowdown", "slowdown", 1, 0},
+    {"saved_bytes", "saved"},
+    {"scratch_bytes", "scratch", 4},
+    {"sets_peak", "<- peak"},
+    {"settings", "settings", 0, 16, "as the spec sets it"},
+    {"shape", "output shape", 2},
+    {"saves", "saves"},
+    {"share_percent", "share", 4},
+    {"slowdown", "slowdown", 1},
     {"stage", "stage", 0, 24},
-    {"static_bytes", "static", 2, 0},
-    {"step_ns", "step", 0, 0},
+    {"static_bytes", "static", 2},
+    {"step_ns", "step"},
     {"stopped_by", "what stops it", 0, 26},
-    {"total_ns", "time", 0, 0},
+    {"total_ns", "time"},
 };
 
-static struct column column_of(const char *key)
+static struct label label_of(const char *key)
 {
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        if (!strcmp(columns[i].key, key))
-            return (struct column){columns[i].head, .rank = columns[i].rank, .least = columns[i].least};
-    return (struct column){key};
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (!strcmp(labels[i].key, key)) return labels[i];
+    return (struct label){.key = key, .head = key};
 }
 
 static bool ends(const char *key, const char *with) { return !strcmp(key, with) || text_ends(key, with); }
@@ -85,12 +86,12 @@ static char *number_text(const char *key, const json_t *value, bool exact, char 
 }
 
 /* A true flag is shown by its head. */
-static const char *cell_text(const struct column *column, const char *key, const json_t *value, bool exact,
-                             char text[UNIT_TEXT])
+static const char *cell_text(const struct label *label, const json_t *value, bool exact, char text[UNIT_TEXT])
 {
     if (json_is_string(value)) return json_string_value(value);
-    if (json_is_true(value)) return column->head;
-    return json_is_number(value) ? number_text(key, value, exact, text) : "";
+    if (json_is_true(value)) return label->head;
+    if (json_is_number(value)) return number_text(label->key, value, exact, text);
+    return label->none && json_is_null(value) ? label->none : "";
 }
 
 /* The next of keys separated by blanks; false: there is none. */
@@ -106,15 +107,16 @@ static bool next_key(const char **keys, char key[CELL])
 void figures_table(const json_t *rows, const char *keys, int indent, bool exact, FILE *out)
 {
     char key[COLUMNS_MOST][CELL];
+    struct label label[COLUMNS_MOST];
     struct column column[COLUMNS_MOST];
     struct columns table;
     int count = 0;
     size_t i;
     json_t *row;
-    for (; next_key(&keys, key[count]); count++) column[count] = column_of(key[count]);
-    json_array_foreach(rows, i, row)
-    {
-        for (int c = 0; c < count; c++) column[c].right |= json_is_number(json_object_get(row, key[c]));
+    for (; next_key(&keys, key[count]); count++) {
+        label[count] = label_of(key[count]);
+        column[count] = (struct column){label[count].head, .rank = label[count].rank, .least = label[count].least};
+        json_array_foreach(rows, i, row) column[count].right |= json_is_number(json_object_get(row, key[count]));
     }
     columns_begin(&table, column, count);
     table.indent = indent;
@@ -122,7 +124,7 @@ void figures_table(const json_t *rows, const char *keys, int indent, bool exact,
     {
         char text[UNIT_TEXT];
         for (int c = 0; c < count; c++)
-            columns_cell(&table, "%s", cell_text(&column[c], key[c], json_object_get(row, key[c]), exact, text));
+            columns_cell(&table, "%s", cell_text(&label[c], json_object_get(row, key[c]), exact, text));
     }
     columns_print(&table, out);
 }
