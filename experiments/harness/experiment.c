@@ -106,7 +106,7 @@ static void print_head(const struct experiment *e)
     fflush(stdout);
 }
 
-/* Details, then expectations, then the verdict; the exit code. finished: the variant has, so that its figures count. */
+/* Prints details, expectations and the verdict; returns the exit code. finished: the variant's figures are complete. */
 static int conclude(struct experiment *e, const struct request *request, bool finished)
 {
     if (experiment_compare(e) != ST_OK) return ST_FAILED;

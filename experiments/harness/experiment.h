@@ -1,5 +1,5 @@
-/* An experiment at one point: the spec as it is (the variant) beside the same spec storing everything (the baseline),
- * planned before anything runs, run one after the other, compared. */
+/* An experiment at one point: the spec itself (the variant) and the same spec storing everything (the baseline). Both
+ * are planned before either runs, run one after the other, and compared. */
 #ifndef REMATCH_EXPERIMENT_H
 #define REMATCH_EXPERIMENT_H
 
@@ -23,13 +23,13 @@ struct experiment {
     struct comparison comparison; /* after both */
 };
 
-/* What was asked on the command line. */
+/* The request on the command line. */
 struct request {
     const char *spec; /* path */
     int overrides;
     const char *const *override; /* key=value */
     bool quiet, verbose;
-    bool only[SIDES]; /* run that side alone */
+    bool only[SIDES]; /* run only that side */
 };
 
 /* Plans both sides of the spec, which the experiment owns from then on. Errors are reported on stderr; the experiment
@@ -39,22 +39,22 @@ enum status experiment_create(struct spec *spec, struct experiment **experiment)
 /* NULL is accepted. */
 void experiment_destroy(struct experiment *experiment);
 
-/* ST_FAILED where a side that will run cannot fit the machine's memory. */
+/* ST_FAILED: a side that will run does not fit the machine's memory. */
 enum status experiment_fits(const struct experiment *experiment, const struct request *request);
 
 /* Runs one side in a process of its own; *code as in child_run. */
 enum status experiment_run_side(struct experiment *experiment, enum side_index side, const struct request *request,
                                 int *code);
 
-/* Whether the variant has ended so that its file can be compared: as it should, or (code ST_FAILED) because a number
- * was not finite, where the baseline's was. */
+/* Whether the variant's file can be compared: the run succeeded, or (code ST_FAILED) a number was not finite, unlike in
+ * the baseline. */
 bool experiment_ended(const struct experiment *experiment, int code);
 
-/* Compares the two files, or what was committed of the variant's. */
+/* Compares the two files; of an unfinished variant, the committed steps. */
 enum status experiment_compare(struct experiment *experiment);
 
-/* verdict.c: memory and time of both as predicted and as measured, verbose: and what sets them; judges the spec's
- * expectations. false: one of them failed. */
+/* verdict.c: prints predicted and measured memory and time of both, with verbose also what sets them; judges the spec's
+ * expectations, false: one of them failed. */
 void verdict_print_side(const struct side *side, const char *name, bool verbose, FILE *out);
 void verdict_print(const struct experiment *experiment, bool verbose, FILE *out);
 bool verdict_expectations(const struct experiment *experiment, FILE *out);

@@ -260,7 +260,7 @@ static void print_version(FILE *out)
             BUILD_VARIANT, BUILD_BACKENDS);
 }
 
-/* What is printed is for programs, so its lines stay as they are on a terminal too. */
+/* Output for programs, whose lines are not wrapped on a terminal. */
 static bool is_data(const struct arguments *a)
 {
     return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_COSTS];
@@ -269,9 +269,7 @@ static bool is_data(const struct arguments *a)
 static int run_command(const struct command *command, int count, char **words)
 {
     struct arguments arguments = {.region = region_create()};
-    enum status read =
-        arguments.region ? arguments_read(command, count, words, &arguments) : fail(ST_FAILED, "out of memory");
-    int code = (int)report_error(read);
+    int code = (int)report_error(arguments_read(command, count, words, &arguments));
     if (!is_data(&arguments)) terminal_wrap(&stdout);
     if (code == ST_OK && arguments.given[OPTION_HELP])
         arguments_help(command, stdout);
@@ -281,7 +279,7 @@ static int run_command(const struct command *command, int count, char **words)
     return code;
 }
 
-/* What was printed must have arrived: a full disk is no success. */
+/* Output that could not be written, as on a full disk, is a failure. */
 static int flushed(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
@@ -289,8 +287,8 @@ static int flushed(int code)
     return code == ST_OK ? ST_FAILED : code;
 }
 
-/* A closed standard stream would give its number to the next file opened, a result file say, and messages would be
- * written into it. What is opened instead cannot be used either: output to a closed stream still fails. */
+/* The next file opened would get the descriptor of a closed standard stream, and messages could be written into a
+ * result file. /dev/null takes its place, opened so that output to the stream still fails. */
 static bool hold_streams(void)
 {
     for (int stream = 0; stream < 3; stream++)
@@ -302,7 +300,7 @@ int main(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
     if (!hold_streams()) return ST_FAILED;
-    signal(SIGCHLD, SIG_DFL); /* where it is ignored, a child's end leaves nothing to wait for */
+    signal(SIGCHLD, SIG_DFL); /* if it were ignored, there would be no child to wait for */
     terminal_wrap(&stderr);
     cuda_program_remember(words);
     if (strcmp(name, child_command) == 0) return child_main(count - 2, (const char *const *)words + 2);

@@ -14,20 +14,20 @@
 #include "yaml/text_errors.h"
 #include "yaml/yaml_write.h"
 
-/* What a point came to. */
+/* A point and its outcome. */
 struct point {
-    const char *const *value; /* one an axis */
-    const char *outcome;      /* "equal", "DIFFERS", "refused" (before the first one ran), "failed", "not run" */
-    const char *reason;       /* why it was refused or failed; NULL: it was not */
+    const char **value;  /* one per axis */
+    const char *outcome; /* "equal", "DIFFERS", "refused" (before any point ran), "failed", "stopped", "not run" */
+    const char *reason;  /* why it was refused, failed or stopped; else NULL */
     int code;
-    bool planned; /* these are known: */
+    bool planned; /* the following four are known */
     size_t static_bytes, live_peak, arena;
     double slowdown;
-    struct comparison comparison; /* where both sides ran */
+    struct comparison comparison; /* if both sides ran */
     struct run_report baseline, variant;
 };
 
-/* A baseline that ran: points whose baselines are the same spec share it. */
+/* A baseline that ran; points whose baselines have the same spec share it. */
 struct shared_baseline {
     const char *resolved;
     struct run_report report;
@@ -38,66 +38,65 @@ struct sweep {
     const struct request *request;
     struct spec *spec;
     int axes, points, baselines;
-    const struct sweep_axis *axis; /* those of the spec; it leaves out what an override sets, and bounds the points */
+    const struct sweep_axis *axis; /* the spec's, without keys that an override sets */
     struct point *point;
     struct shared_baseline *baseline;
-    uint64_t told; /* when a line said what is planned, ns */
+    uint64_t noted; /* time of the last line about planning, ns */
 };
 
 /* The last axis changes fastest. */
-static enum status collect_points(struct sweep *s)
+static void collect_points(struct sweep *s)
 {
     s->points = 1;
     for (int a = 0; a < s->axes; a++) s->points *= (int)s->axis[a].values.count;
     NEW(s->region, s->point, (size_t)s->points);
     NEW(s->region, s->baseline, (size_t)s->points);
     for (int i = 0; i < s->points; i++) {
-        const char **value;
-        NEW(s->region, value, (size_t)s->axes);
+        NEW(s->region, s->point[i].value, (size_t)s->axes);
         for (int a = s->axes - 1, rest = i; a >= 0; a--) {
             int count = (int)s->axis[a].values.count;
-            value[a] = s->axis[a].values.texts[rest % count];
+            s->point[i].value[a] = s->axis[a].values.texts[rest % count];
             rest /= count;
         }
-        s->point[i].value = value;
     }
-    return ST_OK;
 }
 
-/* The request of one point: the user's overrides, then the point's. */
-static enum status point_request(const struct sweep *s, const struct point *p, struct request *request)
+/* Plans a point. Its request has the user's overrides, then the point's. */
+static enum status load_point(const struct sweep *s, const struct point *p, struct request *request,
+                              struct experiment **experiment)
 {
-    int count = s->request->overrides;
+    struct spec *spec;
+    const int count = s->request->overrides;
     const char **override;
     NEW(s->region, override, (size_t)(count + s->axes));
     for (int i = 0; i < count; i++) override[i] = s->request->override[i];
     for (int a = 0; a < s->axes; a++)
-        if (!(override[count + a] = region_text(s->region, "%s=%s", s->axis[a].key, p->value[a]))) return ST_FAILED;
+        override[count + a] = region_text(s->region, "%s=%s", s->axis[a].key, p->value[a]);
     *request = *s->request;
     request->overrides = count + s->axes;
     request->override = override;
-    return ST_OK;
+    TRY(spec_load(request->spec, request->overrides, request->override, &spec));
+    return experiment_create(spec, experiment);
 }
 
-/* What is wrong with a point takes only that point out of the sweep. */
+/* Takes a point out of the sweep. */
 static void give_up(struct sweep *s, struct point *p, const char *outcome, int code, const char *reason)
 {
     p->outcome = outcome;
     p->code = code;
     p->reason = region_text(s->region, "%s", reason);
-    if (!p->reason) p->reason = "out of memory";
 }
 
 static const char *point_text(const struct sweep *s, const struct point *p)
 {
     const char *text = "";
-    for (int a = 0; text && a < s->axes; a++)
+    for (int a = 0; a < s->axes; a++)
         text = region_text(s->region, "%s%s%s=%s", text, *text ? " " : "", s->axis[a].key, p->value[a]);
-    return text ? text : "";
+    return text;
 }
 
-/* One line on a terminal; elsewhere the first, and one a second. */
-static void tell_planning(struct sweep *s, int number)
+/* On a terminal a line that is overwritten; elsewhere the first line, then one a second. */
+static void note_planning(struct sweep *s, int number)
 {
     char text[256];
     if (s->request->quiet) return;
@@ -105,16 +104,9 @@ static void tell_planning(struct sweep *s, int number)
     snprintf(text, sizeof text, "planning point %d of %d: %.200s", number + 1, s->points,
              point_text(s, &s->point[number]));
     terminal_note(stderr, text);
-    if (terminal_width(stderr) || (s->told && now - s->told < 1000000000)) return;
+    if (terminal_width(stderr) || (s->noted && now - s->noted < 1000000000)) return;
     fprintf(stderr, "%s\n", text);
-    s->told = now;
-}
-
-static enum status load_point(const struct request *request, struct experiment **experiment)
-{
-    struct spec *spec;
-    TRY(spec_load(request->spec, request->overrides, request->override, &spec));
-    return experiment_create(spec, experiment);
+    s->noted = now;
 }
 
 static void plan_point(struct sweep *s, int number)
@@ -122,10 +114,9 @@ static void plan_point(struct sweep *s, int number)
     struct point *p = &s->point[number];
     struct request request;
     struct experiment *e = NULL;
-    tell_planning(s, number);
+    note_planning(s, number);
     p->outcome = "not run";
-    enum status status = point_request(s, p, &request);
-    if (status == ST_OK) status = load_point(&request, &e);
+    enum status status = load_point(s, p, &request, &e);
     if (status == ST_OK) {
         const struct plan *plan = e->side[SIDE_VARIANT].job->plan;
         p->static_bytes = plan_static(plan);
@@ -159,13 +150,13 @@ static enum status run_baseline(struct sweep *s, struct experiment *e, const str
     TRY(experiment_run_side(e, SIDE_BASELINE, request, code));
     if (*code != 0) return ST_OK;
     struct shared_baseline *b = &s->baseline[s->baselines];
-    if (!(b->resolved = region_text(s->region, "%s", side->spec->resolved))) return ST_FAILED;
+    b->resolved = region_text(s->region, "%s", side->spec->resolved);
     b->report = side->report;
     s->baselines++;
     return ST_OK;
 }
 
-/* Why a side failed: what its file says, else how it ended. */
+/* The reason is the status in the side's file, else its exit code. */
 static void side_failed(struct sweep *s, struct point *p, const struct side *side, enum side_index index)
 {
     struct result_row row = {.readable = false};
@@ -179,7 +170,7 @@ static void side_failed(struct sweep *s, struct point *p, const struct side *sid
     give_up(s, p, p->code > 128 ? "stopped" : "failed", p->code, reason);
 }
 
-/* A point that merely recomputes nothing is one to compare with. */
+/* A point without recomputation, which proves nothing by itself, serves as a reference. */
 static enum status code_of(const struct comparison *c)
 {
     const enum status status = comparison_status(c);
@@ -211,8 +202,7 @@ static void run_point(struct sweep *s, int number)
     struct request request;
     struct experiment *e = NULL;
     fprintf(stderr, "point %d of %d: %s\n", number + 1, s->points, point_text(s, p));
-    enum status status = point_request(s, p, &request);
-    if (status == ST_OK) status = load_point(&request, &e);
+    enum status status = load_point(s, p, &request, &e);
     if (status == ST_OK) status = run_both(s, p, e, &request);
     if (status != ST_OK) give_up(s, p, "failed", (int)status, errors_reason());
     experiment_destroy(e);
@@ -220,7 +210,7 @@ static void run_point(struct sweep *s, int number)
 
 enum { FIGURE_LAST_LOSS = 7, FIGURES = 9 };
 
-/* Of a point, as in the CSV from peak_ratio on; NaN: was not measured. */
+/* The figures of a point, in the order of the CSV from peak_ratio on; NaN: not measured. */
 static void figures_of(const struct point *p, double figure[FIGURES])
 {
     const struct comparison *c = &p->comparison;
@@ -240,7 +230,7 @@ static void figures_of(const struct point *p, double figure[FIGURES])
     memcpy(figure, all, sizeof all);
 }
 
-/* What no figure says: since when the bits differ, or why equal ones prove nothing. */
+/* Where the bits differ first, or why equal ones prove nothing. */
 static void remark_cell(struct columns *table, const struct comparison *c)
 {
     char text[REMARKS * REMARK_TEXT] = "";
@@ -260,7 +250,7 @@ static void figure_cell(struct columns *table, const char *format, double figure
     columns_cell(table, "%s", text);
 }
 
-static enum status print_table(const struct sweep *s, FILE *out)
+static void print_table(const struct sweep *s, FILE *out)
 {
     static const struct column figures[] = {{"bits"},
                                             {"live peak", .right = true, .rank = 2},
@@ -268,12 +258,13 @@ static enum status print_table(const struct sweep *s, FILE *out)
                                             {"peak x", .right = true},
                                             {"live x", .right = true, .rank = 1},
                                             {"time x", .right = true},
-                                            {"undist x", .right = true, .rank = 3},
+                                            {"best x", .right = true, .rank = 3},
                                             {"planned", .right = true, .rank = 5},
                                             {"last loss", .right = true, .rank = 6},
                                             {"", .least = 24}};
     enum { COUNT = sizeof figures / sizeof *figures };
-    const int axes = s->axes < COLUMNS_MOST - COUNT ? s->axes : COLUMNS_MOST - COUNT; /* more have one value each */
+    const int axes =
+        s->axes < COLUMNS_MOST - COUNT ? s->axes : COLUMNS_MOST - COUNT; /* any further axes have one value each */
     struct column *column;
     struct columns table;
     NEW(s->region, column, (size_t)axes + COUNT);
@@ -294,10 +285,9 @@ static enum status print_table(const struct sweep *s, FILE *out)
         remark_cell(&table, &p->comparison);
     }
     columns_print(&table, out);
-    return ST_OK;
 }
 
-/* What became of no comparison, and why. */
+/* The points without a comparison. */
 static void print_reasons(const struct sweep *s, FILE *out)
 {
     for (int i = 0; i < s->points; i++)
@@ -306,14 +296,14 @@ static void print_reasons(const struct sweep *s, FILE *out)
                     s->point[i].reason);
 }
 
-/* A setting, empty where it was not measured. */
+/* A cell, empty if not measured. */
 static void csv_figure(const char *format, double figure, FILE *out)
 {
     if (!isnan(figure)) fprintf(out, format, figure);
     fputc(',', out);
 }
 
-/* Names of what keeps equal bits from being a proof, with blanks between. */
+/* Names of the reasons why equal bits prove nothing, separated by blanks. */
 static void csv_reasons(const struct comparison *c, FILE *out)
 {
     const char *before = "";
@@ -353,19 +343,18 @@ static bool write_rows(const void *of, FILE *out)
     return fflush(out) == 0 && !ferror(out);
 }
 
-/* Its folder is not there yet where no point came to run. */
+/* The folder does not exist yet if no point ran. */
 static enum status write_csv(const struct sweep *s)
 {
     const char *folder = region_text(s->region, "%s/%s", s->spec->results, s->spec->name);
-    const char *path = folder ? region_text(s->region, "%s/sweep.csv", folder) : NULL;
-    if (!path) return ST_FAILED;
+    const char *path = region_text(s->region, "%s/sweep.csv", folder);
     TRY(record_folder(folder));
     TRY(yaml_write_whole(path, write_rows, s));
     printf("table     %s\n", path);
     return ST_OK;
 }
 
-/* The worst of two exit codes: a signal, then those of a run or plan that could not be, then those of comparisons. */
+/* The worse of two exit codes: signals are worst, then failures of a run or plan, then those of comparisons. */
 static int worse(int a, int b)
 {
     static const int mildest_first[] = {ST_OK, ST_UNPROVEN, ST_DIFFERS, ST_SPEC, ST_FAILED, ST_MISSING};
@@ -389,26 +378,23 @@ static int run_points(struct sweep *s)
         worst = worse(worst, s->point[i].code);
     }
     spec_print_head(s->spec, stdout);
-    const int printed = (int)report_error(print_table(s, stdout));
+    print_table(s, stdout);
     print_reasons(s, stdout);
-    return worse(worse(worst, printed), (int)report_error(write_csv(s)));
-}
-
-static enum status prepare(struct sweep *s)
-{
-    s->axes = s->spec->axes;
-    s->axis = s->spec->axis;
-    if (s->request->only[SIDE_BASELINE] || s->request->only[SIDE_VARIANT])
-        return fail(ST_SPEC, "--only is for one run, and this spec sweeps %s: set it with %s=value", s->axis[0].key,
-                    s->axis[0].key);
-    return collect_points(s);
+    return worse(worst, (int)report_error(write_csv(s)));
 }
 
 int sweep_run(const struct request *request, struct spec *spec)
 {
-    struct sweep s = {.region = region_create(), .request = request, .spec = spec};
-    const enum status status = report_error(prepare(&s));
-    const int code = status == ST_OK ? run_points(&s) : (int)status;
+    struct sweep s = {
+        .region = region_create(), .request = request, .spec = spec, .axes = spec->axes, .axis = spec->axis};
+    const char *key = spec->axis[0].key;
+    int code = ST_SPEC;
+    if (request->only[SIDE_BASELINE] || request->only[SIDE_VARIANT]) {
+        report_error(fail(ST_SPEC, "--only is for one run, and this spec sweeps %s: set it with %s=value", key, key));
+    } else {
+        collect_points(&s);
+        code = run_points(&s);
+    }
     spec_destroy(spec);
     region_destroy(s.region);
     return code;

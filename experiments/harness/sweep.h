@@ -1,5 +1,5 @@
-/* A plain grid: every combination of the values that the spec's `sweep:` gives its keys, one after the other, each run
- * in a process of its own; one table and one CSV file at the end. */
+/* A grid: every combination of the values of the spec's `sweep:`, one after the other, each run in a process of its
+ * own; at the end a table and a CSV file. */
 #ifndef REMATCH_SWEEP_H
 #define REMATCH_SWEEP_H
 

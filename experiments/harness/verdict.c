@@ -1,4 +1,4 @@
-/* What two runs took beside what was planned, and whether the spec's expectations came true. */
+/* Measured memory and time of two runs beside the plan's, and the spec's expectations. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum { CELL = 160 };
 struct row {
     const char *name;
     void (*cell)(const struct side *side, char text[CELL]);
-    bool verbose; /* printed only where that is asked for */
+    bool verbose; /* printed only with --verbose */
 };
 
 static void cell_bytes(double bytes, char text[CELL])
@@ -24,7 +24,7 @@ static void cell_static(const struct side *s, char text[CELL]) { cell_bytes((dou
 
 static void cell_predicted(const struct side *s, char text[CELL]) { cell_bytes((double)s->job->plan->live_peak, text); }
 
-/* In dynamic memory only is there an allocator that counts; a step in which it counts otherwise fails. */
+/* Only dynamic memory has an allocator that counts; a step whose counts differ from the plan fails. */
 static void cell_counted(const struct side *s, char text[CELL])
 {
     char number[UNIT_TEXT];
@@ -57,7 +57,7 @@ static void cell_tensors(const struct side *s, char text[CELL])
     snprintf(text, CELL, "%s", plan_peak_text(s->job->plan, s->job->plan->region));
 }
 
-/* What was allocated besides the libraries: static and arena; without an arena, what was live at most. */
+/* Memory of our own, without libraries: static and arena; without an arena, static and live peak. */
 static double allocated(const struct side *s)
 {
     const struct plan *plan = s->job->plan;
@@ -86,7 +86,7 @@ static void cell_peak(const struct side *s, char text[CELL]) { cell_bytes(alloca
 
 static void cell_high_water(const struct side *s, char text[CELL]) { cell_bytes((double)s->report.high_water, text); }
 
-/* Of what is used, what is neither static nor arena: at the start of the run, and come since. */
+/* Memory in use that is neither static nor arena: at the start of the run, and added since. */
 static void cell_over(double over, double before, char text[CELL])
 {
     char all[UNIT_TEXT], start[UNIT_TEXT], since[UNIT_TEXT];
@@ -118,8 +118,7 @@ static void cell_step(const struct side *s, char text[CELL])
              s->report.steps > 1 ? ", median after the first" : ", the only one");
 }
 
-/* What a shared machine would not have held up. */
-static void cell_undisturbed(const struct side *s, char text[CELL])
+static void cell_best_case(const struct side *s, char text[CELL])
 {
     char number[UNIT_TEXT];
     if (s->report.best_case_ns)
@@ -135,12 +134,12 @@ static void cell_prediction(const struct side *s, char text[CELL])
         return;
     }
     const double predicted = costs_predict(job->costs, job->plan);
-    costs_miss(predicted, (double)s->report.best_case_ns, "best_case", least);
+    costs_miss(predicted, (double)s->report.best_case_ns, "the best case", least);
     snprintf(text, CELL, "%s by measured costs, %s%s%s", duration_text((uint64_t)predicted, number),
              costs_miss(predicted, (double)s->report.step_ns, "measured", miss), *least ? ", " : "", least);
 }
 
-/* Of the first steps and of the last. */
+/* Of the first steps and the last. */
 static void cell_losses(const struct side *s, char text[CELL])
 {
     const struct run_report *r = &s->report;
@@ -169,7 +168,7 @@ static const struct row rows[] = {
     {"device memory in use", cell_device, false},
     {"  overhead", cell_device_overhead, false},
     {"step", cell_step, false},
-    {"  best_case", cell_undisturbed, false},
+    {"  best case", cell_best_case, false},
     {"  predicted", cell_prediction, false},
     {"loss", cell_losses, false},
 };
@@ -200,9 +199,9 @@ void verdict_print(const struct experiment *experiment, bool verbose, FILE *out)
         fprintf(out, "%.3f%s", c->time_ratio, c->side_by_side ? "" : " (not measured side by side)");
     else
         fprintf(out, "no step after the first in both: no ratio");
-    if (isfinite(c->best_case_ratio)) fprintf(out, ", best_case %.3f", c->best_case_ratio);
+    if (isfinite(c->best_case_ratio)) fprintf(out, ", best case %.3f", c->best_case_ratio);
     costs_miss(ratio, c->time_ratio, "measured", miss);
-    costs_miss(ratio, c->best_case_ratio, "best_case", least);
+    costs_miss(ratio, c->best_case_ratio, "the best case", least);
     fprintf(out, "; predicted by %s %.3f%s%s%s%s\n", measured ? "measured costs" : "flops", ratio, *miss ? ", " : "",
             miss, *least ? ", " : "", least);
     fprintf(out, "\n");
@@ -218,8 +217,8 @@ static double observed(const struct experiment *e, int what)
     return values[what];
 }
 
-/* Why an expectation is not judged, *text empty: it is. Other data have other losses, but the same bytes and times. A
- * run shortened by an override may not measure a figure. */
+/* Why an expectation is not judged; *text empty: it is judged. With other data the losses differ, but not bytes and
+ * times. A run shortened by an override may not measure a figure. */
 static void unjudged(const struct side *side, int what, double value, char text[CELL])
 {
     const bool of_data = what == EXPECT_ACCURACY || what == EXPECT_LOSS;
@@ -246,7 +245,7 @@ bool verdict_expectations(const struct experiment *experiment, FILE *out)
     for (int i = 0; i < spec->expectations; i++) {
         const struct expectation *x = &spec->expectation[i];
         double value = observed(experiment, x->what);
-        bool met = !isnan(value) && !(value >= x->below) && !(value <= x->above); /* a bound not given is NaN */
+        bool met = !isnan(value) && !(value >= x->below) && !(value <= x->above); /* a missing bound is NaN */
         fprintf(out, "  %s", expectation_names[x->what]);
         print_bound(x, out);
         char why[CELL];

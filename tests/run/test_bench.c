@@ -100,7 +100,7 @@ Test(bench, costs_are_measured_planned_with_and_judged)
         cli_expect(&cli, 0, arguments);
         cli_says(&cli, "by measured costs, ");
         cli_says(&cli, " than measured, ");
-        cli_says(&cli, " than best_case");
+        cli_says(&cli, " than the best case");
         check_file(&cli, "baseline", number(baseline, "predicted_step_ns"), number(baseline, "time"));
         check_file(&cli, "variant", number(variant, "predicted_step_ns"), number(variant, "time"));
         json_decref(variant);

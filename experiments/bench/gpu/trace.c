@@ -1,7 +1,7 @@
-/* Records when a device works. CUDA's driver loads this library into a program (CUDA_INJECTION64_PATH). When the program
- * ends, the library appends one line to the file named by REMATCH_TRACE for every kernel, copy and fill of the recorded
- * steps: the launch of the graph, start and end in ns; and a last line "lost N" if CUPTI lost records. Only for
- * experiments/bench/gpu.py. */
+/* Records when a device works. CUDA's driver loads this library into a program (CUDA_INJECTION64_PATH). When the
+ * program ends, the library appends one line to the file named by REMATCH_TRACE for every kernel, copy and fill of the
+ * recorded steps: the launch of the graph, start and end in ns; and a last line "lost N" if CUPTI lost records. Only
+ * for experiments/bench/gpu.py. */
 #include <cupti.h>
 #include <inttypes.h>
 #include <stdio.h>
