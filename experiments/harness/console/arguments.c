@@ -8,31 +8,31 @@
 
 #include "base/text.h"
 
-/* One row an option, in the order of enum option. */
+/* One row per option, in the order of enum option. */
 static const struct {
     const char *name, *value,
-        *doc; /* value: the words it takes, separated by |; in capitals: any; NULL: it takes none */
+        *doc; /* value: the words that it takes, separated by |; in capitals: any; NULL: it takes no value */
 } options[OPTIONS] = {
     [OPTION_HELP] = {"--help", NULL, "this text; -h too"},
-    [OPTION_JSON] = {"--json", NULL, "for programs: one JSON value on stdout"},
+    [OPTION_JSON] = {"--json", NULL, "one JSON value on stdout, for programs"},
     [OPTION_OPS] = {"--ops", NULL, "every op with the bytes alive while it runs"},
-    [OPTION_QUIET] = {"--quiet", NULL, "no plan, no step lines and no report; the verdict and errors only"},
-    [OPTION_VERBOSE] = {"--verbose", NULL, "also what sets the peaks: op and largest tensors"},
+    [OPTION_QUIET] = {"--quiet", NULL, "print the verdict and errors only"},
+    [OPTION_VERBOSE] = {"--verbose", NULL, "also the op and the largest tensors at each peak"},
     [OPTION_PROVENANCE] = {"--provenance", NULL, "also source, build, libraries, machine and data"},
-    [OPTION_PLAN_ONLY] = {"--plan-only", NULL, "judge the plan alone; nothing is run again"},
-    [OPTION_ONLY] = {"--only", "baseline|variant", "run that one alone; nothing is compared"},
-    [OPTION_COSTS] = {"--costs", NULL, "times every node's passes and writes them as a file that plans read"},
+    [OPTION_PLAN_ONLY] = {"--plan-only", NULL, "check the plan alone, without running it again"},
+    [OPTION_ONLY] = {"--only", "baseline|variant", "run this side alone, without a comparison"},
+    [OPTION_COSTS] = {"--costs", NULL, "time every node's passes and write a file for costs: {name: measured}"},
     [OPTION_OUT] = {"--out", "FILE",
-                    "write to this file: what was timed, instead of to stdout; a plan, as the key plan: takes it"},
+                    "write times to this file instead of stdout; of plan: write the plan, for the key plan:"},
     [OPTION_CHAIN] = {"--chain", NULL, "the file is an abstract chain: stages of times and bytes"},
     [OPTION_PARETO] = {"--pareto", NULL,
-                       "peak and time of every policy with every setting, and how far from the bound"},
+                       "peak and time of every policy with every setting, and the distance from the bound"},
     [OPTION_CSV] = {"--csv", NULL, "as comma-separated values"},
-    [OPTION_MAX_BATCH] = {"--max-batch", NULL, "the largest batch that --memory holds, by policy"},
-    [OPTION_MIN_MEMORY] = {"--min-memory", NULL, "the least memory that --slowdown allows, by policy"},
-    [OPTION_EXPLAIN] = {"--explain", NULL, "what sets the peak, and what each policy would change"},
-    [OPTION_MEMORY] = {"--memory", "BYTES", "for static bytes and arena: 16GB, 900MiB"},
-    [OPTION_SLOWDOWN] = {"--slowdown", "FACTOR", "of time, 1 being every pass once: 1.1"},
+    [OPTION_MAX_BATCH] = {"--max-batch", NULL, "the largest batch within --memory, by policy"},
+    [OPTION_MIN_MEMORY] = {"--min-memory", NULL, "the least memory within --slowdown, by policy"},
+    [OPTION_EXPLAIN] = {"--explain", NULL, "the tensors at the peak, and the effect of each policy"},
+    [OPTION_MEMORY] = {"--memory", "BYTES", "limit of static bytes and arena: 16GB, 900MiB"},
+    [OPTION_SLOWDOWN] = {"--slowdown", "FACTOR", "limit of time; 1.1: 10 % slower than every pass once"},
 };
 
 static int find_option(const struct command *command, const char *word, size_t length)
@@ -65,7 +65,7 @@ static enum status unknown_option(const struct command *command, const char *wor
                 text_suggestion(name, known, suggestion), command->name);
 }
 
-/* An option at words[*at], with its value from the same word or the next. */
+/* Reads the option at words[*at], with its value from the same word or the next. */
 static enum status read_option(const struct command *command, int count, char **words, int *at,
                                struct arguments *arguments)
 {
@@ -84,7 +84,7 @@ static enum status read_option(const struct command *command, int count, char **
     return ST_OK;
 }
 
-/* A name, a dot or not, and an equals sign: a path with one in it can be given as ./path. */
+/* A word with an equals sign and no slash before it: a path with an equals sign can be given as ./path. */
 static bool is_override(const char *word)
 {
     size_t key = strcspn(word, "=");
@@ -127,7 +127,7 @@ void arguments_help(const struct command *command, FILE *out)
     }
     if (command->overrides)
         fprintf(out, "  %-26s %s\n", "key=value",
-                "this value for a key of the spec: batch=8 policy.unit=stage; rematch schema names them all");
+                "sets a key of the spec: batch=8 policy.unit=stage; rematch schema lists the keys");
 }
 
 static bool is_file(const char *path)
@@ -144,20 +144,16 @@ int arguments_is_spec(const struct dirent *entry)
 /* The suggestion of the experiment whose name is most like word; "": none is near. */
 static char *suggest_spec(const char *word, struct region *region, char suggestion[TEXT_SUGGESTION])
 {
-    struct dirent **entry;
-    const char **names = NULL;
+    struct dirent **entry = NULL;
+    const char **names;
     const int count = scandir("experiments", &entry, arguments_is_spec, alphasort);
-    const bool room = count > 0 && NEWLY(region, names, (size_t)count + 1) == ST_OK;
-    bool whole = room;
+    NEW(region, names, (size_t)(count > 0 ? count : 0) + 1);
     for (int i = 0; i < count; i++) {
-        const char *name = entry[i]->d_name;
-        if (room)
-            whole &= (names[i] = region_text(region, "%.*s", (int)(strlen(name) - strlen(".yaml")), name)) != NULL;
+        names[i] = region_text(region, "%.*s", (int)(strlen(entry[i]->d_name) - strlen(".yaml")), entry[i]->d_name);
         free(entry[i]);
     }
-    if (count >= 0) free(entry);
-    *suggestion = '\0';
-    return whole ? text_suggestion(word, names, suggestion) : suggestion;
+    free(entry);
+    return text_suggestion(word, names, suggestion);
 }
 
 enum status arguments_spec(const struct arguments *arguments, const char **path)
@@ -166,7 +162,6 @@ enum status arguments_spec(const struct arguments *arguments, const char **path)
     *path = word;
     if (is_file(word) || strchr(word, '/')) return ST_OK;
     *path = region_text(arguments->region, "experiments/%s%s", word, text_ends(word, ".yaml") ? "" : ".yaml");
-    if (!*path) return ST_FAILED;
     if (is_file(*path)) return ST_OK;
     char suggestion[TEXT_SUGGESTION];
     return fail(ST_SPEC, "no spec '%s': neither %s nor %s is a file; rematch list shows the experiments%s", word, word,

@@ -38,21 +38,21 @@ struct arguments {
     const char **operand, **override;
 };
 
-/* Of a folder of specs, for scandir(). */
+/* Whether a folder's entry is a spec, for scandir(). */
 int arguments_is_spec(const struct dirent *entry);
 
 struct command {
     const char *name, *usage, *doc;
-    unsigned options;                              /* bit 1 << enum option for each it knows besides --help */
+    unsigned options;                              /* bit 1 << enum option for each besides --help */
     int least, most;                               /* operands */
     bool overrides;                                /* takes key=value */
-    int (*run)(const struct arguments *arguments); /* returns the exit code, having told what went wrong */
+    int (*run)(const struct arguments *arguments); /* returns the exit code; errors were reported */
 };
 
-/* ST_SPEC, with the message set, for an option that the command does not know or a wrong number of operands. */
+/* ST_SPEC, with the message set: an unknown option or a wrong number of operands. */
 enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments);
 
-/* Usage, what it does, and a line an option. */
+/* Prints usage, description and one line per option. */
 void arguments_help(const struct command *command, FILE *out);
 
 /* The path of a spec given as a path, or as the bare name of a file in experiments/. ST_SPEC: neither is there. */

@@ -5,30 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/status.h"
 #include "console/terminal.h"
 #include "console/utf8.h"
 
 enum { GAP = 2, CUT_LEAST = 4 };
 
-/* How the columns are printed. */
 struct layout {
     int width[COLUMNS_MOST];
     bool hidden[COLUMNS_MOST];
 };
-
-static void out_of_memory(void)
-{
-    fprintf(stderr, "rematch: out of memory for a table\n");
-    exit(ST_FAILED);
-}
 
 void columns_begin(struct columns *table, const struct column *column, int count)
 {
     assert(count <= COLUMNS_MOST);
     *table = (struct columns){.column = column, .count = count};
     table->stream = open_memstream(&table->text, &table->size);
-    if (!table->stream) out_of_memory();
 }
 
 void columns_cell(struct columns *table, const char *format, ...)
@@ -59,7 +50,7 @@ static void measure(const struct columns *t, struct layout *layout)
     }
 }
 
-/* Columns that all of them take, cut: with texts as short as they may become. */
+/* The width of a row; cut: with texts as short as they may become. */
 static int total(const struct columns *t, const struct layout *layout, bool cut)
 {
     int sum = t->indent - GAP;
@@ -80,7 +71,7 @@ static bool hide_one(const struct columns *t, struct layout *layout)
     return worst >= 0;
 }
 
-/* One column off the text that is the most above what it may be cut to. */
+/* Takes one column from the text that most exceeds its least width. */
 static bool cut_one(const struct columns *t, struct layout *layout)
 {
     int widest = -1, most = 0;
@@ -101,7 +92,7 @@ static void fit(const struct columns *t, struct layout *layout, int width)
     }
 }
 
-/* One row; blanks are written when something comes after them. */
+/* One row, without blanks at its end. */
 static void print_row(const struct columns *t, const struct layout *layout, const char *const cell[], FILE *out)
 {
     int blanks = t->indent;
@@ -139,7 +130,7 @@ void columns_print(struct columns *table, FILE *out)
     struct layout layout = {{0}, {0}};
     bool headed = false;
     columns_rest(table);
-    if (fclose(table->stream) != 0) out_of_memory();
+    fclose(table->stream);
     measure(table, &layout);
     if (width) fit(table, &layout, width);
     for (int c = 0; c < table->count; c++) headed |= *(row[c] = table->column[c].head) != '\0';

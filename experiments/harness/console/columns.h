@@ -1,5 +1,5 @@
-/* A table for people, as wide as its terminal lets it: there columns that matter less are left out and named below,
- * and long names are cut with an ellipsis; no row is ever broken. In a pipe or a file all columns stand in full.
+/* A table as wide as its terminal: less important columns are left out and named below, and long names are cut with an
+ * ellipsis; no row is broken. In a pipe or a file all columns are printed in full.
  *
  *     static const struct column column[] = {{"policy"}, {"settings", .least = 16}, {"peak", .right = true},
  *                                            {"arena", .right = true, .rank = 1}};
@@ -9,7 +9,7 @@
  *         columns_cell(&table, "%s", name);      // from left to right, as by printf
  *         columns_cell(&table, "%s", settings);
  *         columns_cell(&table, "%s", bytes_text(peak, text));
- *         columns_rest(&table);                  // the others of this row stay empty
+ *         columns_rest(&table);                  // the other cells of this row stay empty
  *     }
  *     columns_print(&table, out);                // and free
  */
@@ -21,10 +21,10 @@
 
 struct column {
     const char *head;
-    bool right; /* numbers stand to the right */
-    int rank;   /* where not all fit, the columns of the highest rank are left out first, the last of them before the
-                   others; 0: is never left out */
-    int least;  /* texts may be cut to so many columns before others are left out; 0: they are never cut */
+    bool right; /* aligned to the right, as numbers are */
+    int rank;   /* in a narrow terminal the columns of the highest rank are left out first, the last one before the
+                   others; 0: never left out */
+    int least;  /* texts may be cut to this width before columns are left out; 0: never cut */
 };
 
 enum { COLUMNS_MOST = 24 };
@@ -38,7 +38,7 @@ struct columns {
     FILE *stream;
 };
 
-/* table must stay where it is until it is printed. No memory ends the program with ST_FAILED. */
+/* table must not be moved until it is printed. */
 void columns_begin(struct columns *table, const struct column *column, int count);
 
 void columns_cell(struct columns *table, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,4 +1,4 @@
-/* What the program says on stderr of a failure that ends a command, and its warnings. */
+/* Errors that end a command, and warnings, on stderr. */
 #ifndef REMATCH_CONSOLE_REPORT_ERROR_H
 #define REMATCH_CONSOLE_REPORT_ERROR_H
 
@@ -7,7 +7,7 @@
 /* Unless status is ST_OK, prints "rematch: " and the message of fail(); returns status. */
 enum status report_error(enum status status);
 
-/* Prints a warning; NULL, and the same text again, as a sweep's points repeat it, print nothing. */
+/* Prints a warning, but not NULL and not the last one again: the points of a sweep repeat it. */
 void report_warning(const char *text);
 
 #endif

@@ -6,19 +6,20 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/region.h"
 #include "console/utf8.h"
 
 enum { UNKNOWN = 80, COLUMNS_MAX = 4096, ROOM = 1 << 16 };
 
-/* A stream of terminal_lines() and how far its line has come. */
+/* A stream of terminal_lines() and the state of its current line. */
 struct lines {
     FILE *stream, *out;
     struct lines *next;
     int width;  /* 0: the terminal's */
-    int column; /* where the last word ended; 0: there is none in this line */
+    int column; /* the end of the last word; 0: the line has none yet */
     int blanks; /* after it, not written yet */
-    int hang;   /* column at which a broken line goes on */
-    bool joint; /* after a '|', at which a list of words may be broken */
+    int hang;   /* column at which a broken line continues */
+    bool joint; /* after a '|', where a list of words may be broken */
     char room[ROOM];
 };
 
@@ -39,8 +40,8 @@ int terminal_width(FILE *out)
     if (l) return l->width ? l->width : terminal_width(l->out);
     if (!isatty(fileno(out))) return 0;
     if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-    const long told = columns ? strtol(columns, NULL, 10) : 0;
-    return told > 0 && told <= COLUMNS_MAX ? (int)told : UNKNOWN;
+    const long wide = columns ? strtol(columns, NULL, 10) : 0;
+    return wide > 0 && wide <= COLUMNS_MAX ? (int)wide : UNKNOWN;
 }
 
 bool terminal_colour(FILE *out)
@@ -50,7 +51,7 @@ bool terminal_colour(FILE *out)
     return isatty(fileno(l ? l->out : out)) && !(no && *no);
 }
 
-/* A word of so many bytes, after the blanks before it or on a new line. */
+/* Writes a word of length bytes after its blanks or on a new line. */
 static void put_word(struct lines *l, const char *word, size_t length, int width)
 {
     const int columns = utf8_columns(word, length);
@@ -70,7 +71,7 @@ static void put_word(struct lines *l, const char *word, size_t length, int width
     l->joint = word[length - 1] == '|';
 }
 
-/* Bytes of the unit that follows a number, with the blank between them; 0: none does. */
+/* Bytes of the unit after a number, with the blank before it; 0: there is none. */
 static size_t unit_length(const char *text, size_t left)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "us", "ms", "s", "%", NULL};
@@ -82,7 +83,7 @@ static size_t unit_length(const char *text, size_t left)
     return 0;
 }
 
-/* Bytes of the word that text begins with: to a blank that no unit follows, or to a '|'. */
+/* Bytes of the word at the start of text: up to a blank without a unit after it, or to a '|'. */
 static size_t word_length(const char *text, size_t left)
 {
     size_t length = 1;
@@ -126,12 +127,8 @@ static int close_lines(void *cookie)
 FILE *terminal_lines(FILE *out, int width)
 {
     const cookie_io_functions_t functions = {.write = write_lines, .close = close_lines};
-    struct lines *l = calloc(1, sizeof *l);
-    FILE *stream = l ? fopencookie(l, "w", functions) : NULL;
-    if (!stream) {
-        free(l);
-        return NULL;
-    }
+    struct lines *l = allocate(1, sizeof *l);
+    FILE *stream = fopencookie(l, "w", functions);
     setvbuf(stream, l->room, _IOLBF, sizeof l->room);
     l->stream = stream;
     l->out = out;
@@ -143,8 +140,7 @@ FILE *terminal_lines(FILE *out, int width)
 
 void terminal_wrap(FILE **stream)
 {
-    FILE *lines = terminal_width(*stream) ? terminal_lines(*stream, 0) : NULL;
-    if (lines) *stream = lines;
+    if (terminal_width(*stream)) *stream = terminal_lines(*stream, 0);
 }
 
 void terminal_note(FILE *out, const char *text)

@@ -1,4 +1,4 @@
-/* Characters of texts that come from anywhere. */
+/* UTF-8 characters of texts from any source. */
 #ifndef REMATCH_CONSOLE_UTF8_H
 #define REMATCH_CONSOLE_UTF8_H
 
@@ -8,17 +8,19 @@
 /* Bytes of the UTF-8 character at text (left bytes remain), 0 where there is no valid one. */
 int utf8_length(const char *text, size_t left);
 
-/* Whether all of text is UTF-8 that says no more to a terminal than what it shows: no control characters (C0, DEL, C1),
- * no separators of lines. */
+/* The same, 0 also where it is not plain: a control character (C0, DEL, C1) or a line separator. */
+int utf8_plain_length(const char *text, size_t left);
+
+/* Whether all of text is plain UTF-8, which cannot control a terminal. */
 bool utf8_is_plain(const char *text);
 
-/* Makes text plain, but for the characters of kept: bytes of others become '?'. */
+/* Makes text plain: other bytes become '?', but for the characters of kept. */
 void utf8_clean(char *text, const char *kept);
 
 /* Columns of a terminal that length bytes of text take; escape sequences take none. */
 int utf8_columns(const char *text, size_t length);
 
-/* Bytes of the beginning of text that take at most so many columns. */
+/* Bytes of the longest beginning of text that takes at most so many columns. */
 size_t utf8_fit(const char *text, int columns);
 
 #endif

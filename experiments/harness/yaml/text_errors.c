@@ -65,13 +65,13 @@ static void print_line(FILE *out, const char *text, int from, int to)
 {
     size_t left = strcspn(text, "\n");
     for (int at = 0; left && at < to; at++) {
-        int n = utf8_length(text, left);
-        bool plain = n > 0 && (unsigned char)*text >= ' ' && *text != 0x7F &&
-                     !(n == 2 && (unsigned char)*text == 0xC2 && (unsigned char)text[1] < 0xA0);
-        if (at >= from && plain) fwrite(text, 1, (size_t)n, out);
-        if (at >= from && !plain) fputc(*text == '\t' || *text == '\r' ? ' ' : '?', out);
-        text += n ? n : 1;
-        left -= (size_t)(n ? n : 1);
+        const int n = utf8_length(text, left), taken = n ? n : 1;
+        if (at >= from && utf8_plain_length(text, left))
+            fwrite(text, 1, (size_t)n, out);
+        else if (at >= from)
+            fputc(*text == '\t' || *text == '\r' ? ' ' : '?', out);
+        text += taken;
+        left -= (size_t)taken;
     }
     fputc('\n', out);
 }
