@@ -103,7 +103,7 @@ static enum status emit(const struct network *network, const struct policy_setti
 {
     struct search s = {.network = network, .settings = settings, .region = region};
     const char *budget = settings->segment_budget;
-    TRY(stages_find(network->graph, region, &s.stages));
+    s.stages = stages_find(network->graph, region);
     NEW(region, s.cut, (size_t)s.stages.count);
     if (!budget || !strcmp(budget, "search")) {
         TRY(search(&s));

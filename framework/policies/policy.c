@@ -28,10 +28,10 @@ static enum status say(const struct graph *graph, enum relu_save relus, struct s
     *schedule = schedule_empty(silent.region);
     for (size_t i = 0; i < silent.steps; i++) {
         const struct step *s = &silent.step[i];
-        if (s->kind == STEP_FORWARD) TRY(schedule_append(schedule, STEP_FORWARD, s->from, s->to));
+        if (s->kind == STEP_FORWARD) schedule_append(schedule, STEP_FORWARD, s->from, s->to);
         for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) {
             const bool open = s->relu == RELU_AUTO && graph->node[n].relu_save == RELU_AUTO;
-            TRY(schedule_append_backward(schedule, n, n + 1, open ? relus : s->relu));
+            schedule_append_backward(schedule, n, n + 1, open ? relus : s->relu);
         }
     }
     return ST_OK;
@@ -43,7 +43,7 @@ enum status policy_emit(const struct policy *policy, const struct network *netwo
 {
     struct network *kept;
     if (relus == RELU_AUTO) return policy->emit(network, settings, region, schedule);
-    TRY(network_copy(network, region, &kept));
+    kept = network_copy(network, region);
     for (int i = 0; i < network->graph->nodes; i++)
         if (network_relu_open(network, i)) footprint_keep_sign_bits(&kept->binding[i].footprint, relus == RELU_BITS);
     TRY(policy->emit(kept, settings, region, schedule));
@@ -124,18 +124,19 @@ enum status policy_schedule(const struct policy *policy, const struct network *n
     }
     TRY(status);
     if (settings->notes) *settings->notes = best.notes;
-    return schedule_append_all(schedule, &best.schedule);
+    schedule_append_all(schedule, &best.schedule);
+    return ST_OK;
 }
 
 enum status policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
                                  int segments, bool keep_saved, struct schedule *schedule)
 {
-    TRY(schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes));
+    schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes);
     for (int s = segments - 1; s >= 0; s--) {
         if (recompute[s]) {
-            TRY(stages_recompute(network, segment[s].from, segment[s].to, keep_saved, schedule));
+            stages_recompute(network, segment[s].from, segment[s].to, keep_saved, schedule);
         } else {
-            TRY(schedule_append(schedule, STEP_BACKWARD, segment[s].from, segment[s].to));
+            schedule_append(schedule, STEP_BACKWARD, segment[s].from, segment[s].to);
         }
     }
     return ST_OK;

@@ -79,7 +79,8 @@ static enum status remake(const struct graph *graph, int value, bool *dropped, s
     dropped[node] = false;
     for (int k = 0; k < graph->node[node].layer->inputs; k++)
         TRY(remake(graph, graph->node[node].inputs[k], dropped, schedule));
-    return schedule_append(schedule, STEP_FORWARD, node, node + 1);
+    schedule_append(schedule, STEP_FORWARD, node, node + 1);
+    return ST_OK;
 }
 
 static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
@@ -89,14 +90,14 @@ static enum status emit(const struct network *network, const struct policy_setti
     bool *dropped;
     NEW(region, dropped, (size_t)graph->nodes);
     TRY(choose(graph, &settings->kinds, region, dropped));
-    TRY(schedule_append(schedule, STEP_FORWARD, 0, graph->nodes));
+    schedule_append(schedule, STEP_FORWARD, 0, graph->nodes);
     for (int i = graph->nodes - 1; i >= 0; i--) {
         const struct node *node = &graph->node[i];
         unsigned reads = network_reads(network, i);
         for (int k = 0; reads & READS_X && k < node->layer->inputs; k++)
             TRY(remake(graph, node->inputs[k], dropped, schedule));
         if (reads & READS_Y) TRY(remake(graph, node->output, dropped, schedule));
-        TRY(schedule_append(schedule, STEP_BACKWARD, i, i + 1));
+        schedule_append(schedule, STEP_BACKWARD, i, i + 1);
     }
     return ST_OK;
 }

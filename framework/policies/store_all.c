@@ -5,8 +5,9 @@ static enum status emit(const struct network *network, const struct policy_setti
                         struct schedule *schedule)
 {
     (void)settings, (void)region;
-    TRY(schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes));
-    return schedule_append(schedule, STEP_BACKWARD, 0, network->graph->nodes);
+    schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes);
+    schedule_append(schedule, STEP_BACKWARD, 0, network->graph->nodes);
+    return ST_OK;
 }
 
 static const struct setting keys[] = {{.key = NULL}};

@@ -31,7 +31,7 @@ static enum status list_moments(struct dtr_simulation *e, const struct lowered *
         for (int op = b->birth + 1; op <= b->death; op++) gap[op] += b->bytes;
     }
     for (int n = 0; n < nodes; n++)
-        if (l->op[n].once >= 0) e->once[n] = l->buffer[l->op[n].once].bytes;
+        if (l->op[n].rng_state >= 0) e->once[n] = l->buffer[l->op[n].rng_state].bytes;
     /* ops come from the last node to the first */
     int count = 0, op = l->ops;
     for (int n = 0; n < nodes; n++) {
@@ -64,8 +64,8 @@ enum status dtr_simulation_create(const struct network *network, const struct lo
     if (nodes > NODES_MAX)
         return fail(ST_SPEC, "policy dtr: %d nodes; expected at most %d, for the time it takes", nodes, NODES_MAX);
     *eviction = (struct dtr_simulation){.network = network, .region = region};
-    TRY(schedule_append(&schedule, STEP_FORWARD, 0, nodes));
-    TRY(schedule_append(&schedule, STEP_BACKWARD, 0, nodes));
+    schedule_append(&schedule, STEP_FORWARD, 0, nodes);
+    schedule_append(&schedule, STEP_BACKWARD, 0, nodes);
     TRY(lower(network, &schedule, options, region, &lowered));
     NEW(region, eviction->once, (size_t)nodes);
     NEW(region, eviction->gap, (size_t)nodes);
@@ -178,7 +178,7 @@ static enum status run(struct machine *m, int n)
     if (x) bytes -= x->bytes;
     const bool save = wanted && (saved->locks || fits(m, bytes + wanted));
     TRY(make_room(m, bytes + (save ? wanted : 0), first ? "the forward" : "a recomputation", n));
-    TRY(schedule_append(m->schedule, STEP_FORWARD, n, n + 1));
+    schedule_append(m->schedule, STEP_FORWARD, n, n + 1);
     r->clock += m->e->network->cost[n].forward;
     if (first) {
         m->base += m->e->once[n];
@@ -226,7 +226,7 @@ static enum status backward(struct machine *m, int n)
     const struct footprint *f = &m->e->network->binding[n].footprint;
     m->base = m->once + m->e->gap[n];
     TRY(hold_operands(m, node));
-    TRY(schedule_append(m->schedule, STEP_BACKWARD, n, n + 1));
+    schedule_append(m->schedule, STEP_BACKWARD, n, n + 1);
     for (int i = m->e->moments[n]; i < m->e->moments[n + 1]; i++) {
         const struct moment *moment = &m->e->moment[i];
         m->base = m->once + moment->bytes;

@@ -55,7 +55,7 @@ static void print_totals(const struct plan_summary *s, FILE *out)
     print_bytes(plan, "live peak of store_all", s->store_all_live, "the same kernels, everything stored", out);
     fprintf(out, "  sampled as a line-by-line profiler does, which never sees the peak:\n");
     print_bytes(plan, "  after the forward", plan_sampled_forward(plan), "", out);
-    print_bytes(plan, "  after the gradients", plan_sampled_gradients(plan), "", out);
+    print_bytes(plan, "  after the gradients", plan_static(plan), "", out);
 }
 
 static void print_peak(const json_t *peak, bool exact, FILE *out)
