@@ -45,7 +45,7 @@ int plan_peak_buffers(const struct plan *plan, struct region *region, int **buff
     int count = 0;
     NEW(region, *buffer, (size_t)plan->lowered.buffers);
     for (int i = 0; i < plan->lowered.buffers; i++) {
-        if (all[i].birth > plan->peak_op || plan->peak_op > all[i].death) continue;
+        if (!buffer_alive(&all[i], plan->peak_op)) continue;
         int at = count++;
         for (; at > 0 && all[(*buffer)[at - 1]].bytes < all[i].bytes; at--) (*buffer)[at] = (*buffer)[at - 1];
         (*buffer)[at] = i;
