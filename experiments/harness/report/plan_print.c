@@ -102,6 +102,7 @@ static void print_time(const struct plan_summary *s, FILE *out)
             flops_of(plan, plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
             plan->lowered.dropped);
     duration_text(job->planning_ns, e);
+    if (job->backend) duration_text(job->planning_ns, e);
     if (job->backend)
         fprintf(out, "  slowdown %.4f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
                 job->costs ? "measured costs" : "flops", duration_text(job->preparing_ns, d), e);
