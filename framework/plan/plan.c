@@ -27,6 +27,8 @@ size_t plan_sampled_forward(const struct plan *plan)
     return plan_static(plan) - plan->static_bytes[STATIC_GRADIENTS] + plan->live_forward;
 }
 
+size_t plan_sampled_gradients(const struct plan *plan) { return plan_static(plan); }
+
 char *plan_op_text(const struct plan *plan, int op, char *text)
 {
     const struct op *o = &plan->lowered.op[op];
@@ -45,7 +47,7 @@ int plan_peak_buffers(const struct plan *plan, struct region *region, int **buff
     int count = 0;
     NEW(region, *buffer, (size_t)plan->lowered.buffers);
     for (int i = 0; i < plan->lowered.buffers; i++) {
-        if (!buffer_alive(&all[i], plan->peak_op)) continue;
+        if (all[i].birth > plan->peak_op || plan->peak_op > all[i].death) continue;
         int at = count++;
         for (; at > 0 && all[(*buffer)[at - 1]].bytes < all[i].bytes; at--) (*buffer)[at] = (*buffer)[at - 1];
         (*buffer)[at] = i;
@@ -78,11 +80,13 @@ static void count_static(struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
     size_t parameters = 0;
-    for (int i = 0; i < graph->parameters; i++) parameters += parameter_static_bytes(&graph->parameter[i]);
+    for (int i = 0; i < graph->parameters; i++)
+        parameters += round_up((size_t)graph->parameter[i].elements * sizeof(float));
     plan->static_bytes[STATIC_PARAMETERS] = parameters;
     plan->static_bytes[STATIC_GRADIENTS] = parameters;
     plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;
-    plan->static_bytes[STATIC_INPUTS] = batch_bytes(graph);
+    plan->static_bytes[STATIC_INPUTS] =
+        round_up(graph->value[0].bytes) + round_up((size_t)graph->batch * sizeof(int32_t));
     plan->static_bytes[STATIC_DEVICE] = plan_device_bytes(plan->network, &plan->options);
 }
 
@@ -108,30 +112,34 @@ static void count_time(struct plan *plan)
     plan->slowdown = least > 0 ? plan->time / least : 1;
 }
 
-/* Live bytes at every op, the peak by category, and what a sampler would see after the forward. */
-static void count_live(struct plan *plan)
+/* Live bytes at every op, the peak and what it is made of; and what samplers at two points of a step would see. */
+static enum status count_live(struct plan *plan)
 {
     const struct lowered *l = &plan->lowered;
     NEW(plan->region, plan->live, (size_t)l->ops + 1);
     int forward_end = 0;
     while (forward_end < l->ops && l->op[forward_end].kind == OP_FORWARD && !l->op[forward_end].recompute)
         forward_end++;
+    for (int i = 0; i < l->buffers; i++) {
+        const struct buffer *b = &l->buffer[i];
+        if (b->birth < forward_end && b->death >= forward_end) plan->live_forward += b->bytes;
+    }
     plan->live_peak = buffers_live(l->buffer, l->buffers, l->ops, plan->live);
     while (plan->live[plan->peak_op] < plan->live_peak) plan->peak_op++;
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
-        if (buffer_alive(b, plan->peak_op)) plan->peak_by_category[b->category] += b->bytes;
-        if (b->birth < forward_end && buffer_alive(b, forward_end)) plan->live_forward += b->bytes;
+        if (b->birth <= plan->peak_op && plan->peak_op <= b->death) plan->peak_by_category[b->category] += b->bytes;
     }
+    return ST_OK;
 }
 
-static void hash_plan(struct plan *plan)
+static enum status hash_plan(struct plan *plan)
 {
     const struct lowered *l = &plan->lowered;
-    plan->hash = ops_digest(l->op, l->ops, l->buffer, l->buffers);
+    return ops_digest(l->op, l->ops, l->buffer, l->buffers, &plan->hash);
 }
 
-void plan_move(struct plan *plan, const struct buffer *placed)
+enum status plan_move(struct plan *plan, const struct buffer *placed)
 {
     plan->arena_bytes = 0;
     for (int i = 0; i < plan->lowered.buffers; i++) {
@@ -139,40 +147,53 @@ void plan_move(struct plan *plan, const struct buffer *placed)
         b->offset = placed[i].offset;
         if (b->offset + b->bytes > plan->arena_bytes) plan->arena_bytes = b->offset + b->bytes;
     }
-    hash_plan(plan);
+    return hash_plan(plan);
 }
 
-const struct network *plan_network(const struct network *network, const struct schedule *schedule,
-                                   struct region *region)
+enum status plan_view(const struct network *network, const struct schedule *schedule, struct region *region,
+                      const struct network **seen)
 {
-    struct network *copy = network_copy(network, region);
+    struct network *copy;
+    TRY(network_copy(network, region, &copy));
     for (size_t i = 0; i < schedule->steps; i++)
         for (int n = schedule->step[i].from; n < schedule->step[i].to && schedule->step[i].relu != RELU_AUTO; n++)
             footprint_keep_sign_bits(&copy->binding[n].footprint, schedule->step[i].relu == RELU_BITS);
-    return copy;
+    *seen = copy;
+    return ST_OK;
+}
+
+static enum status build(struct plan *plan, const struct schedule *schedule, const struct plan_options *options)
+{
+    TRY(schedule_check(schedule, plan->network->graph->nodes, options->forward_only));
+    TRY(plan_view(plan->network, schedule, plan->region, &plan->network));
+    if (!(plan->schedule = schedule_print(schedule, plan->region))) return ST_FAILED;
+    TRY(lower(plan->network, schedule, &options->lower, plan->region, &plan->lowered));
+    TRY(count_live(plan));
+    plan->arena_bytes = plan->live_peak;
+    if (!options->unplaced) TRY(place(plan->lowered.buffer, plan->lowered.buffers, &plan->arena_bytes));
+    count_static(plan);
+    count_time(plan);
+    return hash_plan(plan);
 }
 
 enum status plan_build(const struct network *network, const struct schedule *schedule,
                        const struct plan_options *options, struct plan **plan)
 {
     *plan = NULL;
-    TRY(schedule_check(schedule, network->graph->nodes, options->forward_only));
     struct region *region = region_create();
-    struct plan *p = region_array(region, 1, sizeof *p);
+    struct plan *p = region ? region_array(region, 1, sizeof *p) : NULL;
+    if (!p) {
+        region_destroy(region);
+        return fail(ST_FAILED, "out of memory for a plan");
+    }
     p->region = region;
-    p->network = plan_network(network, schedule, region);
+    p->network = network;
     p->options = *options;
-    p->schedule = schedule_print(schedule, region);
-    const enum status status = lower(p->network, schedule, &options->lower, region, &p->lowered);
+    enum status status = build(p, schedule, options);
     if (status != ST_OK) {
         region_destroy(region);
         return status;
     }
-    count_live(p);
-    p->arena_bytes = options->unplaced ? p->live_peak : placement_assign(p->lowered.buffer, p->lowered.buffers);
-    count_static(p);
-    count_time(p);
-    hash_plan(p);
     *plan = p;
     return ST_OK;
 }

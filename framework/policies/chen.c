@@ -15,12 +15,18 @@
 
 enum { REFINEMENTS = 3, GRID = 6 };
 
-struct search {
+struct chen_settings {
+    struct segment_settings segment;
+    const char *segment_budget; /* bytes; NULL: search */
+};
+POLICY_SETTINGS_FIT(struct chen_settings);
+
+struct chen_search {
+    const struct policy_input *input;
     const struct network *network;
-    const struct policy_settings *settings;
-    struct region *region;
+    const struct segment_settings *settings;
     struct node_ranges stages;
-    bool *cut, *best; /* before a stage, of the plan at hand and of the best */
+    bool *cut, *best; /* before a stage, of the current plan and of the best */
     size_t least;     /* live peak of the best */
     double time;      /* of the best */
     double budget;    /* of the best */
@@ -29,7 +35,7 @@ struct search {
 
 /* Cuts before the first stage that follows more than budget bytes of outputs. kept: bytes of the cuts; largest: most
  * bytes between two of them. */
-static void divide(struct search *s, double budget, double *kept, double *largest)
+static void divide(struct chen_search *s, double budget, double *kept, double *largest)
 {
     const struct graph *graph = s->network->graph;
     double sum = 0;
@@ -48,15 +54,14 @@ static void divide(struct search *s, double budget, double *kept, double *larges
 }
 
 /* The division that budget gave. */
-static enum status consider(struct search *s, double budget)
+static enum status consider(struct chen_search *s, double budget)
 {
     struct region *region = region_create();
     struct plan *plan = NULL;
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
     struct schedule schedule = schedule_empty(region);
-    struct plan_options options = *policy_plan_options(s->settings);
-    options.unplaced = true; /* only the live peak is asked for, and placing takes most of the time */
-    enum status status = policy_cuts_emit(s->network, &s->stages, s->cut, s->settings, region, &schedule);
+    struct plan_options options = *policy_plan_options(s->input);
+    options.unplaced = true; /* only the live peak matters, and placing takes most of the time */
+    enum status status = policy_cuts_emit(s->network, &s->stages, s->cut, s->settings, &schedule);
     if (status == ST_OK) status = plan_build(s->network, &schedule, &options, &plan);
     region_destroy(region);
     if (status != ST_OK) return status;
@@ -71,11 +76,10 @@ static enum status consider(struct search *s, double budget)
     return ST_OK;
 }
 
-static enum status search(struct search *s)
+static enum status find_budget(struct chen_search *s)
 {
     double budget = 0, least = INFINITY, kept, largest;
     s->least = SIZE_MAX;
-    NEW(s->region, s->best, (size_t)s->stages.count);
     for (int i = 0; i < REFINEMENTS; i++) {
         divide(s, budget, &kept, &largest);
         TRY(consider(s, budget));
@@ -91,23 +95,24 @@ static enum status search(struct search *s)
     return ST_OK;
 }
 
-static void tell(const struct search *s, struct policy_notes *notes)
+static void note_found(const struct chen_search *s, struct policy_notes *notes)
 {
     char bytes[UNIT_TEXT];
     snprintf(notes->found, sizeof notes->found, "segments end after %s of outputs, the best of %d budgets tried",
              exact_bytes_text((size_t)s->budget, bytes), s->tries);
 }
 
-static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule)
+static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
-    struct search s = {.network = network, .settings = settings, .region = region};
+    const struct chen_settings *settings = (const void *)input->settings;
+    struct chen_search s = {.input = input, .network = input->network, .settings = &settings->segment};
     const char *budget = settings->segment_budget;
-    s.stages = stages_find(network->graph, region);
-    NEW(region, s.cut, (size_t)s.stages.count);
+    TRY(stages_find(s.network->graph, schedule->region, &s.stages));
+    NEW(schedule->region, s.cut, (size_t)s.stages.count);
     if (!budget || !strcmp(budget, "search")) {
-        TRY(search(&s));
-        if (settings->notes) tell(&s, settings->notes);
+        NEW(schedule->region, s.best, (size_t)s.stages.count);
+        TRY(find_budget(&s));
+        if (input->notes) note_found(&s, input->notes);
     } else {
         uint64_t bytes;
         double kept, largest;
@@ -117,11 +122,11 @@ static enum status emit(const struct network *network, const struct policy_setti
                         text_shown(budget, 40), budget, wrong);
         divide(&s, (double)bytes, &kept, &largest);
     }
-    return policy_cuts_emit(network, &s.stages, s.cut, settings, region, schedule);
+    return policy_cuts_emit(s.network, &s.stages, s.cut, s.settings, schedule);
 }
 
 static const struct setting keys[] = {
-    {"segment_budget", SETTING_TEXT, offsetof(struct policy_settings, segment_budget), 0, 0, "search", NULL,
+    {"segment_budget", SETTING_TEXT, offsetof(struct chen_settings, segment_budget), 0, 0, "search", NULL,
      "bytes of outputs after which a segment ends (64MiB), or search: what gives the least live peak"},
     POLICY_SETTING_KEEP_LAST,
     POLICY_SETTING_KEEP_SAVED,

@@ -1,12 +1,11 @@
-/* What an online runtime would do that gives up a tensor whenever memory is short and computes it again when it is
- * asked for: Kirisame et al., "Dynamic Tensor Rematerialization", 2021, run at plan time on the step's known ops. Eager
- * eviction as in the paper: what the step reads no more is let go at once.
+/* What an online runtime would do that evicts a tensor whenever memory is short and recomputes it on demand: Kirisame
+ * et al., "Dynamic Tensor Rematerialization", 2021, run at plan time on the step's known ops. Eager eviction as in the
+ * paper: what the step reads no more is freed at once.
  *
- * Unlike the paper's runtime it never runs over its budget, which counts gradients, scratch, masks and the placement;
- * where a schedule turns out to need more than the simulation's limit, the limit is lowered. Unlike the paper's
- * prototype it looks at every tensor each time, small or large. Unlike `optimal` it keeps to no class of schedules:
- * what is kept may be given up at any time; and it promises nothing about their time. */
-#include <assert.h>
+ * Unlike the paper's runtime it never exceeds its budget, which counts gradients, scratch, masks and the placement;
+ * where a schedule needs more than the simulation's limit, the limit is lowered. Unlike the paper's prototype it
+ * examines every tensor each time, small or large. Unlike `optimal` it keeps to no class of schedules: a kept tensor
+ * may be evicted at any time; and it guarantees nothing about time. */
 #include <stdio.h>
 
 #include "base/units.h"
@@ -16,35 +15,35 @@
 
 enum { LOWERED = 12, RAISED = 8, RESOLUTION = 200 };
 
-struct search {
+struct dtr_search {
     const struct network *network;
     const struct plan_options *options;
     struct region *region;
-    struct dtr_simulation eviction;
-    int heuristic;
-    size_t all;  /* bytes with which nothing is given up */
+    struct dtr_simulation simulation;
+    size_t all;  /* bytes with which nothing is evicted */
     double time; /* of the forwards then */
 };
 
 /* A schedule and its plan; NULL: there is none. */
-struct found {
+struct dtr_found {
     struct schedule schedule;
     double time; /* of the forwards */
     struct plan *plan;
     size_t limit; /* of its simulation */
     int evictions;
+    bool kept; /* the budget */
 };
 
-/* Halves the limits between one with which there is no schedule and one with which there is. They need not all lie on
- * one side of the least; the one found will do. */
-static enum status find_least(const struct search *s, struct found *least)
+/* Bisects the limits between one with a schedule and one without. Feasibility need not be monotone in the limit, so the
+ * limit found need not be the least. */
+static enum status find_least(const struct dtr_search *s, struct dtr_found *least)
 {
     size_t no = 0, yes = s->all;
-    struct evicted evicted;
+    struct dtr_result result;
     while (yes - no > yes / RESOLUTION + 1) {
         size_t at = no + (yes - no) / 2;
         struct schedule schedule = schedule_empty(s->region);
-        enum status status = dtr_simulation_schedule(&s->eviction, s->heuristic, at, &schedule, &evicted);
+        enum status status = dtr_simulation_schedule(&s->simulation, at, &schedule, &result);
         if (status != ST_OK && status != ST_SPEC) return status;
         if (status == ST_OK) {
             yes = at;
@@ -52,13 +51,13 @@ static enum status find_least(const struct search *s, struct found *least)
             no = at;
         }
     }
-    *least = (struct found){.schedule = schedule_empty(s->region), .limit = yes};
-    TRY(dtr_simulation_schedule(&s->eviction, s->heuristic, yes, &least->schedule, &evicted));
-    least->evictions = evicted.evictions;
+    *least = (struct dtr_found){.schedule = schedule_empty(s->region), .limit = yes};
+    TRY(dtr_simulation_schedule(&s->simulation, yes, &least->schedule, &result));
+    least->evictions = result.evictions;
     return plan_build(s->network, &least->schedule, s->options, &least->plan);
 }
 
-static double time_of(const struct search *s, const struct schedule *schedule)
+static double time_of(const struct dtr_search *s, const struct schedule *schedule)
 {
     double time = 0;
     for (size_t i = 0; i < schedule->steps; i++)
@@ -67,31 +66,29 @@ static double time_of(const struct search *s, const struct schedule *schedule)
     return time;
 }
 
-/* Of the plan of a schedule, without placing it, which takes longer than all the rest. */
-static enum status find_live_peak(const struct search *s, const struct schedule *schedule, size_t *peak)
+/* Live peak of the plan of a schedule, without placing it, which takes longer than all the rest. */
+static enum status find_live_peak(const struct dtr_search *s, const struct schedule *schedule, size_t *peak)
 {
     struct region *region = region_create();
     struct lowered l;
-    size_t *live = NULL;
-    if (!region) return fail(ST_FAILED, "out of memory for a schedule");
+    size_t *live;
     enum status status = lower(s->network, schedule, &s->options->lower, region, &l);
-    if (status == ST_OK) status = NEWLY(region, live, (size_t)l.ops + 1);
-    if (status == ST_OK) *peak = buffers_live(l.buffer, l.buffers, l.ops, live);
+    if (status == ST_OK) *peak = buffers_live(l.buffer, l.buffers, l.ops, NEW(region, live, (size_t)l.ops + 1));
     region_destroy(region);
     return status;
 }
 
-/* Simulates with a limit of at bytes; what is found is best where its arena keeps limit and it is faster. *over: bytes
- * above limit. */
-static enum status improve(const struct search *s, size_t at, size_t limit, struct found *best, size_t *over)
+/* Simulates with a limit of at bytes; the schedule found becomes best where its arena keeps limit and it is faster.
+ * *over: bytes above limit. */
+static enum status improve(const struct dtr_search *s, size_t at, size_t limit, struct dtr_found *best, size_t *over)
 {
-    struct found found = {.schedule = schedule_empty(s->region), .limit = at};
-    struct evicted evicted;
+    struct dtr_found found = {.schedule = schedule_empty(s->region), .limit = at};
+    struct dtr_result result;
     size_t bytes = 0;
     *over = 0;
-    enum status status = dtr_simulation_schedule(&s->eviction, s->heuristic, at, &found.schedule, &evicted);
+    enum status status = dtr_simulation_schedule(&s->simulation, at, &found.schedule, &result);
     if (status != ST_OK) return status == ST_SPEC ? ST_OK : status;
-    found.evictions = evicted.evictions;
+    found.evictions = result.evictions;
     found.time = time_of(s, &found.schedule);
     if (best->plan && found.time >= best->time) return ST_OK;
     TRY(find_live_peak(s, &found.schedule, &bytes));
@@ -105,9 +102,9 @@ static enum status improve(const struct search *s, size_t at, size_t limit, stru
     return ST_OK;
 }
 
-/* The arena may take more than the simulation had, for gaps between buffers: then with less. And it may take less, for
- * what is evicted is dead since its last read and not since its eviction: then also with more. */
-static enum status find_within(const struct search *s, size_t limit, struct found *best)
+/* The arena may need more than the simulation's limit, for gaps between buffers: then lower limits are tried. And it
+ * may need less, since an evicted storage is dead after its last read already: then higher limits are tried, too. */
+static enum status find_within(const struct dtr_search *s, size_t limit, struct dtr_found *best)
 {
     size_t over = 0, at = limit, step = limit < s->all ? (s->all - limit) / (RAISED + 1) : 0;
     for (int i = 0; i < LOWERED && over <= at; i++) {
@@ -120,65 +117,69 @@ static enum status find_within(const struct search *s, size_t limit, struct foun
     return ST_OK;
 }
 
-static enum status take(const struct found *found, struct schedule *schedule, struct policy_notes *notes)
+/* The fastest schedule found that keeps the budget; else, and for the least budget, that of least memory. *limit of the
+ * arena, *baseline: as budget_limit() has them. */
+static enum status search_network(struct dtr_search *s, const struct budget *budget, struct dtr_found *found,
+                                  size_t *baseline)
 {
-    char bytes[UNIT_TEXT];
-    if (notes)
-        snprintf(notes->found, sizeof notes->found, "%d evictions in a simulation with at most %s", found->evictions,
-                 exact_bytes_text(found->limit, bytes));
-    schedule_append_all(schedule, &found->schedule);
+    struct schedule schedule = schedule_empty(s->region);
+    struct dtr_result result;
+    struct plan *all;
+    size_t limit;
+    TRY(dtr_simulation_create(s->network, &s->options->lower, s->region, &s->simulation));
+    TRY(dtr_simulation_schedule(&s->simulation, SIZE_MAX, &schedule, &result));
+    s->all = result.peak;
+    s->time = time_of(s, &schedule);
+    TRY(plan_build(s->network, &schedule, s->options, &all));
+    enum status status = budget_limit(s->network, budget, s->options, all, &limit, baseline);
+    plan_destroy(all);
+    if (status == ST_OK && budget->kind != BUDGET_LEAST) status = find_within(s, limit, found);
+    if (status == ST_OK && !found->plan) status = find_least(s, found);
+    found->kept = found->plan && (budget->kind == BUDGET_LEAST || found->plan->arena_bytes <= limit);
+    return status;
+}
+
+/* Open relus keep sign bits; where that does not keep the budget, and for the least budget, what the network has them
+ * keep if that takes less memory. */
+static enum status search_relus(const struct policy_input *input, const struct budget *budget, struct region *region,
+                                struct dtr_found *best, size_t *baseline)
+{
+    const bool open = network_any_relu_open(input->network);
+    for (int bits = 1; bits >= !open; bits--) {
+        struct dtr_search s = {input->network, policy_plan_options(input), .region = region};
+        struct dtr_found found = {.plan = NULL};
+        if (best->kept && budget->kind != BUDGET_LEAST) break;
+        if (open && bits) s.network = policy_keep_sign_bits(input->network, region);
+        enum status status = search_network(&s, budget, &found, baseline);
+        if (status == ST_OK && open && bits) status = policy_state_sign_bits(input->network, &found.schedule);
+        const bool better =
+            found.plan && (!best->plan || found.kept > best->kept || found.plan->live_peak < best->plan->live_peak);
+        plan_destroy(better ? best->plan : found.plan);
+        if (better) *best = found;
+        TRY(status);
+    }
     return ST_OK;
 }
 
-/* all: a plan that gives nothing up. */
-static enum status choose(struct search *s, const struct budget *budget, const struct plan *all,
-                          struct schedule *schedule, struct policy_notes *notes)
+static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
-    struct found found = {.plan = NULL}, least = {.plan = NULL};
-    size_t limit, baseline;
-    TRY(budget_limit(s->network, budget, s->options, all, &limit, &baseline));
-    enum status status = budget->kind == BUDGET_LEAST ? ST_OK : find_within(s, limit, &found);
-    if (status == ST_OK && !found.plan) status = find_least(s, &least);
-    if (status == ST_OK && found.plan) status = take(&found, schedule, notes);
-    if (status == ST_OK && least.plan) {
-        bool kept = budget->kind == BUDGET_LEAST || least.plan->arena_bytes <= limit;
-        status = kept ? take(&least, schedule, notes) : budget_refuse(budget, least.plan, baseline, "dtr");
-    }
-    plan_destroy(found.plan);
-    plan_destroy(least.plan);
-    return status;
-}
-
-static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule)
-{
-    struct search s = {.network = network,
-                       .options = policy_plan_options(settings),
-                       .region = region,
-                       .heuristic = settings->heuristic};
+    const struct budget_settings *settings = (const void *)input->settings;
+    struct dtr_found found = {.plan = NULL};
     struct budget budget;
-    struct found all;
-    struct evicted evicted;
+    size_t baseline;
+    char bytes[UNIT_TEXT];
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
-    TRY(dtr_simulation_create(network, &s.options->lower, region, &s.eviction));
-    all = (struct found){.schedule = schedule_empty(region)};
-    TRY(dtr_simulation_schedule(&s.eviction, s.heuristic, SIZE_MAX, &all.schedule, &evicted));
-    s.all = evicted.peak;
-    TRY(plan_build(network, &all.schedule, s.options, &all.plan));
-    assert(all.plan);
-    s.time = time_of(&s, &all.schedule);
-    enum status status = choose(&s, &budget, all.plan, schedule, settings->notes);
-    plan_destroy(all.plan);
-    return status;
+    enum status status = search_relus(input, &budget, schedule->region, &found, &baseline);
+    if (status == ST_OK && !found.kept) status = budget_refuse(&budget, found.plan, baseline, "dtr");
+    if (status == ST_OK && input->notes)
+        snprintf(input->notes->found, sizeof input->notes->found, "%d evictions in a simulation with at most %s",
+                 found.evictions, exact_bytes_text(found.limit, bytes));
+    plan_destroy(found.plan);
+    return status == ST_OK ? schedule_append_all(schedule, &found.schedule) : status;
 }
 
-static const struct setting keys[] = {
-    POLICY_SETTING_BUDGET,
-    {"heuristic", SETTING_CHOICE, offsetof(struct policy_settings, heuristic), 0, 0, "dtr", heuristic_names,
-     "what to give up first: least cost per byte and staleness, counting what would have to be run with it (dtr), the "
-     "same by union-find (dtr_eq), or not (dtr_local); least recently used (lru); largest (size); least cost per byte "
-     "with what would have to be run before it (msps)"},
-    {.key = NULL}};
-
-const struct policy policy_dtr = {
-    .name = "dtr", .doc = "dynamic tensor rematerialization, simulated under a budget", .keys = keys, .emit = emit};
+const struct policy policy_dtr = {.name = "dtr",
+                                  .doc = "dynamic tensor rematerialization, simulated under a budget",
+                                  .keys = policy_budget_keys,
+                                  .emit = emit,
+                                  .chooses_relus = true};

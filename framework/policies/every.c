@@ -1,17 +1,17 @@
-/* Recomputations every unit, keeping only what crosses from one to the next: what libraries of transformers call
- * gradient checkpointing (Hugging Face, gradient_checkpointing_enable). It assumes that what is inside a unit takes
- * more than what crosses, and looks at neither. One extra forward in time. */
+/* Recomputes every unit and keeps only what crosses from one to the next: what libraries of transformers call gradient
+ * checkpointing (Hugging Face, gradient_checkpointing_enable). It assumes that what is inside a unit takes more than
+ * what crosses, and looks at neither. One extra forward in time. */
 #include "policies/policy.h"
 
-static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule)
+static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
+    const struct segment_settings *settings = (const void *)input->settings;
     struct node_ranges units;
     bool *recompute;
-    TRY(units_find(network->graph, (enum unit)settings->unit, region, &units));
-    NEW(region, recompute, (size_t)units.count);
+    TRY(units_find(input->network->graph, (enum unit)settings->unit, schedule->region, &units));
+    NEW(schedule->region, recompute, (size_t)units.count);
     for (int u = 0; u < units.count; u++) recompute[u] = true;
-    return policy_segments_emit(network, units.range, recompute, units.count, settings->keep_saved, schedule);
+    return policy_segments_emit(input->network, units.range, recompute, units.count, settings->keep_saved, schedule);
 }
 
 static const struct setting keys[] = {POLICY_SETTING_UNIT, POLICY_SETTING_KEEP_SAVED, {.key = NULL}};

@@ -1,17 +1,23 @@
-/* What a person decides: the named groups are recomputed, everything else is stored; or a schedule, read from a file.
- */
+/* The user decides: the named groups are recomputed, everything else is stored; or a schedule is read from a file. */
 #include "base/file.h"
 #include "policies/policy.h"
 
-enum { WORD_FILE_MAX = 1 << 24 };
+enum { SCHEDULE_FILE_MAX = 1 << 24 };
 
-/* One that cannot be run is refused here, where its file is known. */
-static enum status read_word(const char *path, int nodes, struct region *region, struct schedule *schedule)
+struct manual_settings {
+    struct segment_settings segment;
+    struct setting_list groups; /* names of the groups to recompute */
+    const char *schedule;       /* path of a schedule file */
+};
+POLICY_SETTINGS_FIT(struct manual_settings);
+
+/* A schedule that cannot run is refused here, where its file is known. */
+static enum status read_schedule(const char *path, int nodes, struct schedule *schedule)
 {
     char *text;
-    if (file_read_text(path, WORD_FILE_MAX, region, &text) != ST_OK)
+    if (file_read_text(path, SCHEDULE_FILE_MAX, schedule->region, &text) != ST_OK)
         return fail(ST_SPEC, "policy.schedule: %s", status_message());
-    enum status status = schedule_parse(text, region, schedule);
+    enum status status = schedule_parse(text, schedule->region, schedule);
     if (status == ST_OK) status = schedule_check(schedule, nodes, false);
     return status == ST_OK ? ST_OK : fail(status, "%s: %s", path, status_message());
 }
@@ -36,13 +42,15 @@ static enum status choose(const struct graph *graph, const struct setting_list *
     return ST_OK;
 }
 
-static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule)
+static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
+    const struct manual_settings *settings = (const void *)input->settings;
+    const struct network *network = input->network;
+    struct region *region = schedule->region;
     const struct graph *graph = network->graph;
     if ((settings->schedule != NULL) == (settings->groups.count > 0))
         return fail(ST_SPEC, "policy.groups or policy.schedule must be set, and not both");
-    if (settings->schedule) return read_word(settings->schedule, graph->nodes, region, schedule);
+    if (settings->schedule) return read_schedule(settings->schedule, graph->nodes, schedule);
 
     int *group_of;
     struct node_range *segment;
@@ -57,12 +65,12 @@ static enum status emit(const struct network *network, const struct policy_setti
         segment[segments] = (struct node_range){from, to};
         recompute[segments++] = group_of[from] >= 0;
     }
-    return policy_segments_emit(network, segment, recompute, segments, settings->keep_saved, schedule);
+    return policy_segments_emit(network, segment, recompute, segments, settings->segment.keep_saved, schedule);
 }
 
-static const struct setting keys[] = {{"groups", SETTING_TEXTS, offsetof(struct policy_settings, groups), 0, 1e6, "",
+static const struct setting keys[] = {{"groups", SETTING_TEXTS, offsetof(struct manual_settings, groups), 0, 1e6, "",
                                        NULL, "names of the groups to recompute; everything else is stored"},
-                                      {"schedule", SETTING_PATH, offsetof(struct policy_settings, schedule), 0, 0, "",
+                                      {"schedule", SETTING_PATH, offsetof(struct manual_settings, schedule), 0, 0, "",
                                        NULL,
                                        "a file with the schedule itself: steps F[from,to) and B[from,to) over nodes"},
                                       POLICY_SETTING_KEEP_SAVED,

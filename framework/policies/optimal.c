@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-static void tell(const struct optimum *optimum, const struct budgeted *budgeted, struct policy_notes *notes)
+static void note_found(const struct optimum *optimum, const struct budgeted *budgeted, struct policy_notes *notes)
 {
     const struct candidate_point *offer = optimum->offered[budgeted->point];
     *notes = (struct policy_notes){
@@ -19,28 +19,25 @@ static void tell(const struct optimum *optimum, const struct budgeted *budgeted,
                  offer->by);
 }
 
-static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule)
+static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
-    (void)region;
-    const struct plan_options *options = policy_plan_options(settings);
+    const struct budget_settings *settings = (const void *)input->settings;
+    const struct plan_options *options = policy_plan_options(input);
     struct budget budget;
     struct budgeted budgeted = {.point = -1};
     struct optimum *optimum;
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
-    TRY(optimum_prepare(network, options->lower.rng, &optimum));
+    TRY(optimum_prepare(input->network, options->lower.rng, &optimum));
     enum status status = rivals_offer(optimum);
     if (status == ST_OK) status = budget_schedule(optimum, &budget, options, schedule, &budgeted);
-    if (status == ST_SPEC) status = rivals_refuse(network, &budget, budgeted.limit, settings);
-    if (status == ST_OK && settings->notes) tell(optimum, &budgeted, settings->notes);
+    if (status == ST_SPEC) status = rivals_refuse(input, &budget, budgeted.limit);
+    if (status == ST_OK && input->notes) note_found(optimum, &budgeted, input->notes);
     optimum_destroy(optimum);
     return status;
 }
 
-static const struct setting keys[] = {POLICY_SETTING_BUDGET, {.key = NULL}};
-
 const struct policy policy_optimal = {.name = "optimal",
                                       .doc = "the fastest persistent schedule within a budget",
-                                      .keys = keys,
+                                      .keys = policy_budget_keys,
                                       .emit = emit,
                                       .chooses_relus = true};

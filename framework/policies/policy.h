@@ -2,97 +2,107 @@
 #ifndef REMATCH_POLICIES_POLICY_H
 #define REMATCH_POLICIES_POLICY_H
 
+#include <assert.h>
+
 #include "plan/plan.h"
 #include "plan/stages.h"
 
-/* What a policy may say of its schedule besides. Zeroed: nothing. */
+/* What a policy reports about its search. Zeroed: nothing. */
 struct policy_notes {
-    size_t live_peak; /* that its own accounts promise; the plan says what it is */
+    size_t live_peak; /* as the policy predicts it */
     int tries;        /* schedules placed until one kept the budget */
     double lost;      /* time above that of the fastest schedule whose live peak keeps the budget */
-    char found[160];  /* what its search came to, for people */
+    char found[160];  /* the outcome as text */
 };
 
-/* Everything any policy lets YAML set; a policy's keys say which members are its own. */
+/* Settings of any policy as opaque bytes: the file of the policy defines their struct, its table of settings describes
+ * it. Zeroed: every number 0, every switch off, every text unset. */
+enum { POLICY_SETTINGS_MAX = 64 };
 struct policy_settings {
-    int64_t segments;
-    int unit; /* enum unit */
-    bool keep_last, keep_saved;
-    int by;                          /* sqrt: enum sqrt_by, what the segments are made equal in */
-    const char *segment_budget;      /* chen: bytes or "search" */
-    int64_t slots;                   /* revolve: checkpoints, 0: by the length */
-    struct setting_list kinds;       /* selective: kinds of layers whose outputs are recomputed */
-    struct setting_list groups;      /* manual: names of the groups to recompute */
-    const char *schedule;            /* manual: path of a schedule file */
-    int heuristic;                   /* dtr: index of heuristic_names, dtr_residency.h */
-    const char *budget;              /* bytes, a percentage or "least" */
-    const struct plan_options *plan; /* not a setting: what the plan will be built with, NULL: the usual */
-    struct policy_notes *notes;      /* not a setting: zeroed by who wants to know, NULL: nobody */
+    _Alignas(max_align_t) unsigned char bytes[POLICY_SETTINGS_MAX];
+};
+#define POLICY_SETTINGS_FIT(type) static_assert(sizeof(type) <= POLICY_SETTINGS_MAX, "raise POLICY_SETTINGS_MAX")
+
+/* What a policy makes a schedule for. */
+struct policy_input {
+    const struct network *network;
+    const struct policy_settings *settings;
+    const struct plan_options *options; /* of the plan to be built; NULL: drop_dead, RNG_COUNTER */
+    struct policy_notes *notes;         /* zeroed; NULL: not needed */
 };
 
 struct policy {
     const char *name, *doc;
     const struct setting *keys;
-    /* Appends to an empty schedule; ST_SPEC where the settings do not fit the network. */
-    enum status (*emit)(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule);
-    bool chooses_relus; /* the schedule says of each relu that is open what it keeps */
+    /* Appends to an empty schedule, whose region is also used for scratch; ST_SPEC where the settings do not fit the
+     * network. */
+    enum status (*emit)(const struct policy_input *input, struct schedule *schedule);
+    bool chooses_relus; /* the schedule states what each open relu keeps */
 };
 
-/* The policy's schedule with all relus that are open keeping the same, which it says of them; AUTO: what they keep
- * where nobody says it. Of what the schedule says itself nothing is changed. */
-enum status policy_emit(const struct policy *policy, const struct network *network,
-                        const struct policy_settings *settings, enum relu_save relus, struct region *region,
-                        struct schedule *schedule);
+/* The policy's schedule. Where relus are open and the policy does not choose what they keep, all keep sign bits; or
+ * what the network has them keep (network.h), unless that takes more memory. */
+enum status policy_schedule(const struct policy *policy, const struct policy_input *input, struct schedule *schedule);
 
-/* The policy's schedule. Where relus are open and the policy does not choose what each keeps, all three of the above
- * are planned: the least live peak is taken, of equals the fastest, and within a budget the fastest, of equals the
- * least live peak; where that is equal too, AUTO before bits before outputs. ST_SPEC: it refuses all three. */
-enum status policy_schedule(const struct policy *policy, const struct network *network,
-                            const struct policy_settings *settings, struct region *region, struct schedule *schedule);
+/* The plan of that schedule. */
+enum status policy_plan(const struct policy *policy, const struct policy_input *input, struct plan **plan);
 
-/* What the simple policies share. Emits one forward of everything, then from the last segment to the first its
- * backward, with a recomputation (stages_recompute) where recompute[s]. */
+/* A copy of the network in region whose open relus keep sign bits; and the schedule for it as one for the network,
+ * which states that they do. */
+struct network *policy_keep_sign_bits(const struct network *network, struct region *region);
+enum status policy_state_sign_bits(const struct network *network, struct schedule *schedule);
+
+/* input->options, or the default. */
+const struct plan_options *policy_plan_options(const struct policy_input *input);
+
+/* The budget that the settings hold; NULL: the policy has none. */
+const char *policy_budget(const struct policy *policy, const struct policy_settings *settings);
+
+/* Settings of policies that recompute segments of units; the struct of such a policy's settings begins with them. */
+struct segment_settings {
+    int unit; /* enum unit */
+    bool keep_last, keep_saved;
+};
+
+/* Emits one forward of everything, then from the last segment to the first its backward, with a recomputation
+ * (stages_recompute) where recompute[s]. */
 enum status policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
                                  int segments, bool keep_saved, struct schedule *schedule);
 
 /* The same for units cut before every unit u > 0 with cut[u]; all segments are recomputed but the last where
  * settings->keep_last. */
 enum status policy_cuts_emit(const struct network *network, const struct node_ranges *units, const bool *cut,
-                             const struct policy_settings *settings, struct region *region, struct schedule *schedule);
+                             const struct segment_settings *settings, struct schedule *schedule);
 
-/* The units divided into segments of floor(units / segments) each, the rest to the last, which is kept where
- * settings->keep_last; 0 segments keep everything. ST_SPEC: more segments than units. */
-enum status policy_uniform_emit(const struct network *network, int64_t segments, const struct policy_settings *settings,
-                                struct region *region, struct schedule *schedule);
+/* The units divided into segments of floor(units / segments) each, the rest to the last; 0 segments keep everything.
+ * ST_SPEC: more segments than units. */
+enum status policy_uniform_emit(const struct network *network, const struct node_ranges *units, int64_t segments,
+                                const struct segment_settings *settings, struct schedule *schedule);
 
-/* settings->plan, or the usual options where it is NULL: what a policy plans with that compares plans. */
-const struct plan_options *policy_plan_options(const struct policy_settings *settings);
-
-/* Rows that those policies let YAML set. */
+/* Their rows. */
 extern const char *const policy_unit_names[];
 #define POLICY_SETTING_UNIT                                                                                            \
     {                                                                                                                  \
-        "unit", SETTING_CHOICE, offsetof(struct policy_settings, unit), 0, 0, "auto", policy_unit_names,               \
+        "unit", SETTING_CHOICE, offsetof(struct segment_settings, unit), 0, 0, "auto", policy_unit_names,              \
             "what is counted: groups of the model file, found stages, or groups where the model has any"               \
     }
 #define POLICY_SETTING_KEEP_SAVED                                                                                      \
     {                                                                                                                  \
-        "keep_saved", SETTING_BOOL, offsetof(struct policy_settings, keep_saved), 0, 0, "true", NULL,                  \
-            "a recomputation leaves out nodes whose output nobody needs and keeps their small saved tensors; false "   \
-            "is torch's "                                                                                              \
-            "way"                                                                                                      \
+        "keep_saved", SETTING_BOOL, offsetof(struct segment_settings, keep_saved), 0, 0, "true", NULL,                 \
+            "a recomputation leaves out nodes whose output is not needed and keeps their small saved tensors; false: " \
+            "it runs all nodes, as torch does"                                                                         \
     }
 #define POLICY_SETTING_KEEP_LAST                                                                                       \
     {                                                                                                                  \
-        "keep_last", SETTING_BOOL, offsetof(struct policy_settings, keep_last), 0, 0, "true", NULL,                    \
+        "keep_last", SETTING_BOOL, offsetof(struct segment_settings, keep_last), 0, 0, "true", NULL,                   \
             "the last segment is stored, not recomputed, as torch does"                                                \
     }
-#define POLICY_SETTING_BUDGET                                                                                          \
-    {                                                                                                                  \
-        "budget", SETTING_TEXT, offsetof(struct policy_settings, budget), 0, 0, "least", NULL,                         \
-            "bytes for everything (6GB), a share of store_all's live peak for the arena (64%), or least", budget_check \
-    }
+
+/* The settings of policies that take a budget and nothing else. */
+struct budget_settings {
+    const char *budget; /* NULL: least */
+};
+extern const struct setting policy_budget_keys[];
 
 /* The policy called name, or NULL; and the table, ended by NULL, in the order of policies.def. */
 const struct policy *policy_find(const char *name);

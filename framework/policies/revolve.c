@@ -6,6 +6,12 @@
  * that is not the one its backward follows at once. */
 #include "policies/policy.h"
 
+struct revolve_settings {
+    struct segment_settings segment;
+    int64_t slots; /* 0: by the length */
+};
+POLICY_SETTINGS_FIT(struct revolve_settings);
+
 struct reversal {
     const struct network *network;
     const struct node_range *unit;
@@ -31,19 +37,15 @@ static int to_advance(int64_t units, int64_t slots)
 static enum status advance(struct reversal *r, int from, int to)
 {
     if (to > r->forwarded) r->forwarded = to;
-    schedule_append(r->schedule, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
-    return ST_OK;
+    return schedule_append(r->schedule, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
 }
 
 static enum status differentiate(struct reversal *r, int u)
 {
-    if (u < r->forwarded) {
-        stages_recompute(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->schedule);
-        return ST_OK;
-    }
+    if (u < r->forwarded)
+        return stages_recompute(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->schedule);
     TRY(advance(r, u, u + 1));
-    schedule_append(r->schedule, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
-    return ST_OK;
+    return schedule_append(r->schedule, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
 }
 
 /* Units [from, to), the state before the first of them in one of the slots. */
@@ -67,20 +69,21 @@ static int64_t logarithmic(int units)
     return slots;
 }
 
-static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule)
+static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
+    const struct revolve_settings *settings = (const void *)input->settings;
     struct node_ranges units;
-    TRY(units_find(network->graph, (enum unit)settings->unit, region, &units));
-    if (settings->slots < 0)
-        return fail(ST_SPEC, "policy.slots: %lld; expected at least 1, or 0", (long long)settings->slots);
-    struct reversal r = {
-        .network = network, .unit = units.range, .keep_saved = settings->keep_saved, .schedule = schedule};
+    TRY(units_find(input->network->graph, (enum unit)settings->segment.unit, schedule->region, &units));
+    struct reversal r = {.network = input->network,
+                         .unit = units.range,
+                         .keep_saved = settings->segment.keep_saved,
+                         .schedule = schedule};
     int64_t slots = settings->slots ? settings->slots : logarithmic(units.count);
     return reverse(&r, 0, units.count, slots < units.count ? slots : units.count);
 }
 
-static const struct setting keys[] = {{"slots", SETTING_INT, offsetof(struct policy_settings, slots), 0, 1e6, "0", NULL,
+static const struct setting keys[] = {{"slots", SETTING_INT, offsetof(struct revolve_settings, slots), 0, 1e6, "0",
+                                       NULL,
                                        "checkpoints, the first state among them; 0: the fewest that need no more "
                                        "repetitions than checkpoints"},
                                       POLICY_SETTING_UNIT,

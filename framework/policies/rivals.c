@@ -4,14 +4,14 @@
 
 #include "base/units.h"
 
-/* What the policy makes with these settings where relus keep this; false: it refuses. */
-static enum status offer_one(struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
-                             enum relu_save relus, bool *emits)
+/* Adds the policy's schedule with these settings; *emits: it does not refuse them. */
+static enum status add_candidate(struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
+                                 bool *emits)
 {
+    const struct policy_input input = {.network = o->network, .settings = settings};
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a schedule");
     struct schedule schedule = schedule_empty(region);
-    enum status status = policy_emit(policy, o->network, settings, relus, region, &schedule);
+    enum status status = policy_schedule(policy, &input, &schedule);
     *emits = status == ST_OK;
     if (status == ST_OK)
         status = candidate_points_add(&o->offers, o->network, o->stages.rng, &schedule, policy->name, o->region);
@@ -19,26 +19,16 @@ static enum status offer_one(struct optimum *o, const struct policy *policy, con
     return status == ST_SPEC ? ST_OK : status;
 }
 
-static enum status offer(struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
-                         bool *emits)
-{
-    const int last = network_any_relu_open(o->network) ? RELU_OUTPUT : RELU_AUTO;
-    *emits = true;
-    for (int relus = RELU_AUTO; *emits && relus >= last; relus--)
-        TRY(offer_one(o, policy, settings, (enum relu_save)relus, emits));
-    return ST_OK;
-}
-
 /* All values of the keys from setting on, the others being set. *emits: some of them make a schedule. */
 static enum status vary(struct optimum *o, const struct policy *policy, const struct setting *setting,
                         struct policy_settings *settings, bool *emits)
 {
-    if (!setting->key) return offer(o, policy, settings, emits);
+    if (!setting->key) return add_candidate(o, policy, settings, emits);
     void *member = (char *)settings + setting->offset;
     bool any = true;
     *emits = false;
     for (int value = 0; any; value++) {
-        if (setting->type == SETTING_INT && value <= OTHERS_MOST)
+        if (setting->type == SETTING_INT && value <= RIVALS_NUMBER_MAX)
             *(int64_t *)member = value;
         else if (setting->type == SETTING_BOOL && value < 2)
             *(bool *)member = value;
@@ -57,7 +47,7 @@ static enum status vary(struct optimum *o, const struct policy *policy, const st
 static enum status divide_stages(const struct graph *graph, struct region *region, bool *divided)
 {
     struct node_ranges stages, units;
-    stages = stages_find(graph, region);
+    TRY(stages_find(graph, region, &stages));
     TRY(units_find(graph, UNIT_AUTO, region, &units));
     *divided = false;
     for (int u = 0, s = 0; u < units.count; u++) {
@@ -74,7 +64,7 @@ enum status rivals_offer(struct optimum *optimum)
     for (const struct policy *const *policy = policy_table; *policy && (divided || optimum->stages.partial); policy++) {
         struct policy_settings settings = {0};
         bool emits;
-        if (setting_find((*policy)->keys, "budget")) continue;
+        if ((*policy)->keys == policy_budget_keys) continue;
         TRY(setting_defaults((*policy)->keys, &settings, optimum->region));
         TRY(vary(optimum, *policy, (*policy)->keys, &settings, &emits));
     }
@@ -92,57 +82,46 @@ enum status rivals_solve(const struct network *network, enum rng_mode rng, struc
     return status;
 }
 
-/* The plan of a policy with its presets and the budget of settings; NULL: it refuses. */
-static enum status plan_preset(const struct network *network, const struct policy *policy,
-                               const struct policy_settings *settings, struct plan **plan)
-{
-    struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    struct schedule schedule = schedule_empty(region);
-    struct policy_settings preset = {0};
-    *plan = NULL;
-    enum status status = setting_defaults(policy->keys, &preset, region);
-    preset.budget = settings->budget;
-    preset.plan = settings->plan;
-    if (status == ST_OK) status = policy_schedule(policy, network, &preset, region, &schedule);
-    if (status == ST_OK) status = plan_build(network, &schedule, policy_plan_options(settings), plan);
-    region_destroy(region);
-    return status == ST_SPEC ? ST_OK : status;
-}
-
-static enum status find_preset(const struct network *network, size_t limit, const struct policy_settings *settings,
+/* The fastest plan of another policy with the budget of input and nothing else set. */
+static enum status find_preset(const struct policy_input *input, size_t limit, struct region *region,
                                const struct policy **by, struct plan **best)
 {
+    struct policy_settings defaults;
+    struct policy_input preset = {input->network, &defaults, input->options, NULL};
     *best = NULL;
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
         struct plan *plan = NULL;
         if (!strcmp((*policy)->name, "optimal")) continue;
-        enum status status = plan_preset(network, *policy, settings, &plan);
+        if ((*policy)->keys == policy_budget_keys)
+            defaults = *input->settings;
+        else
+            TRY(setting_defaults((*policy)->keys, memset(&defaults, 0, sizeof defaults), region));
+        enum status status = policy_plan(*policy, &preset, &plan);
         const bool better = plan && plan->arena_bytes <= limit && (!*best || plan->time < (*best)->time);
         plan_destroy(better ? *best : plan);
         if (better) *best = plan, *by = *policy;
-        if (status != ST_OK) {
-            plan_destroy(*best);
-            return status;
-        }
+        if (status == ST_OK || status == ST_SPEC) continue;
+        plan_destroy(*best);
+        *best = NULL;
+        return status;
     }
     return ST_OK;
 }
 
-enum status rivals_refuse(const struct network *network, const struct budget *budget, size_t limit,
-                          const struct policy_settings *settings)
+enum status rivals_refuse(const struct policy_input *input, const struct budget *budget, size_t limit)
 {
     struct region *region = region_create();
-    const char *refusal = region ? region_text(region, "%s", status_message()) : NULL;
+    const char *refusal = region_text(region, "%s", status_message());
     const struct policy *by = NULL;
     struct plan *plan = NULL;
     char bytes[UNIT_TEXT];
-    enum status status = refusal ? find_preset(network, limit, settings, &by, &plan) : ST_FAILED;
+    enum status status = find_preset(input, limit, region, &by, &plan);
     if (status == ST_OK && plan)
-        fail(ST_SPEC, "%s; policy %s keeps it, with %s", refusal, by->name,
-             exact_bytes_text(budget->kind == BUDGET_PERCENT ? plan->arena_bytes : plan_peak(plan), bytes));
-    if (status == ST_OK && !plan) fail(ST_SPEC, "%s", refusal);
-    if (status == ST_OK) plan_destroy(plan);
+        status = fail(ST_SPEC, "%s; policy %s keeps it, with %s", refusal, by->name,
+                      exact_bytes_text(budget->kind == BUDGET_PERCENT ? plan->arena_bytes : plan_peak(plan), bytes));
+    else if (status == ST_OK)
+        status = fail(ST_SPEC, "%s", refusal);
+    plan_destroy(plan);
     region_destroy(region);
-    return status == ST_OK ? ST_SPEC : status;
+    return status;
 }

@@ -10,6 +10,11 @@
 
 #include "policies/policy.h"
 
+struct selective_settings {
+    struct setting_list kinds;
+};
+POLICY_SETTINGS_FIT(struct selective_settings);
+
 static const char weightless[] = "weightless";
 
 static bool is_kind(const struct layer *layer, const char *kind)
@@ -26,22 +31,22 @@ static bool is_known(const char *kind)
     return false;
 }
 
-static const char *add_word(const char *list, const char *schedule, struct region *region)
+static const char *add_name(const char *list, const char *name, struct region *region)
 {
-    size_t length = strlen(schedule);
-    for (const char *at = list; at && *at; at += strcspn(at, "|"), at += *at == '|')
-        if (strcspn(at, "|") == length && !strncmp(at, schedule, length)) return list;
-    return list ? region_text(region, "%s%s%s", list, *list ? "|" : "", schedule) : NULL;
+    size_t length = strlen(name);
+    for (const char *at = list; *at; at += strcspn(at, "|"), at += *at == '|')
+        if (strcspn(at, "|") == length && !strncmp(at, name, length)) return list;
+    return region_text(region, "%s%s%s", list, *list ? "|" : "", name);
 }
 
 static enum status refuse_unknown(const char *kind, struct region *region)
 {
     const char *list = "";
     for (const struct layer *const *l = layer_table; *l; l++)
-        if (!(*l)->loss) list = add_word(list, (*l)->name, region);
+        if (!(*l)->loss) list = add_name(list, (*l)->name, region);
     for (const struct layer *const *l = layer_table; *l; l++)
-        if (!(*l)->loss && (*l)->family) list = add_word(list, (*l)->family, region);
-    if (!(list = add_word(list, weightless, region))) return ST_FAILED;
+        if (!(*l)->loss && (*l)->family) list = add_name(list, (*l)->family, region);
+    list = add_name(list, weightless, region);
     return fail(ST_SPEC, "policy.kinds: '%s' is not known; expected some of %s", kind, list);
 }
 
@@ -49,8 +54,7 @@ static enum status refuse_absent(const struct graph *graph, const char *kind, st
 {
     const char *list = "";
     for (int i = 0; i < graph->nodes; i++)
-        if (!graph->node[i].layer->loss) list = add_word(list, graph->node[i].layer->name, region);
-    if (!list) return ST_FAILED;
+        if (!graph->node[i].layer->loss) list = add_name(list, graph->node[i].layer->name, region);
     return fail(ST_SPEC,
                 "policy.kinds: the model has no layer of kind '%s', but %s (an activation that is set on a layer is "
                 "part of it)",
@@ -79,31 +83,31 @@ static enum status remake(const struct graph *graph, int value, bool *dropped, s
     dropped[node] = false;
     for (int k = 0; k < graph->node[node].layer->inputs; k++)
         TRY(remake(graph, graph->node[node].inputs[k], dropped, schedule));
-    schedule_append(schedule, STEP_FORWARD, node, node + 1);
-    return ST_OK;
+    return schedule_append(schedule, STEP_FORWARD, node, node + 1);
 }
 
-static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule)
+static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
+    const struct selective_settings *settings = (const void *)input->settings;
+    const struct network *network = input->network;
     const struct graph *graph = network->graph;
     bool *dropped;
-    NEW(region, dropped, (size_t)graph->nodes);
-    TRY(choose(graph, &settings->kinds, region, dropped));
-    schedule_append(schedule, STEP_FORWARD, 0, graph->nodes);
+    NEW(schedule->region, dropped, (size_t)graph->nodes);
+    TRY(choose(graph, &settings->kinds, schedule->region, dropped));
+    TRY(schedule_append(schedule, STEP_FORWARD, 0, graph->nodes));
     for (int i = graph->nodes - 1; i >= 0; i--) {
         const struct node *node = &graph->node[i];
         unsigned reads = network_reads(network, i);
         for (int k = 0; reads & READS_X && k < node->layer->inputs; k++)
             TRY(remake(graph, node->inputs[k], dropped, schedule));
         if (reads & READS_Y) TRY(remake(graph, node->output, dropped, schedule));
-        schedule_append(schedule, STEP_BACKWARD, i, i + 1);
+        TRY(schedule_append(schedule, STEP_BACKWARD, i, i + 1));
     }
     return ST_OK;
 }
 
 static const struct setting keys[] = {
-    {"kinds", SETTING_TEXTS, offsetof(struct policy_settings, kinds), 1, 1e3, "[weightless]", NULL,
+    {"kinds", SETTING_TEXTS, offsetof(struct selective_settings, kinds), 1, 1e3, "[weightless]", NULL,
      "layers whose outputs are recomputed: their names, or what they have in common (pool, norm); weightless: every "
      "layer without parameters"},
     {.key = NULL}};

@@ -1,13 +1,11 @@
 /* Keeps whatever a backward reads: the baseline of every comparison. */
 #include "policies/policy.h"
 
-static enum status emit(const struct network *network, const struct policy_settings *settings, struct region *region,
-                        struct schedule *schedule)
+static enum status emit(const struct policy_input *input, struct schedule *schedule)
 {
-    (void)settings, (void)region;
-    schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes);
-    schedule_append(schedule, STEP_BACKWARD, 0, network->graph->nodes);
-    return ST_OK;
+    const int nodes = input->network->graph->nodes;
+    TRY(schedule_append(schedule, STEP_FORWARD, 0, nodes));
+    return schedule_append(schedule, STEP_BACKWARD, 0, nodes);
 }
 
 static const struct setting keys[] = {{.key = NULL}};

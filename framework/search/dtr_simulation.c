@@ -4,10 +4,10 @@
 
 #include "base/units.h"
 
-enum { NODES_MAX = 4000, REPLAYS_PER_NODE = 64 };
+enum { NODES_MAX = 4000, RECOMPUTATIONS_PER_NODE = 64 };
 
-struct machine {
-    const struct dtr_simulation *e;
+struct dtr_step {
+    const struct dtr_simulation *simulation;
     const struct graph *graph;
     struct dtr_residency *r;
     struct schedule *schedule;
@@ -18,12 +18,12 @@ struct machine {
     int *stack; /* room for every node */
 };
 
-static enum status list_moments(struct dtr_simulation *e, const struct lowered *l)
+static void list_backward_ops(struct dtr_simulation *simulation, const struct lowered *l)
 {
-    const int nodes = e->network->graph->nodes;
+    const int nodes = simulation->network->graph->nodes;
     size_t *bytes, *gap;
-    NEW(e->region, bytes, (size_t)l->ops + 1);
-    NEW(e->region, gap, (size_t)l->ops + 1);
+    NEW(simulation->region, bytes, (size_t)l->ops + 1);
+    NEW(simulation->region, gap, (size_t)l->ops + 1);
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
         if (b->category != CATEGORY_GRADIENT && b->category != CATEGORY_SCRATCH) continue;
@@ -31,165 +31,171 @@ static enum status list_moments(struct dtr_simulation *e, const struct lowered *
         for (int op = b->birth + 1; op <= b->death; op++) gap[op] += b->bytes;
     }
     for (int n = 0; n < nodes; n++)
-        if (l->op[n].rng_state >= 0) e->once[n] = l->buffer[l->op[n].rng_state].bytes;
+        if (l->op[n].once >= 0) simulation->once[n] = l->buffer[l->op[n].once].bytes;
     /* ops come from the last node to the first */
     int count = 0, op = l->ops;
     for (int n = 0; n < nodes; n++) {
         int from = op;
         while (from > nodes && l->op[from - 1].node == n) from--;
-        e->moments[n] = count;
-        e->gap[n] = gap[from];
+        simulation->first[n] = count;
+        simulation->gap[n] = gap[from];
         for (int i = from; i < op; i++) {
             const struct op *o = &l->op[i];
-            const double *time = e->network->cost[n].backward;
-            e->moment[count++] = (struct moment){o->parts,
-                                                 (o->parts & PART_PARAMS ? time[PART_INDEX_PARAMS] : 0) +
-                                                     (o->parts & PART_INPUT ? time[PART_INDEX_INPUT] : 0),
-                                                 bytes[i]};
+            const double *time = simulation->network->cost[n].backward;
+            simulation->op[count++] = (struct backward_op){o->parts,
+                                                           (o->parts & PART_PARAMS ? time[PART_INDEX_PARAMS] : 0) +
+                                                               (o->parts & PART_INPUT ? time[PART_INDEX_INPUT] : 0),
+                                                           bytes[i]};
         }
         op = from;
     }
-    e->moments[nodes] = count;
+    simulation->first[nodes] = count;
     assert(op == nodes);
-    return ST_OK;
 }
 
 /* Gradients, scratch and masks are the same whatever is recomputed: those of storing everything. */
 enum status dtr_simulation_create(const struct network *network, const struct lower_options *options,
-                                  struct region *region, struct dtr_simulation *eviction)
+                                  struct region *region, struct dtr_simulation *simulation)
 {
     const int nodes = network->graph->nodes;
     struct lowered lowered;
     struct schedule schedule = schedule_empty(region);
     if (nodes > NODES_MAX)
         return fail(ST_SPEC, "policy dtr: %d nodes; expected at most %d, for the time it takes", nodes, NODES_MAX);
-    *eviction = (struct dtr_simulation){.network = network, .region = region};
-    schedule_append(&schedule, STEP_FORWARD, 0, nodes);
-    schedule_append(&schedule, STEP_BACKWARD, 0, nodes);
+    *simulation = (struct dtr_simulation){.network = network, .region = region};
+    TRY(schedule_append(&schedule, STEP_FORWARD, 0, nodes));
+    TRY(schedule_append(&schedule, STEP_BACKWARD, 0, nodes));
     TRY(lower(network, &schedule, options, region, &lowered));
-    NEW(region, eviction->once, (size_t)nodes);
-    NEW(region, eviction->gap, (size_t)nodes);
-    NEW(region, eviction->moments, (size_t)nodes + 1);
-    NEW(region, eviction->moment, (size_t)lowered.ops);
-    return list_moments(eviction, &lowered);
-}
-
-static bool fits(const struct machine *m, size_t bytes) { return m->r->locked + m->base + bytes <= m->limit; }
-
-/* Evicts until bytes more can be there. */
-static enum status make_room(struct machine *m, size_t bytes, const char *pass, int node)
-{
-    struct dtr_residency *r = m->r;
-    char takes[UNIT_TEXT], limit[UNIT_TEXT];
-    if (!fits(m, bytes))
-        return fail(ST_SPEC, "%s of '%s' takes %s, the limit is %s", pass, m->graph->node[node].name,
-                    exact_bytes_text(r->locked + m->base + bytes, takes), exact_bytes_text(m->limit, limit));
-    while (r->held + m->base + bytes > m->limit) TRY(dtr_residency_evict(r));
-    if (r->held + m->base + bytes > m->peak) m->peak = r->held + m->base + bytes;
+    NEW(region, simulation->once, (size_t)nodes);
+    NEW(region, simulation->gap, (size_t)nodes);
+    NEW(region, simulation->first, (size_t)nodes + 1);
+    NEW(region, simulation->op, (size_t)lowered.ops);
+    list_backward_ops(simulation, &lowered);
     return ST_OK;
 }
 
-/* From now on node will be run again: its inputs have one more use each, so that what two of its makers need is not let
- * go in between. */
-static void add_due(struct machine *m, int node)
+static bool fits(const struct dtr_step *step, size_t bytes)
 {
-    m->due[node] = true;
-    for (int k = 0; k < m->graph->node[node].layer->inputs; k++) {
-        struct storage *x = storage_of_input(m->r, &m->graph->node[node], k);
+    return step->r->locked + step->base + bytes <= step->limit;
+}
+
+/* Evicts until bytes more fit. */
+static enum status make_room(struct dtr_step *step, size_t bytes, const char *pass, int node)
+{
+    struct dtr_residency *r = step->r;
+    char takes[UNIT_TEXT], limit[UNIT_TEXT];
+    if (!fits(step, bytes))
+        return fail(ST_SPEC, "%s of '%s' needs %s, the limit is %s", pass, step->graph->node[node].name,
+                    exact_bytes_text(r->locked + step->base + bytes, takes), exact_bytes_text(step->limit, limit));
+    while (r->held + step->base + bytes > step->limit) dtr_residency_evict(r);
+    if (r->held + step->base + bytes > step->peak) step->peak = r->held + step->base + bytes;
+    return ST_OK;
+}
+
+/* Node will run again: each of its inputs has one more use, so that an input that two of its producers need stays in
+ * between. */
+static void add_due(struct dtr_step *step, int node)
+{
+    step->due[node] = true;
+    for (int k = 0; k < step->graph->node[node].layer->inputs; k++) {
+        struct storage *x = storage_of_input(step->r, &step->graph->node[node], k);
         if (x) x->uses++;
     }
 }
 
-static enum status run(struct machine *m, int n);
+static enum status run(struct dtr_step *step, int n);
 
-/* Runs node again, and before it all that it needs and that is not there. */
-static enum status obtain(struct machine *m, int node)
+/* Runs node again, and before it the producers of all that it needs and that is not resident. */
+static enum status obtain(struct dtr_step *step, int node)
 {
     int count = 0;
-    if (!m->due[node]) {
-        add_due(m, node);
-        m->stack[count++] = node;
+    if (!step->due[node]) {
+        add_due(step, node);
+        step->stack[count++] = node;
     }
     while (count) {
-        const struct node *due = &m->graph->node[m->stack[--count]];
+        const struct node *due = &step->graph->node[step->stack[--count]];
         for (int k = 0; k < due->layer->inputs; k++) {
-            const struct storage *x = storage_of_input(m->r, due, k);
-            if (!x || x->there || m->due[due->inputs[k] - 1]) continue;
-            m->stack[count++] = due->inputs[k] - 1;
-            add_due(m, due->inputs[k] - 1);
+            const struct storage *x = storage_of_input(step->r, due, k);
+            if (!x || x->resident || step->due[due->inputs[k] - 1]) continue;
+            step->stack[count++] = due->inputs[k] - 1;
+            add_due(step, due->inputs[k] - 1);
         }
     }
-    return run(m, node);
+    return run(step, node);
 }
 
-/* Locks the inputs of a node and makes those there that are not. */
-static enum status hold_inputs(struct machine *m, const struct node *node)
+/* Locks the inputs of a node and computes those that are not resident. */
+static enum status hold_inputs(struct dtr_step *step, const struct node *node)
 {
     for (int k = 0; k < node->layer->inputs; k++)
-        if (storage_of_input(m->r, node, k)) dtr_residency_lock(m->r, storage_of_input(m->r, node, k));
+        if (storage_of_input(step->r, node, k)) dtr_residency_lock(step->r, storage_of_input(step->r, node, k));
     for (int k = 0; k < node->layer->inputs; k++) {
-        const struct storage *x = storage_of_input(m->r, node, k);
-        if (x && !x->there) TRY(obtain(m, node->inputs[k] - 1));
+        const struct storage *x = storage_of_input(step->r, node, k);
+        if (x && !x->resident) TRY(obtain(step, node->inputs[k] - 1));
     }
     return ST_OK;
 }
 
-static enum status read_inputs(struct machine *m, const struct node *node)
+static void read_inputs(struct dtr_step *step, const struct node *node)
 {
     for (int k = 0; k < node->layer->inputs; k++) {
-        struct storage *x = storage_of_input(m->r, node, k);
-        if (x) TRY(dtr_residency_read(m->r, x));
+        struct storage *x = storage_of_input(step->r, node, k);
+        if (x) dtr_residency_read(step->r, x);
     }
-    return ST_OK;
 }
 
-/* The input whose place the output can take, where no other op that is due needs it; else NULL. */
-static struct storage *place_to_take(const struct machine *m, const struct node *node, bool *dies)
+/* The input that the output can overwrite, where no other pending op needs it; else NULL. */
+static struct storage *input_to_overwrite(const struct dtr_step *step, const struct node *node, bool *dies)
 {
-    struct storage *x = storage_of_input(m->r, node, 0);
-    const struct storage *y = storage_of(m->r, node->index, STORAGE_Y);
+    struct storage *x = storage_of_input(step->r, node, 0);
+    const struct storage *y = storage_of(step->r, node->index, STORAGE_Y);
     *dies = false;
-    if (!x || y->there || x->bytes != y->bytes || !m->e->network->binding[node->index].footprint.y_over_x) return NULL;
+    if (!x || y->resident || x->bytes != y->bytes ||
+        !step->simulation->network->binding[node->index].footprint.y_over_x)
+        return NULL;
     int reads = 0;
-    for (int k = 0; k < node->layer->inputs; k++) reads += storage_of_input(m->r, node, k) == x;
+    for (int k = 0; k < node->layer->inputs; k++) reads += storage_of_input(step->r, node, k) == x;
     *dies = x->uses == reads;
     return x->locks == reads ? x : NULL;
 }
 
-/* A forward, the node's first or a recomputation. It makes whatever is not there of what it writes, the saved tensors
- * only where there is room or somebody waits for it. */
-static enum status run(struct machine *m, int n)
+/* A forward, the node's first or a recomputation. It writes those of its storages that are not resident, the saved
+ * tensors only where they fit or a pending op needs them. */
+static enum status run(struct dtr_step *step, int n)
 {
-    struct dtr_residency *r = m->r;
-    const struct node *node = &m->graph->node[n];
-    const struct footprint *f = &m->e->network->binding[n].footprint;
+    struct dtr_residency *r = step->r;
+    const struct node *node = &step->graph->node[n];
+    const struct footprint *f = &step->simulation->network->binding[n].footprint;
     struct storage *y = storage_of(r, n, STORAGE_Y), *saved = storage_of(r, n, STORAGE_SAVED);
     const bool first = n >= r->forward;
-    if (!first && ++m->recomputations > REPLAYS_PER_NODE * m->graph->nodes)
-        return fail(ST_SPEC, "recomputes got out of hand: %d of them, the last of '%s'", m->recomputations, node->name);
-    TRY(hold_inputs(m, node));
-    m->due[n] = false;
+    if (!first && ++step->recomputations > RECOMPUTATIONS_PER_NODE * step->graph->nodes)
+        return fail(ST_SPEC, "%d recomputations, the last of '%s': too many", step->recomputations, node->name);
+    TRY(hold_inputs(step, node));
+    step->due[n] = false;
     bool dies;
-    struct storage *x = place_to_take(m, node, &dies);
-    size_t bytes = network_round(m->e->network, f->forward_scratch) + (first ? m->e->once[n] : 0);
-    size_t wanted = !saved->there && saved->uses ? saved->bytes : 0, needed = saved->locks ? wanted : 0;
-    if (!y->there) bytes += y->bytes;
-    if (x && !dies && fits(m, bytes + needed)) x = NULL; /* it is read again: better not */
+    struct storage *x = input_to_overwrite(step, node, &dies);
+    size_t bytes =
+        network_round(step->simulation->network, f->forward_scratch) + (first ? step->simulation->once[n] : 0);
+    size_t wanted = !saved->resident && saved->uses ? saved->bytes : 0, needed = saved->locks ? wanted : 0;
+    if (!y->resident) bytes += y->bytes;
+    if (x && !dies && fits(step, bytes + needed)) x = NULL; /* it is read again and can stay */
     if (x) bytes -= x->bytes;
-    const bool save = wanted && (saved->locks || fits(m, bytes + wanted));
-    TRY(make_room(m, bytes + (save ? wanted : 0), first ? "the forward" : "a recomputation", n));
-    schedule_append(m->schedule, STEP_FORWARD, n, n + 1);
-    r->clock += m->e->network->cost[n].forward;
+    const bool save = wanted && (saved->locks || fits(step, bytes + wanted));
+    TRY(make_room(step, bytes + (save ? wanted : 0), first ? "the forward" : "a recomputation", n));
+    TRY(schedule_append(step->schedule, STEP_FORWARD, n, n + 1));
+    r->clock += step->simulation->network->cost[n].forward;
     if (first) {
-        m->base += m->e->once[n];
-        m->once += m->e->once[n];
+        step->base += step->simulation->once[n];
+        step->once += step->simulation->once[n];
         r->forward = n + 1;
     }
-    TRY(read_inputs(m, node));
-    if (x && x->there) TRY(dtr_residency_leave(r, x));
-    if (!y->there) TRY(dtr_residency_appear(r, y));
-    if (save) TRY(dtr_residency_appear(r, saved));
-    return y->uses || y->locks ? ST_OK : dtr_residency_leave(r, y);
+    read_inputs(step, node);
+    if (x && x->resident) dtr_residency_leave(r, x);
+    if (!y->resident) dtr_residency_appear(r, y);
+    if (save) dtr_residency_appear(r, saved);
+    if (!y->uses && !y->locks) dtr_residency_leave(r, y);
+    return ST_OK;
 }
 
 static unsigned reads_of(const struct footprint *f, unsigned parts)
@@ -198,61 +204,64 @@ static unsigned reads_of(const struct footprint *f, unsigned parts)
            (parts & PART_INPUT ? f->reads[PART_INDEX_INPUT] : 0);
 }
 
-/* Makes all there that the ops of node's backward read, and locks it. */
-static enum status hold_operands(struct machine *m, const struct node *node)
+/* Computes and locks all that the ops of node's backward read. */
+static enum status hold_operands(struct dtr_step *step, const struct node *node)
 {
-    struct dtr_residency *r = m->r;
-    const unsigned reads = network_reads(m->e->network, node->index);
+    struct dtr_residency *r = step->r;
+    const unsigned reads = network_reads(step->simulation->network, node->index);
     struct storage *y = storage_of(r, node->index, STORAGE_Y), *saved = storage_of(r, node->index, STORAGE_SAVED);
     const bool reads_saved = reads & READS_SAVED && saved->bytes;
     if (reads & READS_Y) dtr_residency_lock(r, y);
     if (reads_saved) dtr_residency_lock(r, saved);
-    if (reads & READS_X) TRY(hold_inputs(m, node));
-    return (reads & READS_Y && !y->there) || (reads_saved && !saved->there) ? obtain(m, node->index) : ST_OK;
+    if (reads & READS_X) TRY(hold_inputs(step, node));
+    return (reads & READS_Y && !y->resident) || (reads_saved && !saved->resident) ? obtain(step, node->index) : ST_OK;
 }
 
-/* What only this op and none after it in the node's backward reads. */
-static enum status read_operands(struct machine *m, const struct node *node, unsigned reads)
+/* reads: by this op, and by none after it in the node's backward. */
+static void read_operands(struct dtr_step *step, const struct node *node, unsigned reads)
 {
-    struct storage *saved = storage_of(m->r, node->index, STORAGE_SAVED);
-    if (reads & READS_X) TRY(read_inputs(m, node));
-    if (reads & READS_Y) TRY(dtr_residency_read(m->r, storage_of(m->r, node->index, STORAGE_Y)));
-    return reads & READS_SAVED && saved->bytes ? dtr_residency_read(m->r, saved) : ST_OK;
+    struct storage *saved = storage_of(step->r, node->index, STORAGE_SAVED);
+    if (reads & READS_X) read_inputs(step, node);
+    if (reads & READS_Y) dtr_residency_read(step->r, storage_of(step->r, node->index, STORAGE_Y));
+    if (reads & READS_SAVED && saved->bytes) dtr_residency_read(step->r, saved);
 }
 
-static enum status backward(struct machine *m, int n)
+static enum status backward(struct dtr_step *step, int n)
 {
-    const struct node *node = &m->graph->node[n];
-    const struct footprint *f = &m->e->network->binding[n].footprint;
-    m->base = m->once + m->e->gap[n];
-    TRY(hold_operands(m, node));
-    schedule_append(m->schedule, STEP_BACKWARD, n, n + 1);
-    for (int i = m->e->moments[n]; i < m->e->moments[n + 1]; i++) {
-        const struct moment *moment = &m->e->moment[i];
-        m->base = m->once + moment->bytes;
-        TRY(make_room(m, 0, "the backward", n));
-        m->r->clock += moment->time;
+    const struct node *node = &step->graph->node[n];
+    const struct footprint *f = &step->simulation->network->binding[n].footprint;
+    step->base = step->once + step->simulation->gap[n];
+    TRY(hold_operands(step, node));
+    TRY(schedule_append(step->schedule, STEP_BACKWARD, n, n + 1));
+    for (int i = step->simulation->first[n]; i < step->simulation->first[n + 1]; i++) {
+        const struct backward_op *op = &step->simulation->op[i];
+        step->base = step->once + op->bytes;
+        TRY(make_room(step, 0, "the backward", n));
+        step->r->clock += op->time;
         unsigned later = 0;
-        for (int j = i + 1; j < m->e->moments[n + 1]; j++) later |= reads_of(f, m->e->moment[j].parts);
-        TRY(read_operands(m, node, reads_of(f, moment->parts) & ~later));
+        for (int j = i + 1; j < step->simulation->first[n + 1]; j++)
+            later |= reads_of(f, step->simulation->op[j].parts);
+        read_operands(step, node, reads_of(f, op->parts) & ~later);
     }
-    m->once -= m->e->once[n];
-    return dtr_residency_close(m->r, n);
+    step->once -= step->simulation->once[n];
+    step->r->backward = n;
+    return ST_OK;
 }
 
-enum status dtr_simulation_schedule(const struct dtr_simulation *e, int heuristic, size_t limit,
-                                    struct schedule *schedule, struct evicted *evicted)
+enum status dtr_simulation_schedule(const struct dtr_simulation *simulation, size_t limit, struct schedule *schedule,
+                                    struct dtr_result *result)
 {
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a simulation");
-    struct machine m = {.e = e, .graph = e->network->graph, .schedule = schedule, .limit = limit};
-    enum status status = dtr_residency_create(e->network, heuristic, region, &m.r);
-    if (status == ST_OK) status = NEWLY(region, m.due, (size_t)m.graph->nodes);
-    if (status == ST_OK) status = NEWLY(region, m.stack, (size_t)m.graph->nodes);
-    for (int n = 0; status == ST_OK && n < m.graph->nodes; n++) status = run(&m, n);
-    for (int n = m.graph->nodes - 1; status == ST_OK && n >= 0; n--) status = backward(&m, n);
-    assert(status != ST_OK || m.r->held == 0);
-    *evicted = (struct evicted){m.peak, m.r ? m.r->evictions : 0};
+    struct dtr_step step = {
+        .simulation = simulation, .graph = simulation->network->graph, .schedule = schedule, .limit = limit};
+    enum status status = ST_OK;
+    step.r = dtr_residency_create(simulation->network, region);
+    NEW(region, step.due, (size_t)step.graph->nodes);
+    NEW(region, step.stack, (size_t)step.graph->nodes);
+    for (int n = 0; status == ST_OK && n < step.graph->nodes; n++) status = run(&step, n);
+    for (int n = step.graph->nodes - 1; status == ST_OK && n >= 0; n--) status = backward(&step, n);
+    assert(status != ST_OK || step.r->held == 0);
+    *result = (struct dtr_result){step.peak, step.r->evictions};
     region_destroy(region);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "result/result.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/made_runs.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/small_networks.h"
 
 enum { STEPS = 4 };
@@ -97,14 +98,11 @@ Test(compare, equal_but_for_time)
 Test(compare, ratios_are_of_the_second_to_the_first)
 {
     static const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 1};
-    static const struct policy_settings least = {.budget = "least", .plan = &options};
     struct fake small;
     struct comparison c;
     fake_open(&small, &nets[0], folder);
-    struct schedule schedule = schedule_empty(small.job.graph->region);
     plan_destroy(small.job.plan);
-    cr_assert(policy_find("optimal")->emit(small.job.network, &least, small.job.graph->region, &schedule) == ST_OK);
-    cr_assert(plan_build(small.job.network, &schedule, &options, &small.job.plan) == ST_OK, "%s", status_message());
+    small.job.plan = policy_text_plan(small.job.network, "optimal", "budget=least", &options);
     small.live = small.job.plan->live;
     fake_write(&small, "variant", STEPS, NULL, other);
     cr_assert(compare_files(one, other, &c) == ST_OK && c.equal, "%s", status_message());

@@ -4,6 +4,7 @@
 
 #include "policies/policy.h"
 #include "tests/support/layer_settings.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/small_networks.h"
 #include "train/training_step.h"
 
@@ -54,19 +55,14 @@ struct trace {
 static struct trace train_net(const struct bound_net *bound, const char *policy)
 {
     struct trace trace;
-    struct schedule schedule = schedule_empty(bound->graph->region);
-    const struct policy_settings settings = {.segments = 2, .unit = UNIT_STAGE, .keep_saved = true};
     const struct plan_options options = {.lower = {.drop_dead = true}};
     const struct train_options how = {.optimizer = optimizer_find("sgd"),
                                       .settings = {.lr = 0.05},
                                       .learning_rate = learning_rate_find("constant"),
                                       .steps = STEPS};
-    struct plan *plan;
+    struct plan *plan = policy_text_plan(bound->network, policy, "segments=2 unit=stage keep_last=false", &options);
     struct executor *exec;
     struct train *train;
-    cr_assert(policy_schedule(policy_find(policy), bound->network, &settings, bound->graph->region, &schedule) ==
-              ST_OK);
-    cr_assert(plan_build(bound->network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
     memset(&trace, 0, sizeof trace);
     trace.recomputations = plan->recomputations;
     cr_assert(executor_create(plan, &(struct executor_options){.check_recompute = true}, &exec) == ST_OK, "%s",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/support/made_runs.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/spec_text.h"
 
 TestSuite(costs, .init = spec_text_begin, .fini = spec_text_end);
@@ -157,15 +158,10 @@ Test(costs, what_is_wrong_is_told)
 
 /* ---- what follows from the numbers ---- */
 
-static struct plan *plan_of(const struct fake *f, const char *policy, const struct policy_settings *settings)
+static struct plan *plan_of(const struct fake *f, const char *policy, const char *settings)
 {
     static const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 1};
-    struct schedule schedule = schedule_empty(f->job.graph->region);
-    struct plan *plan;
-    enum status status = policy_find(policy)->emit(f->job.network, settings, f->job.graph->region, &schedule);
-    cr_assert(status == ST_OK && plan_build(f->job.network, &schedule, &options, &plan) == ST_OK, "%s",
-              status_message());
-    return plan;
+    return policy_text_plan(f->job.network, policy, settings, &options);
 }
 
 /* Decimal places count ops: a forward is 1, saving it 100 more, a backward of parameters 10^4, of an input 10^6. */
@@ -201,7 +197,7 @@ Test(costs, a_prediction_is_the_sum_of_what_is_done)
             inputs += (network_parts(f.job.network, i) & PART_INPUT) != 0;
             saves += f.job.network->binding[i].footprint.saved > 0;
         }
-        struct plan *stored = plan_of(&f, "store_all", &(struct policy_settings){0});
+        struct plan *stored = plan_of(&f, "store_all", "");
         double nodes = graph->nodes + 1e4 * params + 1e6 * inputs, rest = 1 + 300 + 4000, copies = 0;
         for (int i = 0; i < stored->lowered.ops; i++)
             if (stored->lowered.op[i].kind == OP_COPY) copies += 2 * (double)stored->lowered.op[i].bytes;
@@ -209,8 +205,7 @@ Test(costs, a_prediction_is_the_sum_of_what_is_done)
         double predicted = costs_predict(c, stored),
                expected = nodes + 100 * saves + rest + added_bytes(graph) + copies;
         cr_expect(fabs(predicted - expected) < 1e-3, "%s: %.3f, not %.3f", net->name, predicted, expected);
-        const struct policy_settings two = {.segments = 2};
-        struct plan *segments = plan_of(&f, "segments", &two);
+        struct plan *segments = plan_of(&f, "segments", "segments=2 keep_last=false keep_saved=false");
         cr_expect(segments->recomputations > 0 && segments->time == nodes + segments->recomputations, "%s: %.0f",
                   net->name, segments->time);
         cr_expect(fabs(segments->slowdown - (nodes + segments->recomputations) / nodes) < 1e-12);
@@ -242,18 +237,17 @@ static bool recomputations(const struct plan *plan, int node)
 Test(costs, optimal_keeps_what_is_dear)
 {
     static char text[ROOM];
-    const struct policy_settings budget = {.budget = "90%"};
     struct fake f;
     struct costs *c;
     int recomputed = 0, kept = 0;
     open_fake(&f, &nets[0]);
     dear = -1;
     cr_assert(read_text(&f, invent(&f, by_price, text), &c) == ST_OK, "%s%s", status_message(), messages());
-    struct plan *cheap = plan_of(&f, "optimal", &budget);
+    struct plan *cheap = plan_of(&f, "optimal", "budget=90%");
     for (dear = 0; dear < f.job.graph->nodes; dear++) {
         if (!recomputations(cheap, dear)) continue;
         cr_assert(read_text(&f, invent(&f, by_price, text), &c) == ST_OK, "%s%s", status_message(), messages());
-        struct plan *plan = plan_of(&f, "optimal", &budget);
+        struct plan *plan = plan_of(&f, "optimal", "budget=90%");
         double old = cheap->time + 99999900.0 * 2; /* its forward and at least one recomputation at the new price */
         recomputed++;
         kept += !recomputations(plan, dear);

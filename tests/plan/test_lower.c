@@ -230,7 +230,7 @@ static void check_all_options(const struct network *network, const struct schedu
             check(network, schedule, &(struct plan_options){.lower = {drop_dead, (enum rng_mode)rng}}, what);
 }
 
-Test(lower, every_policy_on_every_network) { words_visit(check_all_options); }
+Test(lower, every_policy_on_every_network) { schedules_visit(check_all_options); }
 
 /* Any valid schedule: forwards with recomputes among them, then backwards with recomputes among them. */
 static void random_word(struct source *s, int nodes, struct schedule *schedule)
@@ -239,16 +239,17 @@ static void random_word(struct source *s, int nodes, struct schedule *schedule)
     for (uint32_t forward = 0; forward < n;) {
         uint32_t from = draw_below(s, 3) ? forward : draw_below(s, forward + 1);
         uint32_t to = from + 1 + draw_below(s, n - from);
-        schedule_append(schedule, STEP_FORWARD, (int)from, (int)to);
+        cr_assert(schedule_append(schedule, STEP_FORWARD, (int)from, (int)to) == ST_OK);
         if (to > forward) forward = to;
     }
     for (uint32_t backward = n; backward > 0;) {
         uint32_t from = draw_below(s, n);
         if (draw_below(s, 2)) {
-            schedule_append(schedule, STEP_FORWARD, (int)from, (int)(from + 1 + draw_below(s, n - from)));
+            cr_assert(schedule_append(schedule, STEP_FORWARD, (int)from, (int)(from + 1 + draw_below(s, n - from))) ==
+                      ST_OK);
         } else {
             from = backward - 1 - draw_below(s, backward > 3 ? 3 : backward);
-            schedule_append(schedule, STEP_BACKWARD, (int)from, (int)backward);
+            cr_assert(schedule_append(schedule, STEP_BACKWARD, (int)from, (int)backward) == ST_OK);
             backward = from;
         }
     }
@@ -268,7 +269,7 @@ Test(lower, random_words_on_random_networks)
         check_all_options(sketch.network, &schedule, what);
 
         struct schedule forward = schedule_empty(sketch.graph->region);
-        schedule_append(&forward, STEP_FORWARD, 0, sketch.graph->nodes);
+        cr_assert(schedule_append(&forward, STEP_FORWARD, 0, sketch.graph->nodes) == ST_OK);
         check(sketch.network, &forward, &(struct plan_options){.lower = {true, RNG_COUNTER}, .forward_only = true},
               what);
         sketch_end(&sketch);

@@ -1,5 +1,5 @@
-/* Policies with an algorithm of their own, on abstract chains: what revolve computes again against Griewank and
- * Walther's table, the segments of chen and of sqrt by bytes against divisions found by looking at them all. */
+/* Policies with an algorithm of their own, on abstract chains: revolve's advances against Griewank and Walther's table,
+ * chen's segments against the division as the paper has it. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,36 +8,18 @@
 #include "plan/plan.h"
 #include "policies/policy.h"
 #include "search/bounds.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/random_chains.h"
 #include "tests/support/simulated.h"
 #include "tests/support/thinning.h"
 
 enum { STAGES_MAX = 1000 };
 
-static const struct plan_options usual = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}};
-
 static struct network *uniform(struct abstract_stage one, int stages)
 {
     static struct abstract_stage stage[STAGES_MAX];
     for (int i = 0; i < stages; i++) stage[i] = one;
     return chain_network(stage, stages);
-}
-
-static struct schedule word_of(const struct network *network, const char *policy,
-                               const struct policy_settings *settings, struct region *region)
-{
-    struct schedule schedule = schedule_empty(region);
-    cr_assert(policy_find(policy)->emit(network, settings, region, &schedule) == ST_OK, "%s", status_message());
-    return schedule;
-}
-
-static struct plan *plan_of(const struct network *network, const char *policy, const struct policy_settings *settings,
-                            const struct plan_options *options)
-{
-    struct plan *plan;
-    struct schedule schedule = word_of(network, policy, settings, network->graph->region);
-    cr_assert(plan_build(network, &schedule, options, &plan) == ST_OK, "%s", status_message());
-    return plan;
 }
 
 static int count_forwards(const struct plan *plan)
@@ -51,10 +33,10 @@ static int count_forwards(const struct plan *plan)
 Test(policies_chains, outputs_of_no_bytes_are_read_too)
 {
     static const char *const names[] = {"every", "sqrt", "revolve", "optimal"};
-    static const struct policy_settings settings = {.segments = 3, .slots = 2, .budget = "least"};
+    static const char settings[] = "slots=2 keep_last=false keep_saved=false";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct network *network = uniform((struct abstract_stage){.forward = 1, .saved = 1}, 9);
-        struct plan *plan = plan_of(network, names[i], &settings, &usual);
+        struct plan *plan = policy_text_plan(network, names[i], settings, NULL);
         cr_expect(count_forwards(plan) > 9, "%s recomputes", names[i]);
         cr_expect(simulate_plan(plan) == ST_OK, "%s: %s", names[i], status_message());
         plan_destroy(plan);
@@ -84,14 +66,16 @@ static int64_t least_advances(int steps, int slots)
 static void check_advances(int steps, int slots, int64_t advances)
 {
     struct network *network = uniform((struct abstract_stage){.forward = 1, .output = 1}, steps);
-    struct plan *plan = plan_of(network, "revolve", &(struct policy_settings){.slots = slots}, &usual);
+    char settings[64];
+    snprintf(settings, sizeof settings, "slots=%d keep_saved=false", slots);
+    struct plan *plan = policy_text_plan(network, "revolve", settings, NULL);
     cr_assert(count_forwards(plan) == advances + 1, "%d steps, %d slots: %d", steps, slots, count_forwards(plan));
     cr_assert(plan->live_peak <= (size_t)slots + 1, "%d steps, %d slots: %zu live", steps, slots, plan->live_peak);
     plan_destroy(plan);
     abstract_destroy(network);
 
     network = uniform((struct abstract_stage){.forward = 1, .output = 1, .saved = 1}, steps);
-    plan = plan_of(network, "revolve", &(struct policy_settings){.slots = slots}, &usual);
+    plan = policy_text_plan(network, "revolve", settings, NULL);
     cr_assert(count_forwards(plan) == advances + steps, "%d steps, %d slots: %d", steps, slots, count_forwards(plan));
     cr_assert(plan->time == (double)(advances + steps));
     plan_destroy(plan);
@@ -124,14 +108,14 @@ Test(policies_chains, revolve_takes_logarithmic_slots_by_itself)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct network *network = uniform((struct abstract_stage){.forward = 1, .output = 1}, known[i][0]);
         struct region *region = network->graph->region;
-        struct schedule own = word_of(network, "revolve", &(struct policy_settings){.slots = 0}, region);
-        struct schedule told = word_of(network, "revolve", &(struct policy_settings){.slots = known[i][1]}, region);
-        cr_assert(!strcmp(schedule_print(&own, region), schedule_print(&told, region)), "%d stages", known[i][0]);
+        char slots[32];
+        snprintf(slots, sizeof slots, "slots=%d", known[i][1]);
+        struct schedule chosen = policy_text_schedule(network, "revolve", "slots=0", region);
+        struct schedule given = policy_text_schedule(network, "revolve", slots, region);
+        cr_assert(!strcmp(schedule_print(&chosen, region), schedule_print(&given, region)), "%d stages", known[i][0]);
         abstract_destroy(network);
     }
 }
-
-/* ---- segments by bytes ---- */
 
 static const struct abstract_stage limits = {.forward = 9,
                                              .backward = 9,
@@ -148,73 +132,6 @@ static unsigned cuts_of(const struct schedule *schedule)
     for (size_t i = 0; i < schedule->steps; i++)
         if (schedule->step[i].kind == STEP_BACKWARD && schedule->step[i].from) cuts |= 1U << schedule->step[i].from;
     return cuts;
-}
-
-struct worth {
-    int64_t bytes;
-    double time;
-};
-
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
-
-/* What the model of sqrt says of a division: cut values and the largest segment. The last stage's value is read by no
- * backward. */
-static struct worth worth_of(const struct abstract_stage *stage, int stages, unsigned cuts, bool keep_last)
-{
-    int64_t kept = 0, largest = 0, inside = 0, op = 0;
-    struct worth w = {0, 0};
-    double time = 0;
-    for (int i = 0; i < stages; i++) {
-        const struct abstract_stage *s = &stage[i];
-        const bool ends = i + 1 == stages || cuts >> (i + 1) & 1;
-        inside += s->saved + (ends ? 0 : s->output);
-        op = most(op, most(s->forward_scratch, s->gradient + (i ? stage[i - 1].gradient : 0) + s->backward_scratch));
-        time += s->forward;
-        if (!ends) continue;
-        if (i + 1 < stages) kept += s->output;
-        if (i + 1 < stages || !keep_last) w.time += time;
-        largest = most(largest, inside + op);
-        inside = op = 0;
-        time = 0;
-    }
-    w.bytes = kept + largest;
-    return w;
-}
-
-Test(policies_chains, sqrt_by_bytes_is_the_best_of_all_divisions)
-{
-    struct source source = {.seed = 11};
-    for (int c = 0; c < 400; c += THINNING) {
-        struct abstract_stage stage[10];
-        const int stages = 1 + c % 10;
-        const bool keep_last = c % 3;
-        chain_draw(&source, &limits, stages, stage);
-        struct network *network = chain_network(stage, stages);
-        struct policy_settings settings = {.by = 1, .keep_last = keep_last};
-        struct schedule schedule = word_of(network, "sqrt", &settings, network->graph->region);
-        struct worth found = worth_of(stage, stages, cuts_of(&schedule), keep_last), best = {INT64_MAX, 0};
-        for (unsigned cuts = 0; cuts < 1U << stages; cuts += 2) {
-            struct worth w = worth_of(stage, stages, cuts, keep_last);
-            if (w.bytes < best.bytes || (w.bytes == best.bytes && w.time < best.time)) best = w;
-        }
-        cr_assert(found.bytes == best.bytes && found.time == best.time,
-                  "chain %d: %lld bytes in %g, but %lld in %g: %s", c, (long long)found.bytes, found.time,
-                  (long long)best.bytes, best.time, schedule_print(&schedule, network->graph->region));
-        abstract_destroy(network);
-    }
-}
-
-/* k - 1 cuts and segments of ceil(n / k): the textbook's least slots on a chain of equal stages. */
-Test(policies_chains, sqrt_by_bytes_needs_twice_the_root)
-{
-    static const int known[][2] = {{24, 9}, {64, 15}, {100, 19}, {256, 31}, {1000, 63}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        struct network *network = uniform((struct abstract_stage){.forward = 1, .output = 1}, known[i][0]);
-        struct plan *plan = plan_of(network, "sqrt", &(struct policy_settings){.by = 1, .keep_last = true}, &usual);
-        cr_assert(plan->live_peak == (size_t)known[i][1], "%d stages: %zu live", known[i][0], plan->live_peak);
-        plan_destroy(plan);
-        abstract_destroy(network);
-    }
 }
 
 /* ---- chen ---- */
@@ -238,9 +155,9 @@ static unsigned greedy(const struct abstract_stage *stage, int stages, int64_t b
 
 static struct plan *plan_within(struct network *network, int64_t budget)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%lld", (long long)budget);
-    return plan_of(network, "chen", &(struct policy_settings){.segment_budget = text, .keep_last = true}, &usual);
+    char settings[64];
+    snprintf(settings, sizeof settings, "segment_budget=%lld keep_saved=false", (long long)budget);
+    return policy_text_plan(network, "chen", settings, NULL);
 }
 
 Test(policies_chains, chen_divides_greedily_and_searches_the_budget)
@@ -257,11 +174,10 @@ Test(policies_chains, chen_divides_greedily_and_searches_the_budget)
         double kept, largest, least = INFINITY, guess = 0;
         for (; budgets < 3; budgets++) {
             budget[budgets] = (int64_t)guess;
-            struct policy_settings settings = {.segment_budget = "0"};
-            char text[32];
-            snprintf(text, sizeof text, "%lld", (long long)budget[budgets]);
-            settings.segment_budget = text;
-            struct schedule schedule = word_of(network, "chen", &settings, network->graph->region);
+            char settings[80];
+            snprintf(settings, sizeof settings, "segment_budget=%lld keep_last=false keep_saved=false",
+                     (long long)budget[budgets]);
+            struct schedule schedule = policy_text_schedule(network, "chen", settings, network->graph->region);
             unsigned cuts = greedy(stage, stages, budget[budgets], &kept, &largest);
             cr_assert(cuts_of(&schedule) == cuts, "chain %d: %s", c, schedule_print(&schedule, network->graph->region));
             least = fmin(least, largest);
@@ -269,7 +185,7 @@ Test(policies_chains, chen_divides_greedily_and_searches_the_budget)
         }
         for (double step = (sqrt(2) * guess - least) / 6; step > 0 && budgets < 9; budgets++)
             budget[budgets] = (int64_t)(least + (budgets - 2) * step);
-        struct plan *found = plan_of(network, "chen", &(struct policy_settings){.keep_last = true}, &usual);
+        struct plan *found = policy_text_plan(network, "chen", "keep_saved=false", NULL);
         size_t best = SIZE_MAX;
         for (int i = 0; i < budgets; i++) {
             struct plan *plan = plan_within(network, budget[i]);

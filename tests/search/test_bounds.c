@@ -7,6 +7,7 @@
 #include "policies/policy.h"
 #include "search/bounds.h"
 #include "tests/support/exhaustive_search.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/random_chains.h"
 #include "tests/support/small_networks.h"
 #include "tests/support/thinning.h"
@@ -134,25 +135,16 @@ Test(bounds, as_high_as_trying_every_set_of_what_is_kept)
 /* How far above the bounds at its own live peak a policy's plan is, in percent: never below; INFINITY: it refuses. */
 static double gap_of(const struct network *network, const char *policy, const char *budget)
 {
-    static const struct plan_options options = {.lower = {.drop_dead = true}};
-    struct policy_settings settings = {.budget = budget, .keep_last = true, .keep_saved = true, .plan = &options};
-    struct region *region = region_create();
-    struct schedule schedule = schedule_empty(region);
-    struct plan *plan;
+    char settings[64];
     struct bounds bounds;
-    enum status status = policy_schedule(policy_find(policy), network, &settings, region, &schedule);
-    if (status == ST_SPEC) {
-        region_destroy(region);
-        return INFINITY;
-    }
-    cr_assert(status == ST_OK, "%s", status_message());
-    cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
+    snprintf(settings, sizeof settings, "budget=%s", budget ? budget : "least");
+    struct plan *plan = policy_text_try(network, policy, settings, NULL);
+    if (!plan) return INFINITY;
     cr_assert(bounds_find(network, plan->live_peak, &bounds) == ST_OK);
     cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12), "%s %s: %g, bound %g",
               policy, budget, plan->time, bounds.best);
     double gap = bounds_gap(&bounds, plan->time);
     plan_destroy(plan);
-    region_destroy(region);
     return gap;
 }
 
@@ -181,14 +173,13 @@ Test(bounds, below_every_choice_of_relus)
     for (const struct net *net = nets; net->name; net++) {
         struct bound_net b = net_bind(net, RELU_AUTO);
         for (int c = 0; c < 200; c += THINNING) {
-            struct policy_settings settings = {
-                .segments = draw_below(&source, 8), .unit = UNIT_STAGE, .keep_last = c % 2, .keep_saved = true};
+            char settings[80];
             struct region *region = region_create();
-            struct schedule schedule = schedule_empty(region);
             struct plan *plan;
             struct bounds bounds;
-            cr_assert(policy_find("segments")->emit(b.network, &settings, region, &schedule) == ST_OK, "%s",
-                      status_message());
+            snprintf(settings, sizeof settings, "segments=%u unit=stage keep_last=%s", draw_below(&source, 8),
+                     c % 2 ? "true" : "false");
+            struct schedule schedule = policy_text_schedule(b.network, "segments", settings, region);
             for (size_t i = 0; i < schedule.steps; i++)
                 if (schedule.step[i].kind == STEP_BACKWARD)
                     schedule.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "policies/policy.h"
 #include "search/budget.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/random_chains.h"
 #include "tests/support/simulated.h"
 #include "tests/support/small_networks.h"
@@ -24,22 +25,13 @@ static const struct abstract_stage limits = {.forward = 51,
                                              .backward_scratch = 5000,
                                              .split = true};
 
-/* The plan that a policy makes of a budget, all else at its preset, NULL where it refuses. */
+/* The plan of a policy within a budget, its other settings at their defaults; NULL where it refuses. */
 static struct plan *plan_by(const char *policy, const struct network *network, const char *budget,
                             const struct plan_options *options)
 {
-    struct region *region = region_create();
-    struct schedule schedule = schedule_empty(region);
-    struct plan *plan = NULL;
-    struct policy_settings settings = {0};
-    cr_assert(setting_defaults(policy_find(policy)->keys, &settings, region) == ST_OK, "%s", status_message());
-    settings.budget = budget;
-    settings.plan = options;
-    enum status status = policy_find(policy)->emit(network, &settings, region, &schedule);
-    cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
-    if (status == ST_OK) cr_assert(plan_build(network, &schedule, options, &plan) == ST_OK, "%s", status_message());
-    region_destroy(region);
-    return plan;
+    char settings[80];
+    snprintf(settings, sizeof settings, "budget=%s", budget);
+    return policy_text_try(network, policy, settings, options);
 }
 
 static struct plan *plan_of(const struct network *network, const char *budget, const struct plan_options *options)
@@ -191,12 +183,12 @@ Test(budget, told_with_the_plan)
         size_t bytes = o->front.point[draw_below(&source, (uint32_t)o->front.count)].peak;
         char text[32];
         struct policy_notes notes = {0};
-        struct policy_settings settings = {.budget = text, .plan = &usual, .notes = &notes};
-        struct schedule schedule = schedule_empty(network->graph->region);
         struct plan *plan;
-        snprintf(text, sizeof text, "%zu", bytes);
-        if (policy_find("optimal")->emit(network, &settings, network->graph->region, &schedule) == ST_OK) {
-            cr_assert(plan_build(network, &schedule, &usual, &plan) == ST_OK, "%s", status_message());
+        snprintf(text, sizeof text, "budget=%zu", bytes);
+        const struct policy_settings settings =
+            policy_text_settings(policy_find("optimal"), text, network->graph->region);
+        const struct policy_input input = {network, &settings, &usual, &notes};
+        if (policy_plan(policy_find("optimal"), &input, &plan) == ST_OK) {
             double fastest = o->front.point[front_at(&o->front, bytes)].time;
             cr_assert(notes.tries >= 1 && notes.live_peak == plan->live_peak && notes.lost == plan->time - fastest);
             cr_assert(notes.tries > 1 || notes.lost == 0, "%d tries, %g lost", notes.tries, notes.lost);
@@ -380,7 +372,7 @@ Test(budget, holds_for_evaluations)
         char needed[64];
         const struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
         struct schedule schedule = schedule_empty(b.graph->region);
-        schedule_append(&schedule, STEP_FORWARD, 0, b.graph->nodes);
+        cr_assert(schedule_append(&schedule, STEP_FORWARD, 0, b.graph->nodes) == ST_OK);
         cr_assert(plan_build(b.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
         cr_assert(budget_evaluation(plan, plan->arena_bytes) == ST_OK && budget_evaluation(plan, 0) == ST_OK);
         cr_assert(budget_evaluation(plan, plan->arena_bytes - 1) == ST_SPEC);

@@ -6,6 +6,7 @@
 #include "policies/rivals.h"
 #include "search/bounds.h"
 #include "tests/support/exhaustive_search.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/random_chains.h"
 #include "tests/support/simulated.h"
 #include "tests/support/small_networks.h"
@@ -249,24 +250,19 @@ Test(optimum, predicts_what_lowering_says_of_networks)
 }
 
 /* A plan of another policy is no better than the front: neither faster at its peak nor smaller in its time. */
-static void check_other(const struct optimum *o, const struct policy *policy, const struct policy_settings *settings,
-                        const char *what)
+static void check_rival(const struct optimum *o, const struct policy *policy, const char *settings, const char *what)
 {
-    struct region *region = region_create();
-    struct schedule schedule = schedule_empty(region);
-    if (policy_schedule(policy, o->network, settings, region, &schedule) == ST_OK) {
-        struct plan *plan = plan_of(o->network, &schedule, &usual);
-        int at = front_at(&o->front, plan->live_peak);
-        cr_assert(at >= 0, "%s: %s needs %zu bytes, the front at least %zu", what, policy->name, plan->live_peak,
-                  o->front.point[0].peak);
-        cr_assert(o->front.point[at].time <= plan->time, "%s: %s takes %g with %zu bytes, the front %g: %s", what,
-                  policy->name, plan->time, plan->live_peak, o->front.point[at].time, plan->schedule);
-        plan_destroy(plan);
-    }
-    region_destroy(region);
+    struct plan *plan = policy_text_try(o->network, policy->name, settings, &usual);
+    if (!plan) return;
+    int at = front_at(&o->front, plan->live_peak);
+    cr_assert(at >= 0, "%s: %s needs %zu bytes, the front at least %zu", what, policy->name, plan->live_peak,
+              o->front.point[0].peak);
+    cr_assert(o->front.point[at].time <= plan->time, "%s: %s takes %g with %zu bytes, the front %g: %s", what,
+              policy->name, plan->time, plan->live_peak, o->front.point[at].time, plan->schedule);
+    plan_destroy(plan);
 }
 
-static void check_others(const struct optimum *o, const char *what)
+static void check_rivals(const struct optimum *o, const char *what)
 {
     static const char *const kinds[] = {"weightless", "conv",    "max_pool", "linear", "dropout",
                                         "add",        "flatten", "pool",     "relu"};
@@ -274,14 +270,11 @@ static void check_others(const struct optimum *o, const char *what)
         for (int segments = 0; segments <= 8 && *policy != policy_find("dtr");
              segments++) /* dtr: tests/search/test_dtr_simulation.c */
             for (int k = 0; k < 8; k++) {
-                struct policy_settings settings = {.segments = segments,
-                                                   .slots = segments,
-                                                   .by = segments & 1,
-                                                   .kinds = {1, {.texts = &kinds[segments]}},
-                                                   .keep_last = k & 1,
-                                                   .keep_saved = k & 2,
-                                                   .unit = k & 4 ? UNIT_STAGE : UNIT_AUTO};
-                check_other(o, *policy, &settings, what);
+                char settings[128];
+                snprintf(settings, sizeof settings, "segments=%d slots=%d kinds=%s keep_last=%s keep_saved=%s unit=%s",
+                         segments, segments, kinds[segments], k & 1 ? "true" : "false", k & 2 ? "true" : "false",
+                         k & 4 ? "stage" : "auto");
+                check_rival(o, *policy, settings, what);
             }
 }
 
@@ -292,7 +285,7 @@ Test(optimum, is_never_behind_another_policy)
         struct abstract_stage stage[16];
         random_chain(&source, 1 + c % 16, stage);
         struct optimum *o = solve(stage, 1 + c % 16);
-        check_others(o, "chain");
+        check_rivals(o, "chain");
         done(o);
     }
     for (const struct net *net = nets; net->name; net++)
@@ -300,35 +293,35 @@ Test(optimum, is_never_behind_another_policy)
             struct bound_net p = net_bind(net, relu);
             struct optimum *o;
             cr_assert(optimum_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
-            check_others(o, net->name);
+            check_rivals(o, net->name);
             optimum_destroy(o);
             net_release(&p);
         }
 }
 
 /* The policy says whose a schedule is that is not of its class, and of no other one. */
-static void check_told(const struct optimum *o, const char *what)
+static void check_named(const struct optimum *o, const char *what)
 {
-    int told = 0;
+    int named = 0;
     struct region *region = region_create();
     for (int i = 0; i < o->front.count; i++) {
         char budget[32];
         struct policy_notes notes = {0};
-        struct schedule schedule = schedule_empty(region);
-        struct plan *least = NULL;
+        struct plan *least = NULL, *plan = NULL;
         cr_assert(budget_place(o, i, &usual, &least) == ST_OK, "%s", status_message());
-        snprintf(budget, sizeof budget, "%zu", plan_peak(least));
+        snprintf(budget, sizeof budget, "budget=%zu", plan_peak(least));
         plan_destroy(least);
-        const struct policy_settings settings = {.budget = budget, .plan = &usual, .notes = &notes};
-        cr_assert(policy_find("optimal")->emit(o->network, &settings, region, &schedule) == ST_OK, "%s",
-                  status_message());
+        const struct policy_settings settings = policy_text_settings(policy_find("optimal"), budget, region);
+        const struct policy_input input = {o->network, &settings, &usual, &notes};
+        cr_assert(policy_plan(policy_find("optimal"), &input, &plan) == ST_OK, "%s", status_message());
+        plan_destroy(plan);
         const int taken = front_at(&o->front, notes.live_peak);
         const struct candidate_point *offer = o->offered[taken];
         cr_assert(offer ? strstr(notes.found, offer->by) != NULL : !*notes.found, "%s, %s: '%s'", what, budget,
                   notes.found);
-        told += offer != NULL;
+        named += offer != NULL;
     }
-    cr_assert(told > 0, "%s: nothing that is offered is better", what);
+    cr_assert(named > 0, "%s: no candidate is better", what);
     region_destroy(region);
 }
 
@@ -339,8 +332,8 @@ static void check_offered(const struct net *net)
     cr_assert(rivals_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
     check_front(o, &usual, 25, net->name);
     check_bounds(o, net->name);
-    check_others(o, net->name);
-    check_told(o, net->name);
+    check_rivals(o, net->name);
+    check_named(o, net->name);
     optimum_destroy(o);
     net_release(&p);
 }

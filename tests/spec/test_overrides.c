@@ -18,8 +18,8 @@ Test(overrides, overrides_are_echoed)
                                            "title: small -> a..b",    "results: results -> ../out"};
     cr_assert(spec->overrides == 6);
     for (int i = 0; i < 6; i++) cr_expect(!strcmp(spec->override[i], expected[i]), "%s", spec->override[i]);
-    cr_expect(spec->steps == 3 && spec->seed == 7 && spec->policy_settings.segments == 4);
-    cr_expect(spec->policy_settings.unit == UNIT_STAGE && spec->data_settings.shape.count == 2);
+    cr_expect(spec->steps == 3 && spec->seed == 7 && strstr(spec->resolved, "segments: 4, unit: stage,"));
+    cr_expect(spec->data_settings.shape.count == 2);
     spec_destroy(spec);
 }
 
@@ -29,8 +29,8 @@ Test(overrides, a_name_drops_its_maps_other_keys)
     static const struct {
         const char *arguments, *policy;
     } cases[] = {
-        {"policy=sqrt", "policy: {name: sqrt, by: count, unit: auto, keep_last: true, keep_saved: true}"},
-        {"policy.name=sqrt", "policy: {name: sqrt, by: count, unit: auto, keep_last: true, keep_saved: true}"},
+        {"policy=sqrt", "policy: {name: sqrt, unit: auto, keep_last: true, keep_saved: true}"},
+        {"policy.name=sqrt", "policy: {name: sqrt, unit: auto, keep_last: true, keep_saved: true}"},
         {"policy.segments=3 policy.name=segments", "policy: {name: segments, segments: 3, unit: auto, keep_last: true"},
         {"policy.name=segments policy.segments=3", "policy: {name: segments, segments: 3, unit: auto, keep_last: true"},
         {"policy={name:\u00A0x}", NULL},
@@ -51,7 +51,7 @@ Test(overrides, a_name_drops_its_maps_other_keys)
 Test(overrides, a_bare_word_can_be_given_keys)
 {
     struct spec *spec = load_well(MINIMAL "policy: sqrt\nbackend: ref\n", "policy.unit=stage backend.threads=3", false);
-    cr_expect(!strcmp(spec->policy->name, "sqrt") && spec->policy_settings.unit == UNIT_STAGE);
+    cr_expect(!strcmp(spec->policy->name, "sqrt") && strstr(spec->resolved, "{name: sqrt, unit: stage,"));
     cr_expect(!strcmp(spec->backend, "ref") && spec->backend_options.threads == 3);
     spec_destroy(spec);
 }

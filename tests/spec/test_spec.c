@@ -144,8 +144,8 @@ Test(spec, all_keys_arrive)
     cr_expect(spec->backend_options.layout == LAYOUT_BLOCKED && spec->backend_options.conv_algorithm == CONV_WINOGRAD);
     cr_expect(spec->backend_options.scratch_limit == 3u << 19 && spec->relu_save == 1 && spec->rng == RNG_MASK);
     cr_expect(spec->memory == MEMORY_POISON && !spec->drop_dead && spec->check == 1 && spec->relu_after_pool);
-    cr_expect(spec->policy_settings.segments == 2 && spec->policy_settings.unit == UNIT_STAGE);
-    cr_expect(!spec->policy_settings.keep_last && !spec->policy_settings.keep_saved);
+    cr_expect(strstr(spec->resolved, "{name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}"),
+              "%s", spec->resolved);
     cr_expect(spec->fault_kind == FAULT_STALE_READ && spec->fault_step == 4 && !strcmp(spec->fault_node, "linear1"));
     cr_expect(spec->record_state && !spec->record_digests && spec->record_memory_steps.ints[0] == 3);
     cr_expect(spec->costs == COSTS_MEASURED && !strcmp(spec->costs_file, "a/costs.yaml"));

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "policy_text.h"
 #include "small_networks.h"
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
@@ -22,9 +23,9 @@ static const struct dataset_kind kind = {.name = "made up", .open = no_open};
 static void plan(struct fake *f)
 {
     const struct plan_options options = {.lower = {.drop_dead = true, .rng = RNG_COUNTER}, .state_per_parameter = 1};
-    struct schedule schedule = schedule_empty(f->job.graph->region);
-    check(f->spec.policy->emit(f->job.network, &f->spec.policy_settings, f->job.graph->region, &schedule));
-    check(plan_build(f->job.network, &schedule, &options, &f->job.plan));
+    f->spec.policy_settings = policy_text_settings(f->spec.policy, "segments=2", f->job.graph->region);
+    const struct policy_input input = {f->job.network, &f->spec.policy_settings, &options, NULL};
+    check(policy_plan(f->spec.policy, &input, &f->job.plan));
 }
 
 static void describe(struct fake *f, const struct net *net)
@@ -43,7 +44,6 @@ static void describe(struct fake *f, const struct net *net)
                             .optimizer = optimizer_find("sgd"),
                             .optimizer_settings = {.lr = 0.1, .momentum = 0.9},
                             .policy = policy_find("segments"),
-                            .policy_settings = {.segments = 2, .keep_last = true, .keep_saved = true},
                             .record_digests = true,
                             .results = f->results};
     f->dataset = (struct dataset){

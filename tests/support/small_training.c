@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allocations.h"
+#include "policy_text.h"
 #include "token_batches.h"
 
 const struct learner momentum = {"sgd", "constant", {.lr = 0.05, .momentum = 0.9, .weight_decay = 1e-4}};
@@ -50,14 +51,14 @@ void tear_down(struct bench *b)
 struct plan *plan_of(const struct trial *t)
 {
     struct network *network = t->bench->network;
-    struct region *region = t->bench->graph->region;
+    const struct policy_settings settings =
+        policy_text_settings(t->policy, t->settings ? t->settings : "", t->bench->graph->region);
     struct plan *plan;
-    struct schedule schedule = schedule_empty(region);
-    cr_assert(policy_schedule(t->policy, network, &t->settings, region, &schedule) == ST_OK, "%s", status_message());
     struct plan_options options = {.lower = {.drop_dead = t->drop_dead, .rng = t->rng},
                                    .state_per_parameter =
                                        optimizer_find(t->learner->name)->state(&t->learner->settings)};
-    cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
+    const struct policy_input input = {network, &settings, &options, NULL};
+    cr_assert(policy_plan(t->policy, &input, &plan) == ST_OK, "%s", status_message());
     return plan;
 }
 
@@ -131,32 +132,18 @@ int first_difference(const struct trace *a, const struct trace *b, int steps)
     return -1;
 }
 
-const struct policy_settings tried[TRIED] = {
-    {.segments = 1, .keep_last = false, .keep_saved = true},
-    {.segments = 2, .keep_last = true, .keep_saved = true, .slots = 2, .by = 1, .budget = "94%", .heuristic = 3},
-    {.segments = 3,
-     .keep_last = false,
-     .keep_saved = false,
-     .unit = UNIT_STAGE,
-     .slots = 3,
-     .by = 1,
-     .segment_budget = "8KiB",
-     .heuristic = 1},
-};
-
-static const char *const light[] = {"weightless"}, *const heavy[] = {"conv", "linear"},
-                         *const both[] = {"pool", "conv"}, *const core[] = {"attention"},
-                         *const wide[] = {"linear", "gelu", "norm"};
-#define KINDS(list)                                                                                                    \
-    {                                                                                                                  \
-        sizeof(list) / sizeof *(list), { .texts = (list) }                                                             \
-    }
-const struct setting_list kinds[][TRIED] = {{KINDS(light), KINDS(heavy), KINDS(both)},
-                                            {KINDS(light), KINDS(core), KINDS(wide)}};
-
-struct setting_list all_groups(const struct graph *graph)
+const char *tried_settings(const struct bench *bench, size_t index)
 {
-    const char **names = calloc((size_t)graph->groups, sizeof *names);
-    for (int g = 0; g < graph->groups; g++) names[g] = graph->group[g].name;
-    return (struct setting_list){.count = (size_t)graph->groups, .texts = names};
+    static const char *const tried[TRIED] = {
+        "segments=1 keep_last=false", "segments=2 slots=2 budget=94%",
+        "segments=3 slots=3 keep_last=false keep_saved=false unit=stage segment_budget=8KiB"};
+    static const char *const kinds[][TRIED] = {{"weightless", "conv,linear", "pool,conv"},
+                                               {"weightless", "attention", "linear,gelu,norm"}};
+    const struct graph *graph = bench->graph;
+    const char *text = region_text(graph->region, "%s kinds=%s groups=", tried[index],
+                                   kinds[sentences_fit(&bench->net->input)][index]);
+    for (int g = 0; g < graph->groups; g++)
+        text = region_text(graph->region, "%s%s%s", text, g ? "," : "", graph->group[g].name);
+    const bool bounded = bench->backend->kind->device && strstr(tried[index], " budget=");
+    return bounded ? region_text(graph->region, "%s budget=100%%", text) : text;
 }

@@ -27,7 +27,7 @@ struct trial {
     const struct bench *bench;
     const struct learner *learner;
     const struct policy *policy;
-    struct policy_settings settings;
+    const char *settings; /* as text (policy_text.h); NULL: the defaults */
     bool drop_dead;
     enum rng_mode rng;
     enum memory_mode memory;
@@ -54,13 +54,9 @@ void run(const struct trial *trial, struct trace *trace);
 /* The first step at which two traces differ in any bit, or which one of them lacks, -1: none. */
 int first_difference(const struct trace *a, const struct trace *b, int steps);
 
-/* Settings under which a policy is tried; what a policy does not read is ignored by it. And kinds of layers that a net
- * has, of images and of text, for selective under each of those settings. */
+/* The index-th of the settings under which every policy is tried, with all the net's groups and kinds of layers that it
+ * has. On a device the scratch of small nets leaves a budget no choice: it is 100 %. Lives as long as the graph. */
 enum { TRIED = 3 };
-extern const struct policy_settings tried[TRIED];
-extern const struct setting_list kinds[][TRIED];
-
-/* Names of all the net's groups, for manual; texts are the caller's to free. */
-struct setting_list all_groups(const struct graph *graph);
+const char *tried_settings(const struct bench *bench, size_t index);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "policies/policy.h"
 #include "tests/support/device_mirror.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/small_networks.h"
 #include "tests/support/token_batches.h"
 #include "train/training_step.h"
@@ -52,11 +53,8 @@ static bool follow(const char *name, const struct net *net, enum rng_mode rng, s
     if (!backend_is_here(backend_open(name, &options, &backend))) return false;
     struct graph *graph = net_build(net, RELU_OUTPUT);
     check(network_prepare(graph, backend, &network));
-    struct schedule schedule = schedule_empty(graph->region);
-    check(policy_find("store_all")->emit(network, &(struct policy_settings){0}, graph->region, &schedule));
-    check(plan_build(network, &schedule,
-                     &(struct plan_options){.lower = {.drop_dead = true, .rng = rng}, .state_per_parameter = 2},
-                     &plan));
+    const struct plan_options plan_options = {.lower = {.drop_dead = true, .rng = rng}, .state_per_parameter = 2};
+    plan = policy_text_plan(network, "store_all", "", &plan_options);
     check(executor_create(plan, &(struct executor_options){.rng = rng, .seed = 11}, &exec));
     check(train_create(network, exec, &train_options, &train));
     course->parameters = graph->parameters;

@@ -68,7 +68,6 @@ static void compare_all(const struct net *net, const char *backend, int steps)
     for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
         if (relu == RELU_BITS && !strcmp(backend, "cuda")) continue; /* AUTO has both: a stand-in is slow */
         struct bench bench = set_up(net, backend, relu);
-        struct setting_list groups = all_groups(bench.graph);
         for (enum rng_mode rng = slow ? RNG_STASH : RNG_COUNTER; rng <= (slow ? RNG_STASH : RNG_MASK); rng++) {
             struct trial t = {.bench = &bench,
                               .learner = sentences_fit(&net->input) ? &adamw : &momentum,
@@ -83,15 +82,11 @@ static void compare_all(const struct net *net, const char *backend, int steps)
             for (const struct policy *const *p = policy_table; *p; p++)
                 for (size_t s = 0; s < (slow ? 1 : TRIED); s++) {
                     t.policy = *p;
-                    t.settings = tried[s];
-                    if (bench.backend->kind->device && t.settings.budget) t.settings.budget = "100%";
-                    t.settings.groups = groups;
-                    t.settings.kinds = kinds[sentences_fit(&net->input)][s];
+                    t.settings = tried_settings(&bench, s);
                     t.drop_dead = s != 2;
                     compare_plan(&c, &t, s);
                 }
         }
-        free((void *)(uintptr_t)groups.texts);
         tear_down(&bench);
     }
     cr_assert(c.replaying > c.compared / 2, "%d of %d plans recompute anything", c.replaying, c.compared);
@@ -134,17 +129,12 @@ static void compare_after_pools(const struct net *net, const char *backend)
         for (int i = 0; i < graph->nodes; i++) moved += graph->node[i].relu_of_input;
         cr_assert(moved > 0, "%s", net->name);
         bench = set_up_graph(net, backend, graph);
-        struct setting_list groups = all_groups(bench.graph);
         c.runs = 0;
         for (const struct policy *const *p = policy_table; *p; p++) {
             t.policy = *p;
-            t.settings = tried[0];
-            t.settings.budget = "100%";
-            t.settings.groups = groups;
-            t.settings.kinds = kinds[0][0];
+            t.settings = region_text(graph->region, "%s budget=100%%", tried_settings(&bench, 0));
             compare_plan(&c, &t, 0);
         }
-        free((void *)(uintptr_t)groups.texts);
         tear_down(&bench);
     }
     printf("%s on %s, relus after pools: %d different plans and memory modes\n", net->name, backend, c.compared);

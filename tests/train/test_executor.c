@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "policies/policy.h"
 #include "tests/support/allocations.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/small_networks.h"
 #include "tests/support/watched_network.h"
 
@@ -26,11 +27,7 @@ static void open_bench(struct bench *b, const struct net *net, watcher *look)
     const struct plan_options plan = {.lower = {.drop_dead = true}};
     b->on = net_bind(net, RELU_OUTPUT);
     if (look) watch(b->on.network, look);
-    struct region *region = b->on.graph->region;
-    struct schedule schedule = schedule_empty(region);
-    check(policy_find("every")->emit(b->on.network, &(struct policy_settings){.by = 1, .keep_saved = true}, region,
-                                     &schedule));
-    check(plan_build(b->on.network, &schedule, &plan, &b->plan));
+    b->plan = policy_text_plan(b->on.network, "every", "", &plan);
 }
 
 static void close_bench(struct bench *b)

@@ -71,8 +71,6 @@ static void all_faults_are_caught(const struct net *net, const char *backend, bo
         for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
             if (rng != RNG_COUNTER && relu == RELU_OUTPUT) continue;
             struct bench bench = set_up(net, backend, relu);
-            struct setting_list groups = all_groups(bench.graph);
-            const bool text = sentences_fit(&net->input);
             struct trial t = {.bench = &bench,
                               .learner = &momentum,
                               .policy = policy_find("store_all"),
@@ -85,15 +83,11 @@ static void all_faults_are_caught(const struct net *net, const char *backend, bo
                 if (rng != RNG_COUNTER && strcmp((*p)->name, "every") != 0) continue;
                 for (size_t s = 0; s < (all_modes && rng == RNG_COUNTER && THINNING == 1 ? TRIED : 1); s++) {
                     t.policy = *p;
-                    t.settings = tried[s];
-                    if (bench.backend->kind->device && t.settings.budget) t.settings.budget = "100%";
-                    t.settings.groups = groups;
-                    t.settings.kinds = kinds[text][s];
+                    t.settings = tried_settings(&bench, s);
                     t.drop_dead = s != 2;
                     plant_all(&m, &t, all_modes);
                 }
             }
-            free((void *)(uintptr_t)groups.texts);
             tear_down(&bench);
         }
     for (int kind = FAULT_MASK_BIT; kind <= FAULT_STALE_READ; kind++) cr_expect(m.planted[kind] > 20);

@@ -9,6 +9,7 @@
 #include "policies/policy.h"
 #include "search/bounds.h"
 #include "tests/support/device_mirror.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/small_networks.h"
 #include "train/node_timing.h"
 
@@ -199,11 +200,7 @@ Test(measure, y_lies_over_x_where_a_step_puts_it_there)
         for (const struct net *net = nets; net->name; net++)
             for (int bits = 0; bits < 2; bits++) {
                 struct planned p = set_up(net, backends[b], bits);
-                struct schedule schedule = schedule_empty(p.graph->region);
-                struct plan *plan;
-                cr_assert(policy_find("store_all")
-                              ->emit(p.network, &(struct policy_settings){0}, p.graph->region, &schedule) == ST_OK);
-                cr_assert(plan_build(p.network, &schedule, &options, &plan) == ST_OK);
+                struct plan *plan = policy_text_plan(p.network, "store_all", "", &options);
                 for (int i = 0; i < plan->lowered.ops; i++) {
                     const struct op *op = &plan->lowered.op[i];
                     const bool there = op->x[0] >= 0 && op->y == op->x[0];
@@ -320,18 +317,12 @@ Test(measure, takes_less_memory_than_a_step)
     const struct net wide = {"wide", nets[0].build, {3, {64, 64, 3}}, 4096, 5};
     struct planned p = set_up(&wide, "ref", false);
     struct bounds bounds;
-    struct region *region = region_create();
-    struct schedule schedule = schedule_empty(region);
-    struct plan *plan;
-    const struct plan_options options = {.lower = {.drop_dead = true}};
+    struct plan *plan = policy_text_plan(p.network, "store_all", "", NULL);
     cr_assert(bounds_find(p.network, SIZE_MAX / 2, &bounds) == ST_OK);
-    cr_assert(policy_find("store_all")->emit(p.network, &(struct policy_settings){0}, region, &schedule) == ST_OK);
-    cr_assert(plan_build(p.network, &schedule, &options, &plan) == ST_OK);
     size_t bytes = measure_bytes(p.network, p.nodes, p.graph->nodes);
     cr_assert(bytes >= bounds.memory && bytes < plan->live_peak, "%zu, of at least %zu, a step has %zu", bytes,
               bounds.memory, plan->live_peak);
     plan_destroy(plan);
-    region_destroy(region);
     tear_down(&p);
 }
 

@@ -8,6 +8,7 @@
 
 #include "policies/policy.h"
 #include "tests/support/layer_settings.h"
+#include "tests/support/policy_text.h"
 #include "tests/support/small_networks.h"
 #include "tests/support/watched_network.h"
 
@@ -31,9 +32,7 @@ static void open_with(struct bench *b, const struct net *net, const struct train
     b->on = net_bind(net, RELU_OUTPUT);
     b->graph = b->on.graph;
     if (looks) watch(b->on.network, looks);
-    struct schedule schedule = schedule_empty(b->graph->region);
-    check(policy_find("store_all")->emit(b->on.network, &(struct policy_settings){0}, b->graph->region, &schedule));
-    check(plan_build(b->on.network, &schedule, &plan, &b->plan));
+    b->plan = policy_text_plan(b->on.network, "store_all", "", &plan);
     check(executor_create(b->plan, &(struct executor_options){.seed = 11}, &b->exec));
     check(train_create(b->on.network, b->exec, train, &b->train));
     float *x = executor_batch(b->exec);

@@ -52,7 +52,7 @@ static enum status plan_settings(struct policy_grid *g, const struct policy *pol
 {
     struct plan *plan;
     note(g, policy, text);
-    enum status status = job_plan(g->job, policy, settings, &plan);
+    enum status status = job_plan(g->job, policy, settings, NULL, &plan);
     if (status == ST_SPEC && !*why) *why = region_text(g->region, "%s", status_message());
     if (status != ST_OK) return status == ST_SPEC ? ST_OK : status;
     add_trial(g, policy, text, own, plan);
@@ -77,7 +77,7 @@ static void add_value(struct key_values *k, const char *value)
 static enum status stage_values(struct policy_grid *g, struct key_values *k)
 {
     struct node_ranges stages;
-    stages = stages_find(g->job->graph, g->region);
+    TRY(stages_find(g->job->graph, g->region, &stages));
     const int most = stages.count, count = most < VALUES_MAX ? most : VALUES_MAX;
     for (int i = 0; i < count; i++)
         add_value(k, region_text(g->region, "%d",
@@ -100,14 +100,6 @@ static enum status budget_values(struct policy_grid *g, struct key_values *k)
         add_value(k, "least");
     for (int percent = 10; !g->memory && percent <= 100; percent += 5)
         add_value(k, region_text(g->region, "%d%%", percent));
-    return ST_OK;
-}
-
-static enum status by_values(struct policy_grid *g, struct key_values *k)
-{
-    (void)g;
-    add_value(k, "count");
-    add_value(k, "bytes");
     return ST_OK;
 }
 
@@ -145,7 +137,6 @@ static const struct range_row {
     {"slots", stage_values},
     {"unit", unit_values},
     {"budget", budget_values},
-    {"by", by_values},
     {"kinds", kind_values},
     {"segment_budget", segment_budget_values},
     {NULL, NULL},

@@ -19,17 +19,10 @@ struct plan_options job_plan_options(const struct job *job)
 }
 
 enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
-                     struct plan **plan)
+                     struct policy_notes *notes, struct plan **plan)
 {
-    struct region *region = region_create();
-    struct schedule schedule = schedule_empty(region);
-    struct plan_options options = job_plan_options(job);
-    struct policy_settings own = *settings;
-    own.plan = &options;
-    enum status status = policy_schedule(policy, job->network, &own, region, &schedule);
-    if (status == ST_OK) status = plan_build(job->network, &schedule, &options, plan);
-    region_destroy(region);
-    return status;
+    const struct plan_options options = job_plan_options(job);
+    return policy_plan(policy, &(struct policy_input){job->network, settings, &options, notes}, plan);
 }
 
 /* A lower bound above the time of a schedule is wrong, and would make that schedule look optimal. */
@@ -44,7 +37,7 @@ static enum status check_bound(const struct plan *plan, const struct bounds *bou
 enum status plan_bounds(const struct plan *plan, const struct policy *policy, const struct policy_settings *settings,
                         const struct plan_options *options, struct bounds *own, struct bounds *within)
 {
-    const char *text = setting_find(policy->keys, "budget") ? settings->budget : NULL;
+    const char *text = policy_budget(policy, settings);
     struct budget budget;
     size_t limit, baseline;
     *within = (struct bounds){.budget = 0};

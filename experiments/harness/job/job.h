@@ -37,9 +37,9 @@ struct executor_options job_exec_options(const struct job *job);
 /* The spec's options for making a plan from a schedule. */
 struct plan_options job_plan_options(const struct job *job);
 
-/* Plans the job's network with any policy, instead of its spec's. */
+/* Plans the job's network with any policy, instead of its spec's; notes may be NULL. */
 enum status job_plan(const struct job *job, const struct policy *policy, const struct policy_settings *settings,
-                     struct plan **plan);
+                     struct policy_notes *notes, struct plan **plan);
 
 /* Lower bounds: own, of any schedule with the plan's live peak; within, of any schedule within the budget of the
  * settings (budget 0: they have none). ST_FAILED: the plan is faster than a bound. */

@@ -7,13 +7,12 @@
 static enum status plan_training(struct job *job)
 {
     const struct plan_options options = job_plan_options(job);
-    struct policy_settings settings = job->spec->policy_settings;
-    settings.notes = &job->notes;
+    const struct policy_settings *settings = &job->spec->policy_settings;
     if (job->spec->plan)
         TRY(plan_file_take(job, job->spec->plan, &job->plan));
     else
-        TRY(job_plan(job, job->spec->policy, &settings, &job->plan));
-    return plan_bounds(job->plan, job->spec->policy, &settings, &options, &job->bounds, &job->budget_bounds);
+        TRY(job_plan(job, job->spec->policy, settings, &job->notes, &job->plan));
+    return plan_bounds(job->plan, job->spec->policy, settings, &options, &job->bounds, &job->budget_bounds);
 }
 
 /* A forward without backwards, run in the arena of the training plan. If it needs a larger arena because of
@@ -25,8 +24,8 @@ static enum status plan_evaluation(struct job *job)
     struct plan_options options = job_plan_options(job);
     options.forward_only = true;
     options.lower.rng = RNG_OFF;
-    schedule_append(&schedule, STEP_FORWARD, 0, job->graph->nodes);
-    enum status status = plan_build(job->network, &schedule, &options, &job->evaluation);
+    enum status status = schedule_append(&schedule, STEP_FORWARD, 0, job->graph->nodes);
+    if (status == ST_OK) status = plan_build(job->network, &schedule, &options, &job->evaluation);
     region_destroy(region);
     if (status == ST_OK) status = budget_evaluation(job->evaluation, job->budget_bounds.budget);
     if (status == ST_OK && job->evaluation->arena_bytes > job->plan->arena_bytes)

@@ -201,10 +201,10 @@ static void check_costs(struct yaml_reader *r, const struct yaml_tree *root, con
 }
 
 /* What it says otherwise than by default: a resolved spec says everything. */
-static void check_word(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
+static void check_schedule(struct yaml_reader *r, const struct yaml_tree *root)
 {
     const struct yaml_tree *policy = yaml_tree_get(root, "policy"), *kept = yaml_tree_get(policy, "keep_saved");
-    if (kept && yaml_tree_get(policy, "schedule") && !spec->policy_settings.keep_saved)
+    if (kept && yaml_tree_get(policy, "schedule") && kept->kind == YAML_TEXT && !strcmp(kept->text, "false"))
         yaml_read_error(r, kept, "policy", "keep_saved",
                         "means nothing beside a schedule, which names what is recomputed");
 }
@@ -267,7 +267,7 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     check_length(r, root, spec);
     check_fault(r, root, spec);
     check_costs(r, root, spec);
-    check_word(r, root, spec);
+    check_schedule(r, root);
     check_evaluation(r, root, spec);
     check_backend(r, root, spec);
 }
