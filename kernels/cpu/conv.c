@@ -188,16 +188,16 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
     conv->bias = node_integer(node, "bias");
     conv->relu = node->activation == ACTIVATION_RELU;
     for (int p = 0; p < passes; p++) {
-        const struct conv_want want = {.pass = (enum conv_pass)p,
-                                       .x = &conv->x,
-                                       .y = &conv->y,
-                                       .weights = weights,
-                                       .kernel = node_integer(node, "kernel"),
-                                       .stride = node_integer(node, "stride"),
-                                       .padding = node_integer(node, "padding"),
-                                       .bias = conv->bias,
-                                       .relu = conv->relu};
-        enum status status = conv_plan_make(backend, &want, &conv->pass[p]);
+        const struct conv_request request = {.pass = (enum conv_pass)p,
+                                             .x = &conv->x,
+                                             .y = &conv->y,
+                                             .weights = weights,
+                                             .kernel = node_integer(node, "kernel"),
+                                             .stride = node_integer(node, "stride"),
+                                             .padding = node_integer(node, "padding"),
+                                             .bias = conv->bias,
+                                             .relu = conv->relu};
+        enum status status = conv_plan_make(backend, &request, &conv->pass[p]);
         if (status == ST_OK) continue;
         conv_release(conv);
         return status;

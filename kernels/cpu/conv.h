@@ -5,7 +5,7 @@
 #include "cpu.h"
 
 /* What a pass has to do. */
-struct conv_want {
+struct conv_request {
     enum conv_pass pass;
     const struct extent *x, *y;
     const struct shape *weights;
@@ -29,7 +29,7 @@ struct conv_plan {
 /* Chooses the largest chunk whose scratch keeps the limit, of Winograd where the backend's options and the library
  * have it and the chunk is worth its transforms, else of direct; where no chunk of direct keeps it, the one that needs
  * least. */
-enum status conv_plan_make(struct backend *backend, const struct conv_want *want, struct conv_plan *plan);
+enum status conv_plan_make(struct backend *backend, const struct conv_request *request, struct conv_plan *plan);
 void conv_plan_release(struct conv_plan *plan);
 
 #endif

@@ -25,41 +25,41 @@ void conv_plan_release(struct conv_plan *plan)
 
 /* Describes the call on samples samples, and the reorder of x where one is needed; weights as the chunk's call wants
  * them, where there is one. False where the library has none. */
-static bool describe_samples(struct backend *backend, const struct conv_want *want, int64_t samples, int which,
+static bool describe_samples(struct backend *backend, const struct conv_request *request, int64_t samples, int which,
                              struct conv_plan *plan)
 {
     dnnl_engine_t engine = cpu_of(backend)->engine;
-    const bool mixed = want->x->layout != want->y->layout;
-    struct conv_call conv = {.pass = want->pass,
+    const bool mixed = request->x->layout != request->y->layout;
+    struct conv_call conv = {.pass = request->pass,
                              .winograd = plan->winograd,
-                             .bias = want->bias && want->pass != CONV_INPUT,
-                             .relu = want->relu,
-                             .stride = want->stride,
-                             .padding = want->padding};
-    struct shape y = want->y->shape, w = *want->weights;
+                             .bias = request->bias && request->pass != CONV_INPUT,
+                             .relu = request->relu,
+                             .stride = request->stride,
+                             .padding = request->padding};
+    struct shape y = request->y->shape, w = *request->weights;
     struct tensor x;
     y.dim[2] /= plan->groups, w.dim[0] /= plan->groups;
-    if (tensor_images(samples, &want->x->shape, want->x->layout, &x) != ST_OK ||
-        tensor_images(samples, &want->x->shape, mixed ? ORDER_ANY : want->x->layout, &conv.x) != ST_OK ||
-        tensor_images(samples, &y, want->y->layout, &conv.y) != ST_OK ||
+    if (tensor_images(samples, &request->x->shape, request->x->layout, &x) != ST_OK ||
+        tensor_images(samples, &request->x->shape, mixed ? ORDER_ANY : request->x->layout, &conv.x) != ST_OK ||
+        tensor_images(samples, &y, request->y->layout, &conv.y) != ST_OK ||
         tensor_weights(&w, ORDER_ANY, &conv.w) != ST_OK || tensor_vector(w.dim[0], &conv.b) != ST_OK)
         return false;
-    if (which > 0) conv.w = call_tensor(&plan->conv[0], arguments[want->pass][AT_W]);
+    if (which > 0) conv.w = call_tensor(&plan->conv[0], arguments[request->pass][AT_W]);
     if (!call_conv(engine, &conv, &plan->conv[which])) return false;
-    const struct tensor wanted = call_tensor(&plan->conv[which], arguments[want->pass][AT_X]);
+    const struct tensor wanted = call_tensor(&plan->conv[which], arguments[request->pass][AT_X]);
     return tensor_equal(&x, &wanted) || call_reorder(engine, &x, &wanted, false, &plan->image[which]);
 }
 
 /* The reorders between the master weights and what the primitive works with; PARAMS always collects from scratch. */
-static bool describe_weights(struct backend *backend, const struct conv_want *want, struct conv_plan *plan)
+static bool describe_weights(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
     dnnl_engine_t engine = cpu_of(backend)->engine;
-    const struct tensor wanted = call_tensor(&plan->conv[0], arguments[want->pass][AT_W]);
-    struct shape w = *want->weights;
+    const struct tensor wanted = call_tensor(&plan->conv[0], arguments[request->pass][AT_W]);
+    struct shape w = *request->weights;
     struct tensor master;
     w.dim[0] /= plan->groups;
     if (tensor_weights(&w, ORDER_LOGICAL, &master) != ST_OK) return false;
-    if (want->pass == CONV_PARAMS)
+    if (request->pass == CONV_PARAMS)
         return call_reorder(engine, &wanted, &master, false, &plan->weights) &&
                call_reorder(engine, &wanted, &master, true, &plan->weights_add);
     return tensor_equal(&wanted, &master) || call_reorder(engine, &master, &wanted, false, &plan->weights);
@@ -77,15 +77,15 @@ static size_t argument_bytes(const struct call *call, int argument)
 
 /* Lays out scratch: the primitive's scratchpad, weights, x, a group's dy, bias; reorders run while no convolution
  * does. */
-static void lay_out(const struct conv_want *want, struct conv_plan *plan)
+static void lay_out(const struct conv_request *request, struct conv_plan *plan)
 {
-    const int *argument = arguments[want->pass];
+    const int *argument = arguments[request->pass];
     size_t pad = 0, image = 0;
     for (int i = 0; i < 2; i++) {
         if (plan->conv[i].desc != NULL) pad = larger(pad, call_scratch(&plan->conv[i]));
         image = larger(image, argument_bytes(&plan->image[i], DNNL_ARG_TO));
     }
-    const bool bias = want->pass == CONV_PARAMS && want->bias;
+    const bool bias = request->pass == CONV_PARAMS && request->bias;
     plan->weights_at = round_up(pad);
     plan->image_at =
         plan->weights_at + (plan->weights.desc != NULL ? argument_bytes(&plan->conv[0], argument[AT_W]) : 0);
@@ -95,14 +95,14 @@ static void lay_out(const struct conv_want *want, struct conv_plan *plan)
 }
 
 /* Fills plan, whose algorithm, chunk and groups are given; false, and an empty plan, where the library cannot do it. */
-static bool describe(struct backend *backend, const struct conv_want *want, struct conv_plan *plan)
+static bool describe(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
-    plan->rest = want->x->batch % plan->chunk;
-    bool done = describe_samples(backend, want, plan->chunk, 0, plan) &&
-                (plan->rest == 0 || describe_samples(backend, want, plan->rest, 1, plan)) &&
-                describe_weights(backend, want, plan);
+    plan->rest = request->x->batch % plan->chunk;
+    bool done = describe_samples(backend, request, plan->chunk, 0, plan) &&
+                (plan->rest == 0 || describe_samples(backend, request, plan->rest, 1, plan)) &&
+                describe_weights(backend, request, plan);
     if (done)
-        lay_out(want, plan);
+        lay_out(request, plan);
     else
         conv_plan_release(plan);
     return done;
@@ -110,14 +110,14 @@ static bool describe(struct backend *backend, const struct conv_want *want, stru
 
 /* The largest chunk that keeps the limit; false where there is none, and then plan holds the one that needs least, or
  * nothing. */
-static bool search(struct backend *backend, const struct conv_want *want, bool winograd, int64_t groups,
+static bool search(struct backend *backend, const struct conv_request *request, bool winograd, int64_t groups,
                    struct conv_plan *plan)
 {
-    const int64_t batch = want->x->batch;
+    const int64_t batch = request->x->batch;
     *plan = (struct conv_plan){0};
     for (int64_t calls = 1, chunk = batch;; chunk = ratio_up(batch, calls)) {
         struct conv_plan next = {.winograd = winograd, .chunk = chunk, .groups = groups};
-        if (!describe(backend, want, &next)) return false;
+        if (!describe(backend, request, &next)) return false;
         struct conv_plan *worse = plan->chunk == 0 || next.scratch < plan->scratch ? plan : &next;
         conv_plan_release(worse);
         if (worse == plan) *plan = next;
@@ -131,41 +131,41 @@ static bool search(struct backend *backend, const struct conv_want *want, bool w
  * TILES_ENOUGH on that no longer shows. Measured on 32 to 512 channels. */
 enum { TILES_LEAST = 32, TILES_ENOUGH = 256, GROUPS_MOST = 4 };
 
-static int64_t tiles(const struct conv_want *want, int64_t samples)
+static int64_t tiles(const struct conv_request *request, int64_t samples)
 {
-    return samples * ratio_up(want->y->shape.dim[0], 4) * ratio_up(want->y->shape.dim[1], 4);
+    return samples * ratio_up(request->y->shape.dim[0], 4) * ratio_up(request->y->shape.dim[1], 4);
 }
 
 /* The fewest groups whose chunk has tiles enough, else those with most; false where none is worth it. */
-static bool search_winograd(struct backend *backend, const struct conv_want *want, struct conv_plan *plan)
+static bool search_winograd(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
-    const int64_t most = want->pass == CONV_PARAMS ? GROUPS_MOST : 1;
+    const int64_t most = request->pass == CONV_PARAMS ? GROUPS_MOST : 1;
     *plan = (struct conv_plan){0};
-    for (int64_t groups = 1; groups <= most && want->weights->dim[0] % (groups * BLOCK_MOST) == 0; groups *= 2) {
+    for (int64_t groups = 1; groups <= most && request->weights->dim[0] % (groups * BLOCK_MOST) == 0; groups *= 2) {
         struct conv_plan next;
-        const bool found = search(backend, want, true, groups, &next);
+        const bool found = search(backend, request, true, groups, &next);
         struct conv_plan *worse = found && next.chunk > plan->chunk ? plan : &next;
         conv_plan_release(worse);
         if (worse == plan) *plan = next;
-        if (plan->chunk == want->x->batch || tiles(want, plan->chunk) >= TILES_ENOUGH) break;
+        if (plan->chunk == request->x->batch || tiles(request, plan->chunk) >= TILES_ENOUGH) break;
     }
-    return tiles(want, plan->chunk) >= TILES_LEAST;
+    return tiles(request, plan->chunk) >= TILES_LEAST;
 }
 
 /* oneDNN's Winograd is for 512-bit vectors. */
-static bool winograd_wanted(const struct backend *backend, const struct conv_want *want)
+static bool winograd_wanted(const struct backend *backend, const struct conv_request *request)
 {
-    return backend->options.conv_algorithm != CONV_DIRECT && want->kernel == 3 && want->stride == 1 &&
-           want->y->layout == ORDER_BLOCKED_16 && want->x->layout == ORDER_BLOCKED_16;
+    return backend->options.conv_algorithm != CONV_DIRECT && request->kernel == 3 && request->stride == 1 &&
+           request->y->layout == ORDER_BLOCKED_16 && request->x->layout == ORDER_BLOCKED_16;
 }
 
 /* Turns every described call of the plan into a primitive. */
-static enum status ready(const struct cpu *cpu, const struct conv_want *want, struct conv_plan *plan)
+static enum status ready(const struct cpu *cpu, const struct conv_request *request, struct conv_plan *plan)
 {
     static const int reorder[] = {DNNL_ARG_FROM, DNNL_ARG_TO, DNNL_ARG_SCRATCHPAD};
     int argument[ARGUMENTS];
-    for (int i = 0; i < ARGUMENTS; i++) argument[i] = arguments[want->pass][i];
-    if (!want->bias) argument[AT_B] = 0;
+    for (int i = 0; i < ARGUMENTS; i++) argument[i] = arguments[request->pass][i];
+    if (!request->bias) argument[AT_B] = 0;
     struct call *const reorders[] = {&plan->image[0], &plan->image[1], &plan->weights, &plan->weights_add};
     for (int i = 0; i < 2; i++)
         if (plan->conv[i].desc != NULL) TRY(call_ready(&plan->conv[i], cpu->engine, cpu->stream, ARGUMENTS, argument));
@@ -174,15 +174,15 @@ static enum status ready(const struct cpu *cpu, const struct conv_want *want, st
     return ST_OK;
 }
 
-enum status conv_plan_make(struct backend *backend, const struct conv_want *want, struct conv_plan *plan)
+enum status conv_plan_make(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
     *plan = (struct conv_plan){0};
-    if (!winograd_wanted(backend, want) || !search_winograd(backend, want, plan)) {
+    if (!winograd_wanted(backend, request) || !search_winograd(backend, request, plan)) {
         conv_plan_release(plan);
-        search(backend, want, false, 1, plan);
+        search(backend, request, false, 1, plan);
     }
     if (plan->chunk == 0) return fail(ST_FAILED, "oneDNN has no such convolution");
-    enum status status = ready(cpu_of(backend), want, plan);
+    enum status status = ready(cpu_of(backend), request, plan);
     if (status != ST_OK) conv_plan_release(plan);
     return status;
 }

@@ -38,7 +38,7 @@ static void choose_chunk(struct attention *a)
     const size_t limit = a->backend->options.scratch_limit;
     const int64_t most = a->heads < PRODUCTS_MOST ? PRODUCTS_MOST / a->heads : 1;
     for (int64_t turns = 1;; turns++) {
-        a->chunk = (a->batch + turns - 1) / turns;
+        a->chunk = ratio_up(a->batch, turns);
         const size_t products = (size_t)(a->chunk * a->heads);
         a->pointers = round_up(ARRAYS * products * sizeof(float *));
         a->block = round_up(products * (size_t)(a->tokens * a->tokens) * sizeof(float));
@@ -59,8 +59,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     if (y->dim[0] > ATTENTION_TOKENS_MOST || y->dim[1] > INT32_MAX / 3)
         return fail(ST_SPEC, "attention on cuda takes at most %d tokens and a width of %d; here are %lld and %lld",
                     ATTENTION_TOKENS_MOST, INT32_MAX / 3, (long long)y->dim[0], (long long)y->dim[1]);
-    struct attention *a = calloc(1, sizeof *a);
-    if (a == NULL) return fail(ST_FAILED, "out of memory");
+    struct attention *a = *state = allocate(1, sizeof *a);
     *a = (struct attention){.backend = backend,
                             .batch = graph->batch,
                             .heads = node_integer(node, "heads"),
@@ -79,11 +78,10 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
         .forward_scratch = scratch_of(a, 1),
         .backward_scratch = {0, scratch_of(a, 1 + (a->rate > 0) + !saves)},
         .reads = {0, saves ? READS_X | READS_SAVED : READS_X},
-        .implementation = !saves ? "cuBLAS batches, probabilities made again"
+        .implementation = !saves ? "cuBLAS batches, probabilities recomputed"
                           : tf32 ? "cuBLAS batches tf32"
                                  : "cuBLAS batches",
     };
-    *state = a;
     return ST_OK;
 }
 
@@ -128,21 +126,21 @@ static void fill_pointers(const struct attention *a, const struct chunk *c)
     const int64_t x = a->tokens * 3 * a->width, y = a->tokens * a->width, one = a->tokens * a->tokens;
     const int64_t all = a->heads * one, d = a->width, head = a->head;
     const float *dx = c->dx != NULL ? c->dx : c->x; /* of which a forward then makes no use */
-    launch_pointers(cuda_of(a->backend)->stream,
-                    (struct pointer_arrays){.array = {[AT_Q] = {c->x, x, head},
-                                                      [AT_K] = {c->x + d, x, head},
-                                                      [AT_V] = {c->x + 2 * d, x, head},
-                                                      [AT_DQ] = {dx, x, head},
-                                                      [AT_DK] = {dx + d, x, head},
-                                                      [AT_DV] = {dx + 2 * d, x, head},
-                                                      [AT_Y] = {c->y, y, head},
-                                                      [AT_P] = {c->p, all, one},
-                                                      [AT_DROPPED] = {c->dropped, all, one},
-                                                      [AT_SLOPE] = {c->slope, all, one}},
-                                            .arrays = ARRAYS,
-                                            .outer = c->samples,
-                                            .inner = a->heads},
-                    c->pointers);
+    launch_gemm_pointers(cuda_of(a->backend)->stream,
+                         (struct gemm_pointer_arrays){.array = {[AT_Q] = {c->x, x, head},
+                                                                [AT_K] = {c->x + d, x, head},
+                                                                [AT_V] = {c->x + 2 * d, x, head},
+                                                                [AT_DQ] = {dx, x, head},
+                                                                [AT_DK] = {dx + d, x, head},
+                                                                [AT_DV] = {dx + 2 * d, x, head},
+                                                                [AT_Y] = {c->y, y, head},
+                                                                [AT_P] = {c->p, all, one},
+                                                                [AT_DROPPED] = {c->dropped, all, one},
+                                                                [AT_SLOPE] = {c->slope, all, one}},
+                                                      .arrays = ARRAYS,
+                                                      .outer = c->samples,
+                                                      .inner = a->heads},
+                         c->pointers);
 }
 
 /* A matrix of each head: its array, and whether it is taken transposed. */
@@ -209,7 +207,7 @@ static enum status forward_chunk(const struct attention *a, const struct kernel_
 /* Before the first product of a pass. */
 static enum status begin(const struct attention *a, const struct kernel_args *args)
 {
-    cuda_clock(a->backend, CLOCK_ATTENTION);
+    cuda_queue(a->backend, CLOCK_ATTENTION);
     return cublas_check(cublasSetWorkspace(cuda_of(a->backend)->blas, args->scratch, WORKSPACE), "workspace");
 }
 
@@ -224,7 +222,7 @@ static enum status forward(void *state, const struct kernel_args *args)
     return cuda_queued("attention");
 }
 
-/* The blocks of scratch: slopes, then what dropout leaves, then the probabilities made again. */
+/* The blocks of scratch: slopes, then what dropout leaves, then the probabilities recomputed. */
 static enum status backward_chunk(const struct attention *a, const struct kernel_args *args, struct chunk *c,
                                   float *saved)
 {
@@ -252,7 +250,7 @@ static enum status backward_chunk(const struct attention *a, const struct kernel
 static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
 {
     const struct attention *a = state;
-    if (!(parts & PART_INPUT) || args->dx[0] == NULL) return ST_OK;
+    (void)parts;
     TRY(begin(a, args));
     for (int64_t n = 0; n < a->batch; n += a->chunk) {
         struct chunk c = chunk_at(a, args, args->dy, args->dx[0], n);

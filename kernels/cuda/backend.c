@@ -16,32 +16,6 @@
 #include "side_streams.h"
 #include "step_state.h"
 
-/* ---- errors ---- */
-
-enum status cuda_check(cudaError_t error, const char *what)
-{
-    return error == cudaSuccess ? ST_OK : fail(ST_FAILED, "cuda: %s: %s", what, cudaGetErrorString(error));
-}
-
-enum status cudnn_check(cudnnStatus_t error, const char *what)
-{
-    char why[256] = "";
-    if (error == CUDNN_STATUS_SUCCESS) return ST_OK;
-    cudnnGetLastErrorString(why, sizeof why);
-    return fail(ST_FAILED, "cuDNN: %s: %s%s%s", what, cudnnGetErrorString(error), *why ? ": " : "", why);
-}
-
-enum status cublas_check(cublasStatus_t error, const char *what)
-{
-    return error == CUBLAS_STATUS_SUCCESS ? ST_OK
-                                          : fail(ST_FAILED, "cuBLAS: %s: %s", what, cublasGetStatusString(error));
-}
-
-void cuda_note(struct backend *backend, cudaError_t error)
-{
-    if (error != cudaSuccess && cuda_of(backend)->failed == cudaSuccess) cuda_of(backend)->failed = error;
-}
-
 /* ---- opening ---- */
 
 static enum status missing(cudaError_t error)
@@ -80,12 +54,12 @@ static enum status open_streams(struct backend *backend)
     TRY(cuda_check(cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking), "make a stream"));
     TRY(cuda_check(cudaEventCreateWithFlags(&cuda->sent, cudaEventDisableTiming), "make an event"));
     TRY(cuda_check(cudaEventCreateWithFlags(&cuda->taken, cudaEventDisableTiming), "make an event"));
-    TRY(lanes_open(cuda));
+    TRY(side_streams_open(cuda));
     TRY(cuda_check(cudaMallocHost((void **)&cuda->mail, sizeof *cuda->mail), "reserve page-locked memory"));
-    TRY(cuda_check(state_addresses(&moment, &outcome), "find the step's state"));
+    TRY(cuda_check(step_state_addresses(&moment, &outcome), "find the step's state"));
     backend->now = moment;
     backend->outcome_now = outcome;
-    TRY(clocks_create(&cuda->calls));
+    cuda->calls = phase_timing_create();
     cuda->timeline = cuda->calls;
     return ST_OK;
 }
@@ -104,13 +78,13 @@ static void cuda_close(struct backend *backend)
 {
     struct cuda *cuda = cuda_of(backend);
     if (cuda == NULL) return;
-    steps_forget(backend);
-    clocks_destroy(cuda->calls);
+    capture_forget(backend);
+    phase_timing_destroy(cuda->calls);
     if (cuda->blas != NULL) cublasDestroy(cuda->blas);
     if (cuda->blas_lt != NULL) cublasLtDestroy(cuda->blas_lt);
     if (cuda->cudnn != NULL) cudnnDestroy(cuda->cudnn);
     if (cuda->mail != NULL) cudaFreeHost(cuda->mail);
-    lanes_close(cuda);
+    side_streams_close(cuda);
     if (cuda->taken != NULL) cudaEventDestroy(cuda->taken);
     if (cuda->sent != NULL) cudaEventDestroy(cuda->sent);
     if (cuda->copies != NULL) cudaStreamDestroy(cuda->copies);
@@ -125,8 +99,7 @@ static enum status cuda_open(struct backend *backend)
     const cudaError_t error = cudaGetDeviceCount(&devices);
     if (error != cudaSuccess || devices == 0) return missing(error);
     TRY(cuda_check(cudaSetDevice(0), "take the first device"));
-    struct cuda *cuda = calloc(1, sizeof *cuda);
-    if (cuda == NULL) return fail(ST_FAILED, "cuda: out of memory");
+    struct cuda *cuda = allocate(1, sizeof *cuda);
     backend->vendor = cuda;
     cuda->tf32 = backend->options.precision == PRECISION_TF32;
     enum status status = describe(backend);
@@ -173,12 +146,8 @@ static enum status cuda_arrange(struct backend *backend, struct graph *graph)
     const int wanted = backend->options.layout;
     const bool first = wanted == LAYOUT_CHANNELS_FIRST || (wanted == LAYOUT_AUTO && !cuda_of(backend)->tf32);
     for (int v = 0; v < graph->values; v++) {
-        struct value *value = &graph->value[v];
-        const int64_t elements = shape_elements(&value->shape);
-        if (elements < 0 || elements > INT64_MAX / 8 / graph->batch)
-            return fail(ST_SPEC, "value %d of %lld samples is too large", v, (long long)graph->batch);
-        value->layout = first && value->shape.rank == 3 ? ORDER_CHANNELS_FIRST : ORDER_LOGICAL;
-        value->bytes = (size_t)(elements * graph->batch) * sizeof(float);
+        const struct shape *shape = &graph->value[v].shape;
+        TRY(value_arrange(graph, v, first && shape->rank == 3 ? ORDER_CHANNELS_FIRST : ORDER_LOGICAL, shape));
     }
     return ST_OK;
 }
@@ -192,13 +161,12 @@ static void cuda_fill(struct backend *backend, void *to, uint32_t pattern, size_
 
 static void cuda_sum_into(struct backend *backend, float *out, const float *a, const float *b, size_t count)
 {
-    cuda_clock(backend, CLOCK_OTHER);
-    launch_add(cuda_of(backend)->stream, a, b, (int64_t)count, out);
+    launch_add(cuda_queue(backend, CLOCK_OTHER), a, b, (int64_t)count, out);
 }
 
 static void cuda_place(struct backend *backend, uint64_t *to, uint64_t offset)
 {
-    launch_position(cuda_of(backend)->stream, &backend->now->position, offset, to);
+    launch_stream_position(cuda_of(backend)->stream, &backend->now->position, offset, to);
 }
 
 static void cuda_mask(struct backend *backend, const struct draw *draw, double rate, int64_t elements, int64_t batch)
@@ -206,7 +174,7 @@ static void cuda_mask(struct backend *backend, const struct draw *draw, double r
     struct draw counter = *draw;
     counter.mode = RNG_COUNTER;
     const struct element_draw drawn = element_draw_of(&counter, rate);
-    launch_mask(cuda_of(backend)->stream, &drawn, elements, batch, draw->mask);
+    launch_dropout_mask(cuda_of(backend)->stream, &drawn, elements, batch, draw->mask);
 }
 
 const struct backend_kind backend_cuda = {

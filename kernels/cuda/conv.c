@@ -42,8 +42,8 @@ static const float *sample_at(const void *value, int64_t elements, int64_t sampl
 static void reorder(const struct conv *conv, const float *from, bool back, bool add, float *to)
 {
     const int64_t *w = conv->problem.weights.dim, window = w[2] * w[3];
-    cuda_clock(conv->backend, CLOCK_REORDER);
-    launch_transpose(cuda_of(conv->backend)->stream, from, w[0], back ? window : w[1], back ? w[1] : window, add, to);
+    launch_transpose(cuda_queue(conv->backend, CLOCK_REORDER), from, w[0], back ? window : w[1], back ? w[1] : window,
+                     add, to);
 }
 
 /* The weights as a pass reads them. */
@@ -70,7 +70,7 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
     const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
     struct conv_operands operands = {
         .w = ordered_weights(conv, plan, args), .workspace = args->scratch, .workspace_bytes = plan->choice.workspace};
-    cuda_clock(conv->backend, CLOCK_CONV);
+    cuda_queue(conv->backend, CLOCK_CONV);
     for (int64_t n = 0; n < conv->batch; n += plan->choice.chunk) {
         operands.x = sample_at(args->x[0], conv->x_elements, n);
         operands.out = (float *)args->y + n * conv->y_elements;
@@ -78,8 +78,7 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
     }
     if (conv->bias || conv->activation != ACTIVATION_NONE) {
         const struct bias bias = {conv->bias ? args->parameters[1] : NULL, conv->problem.y.dim[2], conv->pixels};
-        cuda_clock(conv->backend, CLOCK_ACTIVATION);
-        launch_activation(cuda_of(conv->backend)->stream, args->y, bias, conv->activation,
+        launch_activation(cuda_queue(conv->backend, CLOCK_ACTIVATION), args->y, bias, conv->activation,
                           conv->batch * conv->y_elements, args->y, args->save ? args->saved : NULL);
     }
     return cuda_queued("convolution");
@@ -88,17 +87,16 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
 /* dy times the activation's derivative, in place, and the gradient of the bias. */
 static void derive(const struct conv *conv, const struct kernel_args *args)
 {
-    cudaStream_t stream = cuda_of(conv->backend)->stream;
+    const cudaStream_t stream = cuda_queue(conv->backend, CLOCK_ACTIVATION);
     const int64_t channels = conv->problem.y.dim[2], all = conv->batch * conv->y_elements;
-    cuda_clock(conv->backend, CLOCK_ACTIVATION);
     if (conv->activation != ACTIVATION_NONE)
         launch_activation_derivative(stream, args->dy, args->y, args->saved, conv->activation, all, args->dy);
     if (conv->bias)
-        launch_unit_sums(stream, args->dy, all / (channels * conv->pixels), channels, conv->pixels, args->accumulate,
-                         args->scratch, args->gradients[1]);
+        launch_reduce_units(stream, args->dy, all / (channels * conv->pixels), channels, conv->pixels, args->accumulate,
+                            args->scratch, args->gradients[1]);
 }
 
-/* Queues the sums of all chunks, each on its lane, from sums on. */
+/* Queues the sums of all chunks, each on its stream, from sums on. */
 static enum status queue_sums(const struct conv *conv, const struct kernel_args *args, char *sums)
 {
     const struct cuda *cuda = cuda_of(conv->backend);
@@ -106,13 +104,13 @@ static enum status queue_sums(const struct conv *conv, const struct kernel_args 
     const size_t room = round_up(choice->workspace), bytes = conv_sum_bytes(&conv->problem);
     int64_t turn = 0;
     for (int64_t n = 0; n < conv->batch; n += choice->chunk, turn++) {
-        const int lane = (int)(turn % choice->lanes);
+        const int stream = (int)(turn % choice->streams);
         const struct conv_operands operands = {.x = sample_at(args->x[0], conv->x_elements, n),
                                                .y = sample_at(args->dy, conv->y_elements, n),
                                                .out = sums + (size_t)turn * bytes,
-                                               .workspace = (char *)args->scratch + (size_t)lane * room,
+                                               .workspace = (char *)args->scratch + (size_t)stream * room,
                                                .workspace_bytes = choice->workspace};
-        TRY(cudnn_check(cudnnSetStream(cuda->cudnn, cuda->lanes->stream[lane]), "set the stream"));
+        TRY(cudnn_check(cudnnSetStream(cuda->cudnn, cuda->side_streams->stream[stream]), "set the stream"));
         TRY(run(conv, CONV_PARAMS, n, &operands));
     }
     return ST_OK;
@@ -124,14 +122,14 @@ static enum status sum_chunks(const struct conv *conv, const struct kernel_args 
     const struct cuda *cuda = cuda_of(conv->backend);
     const struct conv_choice *choice = &conv->pass[CONV_PARAMS].choice;
     const size_t bytes = conv_sum_bytes(&conv->problem);
-    char *sums = (char *)args->scratch + (size_t)choice->lanes * round_up(choice->workspace);
-    TRY(lanes_leave(cuda, choice->lanes));
+    char *sums = (char *)args->scratch + (size_t)choice->streams * round_up(choice->workspace);
+    TRY(side_streams_fork(cuda, choice->streams));
     const enum status status = queue_sums(conv, args, sums);
     TRY(cudnn_check(cudnnSetStream(cuda->cudnn, cuda->stream), "set the stream"));
     TRY(status);
-    TRY(lanes_return(cuda, choice->lanes));
-    launch_pieces_total(cuda->stream, (const float *)(void *)sums, ratio_up(conv->batch, choice->chunk),
-                        (int64_t)(bytes / sizeof(float)), conv->weights, add, out);
+    TRY(side_streams_join(cuda, choice->streams));
+    launch_reduce_pieces(cuda->stream, (const float *)(void *)sums, ratio_up(conv->batch, choice->chunk),
+                         (int64_t)(bytes / sizeof(float)), conv->weights, add, out);
     return ST_OK;
 }
 
@@ -147,7 +145,7 @@ static enum status backward_params(const struct conv *conv, const struct kernel_
                                       .workspace = args->scratch,
                                       .workspace_bytes = plan->choice.workspace};
     derive(conv, args);
-    cuda_clock(conv->backend, CLOCK_CONV);
+    cuda_queue(conv->backend, CLOCK_CONV);
     TRY(plan->choice.chunk < conv->batch ? sum_chunks(conv, args, add, out) : run(conv, CONV_PARAMS, 0, &all));
     if (conv->reorders) reorder(conv, out, true, args->accumulate, args->gradients[0]);
     return ST_OK;
@@ -158,7 +156,7 @@ static enum status backward_input(const struct conv *conv, const struct kernel_a
     const struct conv_plan *plan = &conv->pass[CONV_INPUT];
     struct conv_operands operands = {
         .w = ordered_weights(conv, plan, args), .workspace = args->scratch, .workspace_bytes = plan->choice.workspace};
-    cuda_clock(conv->backend, CLOCK_CONV);
+    cuda_queue(conv->backend, CLOCK_CONV);
     for (int64_t n = 0; n < conv->batch; n += plan->choice.chunk) {
         operands.y = sample_at(args->dy, conv->y_elements, n);
         operands.out = (float *)args->dx[0] + n * conv->x_elements;
@@ -170,14 +168,13 @@ static enum status backward_input(const struct conv *conv, const struct kernel_a
 static enum status conv_backward(void *state, const struct kernel_args *args, unsigned parts)
 {
     if (parts & PART_PARAMS) TRY(backward_params(state, args));
-    if (parts & PART_INPUT && args->dx[0] != NULL) TRY(backward_input(state, args));
+    if (parts & PART_INPUT) TRY(backward_input(state, args));
     return cuda_queued("gradients of a convolution");
 }
 
 static void conv_release(void *state)
 {
     struct conv *conv = state;
-    if (conv == NULL) return;
     for (int p = 0; p < CONV_PASSES; p++) cuda_conv_plan_release(&conv->pass[p]);
     free(conv);
 }
@@ -199,11 +196,11 @@ static void describe(struct conv *conv, int passes)
 }
 
 /* A pass may use what of the limit the reordered weights leave. */
-static struct conv_want want_of(const struct conv *conv, enum conv_pass pass)
+static struct conv_request want_of(const struct conv *conv, enum conv_pass pass)
 {
     const struct backend_options *options = &conv->backend->options;
     const size_t weights = conv->reorders ? (size_t)conv->weights * sizeof(float) : 0;
-    return (struct conv_want){
+    return (struct conv_request){
         .cudnn = cuda_of(conv->backend)->cudnn,
         .problem = &conv->problem,
         .pass = pass,
@@ -216,8 +213,8 @@ static struct conv_want want_of(const struct conv *conv, enum conv_pass pass)
 static enum status plan_passes(struct conv *conv, int passes)
 {
     for (int p = 0; p < passes; p++) {
-        const struct conv_want want = want_of(conv, (enum conv_pass)p);
-        TRY(cuda_conv_plan_make(&want, &conv->pass[p]));
+        const struct conv_request request = want_of(conv, (enum conv_pass)p);
+        TRY(cuda_conv_plan_make(&request, &conv->pass[p]));
     }
     return ST_OK;
 }
@@ -231,7 +228,7 @@ static size_t scratch_of(const struct conv *conv, enum conv_pass pass)
         conv->reorders ? weights_at(plan) + (size_t)conv->weights * sizeof(float) : plan->choice.scratch;
     const size_t sums =
         conv->bias && pass == CONV_PARAMS
-            ? unit_sums_scratch(conv->batch * conv->y_elements / (channels * conv->pixels), channels, conv->pixels)
+            ? reduce_units_scratch(conv->batch * conv->y_elements / (channels * conv->pixels), channels, conv->pixels)
             : 0;
     return library > sums ? library : sums;
 }

@@ -14,49 +14,50 @@ void cuda_conv_plan_release(struct conv_plan *plan)
     *plan = (struct conv_plan){0};
 }
 
-static enum status take(const struct conv_want *want, const struct conv_choice *choice, struct conv_plan *plan)
+static enum status take(const struct conv_request *request, const struct conv_choice *choice, struct conv_plan *plan)
 {
-    *plan = (struct conv_plan){.choice = *choice, .rest = want->batch % choice->chunk};
-    enum status status = convolution_describe(want->problem, choice->chunk, choice->math, &plan->call[0]);
+    *plan = (struct conv_plan){.choice = *choice, .rest = request->batch % choice->chunk};
+    enum status status = convolution_describe(request->problem, choice->chunk, choice->math, &plan->call[0]);
     if (status == ST_OK && plan->rest > 0)
-        status = convolution_describe(want->problem, plan->rest, choice->math, &plan->call[1]);
+        status = convolution_describe(request->problem, plan->rest, choice->math, &plan->call[1]);
     if (status != ST_OK) cuda_conv_plan_release(plan);
     return status;
 }
 
 /* The workspace of a choice on samples samples; false where cuDNN cannot do it. */
-static bool workspace_of(const struct conv_want *want, int64_t samples, const struct conv_choice *choice, size_t *bytes)
+static bool workspace_of(const struct conv_request *request, int64_t samples, const struct conv_choice *choice,
+                         size_t *bytes)
 {
     struct convolution convolution;
-    if (convolution_describe(want->problem, samples, choice->math, &convolution) != ST_OK) return false;
-    const bool done = convolution_workspace(want->cudnn, &convolution, want->pass, choice->algorithm, bytes);
+    if (convolution_describe(request->problem, samples, choice->math, &convolution) != ST_OK) return false;
+    const bool done = convolution_workspace(request->cudnn, &convolution, request->pass, choice->algorithm, bytes);
     convolution_release(&convolution);
     return done;
 }
 
-/* Fills in lanes and scratch of a choice of algorithm, chunk and workspace: as many lanes as the limit allows. */
-static void fill_lanes(const struct conv_want *want, struct conv_choice *choice)
+/* Fills in streams and scratch of a choice of algorithm, chunk and workspace: as many streams as the limit allows. */
+static void fill_streams(const struct conv_request *request, struct conv_choice *choice)
 {
-    const int64_t turns = ratio_up(want->batch, choice->chunk);
-    choice->lanes = 1;
+    const int64_t turns = ratio_up(request->batch, choice->chunk);
+    choice->streams = 1;
     choice->scratch = choice->workspace;
-    if (want->pass != CONV_PARAMS || turns == 1) return;
-    const size_t sums = (size_t)turns * conv_sum_bytes(want->problem), room = round_up(choice->workspace);
-    const size_t left = want->limit > sums ? want->limit - sums : 0;
-    const int most = turns < LANES ? (int)turns : LANES;
-    choice->lanes = room == 0 || left / room >= (size_t)most ? most : left < room ? 1 : (int)(left / room);
-    choice->scratch = (size_t)choice->lanes * room + sums;
+    if (request->pass != CONV_PARAMS || turns == 1) return;
+    const size_t sums = (size_t)turns * conv_sum_bytes(request->problem), room = round_up(choice->workspace);
+    const size_t left = request->limit > sums ? request->limit - sums : 0;
+    const int most = turns < SIDE_STREAMS ? (int)turns : SIDE_STREAMS;
+    choice->streams = room == 0 || left / room >= (size_t)most ? most : left < room ? 1 : (int)(left / room);
+    choice->scratch = (size_t)choice->streams * room + sums;
 }
 
 /* Fills in what a choice of algorithm and chunk needs. */
-static bool measure(const struct conv_want *want, struct conv_choice *choice)
+static bool measure(const struct conv_request *request, struct conv_choice *choice)
 {
-    const int64_t rest = want->batch % choice->chunk;
+    const int64_t rest = request->batch % choice->chunk;
     size_t bytes = 0;
-    if (!workspace_of(want, choice->chunk, choice, &choice->workspace)) return false;
-    if (rest > 0 && !workspace_of(want, rest, choice, &bytes)) return false;
+    if (!workspace_of(request, choice->chunk, choice, &choice->workspace)) return false;
+    if (rest > 0 && !workspace_of(request, rest, choice, &bytes)) return false;
     if (bytes > choice->workspace) choice->workspace = bytes;
-    fill_lanes(want, choice);
+    fill_streams(request, choice);
     return true;
 }
 
@@ -68,42 +69,42 @@ static int64_t chunk_step(const struct conv_problem *problem)
 }
 
 /* The chunk with which a batch is walked in so many turns, or fewer, as even as can be: 64, 32, 22, 16 ... of 64. */
-static int64_t chunk_of(const struct conv_want *want, int64_t turns)
+static int64_t chunk_of(const struct conv_request *request, int64_t turns)
 {
-    const int64_t step = chunk_step(want->problem), chunk = ratio_up(ratio_up(want->batch, turns), step) * step;
-    return chunk < want->batch ? chunk : want->batch;
+    const int64_t step = chunk_step(request->problem), chunk = ratio_up(ratio_up(request->batch, turns), step) * step;
+    return chunk < request->batch ? chunk : request->batch;
 }
 
 /* The chunk after chunk, 0: there is none. */
-static int64_t next_chunk(const struct conv_want *want, int64_t chunk)
+static int64_t next_chunk(const struct conv_request *request, int64_t chunk)
 {
-    const int64_t step = chunk_step(want->problem);
-    return chunk <= step ? 0 : chunk_of(want, ratio_up(want->batch, chunk - step));
+    const int64_t step = chunk_step(request->problem);
+    return chunk <= step ? 0 : chunk_of(request, ratio_up(request->batch, chunk - step));
 }
 
-/* The chunk of PARAMS with at most a turn a lane, each of which is worth it. */
-static int64_t shared_chunk(const struct conv_want *want)
+/* The chunk of PARAMS with at most a turn a stream, each of which is worth it. */
+static int64_t shared_chunk(const struct conv_request *request)
 {
-    const int64_t *y = want->problem->y.dim, worth = want->batch * y[0] * y[1] / TERMS_LEAST;
-    return chunk_of(want, worth < 1 ? 1 : worth < LANES ? worth : LANES);
+    const int64_t *y = request->problem->y.dim, worth = request->batch * y[0] * y[1] / TERMS_LEAST;
+    return chunk_of(request, worth < 1 ? 1 : worth < SIDE_STREAMS ? worth : SIDE_STREAMS);
 }
 
 /* The chunk of PARAMS with which there are enough outputs to fill the device, if such a chunk is worth it. */
-static int64_t filling_chunk(const struct conv_want *want)
+static int64_t filling_chunk(const struct conv_request *request)
 {
-    const int64_t shared = shared_chunk(want);
-    const int64_t filling = chunk_of(want, ratio_up(OUTPUTS_LEAST, shape_elements(&want->problem->weights)));
+    const int64_t shared = shared_chunk(request);
+    const int64_t filling = chunk_of(request, ratio_up(OUTPUTS_LEAST, shape_elements(&request->problem->weights)));
     return filling > shared ? filling : shared;
 }
 
 enum { STARTS = 3, CHOICES_MOST = STARTS * ALGORITHMS_MOST };
 
 /* The chunks from which candidates are fitted, beginning with the largest that cuDNN can describe. */
-static int list_starts(const struct conv_want *want, int64_t largest, int64_t starts[STARTS])
+static int list_starts(const struct conv_request *request, int64_t largest, int64_t starts[STARTS])
 {
-    const int64_t chunks[STARTS] = {largest, filling_chunk(want), shared_chunk(want)};
+    const int64_t chunks[STARTS] = {largest, filling_chunk(request), shared_chunk(request)};
     int count = 0;
-    for (int i = 0; i < (want->pass == CONV_PARAMS ? STARTS : 1); i++)
+    for (int i = 0; i < (request->pass == CONV_PARAMS ? STARTS : 1); i++)
         if (count == 0 || chunks[i] < starts[count - 1]) starts[count++] = chunks[i];
     return count;
 }
@@ -111,42 +112,43 @@ static int list_starts(const struct conv_want *want, int64_t largest, int64_t st
 /* The largest chunk from chunk on that keeps the limit, else the one that needs least; false where the algorithm can
  * do none. A workspace is taken to grow with the chunk from what it is without samples: chunks that could not keep the
  * limit then are not asked for, since asking takes its time. */
-static bool fit(const struct conv_want *want, int64_t chunk, struct conv_choice *choice)
+static bool fit(const struct conv_request *request, int64_t chunk, struct conv_choice *choice)
 {
     bool found = false;
     int64_t most = chunk, following;
     for (; chunk > 0; chunk = following) {
-        following = next_chunk(want, chunk);
+        following = next_chunk(request, chunk);
         struct conv_choice next = {.algorithm = choice->algorithm, .math = choice->math, .chunk = chunk};
-        if ((chunk > most && following > 0) || !measure(want, &next)) continue;
+        if ((chunk > most && following > 0) || !measure(request, &next)) continue;
         if (!found || next.scratch < choice->scratch) *choice = next;
         found = true;
-        if (choice->scratch <= want->limit) break;
-        most = (int64_t)((double)chunk * (double)want->limit / (double)next.scratch);
+        if (choice->scratch <= request->limit) break;
+        most = (int64_t)((double)chunk * (double)request->limit / (double)next.scratch);
     }
     return found;
 }
 
 /* The candidates, fastest first as cuDNN expects it; returns their number, -1: cuDNN does not answer, the message says
  * why. */
-static int list_candidates(const struct conv_want *want, struct conv_choice choices[CHOICES_MOST])
+static int list_candidates(const struct conv_request *request, struct conv_choice choices[CHOICES_MOST])
 {
     struct convolution convolution;
-    struct conv_offer offers[ALGORITHMS_MOST];
+    struct conv_ranked offers[ALGORITHMS_MOST];
     int64_t starts[STARTS];
     int found = 0;
-    int64_t chunk = want->batch;
-    while (chunk > 0 && convolution_describe(want->problem, chunk, conv_math(want->problem), &convolution) != ST_OK)
-        chunk = next_chunk(want, chunk);
+    int64_t chunk = request->batch;
+    while (chunk > 0 &&
+           convolution_describe(request->problem, chunk, conv_math(request->problem), &convolution) != ST_OK)
+        chunk = next_chunk(request, chunk);
     if (chunk == 0) return 0;
-    const int ranked = convolution_offers(want->cudnn, &convolution, want->pass, offers);
+    const int ranked = convolution_rank(request->cudnn, &convolution, request->pass, offers);
     convolution_release(&convolution);
     if (ranked < 0) return -1;
-    const int started = list_starts(want, chunk, starts);
+    const int started = list_starts(request, chunk, starts);
     for (int i = 0; i < ranked * started; i++) {
-        const struct conv_offer *offer = &offers[i / started];
+        const struct conv_ranked *offer = &offers[i / started];
         struct conv_choice choice = {.algorithm = offer->algorithm, .math = offer->math};
-        if (fit(want, starts[i % started], &choice)) choices[found++] = choice;
+        if (fit(request, starts[i % started], &choice)) choices[found++] = choice;
     }
     return found;
 }
@@ -156,47 +158,49 @@ static int list_candidates(const struct conv_want *want, struct conv_choice choi
 enum demand { DEMAND_FILLS, DEMAND_FITS, DEMAND_LEAST, DEMANDS };
 
 /* PARAMS: by chunks at least half of which are done side by side. */
-static bool fills(const struct conv_want *want, const struct conv_choice *choice)
+static bool fills(const struct conv_request *request, const struct conv_choice *choice)
 {
-    const int64_t turns = ratio_up(want->batch, choice->chunk);
-    if (want->pass == CONV_PARAMS) return choice->chunk <= filling_chunk(want) && 2 * choice->lanes >= turns;
-    return choice->chunk == want->batch || choice->chunk * shape_elements(&want->problem->y) >= OUTPUTS_LEAST;
+    const int64_t turns = ratio_up(request->batch, choice->chunk);
+    if (request->pass == CONV_PARAMS) return choice->chunk <= filling_chunk(request) && 2 * choice->streams >= turns;
+    return choice->chunk == request->batch || choice->chunk * shape_elements(&request->problem->y) >= OUTPUTS_LEAST;
 }
 
-static bool meets(const struct conv_want *want, enum demand demand, const struct conv_choice *choice)
+static bool meets(const struct conv_request *request, enum demand demand, const struct conv_choice *choice)
 {
     static const enum conv_family asked[][DEMANDS] = {
         [CONV_AUTO] = {FAMILY_NONE, FAMILY_NONE, FAMILY_NONE}, /* NONE: any */
         [CONV_DIRECT] = {FAMILY_DIRECT, FAMILY_DIRECT, FAMILY_DIRECT},
         [CONV_WINOGRAD] = {FAMILY_WINOGRAD, FAMILY_NONE, FAMILY_NONE}};
-    const enum conv_family family = asked[want->asked][demand];
-    if (family != FAMILY_NONE && family != convolution_algorithm(want->pass, choice->algorithm)->family) return false;
-    if (demand < DEMAND_LEAST && choice->scratch > want->limit) return false;
-    return demand > DEMAND_FILLS || fills(want, choice);
+    const enum conv_family family = asked[request->asked][demand];
+    if (family != FAMILY_NONE && family != convolution_algorithm(request->pass, choice->algorithm)->family)
+        return false;
+    if (demand < DEMAND_LEAST && choice->scratch > request->limit) return false;
+    return demand > DEMAND_FILLS || fills(request, choice);
 }
 
 /* The first of those that meet the first demand that any meets; without a limit, the one that needs least. */
-static const struct conv_choice *choose(const struct conv_want *want, const struct conv_choice *choices, int count)
+static const struct conv_choice *choose(const struct conv_request *request, const struct conv_choice *choices,
+                                        int count)
 {
     const struct conv_choice *least = NULL;
     for (int demand = 0; demand < DEMANDS; demand++)
         for (int i = 0; i < count; i++) {
-            if (!meets(want, (enum demand)demand, &choices[i])) continue;
+            if (!meets(request, (enum demand)demand, &choices[i])) continue;
             if (demand < DEMAND_LEAST) return &choices[i];
             if (least == NULL || choices[i].scratch < least->scratch) least = &choices[i];
         }
     return least;
 }
 
-enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan)
+enum status cuda_conv_plan_make(const struct conv_request *request, struct conv_plan *plan)
 {
     struct conv_choice choices[CHOICES_MOST];
-    const int count = list_candidates(want, choices);
-    const struct conv_choice *choice = choose(want, choices, count);
+    const int count = list_candidates(request, choices);
+    const struct conv_choice *choice = choose(request, choices, count);
     *plan = (struct conv_plan){0};
     if (count < 0) return ST_FAILED;
     if (choice == NULL)
         return fail(ST_FAILED, "cuDNN has no deterministic algorithm for such a convolution with %s",
-                    want->problem->order == ORDER_CHANNELS_FIRST ? "channels first" : "channels last");
-    return take(want, choice, plan);
+                    request->problem->order == ORDER_CHANNELS_FIRST ? "channels first" : "channels last");
+    return take(request, choice, plan);
 }

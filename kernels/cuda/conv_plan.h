@@ -1,4 +1,4 @@
-/* How a pass of a convolution is done: algorithm, batch chunk, lanes, scratch.
+/* How a pass of a convolution is done: algorithm, batch chunk, streams, scratch.
  *
  * The weights' gradient has few outputs, each a sum over all samples. cuDNN's kernels that add in any order share a sum
  * out among blocks of threads; of its deterministic ones, whose workspaces have no room for parts of sums, it is taken
@@ -10,7 +10,7 @@
 #include "cudnn_conv.h"
 
 /* A pass, and what bounds it. */
-struct conv_want {
+struct conv_request {
     cudnnHandle_t cudnn;
     const struct conv_problem *problem;
     enum conv_pass pass;
@@ -24,9 +24,9 @@ struct conv_choice {
     int algorithm;
     cudnnMathType_t math; /* as it was offered */
     int64_t chunk;
-    int lanes;        /* PARAMS: on so many chunks are done side by side */
+    int streams;      /* PARAMS: on so many chunks are done side by side */
     size_t workspace; /* bytes of a call, the larger need of both sizes of chunk */
-    size_t scratch;   /* of the pass: a workspace a lane, and the sums of chunks where PARAMS has several */
+    size_t scratch;   /* of the pass: a workspace a stream, and the sums of chunks where PARAMS has several */
 };
 
 /* A sum of a chunk's, in bytes. */
@@ -45,7 +45,7 @@ struct conv_plan {
 /* Lists the candidates: each usable algorithm with the largest chunk whose scratch keeps the limit or, where no chunk
  * does, with the chunk that needs the least scratch; for PARAMS also with smaller chunks, so that several chunks fill a
  * large device side by side. Chooses among them by rule and describes the choice. ST_FAILED: there is no candidate. */
-enum status cuda_conv_plan_make(const struct conv_want *want, struct conv_plan *plan);
+enum status cuda_conv_plan_make(const struct conv_request *request, struct conv_plan *plan);
 void cuda_conv_plan_release(struct conv_plan *plan);
 
 #endif

@@ -8,18 +8,17 @@
 #define REMATCH_CUDA_H
 
 #include <cublasLt.h>
-#include <cublas_v2.h>
-#include <cuda_runtime_api.h>
-#include <cudnn.h>
 
 #include "backend/backend.h"
+#include "backend/layer_state.h"
+#include "errors.h"
 
 /* Images (values of rank 3) lie N H W C, the logical order, or N C H W; all else in logical order. No padding. */
 enum order { ORDER_LOGICAL, ORDER_CHANNELS_FIRST };
 
-struct timeline;  /* phase_timing.c's */
-struct recording; /* graph_capture.c's */
-struct lanes;     /* side_streams.h */
+struct phase_timing; /* phase_timing.c's */
+struct capture;      /* graph_capture.c's */
+struct side_streams; /* side_streams.h */
 
 /* The host's ends of what is copied at the start and at the end of a step. */
 struct mailbox {
@@ -28,18 +27,18 @@ struct mailbox {
 };
 
 struct cuda {
-    cudaStream_t stream, copies; /* the queue; transfers of the next batch beside it */
-    cudaEvent_t sent, taken;     /* the next batch is there; it is the batch now, and its place is free */
-    struct lanes *lanes;         /* beside the queue */
+    cudaStream_t stream, copies;       /* the queue; transfers of the next batch beside it */
+    cudaEvent_t sent, taken;           /* the next batch is there; it is the batch now, and its place is free */
+    struct side_streams *side_streams; /* beside the queue */
     cudnnHandle_t cudnn;
     cublasHandle_t blas; /* for batches of products by pointers */
     cublasLtHandle_t blas_lt;
-    bool tf32;                         /* products and convolutions may round their operands to TF32 */
-    bool stepped;                      /* a step was queued since the last wait */
-    cudaError_t failed;                /* the first error of what returns none */
-    struct mailbox *mail;              /* page-locked */
-    struct timeline *calls, *timeline; /* of what is queued call by call; of the last step, or of none */
-    struct recording *recording;
+    bool tf32;                             /* products and convolutions may round their operands to TF32 */
+    bool stepped;                          /* a step was queued since the last wait */
+    cudaError_t failed;                    /* the first error of what returns none */
+    struct mailbox *mail;                  /* page-locked */
+    struct phase_timing *calls, *timeline; /* of what is queued call by call; of the last step, or of none */
+    struct capture *capture;
     char isa[64], libraries[128], device[320];
 };
 
@@ -50,19 +49,13 @@ extern const struct kernel cuda_conv, cuda_linear, cuda_max_pool, cuda_avg_pool,
 
 static inline struct cuda *cuda_of(const struct backend *backend) { return backend->vendor; }
 
-/* What is queued from now on counts as class; is of this phase. */
-void cuda_clock(struct backend *backend, enum clock_class class);
+/* The stream of the queue; what is queued on it from now on counts as class. */
+cudaStream_t cuda_queue(struct backend *backend, enum clock_class class);
+/* What is queued from now on belongs to this phase. */
 void cuda_phase(struct backend *backend, enum phase phase);
 
-/* ST_OK, or ST_FAILED with a message: "cuda: WHAT: what the runtime says". */
-enum status cuda_check(cudaError_t error, const char *what);
-enum status cudnn_check(cudnnStatus_t error, const char *what);
-enum status cublas_check(cublasStatus_t error, const char *what);
-
-/* Keeps the first error of what returns none; wait returns it. */
-void cuda_note(struct backend *backend, cudaError_t error);
-
-/* Whether an error of what was queued before has been seen. */
-static inline enum status cuda_queued(const char *what) { return cuda_check(cudaPeekAtLastError(), what); }
+/* Whether an image lies N C H W. */
+static inline bool channels_first(const struct extent *x) { return x->layout == ORDER_CHANNELS_FIRST; }
+static inline int64_t image_pixels(const struct extent *x) { return x->shape.dim[0] * x->shape.dim[1]; }
 
 #endif

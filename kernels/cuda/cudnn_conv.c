@@ -126,7 +126,7 @@ static int ask_input(cudnnHandle_t cudnn, const struct convolution *c, struct an
 /* Whether an answer may be taken, and its algorithm is not among those found. Kernels that convert to half precision
  * never may, and those of tensor cores only in TF32. */
 static bool usable(const struct convolution *c, enum conv_pass pass, const struct answer *answer, int found,
-                   const struct conv_offer *offers)
+                   const struct conv_ranked *offers)
 {
     if (answer->status != CUDNN_STATUS_SUCCESS || answer->determinism != CUDNN_DETERMINISTIC ||
         answer->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || (answer->math == CUDNN_TENSOR_OP_MATH && !c->tf32) ||
@@ -138,8 +138,8 @@ static bool usable(const struct convolution *c, enum conv_pass pass, const struc
     return true;
 }
 
-int convolution_offers(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                       struct conv_offer offers[ALGORITHMS_MOST])
+int convolution_rank(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
+                     struct conv_ranked offers[ALGORITHMS_MOST])
 {
     static int (*const ask[CONV_PASSES])(cudnnHandle_t, const struct convolution *,
                                          struct answer *) = {ask_forward, ask_params, ask_input};
@@ -149,7 +149,7 @@ int convolution_offers(cudnnHandle_t cudnn, const struct convolution *convolutio
     for (int i = 0; i < count; i++)
         if (usable(convolution, pass, &answers[i], found, offers))
             offers[found++] =
-                (struct conv_offer){answers[i].algorithm, convolution->tf32 ? answers[i].math : CUDNN_FMA_MATH};
+                (struct conv_ranked){answers[i].algorithm, convolution->tf32 ? answers[i].math : CUDNN_FMA_MATH};
     return found;
 }
 

@@ -40,7 +40,7 @@ struct conv_operands {
 };
 
 /* What cuDNN offers: an algorithm, and the arithmetic of its kernel, for which rank, workspace and determinism hold. */
-struct conv_offer {
+struct conv_ranked {
     int algorithm;
     cudnnMathType_t math;
 };
@@ -64,8 +64,8 @@ void convolution_release(struct convolution *convolution);
 
 /* Fills offers with those that can be used, one for an algorithm, fastest first as cuDNN's heuristics expect it, and
  * returns how many; -1: cuDNN does not answer, the message says why. */
-int convolution_offers(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                       struct conv_offer offers[ALGORITHMS_MOST]);
+int convolution_rank(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
+                     struct conv_ranked offers[ALGORITHMS_MOST]);
 const struct conv_algorithm_row *convolution_algorithm(enum conv_pass pass, int algorithm);
 
 /* Bytes that the algorithm needs; false where it cannot do it. */

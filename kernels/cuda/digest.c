@@ -21,15 +21,16 @@ static void find(const struct tensor *t, size_t first, size_t count, struct dige
 {
     const struct backend_kind *kind = t->backend->kind;
     const size_t from = first * PIECE_BYTES;
-    const struct stretches pieces = {.whole = {t->data + from, (int64_t)(t->bytes - from)}, .count = (int64_t)count};
+    const struct tensor_pieces pieces = {.whole = {t->data + from, (int64_t)(t->bytes - from)},
+                                         .count = (int64_t)count};
     struct xxh3 *found_digest;
     double *found_squares;
     memset(digest, 0, count * sizeof *digest);
     if (squares) memset(squares, 0, count * sizeof *squares);
-    const cudaError_t error = found_addresses(&found_digest, &found_squares);
+    const cudaError_t error = piece_results_addresses(&found_digest, &found_squares);
     cuda_note(t->backend, error);
     if (error != cudaSuccess) return;
-    queue_digests(cuda_of(t->backend)->stream, pieces, false, found_digest, squares ? found_squares : NULL);
+    launch_digests(cuda_of(t->backend)->stream, pieces, false, found_digest, squares ? found_squares : NULL);
     kind->download(t->backend, digest, found_digest, count * sizeof *digest);
     if (squares) kind->download(t->backend, squares, found_squares, count * sizeof *squares);
 }

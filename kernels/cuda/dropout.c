@@ -4,39 +4,30 @@
  * every other backend. */
 #include <stdlib.h>
 
+#include "cuda.h"
 #include "draw.h"
 #include "dropout_kernels.h"
 #include "float_blocks.h"
-#include "value_layout.h"
-
-struct dropout {
-    struct backend *backend;
-    struct extent x;
-    double rate;
-};
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    struct dropout *dropout = calloc(1, sizeof *dropout);
-    if (dropout == NULL) return fail(ST_FAILED, "out of memory");
-    *dropout = (struct dropout){backend, extent_of(graph, node->inputs[0]), node_real(node, "rate")};
+    *state = layer_state_create(backend, graph, node);
     *footprint = (struct footprint){.y_over_x = true, .dx_over_dy = true, .implementation = "own"};
-    *state = dropout;
     return ST_OK;
 }
 
-static enum status drop(const struct dropout *d, const struct draw *draw, const float *from, float *to)
+static enum status drop(const struct layer_state *s, const struct draw *draw, const float *from, float *to)
 {
-    cudaStream_t stream = cuda_of(d->backend)->stream;
-    cuda_clock(d->backend, CLOCK_OTHER);
-    if (rng_drops(draw, d->rate)) {
-        const struct element_draw element_draw = element_draw_of(draw, d->rate);
-        const int64_t channels = d->x.channels_first ? d->x.shape.dim[2] : d->x.elements;
-        const struct drop_shape shape = {d->x.batch, channels, d->x.elements / channels};
-        launch_dropout(stream, shape, &element_draw, survivor_factor(d->rate), from, to);
+    const cudaStream_t stream = cuda_queue(s->backend, CLOCK_OTHER);
+    const double rate = node_real(s->node, "rate");
+    if (rng_drops(draw, rate)) {
+        const struct element_draw element_draw = element_draw_of(draw, rate);
+        const int64_t channels = channels_first(&s->x) ? s->x.shape.dim[2] : s->x.elements;
+        const struct dropout_shape shape = {s->x.batch, channels, s->x.elements / channels};
+        launch_dropout(stream, shape, &element_draw, survivor_factor(rate), from, to);
     } else if (to != from) {
-        launch_copy(stream, from, d->x.count, to);
+        launch_copy(stream, from, s->x.count, to);
     }
     return cuda_queued("dropout");
 }
@@ -48,7 +39,8 @@ static enum status forward(void *state, const struct kernel_args *args)
 
 static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
 {
-    return parts & PART_INPUT && args->dx[0] != NULL ? drop(state, &args->draw, args->dy, args->dx[0]) : ST_OK;
+    (void)parts;
+    return drop(state, &args->draw, args->dy, args->dx[0]);
 }
 
 const struct kernel cuda_dropout = {true, prepare, forward, backward, free};

@@ -49,7 +49,7 @@ __global__ static void drop_elements(const float *from, float *to, int64_t count
     }
 }
 
-void launch_dropout(cudaStream_t stream, struct drop_shape shape, const struct element_draw *draw, float factor,
+void launch_dropout(cudaStream_t stream, struct dropout_shape shape, const struct element_draw *draw, float factor,
                     const float *from, float *to)
 {
     const int64_t count = shape.batch * shape.channels * shape.pixels, quads = count / QUAD;
@@ -78,7 +78,8 @@ __global__ static void fill_mask(uint8_t *mask, int64_t bytes, struct divisor ro
     }
 }
 
-void launch_mask(cudaStream_t stream, const struct element_draw *draw, int64_t elements, int64_t batch, uint8_t *mask)
+void launch_dropout_mask(cudaStream_t stream, const struct element_draw *draw, int64_t elements, int64_t batch,
+                         uint8_t *mask)
 {
     const int64_t row = (elements + 7) / 8;
     struct element_draw counter = *draw;
@@ -92,7 +93,7 @@ __global__ static void put_position(const uint64_t *base, uint64_t offset, uint6
     if (thread_first() == 0) *to = *base + offset;
 }
 
-void launch_position(cudaStream_t stream, const uint64_t *base, uint64_t offset, uint64_t *to)
+void launch_stream_position(cudaStream_t stream, const uint64_t *base, uint64_t offset, uint64_t *to)
 {
     LAUNCH(put_position, 1, WARP, stream, base, offset, to);
 }

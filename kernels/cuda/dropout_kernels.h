@@ -14,19 +14,20 @@ extern "C" {
 
 /* A value of batch samples: channels x pixels each where the image lies N C H W, else in logical order, and pixels
  * is 1. */
-struct drop_shape {
+struct dropout_shape {
     int64_t batch, channels, pixels;
 };
 
 /* to = from * factor where an element survives, else 0; to may be from. */
-void launch_dropout(cudaStream_t stream, struct drop_shape shape, const struct element_draw *draw, float factor,
+void launch_dropout(cudaStream_t stream, struct dropout_shape shape, const struct element_draw *draw, float factor,
                     const float *from, float *to);
 
 /* rng_mask_fill(): mask's bits are those of draw without a mask, whose own mask is not read. */
-void launch_mask(cudaStream_t stream, const struct element_draw *draw, int64_t elements, int64_t batch, uint8_t *mask);
+void launch_dropout_mask(cudaStream_t stream, const struct element_draw *draw, int64_t elements, int64_t batch,
+                         uint8_t *mask);
 
 /* *to = *base + offset. */
-void launch_position(cudaStream_t stream, const uint64_t *base, uint64_t offset, uint64_t *to);
+void launch_stream_position(cudaStream_t stream, const uint64_t *base, uint64_t offset, uint64_t *to);
 
 #ifdef __cplusplus
 }

@@ -11,8 +11,9 @@ __device__ static int64_t number_at(const float *text, struct divisor tokens, in
     return token_row(text[(place.quotient * TOKEN_ROWS + line) * tokens.d + place.rest], rows);
 }
 
-__global__ static void look_up(struct table_shape shape, struct divisor quads, struct divisor tokens, const float *text,
-                               const float *word, const float *position, const float *segment, float *y)
+__global__ static void look_up(struct embedding_shape shape, struct divisor quads, struct divisor tokens,
+                               const float *text, const float *word, const float *position, const float *segment,
+                               float *y)
 {
     const int64_t count = shape.batch * shape.tokens * quads.d, width = shape.width;
     for (int64_t i = thread_first(); i < count; i += thread_stride()) {
@@ -28,7 +29,7 @@ __global__ static void look_up(struct table_shape shape, struct divisor quads, s
     }
 }
 
-void launch_embedding(cudaStream_t stream, struct table_shape shape, const float *text, const float *word,
+void launch_embedding(cudaStream_t stream, struct embedding_shape shape, const float *text, const float *word,
                       const float *position, const float *segment, float *y)
 {
     const int64_t quads = (shape.width + QUAD - 1) / QUAD;
@@ -46,9 +47,9 @@ struct sorted {
     float *head, *tail; /* by run: what it sums for a number that begins before it; that goes on behind it */
 };
 
-static size_t sorted_layout(struct table_shape shape, char *scratch, struct sorted *sorted)
+static size_t sorted_layout(struct embedding_shape shape, char *scratch, struct sorted *sorted)
 {
-    const int64_t count = shape.batch * shape.tokens, runs = (count + TABLE_RUN - 1) / TABLE_RUN;
+    const int64_t count = shape.batch * shape.tokens, runs = (count + EMBEDDING_RUN - 1) / EMBEDDING_RUN;
     const size_t list = ((size_t)count * sizeof(int32_t) + 255) / 256 * 256;
     const size_t sums = (size_t)(runs * shape.width) * sizeof(float);
     *sorted = {.number = (int32_t *)scratch,
@@ -62,7 +63,7 @@ static size_t sorted_layout(struct table_shape shape, char *scratch, struct sort
     return 4 * list + 2 * sums;
 }
 
-size_t table_scratch(struct table_shape shape)
+size_t embedding_scratch(struct embedding_shape shape)
 {
     struct sorted sorted;
     return sorted_layout(shape, NULL, &sorted);
@@ -114,8 +115,8 @@ __global__ static void sum_runs(struct sorted s, struct divisor quads, const flo
     const int64_t tasks = s.runs * quads.d;
     for (int64_t i = thread_first(); i < tasks; i += thread_stride()) {
         const struct divided task = divide(i, quads);
-        const int64_t at = task.rest * QUAD, first = task.quotient * TABLE_RUN;
-        const int64_t last = first + TABLE_RUN < s.count ? first + TABLE_RUN : s.count;
+        const int64_t at = task.rest * QUAD, first = task.quotient * EMBEDDING_RUN;
+        const int64_t last = first + EMBEDDING_RUN < s.count ? first + EMBEDDING_RUN : s.count;
         struct quad sum = {};
 #pragma unroll 4
         for (int64_t p = first; p < last; p++) {
@@ -141,9 +142,9 @@ __global__ static void join_runs(struct sorted s, struct divisor panels, int64_t
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (int64_t i = blockIdx.x; i < s.runs * panels.d; i += gridDim.x) {
         const struct divided task = divide(i, panels);
-        const int64_t run = task.quotient, last = (run + 1) * TABLE_RUN, at = (task.rest * WARP + lane) * QUAD;
-        if (last >= s.count || s.to[last - 1] <= last || s.from[last - 1] < run * TABLE_RUN) continue;
-        const int64_t end = (s.to[last - 1] + TABLE_RUN - 1) / TABLE_RUN;
+        const int64_t run = task.quotient, last = (run + 1) * EMBEDDING_RUN, at = (task.rest * WARP + lane) * QUAD;
+        if (last >= s.count || s.to[last - 1] <= last || s.from[last - 1] < run * EMBEDDING_RUN) continue;
+        const int64_t end = (s.to[last - 1] + EMBEDDING_RUN - 1) / EMBEDDING_RUN;
         struct quad sum = {};
 #pragma unroll 4
         for (int64_t r = run + 1 + warp; r < end; r += WARPS) {
@@ -162,8 +163,8 @@ __global__ static void join_runs(struct sorted s, struct divisor panels, int64_t
     }
 }
 
-void launch_table_gradient(cudaStream_t stream, struct table_shape shape, const float *text, int line, int64_t rows,
-                           const float *dy, bool add, void *scratch, float *gradient)
+void launch_embedding_gradient(cudaStream_t stream, struct embedding_shape shape, const float *text, int line,
+                               int64_t rows, const float *dy, bool add, void *scratch, float *gradient)
 {
     const int64_t width = shape.width, quads = (width + QUAD - 1) / QUAD, panels = (quads + WARP - 1) / WARP;
     struct sorted sorted;

@@ -10,23 +10,23 @@
 
 #include "cuda.h"
 
-enum product_end { PRODUCT_PLAIN, PRODUCT_BIAS, PRODUCT_RELU, PRODUCT_BIAS_RELU }; /* bit 0: bias, bit 1: relu */
+enum gemm_epilogue { GEMM_PLAIN, GEMM_BIAS, GEMM_RELU, GEMM_BIAS_RELU }; /* bit 0: bias, bit 1: relu */
 
 /* c is {rows, columns}, a is {rows, inner} or, transposed, {inner, rows}; b is {inner, columns} or {columns, inner}. */
-struct product_want {
+struct gemm_problem {
     int64_t rows, columns, inner;
     bool a_transposed, b_transposed;
-    enum product_end end;
+    enum gemm_epilogue end;
 };
 
-struct product {
+struct gemm {
     cublasLtMatmulDesc_t call;
     cublasLtMatrixLayout_t a, b, c;
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace; /* bytes */
 };
 
-struct product_operands {
+struct gemm_operands {
     const void *a, *b;
     const float *bias; /* {columns}, where the product's end has one */
     void *c;
@@ -34,9 +34,8 @@ struct product_operands {
     void *workspace;
 };
 
-enum status product_make(const struct cuda *cuda, const struct product_want *want, struct product *product);
-void product_release(struct product *product);
-enum status product_run(const struct cuda *cuda, const struct product *product,
-                        const struct product_operands *operands);
+enum status gemm_create(const struct cuda *cuda, const struct gemm_problem *want, struct gemm *gemm);
+void gemm_release(struct gemm *gemm);
+enum status gemm_run(const struct cuda *cuda, const struct gemm *gemm, const struct gemm_operands *operands);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "launch.h"
 
-__global__ static void fill(struct pointer_arrays arrays, const float **to)
+__global__ static void fill(struct gemm_pointer_arrays arrays, const float **to)
 {
     const int64_t count = arrays.outer * arrays.inner;
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (int64_t)gridDim.x * blockDim.x)
@@ -11,7 +11,7 @@ __global__ static void fill(struct pointer_arrays arrays, const float **to)
                                 i % arrays.inner * arrays.array[a].inner_stride;
 }
 
-void launch_pointers(cudaStream_t stream, struct pointer_arrays arrays, const float **to)
+void launch_gemm_pointers(cudaStream_t stream, struct gemm_pointer_arrays arrays, const float **to)
 {
     LAUNCH(fill, blocks_for(arrays.outer * arrays.inner), THREADS, stream, arrays, to);
 }

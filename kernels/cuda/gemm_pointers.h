@@ -10,22 +10,22 @@
 extern "C" {
 #endif
 
-enum { POINTER_ARRAYS_MOST = 12 };
+enum { GEMM_POINTER_ARRAYS_MOST = 12 };
 
 /* One array: its element i points at base + i / inner * outer_stride + i % inner * inner_stride. */
-struct pointer_array {
+struct gemm_pointer_array {
     const float *base;
     int64_t outer_stride, inner_stride; /* floats */
 };
 
-struct pointer_arrays {
-    struct pointer_array array[POINTER_ARRAYS_MOST];
+struct gemm_pointer_arrays {
+    struct gemm_pointer_array array[GEMM_POINTER_ARRAYS_MOST];
     int arrays;
     int64_t outer, inner; /* an array has outer * inner elements */
 };
 
 /* Writes the arrays one after the other. */
-void launch_pointers(cudaStream_t stream, struct pointer_arrays arrays, const float **to);
+void launch_gemm_pointers(cudaStream_t stream, struct gemm_pointer_arrays arrays, const float **to);
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ __global__ static void channel_means(const float *x, int64_t count, struct divis
     }
 }
 
-void launch_mean_pool(cudaStream_t stream, struct mean_shape shape, const float *x, float *y)
+void launch_global_avg_pool(cudaStream_t stream, struct global_pooling_shape shape, const float *x, float *y)
 {
     const int64_t planes = shape.batch * shape.channels;
     if (shape.channels_first)
@@ -51,7 +51,7 @@ __global__ static void spread_means(const float *dy, int64_t count, struct divis
     }
 }
 
-void launch_mean_pool_gradient(cudaStream_t stream, struct mean_shape shape, const float *dy, float *dx)
+void launch_global_avg_pool_gradient(cudaStream_t stream, struct global_pooling_shape shape, const float *dy, float *dx)
 {
     const int64_t count = shape.batch * shape.channels * shape.pixels;
     LAUNCH(spread_means, blocks_for(count), THREADS, stream, dy, count, divisor_of(shape.pixels),

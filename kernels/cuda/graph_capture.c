@@ -6,30 +6,30 @@
 
 #include "phase_timing.h"
 
-struct recording {
+struct capture {
     cudaGraphExec_t graph;
-    struct timeline *timeline;
+    struct phase_timing *timeline;
     void *self; /* whose step it is */
 };
 
-void steps_forget(struct backend *backend)
+void capture_forget(struct backend *backend)
 {
     struct cuda *cuda = cuda_of(backend);
-    if (cuda->recording == NULL) return;
-    if (cuda->recording->graph != NULL) cudaGraphExecDestroy(cuda->recording->graph);
-    if (cuda->timeline == cuda->recording->timeline) cuda->timeline = cuda->calls;
-    clocks_destroy(cuda->recording->timeline);
-    free(cuda->recording);
-    cuda->recording = NULL;
+    if (cuda->capture == NULL) return;
+    if (cuda->capture->graph != NULL) cudaGraphExecDestroy(cuda->capture->graph);
+    if (cuda->timeline == cuda->capture->timeline) cuda->timeline = cuda->calls;
+    phase_timing_destroy(cuda->capture->timeline);
+    free(cuda->capture);
+    cuda->capture = NULL;
 }
 
 static enum status queue_calls(struct backend *backend, bool recorded, enum status (*body)(void *self), void *self)
 {
     struct cuda *cuda = cuda_of(backend);
-    cuda->timeline = recorded ? cuda->recording->timeline : cuda->calls;
-    clocks_begin(backend, recorded);
+    cuda->timeline = recorded ? cuda->capture->timeline : cuda->calls;
+    phase_timing_begin(backend, recorded);
     const enum status status = body(self);
-    clocks_end(backend);
+    phase_timing_end(backend);
     return status;
 }
 
@@ -37,30 +37,29 @@ static enum status record(struct backend *backend, enum status (*body)(void *sel
 {
     struct cuda *cuda = cuda_of(backend);
     cudaGraph_t graph = NULL;
-    steps_forget(backend);
-    cuda->recording = calloc(1, sizeof *cuda->recording);
-    if (cuda->recording == NULL) return fail(ST_FAILED, "cuda: out of memory");
-    TRY(clocks_create(&cuda->recording->timeline));
+    capture_forget(backend);
+    cuda->capture = allocate(1, sizeof *cuda->capture);
+    cuda->capture->timeline = phase_timing_create();
     TRY(cuda_check(cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal), "record the step"));
     enum status status = queue_calls(backend, true, body, self);
     const cudaError_t ended = cudaStreamEndCapture(cuda->stream, &graph);
     if (status == ST_OK) status = cuda_check(ended, "record the step");
     if (status == ST_OK) status = cuda_check(cuda->failed, "record the step");
     if (status == ST_OK)
-        status = cuda_check(cudaGraphInstantiate(&cuda->recording->graph, graph, 0), "make the step's graph");
+        status = cuda_check(cudaGraphInstantiate(&cuda->capture->graph, graph, 0), "make the step's graph");
     if (status == ST_OK) /* or the first that is queued would take that long, which timing would see */
-        status = cuda_check(cudaGraphUpload(cuda->recording->graph, cuda->stream), "upload the step's graph");
+        status = cuda_check(cudaGraphUpload(cuda->capture->graph, cuda->stream), "upload the step's graph");
     if (graph != NULL) cudaGraphDestroy(graph);
-    if (status == ST_OK) cuda->recording->self = self;
+    if (status == ST_OK) cuda->capture->self = self;
     return status;
 }
 
-static enum status queue_recording(struct backend *backend, enum status (*body)(void *self), void *self)
+static enum status queue_capture(struct backend *backend, enum status (*body)(void *self), void *self)
 {
     struct cuda *cuda = cuda_of(backend);
-    if (cuda->recording == NULL || cuda->recording->self != self) TRY(record(backend, body, self));
-    cuda->timeline = cuda->recording->timeline;
-    return cuda_check(cudaGraphLaunch(cuda->recording->graph, cuda->stream), "queue the step");
+    if (cuda->capture == NULL || cuda->capture->self != self) TRY(record(backend, body, self));
+    cuda->timeline = cuda->capture->timeline;
+    return cuda_check(cudaGraphLaunch(cuda->capture->graph, cuda->stream), "queue the step");
 }
 
 enum status cuda_step(struct backend *backend, bool same, enum status (*body)(void *self), void *self)
@@ -71,7 +70,7 @@ enum status cuda_step(struct backend *backend, bool same, enum status (*body)(vo
                                    cudaMemcpyHostToDevice, cuda->stream),
                    "copy the moment"));
     if (same && backend->options.graph)
-        TRY(queue_recording(backend, body, self));
+        TRY(queue_capture(backend, body, self));
     else
         TRY(queue_calls(backend, false, body, self));
     TRY(cuda_check(cudaMemcpyAsync(&cuda->mail->outcome, backend->outcome_now, sizeof cuda->mail->outcome,
@@ -92,5 +91,5 @@ enum status cuda_wait(struct backend *backend)
     TRY(cuda_queued("launch kernels")); /* a launch that was refused is no error of the stream's */
     if (!stepped) return ST_OK;
     backend->outcome = cuda->mail->outcome;
-    return clocks_read(backend);
+    return phase_timing_read(backend);
 }

@@ -9,6 +9,6 @@ enum status cuda_step(struct backend *backend, bool same, enum status (*body)(vo
 enum status cuda_wait(struct backend *backend);
 
 /* Forgets what was recorded: memory that it works on goes. */
-void steps_forget(struct backend *backend);
+void capture_forget(struct backend *backend);
 
 #endif

@@ -1,12 +1,12 @@
 /* Layer normalisation; see layernorm_kernels.h, and framework/layers/layernorm.c for the formulas. */
 #include <stdlib.h>
 
+#include "cuda.h"
 #include "layernorm_kernels.h"
-#include "value_layout.h"
 
 struct layernorm {
     struct backend *backend;
-    struct norm_shape shape;
+    struct layernorm_shape shape;
 };
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
@@ -14,31 +14,28 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 {
     const struct extent x = extent_of(graph, node->inputs[0]);
     const int64_t width = shape_width(&x.shape);
-    if (width > NORM_WIDTH_MOST)
-        return fail(ST_SPEC, "cuda: layernorm takes rows of at most %d elements, these have %lld", NORM_WIDTH_MOST,
+    if (width > LAYERNORM_WIDTH_MOST)
+        return fail(ST_SPEC, "cuda: layernorm takes rows of at most %d elements, these have %lld", LAYERNORM_WIDTH_MOST,
                     (long long)width);
-    struct layernorm *norm = calloc(1, sizeof *norm);
-    if (norm == NULL) return fail(ST_FAILED, "out of memory");
+    struct layernorm *norm = *state = allocate(1, sizeof *norm);
     *norm = (struct layernorm){backend, {x.count / width, width, (float)node_real(node, "epsilon")}};
-    const size_t sums = norm_scratch(norm->shape);
+    const size_t sums = layernorm_scratch(norm->shape);
     *footprint = (struct footprint){
-        .saved = (size_t)norm->shape.rows * sizeof(struct norm_statistics),
+        .saved = (size_t)norm->shape.rows * sizeof(struct layernorm_statistics),
         .backward_scratch = {sums, sums},
         .reads = {READS_X | READS_SAVED, READS_X | READS_SAVED},
         .y_over_x = true,
         .dx_over_dy = true,
         .implementation = "own",
     };
-    *state = norm;
     return ST_OK;
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct layernorm *norm = state;
-    cuda_clock(norm->backend, CLOCK_NORM);
-    launch_norm(cuda_of(norm->backend)->stream, norm->shape, args->x[0], args->parameters[0], args->parameters[1],
-                args->save ? args->saved : NULL, args->y);
+    launch_layernorm(cuda_queue(norm->backend, CLOCK_NORM), norm->shape, args->x[0], args->parameters[0],
+                     args->parameters[1], args->save ? args->saved : NULL, args->y);
     return cuda_queued("layernorm");
 }
 
@@ -46,17 +43,16 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
 {
     const struct layernorm *norm = state;
     const bool params = parts & PART_PARAMS;
-    const struct norm_operands operands = {.x = args->x[0],
-                                           .dy = args->dy,
-                                           .w = args->parameters[0],
-                                           .statistics = args->saved,
-                                           .scratch = args->scratch,
-                                           .add = args->accumulate,
-                                           .dw = params ? args->gradients[0] : NULL,
-                                           .db = params ? args->gradients[1] : NULL,
-                                           .dx = parts & PART_INPUT ? args->dx[0] : NULL};
-    cuda_clock(norm->backend, CLOCK_NORM);
-    launch_norm_gradients(cuda_of(norm->backend)->stream, norm->shape, operands);
+    const struct layernorm_operands operands = {.x = args->x[0],
+                                                .dy = args->dy,
+                                                .w = args->parameters[0],
+                                                .statistics = args->saved,
+                                                .scratch = args->scratch,
+                                                .add = args->accumulate,
+                                                .dw = params ? args->gradients[0] : NULL,
+                                                .db = params ? args->gradients[1] : NULL,
+                                                .dx = parts & PART_INPUT ? args->dx[0] : NULL};
+    launch_layernorm_gradients(cuda_queue(norm->backend, CLOCK_NORM), norm->shape, operands);
     return cuda_queued("gradients of layernorm");
 }
 

@@ -12,8 +12,8 @@ template <int LANES> __device__ static int64_t quad_place(int q)
 }
 
 template <int LANES, int QUADS>
-__global__ static void normalise(struct norm_shape shape, const float *x, const float *w, const float *b,
-                                 struct norm_statistics *statistics, float *y)
+__global__ static void normalise(struct layernorm_shape shape, const float *x, const float *w, const float *b,
+                                 struct layernorm_statistics *statistics, float *y)
 {
     __shared__ float room[WARPS];
     const int64_t width = shape.width;
@@ -44,15 +44,15 @@ __global__ static void normalise(struct norm_shape shape, const float *x, const 
     }
 }
 
-void launch_norm(cudaStream_t stream, struct norm_shape shape, const float *x, const float *w, const float *b,
-                 struct norm_statistics *statistics, float *y)
+void launch_layernorm(cudaStream_t stream, struct layernorm_shape shape, const float *x, const float *w, const float *b,
+                      struct layernorm_statistics *statistics, float *y)
 {
     LAUNCH_BY_WIDTH(normalise, blocks_for_rows, shape.rows, shape.width, stream, shape, x, w, b, statistics, y);
 }
 
 /* A row's x becomes h, the normal elements; adds its share of the parameters' gradients to dw and db. */
 template <int QUADS>
-__device__ static void collect(struct norm_statistics s, struct quad *x, const struct quad *dy, struct quad *dw,
+__device__ static void collect(struct layernorm_statistics s, struct quad *x, const struct quad *dy, struct quad *dw,
                                struct quad *db)
 {
 #pragma unroll
@@ -110,14 +110,14 @@ template <int LANES, int QUADS> __device__ static void write_sums(int64_t width,
 }
 
 template <int LANES, int QUADS>
-__global__ static void differentiate(struct norm_shape shape, struct norm_operands o, int64_t piece)
+__global__ static void differentiate(struct layernorm_shape shape, struct layernorm_operands o, int64_t piece)
 {
     __shared__ float room[WARPS];
     const int64_t width = shape.width, from = blockIdx.x * piece;
     const int64_t to = from + piece < shape.rows ? from + piece : shape.rows;
     struct quad dw[QUADS] = {}, db[QUADS] = {};
     for (int64_t row = from + threadIdx.x / LANES; row < to; row += THREADS / LANES) {
-        const struct norm_statistics s = o.statistics[row];
+        const struct layernorm_statistics s = o.statistics[row];
         struct quad x[QUADS], dy[QUADS];
 #pragma unroll
         for (int q = 0; q < QUADS; q++) {
@@ -133,22 +133,28 @@ __global__ static void differentiate(struct norm_shape shape, struct norm_operan
     write_sums<LANES, QUADS>(width, db, sums + width);
 }
 
-static int64_t piece_rows(struct norm_shape shape)
+static int64_t piece_rows(struct layernorm_shape shape)
 {
     const int64_t piece = (shape.rows + PIECES_WANTED - 1) / PIECES_WANTED;
     return piece < PIECE_ROWS_LEAST ? PIECE_ROWS_LEAST : piece;
 }
 
-static int64_t pieces_of(struct norm_shape shape) { return (shape.rows + piece_rows(shape) - 1) / piece_rows(shape); }
+static int64_t pieces_of(struct layernorm_shape shape)
+{
+    return (shape.rows + piece_rows(shape) - 1) / piece_rows(shape);
+}
 
-size_t norm_scratch(struct norm_shape shape) { return (size_t)(2 * pieces_of(shape) * shape.width) * sizeof(float); }
+size_t layernorm_scratch(struct layernorm_shape shape)
+{
+    return (size_t)(2 * pieces_of(shape) * shape.width) * sizeof(float);
+}
 
-void launch_norm_gradients(cudaStream_t stream, struct norm_shape shape, struct norm_operands o)
+void launch_layernorm_gradients(cudaStream_t stream, struct layernorm_shape shape, struct layernorm_operands o)
 {
     const int64_t width = shape.width, pieces = pieces_of(shape);
     const float *sums = (const float *)o.scratch;
     LAUNCH_BY_WIDTH(differentiate, blocks_for_pieces, pieces, width, stream, shape, o, piece_rows(shape));
     if (o.dw == NULL) return;
-    launch_pieces_total(stream, sums, pieces, 2 * width, width, o.add, o.dw);
-    launch_pieces_total(stream, sums + width, pieces, 2 * width, width, o.add, o.db);
+    launch_reduce_pieces(stream, sums, pieces, 2 * width, width, o.add, o.dw);
+    launch_reduce_pieces(stream, sums + width, pieces, 2 * width, width, o.add, o.db);
 }

@@ -15,33 +15,33 @@
 extern "C" {
 #endif
 
-enum { NORM_WIDTH_MOST = 1 << 14 }; /* wider rows are to be refused */
+enum { LAYERNORM_WIDTH_MOST = 1 << 14 }; /* wider rows are to be refused */
 
-struct norm_shape {
+struct layernorm_shape {
     int64_t rows, width;
     float epsilon;
 };
 
 /* Of a row; the saved tensors is one for each. */
-struct norm_statistics {
+struct layernorm_statistics {
     float mean, rstd;
 };
 
 /* statistics NULL: not wanted. y may be x. */
-void launch_norm(cudaStream_t stream, struct norm_shape shape, const float *x, const float *w, const float *b,
-                 struct norm_statistics *statistics, float *y);
+void launch_layernorm(cudaStream_t stream, struct layernorm_shape shape, const float *x, const float *w, const float *b,
+                      struct layernorm_statistics *statistics, float *y);
 
-struct norm_operands {
+struct layernorm_operands {
     const float *x, *dy, *w;
-    const struct norm_statistics *statistics;
-    void *scratch;  /* of as many bytes as norm_scratch() says */
+    const struct layernorm_statistics *statistics;
+    void *scratch;  /* of as many bytes as layernorm_scratch() says */
     bool add;       /* to dw and db */
     float *dw, *db; /* NULL: neither is wanted */
     float *dx;      /* NULL: not wanted; may be dy */
 };
 
-void launch_norm_gradients(cudaStream_t stream, struct norm_shape shape, struct norm_operands operands);
-size_t norm_scratch(struct norm_shape shape);
+void launch_layernorm_gradients(cudaStream_t stream, struct layernorm_shape shape, struct layernorm_operands operands);
+size_t layernorm_scratch(struct layernorm_shape shape);
 
 #ifdef __cplusplus
 }

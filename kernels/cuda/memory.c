@@ -22,7 +22,7 @@ void cuda_unreserve(struct backend *backend, void *block, size_t bytes)
 {
     (void)bytes;
     cuda_note(backend, cudaStreamSynchronize(cuda_of(backend)->stream));
-    steps_forget(backend);
+    capture_forget(backend);
     cuda_note(backend, cudaFree(block));
 }
 

@@ -13,7 +13,7 @@
 struct room {
     int64_t gradients, pieces; /* pieces of the gradients, and of everything */
     int64_t tensors;
-    size_t piece, tensor, update, first; /* struct stretch, struct stretch, struct update_piece, int64_t */
+    size_t piece, tensor, update, first; /* struct tensor_piece, struct tensor_piece, struct update_piece, int64_t */
     size_t tables;                       /* bytes of all four */
     size_t canonical, digest;            /* struct xxh3, of pieces and of tensors */
     size_t squares, sum, verdict;        /* double, double, struct verdict */
@@ -34,8 +34,8 @@ static struct room room_of(int count, int states, int64_t parameter_pieces, int6
     struct room r = {.gradients = parameter_pieces,
                      .pieces = 2 * parameter_pieces + state_pieces,
                      .tensors = (int64_t)count * (states > 0 ? 3 : 2)};
-    r.piece = put(&r, r.pieces, sizeof(struct stretch));
-    r.tensor = put(&r, r.tensors, sizeof(struct stretch));
+    r.piece = put(&r, r.pieces, sizeof(struct tensor_piece));
+    r.tensor = put(&r, r.tensors, sizeof(struct tensor_piece));
     r.update = put(&r, r.gradients, sizeof(struct update_piece));
     r.first = put(&r, count + 1, sizeof(int64_t));
     r.tables = r.bytes;
@@ -87,21 +87,21 @@ static void fill_updates(const struct update_tensor *tensor, struct update_piece
 }
 
 /* The pieces of a tensor, whose digests from canonical on are what the tensor's digest is of. */
-static struct stretch fill_stretches(const void *data, int64_t bytes, struct stretch **next,
-                                     const struct xxh3 *canonical)
+static struct tensor_piece fill_pieces(const void *data, int64_t bytes, struct tensor_piece **next,
+                                       const struct xxh3 *canonical)
 {
     for (int64_t from = 0; from < bytes; from += PIECE_BYTES) {
         const int64_t left = bytes - from;
-        *(*next)++ = (struct stretch){(const char *)data + from, left < PIECE_BYTES ? left : PIECE_BYTES};
+        *(*next)++ = (struct tensor_piece){(const char *)data + from, left < PIECE_BYTES ? left : PIECE_BYTES};
     }
-    return (struct stretch){canonical, pieces_of(bytes) * (int64_t)sizeof *canonical};
+    return (struct tensor_piece){canonical, pieces_of(bytes) * (int64_t)sizeof *canonical};
 }
 
 /* In the host's memory, what is to lie at the start of the room. */
 static void fill_tables(const struct update *update, const struct room *room, char *tables)
 {
-    struct stretch *const piece = (struct stretch *)(void *)(tables + room->piece), *next = piece;
-    struct stretch *tensor = (struct stretch *)(void *)(tables + room->tensor);
+    struct tensor_piece *const piece = (struct tensor_piece *)(void *)(tables + room->piece), *next = piece;
+    struct tensor_piece *tensor = (struct tensor_piece *)(void *)(tables + room->tensor);
     struct update_piece *next_update = (struct update_piece *)(void *)(tables + room->update);
     int64_t *first = (int64_t *)(void *)(tables + room->first);
     const struct xxh3 *canonical = (const struct xxh3 *)(void *)((char *)update->room + room->canonical);
@@ -116,7 +116,7 @@ static void fill_tables(const struct update *update, const struct room *room, ch
                 fill_updates(t, &next_update);
             }
             *tensor++ =
-                fill_stretches(data[what], copies[what] * bytes_of(t->elements), &next, canonical + (next - piece));
+                fill_pieces(data[what], copies[what] * bytes_of(t->elements), &next, canonical + (next - piece));
         }
 }
 
@@ -142,8 +142,7 @@ static enum status update_prepare(struct backend *backend, const struct update *
         return fail(ST_MISSING, "backend cuda has no optimizer %s with %d copies of the parameters as state",
                     update->optimizer->name, update->states);
     const struct room room = room_for(update);
-    char *tables = calloc(1, room.tables);
-    if (!tables) return fail(ST_FAILED, "out of memory for the table of the parameters' pieces");
+    char *tables = allocate(1, room.tables);
     fill_tables(update, &room, tables);
     backend->kind->upload(backend, update->room, tables, room.tables);
     free(tables);
@@ -157,30 +156,31 @@ static void update_run(struct backend *backend, const struct update *update)
     const struct room r = room_for(update);
     const cudaStream_t stream = cuda_of(backend)->stream;
     char *const at = update->room;
-    const struct stretch *piece = (const struct stretch *)(void *)(at + r.piece);
+    const struct tensor_piece *piece = (const struct tensor_piece *)(void *)(at + r.piece);
     struct xxh3 *canonical = (struct xxh3 *)(void *)(at + r.canonical);
     double *squares = (double *)(void *)(at + r.squares), *sum = (double *)(void *)(at + r.sum);
     struct verdict *verdict = (struct verdict *)(void *)(at + r.verdict);
     struct step_outcome *outcome = backend->outcome_now;
 
     cuda_phase(backend, PHASE_DIGEST);
-    queue_digests(stream, (struct stretches){.table = piece, .count = r.gradients}, true, canonical, squares);
-    queue_squares(stream, update->count, (const int64_t *)(void *)(at + r.first), squares, sum);
-    queue_judgement(stream, update->count, sum,
-                    (struct judgement){.clip = update->settings.clip,
-                                       .loss = outcome->loss,
-                                       .squares = &outcome->squares,
-                                       .not_finite = &outcome->not_finite,
-                                       .verdict = verdict});
+    launch_digests(stream, (struct tensor_pieces){.table = piece, .count = r.gradients}, true, canonical, squares);
+    launch_squares(stream, update->count, (const int64_t *)(void *)(at + r.first), squares, sum);
+    launch_judgement(stream, update->count, sum,
+                     (struct judgement){.clip = update->settings.clip,
+                                        .loss = outcome->loss,
+                                        .squares = &outcome->squares,
+                                        .not_finite = &outcome->not_finite,
+                                        .verdict = verdict});
     cuda_phase(backend, PHASE_OPTIMIZER);
-    queue_update(stream, rules[find_rule(update)].rule, r.gradients,
-                 (const struct update_piece *)(void *)(at + r.update), backend->now->numbers, verdict);
+    launch_update(stream, rules[find_rule(update)].rule, r.gradients,
+                  (const struct update_piece *)(void *)(at + r.update), backend->now->numbers, verdict);
     cuda_phase(backend, PHASE_DIGEST);
-    queue_digests(stream, (struct stretches){.table = piece + r.gradients, .count = r.pieces - r.gradients}, true,
-                  canonical + r.gradients, NULL);
-    queue_digests(stream,
-                  (struct stretches){.table = (const struct stretch *)(void *)(at + r.tensor), .count = r.tensors},
-                  false, (struct xxh3 *)(void *)(at + r.digest), NULL);
+    launch_digests(stream, (struct tensor_pieces){.table = piece + r.gradients, .count = r.pieces - r.gradients}, true,
+                   canonical + r.gradients, NULL);
+    launch_digests(
+        stream,
+        (struct tensor_pieces){.table = (const struct tensor_piece *)(void *)(at + r.tensor), .count = r.tensors},
+        false, (struct xxh3 *)(void *)(at + r.digest), NULL);
 }
 
 static enum status update_collect(struct backend *backend, const struct update *update)

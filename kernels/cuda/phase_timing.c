@@ -9,7 +9,7 @@ struct mark {
     enum clock_class class;
 };
 
-struct timeline {
+struct phase_timing {
     struct mark *mark;
     int marks, room;
     bool on, recorded;
@@ -17,13 +17,9 @@ struct timeline {
     enum clock_class class;
 };
 
-enum status clocks_create(struct timeline **timeline)
-{
-    *timeline = calloc(1, sizeof **timeline);
-    return *timeline ? ST_OK : fail(ST_FAILED, "cuda: out of memory");
-}
+struct phase_timing *phase_timing_create(void) { return allocate(1, sizeof(struct phase_timing)); }
 
-void clocks_destroy(struct timeline *timeline)
+void phase_timing_destroy(struct phase_timing *timeline)
 {
     if (timeline == NULL) return;
     for (int i = 0; i < timeline->room; i++) cudaEventDestroy(timeline->mark[i].event);
@@ -32,7 +28,7 @@ void clocks_destroy(struct timeline *timeline)
 }
 
 /* Twice the room; events are made once. */
-static cudaError_t grow(struct timeline *t)
+static cudaError_t grow(struct phase_timing *t)
 {
     const int room = t->room > 0 ? 2 * t->room : 256;
     struct mark *mark = realloc(t->mark, (size_t)room * sizeof *mark);
@@ -46,7 +42,7 @@ static cudaError_t grow(struct timeline *t)
     return cudaSuccess;
 }
 
-static cudaError_t put(struct timeline *t, cudaStream_t stream)
+static cudaError_t put(struct phase_timing *t, cudaStream_t stream)
 {
     if (t->marks == t->room) {
         const cudaError_t error = grow(t);
@@ -61,16 +57,17 @@ static cudaError_t put(struct timeline *t, cudaStream_t stream)
 
 static void change(struct backend *backend, enum phase phase, enum clock_class class)
 {
-    struct timeline *t = cuda_of(backend)->timeline;
+    struct phase_timing *t = cuda_of(backend)->timeline;
     if (t->phase == phase && t->class == class) return;
     t->phase = phase;
     t->class = class;
     if (t->on) cuda_note(backend, put(t, cuda_of(backend)->stream));
 }
 
-void cuda_clock(struct backend *backend, enum clock_class class)
+cudaStream_t cuda_queue(struct backend *backend, enum clock_class class)
 {
     change(backend, cuda_of(backend)->timeline->phase, class);
+    return cuda_of(backend)->stream;
 }
 
 void cuda_phase(struct backend *backend, enum phase phase)
@@ -78,9 +75,9 @@ void cuda_phase(struct backend *backend, enum phase phase)
     change(backend, phase, cuda_of(backend)->timeline->class);
 }
 
-void clocks_begin(struct backend *backend, bool recorded)
+void phase_timing_begin(struct backend *backend, bool recorded)
 {
-    struct timeline *t = cuda_of(backend)->timeline;
+    struct phase_timing *t = cuda_of(backend)->timeline;
     t->on = true;
     t->recorded = recorded;
     t->marks = 0;
@@ -89,16 +86,16 @@ void clocks_begin(struct backend *backend, bool recorded)
     cuda_note(backend, put(t, cuda_of(backend)->stream));
 }
 
-void clocks_end(struct backend *backend)
+void phase_timing_end(struct backend *backend)
 {
-    struct timeline *t = cuda_of(backend)->timeline;
+    struct phase_timing *t = cuda_of(backend)->timeline;
     if (t->on) cuda_note(backend, put(t, cuda_of(backend)->stream));
     t->on = false;
 }
 
-enum status clocks_read(struct backend *backend)
+enum status phase_timing_read(struct backend *backend)
 {
-    const struct timeline *t = cuda_of(backend)->timeline;
+    const struct phase_timing *t = cuda_of(backend)->timeline;
     memset(backend->phase_ns, 0, sizeof backend->phase_ns);
     for (int i = 0; i + 1 < t->marks; i++) {
         float ms = 0;

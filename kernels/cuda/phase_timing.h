@@ -4,15 +4,15 @@
 
 #include "cuda.h"
 
-enum status clocks_create(struct timeline **timeline);
-void clocks_destroy(struct timeline *timeline);
+struct phase_timing *phase_timing_create(void);
+void phase_timing_destroy(struct phase_timing *timeline);
 
 /* Between begin and end, changes are marked; in a recording, each time that it runs. What was marked before is
  * forgotten. */
-void clocks_begin(struct backend *backend, bool recorded);
-void clocks_end(struct backend *backend);
+void phase_timing_begin(struct backend *backend, bool recorded);
+void phase_timing_end(struct backend *backend);
 
 /* Once the queue is done: sets the backend's phase_ns and adds what passes took to its clock_ns. */
-enum status clocks_read(struct backend *backend);
+enum status phase_timing_read(struct backend *backend);
 
 #endif

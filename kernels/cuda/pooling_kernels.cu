@@ -14,19 +14,19 @@ struct pools {
     int64_t kernel, padding;
 };
 
-static struct images images_of(struct window_shape shape, int64_t height, int64_t width)
+static struct images images_of(struct pooling_shape shape, int64_t height, int64_t width)
 {
     return {divisor_of(shape.channels), divisor_of(height), divisor_of(width),
             shape.channels_first ? 1 : shape.channels};
 }
 
-static struct pools pools_of(struct window_shape shape)
+static struct pools pools_of(struct pooling_shape shape)
 {
     return {images_of(shape, shape.height, shape.width), images_of(shape, shape.out_height, shape.out_width),
             divisor_of(shape.stride), shape.kernel, shape.padding};
 }
 
-static int64_t elements_of(struct window_shape shape, bool output)
+static int64_t elements_of(struct pooling_shape shape, bool output)
 {
     return shape.batch * shape.channels * (output ? shape.out_height * shape.out_width : shape.height * shape.width);
 }
@@ -60,8 +60,8 @@ __device__ static struct span span_of(const struct pools *pools, int64_t i, int6
     return {start, start > 0 ? start : 0, end < size ? end : size};
 }
 
-template <typename PLACE>
-__global__ static void largest(struct pools pools, int64_t count, const float *x, PLACE *places, float *y)
+template <typename INDEX>
+__global__ static void largest(struct pools pools, int64_t count, const float *x, INDEX *indices, float *y)
 {
     const int64_t height = pools.x.height.d, width = pools.x.width.d, step = pools.x.step;
     for (int64_t i = thread_first(); i < count; i += thread_stride()) {
@@ -77,7 +77,7 @@ __global__ static void largest(struct pools pools, int64_t count, const float *x
                 most = one;
             }
         y[i] = most;
-        if (places != NULL) places[i] = (PLACE)place;
+        if (indices != NULL) indices[i] = (INDEX)place;
     }
 }
 
@@ -107,8 +107,8 @@ __device__ static struct span windows_over(const struct pools *pools, int64_t i,
     return {0, from > 0 ? quotient(from, pools->stride) : 0, last < windows ? last : windows};
 }
 
-template <bool LARGEST, typename PLACE>
-__global__ static void gather(struct pools pools, int64_t count, const float *dy, const PLACE *places, float *dx)
+template <bool LARGEST, typename INDEX>
+__global__ static void gather(struct pools pools, int64_t count, const float *dy, const INDEX *indices, float *dx)
 {
     const int64_t out_width = pools.y.width.d, step = pools.y.step;
     for (int64_t i = thread_first(); i < count; i += thread_stride()) {
@@ -124,7 +124,7 @@ __global__ static void gather(struct pools pools, int64_t count, const float *dy
                 const int64_t mine = (at.row - rows.start) * pools.kernel + at.column - columns.start;
                 if (!LARGEST)
                     sum += dy[from] / places_of(rows, columns);
-                else if (places == NULL || places[from] == mine)
+                else if (indices == NULL || indices[from] == mine)
                     sum += dy[from];
             }
         dx[i] = sum;
@@ -133,7 +133,7 @@ __global__ static void gather(struct pools pools, int64_t count, const float *dy
 
 /* Windows side by side that cover the image and nothing else: each element of y has its own KERNEL x KERNEL of x. */
 template <int KERNEL>
-__global__ static void largest_of_tiles(struct pools pools, int64_t count, const float *x, uint8_t *places, float *y)
+__global__ static void largest_of_tiles(struct pools pools, int64_t count, const float *x, uint8_t *indices, float *y)
 {
     const int64_t width = pools.x.width.d, step = pools.x.step;
     for (int64_t i = thread_first(); i < count; i += thread_stride()) {
@@ -152,19 +152,19 @@ __global__ static void largest_of_tiles(struct pools pools, int64_t count, const
         for (int k = 1; k < KERNEL * KERNEL; k++)
             if (all[k] > most || (all[k] != all[k] && most == most)) place = k, most = all[k];
         y[i] = most;
-        if (places != NULL) places[i] = (uint8_t)place;
+        if (indices != NULL) indices[i] = (uint8_t)place;
     }
 }
 
 /* The same, and of dx. */
 template <bool LARGEST, int KERNEL>
-__global__ static void spread(struct pools pools, int64_t count, const float *dy, const uint8_t *places, float *dx)
+__global__ static void spread(struct pools pools, int64_t count, const float *dy, const uint8_t *indices, float *dx)
 {
     const int64_t width = pools.x.width.d, step = pools.x.step;
     for (int64_t i = thread_first(); i < count; i += thread_stride()) {
         const struct place at = place_of(i, &pools.y, &pools.x);
         const float one = LARGEST ? dy[i] : dy[i] / (float)(KERNEL * KERNEL);
-        const int place = LARGEST ? places[i] : 0;
+        const int place = LARGEST ? indices[i] : 0;
         float *corner = dx + at.plane + (at.row * KERNEL * width + at.column * KERNEL) * step;
         for (int u = 0; u < KERNEL; u++) {
             float line[KERNEL];
@@ -178,27 +178,27 @@ __global__ static void spread(struct pools pools, int64_t count, const float *dy
 }
 
 /* Of a size for which there are kernels. */
-static bool tiles(struct window_shape s)
+static bool tiles(struct pooling_shape s)
 {
     return (s.kernel == 2 || s.kernel == 3) && s.stride == s.kernel && s.padding == 0 &&
            s.out_height * s.kernel == s.height && s.out_width * s.kernel == s.width;
 }
 
-void launch_max_pool(cudaStream_t stream, struct window_shape shape, const float *x, void *places, float *y)
+void launch_max_pool(cudaStream_t stream, struct pooling_shape shape, const float *x, void *indices, float *y)
 {
     const int64_t count = elements_of(shape, true);
     const struct pools pools = pools_of(shape);
     if (tiles(shape) && shape.kernel == 2)
-        LAUNCH(largest_of_tiles<2>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)places, y);
+        LAUNCH(largest_of_tiles<2>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)indices, y);
     else if (tiles(shape))
-        LAUNCH(largest_of_tiles<3>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)places, y);
-    else if (window_place_bytes(shape.kernel) == 1)
-        LAUNCH(largest<uint8_t>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)places, y);
+        LAUNCH(largest_of_tiles<3>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)indices, y);
+    else if (pooling_index_bytes(shape.kernel) == 1)
+        LAUNCH(largest<uint8_t>, blocks_for(count), THREADS, stream, pools, count, x, (uint8_t *)indices, y);
     else
-        LAUNCH(largest<int32_t>, blocks_for(count), THREADS, stream, pools, count, x, (int32_t *)places, y);
+        LAUNCH(largest<int32_t>, blocks_for(count), THREADS, stream, pools, count, x, (int32_t *)indices, y);
 }
 
-void launch_avg_pool(cudaStream_t stream, struct window_shape shape, const float *x, float *y)
+void launch_avg_pool(cudaStream_t stream, struct pooling_shape shape, const float *x, float *y)
 {
     const int64_t count = elements_of(shape, true);
     LAUNCH(means, blocks_for(count), THREADS, stream, pools_of(shape), count, x, y);
@@ -206,33 +206,33 @@ void launch_avg_pool(cudaStream_t stream, struct window_shape shape, const float
 
 /* Whether one of the launches with KERNEL known took it. */
 template <bool LARGEST>
-static bool launch_spread(cudaStream_t stream, struct window_shape shape, const float *dy, const uint8_t *places,
+static bool launch_spread(cudaStream_t stream, struct pooling_shape shape, const float *dy, const uint8_t *indices,
                           float *dx)
 {
     const int64_t count = elements_of(shape, true);
     const struct pools pools = pools_of(shape);
     if (!tiles(shape)) return false;
     if (shape.kernel == 2)
-        LAUNCH((spread<LARGEST, 2>), blocks_for(count), THREADS, stream, pools, count, dy, places, dx);
+        LAUNCH((spread<LARGEST, 2>), blocks_for(count), THREADS, stream, pools, count, dy, indices, dx);
     else
-        LAUNCH((spread<LARGEST, 3>), blocks_for(count), THREADS, stream, pools, count, dy, places, dx);
+        LAUNCH((spread<LARGEST, 3>), blocks_for(count), THREADS, stream, pools, count, dy, indices, dx);
     return true;
 }
 
-void launch_max_pool_gradient(cudaStream_t stream, struct window_shape shape, const float *dy, const void *places,
+void launch_max_pool_gradient(cudaStream_t stream, struct pooling_shape shape, const float *dy, const void *indices,
                               float *dx)
 {
     const int64_t count = elements_of(shape, false);
-    if (launch_spread<true>(stream, shape, dy, (const uint8_t *)places, dx)) return;
-    if (window_place_bytes(shape.kernel) == 1)
+    if (launch_spread<true>(stream, shape, dy, (const uint8_t *)indices, dx)) return;
+    if (pooling_index_bytes(shape.kernel) == 1)
         LAUNCH((gather<true, uint8_t>), blocks_for(count), THREADS, stream, pools_of(shape), count, dy,
-               (const uint8_t *)places, dx);
+               (const uint8_t *)indices, dx);
     else
         LAUNCH((gather<true, int32_t>), blocks_for(count), THREADS, stream, pools_of(shape), count, dy,
-               (const int32_t *)places, dx);
+               (const int32_t *)indices, dx);
 }
 
-void launch_avg_pool_gradient(cudaStream_t stream, struct window_shape shape, const float *dy, float *dx)
+void launch_avg_pool_gradient(cudaStream_t stream, struct pooling_shape shape, const float *dy, float *dx)
 {
     const int64_t count = elements_of(shape, false);
     const uint8_t *none = NULL;

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-struct window_shape {
+struct pooling_shape {
     int64_t batch, channels, height, width; /* of x */
     int64_t out_height, out_width;          /* of y */
     int64_t kernel, stride, padding;
@@ -22,24 +22,25 @@ struct window_shape {
 };
 
 /* Bytes of the place of a window's largest element, which is saved for each element of y: 1 where 8 bits do, else 4. */
-static inline size_t window_place_bytes(int64_t kernel) { return kernel * kernel <= 256 ? 1 : sizeof(int32_t); }
+static inline size_t pooling_index_bytes(int64_t kernel) { return kernel * kernel <= 256 ? 1 : sizeof(int32_t); }
 
-/* places NULL: not wanted. */
-void launch_max_pool(cudaStream_t stream, struct window_shape shape, const float *x, void *places, float *y);
-void launch_avg_pool(cudaStream_t stream, struct window_shape shape, const float *x, float *y);
+/* indices NULL: not wanted. */
+void launch_max_pool(cudaStream_t stream, struct pooling_shape shape, const float *x, void *indices, float *y);
+void launch_avg_pool(cudaStream_t stream, struct pooling_shape shape, const float *x, float *y);
 
-/* places NULL: windows of one place. */
-void launch_max_pool_gradient(cudaStream_t stream, struct window_shape shape, const float *dy, const void *places,
+/* indices NULL: windows of one place. */
+void launch_max_pool_gradient(cudaStream_t stream, struct pooling_shape shape, const float *dy, const void *indices,
                               float *dx);
-void launch_avg_pool_gradient(cudaStream_t stream, struct window_shape shape, const float *dy, float *dx);
+void launch_avg_pool_gradient(cudaStream_t stream, struct pooling_shape shape, const float *dy, float *dx);
 
 /* The mean over whole images: of pixels for each of batch x channels; and its gradient. */
-struct mean_shape {
+struct global_pooling_shape {
     int64_t batch, channels, pixels;
     bool channels_first;
 };
-void launch_mean_pool(cudaStream_t stream, struct mean_shape shape, const float *x, float *y);
-void launch_mean_pool_gradient(cudaStream_t stream, struct mean_shape shape, const float *dy, float *dx);
+void launch_global_avg_pool(cudaStream_t stream, struct global_pooling_shape shape, const float *x, float *y);
+void launch_global_avg_pool_gradient(cudaStream_t stream, struct global_pooling_shape shape, const float *dy,
+                                     float *dx);
 
 #ifdef __cplusplus
 }

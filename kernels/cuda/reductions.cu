@@ -80,14 +80,14 @@ static int64_t pieces_of(int64_t outer, int64_t units, int64_t inner)
                       : ratio_up(outer * inner, plane_piece(outer * inner, units));
 }
 
-size_t unit_sums_scratch(int64_t outer, int64_t units, int64_t inner)
+size_t reduce_units_scratch(int64_t outer, int64_t units, int64_t inner)
 {
     const int64_t pieces = pieces_of(outer, units, inner);
     return pieces > 1 ? (size_t)(pieces * units) * sizeof(float) : 0;
 }
 
-void launch_unit_sums(cudaStream_t stream, const float *x, int64_t outer, int64_t units, int64_t inner, bool add,
-                      void *scratch, float *out)
+void launch_reduce_units(cudaStream_t stream, const float *x, int64_t outer, int64_t units, int64_t inner, bool add,
+                         void *scratch, float *out)
 {
     const int64_t pieces = pieces_of(outer, units, inner), panels = ratio_up(units, WARP);
     float *sums = pieces > 1 ? (float *)scratch : out;
@@ -98,11 +98,11 @@ void launch_unit_sums(cudaStream_t stream, const float *x, int64_t outer, int64_
     else
         LAUNCH(sum_planes, (unsigned)(pieces * units), THREADS, stream, x, units, divisor_of(units), divisor_of(inner),
                outer * inner, plane_piece(outer * inner, units), add_now, sums);
-    if (pieces > 1) launch_pieces_total(stream, sums, pieces, units, units, add, out);
+    if (pieces > 1) launch_reduce_pieces(stream, sums, pieces, units, units, add, out);
 }
 
-void launch_pieces_total(cudaStream_t stream, const float *piece, int64_t pieces, int64_t stride, int64_t units,
-                         bool add, float *out)
+void launch_reduce_pieces(cudaStream_t stream, const float *piece, int64_t pieces, int64_t stride, int64_t units,
+                          bool add, float *out)
 {
     const int64_t panels = ratio_up(units, WARP);
     LAUNCH(sum_rows, (unsigned)panels, THREADS, stream, piece, pieces, stride, units, pieces, divisor_of(panels), add,

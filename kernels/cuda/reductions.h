@@ -15,14 +15,15 @@ extern "C" {
 #endif
 
 /* out[u] = or += the sum of x[o][u][i] over o and i, x being outer x units x inner. Rows of units and images N H W C
- * have inner 1, images N C H W have outer N and inner H * W. scratch: of as many bytes as unit_sums_scratch() says. */
-void launch_unit_sums(cudaStream_t stream, const float *x, int64_t outer, int64_t units, int64_t inner, bool add,
-                      void *scratch, float *out);
-size_t unit_sums_scratch(int64_t outer, int64_t units, int64_t inner);
+ * have inner 1, images N C H W have outer N and inner H * W. scratch: of as many bytes as reduce_units_scratch() says.
+ */
+void launch_reduce_units(cudaStream_t stream, const float *x, int64_t outer, int64_t units, int64_t inner, bool add,
+                         void *scratch, float *out);
+size_t reduce_units_scratch(int64_t outer, int64_t units, int64_t inner);
 
 /* The second half of it: out[u] = or += the sum of pieces rows that lie stride floats apart, up to some thousand. */
-void launch_pieces_total(cudaStream_t stream, const float *piece, int64_t pieces, int64_t stride, int64_t units,
-                         bool add, float *out);
+void launch_reduce_pieces(cudaStream_t stream, const float *piece, int64_t pieces, int64_t stride, int64_t units,
+                          bool add, float *out);
 
 #ifdef __cplusplus
 }

@@ -6,19 +6,19 @@
 
 /* More than a device's multiprocessors need, where each lane has work for a few of them. Called work may wait for other
  * lanes' where the driver has fewer queues (CUDA_DEVICE_MAX_CONNECTIONS); recorded work does not. */
-enum { LANES = 32 };
+enum { SIDE_STREAMS = 32 };
 
-struct lanes {
-    cudaStream_t stream[LANES];
-    cudaEvent_t left, back[LANES];
+struct side_streams {
+    cudaStream_t stream[SIDE_STREAMS];
+    cudaEvent_t left, back[SIDE_STREAMS];
 };
 
-enum status lanes_open(struct cuda *cuda);
-void lanes_close(struct cuda *cuda);
+enum status side_streams_open(struct cuda *cuda);
+void side_streams_close(struct cuda *cuda);
 
 /* What goes on the first count lanes from now on comes after what was queued. */
-enum status lanes_leave(const struct cuda *cuda, int count);
+enum status side_streams_fork(const struct cuda *cuda, int count);
 /* What is queued from now on comes after what went on the first count lanes. */
-enum status lanes_return(const struct cuda *cuda, int count);
+enum status side_streams_join(const struct cuda *cuda, int count);
 
 #endif

@@ -11,7 +11,7 @@ extern "C" {
 
 enum { STATE_WORDS = 32 }; /* of 8 bytes: room for either */
 
-cudaError_t state_addresses(void **moment_there, void **outcome_there);
+cudaError_t step_state_addresses(void **moment_there, void **outcome_there);
 
 #ifdef __cplusplus
 }

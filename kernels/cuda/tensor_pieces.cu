@@ -7,7 +7,7 @@
 
 /* ---- digests and squares ----
  *
- * Eight lanes are a team, four teams a warp, and a warp a block. A team walks through its stretch block after block of
+ * Eight lanes are a team, four teams a warp, and a warp a block. A team walks through its piece block after block of
  * XXH3's; a lane reads its word of every stripe, two of the sixteen lanes in which squares are added. What is read next
  * is asked for before what is there is worked on. */
 
@@ -15,11 +15,11 @@ enum { TEAMS = (int)WARP / XXH3_LANES, STRIPES = XXH3_STRIPES };
 
 #define ALL_LANES 0xffffffffu
 
-static __device__ struct stretch stretch_at(const struct stretches &s, int64_t i)
+static __device__ struct tensor_piece piece_at(const struct tensor_pieces &s, int64_t i)
 {
     if (s.table) return s.table[i];
     const int64_t from = i * PIECE_BYTES, left = s.whole.bytes - from;
-    const struct stretch piece = {(const char *)s.whole.data + from, left < PIECE_BYTES ? left : PIECE_BYTES};
+    const struct tensor_piece piece = {(const char *)s.whole.data + from, left < PIECE_BYTES ? left : PIECE_BYTES};
     return piece;
 }
 
@@ -62,11 +62,10 @@ static __device__ void take(struct lane *lane, const uint64_t word[STRIPES], con
 }
 
 /* The last stripe, and what all lanes make together; for the first lane. */
-static __device__ struct xxh3 digest_lanes(struct stretch stretch, uint64_t sum, int number)
+static __device__ struct xxh3 digest_lanes(struct tensor_piece piece, uint64_t sum, int number)
 {
-    const bool is_long = stretch.bytes > XXH3_SHORT;
-    const uint64_t last =
-        is_long ? xxh3_word((const uint8_t *)stretch.data + stretch.bytes - XXH3_STRIPE + 8 * number) : 0;
+    const bool is_long = piece.bytes > XXH3_SHORT;
+    const uint64_t last = is_long ? xxh3_word((const uint8_t *)piece.data + piece.bytes - XXH3_STRIPE + 8 * number) : 0;
     sum += xxh3_product(last, xxh3_secret(XXH3_SECRET_LAST + 8 * number));
     sum += __shfl_xor_sync(ALL_LANES, last, 1);
     const uint64_t odd = __shfl_xor_sync(ALL_LANES, sum, 1);
@@ -79,14 +78,14 @@ static __device__ struct xxh3 digest_lanes(struct stretch stretch, uint64_t sum,
         low += __shfl_xor_sync(ALL_LANES, low, other);
         high += __shfl_xor_sync(ALL_LANES, high, other);
     }
-    return xxh3_finish(low, high, (uint64_t)stretch.bytes);
+    return xxh3_finish(low, high, (uint64_t)piece.bytes);
 }
 
 /* The squares after the last stripe that was taken in, then the lanes in their order; for the first lane. */
-static __device__ double sum_lanes(struct stretch stretch, int stripes, struct lane *lane, int number)
+static __device__ double sum_lanes(struct tensor_piece piece, int stripes, struct lane *lane, int number)
 {
-    const int64_t from = (int64_t)stripes * XXH3_STRIPE / 4, floats = stretch.bytes / 4;
-    const uint32_t *bits = (const uint32_t *)stretch.data;
+    const int64_t from = (int64_t)stripes * XXH3_STRIPE / 4, floats = piece.bytes / 4;
+    const uint32_t *bits = (const uint32_t *)piece.data;
     for (int k = 0; k < 2; k++) {
         const int64_t i = from + 2 * number + k;
         if (i < floats) lane->squares[k] += square(bits[i]);
@@ -102,13 +101,13 @@ static __device__ double sum_lanes(struct stretch stretch, int stripes, struct l
 
 template <bool SQUARES>
 static __global__ void __launch_bounds__(WARP)
-    digest_stretches(struct stretches stretches, int canonical, struct xxh3 *digest, double *squares)
+    digest_pieces_kernel(struct tensor_pieces pieces, int canonical, struct xxh3 *digest, double *squares)
 {
     const int number = (int)threadIdx.x % XXH3_LANES;
     const int64_t which = (int64_t)blockIdx.x * TEAMS + threadIdx.x / XXH3_LANES;
-    struct stretch stretch = {nullptr, 0};
-    if (which < stretches.count) stretch = stretch_at(stretches, which);
-    const int stripes = stretch.bytes > 0 ? (int)((stretch.bytes - 1) / XXH3_STRIPE) : 0;
+    struct tensor_piece piece = {nullptr, 0};
+    if (which < pieces.count) piece = piece_at(pieces, which);
+    const int stripes = piece.bytes > 0 ? (int)((piece.bytes - 1) / XXH3_STRIPE) : 0;
     int most = stripes; /* of the warp's teams: all its lanes must meet */
     for (int other = XXH3_LANES; other < WARP; other *= 2) {
         const int there = __shfl_xor_sync(ALL_LANES, most, other);
@@ -118,7 +117,7 @@ static __global__ void __launch_bounds__(WARP)
     uint64_t key[STRIPES + 1], word[STRIPES], next[STRIPES];
     for (int s = 0; s <= STRIPES; s++) key[s] = xxh3_key(s, number);
     struct lane lane = {xxh3_start(number), {0, 0}};
-    const uint64_t *at = (const uint64_t *)stretch.data + number;
+    const uint64_t *at = (const uint64_t *)piece.data + number;
     ask(next, at, stripes);
     for (int done = 0; done < most; done += STRIPES) {
         const int left = stripes - done;
@@ -128,28 +127,29 @@ static __global__ void __launch_bounds__(WARP)
         take<SQUARES>(&lane, word, key, left);
     }
 
-    struct xxh3 hash = digest_lanes(stretch, lane.sum, number);
-    const double sum = SQUARES ? sum_lanes(stretch, stripes, &lane, number) : 0;
-    if (number > 0 || which >= stretches.count) return;
-    if (stretch.bytes <= XXH3_SHORT) hash = xxh3_short((const uint8_t *)stretch.data, (uint32_t)stretch.bytes);
+    struct xxh3 hash = digest_lanes(piece, lane.sum, number);
+    const double sum = SQUARES ? sum_lanes(piece, stripes, &lane, number) : 0;
+    if (number > 0 || which >= pieces.count) return;
+    if (piece.bytes <= XXH3_SHORT) hash = xxh3_short((const uint8_t *)piece.data, (uint32_t)piece.bytes);
     digest[which] = canonical ? xxh3_canonical(hash) : hash;
     if (SQUARES) squares[which] = sum;
 }
 
-void queue_digests(cudaStream_t stream, struct stretches stretches, int canonical, struct xxh3 *digest, double *squares)
+void launch_digests(cudaStream_t stream, struct tensor_pieces pieces, int canonical, struct xxh3 *digest,
+                    double *squares)
 {
-    const unsigned blocks = (unsigned)((stretches.count + TEAMS - 1) / TEAMS);
+    const unsigned blocks = (unsigned)((pieces.count + TEAMS - 1) / TEAMS);
     if (blocks == 0) return;
     if (squares)
-        LAUNCH(digest_stretches<true>, blocks, WARP, stream, stretches, canonical, digest, squares);
+        LAUNCH(digest_pieces_kernel<true>, blocks, WARP, stream, pieces, canonical, digest, squares);
     else
-        LAUNCH(digest_stretches<false>, blocks, WARP, stream, stretches, canonical, digest, squares);
+        LAUNCH(digest_pieces_kernel<false>, blocks, WARP, stream, pieces, canonical, digest, squares);
 }
 
 static __device__ struct xxh3 found_digest[PIECES_AT_ONCE];
 static __device__ double found_squares[PIECES_AT_ONCE];
 
-cudaError_t found_addresses(struct xxh3 **digest, double **squares)
+cudaError_t piece_results_addresses(struct xxh3 **digest, double **squares)
 {
     const cudaError_t error = cudaGetSymbolAddress((void **)digest, found_digest);
     return error == cudaSuccess ? cudaGetSymbolAddress((void **)squares, found_squares) : error;
@@ -180,7 +180,7 @@ static __global__ void __launch_bounds__(THREADS) add_pieces(const int64_t *firs
     if (threadIdx.x == 0) sum[blockIdx.x] = total;
 }
 
-void queue_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum)
+void launch_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum)
 {
     if (count > 0) LAUNCH(add_pieces, (unsigned)count, THREADS, stream, first, squares, sum);
 }
@@ -207,7 +207,7 @@ static __global__ void __launch_bounds__(THREADS) judge(int count, const double 
     j.verdict->go = last < 0 && *j.loss >= -FLT_MAX && *j.loss <= FLT_MAX;
 }
 
-void queue_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement)
+void launch_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement)
 {
     LAUNCH(judge, 1, THREADS, stream, count, sum, judgement);
 }
@@ -264,8 +264,8 @@ static __global__ void __launch_bounds__(THREADS)
         update_element<RULE>(n, piece.parameter + i, piece.gradient[i], piece.state + i, piece.state + piece.copy + i);
 }
 
-void queue_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
-                  const struct optimizer_numbers *numbers, const struct verdict *verdict)
+void launch_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
+                   const struct optimizer_numbers *numbers, const struct verdict *verdict)
 {
     static void (*const kernel[])(const struct update_piece *, const struct optimizer_numbers *,
                                   const struct verdict *) = {update_pieces<UPDATE_SGD>, update_pieces<UPDATE_MOMENTUM>,

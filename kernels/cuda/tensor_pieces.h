@@ -21,15 +21,15 @@ enum { PIECE_BYTES = 64 * 1024, PIECE_FLOATS = PIECE_BYTES / 4, PIECES_AT_ONCE =
 static inline int64_t pieces_of(int64_t bytes) { return bytes / PIECE_BYTES + (bytes % PIECE_BYTES != 0); }
 
 /* Bytes of the device's memory, at a multiple of 8. */
-struct stretch {
+struct tensor_piece {
     const void *data;
     int64_t bytes;
 };
 
-/* Count stretches: those of a table in the device's memory, or, where that is NULL, the pieces of one. */
-struct stretches {
-    const struct stretch *table;
-    struct stretch whole;
+/* Count pieces: those of a table in the device's memory, or, where that is NULL, the pieces of one. */
+struct tensor_pieces {
+    const struct tensor_piece *table;
+    struct tensor_piece whole;
     int64_t count;
 };
 
@@ -60,22 +60,22 @@ enum update_rule { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM };
 
 /* All are queued on the stream; pointers are into the device's memory. */
 
-/* One XXH3-128 a stretch, in canonical form or as numbers; and its sum of squares as of floats, squares NULL: none. */
-void queue_digests(cudaStream_t stream, struct stretches stretches, int canonical, struct xxh3 *digest,
-                   double *squares);
+/* One XXH3-128 a piece, in canonical form or as numbers; and its sum of squares as of floats, squares NULL: none. */
+void launch_digests(cudaStream_t stream, struct tensor_pieces pieces, int canonical, struct xxh3 *digest,
+                    double *squares);
 
 /* Room for what is found of PIECES_AT_ONCE pieces of a single tensor, of the program's own on the device. */
-cudaError_t found_addresses(struct xxh3 **digest, double **squares);
+cudaError_t piece_results_addresses(struct xxh3 **digest, double **squares);
 
 /* The sums of squares of count tensors, of which the i-th has the pieces from first[i] to first[i + 1]. */
-void queue_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum);
+void launch_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum);
 
 /* Adds count sums in descending order and judges. */
-void queue_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement);
+void launch_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement);
 
 /* Updates count pieces if the verdict is to go. */
-void queue_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
-                  const struct optimizer_numbers *numbers, const struct verdict *verdict);
+void launch_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
+                   const struct optimizer_numbers *numbers, const struct verdict *verdict);
 
 #ifdef __cplusplus
 }

@@ -143,8 +143,8 @@ static void check_sums(int64_t outer, int64_t units, int64_t inner, bool add)
     const int64_t all = outer * units * inner;
     const float *x = numbers(all, 0), *old = numbers(units, 1);
     float *to = floats(old, units);
-    launch_unit_sums(stream, floats(x, all), outer, units, inner, add,
-                     array_there(unit_sums_scratch(outer, units, inner)), to);
+    launch_reduce_units(stream, floats(x, all), outer, units, inner, add,
+                        array_there(reduce_units_scratch(outer, units, inner)), to);
     const float *y = array_download(to, (size_t)units * sizeof *y);
     for (int64_t u = 0; u < units; u++) {
         double right = add ? (double)old[u] : 0;
@@ -175,7 +175,7 @@ Test(launches, elements)
     launch_add(stream, a_there, b_there, count, a_there);
     launch_copy(stream, b_there + 1, count - 1, b_there + 1);
     launch_fill(stream, 0x7fa00001, count - 1, b_there + 1); /* a signalling NaN */
-    launch_position(stream, array_upload(&base, sizeof base), 77, position);
+    launch_stream_position(stream, array_upload(&base, sizeof base), 77, position);
     const float *sum = array_download(a_there, (size_t)count * sizeof *sum);
     const uint32_t *words = array_download(b_there, (size_t)count * sizeof *words);
     for (int64_t i = 0; i < count; i++)
@@ -241,9 +241,9 @@ static void check_squares(int tensors, int pieces)
     struct verdict *verdict = array_there(sizeof *verdict);
     int32_t *not_finite = array_there(sizeof *not_finite);
     const struct judgement judgement = {0, array_upload(&loss, sizeof loss), all, not_finite, verdict};
-    queue_squares(stream, tensors, array_upload(first, (size_t)(tensors + 1) * sizeof *first),
-                  array_upload(squares, bytes), sum);
-    queue_judgement(stream, tensors, sum, judgement);
+    launch_squares(stream, tensors, array_upload(first, (size_t)(tensors + 1) * sizeof *first),
+                   array_upload(squares, bytes), sum);
+    launch_judgement(stream, tensors, sum, judgement);
     const double *sums = array_download(sum, (size_t)tensors * sizeof *sum);
     cr_assert(!memcmp(sums, right, (size_t)tensors * sizeof *sum), "%d x %d", tensors, pieces);
     cr_assert(*(double *)array_download(all, sizeof *all) == total, "%d x %d", tensors, pieces);
@@ -251,7 +251,7 @@ static void check_squares(int tensors, int pieces)
     const int wrong[] = {0, tensors / 3, tensors - 1};
     for (int i = 0; i < 3; i++) { /* the last of those that are not finite is found */
         right[wrong[i]] = INFINITY;
-        queue_judgement(stream, tensors, array_upload(right, (size_t)tensors * sizeof *right), judgement);
+        launch_judgement(stream, tensors, array_upload(right, (size_t)tensors * sizeof *right), judgement);
         cr_assert(*(int32_t *)array_download(not_finite, sizeof *not_finite) == wrong[i], "%d x %d", tensors, pieces);
         cr_assert(((struct verdict *)array_download(verdict, sizeof *verdict))->go == 0);
     }
@@ -335,11 +335,11 @@ Test(launches, pointers)
     const float *base = array_there(1);
     for (int s = 0; s < 4; s++) {
         const int64_t outer = sizes[s][0], inner = sizes[s][1], count = outer * inner;
-        const struct pointer_arrays arrays = {
+        const struct gemm_pointer_arrays arrays = {
             {{base, sizes[s][2], sizes[s][3]}, {base + 1, 7, sizes[s][2]}}, 2, outer, inner};
         const size_t bytes = (size_t)(2 * count) * sizeof(float *);
         const float **there = array_there(bytes);
-        launch_pointers(stream, arrays, there);
+        launch_gemm_pointers(stream, arrays, there);
         const uintptr_t *at = array_download(there, bytes);
         for (int64_t i = 0; i < 2 * count; i++) {
             const int64_t o = i % count / inner, n = i % inner;
@@ -361,8 +361,8 @@ Test(launches, masks)
         struct element_draw elsewhere = element; /* as a recorded step finds its number */
         elsewhere.step = 99, elsewhere.step_there = array_upload(&draw.step, sizeof draw.step);
         uint8_t *mask = array_there(bytes), *same = array_there(bytes);
-        launch_mask(stream, &element, elements[e], 3, mask);
-        launch_mask(stream, &elsewhere, elements[e], 3, same);
+        launch_dropout_mask(stream, &element, elements[e], 3, mask);
+        launch_dropout_mask(stream, &elsewhere, elements[e], 3, same);
         cr_assert(!memcmp(array_download(mask, bytes), draw.mask, bytes), "%d elements", (int)elements[e]);
         cr_assert(!memcmp(array_download(same, bytes), draw.mask, bytes), "%d elements, step there", (int)elements[e]);
         arrays_free();

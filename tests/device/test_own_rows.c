@@ -300,7 +300,7 @@ static void backward(struct pair *p, bool accumulate)
 {
     const struct kernel *kernel = p->row->kernel, *reference = p->node->layer->reference;
     const bool gradient = strcmp(p->row->layer, "embedding") != 0;
-    const unsigned parts = PART_INPUT | (p->node->parameters ? PART_PARAMS : 0);
+    const unsigned parts = (gradient ? PART_INPUT : 0) | (p->node->parameters ? PART_PARAMS : 0);
     if (!kernel->backward || p->footprint[1].passes_gradient) return;
     p->host.accumulate = p->there.accumulate = accumulate;
     struct kernel_args host = p->host, there = p->there;
