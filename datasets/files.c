@@ -1,6 +1,5 @@
 #include "files.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sha2.h>
 #include <stdlib.h>
@@ -8,8 +7,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-
-enum { PIECE = 64 * 1024 };
 
 static bool holds(struct region *region, const char *folder, const char *const *probes)
 {
@@ -51,16 +48,15 @@ enum status files_find(struct dataset *dataset, const struct files_source *sourc
         source->folders[0]);
 }
 
-static enum status hash(const struct files_handle *handle, char text[65])
+enum status files_sha256(int descriptor, const char *path, uint64_t bytes, char text[65])
 {
     SHA2_CTX context;
-    uint8_t piece[PIECE];
+    uint8_t piece[1 << 16];
     SHA256Init(&context);
-    for (uint64_t at = 0; at < handle->file->bytes; at += PIECE) {
-        uint64_t rest = handle->file->bytes - at;
-        size_t bytes = rest < PIECE ? (size_t)rest : PIECE;
-        TRY(files_read(handle, at, bytes, piece));
-        SHA256Update(&context, piece, bytes);
+    for (uint64_t at = 0; at < bytes; at += sizeof piece) {
+        const uint64_t rest = bytes - at, now = rest < sizeof piece ? rest : sizeof piece;
+        TRY(file_read(descriptor, path, at, (size_t)now, piece));
+        SHA256Update(&context, piece, (size_t)now);
     }
     SHA256End(&context, text);
     return ST_OK;
@@ -76,7 +72,8 @@ enum status files_open(struct dataset *dataset, const char *folder, const char *
     if (status != ST_OK)
         return fail(status, "%s; expected: a file of data set %s", status_message(), dataset->kind->name);
     handle->file = file;
-    status = file->bytes ? hash(handle, file->sha256) : fail(ST_FAILED, "%s: the file is empty", file->path);
+    status = file->bytes ? files_sha256(handle->descriptor, file->path, file->bytes, file->sha256)
+                         : fail(ST_FAILED, "%s: the file is empty", file->path);
     if (status == ST_OK)
         dataset->files++;
     else
@@ -96,15 +93,5 @@ enum status files_cut(const struct dataset *dataset, const struct dataset_file *
 
 enum status files_read(const struct files_handle *handle, uint64_t offset, size_t bytes, void *buffer)
 {
-    for (size_t done = 0; done < bytes;) {
-        ssize_t got = pread(handle->descriptor, (char *)buffer + done, bytes - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            return fail(ST_FAILED, "%s: offset %" PRIu64 ": %s", handle->file->path, offset + done, strerror(errno));
-        if (got == 0)
-            return fail(ST_FAILED, "%s: ends at offset %" PRIu64 "; expected: %zu bytes from offset %" PRIu64,
-                        handle->file->path, offset + done, bytes, offset);
-        done += (size_t)got;
-    }
-    return ST_OK;
+    return file_read(handle->descriptor, handle->file->path, offset, bytes, buffer);
 }

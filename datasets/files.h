@@ -32,4 +32,7 @@ enum status files_cut(const struct dataset *dataset, const struct dataset_file *
  * several threads. */
 enum status files_read(const struct files_handle *handle, uint64_t offset, size_t bytes, void *buffer);
 
+/* SHA-256 of a whole file of that many bytes, in hexadecimal. */
+enum status files_sha256(int descriptor, const char *path, uint64_t bytes, char text[65]);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,20 @@ enum status file_open(const char *path, int *descriptor, uint64_t *bytes)
     close(*descriptor);
     *descriptor = -1;
     return ST_FAILED;
+}
+
+enum status file_read(int descriptor, const char *path, uint64_t offset, size_t bytes, void *to)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t got = pread(descriptor, (char *)to + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail(ST_FAILED, "%s: offset %" PRIu64 ": %s", path, offset + done, strerror(errno));
+        if (got == 0)
+            return fail(ST_FAILED, "%s: ends at offset %" PRIu64 "; expected: %zu bytes from offset %" PRIu64, path,
+                        offset + done, bytes, offset);
+        done += (size_t)got;
+    }
+    return ST_OK;
 }
 
 enum status file_read_text(const char *path, size_t most, struct region *region, char **text)

@@ -10,6 +10,9 @@
  * opened, or is not a plain file. The message begins with the path. */
 enum status file_open(const char *path, int *descriptor, uint64_t *bytes);
 
+/* Reads bytes bytes at offset of such a file; ST_FAILED: they cannot be read. Several threads may call it. */
+enum status file_read(int descriptor, const char *path, uint64_t offset, size_t bytes, void *to);
+
 /* All of a text file, at most so many bytes, ended by 0. ST_MISSING, ST_FAILED: as above; too long, or no text. */
 enum status file_read_text(const char *path, size_t most, struct region *region, char **text);
 

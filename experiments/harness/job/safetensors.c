@@ -1,18 +1,15 @@
 #include "job/safetensors.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h> /* before sha2.h, which needs them */
-
-#include <sha2.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/region.h"
 #include "base/text.h"
 #include "console/utf8.h"
+#include "datasets/files.h"
 
 enum { LENGTH_BYTES = 8, HEADER_MAX = 100 << 20, PIECE = 1 << 18, SHOWN = 100 };
 
@@ -55,20 +52,6 @@ enum { TYPES = sizeof types / sizeof *types };
 
 /* ---- reading ---- */
 
-static enum status read_at(const struct safetensors *file, uint64_t offset, size_t bytes, void *to)
-{
-    size_t done = 0;
-    while (done < bytes) {
-        const ssize_t got = pread(file->descriptor, (char *)to + done, bytes - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0)
-            return fail(ST_FAILED, "%s: %s at byte %llu", file->path, got < 0 ? strerror(errno) : "the file ends",
-                        (unsigned long long)(offset + done));
-        done += (size_t)got;
-    }
-    return ST_OK;
-}
-
 bool safetensors_is_float(const struct safetensor *tensor) { return types[tensor->type].floats != NULL; }
 
 enum status safetensors_floats(const struct safetensors *file, const struct safetensor *tensor, int64_t first,
@@ -79,7 +62,8 @@ enum status safetensors_floats(const struct safetensors *file, const struct safe
     const int64_t most = PIECE / (int64_t)width;
     for (int64_t done = 0; done < count; done += most) {
         const int64_t now = count - done < most ? count - done : most;
-        TRY(read_at(file, tensor->at + (uint64_t)(first + done) * width, (size_t)now * width, piece));
+        TRY(file_read(file->descriptor, file->path, tensor->at + (uint64_t)(first + done) * width, (size_t)now * width,
+                      piece));
         types[tensor->type].floats(piece, now, to + done);
     }
     return ST_OK;
@@ -87,16 +71,7 @@ enum status safetensors_floats(const struct safetensors *file, const struct safe
 
 enum status safetensors_sha256(const struct safetensors *file, char text[65])
 {
-    SHA2_CTX context;
-    uint8_t piece[PIECE];
-    SHA256Init(&context);
-    for (uint64_t at = 0; at < file->bytes; at += PIECE) {
-        const uint64_t rest = file->bytes - at, now = rest < PIECE ? rest : PIECE;
-        TRY(read_at(file, at, (size_t)now, piece));
-        SHA256Update(&context, piece, (size_t)now);
-    }
-    SHA256End(&context, text);
-    return ST_OK;
+    return files_sha256(file->descriptor, file->path, file->bytes, text);
 }
 
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name)
@@ -206,13 +181,13 @@ static enum status read_header(struct safetensors *file)
     uint64_t bytes = 0;
     json_error_t error;
     if (file->bytes < LENGTH_BYTES) return fail(ST_FAILED, "%s: too short for a safetensors file", file->path);
-    TRY(read_at(file, 0, sizeof length, length));
+    TRY(file_read(file->descriptor, file->path, 0, sizeof length, length));
     for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | length[i];
     if (bytes > file->bytes - LENGTH_BYTES || bytes > HEADER_MAX)
         return fail(ST_FAILED, "%s: not a safetensors file, or cut off: a header of %llu bytes in a file of %llu",
                     file->path, (unsigned long long)bytes, (unsigned long long)file->bytes);
     char *text = allocate((size_t)bytes, 1);
-    enum status status = read_at(file, LENGTH_BYTES, (size_t)bytes, text);
+    enum status status = file_read(file->descriptor, file->path, LENGTH_BYTES, (size_t)bytes, text);
     json_t *header = status == ST_OK ? json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error) : NULL;
     free(text);
     if (status != ST_OK) return status;

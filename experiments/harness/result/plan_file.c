@@ -101,6 +101,23 @@ static enum status check_names(const struct taking *t, int i)
     return ST_OK;
 }
 
+/* what: the name of a row; NULL: the tables are settings, one row each. */
+static enum status check_table(const struct taking *t, const char *what, const struct column *columns,
+                               const void *theirs, int their_rows, const void *ours, int our_rows, size_t stride)
+{
+    char a[96], b[96];
+    size_t row, rows = (size_t)(their_rows < our_rows ? their_rows : our_rows);
+    const struct column *c = table_difference(columns, rows, theirs, ours, stride, &row);
+    if (c) {
+        const char *name = what ? region_text(t->region, "%s %zu: ", what, row) : "";
+        return fail(ST_SPEC, "plan: %s: %s%s is %s in it and %s here", t->path, name, c->name,
+                    column_text(c, (const char *)theirs + row * stride, a),
+                    column_text(c, (const char *)ours + row * stride, b));
+    }
+    if (their_rows == our_rows) return ST_OK;
+    return fail(ST_SPEC, "plan: %s has %d %ss; its schedule gives %d here", t->path, their_rows, what, our_rows);
+}
+
 /* The numbers of all nodes. */
 static enum status check_nodes(const struct taking *t, const struct column *columns)
 {
@@ -129,42 +146,18 @@ static enum status check_parameters(const struct taking *t)
                 t->theirs.parameters, t->ours.parameters);
 }
 
-static enum status check_settings(const struct taking *t, const struct column *columns)
-{
-    char a[96], b[96];
-    size_t row;
-    const struct column *c = table_difference(columns, 1, &t->theirs, &t->ours, sizeof t->ours, &row);
-    if (!c) return ST_OK;
-    return fail(ST_SPEC, "plan: %s: %s is %s in it and %s here", t->path, c->name, column_text(c, &t->theirs, a),
-                column_text(c, &t->ours, b));
-}
-
 /* The input of planning that depends on neither schedule nor kernels. */
 static enum status check_model(struct taking *t)
 {
     const struct plan_options options = job_plan_options(t->job);
     TRY(plan_network_to_data(t->job->network, &options, t->region, &t->ours));
-    TRY(check_settings(t, record_settings));
+    TRY(check_table(t, NULL, record_settings, &t->theirs, 1, &t->ours, 1, sizeof t->ours));
     for (int i = 0; i < t->theirs.nodes && i < t->ours.nodes; i++) TRY(check_names(t, i));
     if (t->theirs.nodes != t->ours.nodes)
         return fail(ST_SPEC, "plan: %s is of another model: it has %d nodes, this one %d", t->path, t->theirs.nodes,
                     t->ours.nodes);
     TRY(check_parameters(t));
     return check_nodes(t, record_model_columns);
-}
-
-static enum status check_table(const struct taking *t, const char *what, const struct column *columns,
-                               const void *theirs, int their_rows, const void *ours, int our_rows, size_t stride)
-{
-    char a[96], b[96];
-    size_t row, rows = (size_t)(their_rows < our_rows ? their_rows : our_rows);
-    const struct column *c = table_difference(columns, rows, theirs, ours, stride, &row);
-    if (c)
-        return fail(ST_SPEC, "plan: %s: %s %zu: %s is %s in it and %s here", t->path, what, row, c->name,
-                    column_text(c, (const char *)theirs + row * stride, a),
-                    column_text(c, (const char *)ours + row * stride, b));
-    if (their_rows == our_rows) return ST_OK;
-    return fail(ST_SPEC, "plan: %s has %d %ss; its schedule gives %d here", t->path, their_rows, what, our_rows);
 }
 
 /* Ops and buffers must be the same; plan takes over the offsets. */
@@ -209,7 +202,7 @@ enum status plan_file_of_model(const struct job *job, const char *path, const st
 {
     struct taking t = {.path = path, .job = job, .region = region, .theirs = *data};
     TRY(check_model(&t));
-    return check_settings(&t, record_static_settings);
+    return check_table(&t, NULL, record_static_settings, &t.theirs, 1, &t.ours, 1, sizeof t.ours);
 }
 
 enum status plan_file_take(const struct job *job, const char *path, struct plan **plan)

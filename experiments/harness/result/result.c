@@ -80,10 +80,11 @@ static enum status read_parameters(struct result *r)
 }
 
 /* Every row is committed, loss and its bit pattern agree, steps ascend. */
-static enum status check_steps(const struct result *r, const uint8_t *committed)
+static enum status check_steps(const struct result *r)
 {
     for (size_t i = 0; i < r->steps; i++) {
-        if (!committed[i]) return fail(ST_SPEC, "%s: row %zu of /steps is counted, but not committed", r->h5.path, i);
+        if (!r->committed[i])
+            return fail(ST_SPEC, "%s: row %zu of /steps is counted, but not committed", r->h5.path, i);
         uint32_t bits;
         memcpy(&bits, &r->loss[i], sizeof bits);
         if (bits != r->loss_bits[i])
@@ -123,50 +124,43 @@ static enum status check_digests(struct result *r, const char *path, const char 
     return ST_OK;
 }
 
+#define MEMBER(name) offsetof(struct result, name)
 static const struct {
     const char *path;
     enum number number;
-    size_t width;
+    size_t width, member; /* member: the pointer to its rows */
 } step_columns[] = {
-    {"/steps/committed", NUMBER_U8, 1},     {"/steps/step", NUMBER_U32, 1},
-    {"/steps/loss", NUMBER_F32, 1},         {"/steps/loss_bits", NUMBER_U32, 1},
-    {"/steps/total_ns", NUMBER_U64, 1},     {"/steps/live_peak", NUMBER_U64, 1},
-    {"/steps/grad_digest", NUMBER_U64, 2},  {"/steps/param_digest", NUMBER_U64, 2},
-    {"/steps/state_digest", NUMBER_U64, 2}, {"/steps/gradients_zero", NUMBER_U8, 1},
+    {"/steps/committed", NUMBER_U8, 1, MEMBER(committed)},
+    {"/steps/step", NUMBER_U32, 1, MEMBER(step)},
+    {"/steps/loss", NUMBER_F32, 1, MEMBER(loss)},
+    {"/steps/loss_bits", NUMBER_U32, 1, MEMBER(loss_bits)},
+    {"/steps/total_ns", NUMBER_U64, 1, MEMBER(total_ns)},
+    {"/steps/live_peak", NUMBER_U64, 1, MEMBER(live)},
+    {"/steps/grad_digest", NUMBER_U64, 2, MEMBER(gradients)},
+    {"/steps/param_digest", NUMBER_U64, 2, MEMBER(parameters_digest)},
+    {"/steps/state_digest", NUMBER_U64, 2, MEMBER(state)},
+    {"/steps/gradients_zero", NUMBER_U8, 1, MEMBER(gradients_zero)},
 };
 enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
 
-/* Every column is checked before memory is allocated for it. */
+/* Every column is checked before memory is allocated for any. */
 static enum status read_steps(struct result *r)
 {
     r->steps = (r->whole ? h5_rows : h5_rows_stored)(&r->h5, "/steps/committed");
     for (size_t i = 0; i < STEP_COLUMNS; i++)
         h5_expect_rows(&r->h5, step_columns[i].path, step_columns[i].number, step_columns[i].width, r->steps);
     TRY(h5_status(&r->h5));
-    uint64_t *ns;
-    uint8_t *committed;
-    NEW(r->region, ns, r->steps);
-    NEW(r->region, committed, r->steps);
-    NEW(r->region, r->step, r->steps);
-    NEW(r->region, r->loss, r->steps);
-    NEW(r->region, r->loss_bits, r->steps);
-    NEW(r->region, r->total_ns, r->steps);
-    NEW(r->region, r->live, r->steps);
-    NEW(r->region, r->gradients, r->steps);
-    NEW(r->region, r->parameters_digest, r->steps);
-    NEW(r->region, r->state, r->steps);
-    NEW(r->region, r->gradients_zero, r->steps);
-    void *const to[STEP_COLUMNS] = {committed,   r->step,          r->loss,      r->loss_bits,
-                                    r->total_ns, r->live,          r->gradients, r->parameters_digest,
-                                    r->state,    r->gradients_zero};
-    for (size_t i = 0; i < STEP_COLUMNS; i++)
-        h5_read_rows(&r->h5, step_columns[i].path, step_columns[i].number, step_columns[i].width, 0, r->steps, to[i]);
-    while (!r->whole && r->steps && !committed[r->steps - 1]) r->steps--; /* extended, then its writing failed */
+    for (size_t i = 0; i < STEP_COLUMNS; i++) {
+        const size_t width = step_columns[i].width;
+        void *rows = region_array(r->region, r->steps, width * h5_number_bytes(step_columns[i].number));
+        memcpy((char *)r + step_columns[i].member, &rows, sizeof rows);
+        h5_read_rows(&r->h5, step_columns[i].path, step_columns[i].number, width, 0, r->steps, rows);
+    }
+    while (!r->whole && r->steps && !r->committed[r->steps - 1]) r->steps--; /* extended, then its writing failed */
     for (size_t i = 0; i < r->steps; i++) r->live_peak = r->live[i] > r->live_peak ? r->live[i] : r->live_peak;
-    if (r->steps) memcpy(ns, r->total_ns, r->steps * sizeof *ns);
-    r->timing = timing_of(ns, r->steps);
+    r->timing = timing_of(r->total_ns, r->steps);
     TRY(h5_status(&r->h5));
-    TRY(check_steps(r, committed));
+    TRY(check_steps(r));
     TRY(check_digests(r, "/digests/gradient", "grad_digest", r->gradients));
     TRY(check_digests(r, "/digests/parameter", "param_digest", r->parameters_digest));
     return check_digests(r, "/digests/state", "state_digest", r->state);

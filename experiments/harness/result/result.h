@@ -31,7 +31,7 @@ struct result {
     float *loss;
     uint64_t *total_ns, *live;
     struct digest *gradients, *parameters_digest, *state;
-    uint8_t *gradients_zero;
+    uint8_t *gradients_zero, *committed;
     struct timing timing;
 };
 

@@ -1,6 +1,9 @@
 #include "result/timing.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/region.h"
 
 static int ascending(const void *a, const void *b)
 {
@@ -8,19 +11,21 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct timing timing_of(uint64_t *ns, size_t count)
+struct timing timing_of(const uint64_t *ns, size_t count)
 {
     if (count < 2) return (struct timing){0};
     const size_t steps = count - 1;
-    ns++;
-    const size_t lower = (steps - 1) / 2, upper = steps / 2;
-    qsort(ns, steps, sizeof *ns, ascending);
-    return (struct timing){
+    uint64_t *sorted = allocate(steps, sizeof *sorted);
+    memcpy(sorted, ns + 1, steps * sizeof *sorted);
+    qsort(sorted, steps, sizeof *sorted, ascending);
+    const struct timing timing = {
         .steps = steps,
-        .median_ns = ((double)ns[lower] + (double)ns[upper]) / 2,
-        .least_ns = (double)ns[0],
-        .most_ns = (double)ns[steps - 1],
+        .median_ns = ((double)sorted[(steps - 1) / 2] + (double)sorted[steps / 2]) / 2,
+        .least_ns = (double)sorted[0],
+        .most_ns = (double)sorted[steps - 1],
     };
+    free(sorted);
+    return timing;
 }
 
 static uint64_t lesser(bool known, uint64_t a, uint64_t b) { return known && a < b ? a : b; }

@@ -11,8 +11,8 @@ struct timing {
     double median_ns, least_ns, most_ns;
 };
 
-/* Sorts ns[1..count), the times of count steps in order. */
-struct timing timing_of(uint64_t *ns, size_t count);
+/* Of the times of count steps in order. */
+struct timing timing_of(const uint64_t *ns, size_t count);
 
 /* The best-case step: the sum of each op's least time and of the least time between the ops. Other processes of a
  * shared machine delay now one op and now another, but never speed one up. */
