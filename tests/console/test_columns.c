@@ -56,7 +56,7 @@ static const char in_full[] = " stage                output  scratch  time  acti
                               " 日本語のレイヤー                 3 B        replayed\n"
                               " ...\n";
 
-Test(columns, a_file_and_a_terminal_wide_enough_get_all)
+Test(columns, a_file_and_a_wide_terminal_show_all_columns)
 {
     check(print_table, 0, in_full);
     check(print_table, 200, in_full);
@@ -73,7 +73,7 @@ Test(columns, texts_are_cut_before_columns_are_left_out)
           " ...\n");
 }
 
-Test(columns, those_of_the_highest_rank_are_left_out_first_and_named)
+Test(columns, the_highest_rank_is_left_out_first_and_named)
 {
     check(print_table, 43,
           " stage            output  scratch  action\n"
@@ -118,7 +118,7 @@ static void print_lines(FILE *out)
     fprintf(out, "d of this, äöü äöüß\n");
 }
 
-Test(columns, lines_are_broken_at_words_below_what_stands_apart)
+Test(columns, lines_are_broken_at_words_with_a_hanging_indent)
 {
     check(print_lines, 26,
           "note: one two three four\n"

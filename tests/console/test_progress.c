@@ -90,7 +90,7 @@ static void check_lines(const char *text)
         cr_assert(strstr(text, lines[i]), "'%s' is not in\n%s", lines[i], text);
 }
 
-Test(progress, a_file_gets_lines_and_nothing_else)
+Test(progress, a_file_has_step_lines_alone)
 {
     char kept[ROOM];
     FILE *out = tmpfile();
@@ -102,7 +102,7 @@ Test(progress, a_file_gets_lines_and_nothing_else)
     cr_assert(!strpbrk(kept, "\r\033#") && !strstr(kept, "planning"), "%s", kept);
 }
 
-Test(progress, a_terminal_gets_a_bar_that_is_taken_away)
+Test(progress, a_terminal_shows_a_bar_and_removes_it)
 {
     static const char *const wishes[] = {NULL, "", "1"};
     for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
@@ -174,7 +174,7 @@ Test(progress, lines_and_bars_fit_a_terminal_of_any_width)
     }
 }
 
-Test(progress, a_terminal_that_does_not_know_its_width_is_as_wide_as_columns_says)
+Test(progress, a_terminal_without_a_width_uses_columns)
 {
     static const struct {
         const char *columns;
@@ -213,4 +213,4 @@ Test(progress, the_width_is_read_again_after_a_resize)
     terminal_close(&t);
 }
 
-Test(progress, nothing_is_written_where_nobody_reads) { watch(NULL); }
+Test(progress, nothing_is_written_without_a_stream) { watch(NULL); }

@@ -70,7 +70,7 @@ static const struct {
     {TEXT("\uE000\U0010FFFF"), "\uE000\U0010FFFF"},
 };
 
-Test(basic_tokenizer, words_are_those_written_down)
+Test(basic_tokenizer, texts_are_split_into_the_listed_words)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct words words = {"", 0};
@@ -80,7 +80,7 @@ Test(basic_tokenizer, words_are_those_written_down)
 }
 
 /* The blocks of CJK ideographs by Unicode's charts, and characters next to them that are none. */
-Test(basic_tokenizer, ideographs_are_words_from_the_first_of_a_block_to_its_last)
+Test(basic_tokenizer, every_ideograph_of_a_block_is_a_word)
 {
     static const struct {
         int32_t point;
@@ -99,7 +99,7 @@ Test(basic_tokenizer, ideographs_are_words_from_the_first_of_a_block_to_its_last
     }
 }
 
-Test(basic_tokenizer, every_ascii_character_that_is_no_letter_or_digit_separates)
+Test(basic_tokenizer, ascii_other_than_letters_and_digits_separates)
 {
     for (int c = 0; c < 0x80; c++) {
         char text[] = {'a', (char)c, 'b'}, expected[16];
@@ -117,7 +117,7 @@ Test(basic_tokenizer, every_ascii_character_that_is_no_letter_or_digit_separates
     }
 }
 
-Test(basic_tokenizer, refuses_what_is_not_utf8_and_says_which_byte)
+Test(basic_tokenizer, invalid_utf8_is_refused_by_byte)
 {
     static const struct {
         const char *text;

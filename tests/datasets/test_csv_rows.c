@@ -42,7 +42,7 @@ static enum status read_as(const char *text, size_t bytes,
     return status;
 }
 
-Test(csv_rows, hold_what_rfc_4180_says)
+Test(csv_rows, follow_rfc_4180)
 {
     static const struct {
         const char *text, *rows;
@@ -71,7 +71,7 @@ Test(csv_rows, hold_what_rfc_4180_says)
     }
 }
 
-Test(csv_rows, refuse_everything_else_by_line)
+Test(csv_rows, malformed_files_are_refused_by_line)
 {
     static const struct {
         const char *text, *why;
@@ -103,7 +103,7 @@ Test(csv_rows, refuse_everything_else_by_line)
 }
 
 /* A zero byte is a byte; lengths count, not terminators. */
-Test(csv_rows, zeros_are_bytes)
+Test(csv_rows, fields_may_hold_zero_bytes)
 {
     static const char text[] = "a,b\nx\0y,\"\0\"\n";
     struct rows rows;
@@ -139,7 +139,7 @@ static enum status refuse(void *context, const struct csv_row *row)
     return ++rows->count == 2 ? fail(ST_DIFFERS, "line %lld", (long long)row->line) : ST_OK;
 }
 
-Test(csv_rows, stop_where_they_are_not_taken)
+Test(csv_rows, stop_when_take_fails)
 {
     struct rows rows;
     cr_expect(read_as("a,b\n1,2\n3,4\n5,6\n\"", 18, refuse, &rows) == ST_DIFFERS);

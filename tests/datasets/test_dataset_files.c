@@ -95,7 +95,7 @@ static struct digest digest_of(const char *name, int64_t samples)
 }
 
 /* Of files cut by hand they are the same data, whatever followed. */
-Test(dataset_files, cifar10_is_cut_to_the_first_of_each_file)
+Test(dataset_files, samples_limits_each_file_of_cifar10)
 {
     static const char *const names[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                         "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
@@ -125,7 +125,7 @@ Test(dataset_files, cifar10_is_cut_to_the_first_of_each_file)
     cr_assert(!digest_equal(digest_of("cifar10", 7), seven) && digest_equal(digest_of("cifar10", 6), six));
 }
 
-Test(dataset_files, idx_is_cut_to_the_first_of_each_file)
+Test(dataset_files, samples_limits_each_file_of_idx)
 {
     static const int size[] = {HAND_IDX_HEIGHT, HAND_IDX_WIDTH};
     struct dataset_settings cut = settings(0, NORMALIZE_NONE);
@@ -151,7 +151,7 @@ Test(dataset_files, idx_is_cut_to_the_first_of_each_file)
     free(labels);
 }
 
-Test(dataset_files, more_samples_than_there_are_are_refused)
+Test(dataset_files, more_samples_than_a_file_has_are_refused)
 {
     static const struct {
         const char *name, *says;
@@ -217,7 +217,7 @@ Test(dataset_files, normalize_scales_and_shifts_by_channel)
     cr_assert(dataset_open("cifar10", &standard, 1, &a) == ST_SPEC);
 }
 
-Test(dataset_files, sha256_is_what_sha256sum_prints)
+Test(dataset_files, sha256_matches_sha256sum)
 {
     static const uint8_t zeros[100 * 3073] = {0};
     hand_write("data_batch_1.bin", zeros, sizeof zeros, false);
@@ -237,7 +237,7 @@ static void check_refused(const char *name, const char *file, const char *why)
     cr_assert(strstr(status_message(), file) && strstr(status_message(), why), "%s", status_message());
 }
 
-Test(dataset_files, cifar10_refuses_what_is_not_whole_records)
+Test(dataset_files, cifar10_refuses_partial_records)
 {
     size_t bytes;
     uint8_t *data = hand_cifar(2, &bytes);
@@ -257,7 +257,7 @@ Test(dataset_files, cifar10_refuses_what_is_not_whole_records)
     free(data);
 }
 
-Test(dataset_files, cifar10_notices_a_file_that_shrinks_or_changes)
+Test(dataset_files, cifar10_detects_a_file_that_shrinks_or_changes)
 {
     size_t bytes;
     uint8_t *data = hand_cifar(0, &bytes);
@@ -280,7 +280,7 @@ Test(dataset_files, cifar10_notices_a_file_that_shrinks_or_changes)
 }
 
 /* Each way to spoil the header or the size of an IDX file: a byte set, or the length changed. */
-Test(dataset_files, idx_refuses_what_does_not_agree_with_its_header)
+Test(dataset_files, idx_refuses_data_that_contradict_the_header)
 {
     static const struct {
         size_t at;
@@ -352,7 +352,7 @@ Test(dataset_files, idx_refuses_a_damaged_archive)
     check_refused("fashion-mnist", archive, "cannot be decompressed: incorrect data check");
 }
 
-Test(dataset_files, missing_data_says_where_to_get_it_and_where_to_put_it)
+Test(dataset_files, the_error_for_missing_data_names_source_and_folder)
 {
     static const char *const names[] = {"cifar10", "fashion-mnist"};
     struct dataset *dataset;
@@ -368,7 +368,7 @@ Test(dataset_files, missing_data_says_where_to_get_it_and_where_to_put_it)
               "%s", status_message());
 }
 
-Test(dataset_files, a_missing_part_is_named_as_missing)
+Test(dataset_files, a_missing_file_is_named)
 {
     struct dataset_settings raw = settings(0, NORMALIZE_NONE);
     struct dataset *dataset;
@@ -379,7 +379,7 @@ Test(dataset_files, a_missing_part_is_named_as_missing)
     cr_assert(strstr(status_message(), path), "%s", status_message());
 }
 
-Test(dataset_files, are_found_by_the_environment)
+Test(dataset_files, are_found_by_the_environment_variable)
 {
     struct dataset_settings searched = {.normalize = NORMALIZE_NONE};
     cr_assert(setenv("REMATCH_DATA", hand_made_folder(), 1) == 0);

@@ -36,7 +36,7 @@ static bool in_range(const struct dataset *dataset, const float *x, int64_t elem
     return label >= 0 && label < dataset->classes;
 }
 
-Test(datasets, have_a_sane_size)
+Test(datasets, have_samples_and_classes)
 {
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset *dataset = open_kind(*kind, true, 1);
@@ -52,7 +52,7 @@ Test(datasets, have_a_sane_size)
     dataset_close(NULL);
 }
 
-Test(datasets, a_batch_is_its_samples_in_any_order_and_by_any_number_of_threads)
+Test(datasets, batches_do_not_depend_on_order_or_threads)
 {
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset *dataset = open_kind(*kind, true, 1);
@@ -79,7 +79,7 @@ Test(datasets, a_batch_is_its_samples_in_any_order_and_by_any_number_of_threads)
     }
 }
 
-Test(datasets, refuse_a_sample_that_is_not_there)
+Test(datasets, refuse_an_index_out_of_range)
 {
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset *dataset = open_kind(*kind, true, 1);
@@ -107,7 +107,7 @@ static bool permutation(const int64_t *order, int64_t count)
     return all;
 }
 
-Test(datasets, orders_are_permutations_that_differ_between_epochs_splits_and_seeds)
+Test(datasets, orders_are_permutations_by_epoch_split_and_seed)
 {
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset *dataset = open_kind(*kind, true, 1), *plain = open_kind(*kind, false, 1);
@@ -135,7 +135,7 @@ Test(datasets, orders_are_permutations_that_differ_between_epochs_splits_and_see
     }
 }
 
-Test(datasets, a_shuffled_order_is_even)
+Test(datasets, shuffling_is_uniform)
 {
     enum { COUNT = 10, EPOCHS = 20000 };
     struct dataset_settings settings = {.shuffle = true};
@@ -151,7 +151,7 @@ Test(datasets, a_shuffled_order_is_even)
             cr_assert(llabs(times[i][j] - EPOCHS / COUNT) < 6 * 42, "%d at %d: %ld times", j, i, (long)times[i][j]);
 }
 
-Test(datasets, the_digest_says_what_was_read)
+Test(datasets, the_digest_identifies_the_samples)
 {
     for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
         struct dataset *a = open_kind(*kind, true, 1), *b = open_kind(*kind, false, 1), *c = open_kind(*kind, true, 2);
@@ -208,7 +208,7 @@ Test(datasets, synthetic_can_be_learnt)
     cr_assert(nearest_mean(&settings, 500, 200) > 0.8);
 }
 
-Test(datasets, refuse_settings_that_make_no_sample)
+Test(datasets, refuse_invalid_shapes_and_classes)
 {
     static const int64_t zero[] = {4, 0, 3}, huge[] = {1 << 30, 1 << 30, 3}, good[] = {4};
     struct dataset *dataset;

@@ -29,7 +29,7 @@ static void expect_refused(struct cli *cli, const char *says)
     cr_assert(folder_count(cli->folder, ".h5") == 0 && folder_count(cli->folder, ".part") == 0);
 }
 
-Test(labels, without_an_output_are_refused_when_planned)
+Test(labels, without_an_output_are_refused_when_planning)
 {
     enum { UNITS = 3 };
     struct cli cli;

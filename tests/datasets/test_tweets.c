@@ -70,7 +70,7 @@ static void check_split(struct dataset *dataset)
               dataset->notice);
 }
 
-Test(tweets, samples_are_those_written_down)
+Test(tweets, samples_are_the_listed_tokens)
 {
     struct dataset_settings wanted = settings(8, true);
     write_csv("tweets.csv", HEADER
@@ -132,7 +132,7 @@ Test(tweets, bad_rows_are_refused_by_file_and_line)
         }
 }
 
-Test(tweets, settings_that_make_no_sense_are_refused)
+Test(tweets, contradicting_settings_are_refused)
 {
     struct dataset *dataset;
     struct dataset_settings wanted = settings(8, true);
@@ -160,7 +160,7 @@ Test(tweets, settings_that_make_no_sense_are_refused)
 }
 
 /* The words of test samples have no say in a vocabulary that is built. */
-Test(tweets, a_vocabulary_is_built_of_the_training_split_alone)
+Test(tweets, a_vocabulary_is_built_from_the_training_split_alone)
 {
     struct dataset_settings wanted = settings(8, false);
     struct dataset *a, *b, *c;
@@ -199,7 +199,7 @@ Test(tweets, the_digest_is_of_the_tokens)
 }
 
 /* Nothing that follows has a say: neither in the vocabulary nor in the digest, and it may be anything. */
-Test(tweets, are_cut_to_the_first_with_a_word)
+Test(tweets, samples_limits_the_tweets_with_words)
 {
     static const char rows[] = HEADER "1,a,neutral\n2,,neutral\n3,b,neutral\n4,c,neutral\n5,d,neutral\n6,e,neutral\n"
                                       "7,f,neutral\n8,g,neutral\n9,h,neutral\n10,i,neutral\n11,j,positive\n";
@@ -224,7 +224,7 @@ Test(tweets, are_cut_to_the_first_with_a_word)
               status_message());
 }
 
-Test(tweets, synthetic_tokens_stand_in_and_it_is_said)
+Test(tweets, synthetic_tokens_stand_in_with_a_notice)
 {
     struct dataset_settings wanted = settings(8, true);
     struct dataset *dataset;
@@ -344,7 +344,7 @@ static int64_t count_rows(const char *path, int64_t by_label[3])
     return rows;
 }
 
-Test(tweets, the_real_file_is_what_it_was_counted_to_be)
+Test(tweets, the_real_file_has_the_known_counts)
 {
     struct dataset_settings wanted = {.max_length = 128};
     struct dataset *dataset, *again;

@@ -40,7 +40,7 @@ Test(vocabulary, a_file_is_numbered_by_its_lines)
     cr_expect(strlen(v.sha256) == 64);
 }
 
-Test(vocabulary, what_is_no_vocabulary_is_refused_by_line)
+Test(vocabulary, other_files_are_refused_by_line)
 {
     static const struct {
         const char *text;
@@ -79,7 +79,7 @@ static void check_pieces(const struct vocabulary *v, const char *word, const cha
     cr_expect(!strcmp(text, expected), "%s: %s, not %s", word, text, expected);
 }
 
-Test(vocabulary, pieces_are_greedy)
+Test(vocabulary, pieces_are_the_longest_first)
 {
     static const char text[] =
         SPECIAL "un\n##aff\n##able\nunaff\nu\n##n\n##a\n##f\n##b\nab\n##\u00E9\n\u00E9\n##\u00E9t\na\n";
@@ -98,7 +98,7 @@ Test(vocabulary, pieces_are_greedy)
 }
 
 /* The greedy first piece can make a word unknown that another division would spell. */
-Test(vocabulary, greed_is_not_undone)
+Test(vocabulary, a_greedy_dead_end_is_unknown)
 {
     struct vocabulary v;
     cr_assert(read_as(TEXT(SPECIAL "abc\nab\n##cd\n"), &v) == ST_OK);
@@ -123,7 +123,7 @@ Test(vocabulary, words_over_a_hundred_characters_are_unknown)
     cr_expect(wordpiece_split(&v, word, 101, piece) == 1 && piece[0] == v.special[SPECIAL_UNKNOWN]);
 }
 
-Test(vocabulary, a_text_is_bounded)
+Test(vocabulary, a_text_is_cut_to_the_given_length)
 {
     struct vocabulary v;
     int32_t tokens[8];
@@ -142,7 +142,7 @@ Test(vocabulary, a_text_is_bounded)
 
 /* Whole texts, accents, scripts, directions and brackets: what stands for a piece or a special token is neither when a
  * text has it. */
-Test(vocabulary, texts_are_the_tokens_written_down)
+Test(vocabulary, texts_become_the_listed_tokens)
 {
     static const char words[] = SPECIAL "caf\ncafe\n##s\ns\n!\nsep\nno\nnow\n\u4E2D\n\U0001F468\n##\U0001F469\n"
                                         "\u05E9\n##\u05DC\u05D5\u05DD\n##\u0301\n";
@@ -183,7 +183,7 @@ static void count_texts(struct word_counts *counts)
         cr_assert(word_counts_add(counts, texts[i], strlen(texts[i])) == ST_OK);
 }
 
-Test(vocabulary, one_that_is_built_is_the_list_written_down)
+Test(vocabulary, a_built_vocabulary_is_the_expected_list)
 {
     static const char *const expected[] = {"[PAD]", "[UNK]",      "[CLS]", "[SEP]", "!",   "a",   "b",   "c",
                                            "e",     "\U0001F600", "##!",   "##a",   "##b", "##c", "##e", "##\U0001F600",
@@ -207,7 +207,7 @@ Test(vocabulary, one_that_is_built_is_the_list_written_down)
     cr_expect(!strcmp(v.sha256, same.sha256) && !memcmp(v.special, same.special, sizeof v.special));
 }
 
-Test(vocabulary, a_table_of_tokens_finds_all_of_many)
+Test(vocabulary, a_token_table_finds_every_token)
 {
     struct token_table table = {.region = region};
     char text[32];

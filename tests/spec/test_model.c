@@ -33,7 +33,7 @@ static void check_names(const struct graph *graph, const char *const *names)
     cr_expect(graph->nodes == i, "%d nodes", graph->nodes);
 }
 
-Test(model, names_of_nodes_and_groups_say_where_they_are)
+Test(model, names_of_nodes_and_groups_show_their_place)
 {
     struct graph *graph =
         build("    - conv: {name: first, channels: 2, kernel: 1}\n"
@@ -98,7 +98,7 @@ Test(model, a_residual_adds_its_arms)
     graph_destroy(graph);
 }
 
-Test(model, init_and_relu_reach_their_layers)
+Test(model, init_and_relu_save_apply_to_layers)
 {
     struct graph *graph = build("    - conv: {channels: 4, kernel: 1, activation: relu}\n"
                                 "    - conv: {channels: 4, kernel: 1, init: zeros}\n"
@@ -112,7 +112,7 @@ Test(model, init_and_relu_reach_their_layers)
 
 /* Before the largest of a window, of one place, of more windows than elements, and the mean; with one reader and two;
  * with what reads the pool; of a pool itself; before one that has its own; and a pool that has no layer before it. */
-Test(model, relus_move_behind_the_pools_that_alone_read_them)
+Test(model, relus_move_behind_pools_that_alone_read_them)
 {
     static const char layers[] = "    - max_pool: {name: first, kernel: 2}\n    - conv: {channels: 4, kernel: 1, "
                                  "activation: relu}\n    - max_pool: {kernel: 2}\n"
@@ -153,7 +153,7 @@ Test(model, relus_move_behind_the_pools_that_alone_read_them)
 }
 
 /* Parameters of published nets, counted by their authors or by hand. */
-Test(model, models_have_the_parameters_of_what_they_are_named_after)
+Test(model, parameter_counts_match_the_published_models)
 {
     static const struct {
         const char *file;
@@ -194,7 +194,7 @@ Test(model, models_have_the_parameters_of_what_they_are_named_after)
     }
 }
 
-Test(model, checkpoint_sequentials_sample_is_as_it_is_printed)
+Test(model, checkpoint_sequentials_sample_matches_its_text)
 {
     static const struct {
         const char *kind;

@@ -9,7 +9,7 @@
 
 TestSuite(overrides, .init = spec_text_begin, .fini = spec_text_end);
 
-Test(overrides, overrides_are_echoed)
+Test(overrides, are_recorded_with_old_and_new_value)
 {
     struct spec *spec = load_well(MINIMAL "policy: {name: segments, segments: 2, unit: stage}\n",
                                   "steps=3 seed=7 policy.segments=4 data.shape=[2,2] title=a..b results=../out", false);
@@ -48,7 +48,7 @@ Test(overrides, a_name_drops_its_maps_other_keys)
     }
 }
 
-Test(overrides, a_bare_word_can_be_given_keys)
+Test(overrides, a_bare_word_becomes_a_map)
 {
     struct spec *spec = load_well(MINIMAL "policy: sqrt\nbackend: ref\n", "policy.unit=stage backend.threads=3", false);
     cr_expect(!strcmp(spec->policy->name, "sqrt") && strstr(spec->resolved, "{name: sqrt, unit: stage,"));
@@ -56,7 +56,7 @@ Test(overrides, a_bare_word_can_be_given_keys)
     spec_destroy(spec);
 }
 
-Test(overrides, wrong_overrides_are_told_at_the_argument)
+Test(overrides, errors_are_reported_at_the_argument)
 {
     static const struct {
         const char *arguments, *message;
@@ -155,7 +155,7 @@ Test(overrides, numbers_out_of_range_are_one_error)
 }
 
 /* By figure (peak, live, time, accuracy, loss) '-' where the overrides change it, else its first letter. */
-Test(overrides, are_known_by_the_figures_that_they_change)
+Test(overrides, change_the_figures_of_their_keys)
 {
     static const struct {
         const char *arguments, *left;
@@ -209,7 +209,7 @@ Test(overrides, the_first_key_that_changes_a_figure_is_named)
 }
 
 /* A key without a row of its own changes every figure. */
-Test(overrides, keys_that_change_no_figure_compute_nothing)
+Test(overrides, keys_without_figures_change_no_result)
 {
     static const char *const idle[] = {"rematch", "name", "title", "results", "expect", "sweep", NULL};
     for (int i = 0; spec_order[i]; i++) {
@@ -255,7 +255,7 @@ Test(overrides, the_baseline_stores_everything)
     }
 }
 
-Test(overrides, a_sweep_is_read_and_can_be_decided)
+Test(overrides, a_swept_key_can_be_set)
 {
     static const char *const text =
         MINIMAL "policy: {name: segments, segments: 2}\n"

@@ -32,13 +32,13 @@ static void check_bad(const char *file)
     cr_expect(status == ST_SPEC, "%s: accepted", file);
 }
 
-Test(spec, every_bad_file_is_told_where_and_why)
+Test(spec, every_bad_file_is_refused_at_its_place)
 {
     int files = each_bad_file("tests/bad", check_bad);
     cr_expect(files > 90, "%d files", files);
 }
 
-Test(spec, errors_come_in_the_order_of_their_places)
+Test(spec, errors_are_sorted_by_place)
 {
     cr_assert(!load(MINIMAL "memory: x\nrng: y\nmodels: z\n", "seed=a batch=b", false));
     const char *text = messages(), *at = text;
@@ -64,7 +64,7 @@ Test(spec, an_error_shows_its_line)
     cr_expect(!strchr(text, '\xFF'));
 }
 
-Test(spec, files_that_are_no_specs)
+Test(spec, other_files_are_refused)
 {
     struct spec *spec;
     cr_expect(spec_load("/nonexistent/spec.yaml", 0, NULL, &spec) == ST_SPEC && !spec);
@@ -84,7 +84,7 @@ Test(spec, files_that_are_no_specs)
 
 /* ---- defaults and round trips ---- */
 
-Test(spec, what_is_left_out_is_filled_in)
+Test(spec, missing_keys_get_their_defaults)
 {
     struct spec *spec = load_well(MINIMAL, "", false);
     const char *expected =
@@ -121,7 +121,7 @@ Test(spec, evaluates_every_epoch_or_after_the_last_step)
     }
 }
 
-Test(spec, all_keys_arrive)
+Test(spec, every_key_is_read)
 {
     struct spec *spec = load_well(
         "rematch: 1\nname: full\ntitle: 'All: keys'\nmodel: {init: he_normal, layers: [flatten, {linear: {units: "
@@ -155,7 +155,7 @@ Test(spec, all_keys_arrive)
     spec_destroy(spec);
 }
 
-Test(spec, keys_of_a_device_arrive)
+Test(spec, keys_of_a_device_are_read)
 {
     struct spec *spec =
         load_well(MINIMAL "backend: {name: cuda, layout: channels_first, graph: false}\n", "precision=tf32", false);
@@ -187,7 +187,7 @@ static void check_round_trip(const char *name, bool baseline)
     spec_destroy(again);
 }
 
-Test(spec, every_experiment_loads_and_its_resolved_text_is_the_same_spec)
+Test(spec, resolved_experiments_are_the_same_specs)
 {
     DIR *folder = opendir("experiments");
     int files = 0;
@@ -259,7 +259,7 @@ static size_t mutate(char *text, size_t length, uint64_t *state)
     return length;
 }
 
-Test(spec, no_bytes_bring_it_down)
+Test(spec, mutated_specs_are_refused_or_read)
 {
 #define BLOCKS                                                                                                         \
     MINIMAL "policy: {name: segments, segments: 2}\nbaseline:\n  relu_save: output\n"                                  \

@@ -100,21 +100,16 @@ static struct yaml_tree *parse(struct yaml_reader *r, const char *argument, int 
     return yaml_tree_make(YAML_TEXT, key, mark, r->region);
 }
 
-/* A spec has only one of each pair: an argument that sets the first removes the second, unless another argument sets
- * that too. */
-static const char *const either[][2] = {{"steps", "epochs"}, {"epochs", "steps"}};
-
+/* A spec has steps or epochs: an argument that sets one removes the other, unless another argument sets that too. */
 static void replace_other(struct yaml_tree *root, const struct yaml_tree *key, int count, const char *const *keys,
                           struct region *region)
 {
-    for (size_t i = 0; i < sizeof either / sizeof *either; i++) {
-        const char *other = either[i][1];
-        bool keep = strcmp(key->text, either[i][0]) != 0;
-        for (int j = 0; j < count; j++) keep |= !strcmp(keys[j], other);
-        if (keep) continue;
-        unsweep(root, other, region);
-        yaml_tree_set(root, other, key->mark, NULL, region);
-    }
+    const char *other = !strcmp(key->text, "steps") ? "epochs" : !strcmp(key->text, "epochs") ? "steps" : NULL;
+    for (int j = 0; other && j < count; j++)
+        if (!strcmp(keys[j], other)) return;
+    if (!other) return;
+    unsweep(root, other, region);
+    yaml_tree_set(root, other, key->mark, NULL, region);
 }
 
 void overrides_apply(struct yaml_reader *r, struct yaml_tree *root, int count, const char *const *arguments,

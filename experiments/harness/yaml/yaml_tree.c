@@ -51,19 +51,16 @@ static void stop(struct reader *r, struct mark mark, const char *message)
     r->stopped = true;
 }
 
-/* Refuses invalid UTF-8, and line breaks other than \n, which editors may count as lines or not. */
+/* Refuses invalid UTF-8, control characters, and line breaks that only some editors count as lines. */
 static bool check_text(struct reader *r, const char *text)
 {
     struct mark mark = {r->source, 1, r->column + 1, 1};
     for (size_t left = strlen(text); left;) {
-        int n = utf8_length(text, left);
-        bool separator = n == 2 && !memcmp(text, "\xC2\x85", 2);
-        separator = separator || (n == 3 && (!memcmp(text, "\xE2\x80\xA8", 3) || !memcmp(text, "\xE2\x80\xA9", 3)));
+        const int n = utf8_length(text, left);
+        const bool space = *text == '\n' || *text == '\t' || (*text == '\r' && text[1] == '\n');
         if (!n) return stop(r, mark, "this byte is not UTF-8"), false;
-        if (separator || (*text == '\r' && text[1] != '\n'))
-            return stop(r, mark, "a line break of an unusual kind; expected \\n"), false;
-        if ((unsigned char)*text < ' ' && !strchr("\t\r\n", *text))
-            return stop(r, mark, "a control character in the file"), false;
+        if (!space && !utf8_plain_length(text, left))
+            return stop(r, mark, "a control character, or a line break other than \\n"), false;
         mark.column = *text == '\n' ? 1 : mark.column + 1;
         mark.line += *text == '\n';
         text += n;
@@ -81,14 +78,11 @@ static bool next(struct reader *r)
     if (yaml_parser_parse(&r->parser, &r->event)) return true;
     const yaml_parser_t *p = &r->parser;
     struct mark mark = mark_of(r, p->problem_mark, p->problem_mark);
-    if (p->error == YAML_MEMORY_ERROR) return stop(r, mark, "out of memory"), false;
-    char message[256];
-    struct mark began = mark_of(r, p->context_mark, p->context_mark);
-    int used = snprintf(message, sizeof message, "not YAML: %s", p->problem ? p->problem : "cannot be read");
-    if (p->context && used > 0 && (size_t)used < sizeof message)
-        snprintf(message + used, sizeof message - (size_t)used, ", %s that began at %d:%d", p->context, began.line,
-                 began.column);
-    return stop(r, mark, message), false;
+    const struct mark began = mark_of(r, p->context_mark, p->context_mark);
+    const char *context =
+        p->context ? region_text(r->region, ", %s that began at %d:%d", p->context, began.line, began.column) : "";
+    const char *problem = p->problem ? p->problem : "cannot be read";
+    return stop(r, mark, region_text(r->region, "not YAML: %s%s", problem, context)), false;
 }
 
 /* ---- nodes ---- */
@@ -207,12 +201,11 @@ struct yaml_tree *yaml_tree_parse(const struct source *source, size_t from, stru
     const char *text = source->text + from;
     for (size_t i = 0; i < from; i++) r.column += ((unsigned char)source->text[i] & 0xC0) != 0x80;
     if (!check_text(&r, text)) return NULL;
-    if (!yaml_parser_initialize(&r.parser)) return stop(&r, (struct mark){source, 0, 0, 0}, "out of memory"), NULL;
+    if (!yaml_parser_initialize(&r.parser))
+        return stop(&r, (struct mark){source, 0, 0, 0}, "libyaml cannot be initialised"), NULL;
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, strlen(text));
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-    int before = errors_count(errors);
     struct yaml_tree *tree = read_document(&r);
-    if (!tree && errors_count(errors) == before) stop(&r, (struct mark){source, 0, 0, 0}, "out of memory");
     yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);
     return tree;
