@@ -1,4 +1,4 @@
-/* Tables and lines that fit a terminal of any width, and stand in full where there is none. */
+/* Tables and lines fit a terminal of any width; in a file they are complete. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { ROOM = 4096 };
 
-/* What print() writes for a terminal of so many columns; 0: for a file. */
+/* The output of print() on a terminal of that width; 0: in a file. */
 static void printed(void (*print)(FILE *out), int width, char text[ROOM])
 {
     FILE *file = tmpfile(), *out = width ? terminal_lines(file, width) : file;

@@ -1,5 +1,4 @@
-/* What a person sees of a run: step lines everywhere, a bar on a terminal alone, in colour unless that is not
- * wanted. */
+/* The progress of a run: step lines everywhere, a bar on terminals alone, in colour unless NO_COLOR is set. */
 #include <criterion/criterion.h>
 #include <pty.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 enum { STEPS = 6, ROOM = 16384 };
 
-/* A terminal of so many columns, as the program opens it, and its other end. */
+/* A terminal of that width and its other end. */
 struct terminal {
     FILE *out, *plain;
     int master;
@@ -38,7 +37,7 @@ static struct terminal terminal_open(int columns)
     return t;
 }
 
-/* What it was sent so far: up to a bell, which nothing else rings. */
+/* Everything sent to it so far, up to a bell, which only this test sends. */
 static void terminal_sent(const struct terminal *t, char text[ROOM])
 {
     size_t length = 0;
@@ -72,7 +71,7 @@ static void watch(FILE *out)
     terminal_note(out, "");
 }
 
-/* What a wide terminal is sent. */
+/* The output on a wide terminal. */
 static void on_terminal(char text[ROOM])
 {
     const struct terminal t = terminal_open(132);
@@ -121,7 +120,7 @@ Test(progress, a_terminal_shows_a_bar_and_removes_it)
     }
 }
 
-/* The widest figures that there are. */
+/* The widest possible figures. */
 static void take_step(struct progress *p, uint32_t number)
 {
     const struct step_record step = {
@@ -129,7 +128,7 @@ static void take_step(struct progress *p, uint32_t number)
     progress_step(p, &step);
 }
 
-/* Asserts that of what was sent no line is too long and no bar is left over, and what it says. */
+/* Asserts that no line is too long, that no bar is left, and the text of the screen. */
 static void check_screen(const char *sent, int columns, const char *const *there, const char *const *missing)
 {
     int over;

@@ -1,4 +1,4 @@
-/* Words of texts, written down by hand from the description of the algorithm. */
+/* Words of texts; the expected ones follow by hand from the description of the algorithm. */
 #include "datasets/text/basic_tokenizer.h"
 
 #include <criterion/criterion.h>
@@ -65,7 +65,7 @@ static const struct {
     {TEXT("a\x0B"
           "b\x0C"
           "c"),
-     "abc"},                       /* no white space to it, but control characters */
+     "abc"},                       /* not white space to it, but control characters */
     {TEXT("\u037E\u1FEF"), ";|`"}, /* punctuation only once decomposed */
     {TEXT("\uE000\U0010FFFF"), "\uE000\U0010FFFF"},
 };
@@ -79,7 +79,7 @@ Test(basic_tokenizer, texts_are_split_into_the_listed_words)
     }
 }
 
-/* The blocks of CJK ideographs by Unicode's charts, and characters next to them that are none. */
+/* The blocks of CJK ideographs by Unicode's charts, and neighbouring characters that are not ideographs. */
 Test(basic_tokenizer, every_ideograph_of_a_block_is_a_word)
 {
     static const struct {

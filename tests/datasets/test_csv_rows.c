@@ -1,4 +1,4 @@
-/* CSV files against RFC 4180: each text of a table with the rows it holds, or why it is refused. */
+/* CSV files against RFC 4180: texts with their rows, or with the error. */
 #include "datasets/csv_rows.h"
 
 #include "tests/support/dataset_files.h"
@@ -102,7 +102,6 @@ Test(csv_rows, malformed_files_are_refused_by_line)
     }
 }
 
-/* A zero byte is a byte; lengths count, not terminators. */
 Test(csv_rows, fields_may_hold_zero_bytes)
 {
     static const char text[] = "a,b\nx\0y,\"\0\"\n";

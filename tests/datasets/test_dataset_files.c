@@ -1,4 +1,4 @@
-/* The formats that are read: what is delivered, against pixels computed here, and what is refused. */
+/* The file formats: delivered samples against pixels computed here, and refused files. */
 #include "datasets/dataset.h"
 
 #include "tests/support/dataset_files.h"
@@ -24,8 +24,8 @@ static struct dataset *open_good(const char *name, const struct dataset_settings
     return dataset;
 }
 
-/* The pixel that output place (row, column) of a side x side image takes: every source pixel, and each edge pixel
- * repeated for ever, weighted with the tent max(0, 1 - distance) along both axes. */
+/* The output pixel (row, column) of a side x side image: every source pixel, with the edge pixels repeated without end,
+ * weighted with the tent max(0, 1 - distance) along both axes. */
 static double tent(int f, int i, int c, const int size[2], int64_t side, int64_t row, int64_t column)
 {
     double at[2] = {((double)row + 0.5) * size[0] / (double)side - 0.5,
@@ -94,7 +94,7 @@ static struct digest digest_of(const char *name, int64_t samples)
     return digest;
 }
 
-/* Of files cut by hand they are the same data, whatever followed. */
+/* Files that end after those samples give the same data. */
 Test(dataset_files, samples_limits_each_file_of_cifar10)
 {
     static const char *const names[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
@@ -279,7 +279,7 @@ Test(dataset_files, cifar10_detects_a_file_that_shrinks_or_changes)
     dataset_close(dataset);
 }
 
-/* Each way to spoil the header or the size of an IDX file: a byte set, or the length changed. */
+/* Damage to the header or the size of an IDX file: a byte set, or the length changed. */
 Test(dataset_files, idx_refuses_data_that_contradict_the_header)
 {
     static const struct {
@@ -335,7 +335,7 @@ Test(dataset_files, idx_refuses_a_damaged_archive)
     struct stat whole;
     snprintf(path, sizeof path, "%s/%s", hand_made_folder(), archive);
     cr_assert(stat(path, &whole) == 0);
-    for (off_t cut = 1; cut <= 8; cut++) { /* within what checks the data, which are all there */
+    for (off_t cut = 1; cut <= 8; cut++) { /* within the checksum; the data are complete */
         cr_assert(truncate(path, whole.st_size - cut) == 0);
         check_refused("fashion-mnist", archive, "cannot be decompressed: unexpected end of file");
     }

@@ -1,5 +1,5 @@
-/* Data sets: what holds for every row of the table, and that the made one can be learnt. Files are small and made by
- * hand; see test_dataset_files.c for the formats. */
+/* Data sets: properties of every row of the table; the synthetic one can be learnt. Files are small and written by the
+ * test; see test_dataset_files.c for the formats. */
 #include "datasets/dataset.h"
 
 #include "tests/support/dataset_files.h"

@@ -1,4 +1,4 @@
-/* Labels for which a model has no output are refused before anything runs, with the sample that has one. */
+/* Labels without an output of the model are refused before anything runs; the error names the sample. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

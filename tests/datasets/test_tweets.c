@@ -1,5 +1,5 @@
-/* Tweets: samples and refusals of small files written here, what stands in for them, and the real file where there is
- * one, counted by a parser of its own. */
+/* Tweets: samples and errors of small files written here, the synthetic tokens that stand in, and the real file where
+ * there is one, counted by a second parser. */
 #include "datasets/sequence.h"
 #include "datasets/text/vocabulary.h"
 
@@ -100,7 +100,7 @@ Test(tweets, the_official_columns_are_found_by_name)
     dataset_close(dataset);
 }
 
-/* What each row of a bad file is told: the first row is good. */
+/* The first row of each file is good. */
 Test(tweets, bad_rows_are_refused_by_file_and_line)
 {
     static const struct {
@@ -159,7 +159,7 @@ Test(tweets, contradicting_settings_are_refused)
     cr_expect(strstr(status_message(), "is not a plain file"), "%s", status_message());
 }
 
-/* The words of test samples have no say in a vocabulary that is built. */
+/* Words of test samples do not affect a built vocabulary. */
 Test(tweets, a_vocabulary_is_built_from_the_training_split_alone)
 {
     struct dataset_settings wanted = settings(8, false);
@@ -185,7 +185,7 @@ Test(tweets, a_vocabulary_is_built_from_the_training_split_alone)
     dataset_close(c);
 }
 
-/* The same file is other data where its texts are cut off sooner, and the same where nothing is another. */
+/* The same file has another digest if its texts are cut off sooner, and the same one if no token changes. */
 Test(tweets, the_digest_is_of_the_tokens)
 {
     struct dataset_settings long_enough = settings(8, false), short_of_one = settings(3, false);
@@ -198,7 +198,7 @@ Test(tweets, the_digest_is_of_the_tokens)
     dataset_close(again);
 }
 
-/* Nothing that follows has a say: neither in the vocabulary nor in the digest, and it may be anything. */
+/* Rows after the last sample affect neither the vocabulary nor the digest, and may be malformed. */
 Test(tweets, samples_limits_the_tweets_with_words)
 {
     static const char rows[] = HEADER "1,a,neutral\n2,,neutral\n3,b,neutral\n4,c,neutral\n5,d,neutral\n6,e,neutral\n"
@@ -240,7 +240,7 @@ Test(tweets, synthetic_tokens_stand_in_with_a_notice)
     dataset = open_good(&wanted);
     cr_expect(dataset->tokens == VOCABULARY_PRESET && dataset->count[SPLIT_TRAIN] > 0);
     dataset_close(dataset);
-    wanted.path = "/nowhere"; /* asked for: nothing stands in */
+    wanted.path = "/nowhere"; /* a path was given: nothing stands in */
     cr_expect(dataset_open("tweets", &wanted, 1, &dataset) == ST_MISSING && !dataset);
     cr_expect(strstr(status_message(), "no tweets.csv in /nowhere"), "%s", status_message());
 }
@@ -286,7 +286,7 @@ Test(tweets, synthetic_tokens_are_well_formed)
         }
 }
 
-/* By the counts of words and their classes (naive Bayes), which a network can find too. */
+/* By naive Bayes, the counts of words by class. */
 Test(tweets, synthetic_tokens_can_be_learnt)
 {
     enum { LENGTH = 32, SIZE = 500, TRAIN = 3000, TEST = 1000 };
@@ -317,8 +317,8 @@ Test(tweets, synthetic_tokens_can_be_learnt)
 
 /* ---- the real file ---- */
 
-/* Its rows by label, counted by quotes alone: a row ends at a line break outside them, and its label is what follows
- * the last comma. */
+/* Its rows by label, counted by quotes alone: a row ends at a line break outside them, and its label follows the last
+ * comma. */
 static int64_t count_rows(const char *path, int64_t by_label[3])
 {
     static const char *const names[] = {",negative", ",neutral", ",positive"};
@@ -369,7 +369,7 @@ Test(tweets, the_real_file_has_the_known_counts)
     cr_expect(expected[0] == got[0] && expected[2] == got[2]);
     cr_expect(fabs((double)got[1] / (double)rows - 0.405) < 0.001);
     cr_expect(dataset->tokens == VOCABULARY_PRESET && longest < 128);
-    if (rows == 31014) /* tweets.csv; a vocabulary is the same wherever it is built */
+    if (rows == 31014) /* tweets.csv; a built vocabulary is the same on every machine */
         cr_expect(
             !strcmp(dataset->vocabulary_sha256, "b487aa6fe5ed841f200e3acfcb3e163fe56605b3283bd94ebed6c143f3174afa"));
     again = open_good(&wanted);

@@ -1,4 +1,4 @@
-/* Vocabularies, from files and built, and the pieces of words: against lists written down by hand. */
+/* Vocabularies, from files and built, and the pieces of words, against lists written by hand. */
 #include "datasets/text/wordpiece.h"
 
 #include <criterion/criterion.h>
@@ -91,13 +91,13 @@ Test(vocabulary, pieces_are_the_longest_first)
     check_pieces(&v, "ab", "ab");
     check_pieces(&v, "aba", "ab ##a");
     check_pieces(&v, "\u00E9\u00E9\u00E9t", "\u00E9 ##\u00E9 ##\u00E9t");
-    check_pieces(&v, "unaffablex", "[UNK]"); /* the last piece leads nowhere: the whole word */
+    check_pieces(&v, "unaffablex", "[UNK]"); /* the last piece is unknown, so the whole word is */
     check_pieces(&v, "xun", "[UNK]");
-    check_pieces(&v, "\u00EA", "[UNK]"); /* shares its first byte with one that is known */
+    check_pieces(&v, "\u00EA", "[UNK]"); /* shares its first byte with a known character */
     check_pieces(&v, "[", "[UNK]");
 }
 
-/* The greedy first piece can make a word unknown that another division would spell. */
+/* A word can be unknown because of its greedy first piece although another division would spell it. */
 Test(vocabulary, a_greedy_dead_end_is_unknown)
 {
     struct vocabulary v;
@@ -140,8 +140,8 @@ Test(vocabulary, a_text_is_cut_to_the_given_length)
     cr_expect(wordpiece_encode(&v, TEXT("one \xFF"), 8, tokens, &count, &words) == ST_FAILED);
 }
 
-/* Whole texts, accents, scripts, directions and brackets: what stands for a piece or a special token is neither when a
- * text has it. */
+/* Whole texts with accents, scripts, directions and brackets; `##` and special tokens in a text are ordinary
+ * characters. */
 Test(vocabulary, texts_become_the_listed_tokens)
 {
     static const char words[] = SPECIAL "caf\ncafe\n##s\ns\n!\nsep\nno\nnow\n\u4E2D\n\U0001F468\n##\U0001F469\n"
@@ -201,7 +201,7 @@ Test(vocabulary, a_built_vocabulary_is_the_expected_list)
     }
     cr_expect(vocabulary_build(&counts, 15, region, &v) == ST_SPEC);
     cr_expect(strstr(status_message(), "data.vocabulary_size: 15; expected: at least 16"), "%s", status_message());
-    /* Written to a file and read, it is the same, and so is its digest. */
+    /* Read back from a file, it is the same and has the same digest. */
     for (int i = 0; i < all; i++) strcat(strcat(text, expected[i]), "\n");
     cr_assert(vocabulary_build(&counts, all, region, &v) == ST_OK && read_as(text, strlen(text), &same) == ST_OK);
     cr_expect(!strcmp(v.sha256, same.sha256) && !memcmp(v.special, same.special, sizeof v.special));

@@ -1,4 +1,4 @@
-/* Models: what a list of layers becomes. */
+/* Models: the graph that a list of layers becomes. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,8 +110,8 @@ Test(model, init_and_relu_save_apply_to_layers)
     graph_destroy(graph);
 }
 
-/* Before the largest of a window, of one place, of more windows than elements, and the mean; with one reader and two;
- * with what reads the pool; of a pool itself; before one that has its own; and a pool that has no layer before it. */
+/* Relus before max pools (windows of one element and overlapping ones too), average pools, pools with a second consumer
+ * of their input, pools with a relu of their own, and a pool without a layer before it. */
 Test(model, relus_move_behind_pools_that_alone_read_them)
 {
     static const char layers[] = "    - max_pool: {name: first, kernel: 2}\n    - conv: {channels: 4, kernel: 1, "
@@ -131,7 +131,7 @@ Test(model, relus_move_behind_pools_that_alone_read_them)
     static const struct {
         const char *node;
         bool relu, after,
-            after_with_bits; /* whether it has one as written; after the pool; there, where bits are kept */
+            after_with_bits; /* whether the node has a relu: as written; with relu_after_pool; also with sign bits */
     } cases[] = {
         {"conv1", true, false, false},      {"max_pool1", false, true, true},  {"conv2", true, true, true},
         {"conv3", false, false, false},     {"conv4", true, true, true},       {"max_pool3", false, false, false},

@@ -1,4 +1,4 @@
-/* Overrides, baselines and sweeps do what they say, and what is wrong with them is told at the argument. */
+/* Overrides, baselines and sweeps; errors in overrides are reported at the argument. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +89,7 @@ Test(overrides, errors_are_reported_at_the_argument)
     }
 }
 
-/* An argument replaces what the file says, and its axis; of one source both are an error. */
+/* An argument replaces the file's key and its axis; both steps and epochs in one source are an error. */
 Test(overrides, steps_and_epochs_replace_each_other)
 {
     static const struct {
@@ -125,7 +125,7 @@ Test(overrides, steps_and_epochs_replace_each_other)
     }
 }
 
-/* A number that no run can take is one error, at the argument, with what is expected. */
+/* A number out of range is one error, at the argument, with the expected range. */
 Test(overrides, numbers_out_of_range_are_one_error)
 {
     static const char *const keys[] = {"steps", "epochs", "batch", "data.samples", "backend.threads"};
@@ -222,7 +222,7 @@ Test(overrides, keys_without_figures_change_no_result)
 
 /* ---- baseline and sweep ---- */
 
-/* What only the variant's side has: a judgement, or points. */
+/* Keys of the variant alone: expectations, or a sweep. */
 static const struct {
     const char *text;
     int expectations, axes;
@@ -243,7 +243,7 @@ Test(overrides, the_baseline_stores_everything)
         cr_expect(!spec->relu_after_pool && spec->rng == RNG_STASH && spec->fault_kind == FAULT_NONE &&
                   spec->check == 0);
         cr_expect(spec->expectations == 0 && spec->axes == 0 && !strstr(spec->resolved, "baseline"));
-        /* its maps replace, they do not merge */
+        /* maps of the baseline block replace, they are not merged */
         cr_expect(strstr(spec->resolved, "conv: {algorithm: auto, scratch_limit: 2MiB}"), "%s", spec->resolved);
         spec_destroy(spec);
 

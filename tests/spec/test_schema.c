@@ -1,5 +1,4 @@
-/* What a person reads before writing a spec is so: rematch schema names every key, the README's specs can be planned.
- */
+/* rematch schema lists every key; the specs in the documents can be planned. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@ static void check_block(const json_t *all, const char *kind, const char *name, c
     snprintf(heading, sizeof heading, "%s%s%s", kind, *name ? " " : "", name);
     const json_t *block = json_object_get(all, heading), *rows = json_object_get(block, "keys"), *row;
     cr_assert(block != NULL, "%s", heading);
-    cr_expect(json_string_length(json_object_get(block, "doc")) > 0, "%s says nothing of itself", heading);
+    cr_expect(json_string_length(json_object_get(block, "doc")) > 0, "%s has no doc", heading);
     for (const struct setting *f = keys; f && f->key; f++) {
         size_t i = 0;
         while ((row = json_array_get(rows, i)) && strcmp(json_string_value(json_object_get(row, "key")), f->key)) i++;
@@ -65,7 +64,7 @@ Test(schema, shows_every_key)
     cli_close(&cli);
 }
 
-/* The first indented text of the file that begins so. */
+/* The first indented text of the file with that beginning. */
 static char *shown_in(const char *path, const char *begin)
 {
     char *text = calloc(1, 1 << 16), line[512];

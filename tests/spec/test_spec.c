@@ -1,5 +1,5 @@
-/* Specs: every file of tests/bad is refused with the errors its first lines announce and no others; every key arrives;
- * what is resolved is a spec again; no bytes bring the reader down. */
+/* Specs: every file of tests/bad is refused with exactly the errors that its first lines announce; every key is read; a
+ * resolved spec is a spec again; mutated bytes are refused or read. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ TestSuite(spec, .init = spec_text_begin, .fini = spec_text_end);
 
 /* ---- bad input ---- */
 
-/* Loads the file and, where that goes well, builds its model. */
+/* Loads the file and, if that succeeds, builds its model. */
 static void check_bad(const char *file)
 {
     struct spec *spec;
@@ -23,7 +23,7 @@ static void check_bad(const char *file)
         const struct dataset_settings *s = &spec->data_settings;
         struct dataset data = {.shape = {(int)s->shape.count, {0}}, .classes = s->classes};
         if (s->max_length) data.shape = (struct shape){2, {3, s->max_length}};
-        data.tokens = s->vocabulary_size; /* as synthetic-tokens has it */
+        data.tokens = s->vocabulary_size; /* as in synthetic-tokens */
         for (size_t i = 0; i < s->shape.count; i++) data.shape.dim[i] = s->shape.ints[i];
         status = model_build(spec, &data, &graph);
         cr_expect(!graph);
@@ -79,7 +79,7 @@ Test(spec, other_files_are_refused)
     memset(large, '#', sizeof large);
     write_bytes(large, sizeof large);
     cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(messages(), "is larger than"));
-    spec_destroy(load_well("\xEF\xBB\xBF" MINIMAL, "", false)); /* a byte order mark is passed over */
+    spec_destroy(load_well("\xEF\xBB\xBF" MINIMAL, "", false)); /* a byte order mark is skipped */
 }
 
 /* ---- defaults and round trips ---- */
@@ -107,7 +107,7 @@ Test(spec, missing_keys_get_their_defaults)
     spec_destroy(spec);
 }
 
-/* Whoever gives steps looks at a few of them: an evaluation after each would take longer than they do. */
+/* With steps, a default of one evaluation per step would take longer than the training. */
 Test(spec, evaluates_every_epoch_or_after_the_last_step)
 {
     static const struct {
@@ -202,11 +202,11 @@ Test(spec, resolved_experiments_are_the_same_specs)
     cr_expect(files >= 8, "%d files", files);
 }
 
-/* ---- any bytes ---- */
+/* ---- mutated specs ---- */
 
 static uint64_t random_next(uint64_t *state) { return *state = *state * 6364136223846793005u + 1442695040888963407u; }
 
-/* One to four edits: a byte changed, a piece cut out, or one of YAML's words put in. */
+/* One to four edits: a byte changed, a piece cut out, or a word of YAML inserted. */
 static size_t mutate(char *text, size_t length, uint64_t *state)
 {
     static const char *const words[] = {"[",
@@ -277,7 +277,7 @@ Test(spec, mutated_specs_are_refused_or_read)
         cr_assert(status == ST_OK || status == ST_SPEC, "status %d", status);
         if (status == ST_SPEC) cr_assert(strstr(messages(), "error: ") || strstr(status_message(), "zero byte"));
         accepted += status == ST_OK;
-        if (status == ST_OK) { /* then what it means is a spec too */
+        if (status == ST_OK) { /* then its resolved text is a spec, too */
             struct spec *again, *side = i % 2 ? spec->baseline : spec;
             write_bytes(side->resolved, strlen(side->resolved));
             cr_assert(spec_load(path, 0, NULL, &again) == ST_OK, "%s\n%s", side->resolved, messages());

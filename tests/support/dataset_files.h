@@ -1,4 +1,4 @@
-/* Small data files made by hand, in a temporary folder that goes with the process. */
+/* Small data files written by the test, in a temporary folder that is removed with the process. */
 #ifndef REMATCH_TESTS_SUPPORT_DATASET_FILES_H
 #define REMATCH_TESTS_SUPPORT_DATASET_FILES_H
 
@@ -19,14 +19,14 @@ enum {
  * not) and tweets.csv in it; made at the first call of a process, removed at its exit. */
 const char *hand_made_folder(void);
 
-/* What is in them: pixel of plane c of image i (CIFAR: of file f; IDX: f is the split, c is 0), and its label. */
+/* Their contents: the pixel of plane c of image i (CIFAR: of file f; IDX: f is the split, c is 0), and its label. */
 uint8_t hand_made_pixel(int f, int i, int c, int row, int column);
 uint8_t hand_made_label(int f, int i);
 
 /* Writes bytes bytes to hand_made_folder()/name, gzipped or not. */
 void hand_write(const char *name, const void *data, size_t bytes, bool zipped);
 
-/* A well-formed file in memory, to be spoilt; the number of bytes into *bytes; to be freed. */
+/* A well-formed file in memory, to be damaged; the number of bytes into *bytes; to be freed. */
 uint8_t *hand_cifar(int f, size_t *bytes);
 uint8_t *hand_idx_images(int split, size_t *bytes);
 uint8_t *hand_idx_labels(int split, size_t *bytes);

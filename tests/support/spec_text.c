@@ -10,16 +10,16 @@
 #include "spec/spec_load.h"
 
 static char path[] = P_tmpdir "/rematch-spec-XXXXXX"; /* of the spec that a test writes; each test is a process */
-static FILE *told;                                    /* takes the place of stderr */
+static FILE *captured;                                /* replaces stderr */
 
 void spec_text_begin(void)
 {
     int descriptor = mkstemp(path);
     cr_assert(descriptor >= 0);
     close(descriptor);
-    cr_assert((told = tmpfile()) != NULL);
+    cr_assert((captured = tmpfile()) != NULL);
     fflush(stderr);
-    dup2(fileno(told), STDERR_FILENO);
+    dup2(fileno(captured), STDERR_FILENO);
 }
 
 void spec_text_end(void) { unlink(path); }
@@ -28,15 +28,14 @@ const char *messages(void)
 {
     static char text[1 << 20];
     fflush(stderr);
-    rewind(told);
-    size_t length = fread(text, 1, sizeof text - 1, told);
+    rewind(captured);
+    size_t length = fread(text, 1, sizeof text - 1, captured);
     text[length] = 0;
-    rewind(told);
-    cr_assert(ftruncate(fileno(told), 0) == 0);
+    rewind(captured);
+    cr_assert(ftruncate(fileno(captured), 0) == 0);
     return text;
 }
 
-/* Errors in all that was told. */
 static int count_errors(const char *text)
 {
     int count = 0;
@@ -45,7 +44,7 @@ static int count_errors(const char *text)
 }
 
 /* The message of the error at place "FILE:12:3: error: " is in text and contains fragment. */
-static bool is_told(const char *text, const char *place, const char *fragment)
+static bool is_reported(const char *text, const char *place, const char *fragment)
 {
     for (const char *at = text; (at = strstr(at, place)); at++) {
         const char *message = at + strlen(place), *found = strstr(message, fragment);
@@ -65,11 +64,12 @@ static void check_announced(const char *file)
         const char *fragment = line + 2 + strlen(number) + 1;
         line[strcspn(line, "\n")] = 0;
         snprintf(place, sizeof place, "%s:%s: error: ", file, number);
-        cr_expect(is_told(text, place, fragment), "%s%s\nis not in\n%s", place, fragment, text);
+        cr_expect(is_reported(text, place, fragment), "%s%s\nis not in\n%s", place, fragment, text);
         announced++;
     }
     fclose(in);
-    cr_expect(announced > 0 && count_errors(text) == announced, "%s: %d announced; told\n%s", file, announced, text);
+    cr_expect(announced > 0 && count_errors(text) == announced, "%s: %d announced; reported\n%s", file, announced,
+              text);
 }
 
 int each_bad_file(const char *folder, void (*refuse)(const char *file))

@@ -34,11 +34,11 @@ char *screen_read(int master)
 
 enum { CELLS = 4096 };
 
-/* A line as its cells, which hold a character each, of any number of columns. */
+/* A line as its cells, each with a character of any number of columns. */
 struct row {
     char cell[CELLS][8];
     int cells, at;
-    bool over; /* something of it stood behind the last column */
+    bool over; /* a part of it was beyond the last column */
 };
 
 static char *row_text(const struct row *row, char *text)

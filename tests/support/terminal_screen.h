@@ -1,20 +1,20 @@
-/* A terminal: what programs see of it, and what a person sees of what they write to it. */
+/* A terminal for programs under test, and the screen that shows their output. */
 #ifndef REMATCH_TESTS_SUPPORT_TERMINAL_SCREEN_H
 #define REMATCH_TESTS_SUPPORT_TERMINAL_SCREEN_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Forks a child whose terminal has so many columns (0: does not know how many), as forkpty() does; skips the test where
- * there are no terminals. */
+/* Forks a child whose terminal has that width (0: unknown), as forkpty() does; skips the test where there are no
+ * terminals. */
 pid_t screen_fork(int columns, int *master);
 
-/* All that is written to the terminal until nobody has it open; a text, to be freed. */
+/* The text written to the terminal until every process has closed it; to be freed. */
 char *screen_read(int master);
 
-/* What a screen of so many columns shows in the end of the bytes sent to it: carriage returns, erased rests of lines
- * and colours are obeyed. To be freed. *over: how many lines were longer than the screen is wide; lines of a single
- * word are allowed to be, unless they are overwritten, which would leave a part of them on the screen. */
+/* The final screen of that width after the bytes sent to it: carriage returns, erased rests of lines and colours are
+ * interpreted. To be freed. *over: the number of lines longer than the screen; lines of a single word may be, unless
+ * they are overwritten, which would leave a part of them on the screen. */
 char *screen_show(const char *sent, int columns, int *over);
 
 #endif

@@ -1,10 +1,10 @@
-/* Batches of a text data set, made up: the input of networks that read text. */
+/* Synthetic batches of a text data set, as the input of networks. */
 #ifndef REMATCH_TESTS_SUPPORT_TOKEN_BATCHES_H
 #define REMATCH_TESTS_SUPPORT_TOKEN_BATCHES_H
 
 #include "numerics/shape.h"
 
-/* Whether a sample of that shape can be one. */
+/* Whether the shape is that of such a sample. */
 bool sentences_fit(const struct shape *shape);
 
 /* batch samples {3, tokens}, each of one token at least, then padding: ids below vocabulary, segments 0 and 1, the
