@@ -24,7 +24,8 @@ static struct choice choose(struct yaml_reader *r, const struct section *section
         (void)setting_set(&setting, &index, setting.preset, r->region);
     else
         yaml_read_error(r, map, section->key, "name", "missing; expected %s", setting_expected(&setting, r->region));
-    return index < 0 ? (struct choice){.name = NULL} : registry->choice(index);
+    if (index < 0) return (struct choice){.name = NULL};
+    return registry->choice(index);
 }
 
 /* The map at key; a bare word w stands for {word: w} unless word is NULL, no value for an empty map. */
