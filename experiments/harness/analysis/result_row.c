@@ -15,12 +15,12 @@ static const char *append(const char *text, const struct yaml_tree *root, const 
 {
     const struct yaml_tree *value = yaml_tree_get(root, key);
     const char *printed = value ? yaml_tree_print(value, region) : "";
-    /* rng: unsafe is caught by a baseline with stash */
-    if (printed && !strcmp(key, "rng") && !strcmp(printed, "unsafe")) printed = "stash";
-    return text && printed ? region_text(region, "%s%s: %s\n", text, key, printed) : NULL;
+    /* the baseline of rng: unsafe has stash */
+    if (!strcmp(key, "rng") && !strcmp(printed, "unsafe")) printed = "stash";
+    return region_text(region, "%s%s: %s\n", text, key, printed);
 }
 
-/* A variant and its baseline train the same: whatever changes the loss, but what a baseline may set for itself. */
+/* A variant and its baseline agree in every key that changes the loss, except those that a baseline may set. */
 static void read_spec(struct result *r, struct result_row *row)
 {
     const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region), *trains = "", *how = "";
@@ -34,8 +34,8 @@ static void read_spec(struct result *r, struct result_row *row)
         else
             trains = append(trains, root, key, r->region);
     }
-    if (how) row->how = digest_bytes(how, strlen(how));
-    if (trains) row->trains = digest_bytes(trains, strlen(trains));
+    row->how = digest_bytes(how, strlen(how));
+    row->trains = digest_bytes(trains, strlen(trains));
     if (batch && batch->kind == YAML_TEXT) snprintf(row->batch, sizeof row->batch, "%s", batch->text);
 }
 
@@ -96,6 +96,7 @@ static void compare_pair(const void *of, void *to)
 
 const char *result_row_verdict(const char *baseline, const char *variant)
 {
-    const char *const pair[] = {baseline, variant}, *verdict = "-"; /* texts of the program are where they were */
+    const char *const pair[] = {baseline, variant},
+                      *verdict = "-"; /* a child has the program's constant texts at the same addresses */
     return apart(compare_pair, pair, &verdict, sizeof verdict) ? "-" : verdict;
 }

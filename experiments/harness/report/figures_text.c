@@ -53,7 +53,7 @@ static const struct label {
     {"slowdown", "slowdown", 1},
     {"stage", "stage", 0, 24},
     {"static_bytes", "static", 2},
-    {"step_ns", "step"},
+    {"step_ns", "step", 0, 0, "-"},
     {"stopped_by", "what stops it", 0, 26},
     {"total_ns", "time"},
 };
