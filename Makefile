@@ -55,7 +55,7 @@ INCLUDES := $(addprefix -I,$(BUILD) framework experiments/harness .)
 CUDA_INCLUDES := $(if $(CUDNN),-isystem $(CUDA)/include)
 flags = -std=c11 -D_GNU_SOURCE $(OPTIMIZE) -march=$(MARCH) -ffp-contract=off -fno-math-errno -fopenmp
 CFLAGS := $(flags) $(WARNINGS) $(INCLUDES) $(CUDA_INCLUDES) $(PACKAGE_CFLAGS)
-LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl $(PACKAGE_LIBS) -lm
+LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
 CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
 CUDA_TRACE := $(if $(KERNELS_CU),$(and $(wildcard $(CUDA)/include/cupti.h),$(wildcard $(CUDA)/lib64/libcupti.so),$(BUILD)/trace.so))
 CUDA_PATH := -L$(CUDA)/lib64 -Wl,--enable-new-dtags,-rpath,$(CUDA)/lib64

@@ -17,6 +17,7 @@ build          pkg-config:jansson                       libjansson-dev
 build          pkg-config:zlib                          zlib1g-dev
 build          pkg-config:libmd                         libmd-dev
 build          pkg-config:libutf8proc                   libutf8proc-dev
+build          header:csv.h                             libcsv-dev
 build          header:dnnl.h                            libdnnl-dev
 test           pkg-config:criterion                     libcriterion-dev
 test           command:ps                               procps

@@ -1,115 +1,160 @@
 #include "csv_rows.h"
 
+#include <csv.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { PIECE = 64 * 1024 };
+
+static const char mark[] = "\xEF\xBB\xBF"; /* UTF-8's byte order mark */
+
 struct csv_reader {
-    const char *path;
+    const struct files_handle *handle;
     const char *const *columns;
-    char *at, *end;                    /* the text that is left */
-    int64_t line, first;               /* of at, and of the beginning of its row */
-    int64_t fields;                    /* of the row so far */
-    int64_t at_field[CSV_COLUMNS_MAX]; /* the place of each column in a row, -1: not found yet */
+    enum status (*take)(void *context, const struct csv_row *row);
+    void *context;
+    enum status status;
+
+    int64_t line, first;         /* the line being read; where the row began */
+    bool between;                /* a row has ended and the next has not begun */
+    size_t row_bytes;            /* of the row so far */
+    int64_t header, fields;      /* fields of the header, 0: not read yet; of the row so far */
+    int64_t at[CSV_COLUMNS_MAX]; /* the place of each column in the file, -1: not found yet */
     struct csv_field field[CSV_COLUMNS_MAX];
+    char *text; /* the row's fields, one after another */
+    size_t used;
 };
 
-static bool ends_field(char c) { return c == ',' || c == '\r' || c == '\n'; }
-
-static enum status misplaced_quote(const struct csv_reader *r)
+static int no_space(unsigned char byte)
 {
+    (void)byte;
+    return 0;
+}
+
+static enum status add_name(struct csv_reader *r, const char *name, size_t bytes)
+{
+    for (int i = 0; r->columns[i]; i++) {
+        if (strlen(r->columns[i]) != bytes || memcmp(r->columns[i], name, bytes) != 0) continue;
+        if (r->at[i] >= 0)
+            return fail(ST_FAILED, "%s:%" PRId64 ": two columns are called '%s'", r->handle->file->path, r->line,
+                        r->columns[i]);
+        r->at[i] = r->fields;
+    }
+    return ST_OK;
+}
+
+/* Every field of a row fits: feed() bounds the row. */
+static void keep(struct csv_reader *r, int column, const char *text, size_t bytes)
+{
+    if (bytes) memcpy(r->text + r->used, text, bytes);
+    r->field[column] = (struct csv_field){r->text + r->used, bytes};
+    r->used += bytes;
+}
+
+static void end_field(void *text, size_t bytes, void *context)
+{
+    struct csv_reader *r = context;
+    if (r->status == ST_OK && r->header == 0) r->status = add_name(r, text, bytes);
+    for (int i = 0; r->status == ST_OK && r->header > 0 && r->columns[i]; i++)
+        if (r->at[i] == r->fields) keep(r, i, text, bytes);
+    r->fields++;
+}
+
+static enum status check_header(const struct csv_reader *r)
+{
+    for (int i = 0; r->columns[i]; i++)
+        if (r->at[i] < 0)
+            return fail(ST_FAILED, "%s:%" PRId64 ": no column is called '%s'; expected: a header with the names",
+                        r->handle->file->path, r->first, r->columns[i]);
+    return ST_OK;
+}
+
+static enum status give_row(struct csv_reader *r)
+{
+    if (r->fields != r->header)
+        return fail(ST_FAILED, "%s:%" PRId64 ": %" PRId64 " fields; expected: %" PRId64 ", as in the header",
+                    r->handle->file->path, r->first, r->fields, r->header);
+    return r->take(r->context, &(struct csv_row){r->first, r->field});
+}
+
+static void end_row(int byte, void *context)
+{
+    (void)byte;
+    struct csv_reader *r = context;
+    if (r->status == ST_OK) r->status = r->header ? give_row(r) : check_header(r);
+    if (!r->header) r->header = r->fields;
+    r->fields = 0;
+    r->used = r->row_bytes = 0;
+    r->between = true;
+}
+
+static enum status refuse(const struct csv_reader *r, const struct csv_parser *parser, bool ended)
+{
+    const char *path = r->handle->file->path;
+    if (csv_error((struct csv_parser *)(uintptr_t)parser) != CSV_EPARSE)
+        return fail(ST_FAILED, "out of memory: a row of %s", path);
+    if (ended)
+        return fail(ST_FAILED, "%s:%" PRId64 ": a quote is not closed in the row that begins here", path, r->first);
     return fail(ST_FAILED,
                 "%s:%" PRId64 ": a misplaced quote in the row that begins on line %" PRId64
                 "; expected: quotes around a whole field, and doubled within it",
-                r->path, r->line, r->first);
+                path, r->line, r->first);
 }
 
-/* A quoted field loses its quotes in place. */
-static enum status read_field(struct csv_reader *r, struct csv_field *field)
+/* Parses at most one line at a time, so that an error can name the line. */
+static enum status feed(struct csv_reader *r, struct csv_parser *parser, const char *text, size_t bytes)
 {
-    const bool quoted = r->at < r->end && *r->at == '"';
-    char *out = r->at += quoted;
-    field->text = out;
-    for (; quoted; *out++ = *r->at++) {
-        if (r->at == r->end)
-            return fail(ST_FAILED, "%s:%" PRId64 ": a quote is not closed in the row that begins here", r->path,
-                        r->first);
-        if (*r->at == '"' && (++r->at == r->end || *r->at != '"')) break;
-        r->line += *r->at == '\n';
+    if (r->between && *text != '\n' && *text != '\r') {
+        r->first = r->line;
+        r->between = false;
     }
-    for (; !quoted && r->at < r->end && !ends_field(*r->at); out = ++r->at)
-        if (*r->at == '"') return misplaced_quote(r);
-    field->bytes = (size_t)(out - field->text);
-    return r->at == r->end || ends_field(*r->at) ? ST_OK : misplaced_quote(r);
+    r->row_bytes += bytes;
+    if (r->row_bytes > CSV_ROW_BYTES_MAX)
+        return fail(ST_FAILED, "%s:%" PRId64 ": a row of more than %d bytes begins here; is a quote not closed?",
+                    r->handle->file->path, r->first, CSV_ROW_BYTES_MAX);
+    if (csv_parse(parser, text, bytes, end_field, end_row, r) != bytes && r->status == ST_OK)
+        return refuse(r, parser, false);
+    if (text[bytes - 1] == '\n') r->line++;
+    return r->status;
 }
 
-static enum status find_column(struct csv_reader *r, const struct csv_field *name)
+static enum status read_rows(struct csv_reader *r, struct csv_parser *parser, char *piece)
 {
-    for (int i = 0; r->columns[i]; i++) {
-        if (strlen(r->columns[i]) != name->bytes || memcmp(r->columns[i], name->text, name->bytes) != 0) continue;
-        if (r->at_field[i] >= 0)
-            return fail(ST_FAILED, "%s:%" PRId64 ": two columns are called '%s'", r->path, r->line, r->columns[i]);
-        r->at_field[i] = r->fields;
+    uint64_t size = r->handle->file->bytes;
+    for (uint64_t offset = 0; offset < size; offset += PIECE) {
+        size_t bytes = size - offset < PIECE ? (size_t)(size - offset) : PIECE, at = 0;
+        TRY(files_read(r->handle, offset, bytes, piece));
+        if (offset == 0 && bytes >= strlen(mark) && memcmp(piece, mark, strlen(mark)) == 0) at = strlen(mark);
+        while (at < bytes) {
+            const char *end = memchr(piece + at, '\n', bytes - at);
+            size_t length = end ? (size_t)(end - piece) + 1 - at : bytes - at;
+            TRY(feed(r, parser, piece + at, length));
+            at += length;
+        }
     }
-    return ST_OK;
-}
-
-/* Reads the next row that is not blank; *found false: there is none. */
-static enum status read_row(struct csv_reader *r, bool header, bool *found)
-{
-    for (; r->at < r->end && (*r->at == '\n' || *r->at == '\r'); r->at++) r->line += *r->at == '\n';
-    *found = r->at < r->end;
-    r->first = r->line;
-    for (r->fields = 0; *found; r->at++) {
-        struct csv_field field;
-        TRY(read_field(r, &field));
-        if (header) TRY(find_column(r, &field));
-        for (int i = 0; r->columns[i]; i++)
-            if (r->at_field[i] == r->fields) r->field[i] = field;
-        r->fields++;
-        if (r->at == r->end || *r->at != ',') break;
-    }
-    return ST_OK;
-}
-
-static enum status read_header(struct csv_reader *r)
-{
-    bool found;
-    for (int i = 0; i < CSV_COLUMNS_MAX; i++) r->at_field[i] = -1;
-    TRY(read_row(r, true, &found));
-    if (!found) return fail(ST_FAILED, "%s: no header; expected: the names of the columns in the first row", r->path);
-    for (int i = 0; r->columns[i]; i++)
-        if (r->at_field[i] < 0)
-            return fail(ST_FAILED, "%s:%" PRId64 ": no column is called '%s'; expected: a header with the names",
-                        r->path, r->first, r->columns[i]);
-    return ST_OK;
-}
-
-static enum status read_rows(struct csv_reader *r, enum status (*take)(void *context, const struct csv_row *row),
-                             void *context)
-{
-    bool found;
-    TRY(read_header(r));
-    const int64_t expected = r->fields;
-    for (;;) {
-        TRY(read_row(r, false, &found));
-        if (!found) return ST_OK;
-        if (r->fields != expected)
-            return fail(ST_FAILED, "%s:%" PRId64 ": %" PRId64 " fields; expected: %" PRId64 ", as in the header",
-                        r->path, r->first, r->fields, expected);
-        TRY(take(context, &(struct csv_row){r->first, r->field}));
-    }
+    if (csv_fini(parser, end_field, end_row, r) != 0 && r->status == ST_OK) return refuse(r, parser, true);
+    if (r->status == ST_OK && !r->header)
+        return fail(ST_FAILED, "%s: no header; expected: the names of the columns in the first row",
+                    r->handle->file->path);
+    return r->status;
 }
 
 enum status csv_rows(const struct files_handle *handle, const char *const *columns,
                      enum status (*take)(void *context, const struct csv_row *row), void *context)
 {
-    const size_t bytes = (size_t)handle->file->bytes;
-    char *text = allocate(bytes, 1);
-    enum status status = files_read(handle, 0, bytes, text);
-    struct csv_reader r = {handle->file->path, columns, text, text + bytes, .line = 1};
-    if (bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) r.at += 3; /* UTF-8's byte order mark */
-    if (status == ST_OK) status = read_rows(&r, take, context);
-    free(text);
+    struct csv_reader r = {
+        .handle = handle, .columns = columns, .take = take, .context = context, .line = 1, .first = 1, .between = true};
+    struct csv_parser parser;
+    for (int i = 0; i < CSV_COLUMNS_MAX; i++) r.at[i] = -1;
+    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) return fail(ST_FAILED, "libcsv cannot be initialised");
+    csv_set_space_func(&parser, no_space);
+    csv_set_blk_size(&parser, PIECE); /* a field grows by it; libcsv's default of 128 bytes makes long rows slow */
+    char *piece = allocate(PIECE, 1);
+    r.text = allocate(CSV_ROW_BYTES_MAX, 1);
+    enum status status = read_rows(&r, &parser, piece);
+    csv_free(&parser);
+    free(r.text);
+    free(piece);
     return status;
 }

@@ -1,14 +1,14 @@
 /* The rows of a CSV file, with columns found by name, for data sets of texts.
  *
- * RFC 4180, strictly: a field in quotes may hold commas, line breaks and doubled quotes; a quote elsewhere, or one that
- * is never closed, is an error; spaces belong to their field. Lines end in LF or CRLF; blank lines and a byte order
- * mark are skipped. The first row is the header; every other has as many fields. */
+ * RFC 4180, read by libcsv in strict mode: a field in quotes may hold commas, line breaks and doubled quotes; a quote
+ * elsewhere, or one that is never closed, is an error; spaces belong to their field. Lines end in LF or CRLF; blank
+ * lines and a byte order mark are skipped. The first row is the header; every other has as many fields. */
 #ifndef REMATCH_CSV_ROWS_H
 #define REMATCH_CSV_ROWS_H
 
 #include "files.h"
 
-enum { CSV_COLUMNS_MAX = 8 };
+enum { CSV_COLUMNS_MAX = 8, CSV_ROW_BYTES_MAX = 1 << 20 };
 
 struct csv_field {
     const char *text; /* not ended by a zero; any byte may be in it */
