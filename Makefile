@@ -43,7 +43,7 @@ BACKENDS := ref $(if $(DNNL),$(and $(wildcard kernels/cpu/*.c),cpu)) $(if $(CUDN
 SOURCES := $(wildcard framework/*/*.c $(BACKENDS:%=kernels/%/*.c) datasets/*.c datasets/*/*.c \
     experiments/harness/*.c experiments/harness/*/*.c)
 KERNELS_CU := $(if $(filter cuda,$(BACKENDS)),$(wildcard kernels/cuda/*.cu))
-TESTS := $(filter-out tests/device/% tests/preload/%,$(wildcard tests/*/*.c))
+TESTS := $(filter-out tests/device/% tests/preload/% tests/library/%,$(wildcard tests/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o) $(KERNELS_CU:%.cu=$(BUILD)/%.o)
 
 WARNINGS := -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -116,6 +116,12 @@ $(BUILD)/failing.so: tests/preload/failing.c $(BUILD)/flags
 	@echo "link $@"
 	@$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) $(WERROR) -fPIC -shared -o $@ $<
 
+# A program of somebody else's: the framework and its kernels without the harness.
+FRAMEWORK_OBJECTS := $(filter $(BUILD)/framework/% $(BUILD)/kernels/ref/% $(BUILD)/kernels/cpu/%,$(OBJECTS))
+$(BUILD)/library-example: $(BUILD)/tests/library/example.o $(FRAMEWORK_OBJECTS)
+	@echo "link $@"
+	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lxxhash -lm
+
 # Counts the allocations of our own objects: a training step must make none.
 COUNTED := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/suite: $(TESTS:%.c=$(BUILD)/%.o) $(DEVICE_TESTS) $(TESTED) $(BUILD)/sources
@@ -154,7 +160,7 @@ LIMIT ?= 1200
 $(TESTS:%.c=$(BUILD)/%.o) $(DEVICE_TESTS): | $(BUILD)/has-test
 # A sanitizer's report fails the suite, except leaks of Criterion, and of HDF5 after a failed system call (their library
 # made the allocation). So leaks do not change exit codes; the reports are judged here.
-test: all $(BUILD)/suite $(BUILD)/failing.so $(HOST_PROGRAM)
+test: all $(BUILD)/suite $(BUILD)/failing.so $(BUILD)/library-example $(HOST_PROGRAM)
 	@rm -f $(BUILD)/san.log*; \
 	export REMATCH_BIN=$(abspath $(BUILD))/rematch REMATCH_HOST_DEVICE_BIN=$(abspath $(HOST_PROGRAM)) \
 	    REMATCH_FAILING=$(abspath $(BUILD))/failing.so \
@@ -217,7 +223,7 @@ C_FILES := $(SOURCES) $(TESTS) $(wildcard framework/*.h framework/*/*.h kernels/
     experiments/harness/*.h experiments/harness/*/*.h tests/support/*.h)
 DEFS := $(wildcard framework/*/*.def datasets/*.def)
 check: check-format check-layering $(C_FILES:%=$(BUILD)/check/%)
-FORMATTED := $(C_FILES) $(wildcard kernels/*/*.cu tests/device/*.* tests/preload/*.c experiments/bench/*.c experiments/bench/gpu/*.c)
+FORMATTED := $(C_FILES) tests/library/example.c $(wildcard kernels/*/*.cu tests/device/*.* tests/preload/*.c experiments/bench/*.c experiments/bench/gpu/*.c)
 check-format: $(BUILD)/has-check
 	@clang-format --dry-run -Werror $(FORMATTED)
 check-layering:

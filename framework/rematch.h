@@ -2,7 +2,7 @@
  *
  *     graph -> network -> schedule -> plan -> training step -> digests that two runs compare
  *
- * tests/program/library.c is a whole program in 40 lines. */
+ * tests/library/example.c is a whole program. */
 #ifndef REMATCH_H
 #define REMATCH_H
 
