@@ -1,4 +1,4 @@
-/* Batches: a pure function of the step, every sample once an epoch. */
+/* Batches are a pure function of the step and use every sample at most once per epoch. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 enum { SAMPLES = 23, BATCH = 5, STEPS = SAMPLES / BATCH, CLASSES = SAMPLES };
 
-/* Sample i is {i}, its label i; the test split has the same. */
+/* Sample i is {i} with label i, in both splits. */
 static enum status sample(struct dataset *dataset, enum split split, int64_t index, float *x, int32_t *label)
 {
     (void)dataset, (void)split;
@@ -58,7 +58,7 @@ Test(batches, an_epoch_takes_every_sample_at_most_once)
     }
 }
 
-Test(batches, depend_on_the_step_alone)
+Test(batches, depend_only_on_the_step)
 {
     struct batches *forth = open_batches(&sized, true), *back = open_batches(&sized, true);
     enum { ALL = 3 * STEPS };
@@ -81,7 +81,7 @@ Test(batches, data_without_end_has_no_epochs)
     batches_destroy(b);
 }
 
-Test(batches, what_does_not_fill_one_is_filled_up_with_its_last)
+Test(batches, an_incomplete_batch_repeats_its_last_sample)
 {
     struct batches *b = open_batches(&sized, true);
     float x[BATCH];

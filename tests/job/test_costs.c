@@ -1,5 +1,4 @@
-/* Files of costs: what is written is read, what is wrong is told, and plans and predictions follow from their
- * numbers. */
+/* Files of costs: reading, writing, errors, and the plans and predictions that follow from their numbers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@ TestSuite(costs, .init = spec_text_begin, .fini = spec_text_end);
 
 enum { ROOM = 1 << 18 };
 
-/* Costs as an invention says, a row a kind of node, as the text of a file. */
+/* The text of a file with invented costs, one row per kind of node. */
 static const char *invent(const struct fake *f, void (*set)(const struct node *, struct costs_row *), char text[ROOM])
 {
     const struct network *network = f->job.network;
@@ -60,7 +59,7 @@ static void by_index(const struct node *node, struct costs_row *row)
     *row = (struct costs_row){row->key, 7 * node->index + 1, 8 * node->index + 3, 9 * node->index, INT64_C(1000000000)};
 }
 
-Test(costs, what_is_written_is_read)
+Test(costs, a_written_file_reads_back_equal)
 {
     static char text[ROOM], again[ROOM];
     for (const struct net *net = nets; net->name; net++) {
@@ -73,7 +72,7 @@ Test(costs, what_is_written_is_read)
         cr_expect(c->step.add == 1 << 20 && c->step.copy == 2 << 20);
         for (int i = 0; i < f.job.graph->nodes; i++) {
             const struct cost *cost = &f.job.network->cost[i];
-            int first = 0; /* the first of its kind gave the numbers */
+            int first = 0; /* the costs of a kind come from its first node */
             while (c->node[first] != c->node[i]) first++;
             cr_expect(cost->forward == 7 * first + 1 && c->node[i]->saving == 8 * first + 3, "node %d", i);
             cr_expect(cost->backward[0] == 9 * first && cost->backward[1] == 1e9);
@@ -90,7 +89,7 @@ Test(costs, what_is_written_is_read)
     }
 }
 
-/* One change to a good file of small_cnn, and what is told of it: with its place on stderr, or as the message. */
+/* One change to a valid file of small_cnn, and its error: with its place on stderr, or as the message. */
 static const struct {
     const char *from, *to, *says;
 } wrong[] = {
@@ -128,7 +127,7 @@ static const char *change(const char *text, const char *from, const char *to, ch
     return changed;
 }
 
-Test(costs, what_is_wrong_is_told)
+Test(costs, errors_are_reported_with_their_place)
 {
     static char text[ROOM], changed[ROOM];
     struct fake f;
@@ -156,7 +155,7 @@ Test(costs, what_is_wrong_is_told)
     fake_close(&f);
 }
 
-/* ---- what follows from the numbers ---- */
+/* ---- plans and predictions ---- */
 
 static struct plan *plan_of(const struct fake *f, const char *policy, const char *settings)
 {
@@ -164,14 +163,14 @@ static struct plan *plan_of(const struct fake *f, const char *policy, const char
     return policy_text_plan(f->job.network, policy, settings, &options);
 }
 
-/* Decimal places count ops: a forward is 1, saving it 100 more, a backward of parameters 10^4, of an input 10^6. */
+/* Decimal places count ops: a forward costs 1, saving 100 more, a backward of parameters 10^4, of an input 10^6. */
 static void by_place(const struct node *node, struct costs_row *row)
 {
     (void)node;
     *row = (struct costs_row){row->key, 1, 101, 10000, 1000000};
 }
 
-/* Bytes of the gradients that are added up where everything is stored: one for each reader but the first. */
+/* Bytes of gradients added when everything is stored: one for each reader of a value but the first. */
 static double added_bytes(const struct graph *graph)
 {
     double bytes = 0;
@@ -181,7 +180,7 @@ static double added_bytes(const struct graph *graph)
     return bytes;
 }
 
-Test(costs, a_prediction_is_the_sum_of_what_is_done)
+Test(costs, a_prediction_is_the_sum_of_its_parts)
 {
     static char text[ROOM];
     for (const struct net *net = nets; net->name; net++) {
@@ -215,7 +214,7 @@ Test(costs, a_prediction_is_the_sum_of_what_is_done)
     }
 }
 
-static int dear; /* the node that by_price makes dear */
+static int dear; /* the node that by_price makes expensive */
 
 static void by_price(const struct node *node, struct costs_row *row)
 {
@@ -232,9 +231,9 @@ static bool recomputations(const struct plan *plan, int node)
     return false;
 }
 
-/* Every node that the optimum recomputes at one price, and that can be kept within the budget at all, is kept once it
- * is dear; and the optimum is then faster than its old self at the new prices. */
-Test(costs, optimal_keeps_what_is_dear)
+/* Every node that the optimum recomputes at a uniform price, and that the budget allows to keep, is kept once it is
+ * expensive; the new optimum is then faster than the old one at the new prices. */
+Test(costs, optimal_keeps_expensive_nodes)
 {
     static char text[ROOM];
     struct fake f;
@@ -259,7 +258,7 @@ Test(costs, optimal_keeps_what_is_dear)
     fake_close(&f);
 }
 
-Test(costs, a_miss_is_told_in_percent)
+Test(costs, a_miss_is_printed_in_percent)
 {
     char text[64];
     cr_expect(!strcmp(costs_miss(110, 100, "measured", text), "10.0 % more than measured"), "%s", text);

@@ -1,4 +1,4 @@
-/* The experiments' expectations can be missed: a bound that no wrong run exceeds is no expectation. */
+/* The experiments' expectations are tight: a bound that no wrong run would exceed expects nothing. */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "spec/spec_settings.h"
 #include "tests/support/spec_text.h"
 
-/* NULL: it expects nothing, or its data are not here. */
+/* NULL: it expects nothing, or its data are missing. */
 static struct job *planned(const char *file, bool baseline)
 {
     struct spec *spec;
@@ -33,8 +33,8 @@ static void done(struct job *job)
 
 static double peak(const struct job *job) { return (double)(plan_static(job->plan) + job->plan->arena_bytes); }
 
-/* Bytes are as planned within a tenth, both ways; a step takes at most twice what is planned; every figure is judged
- * where the steps suffice for it. */
+/* Bytes are within a tenth of the plan, a step takes at most twice the planned time, and every figure is judged for
+ * which the steps suffice. */
 static void check(const char *file, const struct expectation *x, const struct job *baseline, const struct job *variant)
 {
     const char *name = expectation_names[x->what];
@@ -56,7 +56,7 @@ static void check(const char *file, const struct expectation *x, const struct jo
 
 TestSuite(expectations, .init = spec_text_begin, .fini = spec_text_end);
 
-Test(expectations, plans_meet_them_and_little_else_does)
+Test(expectations, plans_meet_them_tightly)
 {
     DIR *folder = opendir("experiments");
     int judged = 0;

@@ -1,4 +1,4 @@
-/* The machine's memory, told from files that are made up: the least of what limits it. */
+/* The machine's memory, read from invented files: the least of its limits. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static const struct machine machines[] = {
      "the control group's limit"},
 };
 
-Test(machine, memory_is_the_least_of_what_limits_it)
+Test(machine, memory_is_the_least_limit)
 {
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         const struct machine *m = &machines[i];
@@ -87,7 +87,7 @@ Test(machine, memory_is_the_least_of_what_limits_it)
     }
 }
 
-Test(machine, this_process_takes_what_it_touches)
+Test(machine, resident_memory_is_what_was_touched)
 {
     enum { BYTES = 64 << 20 };
     uint64_t before = process_rss(), high = process_high_water();

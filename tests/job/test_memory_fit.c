@@ -1,5 +1,5 @@
-/* What a device's memory changes: what is left of it, what is refused and named instead, what a result file says. The
- * device is a backend of the host that says so. */
+/* The memory of a device: what is left, which plans are refused and suggested instead, and what a result file records.
+ * The device is a backend of the host that claims to be one. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static size_t available(struct backend *backend)
     return left;
 }
 
-/* A device keeps more in static memory. */
+/* A device needs additional static memory. */
 static size_t room(const struct graph *graph, int states) { return (size_t)graph->parameters * (size_t)states; }
 
 static const struct device_kind memory = {.used = used, .available = available};
@@ -46,7 +46,7 @@ static void device_open(struct device *d, const char *results)
     d->fake.job.backend->device = "a device of tests";
 }
 
-Test(fits, a_device_says_what_is_left_of_its_memory)
+Test(fits, a_device_reports_its_free_memory)
 {
     struct device d;
     char folder[256];
@@ -60,7 +60,7 @@ Test(fits, a_device_says_what_is_left_of_its_memory)
     folder_remove(folder);
 }
 
-/* The least peak of all plans that policies make of the job. */
+/* The least peak of all plans of the job by any policy. */
 static size_t least_peak(const struct job *job)
 {
     struct policy_grid grid = {.region = region_create(), .job = job, .slowdown = INFINITY};
@@ -115,7 +115,7 @@ Test(fits, a_result_file_names_the_device_and_its_overhead)
     cr_assert(record_finish(record, "completed", &summary) == ST_OK, "%s", status_message());
     cr_expect(number_in(path, "device_used_bytes") == ours + over && number_in(path, "device_start_bytes") == 5);
     cr_expect(number_in(path, "device_overhead_bytes") == over);
-    cr_expect(number_in(path, "overhead_bytes") == 77); /* none of the planned memory is the process's */
+    cr_expect(number_in(path, "overhead_bytes") == 77); /* the planned memory is not the process's */
     struct result *r;
     cr_assert(result_open(path, &r) == ST_OK);
     cr_expect_str_eq(h5_read_attribute_text(&r->h5, "/provenance/gpu", "device", "", r->region), "a device of tests");

@@ -1,4 +1,4 @@
-/* The reader of safetensors files: values of what is right, one clear error for each thing that is wrong. */
+/* Reading safetensors files: their values, and one clear error for each fault. */
 #include "job/safetensors.h"
 
 #include <criterion/criterion.h>
@@ -27,7 +27,7 @@ TestSuite(safetensors, .init = begin, .fini = end);
 #define ENTRY(dtype, shape, from, to)                                                                                  \
     "{\"dtype\": \"" dtype "\", \"shape\": [" shape "], \"data_offsets\": [" #from ", " #to "]}"
 
-/* Some halves and their values, bfloat16s and theirs, floats. */
+/* Some binary16 numbers with their values, bfloat16 with theirs, and floats. */
 static const uint16_t halves[] = {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x8001, 0x03ff, 0x8000, 0x7c00, 0x3555};
 static const double half_values[] = {1,    -2,       65504,         0x1p-14, 0x1p-24, -0x1p-24, 1023 * 0x1p-24,
                                      -0.0, INFINITY, 0.333251953125};
@@ -63,7 +63,7 @@ static void check_values(const struct safetensors *file, const char *name, const
     }
 }
 
-Test(safetensors, what_is_right_is_read)
+Test(safetensors, valid_files_are_read)
 {
     struct safetensors *file;
     double values[6];
@@ -81,7 +81,7 @@ Test(safetensors, what_is_right_is_read)
     safetensors_close(file);
 }
 
-/* More than is read at once, from its middle. */
+/* More elements than one piece, from the middle of a tensor. */
 Test(safetensors, a_long_tensor_is_read_in_pieces)
 {
     enum { COUNT = 300001, FIRST = 7 };
@@ -167,7 +167,7 @@ Test(safetensors, errors_name_the_tensor_and_the_fault)
     }
 }
 
-Test(safetensors, lengths_are_not_believed)
+Test(safetensors, false_lengths_are_refused)
 {
     static const uint64_t lengths[] = {3, 1000, UINT64_C(1) << 40, UINT64_MAX, UINT64_MAX - 7};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -176,7 +176,7 @@ Test(safetensors, lengths_are_not_believed)
     }
 }
 
-Test(safetensors, every_truncation_is_told)
+Test(safetensors, every_truncation_is_refused)
 {
     write_good();
     FILE *file = fopen(path, "rb");
@@ -188,7 +188,7 @@ Test(safetensors, every_truncation_is_told)
     fclose(file);
 }
 
-Test(safetensors, a_folder_or_nothing_is_no_file)
+Test(safetensors, a_folder_or_a_missing_file_is_refused)
 {
     struct safetensors *file;
     cr_assert(safetensors_open(P_tmpdir, &file) == ST_FAILED && strstr(status_message(), "plain file"));

@@ -1,4 +1,4 @@
-/* How OpenMP's threads wait: what the program chooses, what it leaves alone, what is recorded, what is warned of. */
+/* How OpenMP threads wait: what the program sets, keeps, records and warns about. */
 #include "job/thread_waiting.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 
 #include "tests/support/cli.h"
 
-/* A user's environment, what libgomp says that it read of it (OMP_DISPLAY_ENV), and what the file says. */
+/* A user's environment, what libgomp reports of it (OMP_DISPLAY_ENV), and what the file records. */
 static const struct {
     const char *before, *effective[2], *recorded;
 } environments[] = {
@@ -28,7 +28,7 @@ static const struct {
      "OMP_WAIT_POLICY=active GOMP_SPINCOUNT=77"},
 };
 
-/* libgomp's last words are those of the process that trains or times. */
+/* libgomp's last output is of the process that trains or times. */
 static void expect_effective(struct cli *cli, size_t i, const char *arguments)
 {
     char before[256];
@@ -42,7 +42,7 @@ static void expect_effective(struct cli *cli, size_t i, const char *arguments)
                   arguments, environments[i].effective[k], last ? last : cli->err);
 }
 
-Test(waiting, the_environment_of_what_trains_and_times_is_chosen_and_recorded, .timeout = 60)
+Test(waiting, the_environment_of_training_and_timing_is_set_and_recorded, .timeout = 60)
 {
     struct cli cli;
     cli_open(&cli);
@@ -57,7 +57,7 @@ Test(waiting, the_environment_of_what_trains_and_times_is_chosen_and_recorded, .
     cli_close(&cli);
 }
 
-/* Times of a step, and what is said of them. */
+/* Times of a step, and the warning. */
 static const struct {
     uint64_t median_ns, best_ns;
     const char *says;
@@ -70,7 +70,7 @@ static const struct {
     {0, 0, NULL},
 };
 
-Test(waiting, a_median_of_twice_the_best_case_is_warned_of)
+Test(waiting, a_median_of_twice_the_best_case_is_a_warning)
 {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         char text[WAITING_TEXT];

@@ -1,4 +1,4 @@
-/* Initial values from a file: Hugging Face's names on BERT's parameters, and what a file that does not fit says. */
+/* Initial values from a file: Hugging Face's names for BERT's parameters, and the errors of files that do not fit. */
 #include "job/weights.h"
 
 #include <criterion/criterion.h>
@@ -15,7 +15,7 @@
 #include "tests/support/safetensors_files.h"
 #include "tests/support/spec_text.h"
 
-/* A model with BERT's names and none of its sense: two blocks of width 2. */
+/* A tiny model with BERT's names: two blocks of width 2. */
 static const char text[] = "rematch: 1\nname: weights\nmodel:\n"
                            "  init: {name: he_normal, file: %s, missing: %s}\n  layers:\n"
                            "    - embedding: {name: embedding, vocabulary: 9, positions: 4, units: 2}\n"
@@ -51,11 +51,11 @@ static void end(void)
 
 TestSuite(weights, .init = begin, .fini = end);
 
-/* Every tensor but the classifier's, each with a base of its own. */
+/* Every tensor but the classifier's; the values of each begin at a base of its own. */
 static const struct {
     const char *ours, *theirs, *shape;
     float base;
-    int row; /* of ours, where theirs begins */
+    int row; /* of our parameter, where the tensor begins */
 } tensors[] = {
     {"embedding.word", "embeddings.word_embeddings.weight", "9, 2", 10, 0},
     {"embedding.position", "embeddings.position_embeddings.weight", "4, 2", 30, 0},
@@ -83,14 +83,14 @@ static const struct {
 };
 enum { TENSORS = sizeof tensors / sizeof *tensors, ONCE = 7, POOLER = 5, KEY = 8, UP = 17 };
 
-/* How a file is written: with the prefix, with the norms' old names, without one tensor. */
+/* Variants of a file: with a prefix, with the norms' old names, without one tensor. */
 struct naming {
     const char *prefix;
     bool old;
     int without; /* -1: none */
 };
 
-/* format with the block's number, without the compiler's doubts about a format that is no literal. */
+/* format with the block's number; avoids the compiler's warning about a format that is no literal. */
 static void number_in(char name[128], const char *prefix, const char *format, int block)
 {
     const char *mark = strstr(format, "%d");
@@ -123,7 +123,7 @@ static struct spec *spec_of(const char *missing)
     return load_well(filled, "", false);
 }
 
-/* What each parameter starts from, under every way of naming. */
+/* The initial values of each parameter, for every naming. */
 static void check_loaded(struct job *job)
 {
     struct executor *exec;
@@ -152,7 +152,7 @@ Test(weights, hugging_faces_names_are_found)
     static const struct naming ways[] = {{"", false, -1}, {"bert.", false, -1}, {"", true, -1}, {"bert.", true, -1}};
     for (int i = 0; i < 4; i++) {
         struct safetensors_writer *w = write_bert(&ways[i]);
-        safetensors_add(w, "classifier.weight", "3, 2", 7); /* by our own name */
+        safetensors_add(w, "classifier.weight", "3, 2", 7); /* under our own name */
         safetensors_add(w, "cls.predictions.bias", "5", 0);
         safetensors_finish(w, path);
         struct spec *spec = spec_of("init");
@@ -182,7 +182,7 @@ static void refuse(const char *missing, enum status status, const char *const *m
     spec_destroy(spec);
 }
 
-Test(weights, what_does_not_fit_is_told)
+Test(weights, a_misfit_is_refused)
 {
     struct safetensors_writer *w = write_bert(&(struct naming){"", false, POOLER});
     safetensors_add(w, "other", "1", 0);
@@ -191,7 +191,7 @@ Test(weights, what_does_not_fit_is_told)
            (const char *const[]){"does not fit the model",
                                  "missing: pooler.weight (pooler.dense.weight), classifier.weight, classifier.bias",
                                  "missing: init", "not used: other", NULL});
-    w = write_bert(&(struct naming){"", false, KEY}); /* no keys: their thirds of the fused weights alone are nothing */
+    w = write_bert(&(struct naming){"", false, KEY}); /* without the keys, the fused weights are incomplete */
     safetensors_finish(w, path);
     refuse(
         "init", ST_SPEC,
@@ -236,8 +236,8 @@ Test(weights, values_must_be_finite)
     spec_destroy(spec);
 }
 
-/* A parameter of more values than are read at once. */
-Test(weights, a_large_parameter_is_read_whole)
+/* A parameter larger than one slice. */
+Test(weights, a_large_parameter_is_read_completely)
 {
     enum { IN = 600, OUT = 500, COUNT = IN * OUT };
     char header[256], filled[1024];
@@ -268,7 +268,7 @@ Test(weights, a_large_parameter_is_read_whole)
     free(values);
 }
 
-/* The whole program: baseline and variant start from the file, which is in the result and in the run's id. */
+/* Through the program: baseline and variant start from the file, which is in the result and in the run id. */
 Test(weights, a_run_starts_from_its_file)
 {
     struct cli cli;

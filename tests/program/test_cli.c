@@ -1,4 +1,4 @@
-/* The program's promises: exit codes, one clear error, what plan and show print for programs. */
+/* The program's interface: exit codes, clear errors, the JSON of plan and show. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 
-/* What is wrong with a command line, and a part of what says so: one line, but where the spec's own errors are told
- * with their places. */
+/* Wrong command lines, and a part of the error: one line, except for errors in the spec, which are reported with their
+ * places. */
 static const struct {
     const char *arguments, *says;
 } wrong[] = {
@@ -113,8 +113,8 @@ static const struct {
     {"run small.yaml steps=2 data=ones data.shape=[4] data.classes=4 epochs=2", "error"},
 };
 
-/* A pipe that nobody writes to: opened like a file, it would be waited for. A file with nothing in it, a chain, and a
- * word that recomputes the first linear layer alone. */
+/* A pipe without a writer, which would block if opened like a file; an empty file; a chain; and a schedule that
+ * recomputes only the first linear layer. */
 static void make_odd_files(const struct cli *cli)
 {
     char path[512];
@@ -126,7 +126,7 @@ static void make_odd_files(const struct cli *cli)
     cli_file(cli, "linear", "F[0,6) B[2,6) F[1,2) B[0,2)\n");
 }
 
-Test(cli, what_cannot_be_understood_exits_with_2, .timeout = 120)
+Test(cli, wrong_arguments_exit_with_2, .timeout = 120)
 {
     struct cli cli;
     cli_open(&cli);
@@ -135,14 +135,14 @@ Test(cli, what_cannot_be_understood_exits_with_2, .timeout = 120)
         cli_expect(&cli, 2, wrong[i].arguments);
         cli_complains(&cli, wrong[i].says);
         cr_assert(*cli.out == '\0', "rematch %s printed\n%s", wrong[i].arguments, cli.out);
-        const bool placed = strstr(cli.err, ": error: ") != NULL; /* the spec's own errors are */
+        const bool placed = strstr(cli.err, ": error: ") != NULL; /* errors in the spec are */
         cr_assert(placed || cli_complaints(&cli) == 1, "rematch %s:\n%s", wrong[i].arguments, cli.err);
     }
     cr_assert(folder_count(cli.folder, ".h5") + folder_count(cli.folder, ".part") == 0);
     cli_close(&cli);
 }
 
-Test(cli, a_misspelt_experiment_is_guessed)
+Test(cli, a_misspelt_experiment_gets_a_suggestion)
 {
     struct cli cli;
     cli_open(&cli);
@@ -154,8 +154,8 @@ Test(cli, a_misspelt_experiment_is_guessed)
     cli_close(&cli);
 }
 
-/* How it begins is told, and what is wrong with it. */
-Test(cli, a_name_that_is_too_long_hides_no_reason)
+/* The message has the beginning of the name, and the reason. */
+Test(cli, an_overlong_name_keeps_the_reason)
 {
     static const char *const commands[] = {
         "show ", "verify ", "plan --chain ", "plan ./", "plan small.yaml --out ", "plan small.yaml plan="};
@@ -172,8 +172,8 @@ Test(cli, a_name_that_is_too_long_hides_no_reason)
     cli_close(&cli);
 }
 
-/* Whatever file a spec names lies beside it, wherever it is run from and verified; what an argument names lies here. */
-Test(cli, files_are_beside_the_spec_that_names_them)
+/* Files that a spec names are beside it, wherever the program runs; those of an argument are in the current folder. */
+Test(cli, files_are_found_beside_their_spec)
 {
     static const char spec[] = "rematch: 1\nname: below\nmodel: layers.yaml\nsteps: 2\nbatch: 8\n"
                                "data: {name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}\n"
@@ -201,8 +201,8 @@ Test(cli, files_are_beside_the_spec_that_names_them)
     cli_close(&cli);
 }
 
-/* A backend with a program of its own, which was not copied along. */
-Test(cli, a_missing_sibling_is_named)
+/* A backend with a program of its own, which was not copied. */
+Test(cli, a_missing_cuda_program_is_named)
 {
     struct cli cli;
     if (!strstr(BUILD_BACKENDS, "cuda")) cr_skip_test("no backend has a program of its own");
@@ -217,7 +217,7 @@ Test(cli, a_missing_sibling_is_named)
     cli_close(&cli);
 }
 
-Test(cli, plan_tells_programs_everything)
+Test(cli, plan_json_is_complete)
 {
     static const char *const numbers[] = {"static_bytes",  "live_peak_bytes", "arena_bytes",
                                           "forward_flops", "recompute_flops", "slowdown",
@@ -236,7 +236,7 @@ Test(cli, plan_tells_programs_everything)
     cli_close(&cli);
 }
 
-/* The bounds of a plan are told to people, to programs, and to the file of its run. */
+/* The bounds of a plan are in the text, in the JSON, and in the file of its run. */
 Test(cli, plans_have_lower_bounds)
 {
     struct cli cli;
@@ -269,7 +269,7 @@ Test(cli, plans_have_lower_bounds)
     cli_close(&cli);
 }
 
-Test(cli, what_a_result_file_says_as_json)
+Test(cli, show_json_holds_the_file)
 {
     struct cli cli;
     cli_open(&cli);
@@ -309,7 +309,7 @@ Test(cli, what_a_result_file_says_as_json)
     cli_close(&cli);
 }
 
-/* What is alive at the peak is the peak; no op has more; stages hold every node. */
+/* The tensors live at the peak add up to it; no op has more; stages hold every node. */
 static void check_sums(const json_t *plan)
 {
     json_int_t live = json_integer_value(json_object_get(plan, "live_peak_bytes")), sum = 0, most = 0, nodes = 0;
@@ -351,7 +351,7 @@ Test(cli, plans_add_up)
     cli_close(&cli);
 }
 
-Test(cli, plan_tells_people_what_it_tells_programs)
+Test(cli, plan_text_and_json_agree)
 {
     static const char *const said[] = {
         "one",      "kept",      "recomputed",        "static",           "live peak", "arena", "set by op",
@@ -366,7 +366,7 @@ Test(cli, plan_tells_people_what_it_tells_programs)
     cli_close(&cli);
 }
 
-Test(cli, plan_knows_which_policies_fit)
+Test(cli, plan_lists_the_policies_that_fit)
 {
     struct cli cli;
     cli_open(&cli);
@@ -390,7 +390,7 @@ Test(cli, plan_knows_which_policies_fit)
     cli_close(&cli);
 }
 
-Test(cli, plan_says_why_checkpointing_cannot_help)
+Test(cli, plan_explains_why_checkpointing_cannot_help)
 {
     struct cli cli;
     cli_open(&cli);
@@ -405,8 +405,8 @@ Test(cli, plan_says_why_checkpointing_cannot_help)
     cli_close(&cli);
 }
 
-/* Told to people, to programs, and to the file of the plan. */
-Test(cli, policies_say_what_their_search_came_to)
+/* In the text, in the JSON, and in the file of the plan. */
+Test(cli, policies_report_their_search)
 {
     static const struct {
         const char *policy, *found;
@@ -429,8 +429,8 @@ Test(cli, policies_say_what_their_search_came_to)
     cli_close(&cli);
 }
 
-/* A file's texts may be anybody's: shown, they stay texts. */
-Test(cli, texts_of_a_file_say_nothing_to_a_terminal)
+/* A file's texts are not trusted: shown, they cannot control the terminal. */
+Test(cli, texts_of_a_file_cannot_control_a_terminal)
 {
     static const char *const ways[] = {"show odd.h5", "show odd.h5 --json", "list ."};
     struct cli cli;
@@ -454,8 +454,8 @@ Test(cli, texts_of_a_file_say_nothing_to_a_terminal)
     cli_close(&cli);
 }
 
-/* Where no tweets are at hand, the run is of made tokens; nobody who reads what it says can miss that. */
-Test(cli, synthetic_tokens_stand_in_aloud)
+/* Without the data set of tweets, the run uses synthetic tokens, and every output says so. */
+Test(cli, synthetic_tokens_are_announced)
 {
     static const char text[] = "rematch: 1\nname: text\nmodel: {layers: [flatten, {linear: {units: classes}}]}\n"
                                "data: {name: tweets, max_length: 4}\nbatch: 2\nsteps: 1\noptimizer: {lr: 1e-9}\n"

@@ -1,4 +1,4 @@
-/* What a spec expects of its figures: bounds, and which overrides leave them to be judged. */
+/* Expectations of a spec: bounds, and the overrides with which they are still judged. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ static void figures_of(struct cli *cli, const char *folder, double figure[2])
     json_decref(shown);
 }
 
-/* An override leaves a figure judged exactly where the run has the same figure with it and without. */
-Test(expect, figures_are_judged_where_overrides_do_not_change_them)
+/* A figure is judged exactly if the override does not change it. */
+Test(expect, figures_are_judged_unless_overrides_change_them)
 {
     static const struct {
         const char *argument;
@@ -83,7 +83,7 @@ Test(expect, figures_that_a_shorter_run_does_not_measure_are_not_judged)
     cli_close(&cli);
 }
 
-/* A bound itself is not within it; of a baseline beside itself every ratio of bytes is 1. */
+/* Bounds are exclusive; beside itself, a baseline has byte ratios of 1. */
 Test(expect, figures_are_bounds)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* What the program prints of itself. */
+/* Usage and help. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 static const char *const commands[] = {"list", "plan", "run", "bench", "schema", "compare", "show", "verify", "help"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-Test(help, without_a_command_its_usage_is_an_error)
+Test(help, no_command_is_a_usage_error)
 {
     struct cli cli;
     cli_open(&cli);
@@ -25,7 +25,7 @@ Test(help, without_a_command_its_usage_is_an_error)
 }
 
 /* The list of commands fits 80 columns wherever it is printed. */
-Test(help, help_is_had_in_every_usual_way)
+Test(help, help_answers_every_usual_form)
 {
     static const char *const ways[] = {"help %s", "%s --help", "%s -h", "--help %s", "-h %s"};
     struct cli cli;

@@ -1,5 +1,5 @@
-/* SIGKILL while a run trains: of the process that shows it, of the one that trains, of both. Each kill is known to have
- * come between two commits of a run that was not at its end, and every step that was seen before is in the file. */
+/* SIGKILL during training: of the parent, of the process that trains, of both. Each kill is between two commits of an
+ * unfinished run, and every step that was seen before is in the file. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -46,13 +46,13 @@ static pid_t start(void)
     pid_t pid = fork();
     if (pid) return pid;
     be_silent();
-    setenv("PATH", "/nowhere", 1); /* no git, which takes most of the time */
+    setenv("PATH", "/nowhere", 1); /* without git, which takes most of the time */
     execl(cli_program(), cli_program(), "run", "../small.yaml", "--only", "variant", "--quiet", steps, "results=out",
           NULL);
     _exit(127);
 }
 
-/* The process that the run started, 0: none. */
+/* The child process of the run, 0: none. */
 static pid_t child_of(pid_t pid)
 {
     char path[64];
@@ -64,7 +64,7 @@ static pid_t child_of(pid_t pid)
     return child;
 }
 
-/* The one file that matches; false: there is none. */
+/* The file that matches; false: none does. */
 static bool find(const char *pattern, char path[512])
 {
     glob_t found;
@@ -85,7 +85,7 @@ static long steps_of(const char *path, bool *running)
     return steps;
 }
 
-/* Reads until so many steps are seen: how many there were, -1: the file could not be read. */
+/* Reads until it finds so many steps; returns how many there were, -1: the file could not be read. */
 static long watch(long wanted, char part[512])
 {
     long seen = 0;
@@ -97,7 +97,7 @@ static long watch(long wanted, char part[512])
     return seen;
 }
 
-/* Exit code of a shell's command in silence. */
+/* Exit code of a shell command, without output. */
 static int shell(const char *format, const char *a, const char *b)
 {
     char command[2048];
@@ -106,7 +106,7 @@ static int shell(const char *format, const char *a, const char *b)
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
 }
 
-/* What is wrong with what the kill left; NULL: nothing. */
+/* What is wrong with the files after the kill, or NULL. */
 static const char *judge(const char *part, long seen, bool dump)
 {
     char whole[512];
@@ -133,7 +133,7 @@ static const char *kill_one(enum victim victim, bool dump)
     if (victim != CHILD || child <= 0) kill(parent, SIGKILL);
     if (victim != PARENT && child > 0) kill(child, SIGKILL);
     while (wait(NULL) > 0) {
-    } /* the child, too, which a dead parent leaves to this process */
+    } /* also the child, which this process adopts from its dead parent */
     if (seen < 0) return "the file cannot be read while it is written";
     if (seen == 0 || child <= 0) return "the run does not come to its first step";
     return judge(part, seen, dump);
@@ -158,7 +158,7 @@ static _Noreturn void work(int worker, bool dump, struct outcome *outcome)
     _exit(0);
 }
 
-Test(kills, a_run_that_is_killed_within_a_step_keeps_every_committed_step, .timeout = 300)
+Test(kills, a_kill_within_a_step_keeps_every_committed_step, .timeout = 300)
 {
     int hit = 0;
     const bool dump = shell("command -v h5dump >/dev/null && command -v h5clear >/dev/null%s%s", "", "") == 0;

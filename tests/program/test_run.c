@@ -1,4 +1,4 @@
-/* Whole runs through the program: equality and its controls, and every way in which a run can go wrong. */
+/* Complete runs through the program: equality, its controls, and every kind of failure. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 
-/* The schedule after "baseline  " or "variant  " at the start of a line of the output: where that file lies. */
+/* The path of a file: the text after "baseline  " or "variant  " at the start of a line of the output. */
 static void path_of(const struct cli *cli, const char *side, char path[256])
 {
     char start[32];
@@ -23,7 +23,7 @@ static void path_of(const struct cli *cli, const char *side, char path[256])
     cr_assert(sscanf(at + 11, "%255s", path) == 1);
 }
 
-/* Compares the two files that the last run named, as a program would. */
+/* Compares the two files that the last run named, as JSON. */
 static json_t *compare(struct cli *cli, int code)
 {
     char a[256], b[256], arguments[600];
@@ -33,7 +33,7 @@ static json_t *compare(struct cli *cli, int code)
     return cli_json(cli, code, arguments);
 }
 
-/* The ratios that a comparison tells programs are those of the figures beside them. */
+/* The ratios in the JSON of a comparison follow from its figures. */
 static void check_figures(const json_t *json)
 {
     static const char *const pairs[][2] = {{"peak_bytes", "peak_ratio"},
@@ -78,7 +78,7 @@ Test(run, is_equal_in_every_bit)
     cli_close(&cli);
 }
 
-/* Wrong on purpose, and the step at which that must show. */
+/* Deliberate faults, and the step at which each must show. */
 static const struct {
     const char *arguments;
     int step;
@@ -90,7 +90,7 @@ static const struct {
     {"rng=mask fault.kind=mask_bit fault.node=drop fault.step=2", 2},
 };
 
-Test(run, what_is_wrong_on_purpose_is_caught)
+Test(run, deliberate_faults_are_caught)
 {
     struct cli cli;
     cli_open(&cli);
@@ -108,7 +108,7 @@ Test(run, what_is_wrong_on_purpose_is_caught)
     cli_close(&cli);
 }
 
-Test(run, a_checked_replay_names_step_and_node)
+Test(run, a_failed_check_of_recomputation_names_step_and_node)
 {
     struct cli cli;
     cli_open(&cli);
@@ -126,7 +126,7 @@ Test(run, a_fault_is_refused_in_a_baseline)
     cli_close(&cli);
 }
 
-Test(run, a_loss_that_is_no_number_stops_it)
+Test(run, a_loss_that_is_not_finite_ends_the_run)
 {
     struct cli cli;
     cli_open(&cli);
@@ -149,7 +149,7 @@ Test(run, missing_data_is_a_missing_prerequisite)
     cli_close(&cli);
 }
 
-Test(run, what_does_not_fit_is_refused_before_it_is_allocated)
+Test(run, a_run_that_does_not_fit_is_refused_before_allocation)
 {
     struct cli cli;
     cli_open(&cli);
@@ -157,7 +157,7 @@ Test(run, what_does_not_fit_is_refused_before_it_is_allocated)
     cli_complains(&cli, "memory: the baseline");
     cli_complains(&cli, "no policy's plan fits; the smallest is policy ");
     cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
-    if (strcmp(BUILD_VARIANT, "san") != 0) { /* a sanitizer takes terabytes of address space for itself */
+    if (strcmp(BUILD_VARIANT, "san") != 0) { /* a sanitizer needs terabytes of address space */
         cli_run(&cli, "ulimit -v 400000",
                 "run small.yaml --quiet batch=10000 data.samples=10000 data.shape=[64,64,16]");
         cr_assert(cli.code == 3, "%d\n%s", cli.code, cli.err);
@@ -174,30 +174,30 @@ Test(run, results_that_cannot_be_written_fail)
     cli_expect(&cli, 3, "run small.yaml --quiet results=small.yaml");
     cli_complains(&cli, "small.yaml");
     cr_assert(cli_complaints(&cli) == 1, "%s", cli.err);
-    cli_run(&cli, "ulimit -f 400", "run small.yaml --quiet steps=2000"); /* as a full disk: a file may not grow on */
+    cli_run(&cli, "ulimit -f 400", "run small.yaml --quiet steps=2000"); /* as on a full disk, the file cannot grow */
     cr_assert(cli.code == 3, "%d\n%s", cli.code, cli.err);
     cli_complains(&cli, "File too large");
     cr_assert(folder_count(cli.folder, ".h5") == 0);
     cli_close(&cli);
 }
 
-Test(run, a_signal_stops_it_and_keeps_what_was_committed)
+Test(run, a_signal_stops_the_run_and_keeps_committed_steps)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    signal(SIGHUP, SIG_DFL); /* under nohup it would be left as it is */
+    signal(SIGHUP, SIG_DFL); /* under nohup it would stay ignored */
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct cli cli;
         char path[512], arguments[600];
         cli_open(&cli);
         pid_t pid = background_long_run(&cli, "");
-        kill(-pid, signals[i]); /* as a terminal does: to the whole group */
+        kill(-pid, signals[i]); /* to the whole group, as a terminal does */
         cr_assert(background_end(pid) == 128 + signals[i]);
         cr_assert(background_said(&cli, "the committed steps are in results/small/.*.part"));
         cr_assert(background_result(&cli, ".part", path) && folder_count(cli.folder, ".h5") == 0);
         snprintf(arguments, sizeof arguments, "show %s", path);
         cli_expect(&cli, 0, arguments);
         cli_says(&cli, "interrupted");
-        snprintf(arguments, sizeof arguments, "verify %s", path); /* which ends, other than the spec's steps */
+        snprintf(arguments, sizeof arguments, "verify %s", path); /* which runs only the committed steps */
         cli_expect(&cli, 0, arguments);
         cli_says(&cli, "run       interrupted\nplan      right");
         cli_says(&cli, "steps     same bits");
@@ -205,9 +205,9 @@ Test(run, a_signal_stops_it_and_keeps_what_was_committed)
     }
 }
 
-/* In a step that never ends, since its process stands still: the first signal waits for it, a later one does not. What
- * comes soon after the first counts as the same wish, so the signal is repeated until the program ends. */
-Test(run, a_second_signal_stops_it_at_once)
+/* In a step that never ends, because its process is stopped: the first signal waits for it, a later one does not. A
+ * signal soon after the first counts as the same one, so it is repeated until the program ends. */
+Test(run, a_second_signal_ends_the_run_at_once)
 {
     struct cli cli;
     char path[512], arguments[600];
@@ -230,10 +230,10 @@ Test(run, a_second_signal_stops_it_at_once)
     cli_close(&cli);
 }
 
-/* A signal while the baseline's only step runs, which then ends as if nothing had been: the variant does not start all
- * the same. The process stands still while the signal arrives, and has half a second's work; whether it stood in its
- * step is seen by its file, and where it stood before, it is tried again. */
-Test(run, a_signal_in_the_last_step_stops_what_follows)
+/* A signal during the baseline's only step, which then ends normally: the variant does not start. The process is
+ * stopped while the signal arrives; its step takes half a second. Its file shows whether it was stopped within the
+ * step; if it was stopped earlier, the test tries again. */
+Test(run, a_signal_in_the_last_step_stops_the_next_run)
 {
     bool ended = false;
     for (int tries = 0; tries < 5 && !ended; tries++) {
@@ -256,7 +256,7 @@ Test(run, a_signal_in_the_last_step_stops_what_follows)
     cr_assert(ended, "the signal never came within the step");
 }
 
-Test(run, a_killed_run_leaves_its_steps)
+Test(run, a_killed_run_keeps_its_steps)
 {
     struct cli cli;
     char path[512], arguments[600];
@@ -271,7 +271,7 @@ Test(run, a_killed_run_leaves_its_steps)
     cli_close(&cli);
 }
 
-/* At once, not after its step, which may never end: nobody could stop it any more. */
+/* At once, not after its step, which may never end and which nothing else could stop. */
 Test(run, training_ends_with_the_program_that_started_it)
 {
     struct cli cli;
@@ -296,8 +296,8 @@ Test(run, training_ends_with_the_program_that_started_it)
     cli_close(&cli);
 }
 
-/* What was planned is run, whatever was made of the file since. */
-Test(run, a_spec_that_was_changed_is_refused)
+/* A run must not differ from its plan if the file was changed in between. */
+Test(run, a_spec_changed_after_planning_is_refused)
 {
     struct cli cli;
     cli_open(&cli);
@@ -307,7 +307,7 @@ Test(run, a_spec_that_was_changed_is_refused)
     cli_close(&cli);
 }
 
-Test(run, alone_compares_nothing)
+Test(run, a_single_side_compares_nothing)
 {
     struct cli cli;
     cli_open(&cli);
@@ -328,9 +328,9 @@ static double number_after(const struct cli *cli, const char *text)
     return strtod(at + strlen(text), NULL);
 }
 
-/* One batch holds all training samples, and nothing is dropped or learnt: what evaluation says of them is the loss. It
- * comes after every so many steps, and after the last. */
-Test(run, evaluation_says_what_training_says)
+/* One batch holds all training samples, without dropout and learning: evaluation must report the loss of training. It
+ * follows every so many steps, and the last one. */
+Test(run, evaluation_equals_training_on_the_same_samples)
 {
     struct cli cli;
     cli_open(&cli);

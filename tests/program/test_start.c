@@ -1,4 +1,4 @@
-/* Whatever state a program is started in: closed streams, ignored signals, a parent that has ended. */
+/* Unusual states at the start of the program: closed streams, ignored signals, a parent that has ended. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,13 +8,13 @@
 #include "tests/support/background_runs.h"
 #include "tests/support/made_runs.h"
 
-/* Redirections of the run's own streams, and the exit code: a report that cannot be written is a failure. */
+/* Redirections of the run's streams, and the exit code: output that cannot be written is a failure. */
 static const struct {
     const char *closed;
     int code;
 } streams[] = {{"<&-", 0}, {"2>&-", 0}, {"<&- 2>&-", 0}, {">&-", 3}, {"<&- >&- 2>&-", 3}};
 
-Test(start, closed_streams_spoil_no_result)
+Test(start, closed_streams_damage_no_result)
 {
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
         struct cli cli;
@@ -30,7 +30,7 @@ Test(start, closed_streams_spoil_no_result)
     }
 }
 
-Test(start, an_ignored_end_of_children_is_waited_for)
+Test(start, an_ignored_sigchld_does_not_lose_the_child)
 {
     struct cli cli;
     cli_open(&cli);
@@ -41,7 +41,7 @@ Test(start, an_ignored_end_of_children_is_waited_for)
     cli_close(&cli);
 }
 
-/* Of the program and of the process that trains, the group's other member. */
+/* Of the program and of its child, which trains. */
 Test(start, signals_that_are_ignored_stay_ignored, .timeout = 300)
 {
     static const struct {
@@ -67,8 +67,8 @@ Test(start, signals_that_are_ignored_stay_ignored, .timeout = 300)
     }
 }
 
-/* The kernel ends the process that trains with its parent, but for a parent that has ended before it is asked to. */
-Test(start, a_run_whose_parent_has_ended_does_not_begin)
+/* The kernel ends the child with its parent, unless the parent ended before the child asked for that. */
+Test(start, a_run_whose_parent_has_ended_does_not_start)
 {
     struct cli cli;
     cli_open(&cli);

@@ -1,4 +1,4 @@
-/* Sweeps through the program: their table and their CSV, of what became of every point. */
+/* Sweeps through the program: the table and the CSV with the outcome of every point. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static bool line_has(const char *path, int number, const char *text)
     return strstr(line, text) != NULL;
 }
 
-/* A setting of a CSV by its column, from a file of rows in which no setting holds a comma or a line break. */
+/* A cell of a CSV file without commas and line breaks in its cells. */
 static void csv_field(const char *path, int row, const char *column, char setting[512])
 {
     char line[2][2048], *rest = line[0], *value = line[1], *name;
@@ -55,8 +55,8 @@ static double csv_number(const char *path, int row, const char *column)
     return number;
 }
 
-/* What the files of a row's runs say. The folder's name has a quote in it, which is doubled there. */
-Test(sweep, figures_are_those_of_the_runs)
+/* The figures equal those of the row's files. The folder's name contains a quote, which the CSV doubles. */
+Test(sweep, figures_equal_those_of_the_runs)
 {
     struct cli cli;
     char path[512], arguments[1200], side[2][512];
@@ -94,7 +94,7 @@ Test(sweep, figures_are_those_of_the_runs)
     cli_close(&cli);
 }
 
-Test(sweep, is_a_table_and_a_csv)
+Test(sweep, prints_a_table_and_writes_a_csv)
 {
     struct cli cli;
     char path[512];
@@ -160,9 +160,9 @@ static const struct {
     {"rng: [unsafe, counter]", "", 1, 2, {"DIFFERS,1", "equal,0"}, {NULL}},
 };
 
-/* A point that cannot run leaves the others: each row says what became of it, the end and the table why, and the exit
- * code is that of the worst. */
-Test(sweep, a_point_that_cannot_run_leaves_the_others)
+/* A point that cannot run does not stop the others: each row has its outcome, the output its reason, and the exit code
+ * is that of the worst point. */
+Test(sweep, a_point_that_cannot_run_does_not_stop_the_others)
 {
     for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++) {
         struct cli cli;
@@ -189,7 +189,7 @@ Test(sweep, a_point_that_cannot_run_leaves_the_others)
     }
 }
 
-/* What is refused is so before the first point runs; a value that no spec may have refuses all of them. */
+/* Points are refused before the first one runs; an invalid value refuses the whole sweep. */
 Test(sweep, points_are_planned_before_the_first_runs)
 {
     struct cli cli;
@@ -207,8 +207,8 @@ Test(sweep, points_are_planned_before_the_first_runs)
     cli_close(&cli);
 }
 
-/* All of them are refused before anything runs, and the table says so. */
-Test(sweep, of_what_does_not_fit_is_a_table_too)
+/* All points are refused before any runs; the table shows them. */
+Test(sweep, points_that_do_not_fit_are_in_the_table)
 {
     struct cli cli;
     char path[512];
@@ -221,7 +221,7 @@ Test(sweep, of_what_does_not_fit_is_a_table_too)
     cli_close(&cli);
 }
 
-/* Of what is planned, a terminal shows one line, which does not stay. */
+/* While planning, a terminal shows one line, which disappears. */
 Test(sweep, is_readable_at_80_columns)
 {
     struct cli cli;
@@ -235,7 +235,7 @@ Test(sweep, is_readable_at_80_columns)
     cli_close(&cli);
 }
 
-Test(sweep, tells_of_its_data_once)
+Test(sweep, warns_about_its_data_once)
 {
     struct cli cli;
     cli_open(&cli);

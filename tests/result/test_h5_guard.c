@@ -1,4 +1,4 @@
-/* Files that the library goes wrong on, and that it must not take the program along. */
+/* Files that crash the HDF5 library: the program reports an error instead. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tests/support/altered_files.h"
 #include "tests/support/made_runs.h"
 
-static char folder[256], path[1024]; /* of a good file */
+static char folder[256], path[1024]; /* of a valid file */
 
 static void set_up(void)
 {
@@ -28,7 +28,7 @@ static void tear_down(void) { folder_remove(folder); }
 
 TestSuite(h5_guard, .init = set_up, .fini = tear_down);
 
-/* What becomes of a process that reads the file. */
+/* How a process that reads the file ends. */
 static int state_of_reader(void)
 {
     int state;
@@ -66,18 +66,18 @@ Test(h5_guard, a_crash_of_the_library_is_an_error, .timeout = 60)
     close(file);
 }
 
-Test(h5_guard, what_the_library_never_ends_is_an_error, .timeout = 120)
+Test(h5_guard, an_endless_loop_of_the_library_is_an_error, .timeout = 120)
 {
     alter_endless(path);
     const int state = state_of_reader();
     cr_assert(WIFEXITED(state) && WEXITSTATUS(state) == ST_FAILED, "%x", (unsigned)state);
 }
 
-/* Outside of the library's calls a fault is the program's own: nobody else is blamed. */
-Test(h5_guard, a_fault_of_the_programs_own_is_no_files, .signal = SIGABRT)
+/* A fault outside of the library's calls is the program's own. */
+Test(h5_guard, a_fault_outside_the_library_is_not_blamed_on_the_file, .signal = SIGABRT)
 {
     struct result *open_file;
     cr_assert(result_open(path, &open_file) == ST_OK, "%s", status_message());
-    tear_down(); /* nobody else does after it */
+    tear_down(); /* the crash skips it */
     abort();
 }

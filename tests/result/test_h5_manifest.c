@@ -9,7 +9,7 @@
 
 enum { ARRAYS = 20, FILE_BYTES = 1 << 16 };
 
-/* A group with so many arrays that the library keeps it as two B-trees: by name, and by order of creation. */
+/* A group with so many arrays that the library indexes it by two B-trees: by name, and by creation order. */
 static void write_group(const char *path, struct h5_manifest *manifest)
 {
     struct h5 h5;

@@ -1,5 +1,5 @@
-/* Plans as files: written whole or not at all, taken by a run that then has the very plan, refused where anything of it
- * does not fit, by name. */
+/* Plans as files: written completely or not at all, executed unchanged by a run, and refused by the name of whatever
+ * does not fit. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void paths_of(const struct cli *cli, char baseline[600], char variant[600
     snprintf(variant, 600, "%s", in(cli, name[1]));
 }
 
-Test(plan_file, is_a_result_file_with_no_steps)
+Test(plan_file, is_a_result_file_without_steps)
 {
     struct cli cli;
     struct result *r;
@@ -51,8 +51,8 @@ Test(plan_file, is_a_result_file_with_no_steps)
     cli_close(&cli);
 }
 
-/* A run that takes a plan has it, whoever made it, and so has its repetition from the result. */
-Test(plan_file, a_run_has_the_plan_it_takes)
+/* A run executes the plan of its file, and so does a run from the result of the first. */
+Test(plan_file, a_run_executes_the_plan_of_its_file)
 {
     static const char *const how[] = {"",
                                       "policy=every",
@@ -87,7 +87,7 @@ Test(plan_file, a_run_has_the_plan_it_takes)
     }
 }
 
-/* Plans of other specs, and what is said of the first thing that differs. */
+/* Plans of other specs, and the message about the first difference. */
 static const struct {
     const char *overrides, *says;
 } others[] = {
@@ -102,7 +102,7 @@ static const struct {
     {"loss=sum", "node 5 (sum): name is cross_entropy in it and sum here"},
 };
 
-/* Models that small.yaml might have had instead. */
+/* Other models for small.yaml. */
 static const char rest[] = "data: {name: synthetic, shape: [4, 4, 1], classes: 4, samples: 50}\n"
                            "batch: 8\nsteps: 4\nseed: 7\nbackend: {name: ref, threads: 1}\n"
                            "policy: {name: manual, groups: [front]}\n";
@@ -187,7 +187,7 @@ static const struct {
     {no_flag, "a flag other than 0 or 1"},
 };
 
-Test(plan_file, that_is_spoilt_is_refused)
+Test(plan_file, a_damaged_file_is_refused)
 {
     struct cli cli;
     cli_open(&cli);
@@ -204,7 +204,7 @@ Test(plan_file, that_is_spoilt_is_refused)
     cli_close(&cli);
 }
 
-Test(plan_file, overwrites_nothing_else)
+Test(plan_file, overwrites_only_plan_files)
 {
     struct cli cli;
     char baseline[600], variant[600], arguments[700];
@@ -216,7 +216,7 @@ Test(plan_file, overwrites_nothing_else)
     cli_complains(&cli, "no plan file");
     cli_expect(&cli, 2, "plan small.yaml --out small.yaml");
     cli_expect(&cli, 2, "plan small.yaml --out .");
-    cli_expect(&cli, 0, "plan small.yaml"); /* small.yaml is as it was */
+    cli_expect(&cli, 0, "plan small.yaml"); /* small.yaml is unchanged */
     cli_expect(&cli, 2, "plan small.yaml --out");
     cli_expect(&cli, 3, "plan small.yaml --out nowhere/plan.h5");
     cli_complains(&cli, "nowhere/plan.h5");
@@ -225,7 +225,7 @@ Test(plan_file, overwrites_nothing_else)
     cli_close(&cli);
 }
 
-/* Names that a file in the making could have, and a second name of the file that is replaced. */
+/* Names that a temporary file could have, and a second name of the replaced file. */
 Test(plan_file, leaves_other_files_alone)
 {
     static const char *const names[] = {"plan.h5.new", "plan.h5.part", "plan.h5.end", "plan.h5.tmp"};
@@ -247,8 +247,8 @@ Test(plan_file, leaves_other_files_alone)
     cli_close(&cli);
 }
 
-/* Blocks of 512 or 1024 bytes, as the shell has it: the limits go from none to enough. */
-Test(plan_file, is_whole_or_not_there, .timeout = 120)
+/* The limits grow from no block to enough; blocks have 512 or 1024 bytes, depending on the shell. */
+Test(plan_file, is_complete_or_absent, .timeout = 120)
 {
     struct cli cli;
     int full = 0, whole = 0;

@@ -1,5 +1,4 @@
-/* Result files, read back by bare HDF5 calls: what was put in, in the form the schema promises, after a clean end, a
- * kill at any instant, a disk that is full at any byte. */
+/* Result files, read back by plain HDF5 calls: the written content in the form of the schema. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <hdf5.h>
@@ -79,7 +78,7 @@ static void tear_down(void)
 
 TestSuite(record, .init = set_up, .fini = tear_down);
 
-Test(record, what_goes_in_comes_out)
+Test(record, reads_back_what_was_written)
 {
     char text[256];
     fake_write(&fake, "variant", 3, NULL, path);
@@ -118,7 +117,7 @@ Test(record, what_goes_in_comes_out)
     H5Fclose(file);
 }
 
-/* No two figures of a step alike. */
+/* All figures of a step differ. */
 static void all_different(struct fake *f, struct step_record *step)
 {
     (void)f;
@@ -130,7 +129,7 @@ static void all_different(struct fake *f, struct step_record *step)
     step->live_peak = 18, step->rss = 19;
 }
 
-/* What columns of one number hold then; those of digests have two. */
+/* The content of columns of one number; those of digests have two. */
 static const struct {
     const char *name;
     double value;
@@ -141,7 +140,7 @@ static const struct {
     {"undefine_ns", 20}, {"gradients_zero", 0}};
 enum { FIGURES = sizeof figures / sizeof *figures };
 
-Test(record, every_column_has_its_own_figure)
+Test(record, every_column_holds_its_own_figure)
 {
     char column[64];
     size_t columns = 0;
@@ -165,7 +164,7 @@ Test(record, every_column_has_its_own_figure)
     H5Fclose(file);
 }
 
-Test(record, holds_the_plan_and_the_memory_it_took)
+Test(record, holds_the_plan_and_its_memory)
 {
     char text[256];
     fake_write(&fake, "variant", 3, NULL, path);
@@ -203,7 +202,7 @@ struct visit {
     int arrays, scaled, timed;
 };
 
-/* Every dimension of numbers has a scale, nothing carries a time. */
+/* Every dimension of numbers has a scale, no object has a time. */
 static herr_t visit(hid_t file, const char *name, const H5O_info_t *info, void *data)
 {
     struct visit *v = data;
@@ -223,7 +222,7 @@ static herr_t visit(hid_t file, const char *name, const H5O_info_t *info, void *
     return 0;
 }
 
-Test(record, dimensions_have_scales_and_nothing_a_time)
+Test(record, dimensions_have_scales_and_objects_no_times)
 {
     struct visit v = {0};
     fake_write(&fake, "variant", 2, NULL, path);
@@ -243,10 +242,10 @@ static int wide_net(struct graph *graph)
     return y;
 }
 
-/* A parameter of 28 MB, which takes more than one write. */
+/* A parameter of 28 MB, which needs more than one slice. */
 static const struct net wide = {"wide", wide_net, {1, {10000}}, 2, 700};
 
-Test(record, state_is_what_the_run_used)
+Test(record, state_holds_the_tensors_of_the_run)
 {
     fake_close(&fake);
     fake_open(&fake, &wide, folder);
@@ -302,7 +301,7 @@ Test(record, state_is_what_the_run_used)
     executor_destroy(exec);
 }
 
-Test(record, id_is_of_what_changes_bits)
+Test(record, id_depends_on_everything_that_changes_bits)
 {
     char id[RUN_ID_TEXT], other[RUN_ID_TEXT];
     check(run_id_compute(&fake.job, id));
@@ -346,7 +345,7 @@ Test(record, id_is_of_what_changes_bits)
     cr_assert(strcmp(id, other) == 0, "nothing is another");
 }
 
-Test(record, a_control_leaves_its_baseline_alone)
+Test(record, a_control_does_not_replace_its_baseline)
 {
     char baseline[1024], control[1024];
     fake_write(&fake, "baseline", 2, NULL, baseline);
@@ -357,8 +356,8 @@ Test(record, a_control_leaves_its_baseline_alone)
     cr_assert(strcmp(baseline, control) == 0 && folder_count(folder, ".h5") == 2);
 }
 
-/* As where writing the last `committed` failed. */
-Test(record, a_last_row_of_a_part_that_is_not_committed_does_not_count)
+/* As if writing the last `committed` had failed. */
+Test(record, an_uncommitted_last_row_of_a_part_does_not_count)
 {
     char part[1100];
     struct result *result;
@@ -389,7 +388,7 @@ Test(record, one_writer_at_a_time)
     check(record_finish(second, "completed", &summary));
 }
 
-Test(record, folder_that_cannot_be_written)
+Test(record, a_folder_that_cannot_be_written_is_an_error)
 {
     struct fake other;
     struct record *record;

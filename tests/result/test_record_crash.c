@@ -1,4 +1,4 @@
-/* Whatever happens to the writer, every step that it was told is committed can be read, by bare HDF5 calls too. */
+/* Whatever happens to the writer, every committed step can be read, also by plain HDF5 calls. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 enum { STEPS = 24, KILLS = 30, LIMITS = 24, CUT_STEPS = 3, CRASHES = 200, PAGE = 4096 };
 
-/* What the writer says: step numbers that are committed, counted from 1 in each run, and at last why it gave up. */
+/* The writer's messages: numbers of committed steps, from 1 in each run, and finally why it failed. */
 struct news {
     uint32_t committed;
     char message[512];
@@ -42,7 +42,7 @@ static enum status write_run(struct fake *fake, int pipe_end, const float *x, co
     return record_finish(record, "completed", &summary);
 }
 
-/* The writer's process: runs after runs of one id. */
+/* The writer's process: one run after the other, with the same id. */
 static void write_runs(const char *folder, int pipe_end, int runs)
 {
     struct fake fake;
@@ -73,7 +73,7 @@ static pid_t start_writer(const char *folder, int runs, rlim_t limit, int *read_
     return pid;
 }
 
-/* The last committed step of at most so many, and the message if there was one. */
+/* The last committed step of at most so many, and the message, if any. */
 static uint32_t hear(int read_end, int most, char message[512])
 {
     struct news news;
@@ -110,7 +110,7 @@ static size_t check_rows(hid_t file, const char *path)
     return rows[0];
 }
 
-/* Committed steps by our reader, which hold what fake_step() wrote. */
+/* Committed steps found by our reader; they hold what fake_step() wrote. */
 static size_t check_result(const char *path, bool whole)
 {
     struct result *result;
@@ -131,14 +131,15 @@ static size_t check_result(const char *path, bool whole)
     return steps;
 }
 
-/* Rows of the file by bare calls and by ours, -1: it is not there. */
+/* Rows of the file found by plain calls and by ours, -1: there is no file. */
 static long check_file(const char *path, bool whole)
 {
     struct stat there;
     if (stat(path, &there) < 0) return -1;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    H5Pset_metadata_read_attempts(access, 10); /* of 100, each waiting twice as long, the last would never be made */
+    H5Pset_metadata_read_attempts(access,
+                                  10); /* with 100 attempts, each waiting twice as long, reading would never end */
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
     H5Pclose(access);
     cr_assert(file >= 0, "%s cannot be opened", path);
@@ -157,7 +158,7 @@ static void check_folder(const char *path, uint32_t committed)
               "%u steps committed, %ld in .part", committed, rows);
 }
 
-/* Where the writer's file will be; and how long a run takes, and how large it gets. */
+/* The path of the writer's file, the duration of a run, and its final size. */
 static void measure(const char *folder, char path[1024], uint64_t *ns, rlim_t *bytes)
 {
     struct fake fake;
@@ -183,8 +184,8 @@ static void rest(double ns)
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / 1e9), .tv_nsec = (long)fmod(ns, 1e9)}, NULL);
 }
 
-/* Half of the kills come while a file is made or finished, half between the commits of two steps. */
-Test(record_crash, killed_at_any_instant, .timeout = 300)
+/* Half of the kills are while a file is created or finished, half between the commits of two steps. */
+Test(record_crash, a_kill_at_any_instant_keeps_committed_steps, .timeout = 300)
 {
     char folder[256], path[1024], message[512];
     uint64_t ns;
@@ -211,8 +212,8 @@ Test(record_crash, killed_at_any_instant, .timeout = 300)
     folder_remove(folder);
 }
 
-/* Whoever is refused, at whatever instant, leaves the writer's files alone. */
-Test(record_crash, a_second_writer_is_refused_and_touches_nothing)
+/* A refused writer leaves the files alone, at whatever instant. */
+Test(record_crash, a_second_writer_is_refused_and_changes_nothing)
 {
     static const char *const names[] = {"it is begun", "it is written", "its end is written"};
     char folder[256];
@@ -233,7 +234,8 @@ Test(record_crash, a_second_writer_is_refused_and_touches_nothing)
     folder_remove(folder);
 }
 
-/* Plays a write on the copy as the kernel does, page by page, and looks at every state in between: their number. */
+/* Repeats a write on the copy page by page, as the kernel does, and checks every state in between; returns their
+ * number. */
 static size_t play(const char *path, int copy, const struct file_write *write, uint32_t committed)
 {
     size_t states = 0;
@@ -250,7 +252,7 @@ static size_t play(const char *path, int copy, const struct file_write *write, u
     return states;
 }
 
-/* SIGKILL may end a write between any two pages of the page cache: no such cut may lose a committed step. */
+/* SIGKILL may interrupt a write between any two pages of the page cache: that must lose no committed step. */
 static size_t cut_everywhere(const struct net *net, const char *folder)
 {
     struct fake fake;
@@ -281,7 +283,7 @@ static size_t cut_everywhere(const struct net *net, const char *folder)
     return states;
 }
 
-Test(record_crash, writes_cut_at_any_page, .timeout = 300)
+Test(record_crash, a_write_cut_at_any_page_keeps_committed_steps, .timeout = 300)
 {
     char folder[256];
     folder_make(folder);
@@ -293,13 +295,13 @@ Test(record_crash, writes_cut_at_any_page, .timeout = 300)
     folder_remove(folder);
 }
 
-/* What is on the disk of the file: bytes of it, the rest being room. */
+/* The file as it is on the disk: bytes of it, and spare room. */
 struct image {
     char *data;
     off_t bytes, room;
 };
 
-/* Applies one write, as far as it touches [from, to). */
+/* Applies the part of a write within [from, to). */
 static void apply(struct image *image, const struct file_write *write, off_t from, off_t to)
 {
     const off_t first = write->at > from ? write->at : from;
@@ -308,7 +310,7 @@ static void apply(struct image *image, const struct file_write *write, off_t fro
         memcpy(image->data + first, write->data + (first - write->at), (size_t)(end - first));
 }
 
-/* How long the file is after a write. */
+/* The length of the file after a write. */
 static off_t extend(off_t bytes, const struct file_write *write)
 {
     const off_t end = write->at + (off_t)write->bytes;
@@ -316,8 +318,8 @@ static off_t extend(off_t bytes, const struct file_write *write)
     return !write->data || end > bytes ? end : bytes;
 }
 
-/* A crash of the machine after `now` writes, of which `synced` are on the disk for sure: of the others each page may
- * have got there at any time since, and the length of the file, too. */
+/* A crash of the machine after `now` writes, of which `synced` are on the disk: of the others, each page may have been
+ * written at any later time, and so may the length of the file. */
 static void crash(struct image *image, size_t synced, size_t now)
 {
     off_t longest = image->bytes;
@@ -347,7 +349,7 @@ static struct image read_image(const char *path)
     return image;
 }
 
-/* Two syncs a step: its row is on the disk, it is committed there. */
+/* Two syncs per step: of its row, then of its commit. */
 static void crash_anywhere(const char *first, const char *copy)
 {
     for (int i = 0; i < CRASHES; i++) {
@@ -366,7 +368,7 @@ static void crash_anywhere(const char *first, const char *copy)
     }
 }
 
-Test(record_crash, a_machine_that_crashes_keeps_the_steps_that_were_forced_to_the_disk, .timeout = 300)
+Test(record_crash, a_machine_crash_keeps_the_steps_forced_to_the_disk, .timeout = 300)
 {
     char folder[256], first[1024], part[1024];
     struct fake fake;
@@ -395,7 +397,7 @@ Test(record_crash, a_machine_that_crashes_keeps_the_steps_that_were_forced_to_th
     folder_remove(folder);
 }
 
-Test(record_crash, disk_full_at_any_byte, .timeout = 300)
+Test(record_crash, a_full_disk_at_any_byte_keeps_committed_steps, .timeout = 300)
 {
     char folder[256], path[1024], message[512];
     uint64_t ns;

@@ -1,4 +1,4 @@
-/* What else has the names of a result file on its way: never waited for, never written through. */
+/* Special files with the names of a result file: they are neither waited for nor written. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,8 +49,8 @@ static enum status write_run(struct fake *fake)
     return record_finish(record, "completed", &summary);
 }
 
-/* A pipe, which may be in use, is replaced by no result and no steps; all else gives way. */
-Test(record_file, no_odd_file_is_waited_for_or_written_through, .timeout = 60)
+/* A pipe, which may be in use, is not replaced by a result or a .part; other files are. */
+Test(record_file, special_files_are_neither_waited_for_nor_written, .timeout = 60)
 {
     static const char *const tails[] = {"", ".part", ".new", ".end"};
     struct fake fake;

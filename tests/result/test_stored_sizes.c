@@ -1,4 +1,4 @@
-/* What reading a file takes is bounded by what the file stores, whatever its extents claim. */
+/* The memory for reading a file is bounded by what the file stores, whatever its extents claim. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { ROWS = 1900000, BYTES = 2 << 20 };
 
-/* The commands that read such an array, and nothing else that is wrong before it. */
+/* The commands that read such an array. */
 enum { SHOW = 1, COMPARE = 2, VERIFY = 4, TAKE = 8, STEPS = SHOW | COMPARE | VERIFY | TAKE, PLAN = VERIFY | TAKE };
 static const char *const commands[] = {"show sparse.h5", "compare sparse.h5 result.h5", "verify sparse.h5 --plan-only",
                                        "plan small.yaml plan=sparse.h5"};
@@ -52,7 +52,7 @@ static void open_result(struct cli *cli, char whole[300], char path[300])
 
 static void expect_refused(struct cli *cli, const char *command, const char *array, const char *says)
 {
-    /* a sanitizer takes terabytes of address space for itself */
+    /* a sanitizer needs terabytes of address space */
     cli_run(cli, strcmp(BUILD_VARIANT, "san") != 0 ? "ulimit -v 1500000" : "", command);
     cr_assert(cli->code == 2 || cli->code == 3, "%s, %s: exit code %d\n%s", array, command, cli->code, cli->err);
     cli_complains(cli, "sparse.h5: ");
@@ -85,7 +85,7 @@ Test(limits, texts_that_share_their_bytes_are_refused)
     text[199999] = 0;
     alter_copy(whole, path);
     alter_list_text(path, "/plan/peak_tensors", 0, text);
-    cli_expect(&cli, 0, "show sparse.h5"); /* a long text is none that is shared */
+    cli_expect(&cli, 0, "show sparse.h5"); /* a long text that is not shared is valid */
     alter_shared(path, "/plan/peak_tensors");
     expect_refused(&cli, "show sparse.h5", "/plan/peak_tensors", "claims more text than the file has bytes");
     free(text);

@@ -1,9 +1,9 @@
-/* A step that nothing disturbed, put together from steps of which each was held up elsewhere. */
+/* The best-case step, from steps that were each delayed at another op. */
 #include <criterion/criterion.h>
 
 #include "result/timing.h"
 
-Test(timing, the_least_of_each_op_and_of_the_rest_is_a_step)
+Test(timing, the_best_case_step_sums_the_least_times)
 {
     static const uint64_t op_ns[3][2] = {{100, 40}, {70, 55}, {90, 30}}, step_ns[3] = {160, 130, 125};
     static const uint64_t least[3][3] = {{100, 40, 20}, {70, 40, 5}, {70, 30, 5}};

@@ -1,5 +1,5 @@
-/* A system call that fails, whichever it is, leaves no file that is not what it should be: with preload/failing.c,
- * every call that changes a file of the results fails in one run. */
+/* Whichever system call fails, no wrong file is left: with preload/failing.c, each call that changes a result file
+ * fails in one run. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -18,16 +18,16 @@
 
 enum { WORKERS = 4, RUNS_MAX = 5000, WORDS = 24 };
 
-/* What runs, which of its calls fails and how; the final file is the one whose name ends in tail. */
+/* A command, and which of its calls fail and how; the final file is the one whose name ends in tail. */
 struct subject {
     const char *arguments, *tail, *how;
-    int stride;    /* every so-manieth call is tried */
-    bool measured; /* the final file holds times: its length in lines is what can be compared */
+    int stride;    /* every stride-th call fails in one run */
+    bool measured; /* the final file holds times: only its number of lines is compared */
 };
 
 /* Shared with the workers. */
 struct outcome {
-    int runs, failed, kept; /* kept: with the file that an undisturbed run leaves */
+    int runs, failed, kept; /* kept: with the file of a run without failures */
     char message[1024];
 };
 
@@ -63,21 +63,20 @@ static _Noreturn void become_program(const char *folder, uint64_t at)
     setenv("FAILING_AT", number, 1);
     setenv("FAILING_HOW", subject.how, 1);
     setenv("ASAN_OPTIONS", asan, 1);
-    setenv("PATH", "/nowhere", 1); /* no git, which takes most of the time */
+    setenv("PATH", "/nowhere", 1); /* without git, which takes most of the time */
     setenv("LD_PRELOAD", getenv("REMATCH_FAILING"), 1);
     execv(cli_program(), word);
     _exit(127);
 }
 
-/* A folder of the test's own. */
+/* Creates a folder in that of the test. */
 static void make_folder(char folder[512], const char *name, int number)
 {
     snprintf(folder, 512, "%s/%s%d", cli.folder, name, number);
     mkdir(folder, 0700);
 }
 
-/* Runs it in the folder, empty but for what every run finds there; its calls are counted into calls[0], those of
- * fsync() into calls[1]. */
+/* Runs the program with an empty folder of results; counts its calls into calls[0], those of fsync() into calls[1]. */
 static int run_program(const char *folder, uint64_t at, uint64_t calls[2])
 {
     char out[512];
@@ -129,7 +128,7 @@ static char *lines_of(const char *path)
 
 static char *list(const char *path) { return subject.measured ? lines_of(path) : contents_of(path); }
 
-/* What is wrong with what a run left behind; "": nothing. */
+/* What is wrong with the files that a run left, or "". */
 static void judge(int code, struct outcome *outcome, char wrong[512])
 {
     struct result *result;
@@ -156,7 +155,7 @@ static void judge(int code, struct outcome *outcome, char wrong[512])
         result_close(result);
 }
 
-/* Fails the calls whose turn it is, until there is none of that number. */
+/* One run for each call of this worker's share, until a run has fewer calls. */
 static _Noreturn void work(int worker, struct outcome *outcome)
 {
     char folder[512], wrong[512];
@@ -176,7 +175,7 @@ static _Noreturn void work(int worker, struct outcome *outcome)
     _exit(0);
 }
 
-/* All that happened in the runs, of which none did wrong. */
+/* The sum of all outcomes; fails the test if any run left a wrong file. */
 static struct outcome fail_every_call(struct subject of)
 {
     char folder[512];
@@ -230,14 +229,14 @@ Test(write_errors, calls_that_fail_from_one_on_fail_the_run)
     cr_assert(all.failed > all.runs * 9 / 10, "%d of %d failed", all.failed, all.runs);
 }
 
-/* The system reports success: only reading the file back shows it. */
+/* The system reports success: only reading back shows the loss. */
 Test(write_errors, a_lost_write_fails_the_run_or_changes_nothing)
 {
     const struct outcome all = fail_every_call((struct subject){RUN " steps=1", ".h5", "lost", 4, false});
     cr_assert(all.failed > all.runs / 4, "%d of %d failed", all.failed, all.runs);
 }
 
-Test(write_errors, plan_file_is_whole_or_not_there)
+Test(write_errors, a_plan_file_is_complete_or_absent)
 {
     static const char plan[] = "plan ../small.yaml --out out/plan.h5";
     const struct outcome once = fail_every_call((struct subject){plan, "plan.h5", "once", 3, false});
@@ -246,15 +245,14 @@ Test(write_errors, plan_file_is_whole_or_not_there)
     cr_assert(lost.failed > lost.runs / 4, "%d of %d failed", lost.failed, lost.runs);
 }
 
-Test(write_errors, costs_file_is_whole_or_not_there)
+Test(write_errors, a_costs_file_is_complete_or_absent)
 {
     static const char bench[] = "bench --costs ../small.yaml --out out/costs.yaml";
     fail_every_call((struct subject){bench, "costs.yaml", "once", 1, true});
     fail_every_call((struct subject){bench, "costs.yaml", "lasting", 1, true});
 }
 
-/* Four of a run: the file and its folder, when it is laid out and when it is whole; two of a step: its row, and that it
- * is committed. */
+/* Four per run: the file and its folder, after the layout and at the end; two per step: its row and its commit. */
 Test(write_errors, every_nth_step_is_forced_to_the_disk)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* From `bench --costs` to the prediction beside what was measured, through the program. */
+/* From `bench --costs` to the prediction beside the measured time, through the program. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static json_t *plan(struct cli *cli, const char *more)
 
 static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
 
-/* Where one step counts, what each op and the rest take in it is the whole of it. */
+/* If one step counts, its ops and the rest add up to it. */
 static void check_undisturbed(struct h5 *h5)
 {
     static const char *const phases[] = {"/steps/forward_ns", "/steps/recompute_ns", "/steps/backward_ns"};
@@ -40,7 +40,7 @@ static void check_undisturbed(struct h5 *h5)
     cr_expect(sum + least == best_case && best_case == ns);
 }
 
-/* What the file of a side says is what the plan said, and its percentage that of its own figures. */
+/* The file of a side has the plan's prediction, and a percentage that follows from its figures. */
 static void check_file(const struct cli *cli, const char *side, double predicted, double time)
 {
     char start[32], path[600], name[256];
@@ -76,7 +76,7 @@ static void check_file(const struct cli *cli, const char *side, double predicted
     result_close(r);
 }
 
-Test(bench, costs_are_measured_planned_with_and_judged)
+Test(bench, measured_costs_predict_the_step)
 {
     static const char *const backends[] = {"ref", "cpu"};
     for (int b = 0; b < 2; b++) {
@@ -138,8 +138,8 @@ Test(bench, without_a_file_costs_go_to_stdout)
     cli_close(&cli);
 }
 
-/* The name of the file is not what makes a run what it is; its content is. */
-Test(bench, a_run_is_known_by_the_content_of_its_costs)
+/* The name of the file does not enter the run id, its content does. */
+Test(bench, the_run_id_depends_on_the_content_of_the_costs)
 {
     struct cli cli;
     cli_open(&cli);
@@ -158,7 +158,7 @@ Test(bench, a_run_is_known_by_the_content_of_its_costs)
     cli_close(&cli);
 }
 
-Test(bench, a_file_is_whole_or_not_there)
+Test(bench, a_file_is_complete_or_absent)
 {
     struct cli cli;
     cli_open(&cli);

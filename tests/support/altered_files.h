@@ -1,17 +1,17 @@
-/* Result files, altered by bare HDF5 calls. */
+/* Altering result files by plain HDF5 calls. */
 #ifndef REMATCH_TESTS_SUPPORT_ALTERED_FILES_H
 #define REMATCH_TESTS_SUPPORT_ALTERED_FILES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Adds to one element of an array of integers, counted through all dimensions. */
+/* Adds to one element of an array of integers, counted over all dimensions. */
 void alter_element(const char *path, const char *array, int64_t element, int64_t add);
 
-/* Another gradient of one tensor at a step, as if it had been trained so: the step's digest is that of its tensors'. */
+/* Changes the gradient's digest of one tensor at a step, and the step's digest accordingly. */
 void alter_digest(const char *path, size_t step, size_t tensor);
 
-/* Replaces an attribute by a text, or by a number; the only text of an array, or one of many; takes an object away. */
+/* Replaces an attribute by a text or a number, the only text of an array, or one of several; removes an object. */
 void alter_text(const char *path, const char *object, const char *attribute, const char *text);
 void alter_real(const char *path, const char *object, const char *attribute, double value);
 void alter_number(const char *path, const char *object, const char *attribute, uint64_t value);
@@ -19,14 +19,14 @@ void alter_array_text(const char *path, const char *array, const char *text);
 void alter_list_text(const char *path, const char *array, size_t element, const char *text);
 void alter_away(const char *path, const char *object);
 
-/* In its place an array of rows rows (and the same other dimensions, of the same type) for which the file has no bytes.
+/* Replaces an array by one of rows rows, the same other dimensions and type, for which the file stores nothing.
  */
 void alter_sparse(const char *path, const char *array, uint64_t rows);
 
-/* Every text of a list refers to the bytes of the first. */
+/* Lets every text of a list refer to the bytes of the first. */
 void alter_shared(const char *path, const char *list);
 
-/* The last heap's first object reaches into what is free, from where the library goes on by steps of nothing (1.10.8).
+/* Extends the first object of the last heap into free space, from where the library advances by zero bytes (1.10.8).
  */
 void alter_endless(const char *path);
 

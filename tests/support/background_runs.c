@@ -49,7 +49,7 @@ long background_steps(const struct cli *cli)
 
 pid_t background_long_run(const struct cli *cli, const char *before)
 {
-    /* the length of the run decides what each step does */
+    /* with this learning rate, each step depends on the length of the run */
     pid_t pid = background_start(cli, before, "steps=100000000 lr_schedule=linear");
     for (int i = 0; i < 3000; i++) {
         usleep(20000);

@@ -11,36 +11,36 @@ struct cli {
     char *out, *err; /* what it printed, to be freed by the next call */
 };
 
-/* A new empty folder that holds small.yaml: a small MLP with dropout on made-up data, policy segments. */
+/* Creates a folder with small.yaml: a small MLP with dropout on synthetic data, policy manual. */
 void cli_open(struct cli *cli);
 void cli_close(struct cli *cli);
 
-/* The same with a program that has a device: the one with the stand-in (tests/device/), or, where the tests are on a
- * GPU, the program itself. device: what REMATCH_HOST_DEVICE says of the stand-in; NULL: any device will do. Skips the
- * test where there is no such device; a GPU can only be told to be absent. */
+/* The same with a program that has a device: the one with the emulated device (tests/device/), or, if the tests run on
+ * a GPU, the program itself. device: the value of REMATCH_HOST_DEVICE; NULL: any device. Skips the test without such a
+ * device; a GPU can only be made absent. */
 void cli_open_on_device(struct cli *cli, const char *device);
 
 /* Writes a file of the folder; text is printed as by printf. */
 void cli_file(const struct cli *cli, const char *name, const char *text);
 
-/* Runs "rematch ARGUMENTS" by the shell, in the folder; before: what the shell does first ("ulimit -f 10"). */
+/* Runs "rematch ARGUMENTS" by the shell, in the folder; before: a shell command to run first ("ulimit -f 10"). */
 void cli_run(struct cli *cli, const char *before, const char *arguments);
 
-/* The same on a terminal of so many columns, 0: one that does not know how many; out is what the screen shows of both
- * streams, err is empty. Returns how many lines were longer than that (tests/support/terminal_screen.h). */
+/* The same on a terminal of so many columns, 0: one of unknown width; out is what the screen shows of both streams, err
+ * is empty. Returns how many lines were longer (tests/support/terminal_screen.h). */
 int cli_on_screen(struct cli *cli, int columns, const char *before, const char *arguments);
 
-/* Asserts the exit code of a run; the message shows what it printed. */
+/* Asserts the exit code; the message has the output. */
 void cli_expect(struct cli *cli, int code, const char *arguments);
 
-/* The same, and what it printed as JSON, to be freed by json_decref. */
+/* The same, and returns the output as JSON, to be freed by json_decref. */
 json_t *cli_json(struct cli *cli, int code, const char *arguments);
 
 /* Asserts that stdout, or stderr, contains the text. */
 void cli_says(const struct cli *cli, const char *text);
 void cli_complains(const struct cli *cli, const char *text);
 
-/* Lines on stderr, and how often it contains the text. */
+/* The number of lines on stderr, and of occurrences of the text. */
 int cli_complaints(const struct cli *cli);
 int cli_repeats(const struct cli *cli, const char *text);
 

@@ -1,5 +1,5 @@
-/* What is written to a file, call by call: pwrite(), ftruncate() and fsync(), called from anywhere in the suite, come
- * by here first and are remembered for the file that is watched. */
+/* The calls that write a watched file: replaces pwrite(), ftruncate() and fsync() for the whole suite and records those
+ * for that file. */
 #ifndef REMATCH_TESTS_SUPPORT_FILE_WRITES_H
 #define REMATCH_TESTS_SUPPORT_FILE_WRITES_H
 
@@ -10,10 +10,10 @@ enum { SYNCED = -1 };
 struct file_write {
     off_t at;
     size_t bytes;
-    char *data; /* NULL: the file was cut or extended to at; or, at being SYNCED, all before is on the disk */
+    char *data; /* NULL: the length of the file was set to at; or, if at is SYNCED, fsync() */
 };
 
-/* Remembers from now on what is written to the file at path; NULL: no more. And forgets all. */
+/* Records calls for the file at path from now on, NULL: none; discards all records. */
 void writes_watch(const char *path);
 void writes_forget(void);
 size_t writes_seen(void);

@@ -1,4 +1,4 @@
-/* A run without training: a small network really planned, with step figures that are a pure function of the step. */
+/* A run without training: a small network with its plan, and step figures that are a pure function of the step. */
 #ifndef REMATCH_TESTS_SUPPORT_MADE_RUNS_H
 #define REMATCH_TESTS_SUPPORT_MADE_RUNS_H
 
@@ -9,7 +9,7 @@ struct fake {
     struct spec spec;
     struct dataset dataset;
     struct job job;
-    struct digest *gradient, *parameter, *state; /* what fake_step() fills and its record points to */
+    struct digest *gradient, *parameter, *state; /* filled by fake_step(), whose record points to them */
     size_t *live;
     char results[256];
 };
@@ -21,18 +21,18 @@ void fake_close(struct fake *fake);
 /* Step number step: loss 2 / (step + 1), digests that depend on step and tensor, live bytes as planned. */
 struct step_record fake_step(struct fake *fake, uint32_t step);
 
-/* Makes the step's digests those of the tensors' digests that fake holds. */
+/* Sets the step's digests to those of the tensors' digests in fake. */
 void fake_seal(const struct fake *fake, struct step_record *step);
 
-/* A whole file of steps steps; change, where given, alters a step before it is sealed and written. path: of the result.
+/* Writes a complete file of steps steps; change, if given, alters a step before it is sealed. path: of the result.
  */
 void fake_write(struct fake *fake, const char *variant, uint32_t steps,
                 void (*change)(struct fake *, struct step_record *), char path[1024]);
 
-/* The IEEE-754 pattern. */
+/* The IEEE-754 bit pattern. */
 uint32_t bits_of(float x);
 
-/* A new empty folder; and away with it. */
+/* Creates an empty folder; removes it with its content. */
 void folder_make(char folder[256]);
 void folder_remove(const char *folder);
 
