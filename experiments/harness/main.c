@@ -136,8 +136,7 @@ static int run_compare(const struct arguments *a)
 
 static int run_show(const struct arguments *a)
 {
-    if (a->given[OPTION_JSON]) return (int)report_error(show_json(a->operand[0], stdout));
-    return (int)report_error(show_file(a->operand[0], a->given[OPTION_PROVENANCE], stdout));
+    return (int)report_error(show_file(a->operand[0], a->given[OPTION_PROVENANCE], a->given[OPTION_JSON], stdout));
 }
 
 static int run_verify(const struct arguments *a)

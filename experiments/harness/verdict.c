@@ -70,7 +70,7 @@ static void cell_sampled(const struct side *s, char text[CELL])
     const struct plan *plan = s->job->plan;
     char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT];
     snprintf(text, CELL, "%s after the forward, %s after the gradients; the true peak is %s",
-             bytes_text((double)plan_sampled_forward(plan), a), bytes_text((double)plan_sampled_gradients(plan), b),
+             bytes_text((double)plan_sampled_forward(plan), a), bytes_text((double)plan_static(plan), b),
              bytes_text(allocated(s), c));
 }
 

@@ -118,7 +118,7 @@ struct backend_kind {
     /* out[i] = a[i] + b[i]; out may be a or b. */
     void (*add)(struct backend *backend, float *out, const float *a, const float *b, size_t count);
     /* *to = the moment's position + offset. */
-    void (*place)(struct backend *backend, uint64_t *to, uint64_t offset);
+    void (*position)(struct backend *backend, uint64_t *to, uint64_t offset);
     /* rng_mask_fill(). */
     void (*mask)(struct backend *backend, const struct draw *draw, double rate, int64_t elements, int64_t batch);
     /* sum_of_squares(): not finite where an element is not. */

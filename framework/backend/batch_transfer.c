@@ -2,55 +2,64 @@
 
 #include "base/units.h"
 
-static size_t labels_start(const struct graph *graph) { return round_up(graph->value[0].bytes); }
+size_t batch_labels_offset(const struct graph *graph) { return round_up(graph->value[0].bytes); }
+
+size_t batch_bytes(const struct graph *graph)
+{
+    return batch_labels_offset(graph) + round_up((size_t)graph->batch * sizeof(int32_t));
+}
 
 size_t batch_transfer_next_bytes(const struct backend *backend, const struct graph *graph)
 {
-    if (!backend || !backend->kind->device) return 0;
-    return labels_start(graph) + round_up((size_t)graph->batch * sizeof(int32_t));
+    return backend && backend->kind->device ? batch_bytes(graph) : 0;
 }
 
-enum status batch_transfer_open(struct batch_transfer *feed, struct backend *backend, const struct graph *graph,
-                                void *batch, int32_t *labels, void *next)
+enum status batch_transfer_open(struct batch_transfer *transfer, struct backend *backend, const struct graph *graph,
+                                void *batch, void *next)
 {
     char text[UNIT_TEXT];
-    *feed = (struct batch_transfer){backend, graph, batch, labels};
-    feed->bytes = batch_transfer_next_bytes(backend, graph);
-    if (!feed->bytes) return ST_OK;
-    feed->next = next;
-    feed->next_labels = labels_start(graph);
-    feed->staged = backend->kind->device->stage(backend, feed->bytes);
-    if (feed->staged) return ST_OK;
-    return fail(ST_FAILED, "cannot reserve %s of the host's memory for a batch", exact_bytes_text(feed->bytes, text));
+    *transfer = (struct batch_transfer){.backend = backend, .graph = graph, .batch = batch};
+    transfer->labels_offset = batch_labels_offset(graph);
+    transfer->labels = (int32_t *)(void *)((char *)batch + transfer->labels_offset);
+    transfer->bytes = batch_transfer_next_bytes(backend, graph);
+    if (!transfer->bytes) return ST_OK;
+    transfer->next = next;
+    transfer->staged = backend->kind->device->stage(backend, transfer->bytes);
+    if (transfer->staged) return ST_OK;
+    return fail(ST_FAILED, "cannot reserve %s of the host's memory for a batch",
+                exact_bytes_text(transfer->bytes, text));
 }
 
-void batch_transfer_close(struct batch_transfer *feed)
+void batch_transfer_close(struct batch_transfer *transfer)
 {
-    if (feed->staged) feed->backend->kind->device->unstage(feed->backend, feed->staged);
+    if (transfer->staged) transfer->backend->kind->device->unstage(transfer->backend, transfer->staged);
 }
 
-void *batch_transfer_batch(const struct batch_transfer *feed) { return feed->staged ? feed->staged : feed->batch; }
-
-int32_t *batch_transfer_labels(const struct batch_transfer *feed)
+void *batch_transfer_batch(const struct batch_transfer *transfer)
 {
-    return feed->staged ? (int32_t *)(void *)((char *)feed->staged + feed->next_labels) : feed->labels;
+    return transfer->staged ? transfer->staged : transfer->batch;
 }
 
-void batch_transfer_send(struct batch_transfer *feed)
+int32_t *batch_transfer_labels(const struct batch_transfer *transfer)
 {
-    if (feed->staged && !feed->sent)
-        feed->backend->kind->device->send(feed->backend, feed->next, feed->staged, feed->bytes);
-    feed->sent = true;
+    return (int32_t *)(void *)((char *)batch_transfer_batch(transfer) + transfer->labels_offset);
 }
 
-void batch_transfer_take(struct batch_transfer *feed)
+void batch_transfer_send(struct batch_transfer *transfer)
 {
-    if (!feed->staged) return;
-    const struct backend_kind *kind = feed->backend->kind;
-    batch_transfer_send(feed);
-    kind->device->arrive(feed->backend, feed->graph, feed->batch, feed->next);
-    kind->copy(feed->backend, feed->labels, (char *)feed->next + feed->next_labels,
-               (size_t)feed->graph->batch * sizeof(int32_t));
-    kind->device->taken(feed->backend);
-    feed->sent = false;
+    if (transfer->staged && !transfer->sent)
+        transfer->backend->kind->device->send(transfer->backend, transfer->next, transfer->staged, transfer->bytes);
+    transfer->sent = true;
+}
+
+void batch_transfer_take(struct batch_transfer *transfer)
+{
+    if (!transfer->staged) return;
+    const struct backend_kind *kind = transfer->backend->kind;
+    batch_transfer_send(transfer);
+    kind->device->arrive(transfer->backend, transfer->graph, transfer->batch, transfer->next);
+    kind->copy(transfer->backend, transfer->labels, (char *)transfer->next + transfer->labels_offset,
+               (size_t)transfer->graph->batch * sizeof(int32_t));
+    kind->device->taken(transfer->backend);
+    transfer->sent = false;
 }

@@ -1,5 +1,5 @@
-/* How batches come into the backend's memory: the host writes them in logical order, in place, or, for a device, into
- * memory of its own from which they travel while the device works. */
+/* How batches reach the backend's memory: the host writes them in logical order, in place, or, for a device, into
+ * staging memory from which they are copied while the device computes. */
 #ifndef REMATCH_BACKEND_BATCH_TRANSFER_H
 #define REMATCH_BACKEND_BATCH_TRANSFER_H
 
@@ -8,27 +8,31 @@
 struct batch_transfer {
     struct backend *backend;
     const struct graph *graph;
-    void *batch;               /* the backend's, as value 0 lies */
-    int32_t *labels;           /* one a sample */
-    void *next, *staged;       /* a device's: batch_transfer_next_bytes() there, and where the host writes; else NULL */
-    size_t bytes, next_labels; /* of the two; labels: where they start in them */
-    bool sent;                 /* what is staged is on its way to next */
+    void *batch;                 /* in the backend's memory, in value 0's layout */
+    int32_t *labels;             /* one a sample, behind it */
+    void *next, *staged;         /* a device's: the next batch in its memory, and where the host writes it; else NULL */
+    size_t bytes, labels_offset; /* of these blocks, and of the labels in them */
+    bool sent;                   /* the copy from staged to next has started */
 };
 
-/* Of the device's memory, for the next batch and its labels; 0: the backend's memory is the host's. */
+/* A batch with its labels, and where the labels start in it. */
+size_t batch_bytes(const struct graph *graph);
+size_t batch_labels_offset(const struct graph *graph);
+
+/* The device's memory for the next batch; 0: the backend's memory is the host's. */
 size_t batch_transfer_next_bytes(const struct backend *backend, const struct graph *graph);
 
-/* batch, labels, next: blocks of the backend's memory. ST_FAILED: no memory. */
-enum status batch_transfer_open(struct batch_transfer *feed, struct backend *backend, const struct graph *graph,
-                                void *batch, int32_t *labels, void *next);
-void batch_transfer_close(struct batch_transfer *feed);
+/* batch, next: blocks of the backend's memory. ST_FAILED: no memory. */
+enum status batch_transfer_open(struct batch_transfer *transfer, struct backend *backend, const struct graph *graph,
+                                void *batch, void *next);
+void batch_transfer_close(struct batch_transfer *transfer);
 
 /* Where the host writes the next batch, in logical order, and its labels. */
-void *batch_transfer_batch(const struct batch_transfer *feed);
-int32_t *batch_transfer_labels(const struct batch_transfer *feed);
+void *batch_transfer_batch(const struct batch_transfer *transfer);
+int32_t *batch_transfer_labels(const struct batch_transfer *transfer);
 
-/* What was written goes on its way; queues that it is the batch, sent or not. */
-void batch_transfer_send(struct batch_transfer *feed);
-void batch_transfer_take(struct batch_transfer *feed);
+/* Starts copying what the host wrote; and queues that it becomes the batch, after sending it if that was not done. */
+void batch_transfer_send(struct batch_transfer *transfer);
+void batch_transfer_take(struct batch_transfer *transfer);
 
 #endif

@@ -26,7 +26,7 @@ void host_release(struct backend *backend, void *buffer)
     free(buffer);
 }
 
-void host_place(struct backend *backend, uint64_t *to, uint64_t offset) { *to = backend->moment.position + offset; }
+void host_position(struct backend *backend, uint64_t *to, uint64_t offset) { *to = backend->moment.position + offset; }
 
 void host_mask(struct backend *backend, const struct draw *draw, double rate, int64_t elements, int64_t batch)
 {

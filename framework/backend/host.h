@@ -8,7 +8,7 @@
 void host_open(struct backend *backend);
 void *host_allocate(struct backend *backend, size_t bytes);
 void host_release(struct backend *backend, void *buffer);
-void host_place(struct backend *backend, uint64_t *to, uint64_t offset);
+void host_position(struct backend *backend, uint64_t *to, uint64_t offset);
 void host_mask(struct backend *backend, const struct draw *draw, double rate, int64_t elements, int64_t batch);
 double host_squares(struct backend *backend, const float *x, size_t count);
 struct digest host_digest(struct backend *backend, const void *data, size_t bytes);
@@ -19,7 +19,7 @@ extern const struct update_kind host_update;
 
 /* The rows above, of a table of them. */
 #define HOST_ROWS                                                                                                      \
-    .update = &host_update, .allocate = host_allocate, .release = host_release, .place = host_place,                   \
+    .update = &host_update, .allocate = host_allocate, .release = host_release, .position = host_position,             \
     .mask = host_mask, .squares = host_squares, .digest = host_digest, .phase = host_phase, .step = host_step,         \
     .wait = host_wait
 

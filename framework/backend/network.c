@@ -121,15 +121,14 @@ void network_destroy(struct network *network)
     }
 }
 
-enum status network_copy(const struct network *network, struct region *region, struct network **copy)
+struct network *network_copy(const struct network *network, struct region *region)
 {
-    struct network *n;
-    NEW(region, n, 1);
-    *n = *network;
-    NEW(region, n->binding, (size_t)network->graph->nodes);
-    memcpy(n->binding, network->binding, (size_t)network->graph->nodes * sizeof *n->binding);
-    *copy = n;
-    return ST_OK;
+    struct network *copy;
+    NEW(region, copy, 1);
+    *copy = *network;
+    NEW(region, copy->binding, (size_t)network->graph->nodes);
+    memcpy(copy->binding, network->binding, (size_t)network->graph->nodes * sizeof *copy->binding);
+    return copy;
 }
 
 bool network_relu_open(const struct network *network, int node)
@@ -157,11 +156,7 @@ unsigned network_parts(const struct network *network, int node)
 
 unsigned network_reads(const struct network *network, int node)
 {
-    const struct footprint *f = &network->binding[node].footprint;
-    unsigned parts = network_parts(network, node), reads = 0;
-    if (parts & PART_PARAMS) reads |= f->reads[PART_INDEX_PARAMS];
-    if (parts & PART_INPUT) reads |= f->reads[PART_INDEX_INPUT];
-    return reads;
+    return footprint_reads(network->binding[node].footprint.reads, network_parts(network, node));
 }
 
 double network_backward_time(const struct network *network, int node)

@@ -37,8 +37,9 @@ static inline size_t network_round(const struct network *network, size_t bytes)
 enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network);
 void network_destroy(struct network *network);
 
-/* The same network with footprints of its own, in region: what relus keep can be changed there. Not to be destroyed. */
-enum status network_copy(const struct network *network, struct region *region, struct network **copy);
+/* The same network with footprints of its own, in region, so that what relus save can be changed there. Not to be
+ * destroyed. */
+struct network *network_copy(const struct network *network, struct region *region);
 
 /* Makes every footprint what its node's relu_save says, where that has changed since the network was prepared. */
 void network_settle_relus(struct network *network);

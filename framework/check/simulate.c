@@ -6,7 +6,7 @@
 
 #include "check/symbolic_memory.h"
 
-enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED };
+enum symbol { VALUE = 1, SAVED, RNG_STATE, INPUT_GRADIENT, SUM, DERIVED };
 
 /* A name for (symbol, a, b): equal only for equal arguments, up to chance. */
 static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
@@ -33,9 +33,9 @@ static enum status reads_value(struct machine *m, int id, int value, const char 
     size_t bytes = m->data->node[value - 1].output_bytes;
     TRY(machine_reads(m, id, bytes, name(VALUE, (uint64_t)value, 0), what));
     if (bytes)
-        MUST(m->place[id].writer == m->value_at[value - 1],
+        MUST(m->cell[id].writer == m->value_at[value - 1],
              "%s: buffer %d (%s) was written by op %d; expected the newest, by op %d", what, id, machine_buffer(m, id),
-             m->place[id].writer, m->value_at[value - 1]);
+             m->cell[id].writer, m->value_at[value - 1]);
     m->value_read[m->value_at[value - 1]] = true;
     return ST_OK;
 }
@@ -44,10 +44,10 @@ static enum status reads_saved(struct machine *m, int node, size_t bytes)
 {
     int id = m->op->saved;
     TRY(machine_reads(m, id, bytes, name(SAVED, (uint64_t)node, 0), "the saved tensors"));
-    MUST(m->place[id].writer == m->saved_at[node],
+    MUST(m->cell[id].writer == m->saved_at[node],
          "the saved tensors in buffer %d (%s) was written by op %d; expected the newest, by op %d", id,
-         machine_buffer(m, id), m->place[id].writer, m->saved_at[node]);
-    m->saved_read[m->place[id].writer] = true;
+         machine_buffer(m, id), m->cell[id].writer, m->saved_at[node]);
+    m->saved_read[m->cell[id].writer] = true;
     return ST_OK;
 }
 
@@ -69,17 +69,17 @@ static enum status scratch(struct machine *m, size_t bytes)
 }
 
 /* The stash or mask of a random node: written by its first forward. */
-static enum status once(struct machine *m, const struct plan_data_node *node, bool wanted)
+static enum status rng_state(struct machine *m, const struct plan_data_node *node, bool wanted)
 {
     const struct plan_data *a = m->data;
     size_t bytes = a->rng == RNG_MASK ? (node->draws + 7) / 8 * a->batch : sizeof(uint64_t);
     if (!wanted || !node->draws || a->rng == RNG_COUNTER) bytes = 0;
-    TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
-    TRY(called(m, m->op->once, CATEGORY_SAVED, m->op->node));
-    uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
+    TRY(machine_apart(m, m->op->rng_state, BUFFER_NONE, 0, "the stash"));
+    TRY(called(m, m->op->rng_state, CATEGORY_SAVED, m->op->node));
+    uint64_t content = name(RNG_STATE, (uint64_t)m->op->node, 0);
     if (m->op->kind == OP_FORWARD && !m->op->recompute)
-        return machine_writes(m, m->op->once, bytes, content, "the stash");
-    return machine_reads(m, m->op->once, bytes, content, "the stash");
+        return machine_writes(m, m->op->rng_state, bytes, content, "the stash");
+    return machine_reads(m, m->op->rng_state, bytes, content, "the stash");
 }
 
 /* ---- ops ---- */
@@ -97,7 +97,7 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
         if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
         MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
     }
-    TRY(once(m, node, true));
+    TRY(rng_state(m, node, true));
     TRY(scratch(m, node->forward_scratch));
     TRY(machine_apart(m, op->y, node->y_over_x ? op->x[0] : BUFFER_NONE, (op->x[0] == op->y) + (op->x[1] == op->y),
                       "y"));
@@ -157,8 +157,7 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
 {
     const struct op *op = m->op;
     TRY(backward_order(m, node));
-    bool params = op->parts & PART_PARAMS, input = op->parts & PART_INPUT;
-    unsigned read = (params ? node->reads[PART_INDEX_PARAMS] : 0) | (input ? node->reads[PART_INDEX_INPUT] : 0);
+    const unsigned read = footprint_reads(node->reads, op->parts);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         bool wanted = read & READS_X && node->inputs[k] >= 0;
         MUST(wanted || op->x[k] == BUFFER_NONE, "x is buffer %d; expected none, it is not read", op->x[k]);
@@ -169,10 +168,8 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     bool saved = read & READS_SAVED && node->saved;
     MUST(saved || op->saved == BUFFER_NONE, "the saved tensors is buffer %d; expected none, it is not read", op->saved);
     if (saved) TRY(reads_saved(m, op->node, node->saved));
-    TRY(once(m, node, input));
-    size_t a = params ? node->backward_scratch[PART_INDEX_PARAMS] : 0;
-    size_t b = input ? node->backward_scratch[PART_INDEX_INPUT] : 0;
-    TRY(scratch(m, a > b ? a : b));
+    TRY(rng_state(m, node, op->parts & PART_INPUT));
+    TRY(scratch(m, footprint_scratch(node->backward_scratch, op->parts)));
     TRY(backward_gradients(m, node));
     m->done[op->node] |= op->parts;
     return ST_OK;
@@ -195,7 +192,7 @@ static enum status combine(struct machine *m)
     MUST(op->bytes, "0 bytes; expected those of a gradient");
     TRY(machine_look(m, op->x[0], op->bytes, "a gradient"));
     if (two) TRY(machine_look(m, op->x[1], op->bytes, "a gradient"));
-    uint64_t a = m->place[op->x[0]].content, b = two ? m->place[op->x[1]].content : a;
+    uint64_t a = m->cell[op->x[0]].content, b = two ? m->cell[op->x[1]].content : a;
     MUST(a && b, "expected gradients in its inputs, where nothing is yet");
     int of = !two && a == m->gradient[op->node + 1] ? op->node : -1; /* the node whose value's gradient it is */
     for (int k = 0; two && k < NODE_INPUTS_MAX; k++) {
@@ -245,7 +242,7 @@ static enum status spare(const struct machine *m)
                         back ? -1 : op->dy,
                         passes ? -1 : op->saved,
                         passes ? -1 : op->scratch,
-                        passes ? -1 : op->once,
+                        passes ? -1 : op->rng_state,
                         op->kind == OP_COPY ? op->x[1] : -1};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         MUST(none[i] == BUFFER_NONE, "buffer %d is an operand; expected none there", none[i]);
@@ -343,7 +340,7 @@ static enum status set_up(struct machine *m)
 {
     const struct plan_data *a = m->data;
     const size_t nodes = (size_t)a->nodes, ops = (size_t)a->ops, buffers = (size_t)a->buffers;
-    NEW(m->region, m->place, buffers);
+    NEW(m->region, m->cell, buffers);
     NEW(m->region, m->alive, buffers);
     NEW(m->region, m->next_born, buffers);
     NEW(m->region, m->next_dying, buffers);

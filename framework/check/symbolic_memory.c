@@ -40,7 +40,7 @@ enum status machine_look(const struct machine *m, int id, size_t bytes, const ch
     const struct buffer *b = &m->data->buffer[id];
     MUST(b->bytes == rounded(m, bytes), "%s: buffer %d (%s) has %zu bytes; expected %zu", what, id,
          machine_buffer(m, id), b->bytes, rounded(m, bytes));
-    MUST(m->place[id].alive, "%s: buffer %d (%s) lives from op %d to op %d; expected it to be alive here", what, id,
+    MUST(m->cell[id].alive, "%s: buffer %d (%s) lives from op %d to op %d; expected it to be alive here", what, id,
          machine_buffer(m, id), b->birth, b->death);
     return ST_OK;
 }
@@ -49,21 +49,21 @@ enum status machine_reads(const struct machine *m, int id, size_t bytes, uint64_
 {
     TRY(machine_look(m, id, bytes, what));
     if (bytes)
-        MUST(m->place[id].content == content, "expected %s in buffer %d (%s), which holds %s", what, id,
-             machine_buffer(m, id), m->place[id].content ? "something else" : "nothing yet");
+        MUST(m->cell[id].content == content, "expected %s in buffer %d (%s), which holds %s", what, id,
+             machine_buffer(m, id), m->cell[id].content ? "something else" : "nothing yet");
     return ST_OK;
 }
 
 enum status machine_writes(struct machine *m, int id, size_t bytes, uint64_t content, const char *what)
 {
     TRY(machine_look(m, id, bytes, what));
-    if (bytes) m->place[id] = (struct place){true, m->at, content};
+    if (bytes) m->cell[id] = (struct cell){true, m->at, content};
     return ST_OK;
 }
 
 bool machine_called(const struct machine *m, int id, enum category category, int node)
 {
-    if (id < 0 || m->place[id].writer >= 0) return true;
+    if (id < 0 || m->cell[id].writer >= 0) return true;
     const struct buffer *b = &m->data->buffer[id];
     return b->category == category && b->node == node;
 }
@@ -71,7 +71,8 @@ bool machine_called(const struct machine *m, int id, enum category category, int
 /* How many operands of the op are the buffer. */
 static int uses(const struct op *op, int id)
 {
-    const int operand[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
+    const int operand[] = {op->x[0], op->x[1],  op->y,       op->dx[0],    op->dx[1],
+                           op->dy,   op->saved, op->scratch, op->rng_state};
     int count = 0;
     for (size_t i = 0; i < sizeof operand / sizeof *operand; i++) count += operand[i] == id;
     return count;
@@ -105,7 +106,7 @@ enum status machine_bear(struct machine *m, int id)
              other->offset);
     }
     m->alive[m->alives++] = id;
-    m->place[id] = (struct place){.alive = true, .writer = -1};
+    m->cell[id] = (struct cell){.alive = true, .writer = -1};
     m->live += b->bytes;
     m->live_by[b->category] += b->bytes;
     if (b->offset + b->bytes > m->outcome.extent) m->outcome.extent = b->offset + b->bytes;
@@ -118,7 +119,7 @@ enum status machine_bury(struct machine *m, int id)
     MUST(uses(m->op, id), "buffer %d (%s) dies here; expected it to be used to the last", id, machine_buffer(m, id));
     for (int i = 0; i < m->alives; i++)
         if (m->alive[i] == id) m->alive[i--] = m->alive[--m->alives];
-    m->place[id].alive = false;
+    m->cell[id].alive = false;
     m->live -= b->bytes;
     m->live_by[b->category] -= b->bytes;
     return ST_OK;

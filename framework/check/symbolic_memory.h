@@ -6,7 +6,7 @@
 #include "base/region.h"
 #include "check/plan_claims.h"
 
-struct place {
+struct cell {
     bool alive;
     int writer;       /* op */
     uint64_t content; /* 0: undefined */
@@ -17,7 +17,7 @@ struct machine {
     struct region *region;
     const struct op *op;                       /* the one that runs */
     int at;                                    /* its number */
-    struct place *place;                       /* one a buffer */
+    struct cell *cell;                         /* one a buffer */
     int *alive, alives;                        /* buffers */
     int *born, *dies, *next_born, *next_dying; /* op -> first buffer, buffer -> next one; -1: none */
     unsigned *parts, *done;                    /* node -> parts of its backward that there are, that have run */

@@ -42,6 +42,12 @@ struct node {
     int64_t draws;      /* random numbers that its forward draws for a sample; 0: it is not random */
 };
 
+/* What it occupies in static memory; so do its gradient and each copy of the optimizer's state. */
+static inline size_t parameter_static_bytes(const struct parameter *parameter)
+{
+    return round_up((size_t)parameter->elements * sizeof(float));
+}
+
 /* A named node range of the model file. Groups nest; they are ordered by their start, an outer one before its inner
  * ones. */
 struct group {

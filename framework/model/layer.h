@@ -87,10 +87,23 @@ struct footprint {
     const char *implementation; /* for plans and result files, e.g. "jit:avx512_core winograd, chunk 8" */
 };
 
-/* A relu's derivative comes from its output's signs. A kernel with one says that its backward reads y and, unless it
- * needs y whatever is said (a pool, whose saved tensors is another), how many bytes the signs take; it can do with
- * either: signs: they become the saved tensors, which is read in place of y. No bit of any result depends on it. No
- * notice is taken of a footprint without a relu. */
+/* What these parts of a backward read, and the scratch they need. */
+static inline unsigned footprint_reads(const unsigned reads[2], unsigned parts)
+{
+    return (parts & PART_PARAMS ? reads[PART_INDEX_PARAMS] : 0) | (parts & PART_INPUT ? reads[PART_INDEX_INPUT] : 0);
+}
+
+static inline size_t footprint_scratch(const size_t backward_scratch[2], unsigned parts)
+{
+    const size_t params = parts & PART_PARAMS ? backward_scratch[PART_INDEX_PARAMS] : 0;
+    const size_t input = parts & PART_INPUT ? backward_scratch[PART_INDEX_INPUT] : 0;
+    return params > input ? params : input;
+}
+
+/* A relu's derivative depends on the signs of its output. A kernel with a relu says that its backward reads y and,
+ * unless it needs y anyway (a pool, which saves other tensors), how many bytes the sign bits take; it can run with
+ * either. signs: the sign bits become the saved tensors, read in place of y. No bit of any result depends on it. A
+ * footprint without a relu does not change. */
 void footprint_keep_sign_bits(struct footprint *footprint, bool signs);
 
 struct kernel_args {

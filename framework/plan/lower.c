@@ -1,7 +1,7 @@
-/* Three sweeps. Backward over the schedule's events: who reads what, hence which recomputations are dead and which
- * forwards save. Forward: ops, with a new buffer for everything that is written, so that a buffer is one incarnation
- * and its lifetime is simply first to last use. Forward again: outputs take over the buffers of inputs that die at the
- * same op. */
+/* Three sweeps. Backward over the schedule's events: which values are read later, hence which recomputations are dead
+ * and which forwards save. Forward: ops, with a new buffer for every tensor that is written, so that a buffer is one
+ * incarnation and lives from its first to its last use. Forward again: outputs take over the buffers of inputs that die
+ * at the same op. */
 #include "plan/lower.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 struct event {
     enum step_kind kind;
     int node;
-    unsigned parts; /* BACKWARD; 0: only hands gradients on */
+    unsigned parts; /* BACKWARD; 0: only passes gradients on */
     bool first;     /* the node's first event of this kind */
     bool last;      /* BACKWARD: the node's last */
     bool dropped, save;
@@ -25,24 +25,17 @@ struct builder {
     struct lowered *out;
     struct event *event;
     size_t events;
-    int ops_room, buffers_room;
-    int *current;  /* value -> buffer of its newest incarnation */
-    int *saved;    /* node -> buffer of its newest saved tensors */
-    int *once;     /* node -> stash or mask */
-    int *gradient; /* value -> buffer of its gradient so far */
-    int *roles;    /* buffer -> values whose gradient it is: more than one where add handed it to both arms */
-    int *over;     /* buffer -> the buffer whose place it takes, -1: none */
+    int *current;   /* value -> buffer of its newest incarnation */
+    int *saved;     /* node -> buffer of its newest saved tensors */
+    int *rng_state; /* node -> stash or mask */
+    int *gradient;  /* value -> buffer of its gradient so far */
+    int *roles;     /* buffer -> number of values whose gradient it is: several where add passed it to both arms */
+    int *over;      /* buffer -> the buffer that it reuses, -1: none */
 };
 
 static const struct footprint *footprint_of(const struct builder *b, int node)
 {
     return &b->network->binding[node].footprint;
-}
-
-static unsigned reads_of(const struct footprint *f, unsigned parts)
-{
-    return (parts & PART_PARAMS ? f->reads[PART_INDEX_PARAMS] : 0) |
-           (parts & PART_INPUT ? f->reads[PART_INDEX_INPUT] : 0);
 }
 
 /* One or two events for a node's backward. */
@@ -64,7 +57,7 @@ static enum status expand(struct builder *b, const struct schedule *schedule)
     size_t room = 0;
     for (size_t i = 0; i < schedule->steps; i++) room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from);
     if (room > INT32_MAX / 16)
-        return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be run", room / 2);
+        return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", room / 2);
     NEW(b->region, b->event, room);
     int forward = 0; /* nodes below have had their first forward */
     for (size_t i = 0; i < schedule->steps; i++) {
@@ -79,7 +72,7 @@ static enum status expand(struct builder *b, const struct schedule *schedule)
 }
 
 /* Sweeps the events from the last to the first and marks dead recomputations and forwards that save. */
-static enum status mark(struct builder *b)
+static void mark(struct builder *b)
 {
     bool *needed, *needed_saved; /* is the incarnation that is newest here read later? */
     NEW(b->region, needed, (size_t)b->graph->values);
@@ -98,17 +91,16 @@ static enum status mark(struct builder *b)
             e->save = needed_saved[e->node];
             needed[node->output] = needed_saved[e->node] = false;
         } else {
-            unsigned reads = reads_of(footprint_of(b, e->node), e->parts);
+            unsigned reads = footprint_reads(footprint_of(b, e->node)->reads, e->parts);
             reads_x = reads & READS_X;
             if (reads & READS_Y) needed[node->output] = true;
             if (reads & READS_SAVED && footprint_of(b, e->node)->saved) needed_saved[e->node] = true;
         }
         for (int k = 0; reads_x && k < node->layer->inputs; k++) needed[node->inputs[k]] = true;
     }
-    return ST_OK;
 }
 
-/* A buffer born at the op that is being made. */
+/* A buffer born at the current op. */
 static int make(struct builder *b, enum category category, int node, size_t bytes)
 {
     if (!bytes) return BUFFER_NONE;
@@ -131,12 +123,12 @@ static int use(struct builder *b, int buffer)
 static struct op *begin(struct builder *b, enum op_kind kind, int node)
 {
     struct op *op = &b->out->op[b->out->ops];
-    *op = (struct op){.kind = kind, .node = node, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .once = -1};
+    *op = (struct op){.kind = kind, .node = node, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .rng_state = -1};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) op->x[k] = op->dx[k] = BUFFER_NONE;
     return op;
 }
 
-/* out takes in's place if in is used here for the last time. Lifetimes are final by now. */
+/* out reuses in's buffer if in dies here. Lifetimes are final by now. */
 static bool overlay(struct builder *b, int op, int out, int in)
 {
     if (out < 0 || in < 0) return false;
@@ -148,7 +140,7 @@ static bool overlay(struct builder *b, int op, int out, int in)
     return true;
 }
 
-static size_t once_bytes(const struct builder *b, const struct node *node)
+static size_t rng_state_bytes(const struct builder *b, const struct node *node)
 {
     if (!node->draws || b->options->rng == RNG_COUNTER || b->options->rng == RNG_OFF) return 0;
     return b->options->rng == RNG_MASK ? rng_mask_bytes(node->draws, b->graph->batch) : sizeof(uint64_t);
@@ -164,19 +156,19 @@ static void emit_forward(struct builder *b, const struct event *e)
     for (int k = 0; k < node->layer->inputs; k++) op->x[k] = use(b, b->current[node->inputs[k]]);
     op->y = b->current[node->output] = make(b, CATEGORY_ACTIVATION, e->node, b->graph->value[node->output].bytes);
     if (e->save) op->saved = b->saved[e->node] = make(b, CATEGORY_SAVED, e->node, f->saved);
-    if (e->first) b->once[e->node] = make(b, CATEGORY_SAVED, e->node, once_bytes(b, node));
-    op->once = use(b, b->once[e->node]);
+    if (e->first) b->rng_state[e->node] = make(b, CATEGORY_SAVED, e->node, rng_state_bytes(b, node));
+    op->rng_state = use(b, b->rng_state[e->node]);
     op->scratch = make(b, CATEGORY_SCRATCH, e->node, f->forward_scratch);
     b->out->ops++;
 }
 
-/* A buffer for the gradient of a value, or for a contribution to it: whoever makes it, it is that value's. */
+/* A buffer for the gradient of a value, or for a contribution to it, counted as that value's. */
 static int make_gradient(struct builder *b, int value)
 {
     return make(b, CATEGORY_GRADIENT, value - 1, b->graph->value[value].gradient_bytes);
 }
 
-/* An op on gradients alone; the new buffer is returned. */
+/* A copy or a sum of gradients; returns the new buffer. */
 static int emit_gradient(struct builder *b, enum op_kind kind, int node, int x0, int x1, int value)
 {
     struct op *op = begin(b, kind, node);
@@ -188,7 +180,7 @@ static int emit_gradient(struct builder *b, enum op_kind kind, int node, int x0,
     return op->y;
 }
 
-/* buffer is one more contribution to the gradient of value. */
+/* Adds buffer to the gradient of value. */
 static void contribute(struct builder *b, int node, int value, int buffer)
 {
     int sum = b->gradient[value];
@@ -205,11 +197,11 @@ static void emit_backward(struct builder *b, const struct event *e)
     const struct node *node = &b->graph->node[e->node];
     const struct footprint *f = footprint_of(b, e->node);
     int *dy = &b->gradient[node->output];
-    if (e->first && e->node + 1 == b->graph->nodes) { /* nobody made it: it appears here, where it has bytes at all */
+    if (e->first && e->node + 1 == b->graph->nodes) { /* no op writes it: it is born here, if it has bytes */
         *dy = make_gradient(b, node->output);
         if (*dy >= 0) b->roles[*dy]++;
     }
-    if (e->first && e->parts && f->writes_dy && *dy >= 0 && b->roles[*dy] > 1) { /* somebody else reads it later */
+    if (e->first && e->parts && f->writes_dy && *dy >= 0 && b->roles[*dy] > 1) { /* another op reads it later */
         b->roles[*dy]--;
         *dy = emit_gradient(b, OP_COPY, e->node, *dy, BUFFER_NONE, node->output);
         b->roles[*dy]++;
@@ -219,7 +211,7 @@ static void emit_backward(struct builder *b, const struct event *e)
     for (int k = 0; k < NODE_INPUTS_MAX; k++) dx[k] = f->passes_gradient ? *dy : BUFFER_NONE;
     if (e->parts) {
         struct op *op = begin(b, OP_BACKWARD, e->node);
-        unsigned reads = reads_of(f, e->parts);
+        unsigned reads = footprint_reads(f->reads, e->parts);
         op->parts = e->parts;
         op->dy = use(b, *dy);
         for (int k = 0; k < node->layer->inputs; k++) {
@@ -229,10 +221,8 @@ static void emit_backward(struct builder *b, const struct event *e)
         }
         if (reads & READS_Y) op->y = use(b, b->current[node->output]);
         if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[e->node]);
-        if (e->parts & PART_INPUT) op->once = use(b, b->once[e->node]);
-        size_t params = e->parts & PART_PARAMS ? f->backward_scratch[PART_INDEX_PARAMS] : 0;
-        size_t input = e->parts & PART_INPUT ? f->backward_scratch[PART_INDEX_INPUT] : 0;
-        op->scratch = make(b, CATEGORY_SCRATCH, e->node, params > input ? params : input);
+        if (e->parts & PART_INPUT) op->rng_state = use(b, b->rng_state[e->node]);
+        op->scratch = make(b, CATEGORY_SCRATCH, e->node, footprint_scratch(f->backward_scratch, e->parts));
         b->out->ops++;
     }
     if (!e->last) return;
@@ -242,9 +232,9 @@ static void emit_backward(struct builder *b, const struct event *e)
     if (*dy >= 0) b->roles[*dy]--;
 }
 
-static enum status reserve(struct builder *b)
+static void reserve(struct builder *b)
 {
-    /* an event makes at most one op of its own, a copy and an accumulation an input; an op at most five buffers */
+    /* an event has at most one op of its own, a copy, and an accumulation an input; an op has at most five buffers */
     size_t ops = b->events * (2 + NODE_INPUTS_MAX), buffers = b->events * (6 + 2 * NODE_INPUTS_MAX);
     NEW(b->region, b->out->op, ops);
     NEW(b->region, b->out->buffer, buffers);
@@ -253,11 +243,10 @@ static enum status reserve(struct builder *b)
     NEW(b->region, b->current, (size_t)b->graph->values);
     NEW(b->region, b->gradient, (size_t)b->graph->values);
     NEW(b->region, b->saved, (size_t)b->graph->nodes);
-    NEW(b->region, b->once, (size_t)b->graph->nodes);
+    NEW(b->region, b->rng_state, (size_t)b->graph->nodes);
     b->current[0] = BUFFER_BATCH;
     for (int v = 0; v < b->graph->values; v++) b->gradient[v] = BUFFER_NONE;
-    for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->once[n] = BUFFER_NONE;
-    return ST_OK;
+    for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->rng_state[n] = BUFFER_NONE;
 }
 
 static void overlay_all(struct builder *b)
@@ -278,8 +267,8 @@ static int resolve(const struct builder *b, const int *number, int buffer)
     return number[buffer];
 }
 
-/* Leaves only buffers with a place of their own and renumbers the ops' operands. */
-static enum status compact(struct builder *b)
+/* Removes buffers that reuse another and renumbers the ops' operands. */
+static void compact(struct builder *b)
 {
     int *number, buffers = 0;
     NEW(b->region, number, (size_t)b->out->buffers + 1);
@@ -287,15 +276,14 @@ static enum status compact(struct builder *b)
         if (b->over[i] < 0) number[i] = buffers++;
     for (int i = 0; i < b->out->ops; i++) {
         struct op *op = &b->out->op[i];
-        int *operands[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
-                           &op->dy,   &op->saved, &op->scratch, &op->once};
+        int *operands[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0],    &op->dx[1],
+                           &op->dy,   &op->saved, &op->scratch, &op->rng_state};
         _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
         for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) *operands[k] = resolve(b, number, *operands[k]);
     }
     for (int i = 0; i < b->out->buffers; i++)
         if (b->over[i] < 0) b->out->buffer[number[i]] = b->out->buffer[i];
     b->out->buffers = buffers;
-    return ST_OK;
 }
 
 enum status lower(const struct network *network, const struct schedule *schedule, const struct lower_options *options,
@@ -305,8 +293,8 @@ enum status lower(const struct network *network, const struct schedule *schedule
         .network = network, .graph = network->graph, .options = options, .region = region, .out = lowered};
     memset(lowered, 0, sizeof *lowered);
     TRY(expand(&b, schedule));
-    TRY(mark(&b));
-    TRY(reserve(&b));
+    mark(&b);
+    reserve(&b);
     for (size_t i = 0; i < b.events; i++) {
         if (b.event[i].dropped) continue;
         if (b.event[i].kind == STEP_FORWARD) {
@@ -316,5 +304,6 @@ enum status lower(const struct network *network, const struct schedule *schedule
         }
     }
     overlay_all(&b);
-    return compact(&b);
+    compact(&b);
+    return ST_OK;
 }

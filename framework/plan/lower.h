@@ -1,5 +1,5 @@
-/* From a schedule to ops and buffers: liveness decides what each forward saves, what is freed, what is a recomputation,
- * which recomputations are dead. framework/README.md lists the rules. */
+/* From a schedule to ops and buffers: liveness decides what each forward saves, when buffers die, and which
+ * recomputations are dead. The rules are listed in framework/README.md. */
 #ifndef REMATCH_PLAN_LOWER_H
 #define REMATCH_PLAN_LOWER_H
 
@@ -8,7 +8,7 @@
 #include "plan/schedule.h"
 
 struct lower_options {
-    bool drop_dead; /* leave out recomputations that nobody reads */
+    bool drop_dead; /* leave out dead recomputations */
     enum rng_mode rng;
 };
 
@@ -19,8 +19,8 @@ struct lowered {
     int dropped; /* recomputations left out */
 };
 
-/* schedule must have passed schedule_check. The loss's value is nobody's operand: it is read right after its first
- * forward. Everything lives in region. */
+/* schedule must have passed schedule_check(). No op reads the loss's value: the executor does, right after its first
+ * forward. Everything lives in region. ST_SPEC: the schedule has too many steps. */
 enum status lower(const struct network *network, const struct schedule *schedule, const struct lower_options *options,
                   struct region *region, struct lowered *lowered);
 

@@ -1,5 +1,7 @@
 #include "plan/op.h"
 
+#include "base/region.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@ char *buffer_text(const struct buffer *buffer, const char *node, char *text)
     return text;
 }
 
-/* Sums of differences, modulo 2^N: a buffer's bytes come at its birth and go behind its death. */
+/* Sums of differences, modulo 2^N: a buffer's bytes are added at its birth and subtracted after its death. */
 size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *live)
 {
     size_t most = 0;
@@ -39,18 +41,17 @@ size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *l
     return most;
 }
 
-/* The members are hashed one by one: padding between them has no value. */
-enum status ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers, struct digest *digest)
+/* Member by member, since the padding between them is undefined. */
+struct digest ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers)
 {
     enum { OP_WORDS = 7 + 2 * NODE_INPUTS_MAX + 4, BUFFER_WORDS = 6 };
     size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS;
-    int64_t *words = calloc(count + 1, sizeof *words), *w = words;
-    if (!words) return fail(ST_FAILED, "out of memory for the hash of a plan");
+    int64_t *words = allocate(count, sizeof *words), *w = words;
     for (int i = 0; i < ops; i++) {
         const struct op *o = &op[i];
-        const int64_t row[] = {o->kind, o->node,  o->parts, o->recompute, o->save,
-                               o->y,    o->x[0],  o->x[1],  o->dx[0],     o->dx[1],
-                               o->dy,   o->saved, o->once,  o->scratch,   (int64_t)o->bytes};
+        const int64_t row[] = {o->kind, o->node,  o->parts,     o->recompute, o->save,
+                               o->y,    o->x[0],  o->x[1],      o->dx[0],     o->dx[1],
+                               o->dy,   o->saved, o->rng_state, o->scratch,   (int64_t)o->bytes};
         _Static_assert(sizeof row / sizeof *row == OP_WORDS, "a row an op");
         memcpy(w, row, sizeof row);
         w += OP_WORDS;
@@ -61,7 +62,7 @@ enum status ops_digest(const struct op *op, int ops, const struct buffer *buffer
         memcpy(w, row, sizeof row);
         w += BUFFER_WORDS;
     }
-    *digest = digest_bytes(words, count * sizeof *words);
+    const struct digest digest = digest_bytes(words, count * sizeof *words);
     free(words);
-    return ST_OK;
+    return digest;
 }

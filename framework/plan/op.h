@@ -1,4 +1,4 @@
-/* What a plan consists of: ops in the order they run, and the buffers they work on. Data only; lower.h makes it. */
+/* What a plan consists of: ops in the order they run, and the buffers they work on. Data only; lower() makes it. */
 #ifndef REMATCH_PLAN_OP_H
 #define REMATCH_PLAN_OP_H
 
@@ -12,12 +12,18 @@ extern const char *const category_names[CATEGORIES];
 
 /* A piece of the arena; overlaid values share one. */
 struct buffer {
-    enum category category; /* of what it was made for */
-    int node;               /* it is of: what that node writes, its scratch, or the gradient of its value */
+    enum category category; /* of the first tensor in it */
+    int node;               /* of that tensor: the node that writes it, uses it as scratch, or whose value it is the
+                               gradient of */
     size_t bytes;           /* a multiple of the network's granularity */
     int birth, death;       /* first and last op that uses it, both inclusive */
-    size_t offset;          /* in the arena; set by placing */
+    size_t offset;          /* in the arena; set by placement_assign() */
 };
+
+static inline bool buffer_alive(const struct buffer *buffer, int op)
+{
+    return buffer->birth <= op && op <= buffer->death;
+}
 
 enum op_kind { OP_FORWARD, OP_BACKWARD, OP_COPY, OP_ACCUMULATE, OP_KINDS };
 
@@ -34,20 +40,20 @@ struct op {
     int x[NODE_INPUTS_MAX], y;
     int dx[NODE_INPUTS_MAX], dy;
     int saved, scratch;
-    int once; /* written at the node's first forward, read by recomputations and backward: a stash or a mask */
+    int rng_state; /* stash or mask: written by the node's first forward, read by recomputations and the backward */
     /* COPY: y = x[0]; ACCUMULATE: y = x[0] + x[1]; gradients of bytes bytes */
     size_t bytes;
 };
 
-/* "B conv1_2 params", "conv1_1.y": an op, and what a buffer holds, as people read them; node: the name of its node.
- * Into text (at least 128 bytes), which is returned. */
+/* Writes "B conv1_2 params" or "conv1_1.y" into text (at least 128 bytes) and returns it; node: the name of its node.
+ */
 char *op_text(const struct op *op, const char *node, char *text);
 char *buffer_text(const struct buffer *buffer, const char *node, char *text);
 
-/* Bytes of the buffers alive while each of ops ops runs, into live[ops + 1] (the last is 0); returns the most. */
+/* Sets live[i] to the bytes of the buffers alive at op i, live[ops] to 0; returns the peak. */
 size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *live);
 
-/* The digest that a plan is known by: of every member of every op and buffer, offsets included. */
-enum status ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers, struct digest *digest);
+/* The digest that identifies a plan: of every member of every op and buffer, offsets included. */
+struct digest ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers);
 
 #endif

@@ -1,13 +1,15 @@
-/* Within an order a buffer goes to the lowest gap that is large enough, or to the tightest, between the placed buffers
- * that are alive with it. Choosing the order is all the wit there is: several are tried, and each is mended some rounds
- * long, whoever ends too high being placed earlier; the smallest extent wins. The live peak, which none can beat, ends
- * the search. */
+/* Buffers are placed one after the other, each in the lowest gap that is large enough, or in the tightest, between the
+ * buffers placed before it that are alive with it. Only the order matters. Ten orders are tried; each is repaired for
+ * up to 80 rounds by moving the first buffer that exceeds the smallest extent forward. An extent equal to the live
+ * peak, its lower bound, ends the search. */
 #include "plan/placement.h"
+
+#include "base/region.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A buffer as the orders see it. */
+/* A buffer to be placed. */
 struct item {
     struct buffer *buffer;
     size_t bytes;
@@ -16,13 +18,14 @@ struct item {
 };
 
 static int ascending(int a, int b) { return (a > b) - (a < b); }
+
 static int descending_bytes(const struct item *a, const struct item *b)
 {
     return (a->bytes < b->bytes) - (a->bytes > b->bytes);
 }
 static int length(const struct item *a) { return a->death - a->birth; }
 
-/* Ties end with birth and death, so that every order is total up to interchangeable buffers. */
+/* Ties are broken by birth and death, so that only interchangeable buffers compare as equal. */
 static int by_bytes(const void *x, const void *y)
 {
     const struct item *a = x, *b = y;
@@ -68,10 +71,9 @@ struct spot {
     size_t offset, end;
 };
 
-/* Places items in their order; returns the first that does not end below that, or count. best: takes the tightest gap,
- * else the lowest. spot: room for count, kept by offset, so that the gaps between those alive with an item come in
- * order. */
-static size_t fit(struct item *item, size_t count, bool best, size_t below, struct spot *spot)
+/* Places items in their order; returns the first that does not end below the limit, or count. tightest: takes the
+ * tightest gap, else the lowest. spot: room for count, sorted by offset, so that gaps come in that order. */
+static size_t place_all(struct item *item, size_t count, bool tightest, size_t limit, struct spot *spot)
 {
     for (size_t i = 0; i < count; i++) {
         const struct item *new = &item[i];
@@ -81,12 +83,12 @@ static size_t fit(struct item *item, size_t count, bool best, size_t below, stru
             if (spot[j].offset >= at + new->bytes) {
                 const size_t left = spot[j].offset - at - new->bytes;
                 if (left < slack) chosen = at, slack = left;
-                if (!best) break;
+                if (!tightest) break;
             }
             if (spot[j].end > at) at = spot[j].end;
         }
         if (chosen == SIZE_MAX) chosen = at;
-        if (chosen + new->bytes >= below) return i;
+        if (chosen + new->bytes >= limit) return i;
         size_t j = i;
         for (; j > 0 && spot[j - 1].offset > chosen; j--) spot[j] = spot[j - 1];
         spot[j] = (struct spot){new->birth, new->death, chosen, chosen + new->bytes};
@@ -97,32 +99,32 @@ static size_t fit(struct item *item, size_t count, bool best, size_t below, stru
 
 static const struct trial {
     int (*order)(const void *, const void *);
-    bool best;
+    bool tightest;
 } trials[] = {{by_bytes, false}, {by_bytes, true},  {by_area, false}, {by_area, true},      {by_birth, false},
               {by_birth, true},  {by_death, false}, {by_death, true}, {by_lifetime, false}, {by_lifetime, true}};
 
 enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 80 };
 
-/* Rounds of an order: fewer where there are thousands of buffers, each of which looks at all the others. */
+/* Rounds of an order: fewer where there are thousands of buffers, since a round compares all pairs. */
 static int rounds_of(size_t count)
 {
     const double pairs = (double)count * (double)count, most = 1e8;
     return pairs * ROUNDS <= most ? ROUNDS : 1 + (int)(most / pairs);
 }
 
-struct placing {
+struct placement {
     struct buffer *buffer;
     size_t count;
     struct item *item;
     struct spot *spot;
-    size_t least; /* extent of what the buffers' offsets are, 0: none yet */
+    size_t extent; /* the smallest so far, which the buffers' offsets have; 0: none yet */
 };
 
-/* Places the items in their order and keeps the offsets where the extent is the least so far; else mends the order:
- * the first item that ends too high to be of use goes half way to the front. */
-static void attempt(struct placing *p, bool best)
+/* Places the items in their order and keeps the offsets where the extent is the smallest so far; else repairs the
+ * order: the first item that ends beyond the smallest extent moves half way to the front. */
+static void attempt(struct placement *p, bool tightest)
 {
-    const size_t failed = fit(p->item, p->count, best, p->least ? p->least : SIZE_MAX, p->spot);
+    const size_t failed = place_all(p->item, p->count, tightest, p->extent ? p->extent : SIZE_MAX, p->spot);
     if (failed < p->count) {
         const size_t to = failed / 2;
         const struct item early = p->item[failed];
@@ -130,15 +132,15 @@ static void attempt(struct placing *p, bool best)
         p->item[to] = early;
         return;
     }
-    p->least = 0;
+    p->extent = 0;
     for (size_t i = 0; i < p->count; i++) {
         const struct item *item = &p->item[i];
         item->buffer->offset = item->offset;
-        if (item->offset + item->bytes > p->least) p->least = item->offset + item->bytes;
+        if (item->offset + item->bytes > p->extent) p->extent = item->offset + item->bytes;
     }
 }
 
-static void sort(struct placing *p, const struct trial *trial)
+static void sort(struct placement *p, const struct trial *trial)
 {
     for (size_t i = 0; i < p->count; i++) {
         struct buffer *b = &p->buffer[i];
@@ -147,32 +149,23 @@ static void sort(struct placing *p, const struct trial *trial)
     qsort(p->item, p->count, sizeof *p->item, trial->order);
 }
 
-/* Tries until the extent is floor, which none can beat. */
-static void search(struct placing *p, size_t floor)
+size_t placement_assign(struct buffer *buffer, int buffers)
 {
-    for (const struct trial *t = trials; t < trials + TRIALS && p->least != floor; t++) {
-        sort(p, t);
-        for (int round = rounds_of(p->count); round > 0 && p->least != floor; round--) attempt(p, t->best);
-    }
-}
-
-enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes)
-{
-    *arena_bytes = 0;
-    if (buffers <= 0) return ST_OK;
+    if (buffers <= 0) return 0;
     int ops = 1;
     for (int i = 0; i < buffers; i++)
         if (buffer[i].death >= ops) ops = buffer[i].death + 1;
-    const size_t count = (size_t)buffers;
-    size_t *live = calloc((size_t)ops + 1, sizeof *live);
-    struct placing p = {
-        .buffer = buffer, .count = count, .item = calloc(count, sizeof *p.item), .spot = calloc(count, sizeof *p.spot)};
-    enum status status =
-        p.item && p.spot && live ? ST_OK : fail(ST_FAILED, "out of memory for placing %d buffers", buffers);
-    if (status == ST_OK) search(&p, buffers_live(buffer, buffers, ops, live));
-    *arena_bytes = p.least;
-    free(p.item);
-    free(p.spot);
-    free(live);
-    return status;
+    struct region *region = region_create();
+    struct placement p = {.buffer = buffer, .count = (size_t)buffers};
+    size_t *live;
+    NEW(region, live, (size_t)ops + 1);
+    NEW(region, p.item, p.count);
+    NEW(region, p.spot, p.count);
+    const size_t least = buffers_live(buffer, buffers, ops, live);
+    for (const struct trial *t = trials; t < trials + TRIALS && p.extent != least; t++) {
+        sort(&p, t);
+        for (int round = rounds_of(p.count); round > 0 && p.extent != least; round--) attempt(&p, t->tightest);
+    }
+    region_destroy(region);
+    return p.extent;
 }

@@ -2,11 +2,10 @@
 #ifndef REMATCH_PLAN_PLACEMENT_H
 #define REMATCH_PLAN_PLACEMENT_H
 
-#include "plan/lower.h"
+#include "plan/op.h"
 
-/* Sets every buffer's offset so that buffers alive at the same op never overlap; *arena_bytes is the extent, the
- * smallest of several tries, fewer where there are thousands of buffers. Offsets are multiples of whatever all sizes
- * are multiples of. */
-enum status place(struct buffer *buffer, int buffers, size_t *arena_bytes);
+/* Sets every buffer's offset so that buffers alive at the same op never overlap; returns the extent, the smallest of
+ * several tries (fewer for thousands of buffers). Offsets are multiples of every common divisor of the sizes. */
+size_t placement_assign(struct buffer *buffer, int buffers);
 
 #endif

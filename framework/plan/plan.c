@@ -27,8 +27,6 @@ size_t plan_sampled_forward(const struct plan *plan)
     return plan_static(plan) - plan->static_bytes[STATIC_GRADIENTS] + plan->live_forward;
 }
 
-size_t plan_sampled_gradients(const struct plan *plan) { return plan_static(plan); }
-
 char *plan_op_text(const struct plan *plan, int op, char *text)
 {
     const struct op *o = &plan->lowered.op[op];
@@ -47,7 +45,7 @@ int plan_peak_buffers(const struct plan *plan, struct region *region, int **buff
     int count = 0;
     NEW(region, *buffer, (size_t)plan->lowered.buffers);
     for (int i = 0; i < plan->lowered.buffers; i++) {
-        if (all[i].birth > plan->peak_op || plan->peak_op > all[i].death) continue;
+        if (!buffer_alive(&all[i], plan->peak_op)) continue;
         int at = count++;
         for (; at > 0 && all[(*buffer)[at - 1]].bytes < all[i].bytes; at--) (*buffer)[at] = (*buffer)[at - 1];
         (*buffer)[at] = i;
@@ -80,13 +78,11 @@ static void count_static(struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
     size_t parameters = 0;
-    for (int i = 0; i < graph->parameters; i++)
-        parameters += round_up((size_t)graph->parameter[i].elements * sizeof(float));
+    for (int i = 0; i < graph->parameters; i++) parameters += parameter_static_bytes(&graph->parameter[i]);
     plan->static_bytes[STATIC_PARAMETERS] = parameters;
     plan->static_bytes[STATIC_GRADIENTS] = parameters;
     plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;
-    plan->static_bytes[STATIC_INPUTS] =
-        round_up(graph->value[0].bytes) + round_up((size_t)graph->batch * sizeof(int32_t));
+    plan->static_bytes[STATIC_INPUTS] = batch_bytes(graph);
     plan->static_bytes[STATIC_DEVICE] = plan_device_bytes(plan->network, &plan->options);
 }
 
@@ -112,34 +108,30 @@ static void count_time(struct plan *plan)
     plan->slowdown = least > 0 ? plan->time / least : 1;
 }
 
-/* Live bytes at every op, the peak and what it is made of; and what samplers at two points of a step would see. */
-static enum status count_live(struct plan *plan)
+/* Live bytes at every op, the peak by category, and what a sampler would see after the forward. */
+static void count_live(struct plan *plan)
 {
     const struct lowered *l = &plan->lowered;
     NEW(plan->region, plan->live, (size_t)l->ops + 1);
     int forward_end = 0;
     while (forward_end < l->ops && l->op[forward_end].kind == OP_FORWARD && !l->op[forward_end].recompute)
         forward_end++;
-    for (int i = 0; i < l->buffers; i++) {
-        const struct buffer *b = &l->buffer[i];
-        if (b->birth < forward_end && b->death >= forward_end) plan->live_forward += b->bytes;
-    }
     plan->live_peak = buffers_live(l->buffer, l->buffers, l->ops, plan->live);
     while (plan->live[plan->peak_op] < plan->live_peak) plan->peak_op++;
     for (int i = 0; i < l->buffers; i++) {
         const struct buffer *b = &l->buffer[i];
-        if (b->birth <= plan->peak_op && plan->peak_op <= b->death) plan->peak_by_category[b->category] += b->bytes;
+        if (buffer_alive(b, plan->peak_op)) plan->peak_by_category[b->category] += b->bytes;
+        if (b->birth < forward_end && buffer_alive(b, forward_end)) plan->live_forward += b->bytes;
     }
-    return ST_OK;
 }
 
-static enum status hash_plan(struct plan *plan)
+static void hash_plan(struct plan *plan)
 {
     const struct lowered *l = &plan->lowered;
-    return ops_digest(l->op, l->ops, l->buffer, l->buffers, &plan->hash);
+    plan->hash = ops_digest(l->op, l->ops, l->buffer, l->buffers);
 }
 
-enum status plan_move(struct plan *plan, const struct buffer *placed)
+void plan_move(struct plan *plan, const struct buffer *placed)
 {
     plan->arena_bytes = 0;
     for (int i = 0; i < plan->lowered.buffers; i++) {
@@ -147,53 +139,40 @@ enum status plan_move(struct plan *plan, const struct buffer *placed)
         b->offset = placed[i].offset;
         if (b->offset + b->bytes > plan->arena_bytes) plan->arena_bytes = b->offset + b->bytes;
     }
-    return hash_plan(plan);
+    hash_plan(plan);
 }
 
-enum status plan_view(const struct network *network, const struct schedule *schedule, struct region *region,
-                      const struct network **seen)
+const struct network *plan_network(const struct network *network, const struct schedule *schedule,
+                                   struct region *region)
 {
-    struct network *copy;
-    TRY(network_copy(network, region, &copy));
+    struct network *copy = network_copy(network, region);
     for (size_t i = 0; i < schedule->steps; i++)
         for (int n = schedule->step[i].from; n < schedule->step[i].to && schedule->step[i].relu != RELU_AUTO; n++)
             footprint_keep_sign_bits(&copy->binding[n].footprint, schedule->step[i].relu == RELU_BITS);
-    *seen = copy;
-    return ST_OK;
-}
-
-static enum status build(struct plan *plan, const struct schedule *schedule, const struct plan_options *options)
-{
-    TRY(schedule_check(schedule, plan->network->graph->nodes, options->forward_only));
-    TRY(plan_view(plan->network, schedule, plan->region, &plan->network));
-    if (!(plan->schedule = schedule_print(schedule, plan->region))) return ST_FAILED;
-    TRY(lower(plan->network, schedule, &options->lower, plan->region, &plan->lowered));
-    TRY(count_live(plan));
-    plan->arena_bytes = plan->live_peak;
-    if (!options->unplaced) TRY(place(plan->lowered.buffer, plan->lowered.buffers, &plan->arena_bytes));
-    count_static(plan);
-    count_time(plan);
-    return hash_plan(plan);
+    return copy;
 }
 
 enum status plan_build(const struct network *network, const struct schedule *schedule,
                        const struct plan_options *options, struct plan **plan)
 {
     *plan = NULL;
+    TRY(schedule_check(schedule, network->graph->nodes, options->forward_only));
     struct region *region = region_create();
-    struct plan *p = region ? region_array(region, 1, sizeof *p) : NULL;
-    if (!p) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for a plan");
-    }
+    struct plan *p = region_array(region, 1, sizeof *p);
     p->region = region;
-    p->network = network;
+    p->network = plan_network(network, schedule, region);
     p->options = *options;
-    enum status status = build(p, schedule, options);
+    p->schedule = schedule_print(schedule, region);
+    const enum status status = lower(p->network, schedule, &options->lower, region, &p->lowered);
     if (status != ST_OK) {
         region_destroy(region);
         return status;
     }
+    count_live(p);
+    p->arena_bytes = options->unplaced ? p->live_peak : placement_assign(p->lowered.buffer, p->lowered.buffers);
+    count_static(p);
+    count_time(p);
+    hash_plan(p);
     *plan = p;
     return ST_OK;
 }

@@ -7,44 +7,41 @@
 
 struct schedule schedule_empty(struct region *region) { return (struct schedule){.region = region}; }
 
-/* As printed behind a backward, by enum relu_save. */
+/* The suffix of a backward, by enum relu_save. */
 static const char *const relu_text[] = {":output", ":bits", ""};
 
-static enum status append(struct schedule *schedule, struct step step)
+static void append(struct schedule *schedule, struct step step)
 {
-    if (step.from >= step.to) return ST_OK;
+    if (step.from >= step.to) return;
     if (schedule->steps) {
         struct step *last = &schedule->step[schedule->steps - 1];
         bool same = last->kind == step.kind && last->relu == step.relu;
-        if (same && step.kind == STEP_FORWARD && last->to == step.from) return last->to = step.to, ST_OK;
-        if (same && step.kind == STEP_BACKWARD && last->from == step.to) return last->from = step.from, ST_OK;
+        if (same && step.kind == STEP_FORWARD && last->to == step.from) {
+            last->to = step.to;
+            return;
+        }
+        if (same && step.kind == STEP_BACKWARD && last->from == step.to) {
+            last->from = step.from;
+            return;
+        }
     }
-    if (schedule->steps == schedule->room) {
-        size_t room = schedule->room ? schedule->room * 2 : 16;
-        struct step *more;
-        NEW(schedule->region, more, room);
-        if (schedule->steps) memcpy(more, schedule->step, schedule->steps * sizeof *more);
-        schedule->step = more;
-        schedule->room = room;
-    }
+    region_grow(schedule->region, &schedule->step, (int)schedule->steps, sizeof step);
     schedule->step[schedule->steps++] = step;
-    return ST_OK;
 }
 
-enum status schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to)
+void schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to)
 {
-    return append(schedule, (struct step){kind, from, to, RELU_AUTO});
+    append(schedule, (struct step){kind, from, to, RELU_AUTO});
 }
 
-enum status schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu)
+void schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu)
 {
-    return append(schedule, (struct step){STEP_BACKWARD, from, to, relu});
+    append(schedule, (struct step){STEP_BACKWARD, from, to, relu});
 }
 
-enum status schedule_append_all(struct schedule *schedule, const struct schedule *more)
+void schedule_append_all(struct schedule *schedule, const struct schedule *more)
 {
-    for (size_t i = 0; i < more->steps; i++) TRY(append(schedule, more->step[i]));
-    return ST_OK;
+    for (size_t i = 0; i < more->steps; i++) append(schedule, more->step[i]);
 }
 
 enum status schedule_check(const struct schedule *schedule, int nodes, bool forward_only)
@@ -62,7 +59,7 @@ enum status schedule_check(const struct schedule *schedule, int nodes, bool forw
             if (s->to > forward) forward = s->to;
             continue;
         }
-        if (forward_only) return fail(ST_SPEC, "step %zu of the schedule goes backward in an evaluation", i + 1);
+        if (forward_only) return fail(ST_SPEC, "step %zu of the schedule runs backward in an evaluation", i + 1);
         if (s->to > forward)
             return fail(ST_SPEC, "step %zu of the schedule runs node %d backward before its forward", i + 1, s->to - 1);
         if (backward == 0)
@@ -73,9 +70,9 @@ enum status schedule_check(const struct schedule *schedule, int nodes, bool forw
                         i + 1, s->to - 1, backward - 1);
         backward = s->from;
     }
-    if (forward < nodes) return fail(ST_SPEC, "the schedule ends and node %d has not run forward", forward);
+    if (forward < nodes) return fail(ST_SPEC, "the schedule ends before node %d has run forward", forward);
     if (backward > 0 && !forward_only)
-        return fail(ST_SPEC, "the schedule ends and node %d has not run backward", backward - 1);
+        return fail(ST_SPEC, "the schedule ends before node %d has run backward", backward - 1);
     return ST_OK;
 }
 
@@ -83,7 +80,6 @@ char *schedule_print(const struct schedule *schedule, struct region *region)
 {
     enum { STEP_TEXT = 40 };
     char *text = region_array(region, schedule->steps * STEP_TEXT + 1, 1), *end = text;
-    if (!text) return NULL;
     for (size_t i = 0; i < schedule->steps; i++)
         end +=
             snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", schedule->step[i].kind == STEP_FORWARD ? 'F' : 'B',
@@ -91,7 +87,7 @@ char *schedule_print(const struct schedule *schedule, struct region *region)
     return text;
 }
 
-/* The non-negative number at *text, which moves past it; -1 where there is none or it is too large. */
+/* The non-negative number at *text, which moves past it; -1: none, or too large. */
 static int number(const char **text)
 {
     if (!isdigit((unsigned char)**text)) return -1;
@@ -103,7 +99,7 @@ static int number(const char **text)
     return (int)value;
 }
 
-/* What a backward says of relus, past which *text moves. */
+/* The suffix of a backward at *text, which moves past it. */
 static enum relu_save relu_at(const char **text)
 {
     enum relu_save relu = RELU_OUTPUT;
@@ -130,6 +126,6 @@ enum status schedule_parse(const char *text, struct region *region, struct sched
                         "step %zu of the schedule, '%.*s': expected F[from,to), B[from,to), B[from,to):output or "
                         "B[from,to):bits with from < to",
                         count, (int)strcspn(start, " \t\r\n"), start);
-        TRY(append(schedule, step));
+        append(schedule, step);
     }
 }

@@ -1,5 +1,5 @@
-/* The schedule: what a policy decides, and nothing else. Steps F[from,to) and B[from,to) over nodes; a B may say what
- * the backwards of relus among them read, which is then what was kept: B[from,to):bits, B[from,to):output. */
+/* The schedule: all that a policy decides. Steps F[from,to) and B[from,to) over nodes; a B may set what the relus among
+ * its nodes save for it: B[from,to):bits, B[from,to):output. */
 #ifndef REMATCH_PLAN_SCHEDULE_H
 #define REMATCH_PLAN_SCHEDULE_H
 
@@ -12,26 +12,26 @@ enum step_kind { STEP_FORWARD, STEP_BACKWARD };
 struct step {
     enum step_kind kind;
     int from, to;        /* nodes [from, to); a backward runs them from to - 1 down to from */
-    enum relu_save relu; /* of a backward; AUTO: as the network has it */
+    enum relu_save relu; /* of a backward; AUTO: as in the network */
 };
 
 struct schedule {
     struct region *region; /* where the steps live */
     struct step *step;
-    size_t steps, room;
+    size_t steps;
 };
 
 /* An empty schedule whose steps are taken from region. */
 struct schedule schedule_empty(struct region *region);
 
 /* Appends a step; an empty range is left out, a range that continues the last step extends it. */
-enum status schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to);
+void schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to);
 
-/* The same for a backward that says what relus keep. */
-enum status schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu);
+/* The same for a backward that sets what relus save. */
+void schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu);
 
-/* Appends all steps of another schedule, with what they say of relus. */
-enum status schedule_append_all(struct schedule *schedule, const struct schedule *more);
+/* Appends all steps of another schedule. */
+void schedule_append_all(struct schedule *schedule, const struct schedule *more);
 
 /* Valid: every node's first F comes in topological order and every node's B exactly once, in reverse, after its first
  * F. forward_only: no B at all. Else ST_SPEC naming step and node. */

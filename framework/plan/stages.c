@@ -1,22 +1,22 @@
 #include "plan/stages.h"
 
-enum status stages_find(const struct graph *graph, struct region *region, struct node_ranges *stages)
+struct node_ranges stages_find(const struct graph *graph, struct region *region)
 {
+    struct node_ranges stages = {.count = 0};
     int *last; /* last node that reads each value */
     NEW(region, last, (size_t)graph->values);
-    NEW(region, stages->range, (size_t)graph->nodes);
+    NEW(region, stages.range, (size_t)graph->nodes);
     for (int i = 0; i < graph->nodes; i++)
         for (int k = 0; k < graph->node[i].layer->inputs; k++) last[graph->node[i].inputs[k]] = i;
-    stages->count = 0;
-    int from = 0, reach = 0; /* reach: last reader of any value written before the one at hand */
+    int from = 0, reach = 0; /* reach: last reader of any value that nodes before i write */
     for (int i = 0; i < graph->nodes; i++) {
-        if (reach <= i) { /* of the values so far only node i's own is read later */
-            stages->range[stages->count++] = (struct node_range){from, i + 1};
+        if (reach <= i) { /* of the values so far, only node i's is read later */
+            stages.range[stages.count++] = (struct node_range){from, i + 1};
             from = i + 1;
         }
         if (last[i + 1] > reach) reach = last[i + 1];
     }
-    return ST_OK;
+    return stages;
 }
 
 /* The outermost group that starts at node, -1: none. */
@@ -29,8 +29,7 @@ static int group_at(const struct graph *graph, int node)
 
 enum status units_find(const struct graph *graph, enum unit unit, struct region *region, struct node_ranges *units)
 {
-    struct node_ranges stages;
-    TRY(stages_find(graph, region, &stages));
+    const struct node_ranges stages = stages_find(graph, region);
     if (unit == UNIT_STAGE || (unit == UNIT_AUTO && !graph->groups)) return *units = stages, ST_OK;
     if (!graph->groups) return fail(ST_SPEC, "unit: group, but the model names no group");
     NEW(region, units->range, (size_t)graph->nodes);
@@ -46,8 +45,8 @@ enum status units_find(const struct graph *graph, enum unit unit, struct region 
     return ST_OK;
 }
 
-/* Marks the nodes of [from, to) whose y must be made again: those a backward of the range reads, and what they are made
- * from. Returns the last node whose backward needs one of them, from - 1 where none does. */
+/* Marks the nodes of [from, to) to recompute: those whose y a backward of the range reads, and those that these y are
+ * computed from. Returns the last node whose backward needs one of them, from - 1: none does. */
 static int mark_needed(const struct network *network, int from, int to, bool *needed)
 {
     const struct graph *graph = network->graph;
@@ -60,7 +59,7 @@ static int mark_needed(const struct network *network, int from, int to, bool *ne
             int producer = node->inputs[k] - 1;
             if ((reads & READS_X) && producer >= from) needed[producer - from] = uses = true;
         }
-        /* y of the range's last node is a cut value: it is still there */
+        /* y of the range's last node is a checkpoint: it is still resident */
         if ((reads & READS_Y) && i + 1 < to) needed[i - from] = uses = true;
         if (uses) first_use = i;
     }
@@ -73,18 +72,18 @@ static int mark_needed(const struct network *network, int from, int to, bool *ne
     return first_use;
 }
 
-enum status stages_recompute(const struct network *network, int from, int to, bool keep_saved,
-                             struct schedule *schedule)
+void stages_recompute(const struct network *network, int from, int to, bool keep_saved, struct schedule *schedule)
 {
     if (!keep_saved) {
-        TRY(schedule_append(schedule, STEP_FORWARD, from, to));
-        return schedule_append(schedule, STEP_BACKWARD, from, to);
+        schedule_append(schedule, STEP_FORWARD, from, to);
+        schedule_append(schedule, STEP_BACKWARD, from, to);
+        return;
     }
     bool *needed;
     NEW(schedule->region, needed, (size_t)(to - from));
     int first_use = mark_needed(network, from, to, needed);
-    TRY(schedule_append(schedule, STEP_BACKWARD, first_use + 1, to));
+    schedule_append(schedule, STEP_BACKWARD, first_use + 1, to);
     for (int i = from; i < to; i++)
-        if (needed[i - from]) TRY(schedule_append(schedule, STEP_FORWARD, i, i + 1));
-    return schedule_append(schedule, STEP_BACKWARD, from, first_use + 1 > from ? first_use + 1 : from);
+        if (needed[i - from]) schedule_append(schedule, STEP_FORWARD, i, i + 1);
+    schedule_append(schedule, STEP_BACKWARD, from, first_use + 1);
 }

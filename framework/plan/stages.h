@@ -1,5 +1,5 @@
-/* Stages: the finest division of a network into ranges between which exactly one activation is live. Found, never
- * declared. And units: the ranges that a policy counts in. */
+/* Stages: the finest division of a network into ranges between which exactly one activation is live, derived from the
+ * graph. And units: the ranges that policies divide a network by. */
 #ifndef REMATCH_PLAN_STAGES_H
 #define REMATCH_PLAN_STAGES_H
 
@@ -18,15 +18,15 @@ struct node_ranges {
 enum unit { UNIT_AUTO, UNIT_GROUP, UNIT_STAGE };
 
 /* Stages of the graph; a stage ends at node i when only value i + 1 (and the batch) is read later. */
-enum status stages_find(const struct graph *graph, struct region *region, struct node_ranges *stages);
+struct node_ranges stages_find(const struct graph *graph, struct region *region);
 
-/* GROUP: outermost groups, and single stages where there is none; AUTO: GROUP where the model has any, else STAGE. */
+/* GROUP: outermost groups, and single stages outside of them; AUTO: GROUP where the model has any, else STAGE. */
 enum status units_find(const struct graph *graph, enum unit unit, struct region *region, struct node_ranges *units);
 
-/* Appends what differentiates nodes [from, to), of which only the values read from outside survived the first forward.
- * keep_saved: recomputes only nodes whose y is needed, as late as the first backward that reads one of them, and the
- * others' saved tensors stay from the first forward; else recomputes the whole range first (torch's way). */
-enum status stages_recompute(const struct network *network, int from, int to, bool keep_saved,
-                             struct schedule *schedule);
+/* Appends the recomputation and the backward of nodes [from, to), of which only values that are read from outside are
+ * resident since the first forward. keep_saved: recomputes only nodes whose y is needed, just before the first backward
+ * that reads one of them, and keeps the saved tensors of the others from the first forward; else recomputes the whole
+ * range first (as torch does). */
+void stages_recompute(const struct network *network, int from, int to, bool keep_saved, struct schedule *schedule);
 
 #endif

@@ -61,8 +61,8 @@ static enum status consider(struct chen_search *s, double budget)
     struct schedule schedule = schedule_empty(region);
     struct plan_options options = *policy_plan_options(s->input);
     options.unplaced = true; /* only the live peak matters, and placing takes most of the time */
-    enum status status = policy_cuts_emit(s->network, &s->stages, s->cut, s->settings, &schedule);
-    if (status == ST_OK) status = plan_build(s->network, &schedule, &options, &plan);
+    policy_cuts_emit(s->network, &s->stages, s->cut, s->settings, &schedule);
+    enum status status = plan_build(s->network, &schedule, &options, &plan);
     region_destroy(region);
     if (status != ST_OK) return status;
     s->tries++;
@@ -107,7 +107,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     const struct chen_settings *settings = (const void *)input->settings;
     struct chen_search s = {.input = input, .network = input->network, .settings = &settings->segment};
     const char *budget = settings->segment_budget;
-    TRY(stages_find(s.network->graph, schedule->region, &s.stages));
+    s.stages = stages_find(s.network->graph, schedule->region);
     NEW(schedule->region, s.cut, (size_t)s.stages.count);
     if (!budget || !strcmp(budget, "search")) {
         NEW(schedule->region, s.best, (size_t)s.stages.count);
@@ -122,7 +122,8 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
                         text_shown(budget, 40), budget, wrong);
         divide(&s, (double)bytes, &kept, &largest);
     }
-    return policy_cuts_emit(s.network, &s.stages, s.cut, s.settings, schedule);
+    policy_cuts_emit(s.network, &s.stages, s.cut, s.settings, schedule);
+    return ST_OK;
 }
 
 static const struct setting keys[] = {

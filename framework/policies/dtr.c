@@ -151,7 +151,7 @@ static enum status search_relus(const struct policy_input *input, const struct b
         if (best->kept && budget->kind != BUDGET_LEAST) break;
         if (open && bits) s.network = policy_keep_sign_bits(input->network, region);
         enum status status = search_network(&s, budget, &found, baseline);
-        if (status == ST_OK && open && bits) status = policy_state_sign_bits(input->network, &found.schedule);
+        if (status == ST_OK && open && bits) policy_state_sign_bits(input->network, &found.schedule);
         const bool better =
             found.plan && (!best->plan || found.kept > best->kept || found.plan->live_peak < best->plan->live_peak);
         plan_destroy(better ? best->plan : found.plan);
@@ -175,7 +175,8 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
         snprintf(input->notes->found, sizeof input->notes->found, "%d evictions in a simulation with at most %s",
                  found.evictions, exact_bytes_text(found.limit, bytes));
     plan_destroy(found.plan);
-    return status == ST_OK ? schedule_append_all(schedule, &found.schedule) : status;
+    if (status == ST_OK) schedule_append_all(schedule, &found.schedule);
+    return status;
 }
 
 const struct policy policy_dtr = {.name = "dtr",

@@ -11,7 +11,8 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     TRY(units_find(input->network->graph, (enum unit)settings->unit, schedule->region, &units));
     NEW(schedule->region, recompute, (size_t)units.count);
     for (int u = 0; u < units.count; u++) recompute[u] = true;
-    return policy_segments_emit(input->network, units.range, recompute, units.count, settings->keep_saved, schedule);
+    policy_segments_emit(input->network, units.range, recompute, units.count, settings->keep_saved, schedule);
+    return ST_OK;
 }
 
 static const struct setting keys[] = {POLICY_SETTING_UNIT, POLICY_SETTING_KEEP_SAVED, {.key = NULL}};

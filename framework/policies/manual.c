@@ -65,7 +65,8 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
         segment[segments] = (struct node_range){from, to};
         recompute[segments++] = group_of[from] >= 0;
     }
-    return policy_segments_emit(network, segment, recompute, segments, settings->segment.keep_saved, schedule);
+    policy_segments_emit(network, segment, recompute, segments, settings->segment.keep_saved, schedule);
+    return ST_OK;
 }
 
 static const struct setting keys[] = {{"groups", SETTING_TEXTS, offsetof(struct manual_settings, groups), 0, 1e6, "",

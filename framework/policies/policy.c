@@ -41,26 +41,24 @@ const struct plan_options *policy_plan_options(const struct policy_input *input)
 
 struct network *policy_keep_sign_bits(const struct network *network, struct region *region)
 {
-    struct network *copy;
-    (void)network_copy(network, region, &copy);
+    struct network *copy = network_copy(network, region);
     for (int i = 0; i < network->graph->nodes; i++)
         if (network_relu_open(network, i)) footprint_keep_sign_bits(&copy->binding[i].footprint, true);
     return copy;
 }
 
-enum status policy_state_sign_bits(const struct network *network, struct schedule *schedule)
+void policy_state_sign_bits(const struct network *network, struct schedule *schedule)
 {
     const struct schedule silent = *schedule;
     *schedule = schedule_empty(silent.region);
     for (size_t i = 0; i < silent.steps; i++) {
         const struct step *s = &silent.step[i];
-        if (s->kind == STEP_FORWARD) TRY(schedule_append(schedule, STEP_FORWARD, s->from, s->to));
+        if (s->kind == STEP_FORWARD) schedule_append(schedule, STEP_FORWARD, s->from, s->to);
         for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) {
             const bool open = s->relu == RELU_AUTO && network_relu_open(network, n);
-            TRY(schedule_append_backward(schedule, n, n + 1, open ? RELU_BITS : s->relu));
+            schedule_append_backward(schedule, n, n + 1, open ? RELU_BITS : s->relu);
         }
     }
-    return ST_OK;
 }
 
 enum status policy_schedule(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)
@@ -75,14 +73,15 @@ enum status policy_schedule(const struct policy *policy, const struct policy_inp
     options.unplaced = true; /* placing takes most of the time */
     TRY(policy->emit(input, &kept[0]));
     TRY(policy->emit(&bits, &kept[1]));
-    TRY(policy_state_sign_bits(input->network, &kept[1]));
+    policy_state_sign_bits(input->network, &kept[1]);
     TRY(plan_build(input->network, &kept[0], &options, &plan[0]));
     const enum status status = plan_build(input->network, &kept[1], &options, &plan[1]);
     const bool fewer = status == ST_OK && plan[1]->live_peak < plan[0]->live_peak;
     plan_destroy(plan[0]);
     TRY(status);
     plan_destroy(plan[1]);
-    return schedule_append_all(schedule, &kept[fewer]);
+    schedule_append_all(schedule, &kept[fewer]);
+    return ST_OK;
 }
 
 enum status policy_plan(const struct policy *policy, const struct policy_input *input, struct plan **plan)
@@ -95,22 +94,21 @@ enum status policy_plan(const struct policy *policy, const struct policy_input *
     return status;
 }
 
-enum status policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
-                                 int segments, bool keep_saved, struct schedule *schedule)
+void policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
+                          int segments, bool keep_saved, struct schedule *schedule)
 {
-    TRY(schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes));
+    schedule_append(schedule, STEP_FORWARD, 0, network->graph->nodes);
     for (int s = segments - 1; s >= 0; s--) {
         if (recompute[s]) {
-            TRY(stages_recompute(network, segment[s].from, segment[s].to, keep_saved, schedule));
+            stages_recompute(network, segment[s].from, segment[s].to, keep_saved, schedule);
         } else {
-            TRY(schedule_append(schedule, STEP_BACKWARD, segment[s].from, segment[s].to));
+            schedule_append(schedule, STEP_BACKWARD, segment[s].from, segment[s].to);
         }
     }
-    return ST_OK;
 }
 
-enum status policy_cuts_emit(const struct network *network, const struct node_ranges *units, const bool *cut,
-                             const struct segment_settings *settings, struct schedule *schedule)
+void policy_cuts_emit(const struct network *network, const struct node_ranges *units, const bool *cut,
+                      const struct segment_settings *settings, struct schedule *schedule)
 {
     struct node_range *segment;
     bool *recompute;
@@ -122,7 +120,7 @@ enum status policy_cuts_emit(const struct network *network, const struct node_ra
         segment[segments - 1].to = units->range[u].to;
     }
     for (int s = 0; s < segments; s++) recompute[s] = s + 1 < segments || !settings->keep_last;
-    return policy_segments_emit(network, segment, recompute, segments, settings->keep_saved, schedule);
+    policy_segments_emit(network, segment, recompute, segments, settings->keep_saved, schedule);
 }
 
 enum status policy_uniform_emit(const struct network *network, const struct node_ranges *units, int64_t segments,
@@ -135,5 +133,6 @@ enum status policy_uniform_emit(const struct network *network, const struct node
     if (!segments) return policy_find("store_all")->emit(&(struct policy_input){.network = network}, schedule);
     NEW(schedule->region, cut, (size_t)units->count);
     for (int s = 1; s < segments; s++) cut[s * (units->count / (int)segments)] = true;
-    return policy_cuts_emit(network, units, cut, settings, schedule);
+    policy_cuts_emit(network, units, cut, settings, schedule);
+    return ST_OK;
 }

@@ -50,7 +50,7 @@ enum status policy_plan(const struct policy *policy, const struct policy_input *
 /* A copy of the network in region whose open relus keep sign bits; and the schedule for it as one for the network,
  * which states that they do. */
 struct network *policy_keep_sign_bits(const struct network *network, struct region *region);
-enum status policy_state_sign_bits(const struct network *network, struct schedule *schedule);
+void policy_state_sign_bits(const struct network *network, struct schedule *schedule);
 
 /* input->options, or the default. */
 const struct plan_options *policy_plan_options(const struct policy_input *input);
@@ -66,13 +66,13 @@ struct segment_settings {
 
 /* Emits one forward of everything, then from the last segment to the first its backward, with a recomputation
  * (stages_recompute) where recompute[s]. */
-enum status policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
-                                 int segments, bool keep_saved, struct schedule *schedule);
+void policy_segments_emit(const struct network *network, const struct node_range *segment, const bool *recompute,
+                          int segments, bool keep_saved, struct schedule *schedule);
 
 /* The same for units cut before every unit u > 0 with cut[u]; all segments are recomputed but the last where
  * settings->keep_last. */
-enum status policy_cuts_emit(const struct network *network, const struct node_ranges *units, const bool *cut,
-                             const struct segment_settings *settings, struct schedule *schedule);
+void policy_cuts_emit(const struct network *network, const struct node_ranges *units, const bool *cut,
+                      const struct segment_settings *settings, struct schedule *schedule);
 
 /* The units divided into segments of floor(units / segments) each, the rest to the last; 0 segments keep everything.
  * ST_SPEC: more segments than units. */

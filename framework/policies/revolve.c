@@ -37,15 +37,19 @@ static int to_advance(int64_t units, int64_t slots)
 static enum status advance(struct reversal *r, int from, int to)
 {
     if (to > r->forwarded) r->forwarded = to;
-    return schedule_append(r->schedule, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
+    schedule_append(r->schedule, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
+    return ST_OK;
 }
 
 static enum status differentiate(struct reversal *r, int u)
 {
-    if (u < r->forwarded)
-        return stages_recompute(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->schedule);
+    if (u < r->forwarded) {
+        stages_recompute(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->schedule);
+        return ST_OK;
+    }
     TRY(advance(r, u, u + 1));
-    return schedule_append(r->schedule, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
+    schedule_append(r->schedule, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
+    return ST_OK;
 }
 
 /* Units [from, to), the state before the first of them in one of the slots. */

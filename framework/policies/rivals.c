@@ -47,7 +47,7 @@ static enum status vary(struct optimum *o, const struct policy *policy, const st
 static enum status divide_stages(const struct graph *graph, struct region *region, bool *divided)
 {
     struct node_ranges stages, units;
-    TRY(stages_find(graph, region, &stages));
+    stages = stages_find(graph, region);
     TRY(units_find(graph, UNIT_AUTO, region, &units));
     *divided = false;
     for (int u = 0, s = 0; u < units.count; u++) {

@@ -76,14 +76,14 @@ static enum status choose(const struct graph *graph, const struct setting_list *
 }
 
 /* Makes a value again where it was dropped, and first what it is made from. dropped: not yet made again. */
-static enum status remake(const struct graph *graph, int value, bool *dropped, struct schedule *schedule)
+static void recompute(const struct graph *graph, int value, bool *dropped, struct schedule *schedule)
 {
     const int node = value - 1;
-    if (node < 0 || !dropped[node]) return ST_OK;
+    if (node < 0 || !dropped[node]) return;
     dropped[node] = false;
     for (int k = 0; k < graph->node[node].layer->inputs; k++)
-        TRY(remake(graph, graph->node[node].inputs[k], dropped, schedule));
-    return schedule_append(schedule, STEP_FORWARD, node, node + 1);
+        recompute(graph, graph->node[node].inputs[k], dropped, schedule);
+    schedule_append(schedule, STEP_FORWARD, node, node + 1);
 }
 
 static enum status emit(const struct policy_input *input, struct schedule *schedule)
@@ -94,14 +94,14 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     bool *dropped;
     NEW(schedule->region, dropped, (size_t)graph->nodes);
     TRY(choose(graph, &settings->kinds, schedule->region, dropped));
-    TRY(schedule_append(schedule, STEP_FORWARD, 0, graph->nodes));
+    schedule_append(schedule, STEP_FORWARD, 0, graph->nodes);
     for (int i = graph->nodes - 1; i >= 0; i--) {
         const struct node *node = &graph->node[i];
         unsigned reads = network_reads(network, i);
         for (int k = 0; reads & READS_X && k < node->layer->inputs; k++)
-            TRY(remake(graph, node->inputs[k], dropped, schedule));
-        if (reads & READS_Y) TRY(remake(graph, node->output, dropped, schedule));
-        TRY(schedule_append(schedule, STEP_BACKWARD, i, i + 1));
+            recompute(graph, node->inputs[k], dropped, schedule);
+        if (reads & READS_Y) recompute(graph, node->output, dropped, schedule);
+        schedule_append(schedule, STEP_BACKWARD, i, i + 1);
     }
     return ST_OK;
 }

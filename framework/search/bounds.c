@@ -251,7 +251,7 @@ static double forced_recomputes(struct search *s)
  * nothing where the output is kept for another node anyway. */
 static enum status relax_relus(const struct network *network, struct region *region, struct network **relaxed_network)
 {
-    TRY(network_copy(network, region, relaxed_network));
+    *relaxed_network = network_copy(network, region);
     for (int i = 0; i < network->graph->nodes; i++) {
         struct footprint *f = &(*relaxed_network)->binding[i].footprint;
         if (!network_relu_open(network, i)) continue;

@@ -45,7 +45,7 @@ enum status budget_parse(const char *text, struct budget *budget)
 /* A copy in which a relu that is taken after a pool has the footprint of where it was written. */
 static enum status as_written(const struct network *network, struct region *region, struct network **written)
 {
-    TRY(network_copy(network, region, written));
+    *written = network_copy(network, region);
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct node *node = &network->graph->node[i];
         if (!node->relu_of_input) continue;
@@ -68,8 +68,8 @@ static enum status measure_baseline(const struct network *network, const struct 
     struct plan_options unplaced = *options;
     unplaced.unplaced = true;
     TRY(as_written(network, region, &written));
-    TRY(schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes));
-    TRY(schedule_append_backward(&schedule, 0, network->graph->nodes, RELU_OUTPUT));
+    schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
+    schedule_append_backward(&schedule, 0, network->graph->nodes, RELU_OUTPUT);
     TRY(plan_build(written, &schedule, &unplaced, &plan));
     *bytes = plan->live_peak;
     plan_destroy(plan);

@@ -9,7 +9,7 @@ static enum status append_backwards(struct schedule *schedule, int from, int due
     for (size_t i = 0; i < said->steps; i++) {
         const struct step *s = &said->step[i];
         if (s->kind != STEP_BACKWARD || s->from >= due || s->to <= from) continue;
-        TRY(schedule_append_backward(schedule, s->from > from ? s->from : from, s->to < due ? s->to : due, s->relu));
+        schedule_append_backward(schedule, s->from > from ? s->from : from, s->to < due ? s->to : due, s->relu);
     }
     return ST_OK;
 }
@@ -23,7 +23,7 @@ static enum status word_again(const struct lowered *l, const struct schedule *sa
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
         if (op->kind == OP_FORWARD) {
-            TRY(schedule_append(schedule, STEP_FORWARD, op->node, op->node + 1));
+            schedule_append(schedule, STEP_FORWARD, op->node, op->node + 1);
         } else if (op->node < due) {
             TRY(append_backwards(schedule, op->node, due, said));
             due = op->node;
@@ -42,7 +42,7 @@ enum status candidate_points_add(struct candidate_points *offers, const struct n
     const struct network *seen;
     struct lowered l;
     size_t *live;
-    TRY(plan_view(network, schedule, schedule->region, &seen));
+    seen = plan_network(network, schedule, schedule->region);
     TRY(lower(seen, schedule, &options, schedule->region, &l));
     NEW(schedule->region, live, (size_t)l.ops + 1);
     point->peak = buffers_live(l.buffer, l.buffers, l.ops, live);

@@ -31,7 +31,7 @@ static void list_backward_ops(struct dtr_simulation *simulation, const struct lo
         for (int op = b->birth + 1; op <= b->death; op++) gap[op] += b->bytes;
     }
     for (int n = 0; n < nodes; n++)
-        if (l->op[n].once >= 0) simulation->once[n] = l->buffer[l->op[n].once].bytes;
+        if (l->op[n].rng_state >= 0) simulation->once[n] = l->buffer[l->op[n].rng_state].bytes;
     /* ops come from the last node to the first */
     int count = 0, op = l->ops;
     for (int n = 0; n < nodes; n++) {
@@ -63,8 +63,8 @@ enum status dtr_simulation_create(const struct network *network, const struct lo
     if (nodes > NODES_MAX)
         return fail(ST_SPEC, "policy dtr: %d nodes; expected at most %d, for the time it takes", nodes, NODES_MAX);
     *simulation = (struct dtr_simulation){.network = network, .region = region};
-    TRY(schedule_append(&schedule, STEP_FORWARD, 0, nodes));
-    TRY(schedule_append(&schedule, STEP_BACKWARD, 0, nodes));
+    schedule_append(&schedule, STEP_FORWARD, 0, nodes);
+    schedule_append(&schedule, STEP_BACKWARD, 0, nodes);
     TRY(lower(network, &schedule, options, region, &lowered));
     NEW(region, simulation->once, (size_t)nodes);
     NEW(region, simulation->gap, (size_t)nodes);
@@ -183,7 +183,7 @@ static enum status run(struct dtr_step *step, int n)
     if (x) bytes -= x->bytes;
     const bool save = wanted && (saved->locks || fits(step, bytes + wanted));
     TRY(make_room(step, bytes + (save ? wanted : 0), first ? "the forward" : "a recomputation", n));
-    TRY(schedule_append(step->schedule, STEP_FORWARD, n, n + 1));
+    schedule_append(step->schedule, STEP_FORWARD, n, n + 1);
     r->clock += step->simulation->network->cost[n].forward;
     if (first) {
         step->base += step->simulation->once[n];
@@ -232,7 +232,7 @@ static enum status backward(struct dtr_step *step, int n)
     const struct footprint *f = &step->simulation->network->binding[n].footprint;
     step->base = step->once + step->simulation->gap[n];
     TRY(hold_operands(step, node));
-    TRY(schedule_append(step->schedule, STEP_BACKWARD, n, n + 1));
+    schedule_append(step->schedule, STEP_BACKWARD, n, n + 1);
     for (int i = step->simulation->first[n]; i < step->simulation->first[n + 1]; i++) {
         const struct backward_op *op = &step->simulation->op[i];
         step->base = step->once + op->bytes;

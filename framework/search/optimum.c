@@ -375,7 +375,8 @@ static struct node_range nodes_of(const struct writing *w, int first, int last)
 static enum status write_forward(const struct writing *w, int first, int last)
 {
     const struct node_range nodes = nodes_of(w, first, last);
-    return schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
+    schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
+    return ST_OK;
 }
 
 /* The backward of stages [first, last], with the recomputations before it. */
@@ -393,14 +394,14 @@ static enum status write_last(const struct writing *w, int first, int last, cons
 {
     const struct node_range nodes = nodes_of(w, first, last);
     if (last + 1 == w->optimum->stages.count) {
-        TRY(schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to));
+        schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
     } else {
         bool *marks;
         relu_choice_set(w->network, nodes.from, nodes.to, variant->signs);
         TRY(variants_last_nodes(w->network, &nodes, variant->recompute, w->optimum->stages.rng, w->schedule->region,
                                 &marks));
         for (int i = nodes.from; i < nodes.to; i++)
-            if (marks[i - nodes.from]) TRY(schedule_append(w->schedule, STEP_FORWARD, i, i + 1));
+            if (marks[i - nodes.from]) schedule_append(w->schedule, STEP_FORWARD, i, i + 1);
     }
     return write_backward(w, first, last, variant->recompute, variant->signs);
 }
@@ -445,7 +446,10 @@ static enum status write_visit(const struct writing *w, const struct visit *v, i
 enum status optimum_schedule(const struct optimum *o, int point, struct schedule *schedule)
 {
     struct writing w = {.optimum = o, .schedule = schedule};
-    if (o->offered[point]) return schedule_append_all(schedule, &o->offered[point]->schedule);
-    TRY(network_copy(o->network, schedule->region, &w.network));
+    if (o->offered[point]) {
+        schedule_append_all(schedule, &o->offered[point]->schedule);
+        return ST_OK;
+    }
+    w.network = network_copy(o->network, schedule->region);
     return write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
 }

@@ -64,7 +64,7 @@ static void count_forward(struct stage_profile *p, int end)
     const struct lowered *l = &p->lowered;
     size_t born = 0;
     for (int i = 0; i < end; i++) {
-        if (l->op[i].once >= 0) born += l->buffer[l->op[i].once].bytes;
+        if (l->op[i].rng_state >= 0) born += l->buffer[l->op[i].rng_state].bytes;
         size_t again = p->live[i] + p->once - born;
         if (p->live[i] > p->forward) p->forward = p->live[i];
         if (again > p->again) p->again = again;
@@ -94,7 +94,7 @@ static void count(const struct subnetwork *subnetwork, struct stage_profile *p)
         double time = subnetwork->network.cost[op->node].forward;
         if (op->kind == OP_FORWARD && op->recompute) p->recompute_time += time;
         if (op->kind == OP_FORWARD && !op->recompute) p->forward_time += time;
-        if (op->kind == OP_FORWARD && !op->recompute && op->once >= 0) p->once += l->buffer[op->once].bytes;
+        if (op->kind == OP_FORWARD && !op->recompute && op->rng_state >= 0) p->once += l->buffer[op->rng_state].bytes;
         if (!subnetwork->sink || op->node != subnetwork->nodes + 1) continue;
         if (op->kind == OP_FORWARD) p->sink = i;
         if (op->kind == OP_BACKWARD) p->turn = i;
@@ -161,10 +161,10 @@ enum status subnetwork_backward(const struct network *network, int from, int to,
         if (find_due(network, from, node, due, now))
             for (int i = from; i <= node; i++) {
                 if (!now[i - from]) continue;
-                TRY(schedule_append(schedule, STEP_FORWARD, i, i + 1));
+                schedule_append(schedule, STEP_FORWARD, i, i + 1);
                 due[i - from] = now[i - from] = false;
             }
-        TRY(schedule_append_backward(schedule, node, node + 1, kept(network, node)));
+        schedule_append_backward(schedule, node, node + 1, kept(network, node));
     }
     return ST_OK;
 }

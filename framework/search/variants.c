@@ -30,12 +30,12 @@ static enum status probe(const struct subnetwork *subnetwork, enum probe kind, u
     const int end = subnetwork->nodes + 1, all = subnetwork->network.graph->nodes;
     bool *marks;
     TRY(variants_unpack(recompute, subnetwork->nodes, region, &marks));
-    TRY(schedule_append(&schedule, STEP_FORWARD, 0, all));
-    TRY(schedule_append(&schedule, STEP_BACKWARD, end, all));
-    if (kind == PROBE_PASS || kind == PROBE_TAIL) TRY(schedule_append(&schedule, STEP_FORWARD, 0, 1));
-    if (kind == PROBE_LAST || kind == PROBE_PASS) TRY(schedule_append(&schedule, STEP_FORWARD, 1, end));
+    schedule_append(&schedule, STEP_FORWARD, 0, all);
+    schedule_append(&schedule, STEP_BACKWARD, end, all);
+    if (kind == PROBE_PASS || kind == PROBE_TAIL) schedule_append(&schedule, STEP_FORWARD, 0, 1);
+    if (kind == PROBE_LAST || kind == PROBE_PASS) schedule_append(&schedule, STEP_FORWARD, 1, end);
     TRY(subnetwork_backward(&subnetwork->network, 1, end, marks, &schedule));
-    TRY(schedule_append(&schedule, STEP_BACKWARD, 0, 1));
+    schedule_append(&schedule, STEP_BACKWARD, 0, 1);
     return subnetwork_profile(subnetwork, &schedule, region, profile);
 }
 
@@ -312,7 +312,7 @@ static bool same_stage(const struct network *network, const struct stage *a, con
 static enum status list_stages(const struct network *network, struct region *region, struct stages *stages)
 {
     struct node_ranges ranges;
-    TRY(stages_find(network->graph, region, &ranges));
+    ranges = stages_find(network->graph, region);
     stages->count = ranges.count;
     NEW(region, stages->stage, (size_t)ranges.count);
     for (int s = 0; s < ranges.count; s++) {

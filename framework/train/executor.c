@@ -32,7 +32,7 @@ struct executor {
     char *fixed, *arena; /* the static block and the arena */
     size_t fixed_bytes, arena_bytes;
     float **parameter, **gradient, **state;
-    struct batch_transfer feed;
+    struct batch_transfer transfer;
     void *update_room;
     uint64_t position;         /* in the sequential stream (rng stash, unsafe), after the last step */
     struct digest *recomputed; /* node -> digest of its first forward's value, where recomputations are checked */
@@ -71,15 +71,12 @@ static enum status bind_static(struct executor *e)
     for (int t = 0; t < 2 + has_state; t++)
         for (size_t i = 0; i < parameters; i++) {
             tables[t][i] = (float *)(void *)(e->fixed + offset);
-            offset += round_up((size_t)graph->parameter[i].elements * sizeof(float)) * copies[t];
+            offset += parameter_static_bytes(&graph->parameter[i]) * copies[t];
         }
     void *batch = e->fixed + offset;
-    offset += round_up(graph->value[0].bytes);
-    void *labels = e->fixed + offset;
-    offset += round_up((size_t)graph->batch * sizeof(int32_t));
-    void *next = e->fixed + offset;
-    e->update_room = e->fixed + offset + batch_transfer_next_bytes(e->backend, graph);
-    return batch_transfer_open(&e->feed, e->backend, graph, batch, labels, next);
+    void *next = e->fixed + offset + batch_bytes(graph);
+    e->update_room = (char *)next + batch_transfer_next_bytes(e->backend, graph);
+    return batch_transfer_open(&e->transfer, e->backend, graph, batch, next);
 }
 
 /* What a plan's ops need before they run. */
@@ -142,7 +139,7 @@ void executor_destroy(struct executor *exec)
 {
     if (!exec) return;
     const struct backend_kind *kind = exec->backend->kind;
-    batch_transfer_close(&exec->feed);
+    batch_transfer_close(&exec->transfer);
     if (exec->fixed) kind->unreserve(exec->backend, exec->fixed, exec->fixed_bytes);
     if (exec->arena) kind->unreserve(exec->backend, exec->arena, exec->arena_bytes);
     region_destroy(exec->region);
@@ -152,10 +149,10 @@ float *executor_parameter(struct executor *exec, int parameter) { return exec->p
 float *executor_gradient(struct executor *exec, int parameter) { return exec->gradient[parameter]; }
 float *executor_state(struct executor *exec, int parameter) { return exec->state[parameter]; }
 void *executor_update_room(struct executor *exec) { return exec->update_room; }
-void *executor_batch(struct executor *exec) { return batch_transfer_batch(&exec->feed); }
-int32_t *executor_labels(struct executor *exec) { return batch_transfer_labels(&exec->feed); }
-bool executor_ahead(const struct executor *exec) { return exec->feed.staged != NULL; }
-void executor_send(struct executor *exec) { batch_transfer_send(&exec->feed); }
+void *executor_batch(struct executor *exec) { return batch_transfer_batch(&exec->transfer); }
+int32_t *executor_labels(struct executor *exec) { return batch_transfer_labels(&exec->transfer); }
+bool executor_ahead(const struct executor *exec) { return exec->transfer.staged != NULL; }
+void executor_send(struct executor *exec) { batch_transfer_send(&exec->transfer); }
 const size_t *executor_counted(const struct executor *exec) { return exec->training.counted; }
 const uint64_t *executor_op_ns(const struct executor *exec) { return exec->training.ns; }
 
@@ -202,7 +199,7 @@ static void bury(struct executor *e, int op, int *next)
 
 static void *address(const struct executor *e, int buffer)
 {
-    return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->feed.batch : NULL;
+    return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->transfer.batch : NULL;
 }
 
 /* Where a random node's numbers come from at this op; a first forward leaves its place in the stream, or its mask, in
@@ -219,18 +216,18 @@ static struct draw draw_for(struct executor *e, const struct op *op)
     if (draw.mode == RNG_COUNTER || draw.mode == RNG_OFF) return draw;
     bool first = op->kind == OP_FORWARD && !op->recompute;
     bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
-    void *once = address(e, op->once);
+    void *state = address(e, op->rng_state);
     if (draw.mode == RNG_MASK) {
-        draw.mask = once;
+        draw.mask = state;
         if (first) b->kind->mask(e->backend, &draw, node_real(node, "rate"), node->draws, graph->batch);
         return draw;
     }
     if (draws) {
-        b->kind->place(e->backend, once, e->now->drawn);
+        b->kind->position(e->backend, state, e->now->drawn);
         e->now->drawn += (uint64_t)node->draws * (uint64_t)graph->batch;
     }
-    if (once && b->kind->device) draw.position_there = once;
-    if (once && !b->kind->device) draw.position = *(const uint64_t *)once;
+    if (state && b->kind->device) draw.position_there = state;
+    if (state && !b->kind->device) draw.position = *(const uint64_t *)state;
     return draw;
 }
 
@@ -241,7 +238,7 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
                                .dy = address(e, op->dy),
                                .saved = address(e, op->saved),
                                .scratch = address(e, op->scratch),
-                               .labels = e->feed.labels,
+                               .labels = e->transfer.labels,
                                .draw = draw_for(e, op),
                                .save = op->save};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
@@ -302,7 +299,7 @@ static enum status run_faulty(struct executor *e, const struct op *op)
     }
     if (e->options.fault.kind == FAULT_STALE_READ) return read_stale(e, op);
     if (op->kind == OP_BACKWARD) {
-        const int kept = op->saved >= 0 ? op->saved : op->once;
+        const int kept = op->saved >= 0 ? op->saved : op->rng_state;
         fault_flip_bytes(e->backend, address(e, kept), buffer[kept].bytes);
         return run_op(e, op);
     }
@@ -399,7 +396,7 @@ void executor_begin(struct executor *exec, uint32_t step)
 {
     exec->backend->moment.step = step;
     exec->backend->moment.position = exec->position;
-    batch_transfer_take(&exec->feed);
+    batch_transfer_take(&exec->transfer);
 }
 
 /* A step that breaks off leaves nothing allocated. */

@@ -164,7 +164,7 @@ static void cuda_sum_into(struct backend *backend, float *out, const float *a, c
     launch_add(cuda_queue(backend, CLOCK_OTHER), a, b, (int64_t)count, out);
 }
 
-static void cuda_place(struct backend *backend, uint64_t *to, uint64_t offset)
+static void cuda_position(struct backend *backend, uint64_t *to, uint64_t offset)
 {
     launch_stream_position(cuda_of(backend)->stream, &backend->now->position, offset, to);
 }
@@ -196,7 +196,7 @@ const struct backend_kind backend_cuda = {
     .copy = cuda_copy,
     .fill = cuda_fill,
     .add = cuda_sum_into,
-    .place = cuda_place,
+    .position = cuda_position,
     .mask = cuda_mask,
     .squares = cuda_squares,
     .digest = cuda_digest,

@@ -104,7 +104,7 @@ static const struct {
     {"plan --chain pipe", "pipe: is not a plain file"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},
     {"plan small.yaml costs.name=measured costs.file=pipe", "costs: pipe: is not a plain file"},
-    {"plan small.yaml policy=manual policy.schedule=empty", "empty: the schedule ends and node 0 has not run forward"},
+    {"plan small.yaml policy=manual policy.schedule=empty", "empty: the schedule ends before node 0 has run forward"},
     {"plan small.yaml policy=manual policy.schedule=pipe", "policy.schedule: pipe: is not a plain file"},
     {"plan small.yaml plan=pipe", "pipe"},
     {"show pipe", "pipe: not a file"},

@@ -35,7 +35,7 @@ static int state_of_reader(void)
     pid_t reader = fork();
     if (reader == 0) {
         FILE *nowhere = freopen("/dev/null", "w", stderr);
-        _exit((int)show_file(path, true, nowhere));
+        _exit((int)show_file(path, true, false, nowhere));
     }
     waitpid(reader, &state, 0);
     return state;

@@ -198,7 +198,7 @@ static enum status add_stages(struct plan_summary *s)
 {
     struct node_ranges stages;
     json_t *rows = json_array();
-    TRY(stages_find(s->job->plan->network->graph, s->region, &stages));
+    stages = stages_find(s->job->plan->network->graph, s->region);
     for (int i = 0; i < stages.count; i++) json_array_append_new(rows, stage_figures(s, stages.range[i]));
     PUT(s->figures, "stages", stages.count);
     PUT(s->figures, "table", rows);
@@ -349,7 +349,7 @@ static enum status gather(struct plan_summary *s, bool choices)
     PUT(all, "batch", job->spec->batch);
     figures_of_plan(plan, all);
     PUT(all, "sampled_after_forward_bytes", plan_sampled_forward(plan));
-    PUT(all, "sampled_after_gradients_bytes", plan_sampled_gradients(plan));
+    PUT(all, "sampled_after_gradients_bytes", plan_static(plan));
     PUT(all, "forward_flops", plan->forward_flops);
     PUT(all, "backward_flops", plan->backward_flops);
     PUT(all, "recompute_flops", plan->recompute_flops);

@@ -77,7 +77,7 @@ static void add_value(struct key_values *k, const char *value)
 static enum status stage_values(struct policy_grid *g, struct key_values *k)
 {
     struct node_ranges stages;
-    TRY(stages_find(g->job->graph, g->region, &stages));
+    stages = stages_find(g->job->graph, g->region);
     const int most = stages.count, count = most < VALUES_MAX ? most : VALUES_MAX;
     for (int i = 0; i < count; i++)
         add_value(k, region_text(g->region, "%d",

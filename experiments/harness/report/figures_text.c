@@ -16,6 +16,7 @@ static const struct label {
     int rank, least;
     const char *none;
 } labels[] = {
+    {"accuracy_percent", "accuracy"},
     {"action", "action", 0, 12},
     {"arena_bytes", "arena", 2},
     {"backward_flops", "backward", 3},

@@ -55,7 +55,7 @@ static void print_totals(const struct plan_summary *s, FILE *out)
     print_bytes(plan, "live peak of store_all", s->store_all_live, "the same kernels, everything stored", out);
     fprintf(out, "  sampled as a line-by-line profiler does, which never sees the peak:\n");
     print_bytes(plan, "  after the forward", plan_sampled_forward(plan), "", out);
-    print_bytes(plan, "  after the gradients", plan_sampled_gradients(plan), "", out);
+    print_bytes(plan, "  after the gradients", plan_static(plan), "", out);
 }
 
 static void print_peak(const json_t *peak, bool exact, FILE *out)
@@ -102,6 +102,7 @@ static void print_time(const struct plan_summary *s, FILE *out)
             flops_of(plan, plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
             plan->lowered.dropped);
     duration_text(job->planning_ns, e);
+    if (job->backend) duration_text(job->planning_ns, e);
     if (job->backend)
         fprintf(out, "  slowdown %.4f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
                 job->costs ? "measured costs" : "flops", duration_text(job->preparing_ns, d), e);

@@ -5,13 +5,20 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "console/columns.h"
 #include "console/utf8.h"
-#include "spec/spec_settings.h"
+#include "report/figures_text.h"
+#include "result/record_layout.h"
+#include "result/result.h"
 
 enum { ROWS_SHOWN = 20 };
 
-const struct show_group show_groups[] = {
+/* Groups by their path, and a text and lists of texts below them: first what was run, planned and measured, then on
+ * what. */
+static const struct shown_group {
+    const char *path;
+    bool provenance;
+    const char *text, *lists[3]; /* names; NULL: none, no more */
+} groups[] = {
     {"/", false, NULL, {NULL}},
     {"/spec", false, NULL, {"overrides", NULL}},
     {"/plan", false, "schedule", {"peak_tensors", NULL}},
@@ -26,212 +33,258 @@ const struct show_group show_groups[] = {
     {.path = NULL},
 };
 
-/* ---- attributes, whatever they are ---- */
+/* ---- reading ---- */
 
-static char *time_text(double ns, char text[UNIT_TEXT]) { return duration_text(ns > 0 ? (uint64_t)ns : 0, text); }
-
-/* What a number is in, by the end of its name. */
-static const struct numbers_in {
-    const char *end, *name;
-    char *(*text)(double value, char text[UNIT_TEXT]); /* as people read it; NULL: as it is */
-} units[] = {{"_bytes", "B", bytes_text}, {"granularity", "B", NULL}, {"_flops", "FLOP", flops_text},
-             {"_ns", "ns", time_text},    {"_percent", "%", NULL},    {NULL, NULL, NULL}};
-
-/* Of a plan's time, by where its costs come from. */
-static const struct numbers_in planned_flops = {"time", "FLOP", flops_text}, planned_ns = {"time", "ns", time_text};
-
-struct attributes {
-    const struct numbers_in *time;
-    FILE *out;
-};
-
-static void print_number(const struct attributes *a, const char *name, const char *exact, double number)
-{
-    const struct numbers_in *unit = units;
-    char text[UNIT_TEXT];
-    while (unit->end && !text_ends(name, unit->end) && strcmp(name, unit->end) != 0) unit++;
-    if (strcmp(name, a->time->end) == 0) unit = a->time;
-    fprintf(a->out, "%s%s%s", exact, unit->end ? " " : "", unit->end ? unit->name : "");
-    if (unit->text && fabs(number) >= 1000) fprintf(a->out, " (%s)", unit->text(number, text));
-}
-
-/* An attribute that is no single text or number is left out; false: it cannot be read. */
-static bool print_value(hid_t attribute, const char *name, const struct attributes *a)
+/* NULL: it cannot be read. */
+static json_t *attribute_figure(hid_t attribute)
 {
     const hid_t type = H5Aget_type(attribute);
     const H5T_class_t kind = type < 0 ? H5T_NO_CLASS : H5Tget_class(type);
     bool read = kind != H5T_NO_CLASS;
-    char exact[64];
+    json_t *value = NULL;
     if (kind == H5T_STRING && H5Tis_variable_str(type) > 0) {
         char *text = NULL;
         read = H5Aread(attribute, type, &text) >= 0;
-        if (read && text) {
-            utf8_clean(text, "");
-            fputs(text, a->out);
-        }
+        if (text) utf8_clean(text, "");
+        value = json_string(text);
         read = H5free_memory(text) >= 0 && read;
     } else if (kind == H5T_INTEGER) {
-        uint64_t number = 0;
-        if ((read = H5Aread(attribute, H5T_NATIVE_UINT64, &number) >= 0)) {
-            snprintf(exact, sizeof exact, "%llu", (unsigned long long)number);
-            print_number(a, name, exact, (double)number);
-        }
+        int64_t number = 0;
+        read = H5Aread(attribute, H5T_NATIVE_INT64, &number) >= 0;
+        value = json_integer(number);
     } else if (kind == H5T_FLOAT) {
         double number = 0;
-        if ((read = H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0)) {
-            snprintf(exact, sizeof exact, "%.9g", number);
-            print_number(a, name, exact, number);
-        }
+        read = H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0;
+        value = figure_real(number);
     }
-    return (type < 0 || H5Tclose(type) >= 0) && read;
+    if (type >= 0) read = H5Tclose(type) >= 0 && read;
+    if (!value) value = json_null();
+    if (!read) json_decref(value);
+    return read ? value : NULL;
 }
 
-static herr_t print_attribute(hid_t object, const char *name, const H5A_info_t *info, void *to)
+static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *info, void *to)
 {
-    const struct attributes *a = to;
     (void)info;
     const hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), space = attribute < 0 ? -1 : H5Aget_space(attribute);
     bool read = space >= 0;
     if (space >= 0 && H5Sget_simple_extent_npoints(space) == 1) {
-        char shown[256];
-        snprintf(shown, sizeof shown, "%s", name);
-        utf8_clean(shown, "");
-        fprintf(a->out, "  %-26s ", shown);
-        read = print_value(attribute, name, a);
-        fputc('\n', a->out);
+        json_t *value = attribute_figure(attribute);
+        json_object_set_new(to, name, value);
+        read = value;
     }
     if (space >= 0) read = H5Sclose(space) >= 0 && read;
     if (attribute >= 0) read = H5Aclose(attribute) >= 0 && read;
     return read ? 0 : -1;
 }
 
-/* All attributes of the object at path, by name. */
-static void print_attributes(struct result *r, const char *path, FILE *out)
+static void add_attributes(json_t *object, struct h5 *h5, const char *path)
 {
     hsize_t at = 0;
-    const char *costs = h5_read_attribute_text(&r->h5, path, "costs", "", r->region);
-    struct attributes attributes = {strcmp(costs, costs_names[COSTS_MEASURED]) == 0 ? &planned_ns : &planned_flops,
-                                    out};
-    h5_guard(&r->h5);
-    const herr_t read = H5Aiterate_by_name(r->h5.file, path, H5_INDEX_NAME, H5_ITER_INC, &at, print_attribute,
-                                           &attributes, H5P_DEFAULT);
-    h5_check(&r->h5, read >= 0, "read the attributes of", path);
-    h5_release(&r->h5);
+    h5_guard(h5);
+    const herr_t read =
+        H5Aiterate_by_name(h5->file, path, H5_INDEX_NAME, H5_ITER_INC, &at, add_attribute, object, H5P_DEFAULT);
+    h5_check(h5, read >= 0, "read the attributes of", path);
+    h5_release(h5);
 }
 
-/* ---- groups of them ---- */
-
-bool show_has(struct result *result, const struct show_group *group)
-{
-    return strcmp(group->path, "/") == 0 || h5_exists(&result->h5, group->path);
-}
-
-const char **show_texts(struct result *result, const struct show_group *group, const char *name, size_t *count)
+/* An array; empty where the group has no such texts. */
+static json_t *texts_figure(struct result *r, const struct shown_group *group, const char *name)
 {
     char path[128];
+    size_t count = 0;
     snprintf(path, sizeof path, "%s/%s", group->path, name);
-    *count = 0;
-    return h5_exists(&result->h5, path) ? h5_read_texts(&result->h5, path, result->region, count) : NULL;
+    const char **texts = h5_exists(&r->h5, path) ? h5_read_texts(&r->h5, path, r->region, &count) : NULL;
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) json_array_append_new(list, json_string(texts[i]));
+    return list;
 }
 
-static void print_texts(struct result *r, const struct show_group *group, const char *name, FILE *out)
+static void add_group(json_t *all, struct result *r, const struct shown_group *group)
 {
-    size_t count;
-    const char **texts = show_texts(r, group, name, &count);
-    for (size_t i = 0; i < count; i++) fprintf(out, "  %-26s %s\n", name, texts[i]);
-}
-
-static void print_group(struct result *r, const struct show_group *group, FILE *out)
-{
-    if (!show_has(r, group)) return;
-    fprintf(out, "%s\n", group->path);
-    print_attributes(r, group->path, out);
-    if (group->text) print_texts(r, group, group->text, out);
-    for (const char *const *name = group->lists; *name; name++) print_texts(r, group, *name, out);
-}
-
-/* ---- the run ---- */
-
-/* The first steps and the last ones. Files of older programs have no learning rates. */
-static void print_steps(struct result *r, FILE *out)
-{
-    static const struct column column[] = {{"step", .right = true},
-                                           {"loss", .right = true},
-                                           {"time", .right = true},
-                                           {"live peak", .right = true, .rank = 2},
-                                           {"lr", .right = true, .rank = 1}};
-    const bool rates = h5_exists(&r->h5, "/steps/lr");
-    struct columns table;
-    fprintf(out, "/steps: %zu committed\n", r->steps);
-    columns_begin(&table, column, rates ? 5 : 4);
-    table.indent = 2;
-    for (size_t i = 0; i < r->steps; i++) {
-        char text[UNIT_TEXT];
-        if (r->steps > ROWS_SHOWN && i == ROWS_SHOWN / 2) {
-            columns_cell(&table, "...");
-            columns_rest(&table);
-            i = r->steps - ROWS_SHOWN / 2;
-        }
-        columns_cell(&table, "%u", r->step[i]);
-        columns_cell(&table, "%.9g", (double)r->loss[i]);
-        columns_cell(&table, "%s", duration_text(r->total_ns[i], text));
-        columns_cell(&table, "%s", bytes_text((double)r->live[i], text));
-        double rate = 0;
-        if (!rates) continue;
-        h5_read_rows(&r->h5, "/steps/lr", NUMBER_F64, 1, i, 1, &rate);
-        columns_cell(&table, "%.6g", rate);
+    if (strcmp(group->path, "/") != 0 && !h5_exists(&r->h5, group->path)) return;
+    json_t *object = json_object();
+    add_attributes(object, &r->h5, group->path);
+    if (group->text) {
+        json_t *texts = texts_figure(r, group, group->text);
+        if (json_array_size(texts)) json_object_set(object, group->text, json_array_get(texts, 0));
+        json_decref(texts);
     }
-    columns_print(&table, out);
+    for (const char *const *name = group->lists; *name; name++) PUT(object, *name, texts_figure(r, group, *name));
+    PUT(all, group->path, object);
 }
 
-uint64_t show_evaluations(struct result *result)
+static json_t *number_figure(enum number number, const void *at)
 {
-    return h5_exists(&result->h5, "/eval/committed") ? h5_rows(&result->h5, "/eval/committed") : 0;
+    float single;
+    double real;
+    uint64_t whole = 0; /* the host is little-endian, as the file is */
+    if (number == NUMBER_F32) return memcpy(&single, at, sizeof single), figure_real((double)single);
+    if (number == NUMBER_F64) return memcpy(&real, at, sizeof real), figure_real(real);
+    memcpy(&whole, at, h5_number_bytes(number));
+    return json_integer((json_int_t)whole);
 }
 
-static void print_evaluations(struct result *r, FILE *out)
+/* The first rows of a table as an array a column. Digests, which are pairs, are left out: compare compares them. */
+static enum status add_table(json_t *all, struct result *r, const char *name, const struct column *columns,
+                             uint64_t rows)
 {
-    static const struct column column[] = {
-        {"steps", .right = true}, {"loss", .right = true}, {"accuracy", .right = true}};
-    struct h5 *h5 = &r->h5;
-    struct columns table;
-    const uint64_t rows = show_evaluations(r);
-    if (!rows) return;
-    fprintf(out, "/eval\n");
-    columns_begin(&table, column, sizeof column / sizeof *column);
-    table.indent = 2;
-    for (uint64_t i = 0; i < rows && !h5->broken; i++) {
-        uint32_t step;
-        float loss, accuracy;
-        h5_read_rows(h5, "/eval/step", NUMBER_U32, 1, i, 1, &step);
-        h5_read_rows(h5, "/eval/loss", NUMBER_F32, 1, i, 1, &loss);
-        h5_read_rows(h5, "/eval/accuracy", NUMBER_F32, 1, i, 1, &accuracy);
-        columns_cell(&table, "%u", step);
-        columns_cell(&table, "%.9g", (double)loss);
-        columns_cell(&table, "%.2f %%", 100 * (double)accuracy);
+    json_t *table = json_object();
+    PUT(all, name, table);
+    for (const struct column *c = columns; c->name; c++) {
+        char path[64], *numbers;
+        snprintf(path, sizeof path, "/%s/%s", name, c->name);
+        if (c->width > 1 || !h5_exists(&r->h5, path)) continue;
+        const size_t bytes = h5_number_bytes(c->number);
+        NEW(r->region, numbers, rows * bytes);
+        h5_read_rows(&r->h5, path, c->number, 1, 0, rows, numbers);
+        TRY(h5_status(&r->h5));
+        json_t *column = json_array();
+        for (size_t i = 0; i < rows; i++) json_array_append_new(column, number_figure(c->number, numbers + i * bytes));
+        PUT(table, c->name, column);
     }
-    columns_print(&table, out);
+    return ST_OK;
 }
 
-static void print_result(struct result *r, bool provenance, FILE *out)
+static enum status read_all(struct result *r, json_t *all)
 {
+    static const struct column timed[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
+    static const char path[] = "/summary/op_least_ns"; /* only where ops were timed */
     char status[RESULT_STATUS];
-    fprintf(out, "%s\n  %-26s %s\n", r->h5.path, "now", result_status(r, status));
-    for (const struct show_group *group = show_groups; group->path; group++) {
-        if (strcmp(group->path, "/summary") == 0) {
-            print_steps(r, out);
-            print_evaluations(r, out);
+    PUT(all, "path", r->h5.path);
+    PUT(all, "now", result_status(r, status));
+    for (const struct shown_group *group = groups; group->path; group++) add_group(all, r, group);
+    TRY(add_table(all, r, "steps", record_step_columns, r->steps));
+    TRY(add_table(all, r, "eval", record_eval_columns,
+                  h5_exists(&r->h5, "/eval/committed") ? h5_rows(&r->h5, "/eval/committed") : 0));
+    if (h5_exists(&r->h5, path)) TRY(add_table(all, r, "summary", timed, h5_rows(&r->h5, path)));
+    return h5_status(&r->h5);
+}
+
+/* ---- text ---- */
+
+static char *time_text(double ns, char text[UNIT_TEXT]) { return duration_text(ns > 0 ? (uint64_t)ns : 0, text); }
+
+/* The unit of a number, by the end of its name. */
+static const struct unit_row {
+    const char *end, *name;
+    char *(*text)(double value, char text[UNIT_TEXT]); /* beside the exact number; NULL: that alone */
+} units[] = {{"_bytes", "B", bytes_text}, {"granularity", "B", NULL}, {"_flops", "FLOP", flops_text},
+             {"_ns", "ns", time_text},    {"_percent", "%", NULL},    {NULL, "", NULL}};
+
+/* Of a plan's time, by where its costs come from. */
+static const struct unit_row planned_flops = {"time", "FLOP", flops_text}, planned_ns = {"time", "ns", time_text};
+
+static void print_number(const char *name, const json_t *value, bool measured, FILE *out)
+{
+    const struct unit_row *unit = units;
+    const double number = json_number_value(value);
+    char text[UNIT_TEXT];
+    while (unit->end && !text_ends(name, unit->end) && strcmp(name, unit->end) != 0) unit++;
+    if (strcmp(name, "time") == 0) unit = measured ? &planned_ns : &planned_flops;
+    if (json_is_integer(value))
+        fprintf(out, "%lld", (long long)json_integer_value(value));
+    else
+        fprintf(out, "%.9g", number);
+    fprintf(out, "%s%s", *unit->name ? " " : "", unit->name);
+    if (unit->text && fabs(number) >= 1000) fprintf(out, " (%s)", unit->text(number, text));
+}
+
+static void print_group(const char *path, json_t *group, FILE *out)
+{
+    const char *name, *costs = figure_string(group, "costs");
+    const bool measured = costs && !strcmp(costs, "measured");
+    json_t *value;
+    if (!group) return;
+    fprintf(out, "%s\n", path);
+    json_object_foreach(group, name, value)
+    {
+        char label[300], shown[256];
+        snprintf(shown, sizeof shown, "%s", name);
+        utf8_clean(shown, "");
+        snprintf(label, sizeof label, "  %-26s ", shown);
+        if (json_is_array(value)) {
+            figures_notes(value, label, out);
+            continue;
         }
-        if (provenance || !group->provenance) print_group(r, group, out);
+        fputs(label, out);
+        if (json_is_number(value))
+            print_number(name, value, measured, out);
+        else
+            fputs(json_is_string(value) ? json_string_value(value) : "", out);
+        fputc('\n', out);
     }
 }
 
-enum status show_file(const char *path, bool provenance, FILE *out)
+/* Row i of an array a column; key: of the column in the table. */
+static json_t *cell(const json_t *table, const char *key, size_t i)
+{
+    return json_incref(json_array_get(json_object_get(table, key), i));
+}
+
+/* The first steps and the last ones. */
+static void print_steps(const json_t *steps, FILE *out)
+{
+    const size_t count = json_array_size(json_object_get(steps, "step"));
+    json_t *rows = json_array();
+    fprintf(out, "/steps: %zu committed\n", count);
+    for (size_t i = 0; i < count; i++) {
+        json_t *row = json_object();
+        json_array_append_new(rows, row);
+        if (count > ROWS_SHOWN && i == ROWS_SHOWN / 2) {
+            PUT(row, "step", "...");
+            i = count - ROWS_SHOWN / 2 - 1;
+            continue;
+        }
+        PUT(row, "step", cell(steps, "step", i));
+        PUT(row, "loss", cell(steps, "loss", i));
+        PUT(row, "total_ns", cell(steps, "total_ns", i));
+        PUT(row, "live_peak_bytes", cell(steps, "live_peak", i));
+        PUT(row, "lr", cell(steps, "lr", i));
+    }
+    figures_table(rows, "step loss total_ns live_peak_bytes lr", 2, false, out);
+    json_decref(rows);
+}
+
+static void print_evaluations(const json_t *eval, FILE *out)
+{
+    const size_t count = json_array_size(json_object_get(eval, "step"));
+    json_t *rows = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *row = json_object(), *accuracy = json_array_get(json_object_get(eval, "accuracy"), i);
+        PUT(row, "steps", cell(eval, "step", i));
+        PUT(row, "loss", cell(eval, "loss", i));
+        PUT(row, "accuracy_percent", 100 * json_number_value(accuracy));
+        json_array_append_new(rows, row);
+    }
+    if (count) fprintf(out, "/eval\n");
+    if (count) figures_table(rows, "steps loss accuracy_percent", 2, false, out);
+    json_decref(rows);
+}
+
+static void print_all(const json_t *all, bool provenance, FILE *out)
+{
+    fprintf(out, "%s\n  %-26s %s\n", figure_string(all, "path"), "now", figure_string(all, "now"));
+    for (const struct shown_group *group = groups; group->path; group++) {
+        if (strcmp(group->path, "/summary") == 0) {
+            print_steps(json_object_get(all, "steps"), out);
+            print_evaluations(json_object_get(all, "eval"), out);
+        }
+        if (provenance || !group->provenance) print_group(group->path, json_object_get(all, group->path), out);
+    }
+}
+
+enum status show_file(const char *path, bool provenance, bool json, FILE *out)
 {
     struct result *result = NULL;
     TRY(result_open(path, &result));
-    print_result(result, provenance, out);
-    enum status status = h5_status(&result->h5);
+    json_t *all = json_object();
+    enum status status = read_all(result, all);
+    if (status == ST_OK && json)
+        figures_write(json_incref(all), out);
+    else if (status == ST_OK)
+        print_all(all, provenance, out);
+    json_decref(all);
     result_close(result);
     return status;
 }

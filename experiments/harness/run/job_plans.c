@@ -24,8 +24,8 @@ static enum status plan_evaluation(struct job *job)
     struct plan_options options = job_plan_options(job);
     options.forward_only = true;
     options.lower.rng = RNG_OFF;
-    enum status status = schedule_append(&schedule, STEP_FORWARD, 0, job->graph->nodes);
-    if (status == ST_OK) status = plan_build(job->network, &schedule, &options, &job->evaluation);
+    schedule_append(&schedule, STEP_FORWARD, 0, job->graph->nodes);
+    enum status status = plan_build(job->network, &schedule, &options, &job->evaluation);
     region_destroy(region);
     if (status == ST_OK) status = budget_evaluation(job->evaluation, job->budget_bounds.budget);
     if (status == ST_OK && job->evaluation->arena_bytes > job->plan->arena_bytes)
