@@ -135,8 +135,8 @@ def picture():
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="title desc">',
         '<title id="title">Live memory during one training step of VGG16</title>', f'<desc id="desc">{described}</desc>',
-        f"<!-- Drawn by make readme-picture (experiments/bench/picture.py) from {source.replace('--', '- -')}; "
-        f"backend {machine}. -->", f"<style>{STYLE}</style>", *drawn, "</svg>", ""])
+        f"<metadata>Drawn by make readme-picture (experiments/bench/picture.py) from {source}; backend {machine}</metadata>",
+        f"<style>{STYLE}</style>", *drawn, "</svg>", ""])
 
 
 if __name__ == "__main__":
