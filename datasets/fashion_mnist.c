@@ -63,90 +63,87 @@ static enum status read_bytes(struct reader *reader, size_t bytes, uint8_t *out)
     return ST_OK;
 }
 
-static enum status read_word(struct reader *reader, const char *what, uint32_t least, uint32_t most, uint32_t *word)
+/* A number of the header and its range. */
+struct field {
+    const char *what;
+    uint32_t least, most;
+};
+
+static enum status read_number(struct reader *reader, const struct field *field, uint32_t *number)
 {
     uint8_t bytes[4];
     TRY(read_bytes(reader, 4, bytes));
-    *word = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-    if (*word >= least && *word <= most) return ST_OK;
+    *number = (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+    if (*number >= field->least && *number <= field->most) return ST_OK;
     return fail(ST_FAILED, "%s: offset %" PRIu64 " (decompressed): %s %" PRIu32 "; expected: %" PRIu32 "..%" PRIu32,
-                reader->file->path, reader->offset - 4, what, *word, least, most);
+                reader->file->path, reader->offset - 4, field->what, *number, field->least, field->most);
 }
 
-/* The rest of the file, which must be exactly bytes bytes; NULL with the message set if it is not. */
-static uint8_t *read_rest(struct dataset *dataset, struct reader *reader, uint64_t bytes)
+/* The header's numbers, whose product without the first is the size of the content, and the content: the whole rest. */
+static enum status read_content(struct dataset *dataset, struct reader *reader, const struct field *header, int fields,
+                                uint32_t *number, uint8_t **content)
 {
-    uint8_t *out, more;
-    if (bytes / DEFLATE_RATIO_MAX > reader->file->bytes) { /* before so much is allocated */
-        fail(ST_FAILED, "%s: the header promises %" PRIu64 " bytes, which %" PRIu64 " cannot hold", reader->file->path,
-             bytes, reader->file->bytes);
-        return NULL;
+    uint64_t bytes = 1;
+    uint8_t more;
+    for (int i = 0; i < fields; i++) {
+        TRY(read_number(reader, &header[i], &number[i]));
+        if (i > 0) bytes *= number[i];
     }
-    NEW(dataset->region, out, (size_t)bytes);
-    if (read_bytes(reader, (size_t)bytes, out) != ST_OK) return NULL;
-    int got = gzread(reader->stream, &more, 1); /* also checks the checksum at the end */
+    if (bytes / DEFLATE_RATIO_MAX > reader->file->bytes) /* before so much is allocated */
+        return fail(ST_FAILED, "%s: the header promises %" PRIu64 " bytes, which %" PRIu64 " cannot hold",
+                    reader->file->path, bytes, reader->file->bytes);
+    NEW(dataset->region, *content, (size_t)bytes);
+    TRY(read_bytes(reader, (size_t)bytes, *content));
+    const int got = gzread(reader->stream, &more, 1); /* also verifies the checksum at the end */
     const char *why = zlib_error(reader);
-    if (got == 0 && !why) return out;
-    if (why)
-        fail(ST_FAILED, "%s: cannot be decompressed: %s", reader->file->path, why);
-    else
-        fail(ST_FAILED, "%s: offset %" PRIu64 " (decompressed): there is more; expected: the end of the file",
-             reader->file->path, reader->offset);
-    return NULL;
+    if (why) return fail(ST_FAILED, "%s: cannot be decompressed: %s", reader->file->path, why);
+    if (got == 0) return ST_OK;
+    return fail(ST_FAILED, "%s: offset %" PRIu64 " (decompressed): there is more; expected: the end of the file",
+                reader->file->path, reader->offset);
 }
 
-static enum status read_images(struct dataset *dataset, struct reader *reader, enum split split)
-{
-    struct idx *state = dataset->state;
-    uint32_t magic, count, height, width;
-    TRY(read_word(reader, "magic number", MAGIC_IMAGES, MAGIC_IMAGES, &magic));
-    TRY(read_word(reader, "number of images", 1, INT32_MAX, &count));
-    TRY(read_word(reader, "height", 1, IMAGE_SIDE_MAX, &height));
-    TRY(read_word(reader, "width", 1, IMAGE_SIDE_MAX, &width));
-    if (split != SPLIT_TRAIN && (height != state->format.height || width != state->format.width))
-        return fail(ST_FAILED,
-                    "%s: offset 8 (decompressed): images of %" PRIu32 "x%" PRIu32 "; expected: %" PRId64 "x%" PRId64
-                    " as in %s",
-                    reader->file->path, height, width, state->format.height, state->format.width, images[SPLIT_TRAIN]);
-    uint8_t *pixels = read_rest(dataset, reader, (uint64_t)count * height * width);
-    if (!pixels) return ST_FAILED;
-    TRY(image_format(dataset, 1, height, width, &statistics, &state->format));
-    state->pixels[split] = pixels;
-    dataset->count[split] = count;
-    return ST_OK;
-}
-
-static enum status read_labels(struct dataset *dataset, struct reader *reader, enum split split)
-{
-    struct idx *state = dataset->state;
-    uint32_t magic, count, images_count = (uint32_t)dataset->count[split];
-    TRY(read_word(reader, "magic number", MAGIC_LABELS, MAGIC_LABELS, &magic));
-    TRY(read_word(reader, "number of labels (as of images)", images_count, images_count, &count));
-    uint8_t *label = read_rest(dataset, reader, count);
-    if (!label) return ST_FAILED;
-    for (uint32_t i = 0; i < count; i++)
-        if (label[i] >= CLASSES)
-            return fail(ST_FAILED, "%s: offset %" PRIu32 " (decompressed): label %d; expected: 0..%d",
-                        reader->file->path, 8 + i, label[i], CLASSES - 1);
-    state->label[split] = label;
-    return ST_OK;
-}
-
-static enum status read_file(struct dataset *dataset, const char *folder, const char *name, enum split split,
-                             enum status (*read)(struct dataset *, struct reader *, enum split))
+static enum status read_file(struct dataset *dataset, const char *folder, const char *name, const struct field *header,
+                             int fields, uint32_t *number, uint8_t **content)
 {
     struct files_handle handle;
     const char *zipped = region_text(dataset->region, "%s.gz", name);
-    const char *path = region_text(dataset->region, "%s/%s.gz", folder, name);
+    const char *path = region_text(dataset->region, "%s/%s", folder, zipped);
     TRY(files_open(dataset, folder, access(path, F_OK) == 0 ? zipped : name, &handle));
     struct reader reader = {handle.file, gzdopen(handle.descriptor, "rb"), 0};
     if (!reader.stream) {
         close(handle.descriptor);
-        return fail(ST_FAILED, "%s: no memory to decompress it", handle.file->path);
+        return fail(ST_FAILED, "%s: zlib cannot open it", handle.file->path);
     }
-    enum status status = read(dataset, &reader, split);
+    enum status status = read_content(dataset, &reader, header, fields, number, content);
     gzclose(reader.stream); /* and the descriptor */
     return status;
+}
+
+static enum status read_split(struct dataset *dataset, const char *folder, enum split split)
+{
+    struct idx *state = dataset->state;
+    const bool first = split == SPLIT_TRAIN; /* its size holds for both */
+    const uint32_t height = (uint32_t)state->format.height, width = (uint32_t)state->format.width;
+    const struct field image_header[] = {{"magic number", MAGIC_IMAGES, MAGIC_IMAGES},
+                                         {"number of images", 1, INT32_MAX},
+                                         {"height", first ? 1 : height, first ? IMAGE_SIDE_MAX : height},
+                                         {"width", first ? 1 : width, first ? IMAGE_SIDE_MAX : width}};
+    uint32_t number[4];
+    uint8_t *pixels, *label;
+    TRY(read_file(dataset, folder, images[split], image_header, 4, number, &pixels));
+    TRY(image_format(dataset, 1, number[2], number[3], &statistics, &state->format));
+    const uint32_t count = number[1];
+    const struct field label_header[] = {{"magic number", MAGIC_LABELS, MAGIC_LABELS},
+                                         {"number of labels (as of images)", count, count}};
+    TRY(read_file(dataset, folder, labels[split], label_header, 2, number, &label));
+    for (uint32_t i = 0; i < count; i++)
+        if (label[i] >= CLASSES)
+            return fail(ST_FAILED, "%s: offset %" PRIu32 " (decompressed): label %d; expected: 0..%d",
+                        dataset->file[dataset->files - 1].path, 8 + i, label[i], CLASSES - 1);
+    state->pixels[split] = pixels;
+    state->label[split] = label;
+    dataset->count[split] = count;
+    return ST_OK;
 }
 
 /* With data.samples, drops the other samples and digests those that are left. */
@@ -173,10 +170,7 @@ static enum status open_fashion_mnist(struct dataset *dataset)
     dataset->state = state;
     dataset->classes = CLASSES;
     TRY(files_find(dataset, &fashion_mnist, &folder));
-    for (enum split split = SPLIT_TRAIN; split < SPLITS; split++) {
-        TRY(read_file(dataset, folder, images[split], split, read_images));
-        TRY(read_file(dataset, folder, labels[split], split, read_labels));
-    }
+    for (enum split split = SPLIT_TRAIN; split < SPLITS; split++) TRY(read_split(dataset, folder, split));
     return cut_samples(dataset);
 }
 
