@@ -9,10 +9,18 @@
 
 enum { NODES_MAX = 20000, TIMES_MAX = 10000, NAME_LENGTH = 60 };
 
+static enum status check_name(const char *name)
+{
+    const size_t plain = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+    if (!name[plain] && plain <= NAME_LENGTH) return ST_OK;
+    return fail(ST_SPEC, "'%.*s' cannot be a name; expected up to %d letters, digits, _ and -",
+                text_shown(name, NAME_LENGTH), name, NAME_LENGTH);
+}
+
 #define NAME(preset)                                                                                                   \
     {                                                                                                                  \
         "name", SETTING_TEXT, offsetof(struct item, name), 0, 0, preset, NULL,                                         \
-            "its name in plans, policies and messages"                                                                 \
+            "its name in plans, policies and messages", check_name                                                     \
     }
 static const struct setting named[] = {NAME(NULL), {.key = NULL}};
 static const struct setting may_be_named[] = {NAME(""), {.key = NULL}};
@@ -34,16 +42,6 @@ const struct form_rows model_forms[FORMS] = {
                        {"layers", "shortcut", NULL}}};
 
 /* ---- reading ---- */
-
-static void check_name(struct yaml_reader *r, const struct item *item, const struct yaml_tree *map, const char *path)
-{
-    const struct yaml_tree *at = yaml_tree_get(map, "name");
-    if (!item->name || !at) return;
-    size_t plain = strspn(item->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-    if (item->name[plain] || plain > NAME_LENGTH)
-        yaml_read_error(r, at, path, "name", "'%.*s' cannot be a name; expected up to %d letters, digits, _ and -",
-                        text_shown(item->name, NAME_LENGTH), item->name, NAME_LENGTH);
-}
 
 bool model_lists(const struct layer *layer) { return !layer->loss && layer->inputs == 1 + layer->reads_batch; }
 
@@ -117,7 +115,6 @@ static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const
         yaml_read_map(r, map, below, item->at->text, form->keys, form->lists, item);
     else
         read_layer(r, map, below, item, init);
-    check_name(r, item, map, below);
     for (int i = 0; form->lists[i] && map->kind == YAML_MAP; i++) {
         const struct yaml_tree *list = yaml_tree_get(map, form->lists[i]);
         if (list)

@@ -7,7 +7,7 @@
 
 #include "spec/model.h"
 
-enum { VERSION = 1, NAME_LENGTH = 100, POINTS_MAX = 1000 };
+enum { VERSION = 1, POINTS_MAX = 1000 };
 
 /* ---- sections ---- */
 
@@ -154,17 +154,6 @@ static void read_sweep(struct yaml_reader *r, const struct yaml_tree *sweep, str
 
 /* ---- keys that depend on each other ---- */
 
-static void check_name(struct yaml_reader *r, const struct yaml_tree *root, struct spec *spec)
-{
-    const struct yaml_tree *at = yaml_tree_get(root, "name");
-    if (!at || !spec->name) return;
-    size_t plain = strspn(spec->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
-    if (spec->name[plain] || plain > NAME_LENGTH || *spec->name == '.')
-        yaml_read_error(r, at, NULL, "name", "is a folder's name; expected up to %d letters, digits, _ - and .",
-                        NAME_LENGTH);
-    if (!spec->title) spec->title = spec->name;
-}
-
 static void check_length(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
 {
     const struct yaml_tree *steps = yaml_tree_get(root, "steps"), *epochs = yaml_tree_get(root, "epochs");
@@ -255,6 +244,7 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     }
     yaml_read_map(r, root, NULL, "a spec", spec_keys, spec_order, spec);
     if (root->kind != YAML_MAP) return;
+    if (!spec->title) spec->title = spec->name;
     spec_read_version(r, root);
     for (const struct section *s = spec_sections; s->key; s++) spec_read_section(r, s, root, spec);
     if (!yaml_tree_get(root, "eval"))
@@ -264,7 +254,6 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     read_model(reader, root, spec);
     read_expectations(r, root, spec);
     read_sweep(r, yaml_tree_get(root, "sweep"), spec);
-    check_name(r, root, spec);
     check_length(r, root, spec);
     check_fault(r, root, spec);
     check_costs(r, root, spec);

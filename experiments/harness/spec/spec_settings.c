@@ -18,8 +18,18 @@ static const char *const fault_names[] = {"none", "mask_bit", "skip_recompute", 
 static const char *const split_names[] = {"train", "test", NULL};
 const char *const expectation_names[] = {"peak_ratio", "live_ratio", "time_ratio", "accuracy", "loss", NULL};
 
+/* The name of a folder. */
+static enum status check_name(const char *name)
+{
+    enum { LENGTH = 100 };
+    const size_t plain = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+    if (!name[plain] && plain <= LENGTH && *name != '.') return ST_OK;
+    return fail(ST_SPEC, "is a folder's name; expected up to %d letters, digits, _ - and .", LENGTH);
+}
+
 const struct setting spec_keys[] = {
-    {"name", SETTING_TEXT, MEMBER(name), 0, 0, NULL, NULL, "name of the experiment and of its folder of results"},
+    {"name", SETTING_TEXT, MEMBER(name), 0, 0, NULL, NULL, "name of the experiment and of its folder of results",
+     check_name},
     {"title", SETTING_TEXT, MEMBER(title), 0, 0, "", NULL, "description in one line"},
     {"batch", SETTING_INT, MEMBER(batch), 1, 1 << 24, NULL, NULL, "samples per step"},
     {"steps", SETTING_INT, MEMBER(steps), 1, MOST, "0", NULL, "training steps; give steps or epochs"},
@@ -205,48 +215,27 @@ enum {
     ALL = PLAN | LEARNING
 };
 
-/* The row of the longest prefix applies. A key without a row changes every figure. */
+/* A key changes the figures of its row, as do the keys below it; a key without a row changes every figure. */
 static const struct {
-    const char *key;
     unsigned figures;
+    const char *keys[8];
 } effects[] = {
-    {"rematch", 0},
-    {"name", 0},
-    {"title", 0},
-    {"results", 0},
-    {"expect", 0},
-    {"sweep", 0},
-    {"data.samples", LEARNING},
-    {"steps", LEARNING},
-    {"epochs", LEARNING},
-    {"seed", LEARNING},
-    {"optimizer.lr", LEARNING},
-    {"lr_schedule", LEARNING},
-    {"backend.threads", 0}, /* the default depends on the machine */
-    {"relu_save", PLAN},
-    {"relu_after_pool", PLAN},
-    {"drop_dead", PLAN},
-    {"policy", PLAN},
-    {"plan", PLAN},
-    {"costs", PLAN},
-    {"baseline", PLAN},
-    {"memory", TIME},
-    {"check", TIME},
-    {"record", TIME},
-    {"eval", 1 << EXPECT_PEAK_RATIO | 1 << EXPECT_ACCURACY}, /* it may need the larger arena */
+    {0, {"rematch", "name", "title", "results", "expect", "sweep"}},
+    {0, {"backend.threads"}}, /* the default depends on the machine */
+    {LEARNING, {"data.samples", "steps", "epochs", "seed", "optimizer.lr", "lr_schedule"}},
+    {PLAN, {"relu_save", "relu_after_pool", "drop_dead", "policy", "plan", "costs", "baseline"}},
+    {TIME, {"memory", "check", "record"}},
+    {1 << EXPECT_PEAK_RATIO | 1 << EXPECT_ACCURACY, {"eval"}}, /* it may need the larger arena */
 };
 
 unsigned spec_changes(const char *key)
 {
-    unsigned figures = ALL;
-    size_t longest = 0;
-    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++) {
-        const size_t length = strlen(effects[i].key);
-        if (length < longest || strncmp(key, effects[i].key, length) || (key[length] && key[length] != '.')) continue;
-        longest = length;
-        figures = effects[i].figures;
-    }
-    return figures;
+    for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
+        for (const char *const *row = effects[i].keys; *row; row++) {
+            const size_t length = strlen(*row);
+            if (!strncmp(key, *row, length) && (!key[length] || key[length] == '.')) return effects[i].figures;
+        }
+    return ALL;
 }
 
 const struct section *spec_section(const char *key)
