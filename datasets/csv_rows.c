@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 64 * 1024 };
-
-static const char mark[] = "\xEF\xBB\xBF"; /* UTF-8's byte order mark */
+enum { FIELD_GROWTH = 64 * 1024 }; /* libcsv's default of 128 bytes makes long fields slow */
 
 struct csv_reader {
     const struct files_handle *handle;
@@ -44,7 +42,6 @@ static enum status add_name(struct csv_reader *r, const char *name, size_t bytes
     return ST_OK;
 }
 
-/* Every field of a row fits: feed() bounds the row. */
 static void keep(struct csv_reader *r, int column, const char *text, size_t bytes)
 {
     if (bytes) memcpy(r->text + r->used, text, bytes);
@@ -85,7 +82,7 @@ static void end_row(int byte, void *context)
     if (r->status == ST_OK) r->status = r->header ? give_row(r) : check_header(r);
     if (!r->header) r->header = r->fields;
     r->fields = 0;
-    r->used = r->row_bytes = 0;
+    r->used = 0;
     r->between = true;
 }
 
@@ -103,35 +100,26 @@ static enum status refuse(const struct csv_reader *r, const struct csv_parser *p
 }
 
 /* Parses at most one line at a time, so that an error can name the line. */
-static enum status feed(struct csv_reader *r, struct csv_parser *parser, const char *text, size_t bytes)
+static enum status parse_line(struct csv_reader *r, struct csv_parser *parser, const char *text, size_t bytes)
 {
     if (r->between && *text != '\n' && *text != '\r') {
         r->first = r->line;
         r->between = false;
     }
-    r->row_bytes += bytes;
-    if (r->row_bytes > CSV_ROW_BYTES_MAX)
-        return fail(ST_FAILED, "%s:%" PRId64 ": a row of more than %d bytes begins here; is a quote not closed?",
-                    r->handle->file->path, r->first, CSV_ROW_BYTES_MAX);
     if (csv_parse(parser, text, bytes, end_field, end_row, r) != bytes && r->status == ST_OK)
         return refuse(r, parser, false);
     if (text[bytes - 1] == '\n') r->line++;
     return r->status;
 }
 
-static enum status read_rows(struct csv_reader *r, struct csv_parser *parser, char *piece)
+static enum status read_rows(struct csv_reader *r, struct csv_parser *parser, const char *text)
 {
-    uint64_t size = r->handle->file->bytes;
-    for (uint64_t offset = 0; offset < size; offset += PIECE) {
-        size_t bytes = size - offset < PIECE ? (size_t)(size - offset) : PIECE, at = 0;
-        TRY(files_read(r->handle, offset, bytes, piece));
-        if (offset == 0 && bytes >= strlen(mark) && memcmp(piece, mark, strlen(mark)) == 0) at = strlen(mark);
-        while (at < bytes) {
-            const char *end = memchr(piece + at, '\n', bytes - at);
-            size_t length = end ? (size_t)(end - piece) + 1 - at : bytes - at;
-            TRY(feed(r, parser, piece + at, length));
-            at += length;
-        }
+    const size_t bytes = (size_t)r->handle->file->bytes;
+    for (size_t at = bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; at < bytes;) { /* a byte order mark */
+        const char *end = memchr(text + at, '\n', bytes - at);
+        const size_t length = end ? (size_t)(end - text) + 1 - at : bytes - at;
+        TRY(parse_line(r, parser, text + at, length));
+        at += length;
     }
     if (csv_fini(parser, end_field, end_row, r) != 0 && r->status == ST_OK) return refuse(r, parser, true);
     if (r->status == ST_OK && !r->header)
@@ -143,18 +131,20 @@ static enum status read_rows(struct csv_reader *r, struct csv_parser *parser, ch
 enum status csv_rows(const struct files_handle *handle, const char *const *columns,
                      enum status (*take)(void *context, const struct csv_row *row), void *context)
 {
+    const size_t bytes = (size_t)handle->file->bytes;
     struct csv_reader r = {
         .handle = handle, .columns = columns, .take = take, .context = context, .line = 1, .first = 1, .between = true};
     struct csv_parser parser;
     for (int i = 0; i < CSV_COLUMNS_MAX; i++) r.at[i] = -1;
     if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) return fail(ST_FAILED, "libcsv cannot be initialised");
     csv_set_space_func(&parser, no_space);
-    csv_set_blk_size(&parser, PIECE); /* a field grows by it; libcsv's default of 128 bytes makes long rows slow */
-    char *piece = allocate(PIECE, 1);
-    r.text = allocate(CSV_ROW_BYTES_MAX, 1);
-    enum status status = read_rows(&r, &parser, piece);
+    csv_set_blk_size(&parser, FIELD_GROWTH);
+    char *text = allocate(bytes, 1);
+    r.text = allocate(bytes, 1);
+    enum status status = files_read(handle, 0, bytes, text);
+    if (status == ST_OK) status = read_rows(&r, &parser, text);
     csv_free(&parser);
     free(r.text);
-    free(piece);
+    free(text);
     return status;
 }

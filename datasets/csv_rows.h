@@ -8,7 +8,7 @@
 
 #include "files.h"
 
-enum { CSV_COLUMNS_MAX = 8, CSV_ROW_BYTES_MAX = 1 << 20 };
+enum { CSV_COLUMNS_MAX = 8 };
 
 struct csv_field {
     const char *text; /* not ended by a zero; any byte may be in it */
