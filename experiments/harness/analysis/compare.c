@@ -33,14 +33,6 @@ static const struct {
 const char *const step_column_names[STEP_COLUMNS] = {"losses",  "gradients",      "parameters",     "state",
                                                      "metrics", "learning rates", "gradient norms", "zero flags"};
 
-/* Two files while they are compared. */
-struct pair {
-    struct result *a, *b;
-    struct region *region;
-    struct comparison *c;
-    char *column[STEP_COLUMNS][2];
-};
-
 /* Floats in between, +0 and -0 being neighbours' one. */
 static int64_t ulp_distance(uint32_t a, uint32_t b)
 {
@@ -85,30 +77,15 @@ static bool all_zero(const char *bytes, size_t count)
     return true;
 }
 
-static enum status read_columns(struct pair *p)
-{
-    for (int k = 0; k < STEP_COLUMNS; k++) {
-        struct result *const sides[2] = {p->a, p->b};
-        const size_t bytes = columns[k].width * h5_number_bytes(columns[k].number);
-        for (int s = 0; s < 2; s++) {
-            struct result *r = sides[s];
-            if (!(p->column[k][s] = region_array(p->region, r->steps, bytes))) return ST_FAILED;
-            h5_read_rows(&r->h5, columns[k].path, columns[k].number, columns[k].width, 0, r->steps, p->column[k][s]);
-            TRY(h5_status(&r->h5));
-            p->c->has_state |= k == COLUMN_STATE && !all_zero(p->column[k][s], r->steps * bytes);
-        }
-    }
-    return ST_OK;
-}
-
-static void compare_step(struct pair *p, size_t i, size_t j)
+/* Row i of the first file beside row j of the second. */
+static void compare_step(struct pair *p, char *column[STEP_COLUMNS][2], size_t i, size_t j)
 {
     struct comparison *c = p->c;
     int first = -1;
     c->steps++;
     for (int k = STEP_COLUMNS - 1; k >= 0; k--) {
         const size_t bytes = columns[k].width * h5_number_bytes(columns[k].number);
-        const bool same = memcmp(p->column[k][0] + i * bytes, p->column[k][1] + j * bytes, bytes) == 0;
+        const bool same = memcmp(column[k][0] + i * bytes, column[k][1] + j * bytes, bytes) == 0;
         c->same[k] += same;
         if (!same) first = k;
     }
@@ -117,17 +94,24 @@ static void compare_step(struct pair *p, size_t i, size_t j)
     name_tensor(p, first, p->a->step[i]);
 }
 
-static void compare_steps(struct pair *p)
+static enum status compare_steps(struct pair *p)
 {
-    const struct result *a = p->a, *b = p->b;
-    for (size_t i = 0, j = 0; i < a->steps && j < b->steps;) {
-        if (a->step[i] == b->step[j])
-            compare_step(p, i++, j++);
-        else if (a->step[i] < b->step[j])
-            i++;
-        else
-            j++;
+    struct result *const sides[2] = {p->a, p->b};
+    char *column[STEP_COLUMNS][2];
+    for (int k = 0; k < STEP_COLUMNS; k++)
+        for (int s = 0; s < 2; s++) {
+            const size_t steps = sides[s]->steps;
+            column[k][s] = result_column(sides[s], columns[k].path, columns[k].number, columns[k].width, steps);
+            TRY(h5_status(&sides[s]->h5));
+            p->c->has_state |= k == COLUMN_STATE && !all_zero(column[k][s], steps * sizeof(struct digest));
+        }
+    for (size_t i = 0, j = 0; i < p->a->steps && j < p->b->steps;) {
+        const uint32_t x = p->a->step[i], y = p->b->step[j];
+        if (x == y) compare_step(p, column, i, j);
+        i += x <= y;
+        j += y <= x;
     }
+    return ST_OK;
 }
 
 /* A run that ended because a number was not finite, where the other went on or found another, differs there. */
@@ -155,18 +139,14 @@ struct evaluations {
     uint32_t *step, *loss, *accuracy; /* the latter as patterns of bits */
 };
 
-static enum status read_evaluations(struct pair *p, struct result *r, struct evaluations *e)
+static enum status read_evaluations(struct result *r, struct evaluations *e)
 {
-    struct h5 *h5 = &r->h5;
-    e->count = h5_rows(h5, "/eval/committed");
-    TRY(h5_status(h5));
-    NEW(p->region, e->step, e->count);
-    NEW(p->region, e->loss, e->count);
-    NEW(p->region, e->accuracy, e->count);
-    h5_read_rows(h5, "/eval/step", NUMBER_U32, 1, 0, e->count, e->step);
-    h5_read_rows(h5, "/eval/loss", NUMBER_F32, 1, 0, e->count, e->loss);
-    h5_read_rows(h5, "/eval/accuracy", NUMBER_F32, 1, 0, e->count, e->accuracy);
-    return h5_status(h5);
+    e->count = h5_rows(&r->h5, "/eval/committed");
+    TRY(h5_status(&r->h5));
+    e->step = result_column(r, "/eval/step", NUMBER_U32, 1, e->count);
+    e->loss = result_column(r, "/eval/loss", NUMBER_F32, 1, e->count);
+    e->accuracy = result_column(r, "/eval/accuracy", NUMBER_F32, 1, e->count);
+    return h5_status(&r->h5);
 }
 
 static void compare_evaluation(struct comparison *c, const struct evaluations *x, uint64_t i,
@@ -187,16 +167,14 @@ static void compare_evaluation(struct comparison *c, const struct evaluations *x
 static enum status compare_evaluations(struct pair *p)
 {
     struct evaluations x, y;
-    TRY(read_evaluations(p, p->a, &x));
-    TRY(read_evaluations(p, p->b, &y));
+    TRY(read_evaluations(p->a, &x));
+    TRY(read_evaluations(p->b, &y));
     const bool whole = x.count == y.count && p->a->steps == p->b->steps;
     for (uint64_t i = 0, j = 0; i < x.count && j < y.count;) {
-        if (whole || x.step[i] == y.step[j])
-            compare_evaluation(p->c, &x, i++, &y, j++);
-        else if (x.step[i] < y.step[j])
-            i++;
-        else
-            j++;
+        const bool after = !whole && x.step[i] > y.step[j], before = !whole && x.step[i] < y.step[j];
+        if (!after && !before) compare_evaluation(p->c, &x, i, &y, j);
+        i += !after;
+        j += !before;
     }
     if (p->c->evaluations != (int64_t)x.count || p->c->evaluations != (int64_t)y.count)
         snprintf(p->c->remark[REASON_EVALUATIONS], REMARK_TEXT,
@@ -213,18 +191,16 @@ static enum status same_rows(struct pair *p, const char *path, enum number numbe
 {
     enum { SLICE = 4 << 20 };
     const uint64_t bytes = width * h5_number_bytes(number), most = bytes && bytes < SLICE ? SLICE / bytes : 1;
-    char *x = malloc((size_t)(most * bytes) + 1), *y = malloc((size_t)(most * bytes) + 1);
+    char *x = allocate((size_t)most, (size_t)bytes), *y = allocate((size_t)most, (size_t)bytes);
     *same = true;
-    for (uint64_t first = 0; x && y && *same && first < rows; first += most) {
+    for (uint64_t first = 0; *same && first < rows; first += most) {
         const uint64_t count = rows - first < most ? rows - first : most;
         h5_read_rows(&p->a->h5, path, number, (size_t)width, first, count, x);
         h5_read_rows(&p->b->h5, path, number, (size_t)width, first, count, y);
         *same = memcmp(x, y, (size_t)(count * bytes)) == 0;
     }
-    const bool room = x && y;
     free(x);
     free(y);
-    if (!room) return fail(ST_FAILED, "out of memory for %s", path);
     TRY(h5_status(&p->a->h5));
     return h5_status(&p->b->h5);
 }
@@ -233,7 +209,6 @@ static enum status compare_parameter(struct pair *p, const char *moment, size_t 
 {
     const char *path = region_text(p->region, "/state/%s/%s", moment, p->a->parameter[i]);
     bool same;
-    if (!path) return ST_FAILED;
     const uint64_t rows = h5_rows(&p->a->h5, path);
     TRY(h5_status(&p->a->h5));
     if (rows == 0) return ST_OK;
@@ -326,15 +301,14 @@ static enum status compare_results(struct pair *p)
     struct comparison *c = p->c;
     TRY(check_parameters(p->a, p->b));
     describe_both(p);
-    TRY(read_columns(p));
-    compare_steps(p);
+    TRY(compare_steps(p));
     compare_ends(p);
     if (c->steps == 0 && !c->differs)
         return fail(ST_SPEC, "%s and %s have no step in common", p->a->h5.path, p->b->h5.path);
     TRY(compare_evaluations(p));
     TRY(compare_tensors(p));
     c->equal = !c->differs;
-    TRY(comparison_judge(p->a, p->b, c));
+    TRY(comparison_judge(p));
     c->peak_ratio = ratio((double)c->b.peak, (double)c->a.peak);
     c->live_ratio = ratio((double)c->b.live_peak, (double)c->a.live_peak);
     c->time_ratio = ratio(c->b.median_ns, c->a.median_ns);
@@ -346,14 +320,16 @@ static enum status compare_results(struct pair *p)
 
 enum status compare_files(const char *a, const char *b, struct comparison *comparison)
 {
-    struct pair pair = {.c = comparison, .region = region_create()};
+    struct pair pair = {.c = comparison};
     *comparison = (struct comparison){.first_step = -1};
-    enum status status = pair.region ? check_apart(a, b) : fail(ST_FAILED, "out of memory for a comparison");
+    enum status status = check_apart(a, b);
     if (status == ST_OK) status = result_open(a, &pair.a);
     if (status == ST_OK) status = result_open(b, &pair.b);
-    if (status == ST_OK) status = compare_results(&pair);
+    if (status == ST_OK) {
+        pair.region = pair.a->region;
+        status = compare_results(&pair);
+    }
     result_close(pair.a);
     result_close(pair.b);
-    region_destroy(pair.region);
     return status;
 }

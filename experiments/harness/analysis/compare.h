@@ -85,6 +85,14 @@ struct comparison {
     bool side_by_side; /* measured in one invocation */
 };
 
+/* Two files while they are compared. */
+struct pair {
+    struct result *a, *b;
+    struct region *region; /* of a */
+    struct comparison *c;
+    const struct yaml_tree *spec[2]; /* as resolved; NULL: cannot be read */
+};
+
 /* ST_OK also where they differ; ST_SPEC: not result files, or not of the same experiment (different parameters or no
  * common step); ST_FAILED: unreadable. */
 enum status compare_files(const char *a, const char *b, struct comparison *comparison);
@@ -96,8 +104,8 @@ enum status comparison_status(const struct comparison *comparison);
 /* Whether any reason but that one applies. */
 bool comparison_doubted(const struct comparison *comparison, enum remark but);
 
-/* compare_proof.c: fills fault, remarks and asides of a comparison that is done otherwise. */
-enum status comparison_judge(struct result *a, struct result *b, struct comparison *comparison);
+/* compare_proof.c: sets the fault, remarks and asides of a comparison that is otherwise complete. */
+enum status comparison_judge(struct pair *pair);
 
 /* compare_print.c: figures of both, what is not alike, notes; then, as the last lines, the verdict. expected: whether
  * the spec's expectations were met. */

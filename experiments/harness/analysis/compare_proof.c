@@ -8,26 +8,19 @@
 #include "base/text.h"
 #include "yaml/yaml_tree.h"
 
-struct proof {
-    struct result *a, *b;
-    struct comparison *c;
-    struct region *region;
-    const struct yaml_tree *spec[2]; /* as resolved; NULL: cannot be read */
-};
+static struct result *side_of(const struct pair *p, int side) { return side ? p->b : p->a; }
 
-static struct result *side_of(const struct proof *p, int side) { return side ? p->b : p->a; }
-
-static const char *name_of(const struct proof *p, int side) { return side ? p->c->b.name : p->c->a.name; }
+static const char *name_of(const struct pair *p, int side) { return side ? p->c->b.name : p->c->a.name; }
 
 /* The text at key or section.key of the resolved spec, "" where there is none. */
-static const char *setting(const struct proof *p, int side, const char *section, const char *key)
+static const char *setting(const struct pair *p, int side, const char *section, const char *key)
 {
     const struct yaml_tree *map = section ? yaml_tree_get(p->spec[side], section) : p->spec[side];
     const struct yaml_tree *value = yaml_tree_get(map, key);
     return value && value->kind == YAML_TEXT ? value->text : "";
 }
 
-/* Bytes that are left of a remark. */
+/* Appends to a remark as far as it has room. */
 static void add(char text[REMARK_TEXT], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add(char text[REMARK_TEXT], const char *format, ...)
 {
@@ -41,7 +34,7 @@ static void add(char text[REMARK_TEXT], const char *format, ...)
 /* ---- the files ---- */
 
 /* One run leaves one file. */
-static void find_copy(struct proof *p, char *text)
+static void find_copy(struct pair *p, char *text)
 {
     const struct result *a = p->a, *b = p->b;
     if (!strcmp(a->run_id, b->run_id) && !strcmp(a->created, b->created) && !strcmp(a->variant, b->variant) &&
@@ -49,7 +42,7 @@ static void find_copy(struct proof *p, char *text)
         add(text, "one is a copy of the other: run %.16s of %.20s", a->run_id, a->created);
 }
 
-static void find_status(struct proof *p, char *text)
+static void find_status(struct pair *p, char *text)
 {
     for (int s = 0; s < 2; s++) {
         char status[RESULT_STATUS];
@@ -60,7 +53,7 @@ static void find_status(struct proof *p, char *text)
     }
 }
 
-static void find_steps(struct proof *p, char *text)
+static void find_steps(struct pair *p, char *text)
 {
     const struct comparison *c = p->c;
     if (c->a.steps != c->b.steps || c->steps != c->a.steps)
@@ -68,7 +61,7 @@ static void find_steps(struct proof *p, char *text)
             text_plural(c->a.steps), c->b.name, (long long)c->b.steps, (long long)c->steps);
 }
 
-static void find_gaps(struct proof *p, char *text)
+static void find_gaps(struct pair *p, char *text)
 {
     for (int s = 0; s < 2; s++) {
         const struct result *r = side_of(p, s);
@@ -79,7 +72,7 @@ static void find_gaps(struct proof *p, char *text)
 }
 
 /* Of a file that says it is completed; 0 where the spec does not say. */
-static uint64_t steps_asked(struct proof *p, int side)
+static uint64_t steps_asked(struct pair *p, int side)
 {
     int64_t steps = 0, epochs = 0, batch = 0;
     text_to_int(setting(p, side, NULL, "steps"), &steps);
@@ -91,7 +84,7 @@ static uint64_t steps_asked(struct proof *p, int side)
     return (uint64_t)epochs * (samples / (uint64_t)batch);
 }
 
-static void find_short(struct proof *p, char *text)
+static void find_short(struct pair *p, char *text)
 {
     for (int s = 0; s < 2; s++) {
         const struct result *r = side_of(p, s);
@@ -117,9 +110,9 @@ static bool has_step(const struct result *r, uint32_t step)
     return from < r->steps && r->step[from] == step;
 }
 
-static bool compared(const struct proof *p, uint32_t step) { return has_step(p->a, step) && has_step(p->b, step); }
+static bool compared(const struct pair *p, uint32_t step) { return has_step(p->a, step) && has_step(p->b, step); }
 
-static void find_loss(struct proof *p, char *text)
+static void find_loss(struct pair *p, char *text)
 {
     for (size_t i = 0; i < p->a->steps && !*text; i++) {
         const float loss = p->a->loss[i];
@@ -131,22 +124,23 @@ static void find_loss(struct proof *p, char *text)
     }
 }
 
-static void find_zero_step(struct proof *p, char *text)
+static void find_zero_step(struct pair *p, char *text)
 {
     for (size_t i = 0; i < p->a->steps && !*text; i++)
         if (p->a->gradients_zero[i] && compared(p, p->a->step[i]))
             add(text, "every gradient of step %u is zero", p->a->step[i]);
 }
 
-/* Of as many zeros as each parameter has, one digest a size; NULL: no memory. */
-static struct digest *zero_digests(const struct proof *p)
+/* Of as many zeros as each parameter has, one digest a size; NULL: a damaged file claims more than memory holds. */
+static struct digest *zero_digests(const struct pair *p)
 {
     const struct result *r = p->a;
     uint64_t most = 0;
-    struct digest *digest = region_array(p->region, r->parameters, sizeof *digest);
+    struct digest *digest;
+    NEW(p->region, digest, r->parameters);
     for (size_t i = 0; i < r->parameters; i++) most = r->elements[i] > most ? r->elements[i] : most;
     float *zeros = most < SIZE_MAX / sizeof *zeros ? calloc(most, sizeof *zeros) : NULL;
-    for (size_t i = 0; zeros && digest && i < r->parameters; i++) {
+    for (size_t i = 0; zeros && i < r->parameters; i++) {
         size_t same = 0;
         while (r->elements[same] != r->elements[i]) same++;
         digest[i] = same < i ? digest[same] : digest_tensor(zeros, (size_t)r->elements[i] * sizeof *zeros, 1);
@@ -156,14 +150,13 @@ static struct digest *zero_digests(const struct proof *p)
 }
 
 /* Marks the parameters with a gradient at some compared step. false: no digests of one step at least. */
-static bool find_alive(const struct proof *p, struct result *r, const struct digest *zero, bool *alive)
+static bool find_alive(const struct pair *p, struct result *r, const struct digest *zero, bool *alive)
 {
     uint64_t seen = 0;
     const uint64_t rows = h5_rows(&r->h5, "/digests/step");
-    uint32_t *steps;
+    const uint32_t *steps = result_column(r, "/digests/step", NUMBER_U32, 1, rows);
     struct digest *row;
-    if (NEWLY(p->region, steps, rows) != ST_OK || NEWLY(p->region, row, r->parameters) != ST_OK) return false;
-    h5_read_rows(&r->h5, "/digests/step", NUMBER_U32, 1, 0, rows, steps);
+    NEW(p->region, row, r->parameters);
     for (uint64_t i = 0; i < rows && !r->h5.broken; i++) {
         if (!compared(p, steps[i])) continue;
         h5_read_rows(&r->h5, "/digests/gradient", NUMBER_U64, 2 * r->parameters, i, 1, row);
@@ -174,21 +167,23 @@ static bool find_alive(const struct proof *p, struct result *r, const struct dig
 }
 
 /* The file that kept a digest of every gradient; NULL: neither did. */
-static struct result *with_digests(const struct proof *p)
+static struct result *with_digests(const struct pair *p)
 {
     for (int s = 0; s < 2; s++)
         if (h5_exists(&side_of(p, s)->h5, "/digests/gradient")) return side_of(p, s);
     return NULL;
 }
 
-static void find_zero_tensors(struct proof *p, char *text)
+static void find_zero_tensors(struct pair *p, char *text)
 {
     enum { NAMED = 4 };
     struct result *r = with_digests(p);
     bool *alive;
     size_t zeros = 0;
     const struct digest *zero = r ? zero_digests(p) : NULL;
-    if (!zero || NEWLY(p->region, alive, r->parameters) != ST_OK || !find_alive(p, r, zero, alive)) return;
+    if (!zero) return;
+    NEW(p->region, alive, r->parameters);
+    if (!find_alive(p, r, zero, alive)) return;
     for (size_t i = 0; i < r->parameters; i++) zeros += !alive[i];
     if (!zeros) return;
     add(text, "zero at every step, of %zu tensors the gradient%s of ", r->parameters, text_plural((int64_t)zeros));
@@ -197,7 +192,7 @@ static void find_zero_tensors(struct proof *p, char *text)
     if (zeros > NAMED) add(text, " and %zu more", zeros - NAMED);
 }
 
-static void find_no_digests(struct proof *p, char *text)
+static void find_no_digests(struct pair *p, char *text)
 {
     if (!with_digests(p))
         add(text, "no digests of single tensors were kept: whether one's gradient is always zero is not known");
@@ -209,38 +204,38 @@ static bool recomputes(struct result *r) { return h5_read_attribute_u64(&r->h5, 
 
 static bool stores_all(const struct result *r) { return !strcmp(r->policy, "store_all"); }
 
-static void find_no_recomputation(struct proof *p, char *text)
+static void find_no_recomputation(struct pair *p, char *text)
 {
     if (recomputes(p->a) || recomputes(p->b) || (stores_all(p->a) && stores_all(p->b))) return;
     add(text, "nothing is recomputed: policy %s does what store_all does",
         stores_all(p->b) ? p->c->a.policy : p->c->b.policy);
 }
 
-static void find_control(struct proof *p, char *text)
+static void find_control(struct pair *p, char *text)
 {
     if (!recomputes(p->a) && !recomputes(p->b) && stores_all(p->a) && stores_all(p->b))
         add(text, "both store everything: nothing is recomputed");
 }
 
-static const char *data_of(struct proof *p, int side, const char *name)
+static const char *data_of(struct pair *p, int side, const char *name)
 {
     return h5_read_attribute_text(&side_of(p, side)->h5, "/provenance/data", name, "", p->region);
 }
 
-static void find_other_data(struct proof *p, char *text)
+static void find_other_data(struct pair *p, char *text)
 {
     if (p->c->equal && strcmp(data_of(p, 0, "digest_xxh3"), data_of(p, 1, "digest_xxh3")) != 0)
         add(text, "the bits are equal although the data are not");
 }
 
-static void find_ones(struct proof *p, char *text)
+static void find_ones(struct pair *p, char *text)
 {
     if (!strcmp(data_of(p, 0, "name"), "ones") || !strcmp(data_of(p, 1, "name"), "ones"))
         add(text, "data: ones: all samples are alike, so that an exchange of samples would not show");
 }
 
 /* In the order of enum remark; NULL: it is found elsewhere. */
-static void (*const find[REMARKS])(struct proof *p, char *text) = {
+static void (*const find[REMARKS])(struct pair *p, char *text) = {
     find_copy,   find_loss,    find_zero_step,  find_zero_tensors, find_no_recomputation,
     find_status, find_steps,   find_gaps,       find_short,        NULL,
     NULL,        find_control, find_no_digests, find_other_data,   find_ones};
@@ -253,7 +248,7 @@ const char *const remark_names[REMARKS] = {
 /* ---- deliberate errors ---- */
 
 /* One that happens within the steps compared, or at each of them; "": none does. */
-static void fault_of(struct proof *p, int side, char text[FAULT_TEXT])
+static void fault_of(struct pair *p, int side, char text[FAULT_TEXT])
 {
     const char *kind = setting(p, side, "fault", "kind");
     int64_t step = -1;
@@ -267,7 +262,7 @@ static void fault_of(struct proof *p, int side, char text[FAULT_TEXT])
 }
 
 /* What both have, equality cannot show. */
-static void find_fault(struct proof *p)
+static void find_fault(struct pair *p)
 {
     struct comparison *c = p->c;
     char a[FAULT_TEXT], b[FAULT_TEXT];
@@ -300,7 +295,7 @@ static bool is_left_out(const char *key)
     return false;
 }
 
-static const char *printed(const struct proof *p, int side, const char *key)
+static const char *printed(const struct pair *p, int side, const char *key)
 {
     const struct yaml_tree *value = yaml_tree_get(p->spec[side], key);
     const char *text = value ? yaml_tree_print(value, p->region) : NULL;
@@ -308,7 +303,7 @@ static const char *printed(const struct proof *p, int side, const char *key)
 }
 
 /* Keys of this side's spec that are otherwise in the other's, those that are in both once. */
-static void find_keys(struct proof *p, int side)
+static void find_keys(struct pair *p, int side)
 {
     const struct yaml_tree *spec = p->spec[side];
     for (int i = 0; spec && spec->kind == YAML_MAP && p->spec[1 - side] && i < spec->count; i++) {
@@ -319,7 +314,7 @@ static void find_keys(struct proof *p, int side)
     }
 }
 
-static void find_asides(struct proof *p)
+static void find_asides(struct pair *p)
 {
     struct surrounding found[SURROUNDINGS];
     const int count = surroundings_find(p->a, p->b, p->region, found);
@@ -327,33 +322,24 @@ static void find_asides(struct proof *p)
     for (int s = 0; s < 2; s++) find_keys(p, s);
 }
 
-static enum status read_spec(struct proof *p, int side)
+static enum status read_spec(struct pair *p, int side)
 {
     struct h5 *h5 = &side_of(p, side)->h5;
     if (!h5_exists(h5, "/spec/resolved")) return h5_status(h5);
     const char *text = h5_read_text(h5, "/spec/resolved", p->region);
     TRY(h5_status(h5));
-    p->spec[side] = yaml_tree_of_text(text ? text : "", p->region);
+    p->spec[side] = yaml_tree_of_text(text, p->region);
     return ST_OK;
 }
 
-static enum status judge(struct proof *p)
+enum status comparison_judge(struct pair *pair)
 {
-    for (int s = 0; s < 2; s++) TRY(read_spec(p, s));
-    find_fault(p);
+    for (int s = 0; s < 2; s++) TRY(read_spec(pair, s));
+    find_fault(pair);
     for (int i = 0; i < REMARKS; i++)
-        if (find[i]) find[i](p, p->c->remark[i]);
-    find_asides(p);
+        if (find[i]) find[i](pair, pair->c->remark[i]);
+    find_asides(pair);
     return ST_OK;
-}
-
-enum status comparison_judge(struct result *a, struct result *b, struct comparison *comparison)
-{
-    struct proof proof = {.a = a, .b = b, .c = comparison, .region = region_create()};
-    if (!proof.region) return fail(ST_FAILED, "out of memory for a comparison");
-    enum status status = judge(&proof);
-    region_destroy(proof.region);
-    return status;
 }
 
 /* ---- the verdict ---- */

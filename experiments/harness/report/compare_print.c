@@ -1,9 +1,9 @@
 /* A comparison for people and for programs. */
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
 #include "analysis/compare.h"
+#include "analysis/figures.h"
 #include "base/units.h"
 #include "console/terminal.h"
 
@@ -133,7 +133,7 @@ static void print_time(const struct comparison *c, FILE *out)
     fprintf(out, "  x%.3f median of the steps after the first%s\n", c->time_ratio,
             c->side_by_side ? "" : "; not measured side by side");
     if (isfinite(c->best_case_ratio))
-        fprintf(out, "best_case %s -> %s  x%.3f each op at its least\n", duration_text((uint64_t)c->a.best_case_ns, a),
+        fprintf(out, "best case  %s -> %s  x%.3f each op at its least\n", duration_text((uint64_t)c->a.best_case_ns, a),
                 duration_text((uint64_t)c->b.best_case_ns, b), c->best_case_ratio);
 }
 
@@ -147,19 +147,24 @@ void comparison_print_figures(const struct comparison *c, FILE *out)
     print_notes(c, out);
 }
 
-static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
 /* As in the file. */
-static json_t *compared_json(const struct compared *c)
+static json_t *compared_figures(const struct compared *c)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "path", c->path, "policy", c->policy,
-                     "steps", (json_int_t)c->steps, "peak_bytes", (json_int_t)c->peak, "live_peak_bytes",
-                     (json_int_t)c->live_peak, "high_water_bytes", (json_int_t)c->high_water, "step_median_ns",
-                     number(c->median_ns), "step_least_ns", number(c->least_ns), "step_most_ns", number(c->most_ns),
-                     "step_best_case_ns", number(c->best_case_ns));
+    json_t *all = json_object();
+    PUT(all, "path", c->path);
+    PUT(all, "policy", c->policy);
+    PUT(all, "steps", c->steps);
+    PUT(all, "peak_bytes", c->peak);
+    PUT(all, "live_peak_bytes", c->live_peak);
+    PUT(all, "high_water_bytes", c->high_water);
+    PUT(all, "step_median_ns", c->median_ns);
+    PUT(all, "step_least_ns", c->least_ns);
+    PUT(all, "step_most_ns", c->most_ns);
+    PUT(all, "step_best_case_ns", c->best_case_ns);
+    return all;
 }
 
-static json_t *remarks_json(const struct comparison *c, int from, int to)
+static json_t *remark_figures(const struct comparison *c, int from, int to)
 {
     json_t *all = json_array();
     for (int i = from; i < to; i++)
@@ -168,7 +173,7 @@ static json_t *remarks_json(const struct comparison *c, int from, int to)
     return all;
 }
 
-static json_t *asides_json(const struct comparison *c)
+static json_t *aside_figures(const struct comparison *c)
 {
     json_t *all = json_array();
     for (int i = 0; i < c->asides; i++) {
@@ -178,45 +183,46 @@ static json_t *asides_json(const struct comparison *c)
     return all;
 }
 
-static json_t *verdict_json(const struct comparison *c)
-{
-    const enum verdict verdict = comparison_verdict(c);
-    json_t *first = c->differs ? json_pack("{s:I, s:s, s:I}", "step", (json_int_t)c->first_step, "tensor",
-                                           c->first_tensor, "loss_ulp", (json_int_t)c->loss_ulp)
-                               : json_null();
-    return json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "verdict", verdicts[verdict].json, "equal", c->equal,
-                     "proven", verdict == VERDICT_EQUAL, "first_difference", first, "fault_not_caught",
-                     verdict == VERDICT_NOT_CAUGHT ? json_string(c->fault) : json_null(), "reasons",
-                     remarks_json(c, 0, NOTE_CONTROL), "notes", remarks_json(c, NOTE_CONTROL, REMARKS), "unlike",
-                     asides_json(c));
-}
-
-/* "losses_equal": how often, by step; null: there is no such thing. */
+/* "losses_equal": at how many steps; null: the runs have no such column. */
 static void add_counts(json_t *all, const struct comparison *c)
 {
     for (int k = 0; k < STEP_COLUMNS; k++) {
         char key[48];
         snprintf(key, sizeof key, "%s_equal", step_column_names[k]);
         for (char *blank = key; (blank = strchr(blank, ' '));) *blank = '_';
-        json_object_set_new(all, key, counts(c, k) ? json_integer((json_int_t)c->same[k]) : json_null());
+        PUT(all, key, counts(c, k) ? json_integer(c->same[k]) : json_null());
     }
-    json_object_set_new(all, "evaluations", json_integer((json_int_t)c->evaluations));
-    json_object_set_new(all, "evaluations_equal", json_integer((json_int_t)c->same_evaluations));
-    json_object_set_new(all, "tensors", json_integer((json_int_t)c->tensors));
-    json_object_set_new(all, "tensors_equal", json_integer((json_int_t)c->same_tensors));
+    PUT(all, "evaluations", c->evaluations);
+    PUT(all, "evaluations_equal", c->same_evaluations);
+    PUT(all, "tensors", c->tensors);
+    PUT(all, "tensors_equal", c->same_tensors);
 }
 
 void comparison_json(const struct comparison *c, FILE *out)
 {
-    json_t *all = verdict_json(c);
-    json_t *figures = json_pack(
-        "{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:b}", "a", compared_json(&c->a), "b", compared_json(&c->b), "steps",
-        (json_int_t)c->steps, "peak_ratio", number(c->peak_ratio), "live_ratio", number(c->live_ratio), "time_ratio",
-        number(c->time_ratio), "best_case_ratio", number(c->best_case_ratio), "side_by_side", c->side_by_side);
+    const enum verdict verdict = comparison_verdict(c);
+    json_t *all = json_object(), *first = c->differs ? json_object() : json_null();
+    if (c->differs) {
+        PUT(first, "step", c->first_step);
+        PUT(first, "tensor", c->first_tensor);
+        PUT(first, "loss_ulp", c->loss_ulp);
+    }
+    PUT(all, "verdict", verdicts[verdict].json);
+    PUT_FLAG(all, "equal", c->equal);
+    PUT_FLAG(all, "proven", verdict == VERDICT_EQUAL);
+    PUT(all, "first_difference", first);
+    PUT(all, "fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL);
+    PUT(all, "reasons", remark_figures(c, 0, NOTE_CONTROL));
+    PUT(all, "notes", remark_figures(c, NOTE_CONTROL, REMARKS));
+    PUT(all, "unlike", aside_figures(c));
     add_counts(all, c);
-    json_object_update(all, figures);
-    json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    fputc('\n', out);
-    json_decref(figures);
-    json_decref(all);
+    PUT(all, "a", compared_figures(&c->a));
+    PUT(all, "b", compared_figures(&c->b));
+    PUT(all, "steps", c->steps);
+    PUT(all, "peak_ratio", c->peak_ratio);
+    PUT(all, "live_ratio", c->live_ratio);
+    PUT(all, "time_ratio", c->time_ratio);
+    PUT(all, "best_case_ratio", c->best_case_ratio);
+    PUT_FLAG(all, "side_by_side", c->side_by_side);
+    figures_write(all, out);
 }

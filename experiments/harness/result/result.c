@@ -204,6 +204,16 @@ void result_close(struct result *result)
     region_destroy(result->region);
 }
 
+void *result_column(struct result *result, const char *path, enum number number, size_t width, uint64_t rows)
+{
+    struct h5 *h5 = &result->h5;
+    h5_expect_rows(h5, path, number, width, rows);
+    if (h5->broken) rows = 0;
+    void *column = region_array(result->region, rows, width * h5_number_bytes(number));
+    if (rows) h5_read_rows(h5, path, number, width, 0, rows, column);
+    return column;
+}
+
 struct digest *result_digests(struct result *result, const char *which, uint32_t step)
 {
     char path[64];

@@ -39,6 +39,10 @@ struct result {
 enum status result_open(const char *path, struct result **result);
 void result_close(struct result *result);
 
+/* The first rows of a column of numbers, which the file must have before memory is taken; no rows where they cannot be
+ * read: see h5_status(). */
+void *result_column(struct result *result, const char *path, enum number number, size_t width, uint64_t rows);
+
 /* Digests of every parameter's tensor at a step; NULL: that step has none. which: "gradient", "parameter", "state". */
 struct digest *result_digests(struct result *result, const char *which, uint32_t step);
 
