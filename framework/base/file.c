@@ -51,13 +51,12 @@ enum status file_read_text(const char *path, size_t most, struct region *region,
         return fail(ST_FAILED, "%s: cannot be read", path);
     }
     const bool fits = bytes <= most;
-    *text = fits ? region_array(region, (size_t)bytes + 1, 1) : NULL;
-    const size_t read = *text ? fread(*text, 1, (size_t)bytes, file) : 0;
+    *text = region_array(region, fits ? (size_t)bytes + 1 : 1, 1);
+    const size_t read = fits ? fread(*text, 1, (size_t)bytes, file) : 0;
     const bool bad = ferror(file);
     fclose(file);
     if (bad) return fail(ST_FAILED, "%s: cannot be read", path);
     if (!fits) return fail(ST_FAILED, "%s: is larger than %zu bytes", path, most);
-    if (!*text) return ST_FAILED;
     if (memchr(*text, 0, read)) return fail(ST_FAILED, "%s: holds a zero byte: not a text file", path);
     return ST_OK;
 }

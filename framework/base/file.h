@@ -1,4 +1,4 @@
-/* Files that are read, of which nothing is known but a name. */
+/* Reading files. */
 #ifndef REMATCH_BASE_FILE_H
 #define REMATCH_BASE_FILE_H
 
@@ -6,14 +6,14 @@
 
 #include "base/region.h"
 
-/* Opens path for reading; the descriptor is the caller's to close. ST_MISSING: it is not there; ST_FAILED: it cannot be
+/* Opens path for reading; the caller closes the descriptor. ST_MISSING: there is no such file; ST_FAILED: it cannot be
  * opened, or is not a plain file. The message begins with the path. */
 enum status file_open(const char *path, int *descriptor, uint64_t *bytes);
 
 /* Reads bytes bytes at offset of such a file; ST_FAILED: they cannot be read. Several threads may call it. */
 enum status file_read(int descriptor, const char *path, uint64_t offset, size_t bytes, void *to);
 
-/* All of a text file, at most so many bytes, ended by 0. ST_MISSING, ST_FAILED: as above; too long, or no text. */
+/* The whole text file, ended by 0. ST_MISSING, ST_FAILED: as above; it has more than most bytes, or is no text. */
 enum status file_read_text(const char *path, size_t most, struct region *region, char **text);
 
 #endif

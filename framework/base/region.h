@@ -8,25 +8,25 @@
 
 struct region;
 
-/* Where the system has no memory for set-up, or a size overflows, each of these ends the program: one message on stderr
- * and exit code 3. Result files stay as they were after their last committed step. */
+/* Where the system has no memory, or a size overflows, each of these ends the program with a message on stderr and exit
+ * code 3. Result files stay as their last committed step left them. */
 
 /* An empty region. */
 struct region *region_create(void);
 
-/* Frees everything taken from it; NULL is accepted. */
+/* Frees everything allocated from it; NULL is accepted. */
 void region_destroy(struct region *region);
 
 /* count * size zeroed bytes, aligned for any type (a valid pointer even for 0 bytes). */
 void *region_array(struct region *region, size_t count, size_t size);
 
-/* Makes room for one more element of *(T **)array, of which count are there: doubles it at every power of two. */
+/* Makes room for one more element of *(T **)array, which has count: doubles it at every power of two. */
 void region_grow(struct region *region, void *array, int count, size_t size);
 
-/* A copy of text made as by snprintf. */
+/* A formatted text. */
 char *region_text(struct region *region, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* count * size zeroed bytes of no region, for free(). */
+/* count * size zeroed bytes outside of regions; freed by free(). */
 void *allocate(size_t count, size_t size);
 
 /* pointer = count zeroed elements of its type. */

@@ -1,7 +1,5 @@
-/* What a person may set: one row a key, for layers, policies, data sets, optimisers and the spec itself.
- *
- * The same table drives validation, defaults, key=value overrides, documentation and the attributes of a result file.
- */
+/* Settings: one row a key, for layers, policies, data sets, optimizers and the spec itself. The same table drives
+ * validation, defaults, key=value overrides, documentation and the attributes of a result file. */
 #ifndef REMATCH_BASE_SETTING_H
 #define REMATCH_BASE_SETTING_H
 
@@ -20,7 +18,7 @@ enum setting_type {
     SETTING_BYTES,  /* uint64_t; 4096, 64MiB, 16GB, 1.5GiB */
     SETTING_CHOICE, /* int; index into values[] */
     SETTING_TEXT,   /* const char *; NULL while unset */
-    SETTING_PATH,   /* the same: of a file or a folder that is read */
+    SETTING_PATH,   /* the same: the path of a file or folder to read */
     SETTING_INTS,   /* struct setting_list of int64_t */
     SETTING_TEXTS,  /* struct setting_list of const char * */
 };
@@ -36,13 +34,13 @@ struct setting_list {
 struct setting {
     const char *key; /* NULL ends a table */
     enum setting_type type;
-    size_t offset;      /* of the member within the struct that the table describes */
-    double min, max;    /* closed range for numbers and for the number of list items */
-    const char *preset; /* default, written as in YAML, not held to the range; NULL: must be given; "" (TEXT, PATH,
-                           INTS, TEXTS, REAL): stays unset (REAL: NaN) */
-    const char *const *values; /* CHOICE, and TEXT where only some words are allowed: they, NULL-terminated */
+    size_t offset;      /* of the member in the struct that the table describes */
+    double min, max;    /* closed range of numbers and of the number of list items */
+    const char *preset; /* default, as in YAML, which may lie outside the range; NULL: required; "" (TEXT, PATH, INTS,
+                           TEXTS, REAL): stays unset (REAL: NaN) */
+    const char *const *values; /* CHOICE, and TEXT where only some words are allowed: the words, NULL-terminated */
     const char *doc;           /* one line */
-    enum status (*check)(const char *text); /* TEXT of a form of its own: ST_SPEC says what is wrong with it */
+    enum status (*check)(const char *text); /* of TEXT with a syntax of its own; ST_SPEC says what is wrong */
 };
 
 /* The row of key; NULL where there is none or keys is NULL. */
@@ -52,7 +50,7 @@ const struct setting *setting_find(const struct setting *keys, const char *key);
  * with a message that says what was found and what is expected. */
 enum status setting_set(const struct setting *setting, void *object, const char *text, struct region *region);
 
-/* The same for INTS (each at least 0) and TEXTS; *bad is the item at fault, -1 where it is the number of items. */
+/* The same for INTS (each at least 0) and TEXTS; *bad is the index of the wrong item, -1: the number of items. */
 enum status setting_set_list(const struct setting *setting, void *object, size_t count, const char *const *texts,
                              struct region *region, int *bad);
 
@@ -62,10 +60,10 @@ enum status setting_defaults(const struct setting *keys, void *object, struct re
 /* Nothing was set: no text, no items, NaN, a number outside its range. */
 bool setting_unset(const struct setting *setting, const void *object);
 
-/* The value as YAML text that setting_set (or a YAML list) reads back unchanged; NULL: no memory. */
+/* The value as YAML text that setting_set() (or a YAML list) reads back unchanged. */
 char *setting_print(const struct setting *setting, const void *object, struct region *region);
 
-/* "an integer of 1..100", "one of a|b|c"; NULL: no memory. */
+/* "an integer of 1..100", "one of a|b|c". */
 char *setting_expected(const struct setting *setting, struct region *region);
 
 #endif

@@ -7,7 +7,7 @@
 
 static _Thread_local char message[2048];
 
-/* Of UTF-8, but for a character's first byte. */
+/* A byte of a UTF-8 character that is not its first. */
 static bool within_character(char byte) { return ((unsigned char)byte & 0xC0) == 0x80; }
 
 #undef fail /* the function itself */
@@ -24,7 +24,7 @@ enum status fail(enum status status, const char *format, ...)
     const size_t length = strlen(text);
     if (length <= most)
         strcpy(message, text);
-    else { /* what is too long is a name in the middle; the reason is at the end */
+    else { /* the long part is a name in the middle; the reason is at the end */
         const char *head = text + most - end - strlen(" ... "), *tail = text + length - end;
         while (head > text && within_character(*head)) head--;
         while (within_character(*tail)) tail++;

@@ -1,4 +1,4 @@
-/* What a call that can fail returns, and the one message that explains it.
+/* The status that a fallible call returns, and the message that explains it.
  *
  * The values are the program's exit codes, so a failure travels from the place that found it to main unchanged. */
 #ifndef REMATCH_BASE_STATUS_H
@@ -7,10 +7,10 @@
 enum status {
     ST_OK = 0,       /* done, or equal */
     ST_DIFFERS = 1,  /* a comparison or an expectation failed */
-    ST_SPEC = 2,     /* usage, spec, model, policy or word is wrong; nothing ran */
-    ST_FAILED = 3,   /* memory, NaN, I/O: it ran and could not go on */
-    ST_UNPROVEN = 4, /* equal as far as compared, but that proves nothing, or not everything */
-    ST_MISSING = 77, /* a prerequisite (data, initial values, backend, device) is not there */
+    ST_SPEC = 2,     /* usage, spec, model, policy or schedule is wrong; nothing ran */
+    ST_FAILED = 3,   /* memory, NaN, I/O: it ran and had to stop */
+    ST_UNPROVEN = 4, /* equal as far as compared, but the comparison was incomplete */
+    ST_MISSING = 77, /* a prerequisite (data, initial values, backend, device) is missing */
 };
 
 /* Returns from the calling function when call() fails, passing its status on. */
@@ -20,11 +20,10 @@ enum status {
         if (try_status != ST_OK) return try_status;                                                                    \
     } while (0)
 
-/* Records the message (printf format, no newline) for this thread and returns status. It is one line whatever is quoted
- * in it: control characters of ASCII become '?'; of what is longer than 2 KiB, the middle is left out, and beyond 16
- * KiB the end. */
+/* Records the message (printf format, no newline) for this thread and returns status. It stays one line: ASCII control
+ * characters become '?'; of more than 2 KiB the middle is left out, and beyond 16 KiB the end. */
 enum status fail(enum status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-#ifdef __clang_analyzer__ /* which sees only this prototype: what fail() returns */
+#ifdef __clang_analyzer__ /* it sees only the prototype: tells it what fail() returns */
 #define fail(status, ...) (fail(status, __VA_ARGS__), (status))
 #endif
 

@@ -1,4 +1,4 @@
-/* Contract: see text.h. Nothing here depends on the locale: the program never sets one. */
+/* Contract: see text.h. Nothing depends on the locale: the program never sets one. */
 #include "base/text.h"
 
 #include <ctype.h>
@@ -127,7 +127,6 @@ char *text_quote(const char *text, struct region *region)
     for (int i = 0; taken[i]; i++) bare = bare && !same_but_case(text, taken[i]);
     if (bare) return region_text(region, "%s", text);
     char *out = region_array(region, strlen(text) * 4 + 3, 1), *to = out;
-    if (!out) return NULL;
     *to++ = '"';
     for (const char *c = text; *c; c++) {
         if ((unsigned char)*c < ' ' || *c == 0x7F)
@@ -141,7 +140,6 @@ char *text_quote(const char *text, struct region *region)
     return out;
 }
 
-/* Whether a and b are the same letter, capital or not. */
 static bool same_letter(char a, char b) { return tolower((unsigned char)a) == tolower((unsigned char)b); }
 
 /* Edits (insert, delete, replace, swap neighbours) from a to b, both shorter than WORD_MAX. */
@@ -161,9 +159,9 @@ static int distance(const char *a, const char *b)
     return d[m][n];
 }
 
-/* Words that other programs use, and names that this one had before; and ours. */
+/* Words of other programs and earlier names, and their names here. */
 static const struct {
-    const char *theirs, *ours;
+    const char *other, *own;
 } synonyms[] = {{"gpu", "cuda"},
                 {"nvidia", "cuda"},
                 {"host", "cpu"},
@@ -179,8 +177,8 @@ static const struct {
 static const char *synonym(const char *text, const char *const *words)
 {
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-        for (const char *const *word = words; same_but_case(text, synonyms[i].theirs) && *word; word++)
-            if (!strcmp(*word, synonyms[i].ours)) return *word;
+        for (const char *const *word = words; same_but_case(text, synonyms[i].other) && *word; word++)
+            if (!strcmp(*word, synonyms[i].own)) return *word;
     return NULL;
 }
 

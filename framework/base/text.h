@@ -1,8 +1,8 @@
-/* Strict text and the scalars it stands for.
+/* Strict conversion between text and scalars.
  *
- * Contract: a number is what YAML's core schema calls one, without octal, hex, '+', NaN or infinity; the whole text
- * must be read, and what does not fit the type is an error, never rounded into it. Printing and reading again gives the
- * same bits. */
+ * Contract: numbers are those of YAML's core schema, without octal, hex, '+', NaN or infinity; the whole text must be a
+ * number, and one that does not fit the type is an error, never rounded. Printing and reading again gives the same
+ * bits. */
 #ifndef REMATCH_BASE_TEXT_H
 #define REMATCH_BASE_TEXT_H
 
@@ -18,30 +18,31 @@ const char *text_to_real(const char *text, double *value);
 /* 4096, 64MiB, 16GB, 1.5GiB: units B, kB, KB, KiB, MB ... TiB, at most 6 decimals, a whole number of bytes. */
 const char *text_to_bytes(const char *text, uint64_t *value);
 
-/* The shortest decimal that reads back as value, a finite double; NULL: no memory. */
+/* The shortest decimal that reads back as value, a finite double. */
 char *text_from_real(double value, struct region *region);
 
-/* In the largest of KiB, MiB, GiB that divides it; NULL: no memory. */
+/* In the largest of KiB, MiB, GiB that divides it. */
 char *text_from_bytes(uint64_t value, struct region *region);
 
-/* text as a YAML scalar: bare where every reader takes it for a text, else in double quotes; NULL: no memory. */
+/* text as a YAML scalar: bare where every YAML reader takes it for a text, else in double quotes. */
 char *text_quote(const char *text, struct region *region);
 
-/* The word of words (NULL-terminated) most like text, capitals or not, or another name of the same; NULL where none is
- * near. */
+/* The word of words (NULL-terminated) that is a synonym of text, or nearest to it, whatever the case; NULL: none is
+ * near.
+ */
 const char *text_nearest(const char *text, const char *const *words);
 
-/* " (did you mean 'word'?)" with that word, "" where there is none; returns suggestion. */
+/* Writes " (did you mean 'word'?)" with that word, or "", into suggestion and returns it. */
 enum { TEXT_SUGGESTION = 96 };
 char *text_suggestion(const char *text, const char *const *words, char suggestion[TEXT_SUGGESTION]);
 
-/* Whether text is more than end and ends with it. */
+/* Whether text ends with end and is longer. */
 bool text_ends(const char *text, const char *end);
 
-/* What ends a noun that count stands before: "", or "s". */
+/* The ending of a noun after count: "" or "s". */
 static inline const char *text_plural(int64_t count) { return count == 1 ? "" : "s"; }
 
-/* How many bytes of text to show in a message: at most most, cut between UTF-8 characters. */
+/* The number of bytes of text to show in a message: at most most, cut between UTF-8 characters. */
 int text_shown(const char *text, int most);
 
 #endif

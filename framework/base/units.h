@@ -1,16 +1,16 @@
-/* Numbers as people read them. */
+/* Numbers with units. */
 #ifndef REMATCH_BASE_UNITS_H
 #define REMATCH_BASE_UNITS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { UNIT_TEXT = 48 }; /* room that every text below needs */
+enum { UNIT_TEXT = 48 }; /* bytes of every text below */
 
 /* "412.3 MiB", "3.71 GiB", "96 B"; returns text. */
 char *bytes_text(double bytes, char text[UNIT_TEXT]);
 
-/* The same where the very number matters: "3.71 GiB (3983582208 bytes)", "96 B". */
+/* The same with the exact number: "3.71 GiB (3983582208 bytes)", "96 B". */
 char *exact_bytes_text(size_t bytes, char text[UNIT_TEXT]);
 
 /* "1.24 TFLOP", "310 kFLOP"; returns text. */

@@ -1,4 +1,4 @@
-/* Optimisers. Contract: each element is updated alone, so the bits depend neither on threads nor on vector width. */
+/* Contract: each element is updated alone, so the bits depend neither on threads nor on vector width. */
 #include "model/optimizer.h"
 
 #include <string.h>
@@ -7,36 +7,27 @@ enum { ELEMENTS_WORTH_A_THREAD = 1 << 14 };
 
 static const char *const decays_words[] = {"all", "matrices", NULL};
 
-#define MEMBER(name) offsetof(struct optimizer_settings, name)
-#define FIELD_LR(preset)                                                                                               \
-    {                                                                                                                  \
-        "lr", SETTING_REAL, MEMBER(lr), 0, 1e6, preset, NULL, "learning rate"                                          \
-    }
-#define FIELD_DECAY(preset, doc)                                                                                       \
-    {                                                                                                                  \
-        "weight_decay", SETTING_REAL, MEMBER(weight_decay), 0, 1e6, preset, NULL, doc                                  \
-    }
-#define FIELDS_ALL                                                                                                     \
-    {"decays",                                                                                                         \
-     SETTING_CHOICE,                                                                                                   \
-     MEMBER(decays),                                                                                                   \
-     0,                                                                                                                \
-     0,                                                                                                                \
-     "all",                                                                                                            \
-     decays_words,                                                                                                     \
-     "what decays: every parameter, or none of one dimension (biases, gains of norms)"},                               \
-    {                                                                                                                  \
-        "clip", SETTING_REAL, MEMBER(clip), 0, 1e15, "0", NULL,                                                        \
-            "gradients are made smaller where the norm of all is larger; 0: never"                                     \
-    }
+/* The members of rows that several optimizers share. */
+#define REAL(name) .key = #name, .type = SETTING_REAL, .offset = offsetof(struct optimizer_settings, name)
+#define LR         REAL(lr), .max = 1e6, .doc = "learning rate"
+#define BETA(name) REAL(name), .max = 0.999999 /* with 1, a moment would stay 0 */
+#define CLIP       REAL(clip), .max = 1e15, .doc = "gradients are made smaller where the norm of all is larger; 0: never"
+#define DECAYS                                                                                                         \
+    .key = "decays", .type = SETTING_CHOICE, .offset = offsetof(struct optimizer_settings, decays),                    \
+    .values = decays_words, .doc = "what decays: every parameter, or none of one dimension (biases, gains of norms)"
+#define ADDED .doc = "added to the gradient, times the parameter"
+#define MEAN  .doc = "share of the mean gradient that is carried on"
+#define MEAN2 .doc = "share of the mean squared gradient that is carried on"
+#define ROOT  .doc = "added to the root of the mean square"
 
 /* ---- sgd ---- */
 
 static const struct setting sgd_keys[] = {
-    FIELD_LR("0.01"),
-    {"momentum", SETTING_REAL, MEMBER(momentum), 0, 1, "0", NULL, "share of the last update that is carried on"},
-    FIELD_DECAY("0", "added to the gradient, times the parameter"),
-    FIELDS_ALL,
+    {LR, .preset = "0.01"},
+    {REAL(momentum), .max = 1, .preset = "0", .doc = "share of the last update that is carried on"},
+    {REAL(weight_decay), .max = 1e6, .preset = "0", ADDED},
+    {DECAYS, .preset = "all"},
+    {CLIP, .preset = "0"},
     {.key = NULL}};
 
 static int sgd_state(const struct optimizer_settings *settings) { return settings->momentum != 0; }
@@ -67,29 +58,24 @@ static void sgd_update(const struct optimizer_numbers *numbers, int64_t elements
 
 /* ---- adam and adamw ---- */
 
-/* What of a moment is kept; 1 would keep it at 0 for ever. */
-#define FIELD_BETA(name, preset, doc)                                                                                  \
-    {                                                                                                                  \
-#name, SETTING_REAL, MEMBER(name), 0, 0.999999, preset, NULL, doc                                              \
-    }
-#define FIELDS_ADAM                                                                                                    \
-    FIELD_BETA(beta1, "0.9", "share of the mean gradient that is carried on"),                                         \
-        FIELD_BETA(beta2, "0.999", "share of the mean squared gradient that is carried on"),                           \
-    {                                                                                                                  \
-        "epsilon", SETTING_REAL, MEMBER(epsilon), 1e-30, 1, "1e-8", NULL, "added to the root of the mean square"       \
-    }
-
-static const struct setting adam_keys[] = {FIELD_LR("0.001"),
-                                           FIELDS_ADAM,
-                                           FIELD_DECAY("0", "added to the gradient, times the parameter"),
-                                           FIELDS_ALL,
+static const struct setting adam_keys[] = {{LR, .preset = "0.001"},
+                                           {BETA(beta1), .preset = "0.9", MEAN},
+                                           {BETA(beta2), .preset = "0.999", MEAN2},
+                                           {REAL(epsilon), .min = 1e-30, .max = 1, .preset = "1e-8", ROOT},
+                                           {REAL(weight_decay), .max = 1e6, .preset = "0", ADDED},
+                                           {DECAYS, .preset = "all"},
+                                           {CLIP, .preset = "0"},
                                            {.key = NULL}};
 
-static const struct setting adamw_keys[] = {FIELD_LR("0.001"),
-                                            FIELDS_ADAM,
-                                            FIELD_DECAY("0.01", "times the rate: share of the parameter taken away"),
-                                            FIELDS_ALL,
-                                            {.key = NULL}};
+static const struct setting adamw_keys[] = {
+    {LR, .preset = "0.001"},
+    {BETA(beta1), .preset = "0.9", MEAN},
+    {BETA(beta2), .preset = "0.999", MEAN2},
+    {REAL(epsilon), .min = 1e-30, .max = 1, .preset = "1e-8", ROOT},
+    {REAL(weight_decay), .max = 1e6, .preset = "0.01", .doc = "times the rate: share of the parameter taken away"},
+    {DECAYS, .preset = "all"},
+    {CLIP, .preset = "0"},
+    {.key = NULL}};
 
 static int adam_state(const struct optimizer_settings *settings)
 {
@@ -97,7 +83,7 @@ static int adam_state(const struct optimizer_settings *settings)
     return 2;
 }
 
-/* What both have: Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1. */
+/* Of both: Kingma and Ba, "Adam: a method for stochastic optimization", 2015, algorithm 1. */
 static void moment_numbers(const struct optimizer_settings *settings, double lr, uint32_t step,
                            struct optimizer_numbers *n)
 {
@@ -119,7 +105,7 @@ static void adam_numbers(const struct optimizer_settings *settings, double lr, u
     numbers->decay = (float)settings->weight_decay;
 }
 
-/* Decay goes past the moments (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2), with
+/* Decay bypasses the moments (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019, algorithm 2), with
  * the rate in it, as in torch.optim.AdamW. */
 static void adamw_numbers(const struct optimizer_settings *settings, double lr, uint32_t step,
                           struct optimizer_numbers *numbers)

@@ -1,4 +1,4 @@
-/* Optimisers: one row each, updating one parameter in place. */
+/* Optimizers: one row each, updating one parameter in place. */
 #ifndef REMATCH_MODEL_OPTIMIZER_H
 #define REMATCH_MODEL_OPTIMIZER_H
 
@@ -9,7 +9,7 @@
 
 enum optimizer_decays { DECAYS_ALL, DECAYS_MATRICES };
 
-/* Everything any optimiser lets YAML set; an optimiser's keys say which members are its own. */
+/* The settings of all optimizers; the keys of an optimizer list its own. */
 struct optimizer_settings {
     double lr, weight_decay;
     int decays;                   /* enum optimizer_decays: all parameters, or those of two dimensions and more */
@@ -23,7 +23,7 @@ struct optimizer {
     const struct setting *keys;
     /* Copies of the parameters kept as state under these settings. */
     int (*state)(const struct optimizer_settings *settings);
-    /* Puts its own numbers of the step-th step, from 0, at learning rate lr over those that change nothing. */
+    /* Sets its numbers of the step-th step, from 0, at learning rate lr; the others keep their neutral values. */
     void (*numbers)(const struct optimizer_settings *settings, double lr, uint32_t step,
                     struct optimizer_numbers *numbers);
     /* One step on elements floats; state has state() * elements floats, copy after copy. threads: how many may work. */
@@ -31,12 +31,12 @@ struct optimizer {
                    float *state, int threads);
 };
 
-/* The numbers with which a parameter of rank dimensions is updated in the step-th step, from 0, at learning rate lr,
- * its gradient times scale. */
+/* The numbers that update a parameter of rank dimensions in the step-th step, from 0, at learning rate lr, its gradient
+ * times scale. */
 struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, const struct optimizer_settings *settings,
                                            double lr, double scale, uint32_t step, int rank);
 
-/* What gradients whose L2 norm is norm, all together, are multiplied by (Pascanu et al., "On the difficulty of training
+/* The factor that clips gradients whose L2 norm, all together, is norm (Pascanu et al., "On the difficulty of training
  * recurrent neural networks", 2013), with the 1e-6 of torch.nn.utils.clip_grad_norm_. */
 double optimizer_scale(const struct optimizer_settings *settings, double norm);
 
