@@ -190,13 +190,13 @@ static void check_costs(struct yaml_reader *r, const struct yaml_tree *root, con
         yaml_read_error(r, costs, "costs", "file", "missing; expected a file written by rematch bench --costs");
 }
 
-/* What it says otherwise than by default: a resolved spec says everything. */
+/* keep_saved: true is the default, which every resolved spec contains. */
 static void check_schedule(struct yaml_reader *r, const struct yaml_tree *root)
 {
     const struct yaml_tree *policy = yaml_tree_get(root, "policy"), *kept = yaml_tree_get(policy, "keep_saved");
     if (kept && yaml_tree_get(policy, "schedule") && kept->kind == YAML_TEXT && !strcmp(kept->text, "false"))
         yaml_read_error(r, kept, "policy", "keep_saved",
-                        "means nothing beside a schedule, which names what is recomputed");
+                        "does not apply to a schedule, which names what is recomputed");
 }
 
 static void check_evaluation(struct yaml_reader *r, const struct yaml_tree *root, const struct spec *spec)
