@@ -3,8 +3,8 @@ import ctypes
 import glob
 import json
 import os
+import re
 import subprocess
-import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
