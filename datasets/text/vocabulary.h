@@ -3,6 +3,8 @@
 #ifndef REMATCH_VOCABULARY_H
 #define REMATCH_VOCABULARY_H
 
+#include <stdbool.h>
+
 #include "token_table.h"
 
 enum special { SPECIAL_PADDING, SPECIAL_UNKNOWN, SPECIAL_START, SPECIAL_SEPARATOR, SPECIALS };
@@ -14,6 +16,9 @@ enum {
     VOCABULARY_WORD_MAX = 100, /* characters; a longer word is unknown */
     VOCABULARY_BYTES_MAX = 1 << 28,
 };
+
+/* Whether a byte of UTF-8 is the first of a character. */
+static inline bool begins_character(char byte) { return ((unsigned char)byte & 0xC0) != 0x80; }
 
 struct vocabulary {
     struct token_table table;

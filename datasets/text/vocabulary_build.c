@@ -71,7 +71,7 @@ static int by_count_then_text(const void *one, const void *other)
 static int64_t characters_in(const struct token *word)
 {
     int64_t characters = 0;
-    for (size_t i = 0; i < word->bytes; i++) characters += ((unsigned char)word->text[i] & 0xC0) != 0x80;
+    for (size_t i = 0; i < word->bytes; i++) characters += begins_character(word->text[i]);
     return characters;
 }
 

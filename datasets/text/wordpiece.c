@@ -2,12 +2,9 @@
 
 #include "basic_tokenizer.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { UTF8_BYTES_MAX = 4, PREFIX = 2 };
-
-static bool begins_character(char byte) { return ((unsigned char)byte & 0xC0) != 0x80; }
 
 /* The longest token that text begins with; continued: it continues a word and text has room for `##`
  * before it. -1: none. */

@@ -335,7 +335,7 @@ Test(cli, plans_add_up)
                                       "policy=every",
                                       "policy=sqrt batch=50",
                                       "policy=segments policy.segments=3 policy.unit=stage rng=mask",
-                                      "policy=sqrt policy.by=bytes policy.unit=stage",
+                                      "policy=sqrt policy.unit=stage",
                                       "policy=chen",
                                       "policy=revolve policy.slots=2 policy.unit=stage",
                                       "policy=selective"};

@@ -43,7 +43,7 @@ static const struct setting file_keys[] = {
 static const char *const also_file[] = {"rematch", "chain", "policy", NULL};
 
 struct chain_reader {
-    struct yaml_reader reading;
+    struct yaml_reader yaml;
     int stages;
     struct abstract_stage stage[CHAIN_STAGES_MAX];
     const struct yaml_tree *at[CHAIN_STAGES_MAX]; /* of each stage: the item that made it */
@@ -55,7 +55,7 @@ static void repeat(struct chain_reader *c, const struct yaml_tree *item, const c
     const int each = c->stages - from;
     if (times < 2) return;
     if (from + each * times > CHAIN_STAGES_MAX) {
-        yaml_read_error(&c->reading, item, path, "repeat", "more than %d stages in all", CHAIN_STAGES_MAX);
+        yaml_read_error(&c->yaml, item, path, "repeat", "more than %d stages in all", CHAIN_STAGES_MAX);
         return;
     }
     for (int64_t turn = times; turn >= 1; turn--)
@@ -63,7 +63,7 @@ static void repeat(struct chain_reader *c, const struct yaml_tree *item, const c
             const int to = from + (int)(turn - 1) * each + i;
             const char *name = c->stage[from + i].name;
             c->stage[to] = c->stage[from + i];
-            if (name) c->stage[to].name = region_text(c->reading.region, "%s[%d]", name, (int)turn - 1);
+            if (name) c->stage[to].name = region_text(c->yaml.region, "%s[%d]", name, (int)turn - 1);
             c->at[to] = c->at[from + i];
         }
     c->stages = from + (int)times * each;
@@ -73,7 +73,7 @@ static void read_list(struct chain_reader *c, const struct yaml_tree *list, cons
 
 static void read_item(struct chain_reader *c, const struct yaml_tree *tree, const char *path)
 {
-    struct yaml_reader *r = &c->reading;
+    struct yaml_reader *r = &c->yaml;
     struct item item = {.repeat = 1};
     const struct yaml_tree *stages = yaml_tree_get(tree, "stages");
     const int from = c->stages;
@@ -93,16 +93,15 @@ static void read_item(struct chain_reader *c, const struct yaml_tree *tree, cons
 static void read_list(struct chain_reader *c, const struct yaml_tree *list, const char *path)
 {
     if (list->kind != YAML_LIST || !list->count) {
-        yaml_read_error(&c->reading, list, path, NULL, "expected a list of at least one stage");
+        yaml_read_error(&c->yaml, list, path, NULL, "expected a list of at least one stage");
         return;
     }
-    for (int i = 0; i < list->count; i++)
-        read_item(c, list->item[i], region_text(c->reading.region, "%s[%d]", path, i));
+    for (int i = 0; i < list->count; i++) read_item(c, list->item[i], region_text(c->yaml.region, "%s[%d]", path, i));
 }
 
 static void read_file(struct chain_reader *c, const struct yaml_tree *root, struct spec *spec)
 {
-    struct yaml_reader *r = &c->reading;
+    struct yaml_reader *r = &c->yaml;
     const struct yaml_tree *model = yaml_tree_get(root, "model"), *list = yaml_tree_get(root, "chain");
     if (model) {
         yaml_read_error(r, model, NULL, "model", "a chain file has no such key; a spec is planned without --chain");
@@ -128,15 +127,15 @@ static enum status load(struct spec *spec, struct network **network)
     int at;
     NEW(spec->region, c, 1);
     NEW(spec->region, keys, (size_t)spec->overrides);
-    c->reading =
+    c->yaml =
         (struct yaml_reader){spec->region, errors_create(spec->region), yaml_read_folder(spec->path, spec->region)};
-    struct errors *errors = c->reading.errors;
+    struct errors *errors = c->yaml.errors;
     if (source_read(spec->path, spec->region, &source) != ST_OK) return ST_SPEC;
     if (!(root = yaml_tree_parse(source, 0, spec->region, errors))) return errors_report(errors, stderr);
-    if (root->kind == YAML_MAP) overrides_apply(&c->reading, root, spec->overrides, spec->override, keys);
+    if (root->kind == YAML_MAP) overrides_apply(&c->yaml, root, spec->overrides, spec->override, keys);
     read_file(c, root, spec);
     if (!errors_count(errors) && abstract_create(c->stage, c->stages, &at, network) != ST_OK)
-        yaml_read_error(&c->reading, c->at[at], NULL, NULL, "%s", status_message());
+        yaml_read_error(&c->yaml, c->at[at], NULL, NULL, "%s", status_message());
     return errors_report(errors, stderr);
 }
 

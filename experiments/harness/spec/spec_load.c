@@ -24,20 +24,20 @@ struct loader {
 
 const struct yaml_tree *spec_model_file(struct spec_reader *r, const struct yaml_tree *at, const char *path)
 {
-    struct yaml_reader *reading = &r->reading;
+    struct yaml_reader *yaml = &r->yaml;
     if (access(path, F_OK) != 0) {
-        yaml_read_error(reading, at, "model", "file", "no file '%.*s' beside the spec or in experiments/",
+        yaml_read_error(yaml, at, "model", "file", "no file '%.*s' beside the spec or in experiments/",
                         text_shown(path, 100), path);
         return NULL;
     }
     for (struct model_file *f = r->files; f; f = f->next)
         if (!strcmp(f->path, path)) return f->list;
     struct source *source;
-    struct model_file *file = region_array(reading->region, 1, sizeof *file);
-    if (source_read(path, reading->region, &source) != ST_OK)
-        yaml_read_error(reading, at, "model", "file", "%s", status_message());
+    struct model_file *file = region_array(yaml->region, 1, sizeof *file);
+    if (source_read(path, yaml->region, &source) != ST_OK)
+        yaml_read_error(yaml, at, "model", "file", "%s", status_message());
     else
-        file->list = yaml_tree_parse(source, 0, reading->region, reading->errors);
+        file->list = yaml_tree_parse(source, 0, yaml->region, yaml->errors);
     file->path = path;
     file->next = r->files;
     r->files = file;
@@ -70,7 +70,7 @@ static void set_key(struct yaml_tree *root, const char *key, const char *value, 
 static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree *root)
 {
     static const char *const dropped[] = {"plan", "fault", "check", "baseline", "expect", "sweep", NULL};
-    struct yaml_reader *r = &l->reader.reading;
+    struct yaml_reader *r = &l->reader.yaml;
     struct yaml_tree *own = yaml_tree_copy(root, l->region);
     const struct yaml_tree *block = yaml_tree_get(root, "baseline"), *rng = yaml_tree_get(root, "rng");
     if (root->kind != YAML_MAP) return own;
@@ -95,7 +95,7 @@ static void check_points(struct loader *l)
 {
     struct yaml_tree *sweep = yaml_tree_get(l->root, "sweep");
     size_t points = 1;
-    if (!sweep || errors_count(l->reader.reading.errors)) return;
+    if (!sweep || errors_count(l->reader.yaml.errors)) return;
     for (int i = 0; i < sweep->count; i++) points *= (size_t)sweep->item[i]->count;
     for (size_t point = 0; point < points; point++) {
         struct yaml_tree *root = yaml_tree_copy(l->root, l->region);
@@ -144,12 +144,12 @@ static const char *shown_value(const struct yaml_tree *written, const struct yam
 /* The resolved tree of the file without overrides; NULL: without them it is no spec. */
 static struct yaml_tree *resolve_file(const struct loader *l, bool baseline)
 {
-    struct loader bare = {.region = l->region, .reader.reading = l->reader.reading};
+    struct loader bare = {.region = l->region, .reader.yaml = l->reader.yaml};
     struct spec *spec = region_array(l->region, 1, sizeof *spec);
-    bare.reader.reading.errors = errors_create(l->region);
+    bare.reader.yaml.errors = errors_create(l->region);
     const struct yaml_tree *root = baseline ? make_baseline(&bare, l->file) : l->file;
     spec_read(&bare.reader, root, spec);
-    if (errors_count(bare.reader.reading.errors)) return NULL;
+    if (errors_count(bare.reader.yaml.errors)) return NULL;
     return yaml_tree_of_text(spec_print(spec, root, l->region), l->region);
 }
 
@@ -181,7 +181,7 @@ static struct spec *create(struct region *region, const struct spec *start)
 
 static enum status load(struct loader *l, struct source *source, const char *const *overrides, struct spec *spec)
 {
-    struct yaml_reader *r = &l->reader.reading;
+    struct yaml_reader *r = &l->reader.yaml;
     l->file = yaml_tree_parse(source, 0, l->region, r->errors);
     if (!l->file) return errors_report(r->errors, stderr);
     l->root = yaml_tree_copy(l->file, l->region);
@@ -200,7 +200,7 @@ enum status spec_load_as(const char *path, const char *shown, int count, const c
                          struct spec **spec)
 {
     struct region *region = region_create();
-    struct loader l = {.reader.reading = {region, errors_create(region), yaml_read_folder(path, region)},
+    struct loader l = {.reader.yaml = {region, errors_create(region), yaml_read_folder(path, region)},
                        .region = region,
                        .overrides = count};
     struct source *source;

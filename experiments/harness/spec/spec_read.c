@@ -75,7 +75,7 @@ static void read_init(struct yaml_reader *r, const struct yaml_tree *model, stru
 
 static void read_model(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
 {
-    struct yaml_reader *r = &reader->reading;
+    struct yaml_reader *r = &reader->yaml;
     struct yaml_tree *model = yaml_tree_get(root, "model");
     const struct yaml_tree *list = yaml_tree_get(model, "layers"),
                            *file = model && model->kind == YAML_TEXT ? model : NULL;
@@ -235,7 +235,7 @@ void spec_read_version(struct yaml_reader *r, const struct yaml_tree *root)
 
 void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
 {
-    struct yaml_reader *r = &reader->reading;
+    struct yaml_reader *r = &reader->yaml;
     const struct yaml_tree *chain = yaml_tree_get(root, "chain");
     if (chain) {
         yaml_read_error(r, chain, NULL, "chain",

@@ -13,7 +13,7 @@ struct model_file {
 };
 
 struct spec_reader {
-    struct yaml_reader reading;
+    struct yaml_reader yaml;
     struct model_file *files;
 };
 
