@@ -1,5 +1,5 @@
-/* Is a file what it says? Its plan, by the simulator; its lower bounds, by finding them again; its steps, by running
- * its spec again. */
+/* Checks a file: its plan by the simulator, its lower bounds by computing them again, its steps by running its spec
+ * again. */
 #ifndef REMATCH_ANALYSIS_VERIFY_H
 #define REMATCH_ANALYSIS_VERIFY_H
 
@@ -31,7 +31,7 @@ struct verification {
     struct surrounding surrounding[SURROUNDINGS]; /* a: when the file was written, b: now */
 };
 
-/* What of a file no other figure and no second run bears on; NULL-terminated. */
+/* Figures that follow from no other figure and from no second run; NULL-terminated. */
 extern const char *const verify_not_checked[];
 
 /* Judges the plan in a plan or result file, the lower bounds stored with it and what else the file says of its run,
@@ -44,18 +44,17 @@ extern const char *const verify_not_checked[];
  * cannot be read. */
 int verify_file(const char *path, bool plan_only, bool json, FILE *out);
 
-/* verify_bounds.c: needs the spec's data, kernels as they were, and nothing more; sets wrong where the plan is not of
- * the spec, whatever the kernels, and wrong_bound or bounds_unjudged. */
+/* verify_bounds.c: requires the spec's data and the same kernels; sets wrong where the plan is not of the spec with any
+ * kernels, and wrong_bound or bounds_unjudged. */
 enum status verify_bounds(struct verification *verification);
 
-/* verify_bounds.c, too: what the file's run id is made of. */
+/* verify_bounds.c, too: the parts of the file's run id. */
 enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity);
 
 /* verify_record.c: whether the file's figures agree with each other: sets wrong_record. */
 enum status verify_record(struct verification *verification);
 
-/* verify_print.c: what became of a run that did not complete; what was found of each part, as it is found; and
- * everything at once. */
+/* report/verify_print.c: the status of a run that did not complete; the findings of each part; and all of them. */
 void verify_print_run(const struct verification *verification, FILE *out);
 void verify_print_plan(const struct verification *verification, FILE *out);
 void verify_print_bounds(const struct verification *verification, FILE *out);

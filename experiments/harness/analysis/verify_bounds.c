@@ -1,5 +1,5 @@
-/* Is a file's plan of the spec beside it? And its lower bounds, found again: on the network of that spec, with the
- * times that the file gives its nodes. */
+/* Whether a file's plan is one of the spec beside it; and its lower bounds, computed again on the network of that spec
+ * with the times that the file gives its nodes. */
 #include <math.h>
 #include <string.h>
 
@@ -8,19 +8,19 @@
 #include "result/record_plan.h"
 #include "run/job_plans.h"
 
-/* Sums may be rounded otherwise elsewhere. */
+/* Relative: another machine may round sums differently. */
 static const double rounding = 1e-9;
 
 static enum status deny(struct verification *v, const char *why)
 {
     v->wrong = region_text(v->result->region, "it is not of its spec: %s", why);
-    return v->wrong ? ST_OK : ST_FAILED;
+    return ST_OK;
 }
 
 static enum status leave(struct verification *v)
 {
     v->bounds_unjudged = region_text(v->result->region, "%s", status_message());
-    return v->bounds_unjudged ? ST_OK : ST_FAILED;
+    return ST_OK;
 }
 
 static enum status judge_row(struct verification *v, const struct record_bound *row)
@@ -34,7 +34,7 @@ static enum status judge_row(struct verification *v, const struct record_bound *
     if (row->bytes) claimed = (double)bytes;
     if (fabs(claimed - row->value) <= rounding * fmax(1, fabs(row->value))) return ST_OK;
     v->wrong_bound = region_text(v->result->region, "%s is %.17g; expected %.17g", row->name, claimed, row->value);
-    return v->wrong_bound ? ST_OK : ST_FAILED;
+    return ST_OK;
 }
 
 static enum status judge(struct verification *v, struct job *job)
@@ -73,16 +73,16 @@ enum status verify_run_id(const struct verification *verification, struct run_id
     return h5_status(h5);
 }
 
-/* What made the plan's kernels is what makes them here. */
+/* Whether the kernels of the file's plan are those that the program has here. */
 static bool same_kernels(const struct run_id_parts *a, const struct run_id_parts *b)
 {
     return !strcmp(a->program, b->program) && !strcmp(a->libraries, b->libraries) && !strcmp(a->isa, b->isa) &&
            !strcmp(a->device, b->device) && a->threads == b->threads;
 }
 
-/* As `plan:` takes it. What no kernels decide is wrong where it differs, and so is what these kernels make of it; with
- * others it cannot be judged. */
-static enum status judge_taking(struct verification *v, struct job *job)
+/* As a spec's `plan:` reads it. What does not depend on kernels is wrong where it differs; so is the rest where the
+ * kernels are the same, and with others it cannot be judged. */
+static enum status judge_plan_file(struct verification *v, struct job *job)
 {
     struct region *region = v->result->region;
     struct run_id_parts theirs, ours;
@@ -96,21 +96,21 @@ static enum status judge_taking(struct verification *v, struct job *job)
     const char *why = region_text(region, "%s", status_message());
     TRY(verify_run_id(v, &theirs));
     TRY(run_id_of_job(job, region, &ours));
-    if (same_kernels(&theirs, &ours)) return deny(v, why ? why : "");
-    v->bounds_unjudged = region_text(region, "not of the kernels here: %s", why ? why : "");
-    return v->bounds_unjudged ? ST_OK : ST_FAILED;
+    if (same_kernels(&theirs, &ours)) return deny(v, why);
+    v->bounds_unjudged = region_text(region, "not of the kernels here: %s", why);
+    return ST_OK;
 }
 
 static enum status judge_job(struct verification *v, struct job *job)
 {
-    TRY(judge_taking(v, job));
+    TRY(judge_plan_file(v, job));
     if (v->wrong || v->bounds_unjudged) return ST_OK;
     if (job_make_plans(job) != ST_OK) return leave(v);
     const size_t evaluation = job->evaluation ? job->evaluation->arena_bytes : 0;
     if (evaluation == v->data.evaluation_arena) return judge(v, job);
     v->wrong_bound = region_text(v->result->region, "evaluation_arena_bytes is %zu; expected %zu",
                                  v->data.evaluation_arena, evaluation);
-    return v->wrong_bound ? ST_OK : ST_FAILED;
+    return ST_OK;
 }
 
 enum status verify_bounds(struct verification *v)

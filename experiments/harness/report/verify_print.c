@@ -1,7 +1,7 @@
-/* What verifying found, for people and for programs. */
-#include <jansson.h>
+/* The findings of verify, as text and as JSON. */
 #include <string.h>
 
+#include "analysis/figures.h"
 #include "analysis/verify.h"
 #include "base/units.h"
 
@@ -30,7 +30,7 @@ void verify_print_plan(const struct verification *v, FILE *out)
                 bytes_text((double)a->count[COUNT_LIVE_PEAK], live), bytes_text((double)a->count[COUNT_ARENA], arena),
                 a->hash);
     if (v->moved >= 0)
-        fprintf(out, "          the hash is that of buffer %d (%s) at %zu, where placing puts it; it is at %zu\n",
+        fprintf(out, "          the hash is that of buffer %d (%s) at %zu, where placement puts it; it is at %zu\n",
                 v->moved, buffer_name(v, name), v->placed, a->buffer[v->moved].offset);
 }
 
@@ -101,78 +101,78 @@ void verify_print_steps(const struct verification *v, FILE *out)
 
 /* ---- JSON ---- */
 
-static json_t *text_or_null(const char *text) { return text ? json_string(text) : json_null(); }
-
 /* Every figure that the plan claims, right or wrong. */
-static json_t *claims_json(const struct plan_data *a)
+static json_t *claim_figures(const struct plan_data *a)
 {
     json_t *all = json_object();
-    for (int i = 0; i < COUNTS; i++)
-        json_object_set_new(all, plan_data_count_names[i], json_integer((json_int_t)a->count[i]));
-    for (int i = 0; i < REALS; i++) json_object_set_new(all, plan_data_real_names[i], json_real(a->real[i]));
-    json_object_set_new(all, "hash", text_or_null(a->hash));
+    for (int i = 0; i < COUNTS; i++) PUT(all, plan_data_count_names[i], a->count[i]);
+    for (int i = 0; i < REALS; i++) PUT(all, plan_data_real_names[i], a->real[i]);
+    PUT(all, "hash", a->hash);
     return all;
 }
 
-static json_t *moved_json(const struct verification *v)
+static json_t *moved_figures(const struct verification *v)
 {
     char name[128];
-    if (v->moved < 0) return json_null();
-    return json_pack("{s:i, s:s, s:I, s:I}", "buffer", v->moved, "name", buffer_name(v, name), "offset",
-                     (json_int_t)v->data.buffer[v->moved].offset, "expected", (json_int_t)v->placed);
-}
-
-static json_t *plan_json(const struct verification *v)
-{
     json_t *all = json_object();
-    json_object_set_new(all, "right", json_boolean(!v->wrong));
-    json_object_set_new(all, "wrong", text_or_null(v->wrong));
-    json_object_set_new(all, "moved", moved_json(v));
-    json_object_set_new(all, "ops", json_integer(v->data.ops));
-    json_object_set_new(all, "buffers", json_integer(v->data.buffers));
-    json_object_set_new(all, "claims", claims_json(&v->data));
+    PUT(all, "buffer", v->moved);
+    PUT(all, "name", buffer_name(v, name));
+    PUT(all, "offset", v->data.buffer[v->moved].offset);
+    PUT(all, "expected", v->placed);
     return all;
 }
 
-static json_t *bounds_json(const struct verification *v)
+static json_t *plan_figures_of(const struct verification *v)
 {
     json_t *all = json_object();
-    json_object_set_new(all, "judged", json_boolean(!v->wrong && !v->bounds_unjudged));
-    json_object_set_new(all, "wrong", text_or_null(v->wrong_bound));
-    json_object_set_new(all, "why_not", text_or_null(v->bounds_unjudged));
+    PUT_FLAG(all, "right", !v->wrong);
+    PUT(all, "wrong", v->wrong);
+    PUT(all, "moved", v->moved < 0 ? json_null() : moved_figures(v));
+    PUT(all, "ops", v->data.ops);
+    PUT(all, "buffers", v->data.buffers);
+    PUT(all, "claims", claim_figures(&v->data));
     return all;
 }
 
-static json_t *record_json(const struct verification *v)
+static json_t *bound_figures(const struct verification *v)
+{
+    json_t *all = json_object();
+    PUT_FLAG(all, "judged", !v->wrong && !v->bounds_unjudged);
+    PUT(all, "wrong", v->wrong_bound);
+    PUT(all, "why_not", v->bounds_unjudged);
+    return all;
+}
+
+static json_t *record_figures(const struct verification *v)
 {
     json_t *all = json_object(), *not_checked = json_array();
-    const bool fault = v->spec && v->spec->fault_kind != FAULT_NONE;
     for (const char *const *what = verify_not_checked; *what; what++)
         json_array_append_new(not_checked, json_string(*what));
-    json_object_set_new(all, "judged", json_boolean(!v->wrong));
-    json_object_set_new(all, "wrong", text_or_null(v->wrong_record));
-    json_object_set_new(all, "fault", json_boolean(fault));
-    json_object_set_new(all, "not_checked", not_checked);
+    PUT_FLAG(all, "judged", !v->wrong);
+    PUT(all, "wrong", v->wrong_record);
+    PUT_FLAG(all, "fault", v->spec && v->spec->fault_kind != FAULT_NONE);
+    PUT(all, "not_checked", not_checked);
     return all;
 }
 
-static json_t *steps_json(const struct verification *v)
+static json_t *step_figures(const struct verification *v)
 {
     static const char *const names[] = {"not asked", "none", "not run", "same", "differ"};
     const struct comparison *c = &v->comparison;
-    json_t *all = json_object(), *first = json_null(), *changed = json_array();
-    if (c->differs) first = json_pack("{s:I, s:s}", "step", (json_int_t)c->first_step, "tensor", c->first_tensor);
+    json_t *all = json_object(), *first = json_object(), *changed = json_array();
+    PUT(first, "step", c->first_step);
+    PUT(first, "tensor", c->first_tensor);
     for (int i = 0; i < v->surroundings; i++) {
         const struct surrounding *s = &v->surrounding[i];
-        json_array_append_new(changed,
-                              json_pack("{s:s, s:s, s:o}", "name", s->name, "then", s->a, "now", text_or_null(s->b)));
+        json_array_append_new(changed, json_pack("{s:s, s:s, s:s?}", "name", s->name, "then", s->a, "now", s->b));
     }
-    json_object_set_new(all, "found", json_string(names[v->steps]));
-    json_object_set_new(all, "compared", json_integer((json_int_t)c->steps));
-    json_object_set_new(all, "degenerate", json_boolean(degenerate(c)));
-    json_object_set_new(all, "first_difference", first);
-    json_object_set_new(all, "exit_code", json_integer(v->code));
-    json_object_set_new(all, "surroundings", changed);
+    PUT(all, "found", names[v->steps]);
+    PUT(all, "compared", c->steps);
+    PUT_FLAG(all, "degenerate", degenerate(c));
+    json_object_set(all, "first_difference", c->differs ? first : json_null());
+    PUT(all, "exit_code", v->code);
+    PUT(all, "surroundings", changed);
+    json_decref(first);
     return all;
 }
 
@@ -180,14 +180,12 @@ void verify_json(const struct verification *v, int code, FILE *out)
 {
     json_t *all = json_object();
     char status[RESULT_STATUS];
-    json_object_set_new(all, "file", json_string(v->path));
-    json_object_set_new(all, "status", json_string(result_status(v->result, status)));
-    json_object_set_new(all, "right", json_boolean(code == 0));
-    json_object_set_new(all, "plan", plan_json(v));
-    json_object_set_new(all, "bounds", bounds_json(v));
-    json_object_set_new(all, "record", record_json(v));
-    json_object_set_new(all, "steps", steps_json(v));
-    json_dumpf(all, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    fputc('\n', out);
-    json_decref(all);
+    PUT(all, "file", v->path);
+    PUT(all, "status", result_status(v->result, status));
+    PUT_FLAG(all, "right", code == 0);
+    PUT(all, "plan", plan_figures_of(v));
+    PUT(all, "bounds", bound_figures(v));
+    PUT(all, "record", record_figures(v));
+    PUT(all, "steps", step_figures(v));
+    figures_write(all, out);
 }
