@@ -1,9 +1,9 @@
 /* Multi-head attention, a head of a sample at a time; see framework/layers/attention.c. Products are oneDNN's sgemm,
  * which in a parallel region runs on the calling thread alone; softmax and dropout are loops.
  *
- * Contract: a head is one thread's work from first to last and every sum has a fixed order, so the bits of the results
+ * Contract: one thread computes a head from start to end and every sum has a fixed order, so the bits of the results
  * depend neither on threads nor on what is saved. A probability below exp(-87) of its row's largest is 0. Scratch is a
- * few T x T blocks a thread, whatever the batch. */
+ * few T x T blocks per thread, whatever the batch. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static float *scratch_block(const struct attention *a, const struct kernel_args 
     return (float *)(void *)((char *)args->scratch + at);
 }
 
-/* x's scores become probabilities: over the keys whose mask is above 0, the others get 0. */
+/* Turns scores into probabilities over the keys whose mask is above 0; the others get 0. */
 static void softmax(float *restrict x, const float *restrict mask, int64_t count, float scale)
 {
     float most = -INFINITY, sum = 0;
@@ -99,12 +99,12 @@ static enum status make_probabilities(const struct attention *a, const struct ke
     const float *x = args->x[0], *batch = args->x[1];
     const float *mask = batch + (head->sample * TOKEN_ROWS + TOKEN_MASK) * a->tokens;
     const struct matrix q = {x + head->q, stride, false}, k = {x + head->k, stride, true};
-    TRY(multiply(a->tokens, a->tokens, a->width / a->heads, q, k, false, p, a->tokens));
+    TRY(gemm(a->tokens, a->tokens, a->width / a->heads, q, k, false, p, a->tokens));
     for (int64_t i = 0; i < a->tokens; i++) softmax(p + i * a->tokens, mask, a->tokens, a->scale);
     return ST_OK;
 }
 
-/* to = what dropout leaves of a head's probabilities; to may be p. */
+/* to = a head's probabilities after dropout; to may be p. */
 static void drop(const struct attention *a, const struct draw *draw, const struct head *head, const float *p, float *to)
 {
     const float factor = (float)(1 / (1 - a->rate));
@@ -127,7 +127,7 @@ static enum status forward_head(const struct attention *a, const struct kernel_a
         dropped = p;
     const struct matrix kept = {dropped, a->tokens, false};
     const struct matrix v = {(const float *)args->x[0] + head.v, 3 * a->width, false};
-    return multiply(a->tokens, a->width / a->heads, a->tokens, kept, v, false, (float *)args->y + head.y, a->width);
+    return gemm(a->tokens, a->width / a->heads, a->tokens, kept, v, false, (float *)args->y + head.y, a->width);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -162,11 +162,11 @@ static enum status head_gradients(const struct attention *a, const struct kernel
     float *dx = args->dx[0];
     const struct matrix q = {x + head->q, stride, false}, k = {x + head->k, stride, false};
     const struct matrix v = {x + head->v, stride, true}, dy = {(const float *)args->dy + head->y, a->width, false};
-    TRY(multiply(tokens, width, tokens, (struct matrix){dropped, tokens, true}, dy, false, dx + head->v, stride));
-    TRY(multiply(tokens, tokens, width, dy, v, false, slope, tokens));
+    TRY(gemm(tokens, width, tokens, (struct matrix){dropped, tokens, true}, dy, false, dx + head->v, stride));
+    TRY(gemm(tokens, tokens, width, dy, v, false, slope, tokens));
     make_slopes(a, p, dropped, slope);
-    TRY(multiply(tokens, width, tokens, (struct matrix){slope, tokens, false}, k, false, dx + head->q, stride));
-    return multiply(tokens, width, tokens, (struct matrix){slope, tokens, true}, q, false, dx + head->k, stride);
+    TRY(gemm(tokens, width, tokens, (struct matrix){slope, tokens, false}, k, false, dx + head->q, stride));
+    return gemm(tokens, width, tokens, (struct matrix){slope, tokens, true}, q, false, dx + head->k, stride);
 }
 
 /* saved NULL: the probabilities are recomputed. */

@@ -1,7 +1,7 @@
-/* The cpu backend: oneDNN kernels on the host's memory.
+/* The cpu backend: oneDNN kernels on host memory.
  *
- * Contract: layouts are a rule of shapes, options and instruction set, never a timing, so two runs agree. Memory is
- * reserved with huge pages and touched by all threads before a run. */
+ * Contract: layouts depend on shapes, options and instruction set alone, never on a timing, so that two runs agree.
+ * Memory is reserved with huge pages and touched by all threads before a run. */
 #include "cpu.h"
 
 #include <errno.h>
@@ -14,10 +14,8 @@
 #include "base/units.h"
 #include "element_loops.h"
 
-/* What oneDNN 2.6's sgemm allocates to pack its operands, in linear and attention: it takes no scratch of ours. Of
- * products of 1 to 25088 rows, columns and terms with 1 to 4 threads the most was 14.5 MiB, whatever the product's
- * size.
- */
+/* Bytes that oneDNN 2.6's sgemm may allocate to pack its operands, in linear and attention: it accepts no scratch. The
+ * most over products of 1 to 25088 rows, columns and terms with 1 to 4 threads was 14.5 MiB. */
 enum { PACKING = 16 << 20 };
 
 static void cpu_close(struct backend *backend)
@@ -46,8 +44,8 @@ static enum status cpu_open(struct backend *backend)
     return status;
 }
 
-/* Layers whose kernels here take blocked images, and from which kind of input: from a batch in logical order too, or
- * only from images in the same order as their output. */
+/* Layers with kernels for blocked images. any_input: the input may also be a batch in logical order; otherwise it has
+ * the layout of the output. */
 static const struct row {
     const char *layer;
     const struct kernel *kernel;
@@ -83,8 +81,8 @@ static int64_t padded(enum order blocked, int64_t channels)
     return ratio_up(channels, order_block(blocked)) * order_block(blocked);
 }
 
-/* The first node that cannot work on blocked images, -1: none. Such are losses, layers by their reference kernel, and
- * what mixes the batch, which stays in logical order, with an image in the same order. */
+/* The first node that does not support blocked images, -1: none. These are losses, layers with a reference kernel, and
+ * nodes that would combine the batch, which stays in logical order, with a blocked image. */
 static int unblockable(const struct graph *graph)
 {
     for (int i = 0; i < graph->nodes; i++) {
@@ -133,7 +131,7 @@ enum { HUGE = 2 << 20 };
 static enum status cpu_reserve(struct backend *backend, size_t bytes, void **block)
 {
     (void)backend;
-    /* One huge page more than asked, so that the block can start at one; the rest is given back. */
+    /* One huge page more than requested, so that the block can start at one; the rest is unmapped. */
     const size_t room = round_up(bytes) + HUGE;
     char text[UNIT_TEXT];
     *block = NULL;
@@ -147,7 +145,7 @@ static enum status cpu_reserve(struct backend *backend, size_t bytes, void **blo
     const size_t end = front + (kept > 0 ? kept : page), mapped = (room + page - 1) / page * page;
     if (mapped > end) munmap(map + end, mapped - end);
     *block = map + front;
-    madvise(*block, end - front, MADV_HUGEPAGE); /* advice: without huge pages it is only slower */
+    madvise(*block, end - front, MADV_HUGEPAGE); /* without huge pages it is only slower */
     touch_pages(*block, bytes);
     return ST_OK;
 }

@@ -1,9 +1,9 @@
 /* Convolution by oneDNN: y = activation(w * x + b), activation none or relu, w in O I H W order.
  *
- * Contract: the batch is walked in chunks of fixed size, so that Winograd's scratch keeps the limit; forward and input
- * gradient are per sample, the parameters' gradients add up over chunks in ascending sample order. A recompute runs the
- * very calls of the first forward. PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. The
- * library's fused relu makes 0 of a NaN, where the reference keeps it. */
+ * Contract: the batch is processed in chunks of fixed size, so that Winograd's scratch keeps the limit; forward and
+ * input gradient are per sample, the parameters' gradients are summed over chunks in ascending sample order. A
+ * recomputation makes exactly the calls of the first forward. PARAMS applies the relu's derivative in place on dy;
+ * INPUT reads what it wrote. The library's fused relu maps a NaN to 0, where the reference keeps it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ struct conv {
     char implementation[256];
 };
 
-/* Where a chunk of a value starts. */
+/* The start of a value's chunk. */
 static const float *chunk_at(const void *value, const struct extent *extent, int64_t sample)
 {
     return (const float *)value + sample * extent->elements;
@@ -70,7 +70,7 @@ static void mask_chunk(const struct conv *conv, const struct kernel_args *args, 
         relu_mask(dy, dy, chunk_at(args->y, &conv->y, n), samples * conv->y.elements);
 }
 
-/* Adds what a chunk gave, or assigns it, to the master gradients of a group of output channels. */
+/* Adds or assigns a chunk's result to the master gradients of a group of output channels. */
 static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, int64_t group,
                            bool add)
 {
@@ -96,7 +96,7 @@ static const float *group_dy(const struct conv *conv, const float *dy, int64_t s
     return slice;
 }
 
-/* The gradients of the parameters from samples samples, x already as the primitive wants it. */
+/* The parameters' gradients over a chunk; x is in the primitive's order. */
 static enum status chunk_params(const struct conv *conv, const struct kernel_args *args, int which, const float *x,
                                 const float *dy, bool add, uint64_t *lap)
 {

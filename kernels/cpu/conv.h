@@ -1,10 +1,10 @@
-/* How a pass of a convolution is done: algorithm, batch chunk, reorders and where they lie in scratch. */
+/* The plan of a convolution's pass: algorithm, batch chunk, reorders and their offsets in scratch. */
 #ifndef REMATCH_CPU_CONV_H
 #define REMATCH_CPU_CONV_H
 
 #include "cpu.h"
 
-/* What a pass has to do. */
+/* A pass to plan. */
 struct conv_request {
     enum conv_pass pass;
     const struct extent *x, *y;
@@ -17,7 +17,7 @@ struct conv_request {
 struct conv_plan {
     bool winograd;
     int64_t chunk, rest;     /* samples; rest may be 0 */
-    int64_t groups;          /* PARAMS: output channels are taken in that many turns, to need less scratch */
+    int64_t groups;          /* PARAMS: output channels are processed in so many turns, which needs less scratch */
     struct call conv[2];     /* arguments x, w, b, y, scratch, or their gradients, of one group */
     struct call image[2];    /* x into the primitive's order; none where it takes x as it is */
     struct call weights;     /* master order to the primitive's; PARAMS: back */
@@ -26,9 +26,10 @@ struct conv_plan {
     size_t scratch;
 };
 
-/* Chooses the largest chunk whose scratch keeps the limit, of Winograd where the backend's options and the library
- * have it and the chunk is worth its transforms, else of direct; where no chunk of direct keeps it, the one that needs
- * least. */
+/* Chooses the largest chunk whose scratch keeps the limit: for Winograd where the backend's options and the library
+ * allow it and the chunk is worth its transforms, else for direct; if no chunk of direct keeps it, the one with least
+ * scratch.
+ */
 enum status conv_plan_make(struct backend *backend, const struct conv_request *request, struct conv_plan *plan);
 void conv_plan_release(struct conv_plan *plan);
 

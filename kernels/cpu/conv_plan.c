@@ -1,5 +1,5 @@
-/* Chooses algorithm and batch chunk of a convolution's pass: a rule of shapes, limit and instruction set, in which no
- * timing takes part, so that two runs of one spec choose alike. */
+/* Chooses algorithm and batch chunk of a convolution's pass by a rule of shapes, limit and instruction set, without
+ * timing, so that two runs of one spec choose alike. */
 #include "conv.h"
 
 #include <stdlib.h>
@@ -23,8 +23,8 @@ void conv_plan_release(struct conv_plan *plan)
     *plan = (struct conv_plan){0};
 }
 
-/* Describes the call on samples samples, and the reorder of x where one is needed; weights as the chunk's call wants
- * them, where there is one. False where the library has none. */
+/* Describes the call on samples samples, and the reorder of x where one is needed; the weights are in the order of the
+ * chunk's call, if there is one. False where the library has no implementation. */
 static bool describe_samples(struct backend *backend, const struct conv_request *request, int64_t samples, int which,
                              struct conv_plan *plan)
 {
@@ -50,7 +50,7 @@ static bool describe_samples(struct backend *backend, const struct conv_request 
     return tensor_equal(&x, &wanted) || call_reorder(engine, &x, &wanted, false, &plan->image[which]);
 }
 
-/* The reorders between the master weights and what the primitive works with; PARAMS always collects from scratch. */
+/* The reorders between the master weights and the primitive's order; PARAMS always collects from scratch. */
 static bool describe_weights(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
     dnnl_engine_t engine = cpu_of(backend)->engine;
@@ -94,7 +94,8 @@ static void lay_out(const struct conv_request *request, struct conv_plan *plan)
     plan->scratch = plan->bias_at + (bias ? argument_bytes(&plan->conv[0], argument[AT_B]) : 0);
 }
 
-/* Fills plan, whose algorithm, chunk and groups are given; false, and an empty plan, where the library cannot do it. */
+/* Completes plan, whose algorithm, chunk and groups are given; false, and an empty plan, where the library does not
+ * support it. */
 static bool describe(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
     plan->rest = request->x->batch % plan->chunk;
@@ -108,8 +109,8 @@ static bool describe(struct backend *backend, const struct conv_request *request
     return done;
 }
 
-/* The largest chunk that keeps the limit; false where there is none, and then plan holds the one that needs least, or
- * nothing. */
+/* The largest chunk that keeps the limit; false where there is none: then plan is the one with least scratch, or empty.
+ */
 static bool search(struct backend *backend, const struct conv_request *request, bool winograd, int64_t groups,
                    struct conv_plan *plan)
 {
@@ -127,8 +128,8 @@ static bool search(struct backend *backend, const struct conv_request *request, 
     }
 }
 
-/* Winograd's 4x4 tiles in a chunk. Each call transforms all the weights: below TILES_LEAST direct is as fast; from
- * TILES_ENOUGH on that no longer shows. Measured on 32 to 512 channels. */
+/* Winograd's 4x4 tiles in a chunk. Each call transforms all weights: below TILES_LEAST direct is as fast; from
+ * TILES_ENOUGH on the transforms are negligible. Measured on 32 to 512 channels. */
 enum { TILES_LEAST = 32, TILES_ENOUGH = 256, GROUPS_MOST = 4 };
 
 static int64_t tiles(const struct conv_request *request, int64_t samples)
@@ -136,7 +137,7 @@ static int64_t tiles(const struct conv_request *request, int64_t samples)
     return samples * ratio_up(request->y->shape.dim[0], 4) * ratio_up(request->y->shape.dim[1], 4);
 }
 
-/* The fewest groups whose chunk has tiles enough, else those with most; false where none is worth it. */
+/* The fewest groups whose chunk has enough tiles, else those with the most tiles; false where none is worth it. */
 static bool search_winograd(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
     const int64_t most = request->pass == CONV_PARAMS ? GROUPS_MOST : 1;
@@ -152,7 +153,7 @@ static bool search_winograd(struct backend *backend, const struct conv_request *
     return tiles(request, plan->chunk) >= TILES_LEAST;
 }
 
-/* oneDNN's Winograd is for 512-bit vectors. */
+/* oneDNN has Winograd for 512-bit vectors alone. */
 static bool winograd_wanted(const struct backend *backend, const struct conv_request *request)
 {
     return backend->options.conv_algorithm != CONV_DIRECT && request->kernel == 3 && request->stride == 1 &&

@@ -1,4 +1,4 @@
-/* What the kernels of the cpu backend share: the backend's own state, how values lie in memory, clocks. */
+/* What the kernels of the cpu backend share: the backend's state, layouts of values, times. */
 #ifndef REMATCH_CPU_H
 #define REMATCH_CPU_H
 

@@ -1,4 +1,4 @@
-/* The library's 2.x dialect: operation descriptors by value, tags, attributes, and errors turned into ours. */
+/* The library's 2.x interface: operation descriptors by value, tags, attributes, and errors as ours. */
 #include "dnnl.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-/* A library call that must succeed, its failure told in our words. */
+/* A library call whose failure becomes our error. */
 #define DNNL(call)                                                                                                     \
     do {                                                                                                               \
         dnnl_status_t dnnl_status = (call);                                                                            \
@@ -98,7 +98,7 @@ bool tensor_equal(const struct tensor *a, const struct tensor *b)
     return dnnl_memory_desc_equal(&a->desc, &b->desc) != 0;
 }
 
-/* An attribute with the caller's scratchpad and at most one post-operation; NULL when memory is out. */
+/* An attribute with the caller's scratchpad and at most one post-operation; NULL: out of memory. */
 static dnnl_primitive_attr_t attribute(bool relu, bool add)
 {
     dnnl_primitive_attr_t attr;
@@ -148,7 +148,7 @@ bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *
         status = dnnl_convolution_backward_data_desc_init(&operation, algorithm, x, w, y, strides, padding, padding);
     if (status != dnnl_success) return false;
     if (conv->pass == CONV_FORWARD) return describe(engine, &operation, conv->relu, NULL, call);
-    /* A backward wants the forward it belongs to as a hint; the library accepts none for convolutions. */
+    /* A backward needs its forward as a hint, but for convolutions the library accepts none. */
     return describe(engine, &operation, false, NULL, call);
 }
 
@@ -187,7 +187,7 @@ static bool plain(int dimensions, int64_t rows, int64_t columns, dnnl_memory_des
     return dnnl_memory_desc_init_by_tag(desc, dimensions, dims, dnnl_f32, tag) == dnnl_success;
 }
 
-bool call_inner(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call)
+bool call_inner_product(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call)
 {
     dnnl_memory_desc_t x, w, b, y;
     dnnl_inner_product_desc_t operation;
@@ -266,8 +266,7 @@ void call_release(struct call *call)
     *call = (struct call){0};
 }
 
-enum status multiply(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, bool add, float *c,
-                     int64_t stride)
+enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, bool add, float *c, int64_t stride)
 {
     DNNL(dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data, a.stride, b.data,
                     b.stride, add ? 1.0f : 0.0f, c, stride));

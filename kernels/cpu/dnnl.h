@@ -1,8 +1,8 @@
-/* oneDNN behind the few words the kernels here need: tensors, calls, and how a convolution, a pooling and a reorder
- * are described. Only dnnl.c speaks the library's 2.x dialect.
+/* The parts of oneDNN that the kernels here need: tensors, calls, and descriptions of convolutions, poolings and
+ * reorders. Only dnnl.c uses the library's 2.x interface.
  *
- * Contract: everything a call needs is made by describe and ready; run binds pointers and executes. Scratchpads are
- * always the caller's. */
+ * Contract: describing a call and call_ready() allocate everything; call_run() binds pointers and executes. Scratchpads
+ * are always the caller's. */
 #ifndef REMATCH_CPU_DNNL_H
 #define REMATCH_CPU_DNNL_H
 
@@ -15,10 +15,10 @@ enum { CALL_ARGUMENTS_MAX = 6 };
 /* How an image lies in memory: the batch is outermost in each. */
 enum order {
     ORDER_LOGICAL,    /* N H W C, the order of everything outside kernels */
-    ORDER_BLOCKED_8,  /* N C/8 H W 8, channels padded with zeros: what 256-bit convolutions like best */
+    ORDER_BLOCKED_8,  /* N C/8 H W 8, channels padded with zeros: fastest for 256-bit convolutions */
     ORDER_BLOCKED_16, /* N C/16 H W 16: 512-bit */
     ORDER_PLANAR,     /* N C H W */
-    ORDER_ANY,        /* as the primitive likes it */
+    ORDER_ANY,        /* the primitive's choice */
 };
 
 enum { BLOCK_MOST = 16 };
@@ -61,7 +61,7 @@ void dnnl_library(char *text, size_t room);
 
 enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
 
-/* A convolution; in the backward passes x, w, b and y stand for whichever of them or of their gradients is meant. */
+/* A convolution; in backward passes x, w, b and y stand for themselves or for their gradients. */
 struct conv_call {
     enum conv_pass pass;
     bool winograd, bias, relu;
@@ -69,35 +69,35 @@ struct conv_call {
     struct tensor x, w, b, y;
 };
 
-/* A pooling; describing the backward needs the described forward. */
+/* A pooling; describing the backward requires the described forward. */
 struct pool_call {
-    bool max, save;                  /* save: writes the places of the largest as a workspace */
+    bool max, save;                  /* save: writes the indices of the maxima as a workspace */
     int64_t kernel, stride, padding; /* padding is left out of averages */
     struct tensor x, y;
 };
 
-/* Describe returns false where the library has no such implementation. */
+/* Each returns false where the library has no implementation. */
 bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *call);
 bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, struct call *call);
 bool call_unpool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call);
 /* y (rows x units) = x (rows x inputs) w^T + b, all row by row. */
-bool call_inner(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call);
+bool call_inner_product(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call);
 /* add: to += from, else to = from. */
 bool call_reorder(dnnl_engine_t engine, const struct tensor *from, const struct tensor *to, bool add,
                   struct call *call);
 
-/* What the described call wants as argument (DNNL_ARG_...), its scratchpad in bytes, and the implementation's name,
+/* The order of a described call's argument (DNNL_ARG_...), its scratchpad in bytes, and the implementation's name,
  * which lives as long as the call. */
 struct tensor call_tensor(const struct call *call, int argument);
 size_t call_scratch(const struct call *call);
 const char *call_implementation(const struct call *call);
 
-/* Makes the primitive and a memory for each argument but 0, which is left out. */
+/* Creates the primitive and a memory for each argument; an argument 0 is left out. */
 enum status call_ready(struct call *call, dnnl_engine_t engine, dnnl_stream_t stream, int arguments,
                        const int *argument);
-/* Executes on pointers in the order given to call_ready; those of arguments left out are not looked at. */
+/* Executes on pointers in the order given to call_ready(); those of arguments left out are ignored. */
 enum status call_run(const struct call *call, const void *const *pointer);
-/* Frees everything and makes the call none. */
+/* Frees everything; the call is all zero then. */
 void call_release(struct call *call);
 
 /* A row-major matrix of a product: transposed, it is read as the transpose of what is stored. */
@@ -109,7 +109,6 @@ struct matrix {
 
 /* c (m x n, rows stride apart) = a b, or += where add; a is m x k, b is k x n. Called in a parallel region it runs on
  * the calling thread alone. */
-enum status multiply(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, bool add, float *c,
-                     int64_t stride);
+enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, bool add, float *c, int64_t stride);
 
 #endif

@@ -1,7 +1,7 @@
 /* Inverted dropout: y = x / (1 - rate) where an element survives, else 0. Nothing is saved: the backward draws again.
  *
- * Contract: what is drawn for an element depends on its place in logical order alone, so masks are equal in every
- * layout and for any number of threads; padded channels become zero. */
+ * Contract: the draw of an element depends on its place in logical order alone, so masks are equal in every layout and
+ * for any number of threads; padded channels become zero. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static void drop_logical(const struct layer_state *d, const struct draw *draw, c
         }
 }
 
-/* Pixel by pixel, since a pixel's channels follow each other in logical order; its blocks lie pixels * block apart. */
+/* Pixel by pixel, since a pixel's channels are contiguous in logical order; its blocks are pixels * block apart. */
 static void drop_blocked(const struct layer_state *d, const struct draw *draw, const float *from, float *to)
 {
     const double rate = node_real(d->node, "rate");

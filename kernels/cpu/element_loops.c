@@ -1,5 +1,4 @@
-/* Element loops. Work is cut into pieces of fixed size that threads take in order; a piece fits the second-level
- * cache. */
+/* Work is split into pieces of fixed size, which fit the second-level cache. */
 #include "element_loops.h"
 
 #include <string.h>
@@ -8,7 +7,7 @@
 
 enum {
     PIECE = 32 * 1024, /* floats a thread takes at a time */
-    LANES = 16,        /* bit words filled side by side: bit k of word j is element 16 k + j of its group */
+    LANES = 16,        /* words packed together: bit k of word j is element 16 k + j of its group */
     GROUP = 32 * LANES,
     PAGE = 4096,
 };
@@ -77,7 +76,7 @@ void sum_into(float *out, const float *a, const float *b, int64_t count)
     for (int64_t i = 0; i < count; i++) out[i] = a[i] + b[i];
 }
 
-/* A loop for each of the two, so that neither has a choice in it. */
+/* A loop for each of the two, so that neither contains a branch. */
 #define EACH(out, formula)                                                                                             \
     do {                                                                                                               \
         _Pragma("omp parallel for simd schedule(static)") for (int64_t i = 0; i < count; i++)(out)[i] = formula;       \

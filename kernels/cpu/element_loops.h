@@ -1,6 +1,6 @@
-/* Loops over floats that no vendor call covers: multi-threaded, written so that the compiler vectorises them.
+/* Loops over floats without a vendor call: multi-threaded, and the compiler vectorizes them.
  *
- * Contract: every element is computed alone, so the bits of the results depend neither on threads nor on pieces. */
+ * Contract: elements are independent, so the bits of the results depend neither on threads nor on pieces. */
 #ifndef REMATCH_KERNELS_CPU_ELEMENT_LOOPS_H
 #define REMATCH_KERNELS_CPU_ELEMENT_LOOPS_H
 
@@ -9,8 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* x where bit is 1, 0 where it is 0. Of a choice between the two, gcc 12 makes wrong AVX2 code at -O3, and of one whose
- * x is computed a branch. */
+/* bit ? x : 0. As a conditional, gcc 12 compiles it to wrong AVX2 code at -O3, and to a branch if x is computed. */
 static inline float masked(float x, uint32_t bit)
 {
     uint32_t word;
@@ -30,7 +29,7 @@ void sign_pack(const float *y, int64_t samples, int64_t elements, uint32_t *bits
 void sign_mask(float *dx, const float *dy, const uint32_t *bits, int64_t samples, int64_t elements);
 void relu_mask(float *dx, const float *dy, const float *y, int64_t count);
 
-/* out = max(x, 0), a NaN stays one; out = a + b. out may be an input. */
+/* out = max(x, 0), NaN for a NaN; out = a + b. out may be an input. */
 void relu_apply(float *out, const float *x, int64_t count);
 void sum_into(float *out, const float *a, const float *b, int64_t count);
 
@@ -39,7 +38,7 @@ void gelu_apply(float *y, const float *x, bool by_tanh, int64_t count);
 void gelu_derive(float *dx, const float *dy, const float *x, bool by_tanh, int64_t count);
 
 void copy_bytes(void *to, const void *from, size_t bytes);
-/* rows rows of count floats, from rows that lie stride floats apart, to one after the other. */
+/* Copies rows rows of count floats, stride floats apart, to contiguous rows. */
 void copy_rows(float *to, int64_t count, const float *from, int64_t stride, int64_t rows);
 void fill_words(uint32_t *to, uint32_t pattern, size_t words);
 /* Writes to each page, from all threads. */

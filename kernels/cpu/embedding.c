@@ -1,7 +1,7 @@
 /* Word, position and segment rows summed; see framework/layers/embedding.c.
  *
- * Contract: a table's gradient is summed token by token in ascending order, whatever the threads: each owns columns,
- * whole cache lines of them. What is no row of a table is row 0 here too. */
+ * Contract: a table's gradient is summed token by token in ascending order for any number of threads: each thread owns
+ * columns, whole cache lines. An id without a row in its table reads row 0. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* Layer normalisation of rows; the formulas are with the layer's definition.
  *
- * Contract: a row's sums are made by one thread, in vector lanes: two passes, so that the variance does not cancel. The
- * backward goes through x and dy once, for all gradients; those of the parameters are summed over pieces of rows as
- * reductions.h says. */
+ * Contract: one thread sums a row in vector lanes, in two passes, so that the variance does not cancel. The backward
+ * reads x and dy once for all gradients; those of the parameters are summed over pieces of rows as reductions.h says.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
         backward_piece(norm, args, from, to < norm->rows ? to : norm->rows, sums + 2 * p * width, dx);
     }
     for (int i = 0; parts & PART_PARAMS && i < 2; i++)
-        columns_total(sums + i * width, pieces, 2 * width, width, args->accumulate, args->gradients[i]);
+        reduce_pieces(sums + i * width, pieces, 2 * width, width, args->accumulate, args->gradients[i]);
     clock_lap(norm->backend, CLOCK_NORM, &lap);
     return ST_OK;
 }

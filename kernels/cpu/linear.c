@@ -1,6 +1,6 @@
-/* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by oneDNN's sgemm on the master weights as
- * they are. Of vectors the forward makes W x^T, which the library spreads over threads up to three times better, and
- * transposes it out of scratch; sequences have rows enough, and the library adds the bias as it goes.
+/* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by oneDNN's sgemm on the master weights.
+ * For vectors the forward computes W x^T, which the library runs up to three times faster on several threads, and
+ * transposes it from scratch; sequences have enough rows, and the library adds the bias in the same call.
  *
  * Contract: products are summed in a fixed order for a fixed number of threads, the bias gradient as reductions.h says.
  * PARAMS applies the activation's derivative in place on dy; INPUT reads what it wrote. */
@@ -32,7 +32,7 @@ static enum status make_product(struct linear *linear)
 {
     static const int arguments[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
     const struct cpu *cpu = cpu_of(linear->backend);
-    if (!call_inner(cpu->engine, linear->rows, linear->inputs, linear->units, &linear->product))
+    if (!call_inner_product(cpu->engine, linear->rows, linear->inputs, linear->units, &linear->product))
         return fail(ST_FAILED, "oneDNN has no such inner product");
     return call_ready(&linear->product, cpu->engine, cpu->stream, 5, arguments);
 }
@@ -67,7 +67,7 @@ static enum status linear_prepare(struct backend *backend, const struct graph *g
         .forward_scratch = product              ? call_scratch(&linear->product)
                            : linear->transposed ? transposed
                                                 : 0,
-        .backward_scratch = {linear->bias ? columns_scratch(linear->rows, linear->units) : 0, 0},
+        .backward_scratch = {linear->bias ? reduce_columns_scratch(linear->rows, linear->units) : 0, 0},
         .reads = {READS_X | (linear->activation != ACTIVATION_NONE ? READS_Y : 0u), 0},
         .split = true,
         .writes_dy = linear->activation != ACTIVATION_NONE,
@@ -97,7 +97,7 @@ static void finish_transposed(const struct linear *linear, const float *product,
 static enum status forward_transposed(struct linear *linear, const struct kernel_args *args, uint64_t *lap)
 {
     const struct matrix x = {args->x[0], linear->inputs, true}, w = {args->parameters[0], linear->inputs, false};
-    TRY(multiply(linear->units, linear->rows, linear->inputs, w, x, false, args->scratch, linear->rows));
+    TRY(gemm(linear->units, linear->rows, linear->inputs, w, x, false, args->scratch, linear->rows));
     clock_lap(linear->backend, CLOCK_LINEAR, lap);
     finish_transposed(linear, args->scratch, args->parameters[1], args->y);
     return ST_OK;
@@ -110,7 +110,7 @@ static enum status forward_direct(struct linear *linear, const struct kernel_arg
     if (linear->product.primitive != NULL)
         TRY(call_run(&linear->product, (const void *[]){x.data, w.data, args->parameters[1], y, args->scratch}));
     else
-        TRY(multiply(linear->rows, linear->units, linear->inputs, x, w, false, y, linear->units));
+        TRY(gemm(linear->rows, linear->units, linear->inputs, x, w, false, y, linear->units));
     clock_lap(linear->backend, CLOCK_LINEAR, lap);
     if (linear->activation == ACTIVATION_NONE) return ST_OK;
 #pragma omp parallel for schedule(static)
@@ -153,12 +153,12 @@ static enum status linear_backward(void *state, const struct kernel_args *args, 
         derive(linear, args);
         clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
         const struct matrix dy = {args->dy, units, true}, x = {args->x[0], inputs, false};
-        TRY(multiply(units, inputs, rows, dy, x, args->accumulate, args->gradients[0], inputs));
-        if (linear->bias) columns_sum(args->dy, rows, units, args->accumulate, args->scratch, args->gradients[1]);
+        TRY(gemm(units, inputs, rows, dy, x, args->accumulate, args->gradients[0], inputs));
+        if (linear->bias) reduce_columns(args->dy, rows, units, args->accumulate, args->scratch, args->gradients[1]);
     }
     if (parts & PART_INPUT) {
         const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
-        TRY(multiply(rows, inputs, units, dy, w, false, args->dx[0], inputs));
+        TRY(gemm(rows, inputs, units, dy, w, false, args->dx[0], inputs));
     }
     clock_lap(linear->backend, CLOCK_LINEAR, &lap);
     return ST_OK;

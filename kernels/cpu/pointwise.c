@@ -1,5 +1,5 @@
-/* Layers that treat each element alone: relu, gelu, add, flatten, in any layout that input and output share; flatten
- * also leaves the blocked order for the logical one.
+/* Pointwise layers: relu, gelu, add, in any layout that input and output share; and flatten, which reorders blocked
+ * images to the logical order.
  *
  * Contract: padded channels, which are zero, stay zero. */
 #include <stdlib.h>

@@ -1,10 +1,9 @@
-/* Pooling by oneDNN; the mean over whole images here.
+/* Pooling by oneDNN, global average pooling by loops.
  *
- * Contract: the largest of a window is exact, and of equal ones the first in row order gets the gradient, from 8-bit
- * places that forward saves (32-bit for windows of more than 256 places). Averages leave padding out and save nothing.
- * A window of one place picks: it needs no places, and with stride 1 it is the identity. A relu after the largest is a
- * pass of our own over y, its derivative one in place on dy. The library passes over a NaN in a window, where the
- * reference lets it win. */
+ * Contract: of equal maxima in a window the first in row order gets the gradient, by 8-bit indices that forward saves
+ * (32-bit for windows of more than 256 elements). Averages exclude padding and save nothing. A window of one element
+ * needs no indices, and with stride 1 it is the identity. A relu after max-pool is a pass of our own over y, its
+ * derivative one in place on dy. The library ignores a NaN in a window, where the reference returns it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@ enum { FORWARD, FORWARD_SAVING, BACKWARD, POOL_CALLS };
 struct pool {
     struct backend *backend;
     struct extent x, y;
-    struct call call[POOL_CALLS]; /* arguments: from, to, places, scratch */
+    struct call call[POOL_CALLS]; /* arguments: from, to, indices, scratch */
     bool identity, relu;
 };
 
@@ -27,7 +26,7 @@ static void pool_release(void *state)
     free(pool);
 }
 
-/* Describes and makes the three calls. */
+/* Describes and creates the three calls. */
 static enum status make_calls(struct pool *pool, const struct node *node, bool max)
 {
     static const int forward[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0, DNNL_ARG_SCRATCHPAD};
@@ -72,10 +71,10 @@ static enum status pool_prepare(struct backend *backend, const struct graph *gra
         return status;
     }
     const struct call *call = pool->call;
-    const struct tensor places = call_tensor(&call[FORWARD_SAVING], DNNL_ARG_WORKSPACE);
+    const struct tensor indices = call_tensor(&call[FORWARD_SAVING], DNNL_ARG_WORKSPACE);
     const size_t plain = call_scratch(&call[FORWARD]), saving = call_scratch(&call[FORWARD_SAVING]);
     *footprint = (struct footprint){
-        .saved = max ? tensor_bytes(&places) : 0,
+        .saved = max ? tensor_bytes(&indices) : 0,
         .forward_scratch = plain > saving ? plain : saving,
         .backward_scratch = {0, call_scratch(&call[BACKWARD])},
         .reads = {0, (max ? READS_SAVED : 0u) | (pool->relu ? READS_Y : 0u)},

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { PANEL = 512 }; /* columns summed at a time: their sums stay in the first-level cache */
+enum { PANEL = 512 }; /* columns summed together: their sums stay in the first-level cache */
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -22,12 +22,12 @@ static void put(float *out, const float *sum, int64_t columns, bool add)
     for (int64_t c = 0; c < columns; c++) out[c] = add ? out[c] + sum[c] : sum[c];
 }
 
-size_t columns_scratch(int64_t rows, int64_t columns)
+size_t reduce_columns_scratch(int64_t rows, int64_t columns)
 {
     return rows > PIECE_ROWS ? (size_t)(row_pieces(rows) * columns) * sizeof(float) : 0;
 }
 
-void columns_sum(const float *x, int64_t rows, int64_t columns, bool add, void *scratch, float *out)
+void reduce_columns(const float *x, int64_t rows, int64_t columns, bool add, void *scratch, float *out)
 {
     const int64_t pieces = row_pieces(rows);
 #pragma omp parallel for collapse(2) schedule(static)
@@ -38,10 +38,10 @@ void columns_sum(const float *x, int64_t rows, int64_t columns, bool add, void *
             sum_rows(x + p * PIECE_ROWS * columns + c, columns, least(PIECE_ROWS, rows - p * PIECE_ROWS), width, sum);
             put(pieces > 1 ? (float *)scratch + p * columns + c : out + c, sum, width, pieces == 1 && add);
         }
-    if (pieces > 1) columns_total(scratch, pieces, columns, columns, add, out);
+    if (pieces > 1) reduce_pieces(scratch, pieces, columns, columns, add, out);
 }
 
-void columns_total(const float *piece, int64_t pieces, int64_t stride, int64_t columns, bool add, float *out)
+void reduce_pieces(const float *piece, int64_t pieces, int64_t stride, int64_t columns, bool add, float *out)
 {
 #pragma omp parallel for schedule(static)
     for (int64_t c = 0; c < columns; c += PANEL) {

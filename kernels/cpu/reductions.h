@@ -1,7 +1,7 @@
-/* Sums over the rows of a matrix, one for each column: gradients of biases, and of a norm's parameters.
+/* Sums of a matrix's columns: gradients of biases, and of a layernorm's parameters.
  *
- * Contract: a column is summed in pieces of PIECE_ROWS rows, each in ascending order, and the pieces in ascending order
- * after that; so the bits depend neither on threads nor on how columns are shared out. */
+ * Contract: a column is summed in pieces of PIECE_ROWS rows, each in ascending order, then the pieces in ascending
+ * order; so the bits depend neither on threads nor on the distribution of columns. */
 #ifndef REMATCH_KERNELS_CPU_REDUCTIONS_H
 #define REMATCH_KERNELS_CPU_REDUCTIONS_H
 
@@ -13,12 +13,12 @@ enum { PIECE_ROWS = 256 };
 
 static inline int64_t row_pieces(int64_t rows) { return (rows + PIECE_ROWS - 1) / PIECE_ROWS; }
 
-/* out[c] = or += the sum of column c of x, rows x columns. scratch: of as many bytes as columns_scratch says, 0 where
- * one piece is all. */
-void columns_sum(const float *x, int64_t rows, int64_t columns, bool add, void *scratch, float *out);
-size_t columns_scratch(int64_t rows, int64_t columns);
+/* out[c] = or += the sum of column c of x, rows x columns. scratch: reduce_columns_scratch() bytes, 0 for a single
+ * piece. */
+void reduce_columns(const float *x, int64_t rows, int64_t columns, bool add, void *scratch, float *out);
+size_t reduce_columns_scratch(int64_t rows, int64_t columns);
 
 /* The second half of it: out = or += the sum of pieces rows, stride floats apart. */
-void columns_total(const float *piece, int64_t pieces, int64_t stride, int64_t columns, bool add, float *out);
+void reduce_pieces(const float *piece, int64_t pieces, int64_t stride, int64_t columns, bool add, float *out);
 
 #endif

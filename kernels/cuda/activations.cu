@@ -38,7 +38,7 @@ template <int ACTIVATION> __device__ static float activated(float x)
     return ACTIVATION == TANH ? tanhf(x) : x;
 }
 
-/* Two lanes side by side share a byte of signs, so whole blocks go through the loop together. */
+/* Two adjacent lanes share a byte of sign bits, so all threads of a block run the same iterations. */
 template <int ACTIVATION>
 __global__ static void activate(const float *from, struct bias_view bias, int64_t count, float *to, uint8_t *signs)
 {

@@ -1,7 +1,7 @@
 /* Biases and activations over whole values, and the derivatives of activations.
  *
- * Contract: every element is computed alone. All pointers are the device's; work is queued on the stream. Rows of 16
- * bytes are moved at once where pointers are multiples of 16 bytes. */
+ * Contract: every element is computed alone. All pointers are the device's; work is queued on the stream. Where
+ * pointers are multiples of 16 bytes, 16 bytes are moved at once. */
 #ifndef REMATCH_CUDA_ACTIVATIONS_H
 #define REMATCH_CUDA_ACTIVATIONS_H
 
@@ -24,13 +24,13 @@ struct bias {
     int64_t units, inner;
 };
 
-/* to = activation(from + bias), activation as enum activation of layer.h; writes the signs of to unless NULL. to may be
- * from. */
+/* to = activation(from + bias), activation as enum activation of layer.h; writes the sign bits of to unless NULL. to
+ * may be from. */
 void launch_activation(cudaStream_t stream, const float *from, struct bias bias, int activation, int64_t count,
                        float *to, uint8_t *signs);
 
-/* dx = dy times the activation's derivative: a relu's from signs, or from its output y where they are NULL; tanh's from
- * y. dx may be dy. */
+/* dx = dy times the activation's derivative: a relu's from signs, or from its output y where signs is NULL; tanh's
+ * from y. dx may be dy. */
 void launch_activation_derivative(cudaStream_t stream, const float *dy, const float *y, const uint8_t *signs,
                                   int activation, int64_t count, float *dx);
 

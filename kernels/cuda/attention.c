@@ -1,8 +1,8 @@
 /* Multi-head attention; see framework/layers/attention.c. Products are cuBLAS' batches by pointers, a matrix being a
  * head of a sample; softmax, dropout and slopes are our own.
  *
- * Contract: samples are taken in chunks of fixed size, the same in every pass and for both rows, so that the library
- * chooses alike and no bit depends on what is saved. cuBLAS gets its workspace from scratch: once cublasSetWorkspace()
+ * Contract: samples are taken in chunks of fixed size, the same in every pass, so that the library chooses the same
+ * kernels and no bit depends on what is saved. cuBLAS gets its workspace from scratch: once cublasSetWorkspace()
  * was called it uses no memory of its own (cuBLAS guide, cublasSetWorkspace: 256-byte alignment, at least 16 KiB). */
 #include <math.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@
 #include "gemm_pointers.h"
 #include "numerics/token_batch.h"
 
-/* Bytes of cuBLAS' workspace: it counts in every attention's scratch, used or not, and a batch of products keeps a
- * device busy without sums that are split, so it is less than gemm.c allows where a product asks for it; blocks of
- * scores of which the chunk's size allows for, whatever a pass needs; matrices of a batch of products. */
+/* WORKSPACE: bytes for cuBLAS. Each attention's scratch contains them, used or not, and a batch of products occupies a
+ * device without split sums, so it is less than gemm.c allows. BLOCKS: of scores, for which every chunk leaves room.
+ * PRODUCTS_MOST: in a batch. */
 enum { WORKSPACE = 4 << 20, BLOCKS = 3, PRODUCTS_MOST = UINT16_MAX };
 
-/* What the arrays of pointers point at: heads of the fused value and its gradient, of the output or its gradient, and
- * blocks. */
+/* The arrays of pointers: to heads of the fused value and its gradient, of the output or its gradient, and to blocks.
+ */
 enum { AT_Q, AT_K, AT_V, AT_DQ, AT_DK, AT_DV, AT_Y, AT_P, AT_DROPPED, AT_SLOPE, ARRAYS };
 
 struct attention {
@@ -115,7 +115,7 @@ static struct chunk chunk_at(const struct attention *a, const struct kernel_args
     };
 }
 
-/* What a chunk's samples save. */
+/* The saved probabilities of a chunk. */
 static float *saved_at(const struct attention *a, void *saved, int64_t first)
 {
     return (float *)saved + first * a->heads * a->tokens * a->tokens;
@@ -125,7 +125,7 @@ static void fill_pointers(const struct attention *a, const struct chunk *c)
 {
     const int64_t x = a->tokens * 3 * a->width, y = a->tokens * a->width, one = a->tokens * a->tokens;
     const int64_t all = a->heads * one, d = a->width, head = a->head;
-    const float *dx = c->dx != NULL ? c->dx : c->x; /* of which a forward then makes no use */
+    const float *dx = c->dx != NULL ? c->dx : c->x; /* unused in a forward */
     launch_gemm_pointers(cuda_of(a->backend)->stream,
                          (struct gemm_pointer_arrays){.array = {[AT_Q] = {c->x, x, head},
                                                                 [AT_K] = {c->x + d, x, head},
@@ -189,7 +189,7 @@ static enum status make_scores(const struct attention *a, const struct chunk *c)
     return multiply(a, c, q, k, a->tokens, a->head, AT_P);
 }
 
-/* p: where probabilities go that are kept, else NULL. */
+/* p: receives the probabilities if they are saved, else NULL. */
 static enum status forward_chunk(const struct attention *a, const struct kernel_args *args, struct chunk *c, float *p)
 {
     const bool drops = rng_drops(&args->draw, a->rate);
@@ -222,7 +222,7 @@ static enum status forward(void *state, const struct kernel_args *args)
     return cuda_queued("attention");
 }
 
-/* The blocks of scratch: slopes, then what dropout leaves, then the probabilities recomputed. */
+/* The blocks of scratch: slopes, then the probabilities after dropout, then the recomputed probabilities. */
 static enum status backward_chunk(const struct attention *a, const struct kernel_args *args, struct chunk *c,
                                   float *saved)
 {

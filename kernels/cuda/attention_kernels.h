@@ -1,8 +1,8 @@
 /* Attention's softmax and dropout, and their backward, over all heads of a batch; see framework/layers/attention.c.
  * Blocks of scores, probabilities and slopes are batch x heads x tokens x tokens.
  *
- * Contract: a row is the work of one warp or block from first to last, its order a matter of the number of tokens; what
- * is written besides the result changes no bit of it. A probability below exp(-87) of its row's largest is 0. */
+ * Contract: one warp or block computes a row from start to end in an order that depends on the number of tokens alone;
+ * further outputs change no bit of the result. A probability below exp(-87) of its row's largest is 0. */
 #ifndef REMATCH_KERNELS_CUDA_ATTENTION_KERNELS_H
 #define REMATCH_KERNELS_CUDA_ATTENTION_KERNELS_H
 
@@ -14,12 +14,12 @@
 extern "C" {
 #endif
 
-enum { ATTENTION_TOKENS_MOST = 1 << 14 }; /* more are to be refused */
+enum { ATTENTION_TOKENS_MOST = 1 << 14 }; /* callers refuse more */
 
 struct attention_shape {
     int64_t first, batch, heads, tokens; /* first: sample, where these are a part of the batch */
     float scale;                         /* of scores: 1 / sqrt of a head's width */
-    float factor;                        /* of what dropout keeps: survivor_factor() */
+    float factor;                        /* survivor_factor() */
 };
 
 /* From scores Q K^T, not yet scaled, the probabilities p over the keys whose mask is above 0, and what dropout leaves

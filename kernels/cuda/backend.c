@@ -1,7 +1,7 @@
 /* The cuda backend: cuDNN's and cuBLAS's kernels and our own on the memory of one NVIDIA GPU.
  *
- * Contract: layouts are a rule of shapes and options, never a timing. Every row is deterministic. The same bits come
- * out whether a step is queued call by call or recorded and queued again. */
+ * Contract: layouts depend on shapes and options alone, never on a timing. Every row is deterministic. A step queued
+ * call by call and a captured one give the same bits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static enum status missing(cudaError_t error)
     if (error == cudaErrorInsufficientDriver)
         return fail(ST_MISSING, "backend cuda: the NVIDIA driver is missing or older than CUDA %d.%d needs",
                     CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-    return fail(ST_MISSING, "backend cuda: there is no NVIDIA GPU that can be used (%s)",
-                error == cudaSuccess ? "none is seen" : cudaGetErrorString(error));
+    return fail(ST_MISSING, "backend cuda: no usable NVIDIA GPU (%s)",
+                error == cudaSuccess ? "none was found" : cudaGetErrorString(error));
 }
 
 static enum status describe(struct backend *backend)
@@ -49,7 +49,7 @@ static enum status open_streams(struct backend *backend)
 {
     struct cuda *cuda = cuda_of(backend);
     void *moment, *outcome;
-    _Static_assert(sizeof(struct mailbox) <= STATE_WORDS * sizeof(uint64_t), "a moment and an outcome have room");
+    _Static_assert(sizeof(struct mailbox) <= STATE_WORDS * sizeof(uint64_t), "a moment and an outcome fit");
     TRY(cuda_check(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking), "make a stream"));
     TRY(cuda_check(cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking), "make a stream"));
     TRY(cuda_check(cudaEventCreateWithFlags(&cuda->sent, cudaEventDisableTiming), "make an event"));
@@ -140,7 +140,7 @@ static const struct kernel *cuda_kernel(const struct node *node)
     return NULL;
 }
 
-/* In full precision convolutions have their best kernels where channels come first; on tensor cores, where last. */
+/* The fastest fp32 convolutions have channels first; on tensor cores, channels last. */
 static enum status cuda_arrange(struct backend *backend, struct graph *graph)
 {
     const int wanted = backend->options.layout;

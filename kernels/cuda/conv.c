@@ -1,10 +1,10 @@
 /* Convolution by cuDNN: y = activation(w * x + b), activation none or relu, w in O I H W order.
  *
- * Contract: the batch is walked in chunks of fixed size, so that the scratch keeps the limit; forward and input
- * gradient are per sample, the weights' gradient is summed in each chunk, and over chunks in an order that their number
- * fixes. A recompute queues the very calls of the first forward. Bias, relu and its signs are one pass of our own over
- * y. PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. Images channels first take the
- * master weights as they are, in logical order a copy O H W I of them in scratch. */
+ * Contract: the batch is processed in chunks of fixed size, so that the scratch keeps the limit; forward and input
+ * gradient are per sample, the weights' gradient is summed in each chunk, and over chunks in an order that depends on
+ * their number alone. A recomputation queues exactly the calls of the first forward. Bias, relu and its sign bits are
+ * one pass of our own over y. PARAMS applies the relu's derivative in place on dy; INPUT reads what it wrote. Images
+ * with channels first use the master weights, images in logical order a copy O H W I in scratch. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ struct conv {
     char implementation[256];
 };
 
-/* Where in scratch the reordered weights are: after what the pass needs. */
+/* The offset of the reordered weights: after the scratch of the pass. */
 static size_t weights_at(const struct conv_plan *plan) { return round_up(plan->choice.scratch); }
 
 static float *weights_in(const struct conv_plan *plan, void *scratch)
@@ -38,7 +38,7 @@ static const float *sample_at(const void *value, int64_t elements, int64_t sampl
     return (const float *)value + sample * elements;
 }
 
-/* The weights {O, I, k, k}, or back, as images {k, k, I} are turned. */
+/* The weights from O I H W to O H W I, or back. */
 static void reorder(const struct conv *conv, const float *from, bool back, bool add, float *to)
 {
     const int64_t *w = conv->problem.weights.dim, window = w[2] * w[3];
@@ -179,7 +179,7 @@ static void conv_release(void *state)
     free(conv);
 }
 
-/* "winograd_nonfused chunk 8 | ..." by pass; in TF32, what is computed without tensor cores says so. */
+/* "winograd_nonfused chunk 8 | ..." by pass; in TF32, passes without tensor cores are marked "fma". */
 static void describe(struct conv *conv, int passes)
 {
     int length = 0;
@@ -195,7 +195,7 @@ static void describe(struct conv *conv, int passes)
     }
 }
 
-/* A pass may use what of the limit the reordered weights leave. */
+/* The reordered weights count toward the limit. */
 static struct conv_request want_of(const struct conv *conv, enum conv_pass pass)
 {
     const struct backend_options *options = &conv->backend->options;
@@ -219,7 +219,7 @@ static enum status plan_passes(struct conv *conv, int passes)
     return ST_OK;
 }
 
-/* The bytes of a pass's scratch: what the library needs; PARAMS makes the bias' gradient there before. */
+/* The bytes of a pass's scratch: the library's; PARAMS computes the bias' gradient in it before. */
 static size_t scratch_of(const struct conv *conv, enum conv_pass pass)
 {
     const struct conv_plan *plan = &conv->pass[pass];

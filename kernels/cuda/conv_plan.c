@@ -4,8 +4,8 @@
 
 #include "side_streams.h"
 
-/* Outputs below which kernels are taken not to fill a large device: 8192 for each of 128 multiprocessors. And terms of
- * a sum, pixels of y, below which sharing it out is taken not to be worth a launch. */
+/* OUTPUTS_LEAST: kernels with fewer outputs are assumed not to fill a large device, of 128 multiprocessors with 8192
+ * each. TERMS_LEAST: sums of fewer terms, pixels of y, are assumed not to be worth splitting. */
 enum { OUTPUTS_LEAST = 1 << 20, TERMS_LEAST = 1 << 12 };
 
 void cuda_conv_plan_release(struct conv_plan *plan)
@@ -49,7 +49,7 @@ static void fill_streams(const struct conv_request *request, struct conv_choice 
     choice->scratch = (size_t)choice->streams * room + sums;
 }
 
-/* Fills in what a choice of algorithm and chunk needs. */
+/* Fills in the workspace, streams and scratch of a choice of algorithm and chunk. */
 static bool measure(const struct conv_request *request, struct conv_choice *choice)
 {
     const int64_t rest = request->batch % choice->chunk;
@@ -68,14 +68,14 @@ static int64_t chunk_step(const struct conv_problem *problem)
     return elements % 4 == 0 ? 1 : elements % 2 == 0 ? 2 : 4;
 }
 
-/* The chunk with which a batch is walked in so many turns, or fewer, as even as can be: 64, 32, 22, 16 ... of 64. */
+/* The chunk that divides a batch into at most so many turns, as evenly as possible: 64, 32, 22, 16 ... of 64. */
 static int64_t chunk_of(const struct conv_request *request, int64_t turns)
 {
     const int64_t step = chunk_step(request->problem), chunk = ratio_up(ratio_up(request->batch, turns), step) * step;
     return chunk < request->batch ? chunk : request->batch;
 }
 
-/* The chunk after chunk, 0: there is none. */
+/* The next smaller chunk, 0: none. */
 static int64_t next_chunk(const struct conv_request *request, int64_t chunk)
 {
     const int64_t step = chunk_step(request->problem);
@@ -89,7 +89,7 @@ static int64_t shared_chunk(const struct conv_request *request)
     return chunk_of(request, worth < 1 ? 1 : worth < SIDE_STREAMS ? worth : SIDE_STREAMS);
 }
 
-/* The chunk of PARAMS with which there are enough outputs to fill the device, if such a chunk is worth it. */
+/* The chunk of PARAMS with enough outputs to fill the device, if splitting that far is worth it. */
 static int64_t filling_chunk(const struct conv_request *request)
 {
     const int64_t shared = shared_chunk(request);
@@ -99,7 +99,7 @@ static int64_t filling_chunk(const struct conv_request *request)
 
 enum { STARTS = 3, CHOICES_MOST = STARTS * ALGORITHMS_MOST };
 
-/* The chunks from which candidates are fitted, beginning with the largest that cuDNN can describe. */
+/* The largest chunks of candidates, beginning with the largest that cuDNN can describe. */
 static int list_starts(const struct conv_request *request, int64_t largest, int64_t starts[STARTS])
 {
     const int64_t chunks[STARTS] = {largest, filling_chunk(request), shared_chunk(request)};
@@ -109,9 +109,9 @@ static int list_starts(const struct conv_request *request, int64_t largest, int6
     return count;
 }
 
-/* The largest chunk from chunk on that keeps the limit, else the one that needs least; false where the algorithm can
- * do none. A workspace is taken to grow with the chunk from what it is without samples: chunks that could not keep the
- * limit then are not asked for, since asking takes its time. */
+/* The largest chunk, at most chunk, that keeps the limit, else the one that needs least scratch; false where the
+ * algorithm supports none. Scratch is assumed to be proportional to the chunk: chunks that would exceed the limit are
+ * skipped, since each query takes time. */
 static bool fit(const struct conv_request *request, int64_t chunk, struct conv_choice *choice)
 {
     bool found = false;
@@ -128,12 +128,11 @@ static bool fit(const struct conv_request *request, int64_t chunk, struct conv_c
     return found;
 }
 
-/* The candidates, fastest first as cuDNN expects it; returns their number, -1: cuDNN does not answer, the message says
- * why. */
+/* The candidates, in cuDNN's order of algorithms; returns their number, -1: cuDNN failed, the message says why. */
 static int list_candidates(const struct conv_request *request, struct conv_choice choices[CHOICES_MOST])
 {
     struct convolution convolution;
-    struct conv_ranked offers[ALGORITHMS_MOST];
+    struct conv_ranked ranked[ALGORITHMS_MOST];
     int64_t starts[STARTS];
     int found = 0;
     int64_t chunk = request->batch;
@@ -141,23 +140,22 @@ static int list_candidates(const struct conv_request *request, struct conv_choic
            convolution_describe(request->problem, chunk, conv_math(request->problem), &convolution) != ST_OK)
         chunk = next_chunk(request, chunk);
     if (chunk == 0) return 0;
-    const int ranked = convolution_rank(request->cudnn, &convolution, request->pass, offers);
+    const int algorithms = convolution_rank(request->cudnn, &convolution, request->pass, ranked);
     convolution_release(&convolution);
-    if (ranked < 0) return -1;
+    if (algorithms < 0) return -1;
     const int started = list_starts(request, chunk, starts);
-    for (int i = 0; i < ranked * started; i++) {
-        const struct conv_ranked *offer = &offers[i / started];
-        struct conv_choice choice = {.algorithm = offer->algorithm, .math = offer->math};
+    for (int i = 0; i < algorithms * started; i++) {
+        const struct conv_ranked *one = &ranked[i / started];
+        struct conv_choice choice = {.algorithm = one->algorithm, .math = one->math};
         if (fit(request, starts[i % started], &choice)) choices[found++] = choice;
     }
     return found;
 }
 
-/* What is demanded of a choice, from all that is wished for to what can be had: chunks that fill the device; the
- * limit; nothing but the family. */
+/* Demands on a choice, each weaker than the one before: chunks fill the device; the limit; only the family. */
 enum demand { DEMAND_FILLS, DEMAND_FITS, DEMAND_LEAST, DEMANDS };
 
-/* PARAMS: by chunks at least half of which are done side by side. */
+/* PARAMS: at least half of the chunks run side by side. */
 static bool fills(const struct conv_request *request, const struct conv_choice *choice)
 {
     const int64_t turns = ratio_up(request->batch, choice->chunk);
@@ -178,7 +176,7 @@ static bool meets(const struct conv_request *request, enum demand demand, const 
     return demand > DEMAND_FILLS || fills(request, choice);
 }
 
-/* The first of those that meet the first demand that any meets; without a limit, the one that needs least. */
+/* The first choice that meets the strongest demand any choice meets; without a limit, the one with least scratch. */
 static const struct conv_choice *choose(const struct conv_request *request, const struct conv_choice *choices,
                                         int count)
 {

@@ -1,15 +1,15 @@
 /* How a pass of a convolution is done: algorithm, batch chunk, streams, scratch.
  *
- * The weights' gradient has few outputs, each a sum over all samples. cuDNN's kernels that add in any order share a sum
- * out among blocks of threads; of its deterministic ones, whose workspaces have no room for parts of sums, it is taken
- * that they do not. So the sums of several chunks are made side by side, each in its place, and added in an order that
- * their number fixes. */
+ * The weights' gradient has few outputs, each a sum over all samples. cuDNN's kernels with unordered sums split a sum
+ * over blocks of threads; its deterministic ones, whose workspaces are too small for partial sums, are assumed not to.
+ * So the sums of several chunks are computed on side streams, each into its own memory, and added in an order that
+ * depends on their number alone. */
 #ifndef REMATCH_CUDA_CONV_PLAN_H
 #define REMATCH_CUDA_CONV_PLAN_H
 
 #include "cudnn_conv.h"
 
-/* A pass, and what bounds it. */
+/* A pass and its limits. */
 struct conv_request {
     cudnnHandle_t cudnn;
     const struct conv_problem *problem;
@@ -22,14 +22,14 @@ struct conv_request {
 /* One way to do a pass: the batch in chunks of so many samples, the last one shorter where the batch is no multiple. */
 struct conv_choice {
     int algorithm;
-    cudnnMathType_t math; /* as it was offered */
+    cudnnMathType_t math; /* as the heuristics ranked it */
     int64_t chunk;
     int streams;      /* PARAMS: on so many chunks are done side by side */
     size_t workspace; /* bytes of a call, the larger need of both sizes of chunk */
     size_t scratch;   /* of the pass: a workspace a stream, and the sums of chunks where PARAMS has several */
 };
 
-/* A sum of a chunk's, in bytes. */
+/* Bytes of a chunk's sum. */
 static inline size_t conv_sum_bytes(const struct conv_problem *problem)
 {
     return round_up((size_t)shape_elements(&problem->weights) * sizeof(float));

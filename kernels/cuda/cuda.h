@@ -1,9 +1,8 @@
-/* What the kernels of the cuda backend share: the backend's own state, how values lie in memory, how vendor errors
- * become ours, clocks.
+/* What the kernels of the cuda backend share: the backend's state, layouts of values, the queue.
  *
- * All work is queued on one stream and runs in the order in which it was queued, but for what a pass does on several
- * lanes, between which it leaves the queue and returns; a pass returns when its work is queued. Nothing a pass queues
- * may depend on what the host finds in device memory: a whole step is recorded once and queued again. */
+ * All work is queued on one stream, the queue, and runs in its order; a pass may fork work onto side streams, which it
+ * joins again. A pass returns when its work is queued. Queued work must not depend on device memory that the host
+ * reads: a whole step is captured once and launched again. */
 #ifndef REMATCH_CUDA_H
 #define REMATCH_CUDA_H
 
@@ -48,6 +47,12 @@ extern const struct kernel cuda_conv, cuda_linear, cuda_max_pool, cuda_avg_pool,
     cuda_cross_entropy, cuda_sum;
 
 static inline struct cuda *cuda_of(const struct backend *backend) { return backend->vendor; }
+
+/* For functions that return no status: keeps the first error, which cuda_wait() returns. */
+static inline void cuda_note(struct backend *backend, cudaError_t error)
+{
+    if (error != cudaSuccess && cuda_of(backend)->failed == cudaSuccess) cuda_of(backend)->failed = error;
+}
 
 /* The stream of the queue; what is queued on it from now on counts as class. */
 cudaStream_t cuda_queue(struct backend *backend, enum clock_class class);

@@ -1,7 +1,7 @@
-/* The legacy calls of cuDNN 9, whose arguments come in another order and under another type for each pass. */
+/* The legacy calls of cuDNN 9, whose arguments have another order and other types in each pass. */
 #include "cudnn_conv.h"
 
-enum { ANSWERS = 2 * ALGORITHMS_MOST }; /* an algorithm may be answered once for each math type */
+enum { ANSWERS = 2 * ALGORITHMS_MOST }; /* an algorithm may appear once for each math type */
 
 static const struct conv_algorithm_row algorithm_rows[CONV_PASSES][ALGORITHMS_MOST] = {
     [CONV_FORWARD] = {[CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM] = {"implicit_gemm", FAMILY_DIRECT},
@@ -77,7 +77,7 @@ void convolution_release(struct convolution *convolution)
     *convolution = (struct convolution){0};
 }
 
-/* One answer of the heuristics, of whichever pass. */
+/* One answer of the heuristics, for any pass. */
 struct answer {
     int algorithm;
     cudnnStatus_t status;
@@ -93,7 +93,7 @@ static int ask_forward(cudnnHandle_t cudnn, const struct convolution *c, struct 
     cudnnConvolutionFwdAlgoPerf_t perf[ANSWERS];
     int count = 0;
     if (cudnn_check(cudnnGetConvolutionForwardAlgorithm_v7(cudnn, c->x, c->w, c->window, c->y, ANSWERS, &count, perf),
-                    "ask for algorithms") != ST_OK)
+                    "rank algorithms") != ST_OK)
         return -1;
     for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
     return count;
@@ -105,7 +105,7 @@ static int ask_params(cudnnHandle_t cudnn, const struct convolution *c, struct a
     int count = 0;
     if (cudnn_check(
             cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnn, c->x, c->y, c->window, c->w, ANSWERS, &count, perf),
-            "ask for algorithms") != ST_OK)
+            "rank algorithms") != ST_OK)
         return -1;
     for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
     return count;
@@ -117,16 +117,16 @@ static int ask_input(cudnnHandle_t cudnn, const struct convolution *c, struct an
     int count = 0;
     if (cudnn_check(
             cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnn, c->w, c->y, c->window, c->x, ANSWERS, &count, perf),
-            "ask for algorithms") != ST_OK)
+            "rank algorithms") != ST_OK)
         return -1;
     for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
     return count;
 }
 
-/* Whether an answer may be taken, and its algorithm is not among those found. Kernels that convert to half precision
- * never may, and those of tensor cores only in TF32. */
+/* Whether an answer is allowed and its algorithm is new. Kernels that convert to half precision are never allowed,
+ * those of tensor cores only in TF32. */
 static bool usable(const struct convolution *c, enum conv_pass pass, const struct answer *answer, int found,
-                   const struct conv_ranked *offers)
+                   const struct conv_ranked *ranked)
 {
     if (answer->status != CUDNN_STATUS_SUCCESS || answer->determinism != CUDNN_DETERMINISTIC ||
         answer->math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION || (answer->math == CUDNN_TENSOR_OP_MATH && !c->tf32) ||
@@ -134,12 +134,12 @@ static bool usable(const struct convolution *c, enum conv_pass pass, const struc
         algorithm_rows[pass][answer->algorithm].family == FAMILY_NONE)
         return false;
     for (int i = 0; i < found; i++)
-        if (offers[i].algorithm == answer->algorithm) return false;
+        if (ranked[i].algorithm == answer->algorithm) return false;
     return true;
 }
 
 int convolution_rank(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                     struct conv_ranked offers[ALGORITHMS_MOST])
+                     struct conv_ranked ranked[ALGORITHMS_MOST])
 {
     static int (*const ask[CONV_PASSES])(cudnnHandle_t, const struct convolution *,
                                          struct answer *) = {ask_forward, ask_params, ask_input};
@@ -147,8 +147,8 @@ int convolution_rank(cudnnHandle_t cudnn, const struct convolution *convolution,
     const int count = ask[pass](cudnn, convolution, answers);
     int found = 0;
     for (int i = 0; i < count; i++)
-        if (usable(convolution, pass, &answers[i], found, offers))
-            offers[found++] =
+        if (usable(convolution, pass, &answers[i], found, ranked))
+            ranked[found++] =
                 (struct conv_ranked){answers[i].algorithm, convolution->tf32 ? answers[i].math : CUDNN_FMA_MATH};
     return found;
 }

@@ -1,16 +1,16 @@
 /* cuDNN's convolutions: descriptors, algorithms, workspaces, the three passes behind one interface.
  *
- * Only algorithms that cuDNN calls deterministic, both in its reference (enums of cudnn_ops.h: backward filter 0 and 3
- * and backward data 0 are not) and in what it answers for the very problem. The fused call that adds bias and relu is
- * not used: no query tells which algorithms it takes. A kernel runs with the arithmetic for which it was offered; TF32
- * off, the descriptors say CUDNN_FMA_MATH. */
+ * Only algorithms that cuDNN calls deterministic are used, both in its reference (enums of cudnn_ops.h: backward filter
+ * 0 and 3 and backward data 0 are not) and in its answer for the problem. The fused call that adds bias and relu is not
+ * used, since no query reports which algorithms it takes. A kernel runs with the arithmetic for which it was ranked;
+ * without TF32 the descriptors say CUDNN_FMA_MATH. */
 #ifndef REMATCH_KERNELS_CUDA_CUDNN_CONV_H
 #define REMATCH_KERNELS_CUDA_CUDNN_CONV_H
 
 #include "cuda.h"
 
 enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
-enum conv_family { FAMILY_NONE, FAMILY_DIRECT, FAMILY_FFT, FAMILY_WINOGRAD }; /* NONE: not to be used */
+enum conv_family { FAMILY_NONE, FAMILY_DIRECT, FAMILY_FFT, FAMILY_WINOGRAD }; /* NONE: not used */
 enum { ALGORITHMS_MOST = CUDNN_CONVOLUTION_FWD_ALGO_COUNT };
 
 /* What is convolved. x, y: {H, W, C} of one sample; weights: {O, I, k, k}. All three lie in the same order, the
@@ -39,7 +39,7 @@ struct conv_operands {
     size_t workspace_bytes;
 };
 
-/* What cuDNN offers: an algorithm, and the arithmetic of its kernel, for which rank, workspace and determinism hold. */
+/* An algorithm, and the arithmetic of its kernel, for which rank, workspace and determinism hold. */
 struct conv_ranked {
     int algorithm;
     cudnnMathType_t math;
@@ -51,7 +51,7 @@ struct conv_algorithm_row {
     enum conv_family family;
 };
 
-/* The arithmetic with which offers are asked for. */
+/* The arithmetic of the query. */
 static inline cudnnMathType_t conv_math(const struct conv_problem *problem)
 {
     return problem->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
@@ -62,13 +62,13 @@ enum status convolution_describe(const struct conv_problem *problem, int64_t sam
                                  struct convolution *convolution);
 void convolution_release(struct convolution *convolution);
 
-/* Fills offers with those that can be used, one for an algorithm, fastest first as cuDNN's heuristics expect it, and
- * returns how many; -1: cuDNN does not answer, the message says why. */
+/* Ranks the usable algorithms, fastest first by cuDNN's heuristics; returns their number, -1: cuDNN failed, the message
+ * says why. */
 int convolution_rank(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                     struct conv_ranked offers[ALGORITHMS_MOST]);
+                     struct conv_ranked ranked[ALGORITHMS_MOST]);
 const struct conv_algorithm_row *convolution_algorithm(enum conv_pass pass, int algorithm);
 
-/* Bytes that the algorithm needs; false where it cannot do it. */
+/* Bytes of workspace; false where the algorithm does not support the problem. */
 bool convolution_workspace(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
                            int algorithm, size_t *bytes);
 enum status convolution_run(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,

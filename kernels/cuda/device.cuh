@@ -1,5 +1,4 @@
-/* What our kernels share on the device: four floats at a time, divisions by what is fixed for a launch, sums over a
- * warp or a block.
+/* Device code of our kernels: loads of four floats, divisions by constants of a launch, sums over a warp or a block.
  *
  * Contract: a sum's order depends on the number of its operands alone. */
 #ifndef REMATCH_DEVICE_CUH
@@ -7,7 +6,7 @@
 
 #include "launch.h"
 
-/* Division by d of what is below 2^31, by a product (Granlund and Montgomery, 1994). */
+/* Division of numbers below 2^31 by d, as a product (Granlund and Montgomery, 1994). */
 struct divisor {
     uint32_t d, factor, shift;
 };
@@ -39,7 +38,7 @@ __device__ static inline struct divided divide(int64_t n, struct divisor by)
     return {q, n - q * by.d};
 }
 
-/* Elements [i, i + 4) of count, those that there are. */
+/* Elements [i, i + 4) of count; missing ones are 0. */
 struct quad {
     float v[QUAD];
 };

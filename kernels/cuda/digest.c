@@ -1,4 +1,4 @@
-/* The digest and the sum of squares of one tensor of the device's, some pieces at a time; the host waits for them. */
+/* The digest and the sum of squares of one tensor on the device, some pieces at a time; the host waits for them. */
 #include "parameter_update.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 _Static_assert((int)PIECE_BYTES == (int)DIGEST_PIECE && (int)PIECES_AT_ONCE == (int)DIGEST_PIECES_AT_ONCE &&
                    sizeof(struct xxh3) == sizeof(struct digest),
-               "pieces and digests mean the same everywhere");
+               "host and device agree on pieces and digests");
 
 struct tensor {
     struct backend *backend;
@@ -16,7 +16,8 @@ struct tensor {
     size_t bytes;
 };
 
-/* Those of count pieces from the first-th on; squares NULL: none. Zeros where the device is lost, as wait will say. */
+/* Of count pieces from the first-th on; squares NULL: not wanted. Zeros where the device is lost, which wait reports.
+ */
 static void find(const struct tensor *t, size_t first, size_t count, struct digest *digest, double *squares)
 {
     const struct backend_kind *kind = t->backend->kind;

@@ -1,11 +1,11 @@
-/* A draw as kernels take it. */
+/* A draw in the form that kernels take. */
 #ifndef REMATCH_CUDA_DRAW_H
 #define REMATCH_CUDA_DRAW_H
 
 #include "numerics/element_draw.h"
 #include "numerics/rng.h"
 
-/* What a layer of that rate draws; not for mode OFF: see rng_drops(). */
+/* The draw of a layer with this rate; not for mode OFF: see rng_drops(). */
 static inline struct element_draw element_draw_of(const struct draw *draw, double rate)
 {
     const uint64_t key = rng_key(draw->seed, RNG_DROPOUT);
@@ -22,7 +22,7 @@ static inline struct element_draw element_draw_of(const struct draw *draw, doubl
     };
 }
 
-/* What survivors are multiplied by. */
+/* The factor of surviving elements. */
 static inline float survivor_factor(double rate) { return (float)(1 / (1 - rate)); }
 
 #endif

@@ -1,7 +1,6 @@
 /* Inverted dropout: y = x / (1 - rate) where an element survives, else 0. Nothing is saved: the backward draws again.
  *
- * Contract: what is drawn for an element depends on its place in logical order alone, so masks are equal to those of
- * every other backend. */
+ * Contract: the draw of an element depends on its place in logical order alone, so all backends have equal masks. */
 #include <stdlib.h>
 
 #include "cuda.h"

@@ -35,7 +35,7 @@ __global__ static void drop_channels(const float *from, float *to, int64_t threa
     }
 }
 
-/* Any other. */
+/* All other shapes. */
 __global__ static void drop_elements(const float *from, float *to, int64_t count, struct divisor by_pixels,
                                      struct divisor by_channels, struct element_draw draw, float factor)
 {

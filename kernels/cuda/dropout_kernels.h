@@ -1,4 +1,4 @@
-/* Dropout of whole values, the mask it may read, and places in the sequential stream.
+/* Dropout of whole values, its mask, and positions in the sequential stream.
  *
  * Contract: the decisions are rng_keep()'s, whatever the layout. */
 #ifndef REMATCH_KERNELS_CUDA_DROPOUT_KERNELS_H
@@ -22,7 +22,7 @@ struct dropout_shape {
 void launch_dropout(cudaStream_t stream, struct dropout_shape shape, const struct element_draw *draw, float factor,
                     const float *from, float *to);
 
-/* rng_mask_fill(): mask's bits are those of draw without a mask, whose own mask is not read. */
+/* As rng_mask_fill(): sets mask to the bits of draw, whose own mask is not read. */
 void launch_dropout_mask(cudaStream_t stream, const struct element_draw *draw, int64_t elements, int64_t batch,
                          uint8_t *mask);
 

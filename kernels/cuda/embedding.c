@@ -1,5 +1,5 @@
 /* Word, position and segment rows summed; see framework/layers/embedding.c. The gradients of words and segments are
- * made as embedding_kernels.h says, that of positions is a sum over the samples. */
+ * computed as embedding_kernels.h says, that of positions is a sum over the samples. */
 #include <stdlib.h>
 
 #include "cuda.h"

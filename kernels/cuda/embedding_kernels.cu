@@ -44,7 +44,7 @@ struct sorted {
     int32_t *token, *from, *to;
     int32_t count;
     int64_t runs;
-    float *head, *tail; /* by run: what it sums for a number that begins before it; that goes on behind it */
+    float *head, *tail; /* by run: its sum for the id that began before it; for the id that continues after it */
 };
 
 static size_t sorted_layout(struct embedding_shape shape, char *scratch, struct sorted *sorted)
@@ -108,7 +108,7 @@ __device__ static void put_row(float *gradient, int64_t at, int64_t width, struc
     quad_store(gradient, at, width, sum);
 }
 
-/* Sums four columns of a run's tokens, number by number: what begins and ends within the run is done. */
+/* Sums four columns of a run's tokens, id by id; an id that begins and ends within the run is complete. */
 __global__ static void sum_runs(struct sorted s, struct divisor quads, const float *dy, int64_t width, bool add,
                                 float *gradient)
 {
@@ -134,8 +134,8 @@ __global__ static void sum_runs(struct sorted s, struct divisor quads, const flo
     }
 }
 
-/* For a number that goes on behind the run in which it begins: a block sums WARP quads of columns, each of its warps
- * every WARPS-th of the runs behind, then the warps in order after the first run. */
+/* For an id that continues after the run in which it begins: a block sums WARP quads of columns, each warp every
+ * WARPS-th of the later runs; then the first run and the warps are added in order. */
 __global__ static void join_runs(struct sorted s, struct divisor panels, int64_t width, bool add, float *gradient)
 {
     __shared__ struct quad sums[WARPS][WARP];

@@ -1,8 +1,8 @@
 /* Rows of tables by number: what an embedding reads, and the gradients of its tables.
  *
- * Contract: a row's gradient is the sum of dy over the tokens that read it, in ascending order in runs of EMBEDDING_RUN
- * such tokens, or of fewer where a row's first and last run are cut; runs are added in a fixed order. Where they are
- * cut is a matter of the numbers alone. */
+ * Contract: a row's gradient is the sum of dy over the tokens that read it: in ascending order within runs of
+ * EMBEDDING_RUN such tokens, fewer in a row's first and last run, then over runs in a fixed order. The runs depend on
+ * the tokens' ids alone. */
 #ifndef REMATCH_KERNELS_CUDA_EMBEDDING_KERNELS_H
 #define REMATCH_KERNELS_CUDA_EMBEDDING_KERNELS_H
 

@@ -1,7 +1,5 @@
 #include "errors.h"
 
-#include "cuda.h"
-
 enum status cuda_check(cudaError_t error, const char *what)
 {
     return error == cudaSuccess ? ST_OK : fail(ST_FAILED, "cuda: %s: %s", what, cudaGetErrorString(error));
@@ -22,8 +20,3 @@ enum status cublas_check(cublasStatus_t error, const char *what)
 }
 
 enum status cuda_queued(const char *what) { return cuda_check(cudaPeekAtLastError(), what); }
-
-void cuda_note(struct backend *backend, cudaError_t error)
-{
-    if (error != cudaSuccess && cuda_of(backend)->failed == cudaSuccess) cuda_of(backend)->failed = error;
-}

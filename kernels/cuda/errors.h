@@ -9,16 +9,11 @@
 
 #include "base/status.h"
 
-struct backend;
-
 enum status cuda_check(cudaError_t error, const char *what);
 enum status cudnn_check(cudnnStatus_t error, const char *what);
 enum status cublas_check(cublasStatus_t error, const char *what);
 
 /* Whether an error of earlier queued work has been reported. */
 enum status cuda_queued(const char *what);
-
-/* For functions that return no status: keeps the first error, which cuda_wait() returns. */
-void cuda_note(struct backend *backend, cudaError_t error);
 
 #endif

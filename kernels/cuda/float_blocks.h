@@ -1,4 +1,4 @@
-/* Whole blocks of floats: sums, copies, patterns, and rows picked out of more.
+/* Whole blocks of floats: sums, copies, patterns, and selected rows.
  *
  * Contract: every element is computed alone. */
 #ifndef REMATCH_KERNELS_CUDA_FLOAT_BLOCKS_H

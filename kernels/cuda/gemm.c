@@ -1,8 +1,8 @@
-/* cuBLASLt's matrices lie column by column, so a matrix of ours is the transpose of the library's: it computes
- * c' = b' a', with our b as its first operand. */
+/* cuBLASLt's matrices are column-major, ours row-major: the library computes c' = b' a', with our b as its first
+ * operand. */
 #include "gemm.h"
 
-/* Bytes of workspace that an algorithm may ask for: what NVIDIA recommends for its largest devices. */
+/* Bytes of workspace an algorithm may use: NVIDIA's recommendation for its largest devices. */
 enum { WORKSPACE_MOST = 32 << 20 };
 
 /* A matrix of ours {rows, columns}. */
@@ -17,7 +17,7 @@ static enum status set(struct gemm *gemm, cublasLtMatmulDescAttributes_t attribu
     return cublas_check(cublasLtMatmulDescSetAttribute(gemm->call, attribute, value, bytes), "product attribute");
 }
 
-/* The bias' address is given with each call; the heuristics want one that is not NULL, and do not read there. */
+/* Each call sets the bias' address; the heuristics need one that is not NULL, and do not read it. */
 static const _Alignas(ALIGNMENT) float some_bias;
 
 static enum status describe_call(const struct cuda *cuda, const struct gemm_problem *want, struct gemm *gemm)

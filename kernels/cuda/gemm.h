@@ -1,10 +1,10 @@
 /* Products of matrices by cuBLASLt, prepared once: c = a b, c += a b, c = relu(a b + bias). All matrices lie row by
  * row without gaps.
  *
- * The algorithm is the first answer of the library's heuristics, which time nothing, among those whose sums over split
- * inner dimensions are made in a separate step, in a fixed order (reduction schemes none, compute type and output type;
- * not in place). Beginnings of matrices are multiples of 256 bytes, as the heuristics suppose. fp32 throughout; TF32
- * operands where asked for. */
+ * The algorithm is the first answer of the library's heuristics, which time nothing, among those that reduce split
+ * inner dimensions in a separate step, in a fixed order (reduction schemes none, compute type and output type; not in
+ * place). Matrices begin at multiples of 256 bytes, as the heuristics assume. fp32 throughout; TF32 operands if asked
+ * for. */
 #ifndef REMATCH_KERNELS_CUDA_GEMM_H
 #define REMATCH_KERNELS_CUDA_GEMM_H
 

@@ -1,5 +1,5 @@
-/* Arrays of pointers on the device, for batches of products whose matrices lie at two strides: a sample's and a
- * head's. */
+/* Arrays of pointers on the device, for batches of products whose matrices have two strides: a sample's and a head's.
+ */
 #ifndef REMATCH_KERNELS_CUDA_GEMM_POINTERS_H
 #define REMATCH_KERNELS_CUDA_GEMM_POINTERS_H
 

@@ -1,19 +1,19 @@
-/* What our own kernels (.cu) are written with, besides CUDA's language: launches, and sums over a block.
+/* Launches of our own kernels (.cu).
  *
  * Kernels use threadIdx, blockIdx, blockDim, gridDim, static __shared__ arrays, __syncthreads() and
- * __shfl_xor_sync() with all lanes of a warp, and nothing else of CUDA's: so little that the tests run them on a host
- * too. No atomics: a sum's order is fixed. */
+ * __shfl_xor_sync() with all lanes of a warp, and nothing else of CUDA, so that the tests can run them on a host. No
+ * atomics: a sum's order is fixed. */
 #ifndef REMATCH_LAUNCH_H
 #define REMATCH_LAUNCH_H
 
 #include <stdint.h>
 
-#ifndef LAUNCH /* the tests' host device brings its own */
+#ifndef LAUNCH /* the tests' host device defines its own */
 #include <cuda_runtime.h>
 #define LAUNCH(kernel, grid, block, stream, ...) kernel<<<(grid), (block), 0, (stream)>>>(__VA_ARGS__)
 #endif
 
-#ifndef BLOCKS_MOST /* of the tests' host device fewer, so that small tests stride */
+#ifndef BLOCKS_MOST /* fewer on the tests' host device, so that small tests stride */
 #define BLOCKS_MOST (1 << 16)
 #endif
 

@@ -1,8 +1,8 @@
 /* Layer normalisation of rows; the formulas are with the layer's definition.
  *
- * Contract: a row's sums are made by one warp or block in an order that depends on its width alone, in two passes, so
- * that the variance does not cancel. The backward goes through x and dy once, for all gradients; those of the
- * parameters are summed over pieces of rows, and the pieces as reductions.h says. */
+ * Contract: one warp or block sums a row in an order that depends on its width alone, in two passes, so that the
+ * variance does not cancel. The backward reads x and dy once for all gradients; those of the parameters are summed over
+ * pieces of rows, and the pieces as reductions.h says. */
 #ifndef REMATCH_KERNELS_CUDA_LAYERNORM_KERNELS_H
 #define REMATCH_KERNELS_CUDA_LAYERNORM_KERNELS_H
 
@@ -15,14 +15,14 @@
 extern "C" {
 #endif
 
-enum { LAYERNORM_WIDTH_MOST = 1 << 14 }; /* wider rows are to be refused */
+enum { LAYERNORM_WIDTH_MOST = 1 << 14 }; /* callers refuse wider rows */
 
 struct layernorm_shape {
     int64_t rows, width;
     float epsilon;
 };
 
-/* Of a row; the saved tensors is one for each. */
+/* Of a row; saved for each row. */
 struct layernorm_statistics {
     float mean, rstd;
 };

@@ -1,5 +1,5 @@
 /* y = activation(x W^T + b) for rows, a vector each or a sequence's tokens, by cuBLASLt on the master weights as they
- * are, which adds the bias and takes the relu as it goes; tanh is a pass of our own over y.
+ * are, which adds the bias and applies the relu in the same call; tanh is a pass of our own over y.
  *
  * Contract: products as gemm.h says, the bias' gradient as reductions.h says. PARAMS applies the activation's
  * derivative in place on dy; INPUT reads what it wrote. */
@@ -80,7 +80,7 @@ static enum status run(const struct linear *linear, int which, const struct gemm
     return gemm_run(cuda_of(linear->backend), &linear->product[which], operands);
 }
 
-/* The product's relu is not taken again, so that no zero changes its sign where signs are saved. */
+/* The product's relu is not applied again where sign bits are saved, so that no zero changes its sign. */
 static enum status linear_forward(void *state, const struct kernel_args *args)
 {
     const struct linear *linear = state;

@@ -1,6 +1,6 @@
-/* Losses: softmax cross-entropy, and the sum of everything.
+/* The loss softmax cross-entropy.
  *
- * Contract: a sample's sums are made by one warp in double, the batch's in a fixed order. */
+ * Contract: one warp sums a sample in double, the batch is summed in a fixed order. */
 #ifndef REMATCH_KERNELS_CUDA_LOSS_KERNELS_H
 #define REMATCH_KERNELS_CUDA_LOSS_KERNELS_H
 
@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* y = {mean loss, correct predictions} of batch x classes; scratch: cross_entropy_scratch() bytes. A label that is no
- * class makes the loss a NaN: nobody on a device can be told otherwise. */
+/* y = {mean loss, correct predictions} of batch x classes; scratch: cross_entropy_scratch() bytes. A label that is
+ * not a class makes the loss a NaN, since a kernel cannot report an error. */
 void launch_cross_entropy(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch, int64_t classes,
                           void *scratch, float *y);
 static inline size_t cross_entropy_scratch(int64_t batch) { return (size_t)batch * 2 * sizeof(double); }

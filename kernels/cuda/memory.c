@@ -1,6 +1,6 @@
-/* Contract: a run reserves two blocks on the device, and nothing else lies there but the libraries' own and a few bytes
- * of the program's (step_state.cu). The next batch is copied on a stream of its own: it starts when the place it goes
- * to is free, and the step that takes it waits for it. */
+/* Contract: a run reserves two blocks on the device; besides these there are only the libraries' memory and a few
+ * static bytes (step_state.cu). The next batch is copied on a stream of its own: the copy starts when its destination
+ * is free, and the step that reads it waits for it. */
 #include "memory.h"
 
 #include "base/units.h"
@@ -13,7 +13,7 @@ enum status cuda_reserve(struct backend *backend, size_t bytes, void **block)
     *block = NULL;
     snprintf(what, sizeof what, "cannot reserve %s on the device", exact_bytes_text(bytes, text));
     const cudaError_t error = cudaMalloc(block, bytes > 0 ? bytes : 1);
-    if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError(); /* refused, not broken */
+    if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError(); /* clears the error: the device still works */
     TRY(cuda_check(error, what));
     return cuda_check(cudaMemsetAsync(*block, 0, bytes, cuda_of(backend)->stream), "clear a block");
 }
@@ -75,8 +75,8 @@ static size_t used(struct backend *backend)
     return all - free_bytes;
 }
 
-/* Less a part for what a run's own process takes of the device besides its blocks, and that cannot be known before:
- * code that is loaded when it is first used, and the step's graph. */
+/* Less a reserve for memory that a run takes besides its blocks and that is unknown before: code loaded at its first
+ * use, and the step's graph. */
 static size_t available(struct backend *backend)
 {
     size_t free_bytes, all;
@@ -86,7 +86,7 @@ static size_t available(struct backend *backend)
 
 /* ---- batches ---- */
 
-/* The place that is sent to first is free when what was queued before, clearing it too, is done. */
+/* The first destination is free when all work queued before, including its clearing, is done. */
 static void *stage(struct backend *backend, size_t bytes)
 {
     void *staged = NULL;

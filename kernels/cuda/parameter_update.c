@@ -1,6 +1,6 @@
-/* What follows a step's backward, for all parameters in six launches: gradients are summed up, judged and digested,
- * parameters and state updated and digested; a digest of the pieces' digests is made like one of a piece. The room
- * holds the tables of pieces, which are written once, and what is found. */
+/* The update after a step's backward, in six launches for all parameters: squares of gradients are summed, the
+ * gradients checked and digested, parameters and state updated and digested; a tensor's digest is that of its pieces'
+ * digests. The room holds the tables of pieces, which are written once, and the results. */
 #include "parameter_update.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "tensor_pieces.h"
 
-/* Where things lie in the room: first the tables, then what is found. Pieces and tensors come as enum digested says:
- * all gradients, all parameters, all state. */
+/* Offsets in the room: first the tables, then the results. Pieces and tensors are in the order of enum digested: all
+ * gradients, all parameters, all state. */
 struct room {
     int64_t gradients, pieces; /* pieces of the gradients, and of everything */
     int64_t tensors;
@@ -20,7 +20,7 @@ struct room {
     size_t bytes;
 };
 
-/* The offset of count members of bytes each after what there is. */
+/* Appends count members of bytes each; returns their offset. */
 static size_t put(struct room *room, int64_t count, size_t bytes)
 {
     const size_t offset = room->bytes;
@@ -86,7 +86,8 @@ static void fill_updates(const struct update_tensor *tensor, struct update_piece
     }
 }
 
-/* The pieces of a tensor, whose digests from canonical on are what the tensor's digest is of. */
+/* The pieces of a tensor; returns the array of their digests from canonical on, of which the tensor's digest is made.
+ */
 static struct tensor_piece fill_pieces(const void *data, int64_t bytes, struct tensor_piece **next,
                                        const struct xxh3 *canonical)
 {
@@ -97,7 +98,7 @@ static struct tensor_piece fill_pieces(const void *data, int64_t bytes, struct t
     return (struct tensor_piece){canonical, pieces_of(bytes) * (int64_t)sizeof *canonical};
 }
 
-/* In the host's memory, what is to lie at the start of the room. */
+/* Writes the tables, the start of the room, in host memory. */
 static void fill_tables(const struct update *update, const struct room *room, char *tables)
 {
     struct tensor_piece *const piece = (struct tensor_piece *)(void *)(tables + room->piece), *next = piece;
@@ -120,7 +121,7 @@ static void fill_tables(const struct update *update, const struct room *room, ch
         }
 }
 
-/* What the optimisers do to an element, by the state they keep. */
+/* An optimizer's rule, by the copies of the parameters that it keeps as state. */
 static const struct {
     const char *optimizer;
     int states;
@@ -149,7 +150,7 @@ static enum status update_prepare(struct backend *backend, const struct update *
     return cuda_queued("table of the parameters' pieces");
 }
 
-/* ---- a step's ---- */
+/* ---- the update of a step ---- */
 
 static void update_run(struct backend *backend, const struct update *update)
 {

@@ -1,4 +1,4 @@
-/* What the device finds of tensors, and does to parameters: rows of struct backend_kind. */
+/* Digests, squares and updates on the device: rows of struct backend_kind. */
 #ifndef REMATCH_KERNELS_CUDA_PARAMETER_UPDATE_H
 #define REMATCH_KERNELS_CUDA_PARAMETER_UPDATE_H
 

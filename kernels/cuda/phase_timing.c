@@ -5,15 +5,15 @@
 
 struct mark {
     cudaEvent_t event;
-    enum phase phase; /* of what follows it */
+    enum phase phase; /* of the work after it */
     enum clock_class class;
 };
 
 struct phase_timing {
     struct mark *mark;
     int marks, room;
-    bool on, recorded;
-    enum phase phase; /* of what is queued now */
+    bool on, captured;
+    enum phase phase; /* of the work queued now */
     enum clock_class class;
 };
 
@@ -27,7 +27,7 @@ void phase_timing_destroy(struct phase_timing *timeline)
     free(timeline);
 }
 
-/* Twice the room; events are made once. */
+/* Doubles the room. */
 static cudaError_t grow(struct phase_timing *t)
 {
     const int room = t->room > 0 ? 2 * t->room : 256;
@@ -52,7 +52,7 @@ static cudaError_t put(struct phase_timing *t, cudaStream_t stream)
     mark->phase = t->phase;
     mark->class = t->class;
     return cudaEventRecordWithFlags(mark->event, stream,
-                                    t->recorded ? cudaEventRecordExternal : cudaEventRecordDefault);
+                                    t->captured ? cudaEventRecordExternal : cudaEventRecordDefault);
 }
 
 static void change(struct backend *backend, enum phase phase, enum clock_class class)
@@ -75,11 +75,11 @@ void cuda_phase(struct backend *backend, enum phase phase)
     change(backend, phase, cuda_of(backend)->timeline->class);
 }
 
-void phase_timing_begin(struct backend *backend, bool recorded)
+void phase_timing_begin(struct backend *backend, bool captured)
 {
     struct phase_timing *t = cuda_of(backend)->timeline;
     t->on = true;
-    t->recorded = recorded;
+    t->captured = captured;
     t->marks = 0;
     t->phase = PHASE_FORWARD;
     t->class = CLOCK_OTHER;
@@ -99,7 +99,8 @@ enum status phase_timing_read(struct backend *backend)
     memset(backend->phase_ns, 0, sizeof backend->phase_ns);
     for (int i = 0; i + 1 < t->marks; i++) {
         float ms = 0;
-        TRY(cuda_check(cudaEventElapsedTime(&ms, t->mark[i].event, t->mark[i + 1].event), "time between two events"));
+        TRY(cuda_check(cudaEventElapsedTime(&ms, t->mark[i].event, t->mark[i + 1].event),
+                       "measure the time between two events"));
         const uint64_t ns = (uint64_t)((double)ms * 1e6);
         const enum phase phase = t->mark[i].phase;
         backend->phase_ns[phase] += ns;

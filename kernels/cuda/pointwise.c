@@ -1,5 +1,5 @@
-/* Layers that treat each element alone: relu, gelu, add, in any layout that input and output share; and flatten, which
- * transposes images from channels first to the logical order.
+/* Pointwise layers: relu, gelu, add, in any layout that input and output share; and flatten, which transposes images
+ * from channels first to the logical order.
  *
  * Contract: a relu's sign bits lie as activations.h says. */
 #include <stdlib.h>

@@ -177,7 +177,7 @@ __global__ static void spread(struct pools pools, int64_t count, const float *dy
     }
 }
 
-/* Of a size for which there are kernels. */
+/* Whether windows are such tiles, of a size with a kernel of its own. */
 static bool tiles(struct pooling_shape s)
 {
     return (s.kernel == 2 || s.kernel == 3) && s.stride == s.kernel && s.padding == 0 &&
@@ -204,7 +204,7 @@ void launch_avg_pool(cudaStream_t stream, struct pooling_shape shape, const floa
     LAUNCH(means, blocks_for(count), THREADS, stream, pools_of(shape), count, x, y);
 }
 
-/* Whether one of the launches with KERNEL known took it. */
+/* Launches spread where the windows are tiles; else returns false. */
 template <bool LARGEST>
 static bool launch_spread(cudaStream_t stream, struct pooling_shape shape, const float *dy, const uint8_t *indices,
                           float *dx)

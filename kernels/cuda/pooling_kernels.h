@@ -1,7 +1,7 @@
-/* Pooling: the largest and the mean of each window and channel, in either layout, and their gradients.
+/* Pooling: the maximum and the mean of each window and channel, in either layout, and their gradients.
  *
- * Contract: of equal elements the first in row order is the largest, and a NaN wins; padding counts for nothing. A
- * gradient's element is summed by one thread over the windows it lies in, in row order. */
+ * Contract: of equal elements the first in row order is the maximum, and a NaN wins; padding is ignored. One thread
+ * sums an element of the gradient over the windows that contain it, in row order. */
 #ifndef REMATCH_KERNELS_CUDA_POOLING_KERNELS_H
 #define REMATCH_KERNELS_CUDA_POOLING_KERNELS_H
 
@@ -21,7 +21,7 @@ struct pooling_shape {
     bool channels_first;
 };
 
-/* Bytes of the place of a window's largest element, which is saved for each element of y: 1 where 8 bits do, else 4. */
+/* Bytes of the index of a window's maximum, which is saved for each element of y: 1 where 8 bits suffice, else 4. */
 static inline size_t pooling_index_bytes(int64_t kernel) { return kernel * kernel <= 256 ? 1 : sizeof(int32_t); }
 
 /* indices NULL: not wanted. */

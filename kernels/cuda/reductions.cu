@@ -4,15 +4,15 @@
 #include "numerics/shape.h"
 
 enum {
-    BLOCKS_WANTED = 2048, /* enough for any device to be busy */
-    PIECE_ROWS = 64,      /* fewer are not worth a piece */
+    BLOCKS_WANTED = 2048, /* enough to occupy any device */
+    PIECE_ROWS = 64,      /* a piece has at least so many */
     PIECE_ELEMENTS = 4096,
     PIECES_MOST = 1024,
 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* How rows, or the elements of a unit, are cut: into pieces of so many, the last may have fewer. */
+/* The rows, or elements of a unit, of a piece; the last piece may have fewer. */
 static int64_t piece_of(int64_t count, int64_t blocks, int64_t least_piece)
 {
     const int64_t wanted = least(ratio_up(BLOCKS_WANTED, blocks), PIECES_MOST);
@@ -73,7 +73,7 @@ __global__ static void sum_planes(const float *x, int64_t units, struct divisor 
     if (threadIdx.x == 0) out[block] = add ? out[block] + sum : sum;
 }
 
-/* Pieces of all; 1: they are summed at once. */
+/* The number of pieces; 1: no second pass. */
 static int64_t pieces_of(int64_t outer, int64_t units, int64_t inner)
 {
     return inner == 1 ? ratio_up(outer, row_piece(outer, units))

@@ -1,7 +1,7 @@
 /* Sums over all but one dimension: gradients of biases and of tables, and whole sums.
  *
- * Contract: the order of a sum depends on the shape alone. It is made in pieces, whose sums are added in a fixed order
- * too; the scratch holds them. */
+ * Contract: the order of a sum depends on the shape alone. Pieces are summed first, into scratch, then the pieces' sums
+ * in a fixed order. */
 #ifndef REMATCH_KERNELS_CUDA_REDUCTIONS_H
 #define REMATCH_KERNELS_CUDA_REDUCTIONS_H
 
@@ -21,7 +21,7 @@ void launch_reduce_units(cudaStream_t stream, const float *x, int64_t outer, int
                          void *scratch, float *out);
 size_t reduce_units_scratch(int64_t outer, int64_t units, int64_t inner);
 
-/* The second half of it: out[u] = or += the sum of pieces rows that lie stride floats apart, up to some thousand. */
+/* The second half of it: out[u] = or += the sum of pieces rows (at most a few thousand), stride floats apart. */
 void launch_reduce_pieces(cudaStream_t stream, const float *piece, int64_t pieces, int64_t stride, int64_t units,
                           bool add, float *out);
 

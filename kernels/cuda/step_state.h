@@ -1,4 +1,4 @@
-/* Where a step's moment and outcome are on the device. */
+/* Device memory of a step's moment and outcome. */
 #ifndef REMATCH_KERNELS_CUDA_STEP_STATE_H
 #define REMATCH_KERNELS_CUDA_STEP_STATE_H
 
@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-enum { STATE_WORDS = 32 }; /* of 8 bytes: room for either */
+enum { STATE_WORDS = 32 }; /* of 8 bytes, enough for each of them */
 
-cudaError_t step_state_addresses(void **moment_there, void **outcome_there);
+cudaError_t step_state_addresses(void **moment_address, void **outcome_address);
 
 #ifdef __cplusplus
 }

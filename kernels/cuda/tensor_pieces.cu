@@ -8,8 +8,8 @@
 /* ---- digests and squares ----
  *
  * Eight lanes are a team, four teams a warp, and a warp a block. A team walks through its piece block after block of
- * XXH3's; a lane reads its word of every stripe, two of the sixteen lanes in which squares are added. What is read next
- * is asked for before what is there is worked on. */
+ * XXH3's; a lane reads its word of every stripe, two of the sixteen lanes in which squares are added. The next
+ * block is loaded before the current one is processed. */
 
 enum { TEAMS = (int)WARP / XXH3_LANES, STRIPES = XXH3_STRIPES };
 
@@ -23,14 +23,14 @@ static __device__ struct tensor_piece piece_at(const struct tensor_pieces &s, in
     return piece;
 }
 
-/* The next words of a lane, of which there are left. */
+/* Loads a lane's next words; left: how many there are. */
 static __device__ void ask(uint64_t word[STRIPES], const uint64_t *at, int left)
 {
 #pragma unroll
     for (int s = 0; s < STRIPES; s++) word[s] = s < left ? at[s * XXH3_LANES] : 0;
 }
 
-/* What a lane has added up. */
+/* A lane's sums. */
 struct lane {
     uint64_t sum;
     double squares[2];
@@ -42,11 +42,11 @@ static __device__ double square(uint32_t bits)
     return wide * wide;
 }
 
-/* Takes in the words of a block, of which there are left; the others are 0 and change no sum but that of products. */
+/* Adds the words of a block; left: how many there are. Missing ones are 0, which only the products must leave out. */
 template <bool SQUARES>
 static __device__ void take(struct lane *lane, const uint64_t word[STRIPES], const uint64_t key[STRIPES + 1], int left)
 {
-    uint64_t whole = 0; /* first, since nothing that is asked for ahead can be put off past the exchange */
+    uint64_t whole = 0; /* first, since the loads ahead cannot be moved past the exchange */
 #pragma unroll
     for (int s = 0; s < STRIPES; s++) whole += word[s];
     lane->sum += __shfl_xor_sync(ALL_LANES, whole, 1);
@@ -61,7 +61,7 @@ static __device__ void take(struct lane *lane, const uint64_t word[STRIPES], con
     if (left >= STRIPES) lane->sum = xxh3_scramble(lane->sum, key[STRIPES]);
 }
 
-/* The last stripe, and what all lanes make together; for the first lane. */
+/* Adds the last stripe and combines all lanes; valid in the first lane. */
 static __device__ struct xxh3 digest_lanes(struct tensor_piece piece, uint64_t sum, int number)
 {
     const bool is_long = piece.bytes > XXH3_SHORT;
@@ -81,7 +81,7 @@ static __device__ struct xxh3 digest_lanes(struct tensor_piece piece, uint64_t s
     return xxh3_finish(low, high, (uint64_t)piece.bytes);
 }
 
-/* The squares after the last stripe that was taken in, then the lanes in their order; for the first lane. */
+/* Adds the squares after the last full stripe, then the lanes in order; valid in the first lane. */
 static __device__ double sum_lanes(struct tensor_piece piece, int stripes, struct lane *lane, int number)
 {
     const int64_t from = (int64_t)stripes * XXH3_STRIPE / 4, floats = piece.bytes / 4;
@@ -159,7 +159,7 @@ cudaError_t piece_results_addresses(struct xxh3 **digest, double **squares)
 
 enum { AT_ONCE = 4 * THREADS };
 
-/* Many threads fetch what one adds up. */
+/* All threads load what one thread adds. */
 static __device__ void fetch(double *shared, const double *from, int64_t count)
 {
     __syncthreads();
@@ -185,7 +185,7 @@ void launch_squares(cudaStream_t stream, int count, const int64_t *first, const 
     if (count > 0) LAUNCH(add_pieces, (unsigned)count, THREADS, stream, first, squares, sum);
 }
 
-/* A sum of squares is finite where all were. */
+/* A sum of squares is finite only where all elements are. */
 static __global__ void __launch_bounds__(THREADS) judge(int count, const double *sum, struct judgement j)
 {
     __shared__ double shared[AT_ONCE];
@@ -212,7 +212,7 @@ void launch_judgement(cudaStream_t stream, int count, const double *sum, struct 
     LAUNCH(judge, 1, THREADS, stream, count, sum, judgement);
 }
 
-/* ---- optimisers ---- */
+/* ---- optimizers ---- */
 
 enum { PARTS = 4, PART = PIECE_FLOATS / PARTS }; /* blocks a piece, and their elements: small nets have few pieces */
 

@@ -1,5 +1,5 @@
-/* Work on many tensors at once, cut into pieces of 64 KiB: digests, sums of squares, optimisers. However many tensors
- * there are, a launch or a few do it; each piece is one team's or one block's.
+/* Work on many tensors at once, cut into pieces of 64 KiB: digests, sums of squares, optimizers. The number of launches
+ * does not depend on the number of tensors; a team or a block works on a piece.
  *
  * Contract: sums of squares are sum_of_squares()'s and digests digest_tensor()'s in every bit; an element is updated as
  * element_optimizer.h says. */
@@ -26,7 +26,7 @@ struct tensor_piece {
     int64_t bytes;
 };
 
-/* Count pieces: those of a table in the device's memory, or, where that is NULL, the pieces of one. */
+/* Count pieces: those of a table in device memory or, where that is NULL, the pieces of whole. */
 struct tensor_pieces {
     const struct tensor_piece *table;
     struct tensor_piece whole;
@@ -41,13 +41,13 @@ struct update_piece {
     int32_t elements, numbers;
 };
 
-/* What the gradients say of the update. */
+/* Whether and how to update, as the gradients decide. */
 struct verdict {
     float scale; /* of gradients */
-    int32_t go;  /* 0: nothing is to be updated */
+    int32_t go;  /* 0: no update */
 };
 
-/* Where the verdict's parts go, and what it is found from: all in the device's memory but clip. */
+/* The verdict's inputs and outputs: all in device memory but clip. */
 struct judgement {
     double clip;
     const float *loss;
@@ -58,19 +58,19 @@ struct judgement {
 
 enum update_rule { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM };
 
-/* All are queued on the stream; pointers are into the device's memory. */
+/* All pointers are to device memory. */
 
 /* One XXH3-128 a piece, in canonical form or as numbers; and its sum of squares as of floats, squares NULL: none. */
 void launch_digests(cudaStream_t stream, struct tensor_pieces pieces, int canonical, struct xxh3 *digest,
                     double *squares);
 
-/* Room for what is found of PIECES_AT_ONCE pieces of a single tensor, of the program's own on the device. */
+/* Static device memory for the results of PIECES_AT_ONCE pieces. */
 cudaError_t piece_results_addresses(struct xxh3 **digest, double **squares);
 
 /* The sums of squares of count tensors, of which the i-th has the pieces from first[i] to first[i + 1]. */
 void launch_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum);
 
-/* Adds count sums in descending order and judges. */
+/* Adds count sums in descending order and decides. */
 void launch_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement);
 
 /* Updates count pieces if the verdict is to go. */

@@ -30,7 +30,7 @@ __global__ static void transpose_tiles(const float *from, struct tiles tiles, in
     }
 }
 
-/* Narrow ones, for which caches do: to is written along its rows. */
+/* Narrow matrices, where caches suffice: to is written along its rows. */
 __global__ static void transpose_elements(const float *from, struct divisor by_rows, struct divisor by_columns,
                                           int64_t count, bool add, float *to)
 {

@@ -1,5 +1,5 @@
-/* The ref backend: every layer's reference kernel on plain host memory, everything in logical order. It is there to be
- * right; other backends are judged by it. */
+/* The ref backend: every layer's reference kernel on plain host memory, all values in logical order. Other backends are
+ * tested against it. */
 #include "backend/host.h"
 
 #include <stdlib.h>

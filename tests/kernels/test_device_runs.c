@@ -108,7 +108,7 @@ Test(device_runs, without_a_device_say_so)
     struct cli cli;
     cli_open_on_device(&cli, "absent");
     cli_expect(&cli, 77, "run small.yaml backend=cuda");
-    cli_complains(&cli, "no NVIDIA GPU");
+    cli_complains(&cli, "no usable NVIDIA GPU");
     cr_expect(cli_complaints(&cli) == 1, "%s", cli.err);
     cli_close(&cli);
 }

@@ -25,10 +25,10 @@ Test(rows, columns_are_summed)
         for (int c = 0; c < 6; c++)
             for (int add = 0; add < 2; add++) {
                 float *x = integers(rows[r] * columns[c]), *out = integers(columns[c]), *old = integers(columns[c]);
-                const size_t bytes = columns_scratch(rows[r], columns[c]);
+                const size_t bytes = reduce_columns_scratch(rows[r], columns[c]);
                 void *scratch = malloc(bytes + 1);
                 cr_assert((bytes > 0) == (rows[r] > PIECE_ROWS));
-                columns_sum(x, rows[r], columns[c], add, scratch, out);
+                reduce_columns(x, rows[r], columns[c], add, scratch, out);
                 for (int64_t i = 0; i < columns[c]; i++) {
                     float sum = add ? old[i] : 0;
                     for (int64_t n = 0; n < rows[r]; n++) sum += x[n * columns[c] + i];
