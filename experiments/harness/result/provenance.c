@@ -1,15 +1,12 @@
 /* What a figure depends on besides its spec. Never the whole environment, which may hold secrets. */
 #include "result/provenance.h"
 
-#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <jansson.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <utf8proc.h>
 #include <yaml.h>
@@ -24,38 +21,28 @@
 
 enum { DIFF_MAX = 1 << 20 };
 
-/* Reads into text what git prints in the folder of this program, at most DIFF_MAX bytes; -1: no git, no repository, or
- * more output. */
-static ssize_t git(const char *const *arguments, char *text)
+/* Reads into text what a git command prints in the folder of this program, at most DIFF_MAX bytes; -1: no git, no
+ * repository, or more output. */
+static ssize_t git(const char *command, char *text)
 {
     char program[4096], *folder_end;
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1), total = 0, got = 0;
-    int ends[2], result = -1;
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (length < 0) return -1;
     program[length] = 0;
     if ((folder_end = strrchr(program, '/'))) *folder_end = 0;
-    const char *command[8] = {"git", "-C", program};
-    for (int i = 0; i < 4 && arguments[i]; i++) command[i + 3] = arguments[i];
-    if (pipe2(ends, O_CLOEXEC) < 0) return -1;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    pid_t child;
-    bool spawned = posix_spawnp(&child, "git", &actions, NULL, (char *const *)(uintptr_t)command, environ) == 0;
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    while (spawned && total < DIFF_MAX && (got = read(ends[0], text + total, (size_t)(DIFF_MAX - total))) > 0)
-        total += got;
-    close(ends[0]); /* with more output, SIGPIPE ends git */
-    if (spawned) waitpid(child, &result, 0);
+    setenv("REMATCH_FOLDER", program, true);
+    FILE *output = popen(command, "re");
+    unsetenv("REMATCH_FOLDER");
+    if (!output) return -1;
+    const size_t total = fread(text, 1, DIFF_MAX, output);
     text[total] = 0;
-    return result == 0 ? total : -1;
+    return pclose(output) == 0 ? (ssize_t)total : -1; /* with more output, SIGPIPE ends git */
 }
 
 static void write_git(struct h5 *h5)
 {
-    static const char *const diff[] = {"diff", "HEAD", NULL}, *const head[] = {"rev-parse", "HEAD", NULL};
+    static const char diff[] = "git -C \"$REMATCH_FOLDER\" diff HEAD 2>/dev/null",
+                      head[] = "git -C \"$REMATCH_FOLDER\" rev-parse HEAD 2>/dev/null";
     const char *const group = "/provenance/git";
     char digest[33], *text = allocate(DIFF_MAX + 1, 1);
     const uint8_t dirty = *BUILD_DIRTY != 0;

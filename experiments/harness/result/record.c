@@ -122,8 +122,6 @@ enum status record_create(const struct job *job, const char *variant, struct rec
     return ST_OK;
 }
 
-const char *record_id(const struct record *record) { return record->id; }
-
 const char *record_path(const struct record *record) { return record->file.path; }
 
 enum status record_tensors(struct record *record, bool after, struct executor *exec)

@@ -15,8 +15,7 @@ struct record;
  * (SIGXFSZ is ignored from here on). */
 enum status record_create(const struct job *job, const char *variant, struct record **record);
 
-/* The run id, 16 hexadecimal digits; the path of the finished file. */
-const char *record_id(const struct record *record);
+/* The path of the finished file. */
 const char *record_path(const struct record *record);
 
 /* With record.state: before the first step the initial parameters, after the last the final ones and the last
