@@ -309,7 +309,7 @@ static void csv_reasons(const struct comparison *c, FILE *out)
     const char *before = "";
     for (int i = 0; c->equal && i < NOTE_CONTROL; i++) {
         if (!*c->remark[i]) continue;
-        fprintf(out, "%s%s", before, remark_names[i]);
+        fprintf(out, "%s%s", before, remark_name((enum remark)i));
         before = " ";
     }
     fputc(',', out);

@@ -83,7 +83,7 @@ static struct comparison compare_with(void (*change)(struct fake *, struct step_
     return comparison;
 }
 
-Test(compare, equal_but_for_time)
+Test(compare, runs_that_differ_in_times_alone_are_equal)
 {
     struct comparison c = compare_with(times, STEPS);
     cr_assert(c.equal && !c.differs && !comparison_doubted(&c, REMARKS) && c.steps == STEPS && c.first_step == -1);
@@ -92,7 +92,7 @@ Test(compare, equal_but_for_time)
     cr_assert(c.a.median_ns == 1020 && c.a.least_ns == 1010 && c.a.most_ns == 1030, "of the steps after the first");
     cr_assert(c.b.median_ns == 3060 && c.b.least_ns == 90 && c.b.most_ns == 9000, "%g", c.b.median_ns);
     cr_assert(compare_with(NULL, 3).b.median_ns == 1015, "between the two in the middle");
-    cr_assert(!c.side_by_side, "nobody said so");
+    cr_assert(!c.side_by_side, "they have no invocation in common");
 }
 
 Test(compare, ratios_are_of_the_second_to_the_first)
@@ -145,7 +145,7 @@ static void flip_sign(struct fake *f, struct step_record *step)
     if (step->step == 1) step->loss = -step->loss;
 }
 
-Test(compare, ulps_are_floats_in_between)
+Test(compare, ulps_count_the_floats_in_between)
 {
     struct comparison c = compare_with(flip_sign, STEPS);
     cr_assert(c.loss_ulp == 2 * (int64_t)bits_of(1), "from 1 to -1");
@@ -161,7 +161,7 @@ Test(compare, side_by_side_within_one_invocation)
     cr_assert(!compare_with(NULL, STEPS).side_by_side);
 }
 
-Test(compare, common_steps_only)
+Test(compare, only_common_steps_are_compared)
 {
     struct comparison c = compare_with(NULL, 2), none;
     cr_assert(c.equal && c.steps == 2 && c.a.steps == STEPS && c.b.steps == 2);
@@ -171,7 +171,7 @@ Test(compare, common_steps_only)
     cr_assert(isnan(compare_with(NULL, 1).time_ratio));
 }
 
-Test(compare, unfinished_file_too)
+Test(compare, an_unfinished_file_is_compared)
 {
     struct record *record;
     struct comparison c;
@@ -216,7 +216,7 @@ Test(compare, json_has_the_promised_keys)
     }
 }
 
-/* ---- Files that are something else. ---- */
+/* ---- files that are refused ---- */
 
 static void refuse(const char *path, enum status status, const char *why)
 {
@@ -226,7 +226,7 @@ static void refuse(const char *path, enum status status, const char *why)
     cr_assert(compare_files(path, one, &c) == status, "%s", status_message());
 }
 
-Test(compare, itself)
+Test(compare, a_file_and_itself_are_refused)
 {
     struct comparison c;
     snprintf(other, sizeof other, "%s/./fake/%s", folder, strrchr(one, '/') + 1);
@@ -234,7 +234,7 @@ Test(compare, itself)
               status_message());
 }
 
-Test(compare, other_parameters)
+Test(compare, runs_with_other_parameters_are_refused)
 {
     struct fake changed;
     struct comparison c;
@@ -258,7 +258,7 @@ Test(compare, other_parameters)
     fake_close(&changed);
 }
 
-Test(compare, what_is_no_result_file)
+Test(compare, a_file_without_results_is_refused)
 {
     static const char text[] = "loss 2.3\n";
     refuse("/nowhere/at/all.h5", ST_SPEC, "No such file");
@@ -290,7 +290,7 @@ static void copy_of_one(const char *name, off_t bytes)
 }
 
 /* Cut anywhere, a file is refused, or all that is compared is still in it. */
-Test(compare, truncated)
+Test(compare, a_truncated_file_is_refused)
 {
     struct stat file;
     struct comparison c;
@@ -303,8 +303,8 @@ Test(compare, truncated)
     }
 }
 
-/* A reader expects a writer to be in between where a checksum is wrong, but does not wait for it for ever. */
-Test(compare, damaged, .timeout = 60)
+/* Where a checksum is wrong HDF5 reads again, as a writer may be at work; it gives up after some attempts. */
+Test(compare, a_damaged_attribute_is_refused, .timeout = 60)
 {
     static const char block[] = "FHDB";
     struct comparison c;
@@ -358,7 +358,7 @@ static void replace(hid_t file, const char *path, hid_t type, hsize_t rows)
     H5Sclose(space);
 }
 
-Test(compare, whole_but_wrong)
+Test(compare, a_file_with_altered_tables_is_refused)
 {
     hid_t file = edit("schema.h5");
     text_attribute(file, "schema", "something-else");
@@ -419,8 +419,8 @@ Test(compare, whole_but_wrong)
     refuse(other, ST_FAILED, "/steps/loss claims 4 rows; the file stores 0 of them");
 }
 
-/* What a step's digest is of is kept, too: neither can be altered alone. */
-Test(compare, a_digest_that_is_not_of_its_tensors)
+/* A step's digest is that of its tensors' digests: neither can be altered alone. */
+Test(compare, an_altered_digest_is_refused)
 {
     static const char *const pairs[][2] = {{"/digests/gradient", "/steps/grad_digest"},
                                            {"/digests/parameter", "/steps/param_digest"},

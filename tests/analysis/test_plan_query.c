@@ -93,7 +93,7 @@ static void close_own(struct own *own)
     spec_destroy(own->spec);
 }
 
-/* What a row of an answer says is what a plan of those settings says. */
+/* The figures of an answer's row are those of a plan with its settings. */
 static void check_row(const struct cli *cli, int64_t batch, const json_t *row)
 {
     struct own own;
@@ -116,8 +116,8 @@ static bool beats(const json_t *a, const json_t *b)
     return (x < y && s <= t) || (x <= y && s < t);
 }
 
-/* Told by the plan and its JSON, proved by the run, and again by verify. */
-Test(query, relus_after_pools)
+/* Text and JSON of the plan name them; the run and verify prove equal bits. */
+Test(query, relus_after_pools_give_equal_runs)
 {
     struct cli cli;
     open_cnn(&cli);
@@ -137,7 +137,7 @@ Test(query, relus_after_pools)
     cli_close(&cli);
 }
 
-Test(query, pareto_is_what_plans_say)
+Test(query, pareto_has_the_figures_of_each_plan)
 {
     static const char *const policies[] = {"store_all", "every", "segments", "sqrt", "optimal"};
     struct cli cli;
@@ -280,7 +280,7 @@ Test(query, the_largest_batch_fits_and_no_larger_one)
     cli_close(&cli);
 }
 
-Test(query, explain_is_what_plans_say)
+Test(query, explain_has_the_figures_of_each_plan)
 {
     struct cli cli;
     open_cnn(&cli);
@@ -307,7 +307,7 @@ static int lines(const char *text)
 }
 
 /* The same rows for people and for spreadsheets. */
-Test(query, forms)
+Test(query, text_and_csv_have_the_same_rows)
 {
     struct cli cli;
     open_cnn(&cli);
@@ -333,7 +333,7 @@ Test(query, forms)
     cli_close(&cli);
 }
 
-/* All that a command in the folder says on stderr, which is a terminal. */
+/* What a command in the folder prints on stderr, which is a terminal. */
 static void on_terminal(const struct cli *cli, const char *arguments, char *said, size_t room)
 {
     char command[1024];
@@ -351,8 +351,8 @@ static void on_terminal(const struct cli *cli, const char *arguments, char *said
     close(master);
 }
 
-/* On a terminal a long search says what it is at, and takes that away at its end; elsewhere it says nothing. */
-Test(query, a_terminal_sees_what_is_tried)
+/* On a terminal a long search shows its progress and erases it at its end; elsewhere it prints none. */
+Test(query, a_terminal_shows_what_is_being_planned)
 {
     static const char question[] = "plan cnn.yaml --max-batch --memory 1MB", end[] = "\r\033[K";
     static char said[1 << 20];

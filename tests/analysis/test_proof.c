@@ -58,7 +58,7 @@ static void one_zero(struct fake *f, struct step_record *step)
 }
 
 /* Both runs the same in every bit, and what that lacks to be a proof. */
-Test(proof, equality_that_proves_nothing_is_named)
+Test(proof, reasons_against_a_proof_are_named)
 {
     struct fake fake;
     char folder[256], one[1024], other[1024], tensor[256];
@@ -220,7 +220,7 @@ static void make_running(const char *path) { alter_text(path, "/", "status", "ru
 static void leave(const char *path) { (void)path; }
 
 /* The same bits as far as they go; both: the baseline's file is altered in the same way. */
-Test(proof, what_is_not_whole_is_no_proof)
+Test(proof, incomplete_files_are_no_proof)
 {
     static const struct {
         void (*alter)(const char *path);
@@ -278,7 +278,7 @@ Test(proof, a_copy_is_recognised)
     cli_close(&cli);
 }
 
-Test(proof, what_is_unlike_is_named_beside_the_verdict)
+Test(proof, differences_of_spec_and_machine_are_named)
 {
     struct cli cli;
     char path[2][600], altered[300], arguments[1300];
@@ -314,7 +314,7 @@ Test(proof, what_is_unlike_is_named_beside_the_verdict)
 #define DEAD "sed -i 's/name: one, units: 24/name: one, init: zeros, units: 24/' small.yaml"
 
 /* A whole run and its --quiet twin end as comparing their files does. */
-Test(proof, runs_end_as_their_comparison_does)
+Test(proof, the_exit_code_is_that_of_the_comparison)
 {
     static const struct {
         const char *before, *arguments;
@@ -378,7 +378,7 @@ Test(proof, tensors_without_gradients_are_named)
 }
 
 /* A fault whose bytes are no numbers ends the run within its step, before that is committed: at the first, too. */
-Test(proof, a_fault_that_becomes_no_number_is_located)
+Test(proof, the_first_number_that_is_not_finite_is_located)
 {
     for (int64_t step = 0; step < STEPS; step++) {
         struct cli cli;
@@ -404,7 +404,7 @@ Test(proof, a_fault_that_becomes_no_number_is_located)
 }
 
 /* Points that merely recompute nothing are there to compare with; else the worst point counts. */
-Test(proof, a_sweep_ends_as_its_worst_point)
+Test(proof, the_exit_code_of_a_sweep_is_that_of_its_worst_point)
 {
     static const struct {
         const char *sweep, *arguments;
@@ -432,7 +432,7 @@ Test(proof, a_sweep_ends_as_its_worst_point)
     }
 }
 
-Test(proof, verbose_adds_what_sets_the_peaks)
+Test(proof, verbose_prints_what_sets_the_peaks)
 {
     struct cli cli;
     cli_open(&cli);

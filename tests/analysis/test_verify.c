@@ -135,7 +135,7 @@ static void check_read(const struct fake *fake, const char *path)
     region_destroy(region);
 }
 
-Test(verify, a_file_holds_what_judging_takes)
+Test(verify, a_file_has_all_that_verify_requires)
 {
     for (const struct net *net = nets; net->name; net++) {
         struct fake fake;
@@ -249,7 +249,7 @@ static bool another_place(const char *path, int *id, int64_t *away, size_t *at)
     return found;
 }
 
-Test(verify, names_a_buffer_at_another_place_and_a_bound)
+Test(verify, names_a_moved_buffer_and_a_wrong_bound)
 {
     struct cli cli;
     char plan[300], says[128];

@@ -25,7 +25,7 @@ static void result_of(struct cli *cli, const char *arguments, char path[300])
     alter_copy(from, path);
 }
 
-Test(verify, runs_the_spec_again_and_leaves_nothing)
+Test(verify, runs_the_spec_again_and_removes_its_folder)
 {
     static const char *const how[] = {"run small.yaml",
                                       "run small.yaml policy=every rng=mask relu_save=bits eval.every=2",
@@ -75,7 +75,7 @@ Test(verify, names_the_first_step_and_tensor_that_differ)
 }
 
 /* What the file has of its steps is run again, and not one more; what became of the others is said. */
-Test(verify, runs_a_failed_run_as_far_as_it_went)
+Test(verify, repeats_the_steps_of_a_failed_run)
 {
     struct cli cli;
     cli_open(&cli);
@@ -106,7 +106,7 @@ static void check_nothing_left(struct cli *cli, const char *what)
 
 /* Whatever ends it: its reader, or a signal before the run, or while the run goes on, which has no end here, or one
  * that ends the run's process. None of its folders is left, or named in what it says. */
-Test(verify, leaves_nothing_when_it_is_ended, .timeout = 240)
+Test(verify, removes_its_folder_on_a_signal, .timeout = 240)
 {
     static const struct {
         const char *when, *kill; /* until this is there; how it ends */
@@ -176,7 +176,7 @@ static void write_weights(const struct cli *cli, float base)
     safetensors_finish(&writer, path);
 }
 
-Test(verify, names_the_initial_values_that_are_others)
+Test(verify, names_initial_values_that_differ)
 {
     struct cli cli;
     char path[300];
@@ -190,7 +190,7 @@ Test(verify, names_the_initial_values_that_are_others)
     cli_close(&cli);
 }
 
-Test(verify, says_what_is_missing)
+Test(verify, names_a_missing_prerequisite)
 {
     struct cli cli;
     char path[300], spec[2048];

@@ -132,7 +132,7 @@ static const struct {
 
 static const char everything[] = "record.state=true record.memory_steps=[1,3] eval.every=2";
 
-Test(verify_record, names_what_does_not_follow_from_the_rest, .timeout = 300)
+Test(verify_record, names_a_figure_that_contradicts_the_others, .timeout = 300)
 {
     static const char judge[] = "verify copy.h5 --plan-only";
     struct cli cli;
@@ -167,7 +167,7 @@ Test(verify_record, names_what_does_not_follow_from_the_rest, .timeout = 300)
 }
 
 /* What the second run has otherwise, though its program and data have the same digests. */
-Test(verify_record, names_what_the_second_run_has_otherwise, .timeout = 120)
+Test(verify_record, names_a_figure_that_the_second_run_has_otherwise, .timeout = 120)
 {
     struct cli cli;
     char copy[300];
@@ -194,7 +194,7 @@ Test(verify_record, names_what_the_second_run_has_otherwise, .timeout = 120)
 }
 
 /* What the second run computes. Real numbers are altered in their bits. */
-Test(verify_record, names_what_the_second_run_computes_otherwise, .timeout = 120)
+Test(verify_record, names_a_value_that_the_second_run_computes_otherwise, .timeout = 120)
 {
     static const struct {
         const char *array;
@@ -264,7 +264,7 @@ Test(verify_record, a_planted_fault_is_no_proof)
 }
 
 /* Whatever is altered of what a plan was made from, `plan:` refuses and verify calls wrong, or neither does. */
-Test(verify_record, judges_plans_as_taking_them_does, .timeout = 300)
+Test(verify_record, judges_a_plan_as_the_plan_key_does, .timeout = 300)
 {
     static const char *const columns[] = {"inputs",
                                           "elements",

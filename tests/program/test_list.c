@@ -1,4 +1,4 @@
-/* The experiments of a folder, and what became of their last runs. */
+/* The experiments of a folder with the status of their last runs; the runs of a folder. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "tests/support/altered_files.h"
 #include "tests/support/cli.h"
 
-Test(list, knows_what_became_of_the_last_run)
+Test(list, prints_the_status_of_the_last_run)
 {
     struct cli cli;
     cli_open(&cli);
@@ -62,7 +62,7 @@ static const json_t *find_run(const json_t *all, const char *side, const char *p
 static const char *text_of(const json_t *run, const char *key) { return json_string_value(json_object_get(run, key)); }
 
 /* Each run's row says what its file says, and of a variant how it compares with the baseline of its kind. */
-Test(list, of_a_folder_of_results_is_a_table_of_runs)
+Test(list, prints_a_row_for_each_run_of_a_folder)
 {
     static const struct {
         const char *arguments, *overrides, *of_baseline, *verdict;
@@ -117,7 +117,7 @@ Test(list, of_a_folder_of_results_is_a_table_of_runs)
 }
 
 /* Files that cannot be read are rows with the reason, and do not end the table. */
-Test(list, of_results_goes_on_after_a_broken_file)
+Test(list, goes_on_after_a_broken_file)
 {
     struct cli cli;
     char path[512];

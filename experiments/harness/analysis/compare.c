@@ -1,6 +1,5 @@
-/* Contract: equal means that whatever two runs must have in common has the same bits at every common step: losses,
- * gradients, parameters and optimiser state by the digests that the runs left, the other deterministic columns,
- * evaluations, and tensors where both kept them; nothing is compared within a tolerance. */
+/* Contract: equal means the same bits at every common step, without any tolerance: losses; gradients, parameters and
+ * optimiser state by their digests; the other deterministic columns; evaluations; and tensors that both files hold. */
 #include "analysis/compare.h"
 
 #include <math.h>
@@ -11,7 +10,7 @@
 #include "base/text.h"
 #include "console/utf8.h"
 
-/* Where a step's columns lie, what one that differs is called and, for digests, what they are of. */
+/* A step's columns: their paths, their names in messages and, for digests, the tensors that they belong to. */
 static const struct {
     const char *path;
     enum number number;
@@ -33,7 +32,7 @@ static const struct {
 const char *const step_column_names[STEP_COLUMNS] = {"losses",  "gradients",      "parameters",     "state",
                                                      "metrics", "learning rates", "gradient norms", "zero flags"};
 
-/* Floats in between, +0 and -0 being neighbours' one. */
+/* The number of floats from a to b, +0 and -0 being one. */
 static int64_t ulp_distance(uint32_t a, uint32_t b)
 {
     int64_t x = a & 0x80000000u ? -(int64_t)(a & 0x7fffffffu) : (int64_t)a;
@@ -41,7 +40,7 @@ static int64_t ulp_distance(uint32_t a, uint32_t b)
     return llabs(x - y);
 }
 
-/* The first difference is that of the least step; within one, that which is found first. */
+/* The first difference is that of the least step; within a step, the one found first. */
 static bool is_first(struct comparison *c, int64_t step)
 {
     if (c->differs && c->first_step <= step) return false;
@@ -114,7 +113,7 @@ static enum status compare_steps(struct pair *p)
     return ST_OK;
 }
 
-/* A run that ended because a number was not finite, where the other went on or found another, differs there. */
+/* A run that ended at a number that was not finite differs there, unless the other ended at the same one. */
 static void compare_ends(struct pair *p)
 {
     const struct result *const sides[2] = {p->a, p->b};
@@ -224,7 +223,8 @@ static bool in_both(struct pair *p, const char *path)
     return h5_exists(&p->a->h5, path) && h5_exists(&p->b->h5, path);
 }
 
-/* What both kept: the initial values and, where both ended at the same step, the final ones and the last gradients. */
+/* The tensors of both files: the initial values and, where both ended at the same step, the final ones and the last
+ * gradients. */
 static enum status compare_tensors(struct pair *p)
 {
     const size_t steps = p->a->steps;

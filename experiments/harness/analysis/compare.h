@@ -1,4 +1,4 @@
-/* Two result files, bit by bit, and what their equality proves. */
+/* Compares two result files bit by bit, and finds what their equality proves. */
 #ifndef REMATCH_ANALYSIS_COMPARE_H
 #define REMATCH_ANALYSIS_COMPARE_H
 
@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "result/surroundings.h"
 
-/* What is printed of each of the two. name: "baseline" and "variant" where the files are one of each, else "A", "B". */
+/* One of the two files. name: "baseline" and "variant" where the files are one of each, else "A", "B". */
 struct compared {
     char name[16], path[512], policy[32];
     int64_t steps;
@@ -31,12 +31,12 @@ enum step_column {
     STEP_COLUMNS
 };
 
-/* Their plurals for people; keys in JSON are these with _ for blanks, and _equal. */
+/* Plurals; keys in JSON are these with _ for blanks, and _equal. */
 extern const char *const step_column_names[STEP_COLUMNS];
 
 enum verdict { VERDICT_EQUAL, VERDICT_DIFFERS, VERDICT_NOT_CAUGHT, VERDICT_UNPROVEN, VERDICTS };
 
-/* What keeps equal bits from being a proof; from NOTE_CONTROL on, what is only said beside the verdict. */
+/* Reasons for which equal bits are no proof; from NOTE_CONTROL on, notes beside the verdict. */
 enum remark {
     REASON_COPY,
     REASON_LOSS,
@@ -55,11 +55,11 @@ enum remark {
     NOTE_ONES,
     REMARKS
 };
-extern const char *const remark_names[REMARKS]; /* in JSON */
+const char *remark_name(enum remark remark); /* in JSON */
 
 enum { REMARK_TEXT = 320, FAULT_TEXT = 96, ASIDE_TEXT = 400, ASIDES = SURROUNDINGS + 16 };
 
-/* Of program, machine, data or spec, what is not alike in both files. */
+/* A difference of program, machine, data or spec between the files. */
 struct aside {
     char name[32], a[ASIDE_TEXT], b[ASIDE_TEXT];
 };
@@ -101,14 +101,14 @@ enum status compare_files(const char *a, const char *b, struct comparison *compa
 enum verdict comparison_verdict(const struct comparison *comparison);
 enum status comparison_status(const struct comparison *comparison);
 
-/* Whether any reason but that one applies. */
+/* Whether any reason except one applies. */
 bool comparison_doubted(const struct comparison *comparison, enum remark but);
 
 /* compare_proof.c: sets the fault, remarks and asides of a comparison that is otherwise complete. */
 enum status comparison_judge(struct pair *pair);
 
-/* compare_print.c: figures of both, what is not alike, notes; then, as the last lines, the verdict. expected: whether
- * the spec's expectations were met. */
+/* report/compare_print.c: figures of both, differences and notes; then, as the last lines, the verdict. expected: the
+ * spec's expectations were met. */
 void comparison_print_figures(const struct comparison *comparison, FILE *out);
 void comparison_print_verdict(const struct comparison *comparison, bool expected, FILE *out);
 void comparison_json(const struct comparison *comparison, FILE *out);

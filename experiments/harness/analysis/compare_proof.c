@@ -1,5 +1,5 @@
-/* What the equality of two files proves. Contract: what keeps it from being a proof is named, never inferred from what
- * a file lacks; a table of remarks, each found on its own. */
+/* What the equality of two files proves. Contract: every reason against a proof is named, and none is inferred from
+ * what a file lacks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void add(char text[REMARK_TEXT], const char *format, ...)
 
 /* ---- the files ---- */
 
-/* One run leaves one file. */
+/* Two files of one run are copies. */
 static void find_copy(struct pair *p, char *text)
 {
     const struct result *a = p->a, *b = p->b;
@@ -71,7 +71,7 @@ static void find_gaps(struct pair *p, char *text)
     }
 }
 
-/* Of a file that says it is completed; 0 where the spec does not say. */
+/* The number of steps of a completed run by its spec; 0: unknown. */
 static uint64_t steps_asked(struct pair *p, int side)
 {
     int64_t steps = 0, epochs = 0, batch = 0;
@@ -198,7 +198,7 @@ static void find_no_digests(struct pair *p, char *text)
         add(text, "no digests of single tensors were kept: whether one's gradient is always zero is not known");
 }
 
-/* ---- what was run ---- */
+/* ---- policies and data ---- */
 
 static bool recomputes(struct result *r) { return h5_read_attribute_u64(&r->h5, "/plan", "recomputations", 0) > 0; }
 
@@ -234,20 +234,33 @@ static void find_ones(struct pair *p, char *text)
         add(text, "data: ones: all samples are alike, so that an exchange of samples would not show");
 }
 
-/* In the order of enum remark; NULL: it is found elsewhere. */
-static void (*const find[REMARKS])(struct pair *p, char *text) = {
-    find_copy,   find_loss,    find_zero_step,  find_zero_tensors, find_no_recomputation,
-    find_status, find_steps,   find_gaps,       find_short,        NULL,
-    NULL,        find_control, find_no_digests, find_other_data,   find_ones};
+/* By enum remark: its name in JSON, and what finds it; NULL: found elsewhere. */
+static const struct {
+    const char *name;
+    void (*find)(struct pair *p, char *text);
+} remarks[REMARKS] = {
+    [REASON_COPY] = {"copy", find_copy},
+    [REASON_LOSS] = {"loss", find_loss},
+    [REASON_ZERO_STEP] = {"all_gradients_zero", find_zero_step},
+    [REASON_ZERO_TENSORS] = {"zero_gradients", find_zero_tensors},
+    [REASON_NO_RECOMPUTATION] = {"no_recomputation", find_no_recomputation},
+    [REASON_STATUS] = {"not_completed", find_status},
+    [REASON_STEPS] = {"steps", find_steps},
+    [REASON_GAPS] = {"gaps", find_gaps},
+    [REASON_SHORT] = {"fewer_steps", find_short},
+    [REASON_EVALUATIONS] = {"evaluations", NULL},
+    [REASON_FAULT] = {"fault", NULL},
+    [NOTE_CONTROL] = {"control", find_control},
+    [NOTE_NO_DIGESTS] = {"no_digests", find_no_digests},
+    [NOTE_OTHER_DATA] = {"other_data", find_other_data},
+    [NOTE_ONES] = {"ones", find_ones},
+};
 
-const char *const remark_names[REMARKS] = {
-    "copy", "loss",        "all_gradients_zero", "zero_gradients", "no_recomputation", "not_completed", "steps",
-    "gaps", "fewer_steps", "evaluations",        "fault",          "control",          "no_digests",    "other_data",
-    "ones"};
+const char *remark_name(enum remark remark) { return remarks[remark].name; }
 
 /* ---- deliberate errors ---- */
 
-/* One that happens within the steps compared, or at each of them; "": none does. */
+/* The fault of one side that takes effect within the steps compared; "": none. */
 static void fault_of(struct pair *p, int side, char text[FAULT_TEXT])
 {
     const char *kind = setting(p, side, "fault", "kind");
@@ -261,7 +274,7 @@ static void fault_of(struct pair *p, int side, char text[FAULT_TEXT])
         snprintf(text, FAULT_TEXT, "rng: unsafe");
 }
 
-/* What both have, equality cannot show. */
+/* A fault of both sides cannot be seen in their equality. */
 static void find_fault(struct pair *p)
 {
     struct comparison *c = p->c;
@@ -274,7 +287,7 @@ static void find_fault(struct pair *p)
         add(c->remark[REASON_FAULT], "both runs have the same deliberate error: %s", a);
 }
 
-/* ---- what is not alike ---- */
+/* ---- differences of spec and machine ---- */
 
 static void add_aside(struct comparison *c, const char *name, const char *a, const char *b)
 {
@@ -285,7 +298,7 @@ static void add_aside(struct comparison *c, const char *name, const char *a, con
     snprintf(x->b, sizeof x->b, "%.*s", text_shown(b, ASIDE_TEXT - 1), b);
 }
 
-/* Keys that change no number of training, or are reported elsewhere. */
+/* Keys that change no number of training, or that are reported elsewhere. */
 static bool is_left_out(const char *key)
 {
     static const char *const keys[] = {"name",  "title", "expect", "sweep",  "results",
@@ -302,7 +315,7 @@ static const char *printed(const struct pair *p, int side, const char *key)
     return text ? text : "";
 }
 
-/* Keys of this side's spec that are otherwise in the other's, those that are in both once. */
+/* Keys of this side's spec whose values differ in the other's; the second side adds only keys that the first lacks. */
 static void find_keys(struct pair *p, int side)
 {
     const struct yaml_tree *spec = p->spec[side];
@@ -337,7 +350,7 @@ enum status comparison_judge(struct pair *pair)
     for (int s = 0; s < 2; s++) TRY(read_spec(pair, s));
     find_fault(pair);
     for (int i = 0; i < REMARKS; i++)
-        if (find[i]) find[i](pair, pair->c->remark[i]);
+        if (remarks[i].find) remarks[i].find(pair, pair->c->remark[i]);
     find_asides(pair);
     return ST_OK;
 }

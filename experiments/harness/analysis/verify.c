@@ -122,7 +122,7 @@ static enum status load_spec(struct verification *v, const struct again *again)
 {
     const char *shown = region_text(v->result->region, "%s: /spec/resolved", v->result->h5.path);
     enum status status = spec_load_as(again->spec, shown, OVERRIDES, again->override, &v->spec);
-    return status == ST_SPEC ? ST_OK : status; /* told; the plan is of no spec then */
+    return status == ST_SPEC ? ST_OK : status; /* spec_load reported it; verify_bounds finds no spec */
 }
 
 /* ---- the steps ---- */

@@ -12,20 +12,20 @@
 
 enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS_DIFFER };
 
-/* What was found so far; texts are the file's own region's. */
+/* Findings so far; texts are in the file's region. NULL: nothing is wrong. */
 struct verification {
     struct result *result;
     const char *path;  /* absolute */
     struct spec *spec; /* as it was resolved, with the file's own plan; NULL: it is refused */
     struct plan_data data;
-    const char *wrong;           /* with the plan; NULL: nothing */
-    int moved;                   /* a buffer that is not where the hash wants it; -1: none is known */
-    size_t placed;               /* where that would be */
-    const char *wrong_record;    /* with what else the file says of its run; NULL: nothing */
-    const char *wrong_bound;     /* NULL: none */
-    const char *bounds_unjudged; /* why they could not be found again; NULL: they were */
+    const char *wrong;        /* in the plan */
+    int moved;                /* a buffer that lies elsewhere than in the plan of the hash; -1: none is known */
+    size_t placed;            /* its offset there */
+    const char *wrong_record; /* in the other figures of the run */
+    const char *wrong_bound;
+    const char *bounds_unjudged; /* why they could not be computed again; NULL: they were */
     enum steps_found steps;
-    int code; /* of the second run, where it failed */
+    int code; /* of the second run, if it failed */
     struct comparison comparison;
     int surroundings;
     struct surrounding surrounding[SURROUNDINGS]; /* a: when the file was written, b: now */
@@ -34,14 +34,13 @@ struct verification {
 /* Figures that follow from no other figure and from no second run; NULL-terminated. */
 extern const char *const verify_not_checked[];
 
-/* Judges the plan in a plan or result file, the lower bounds stored with it and what else the file says of its run,
- * and, unless plan_only or there are no steps, runs the resolved spec that it holds again, with that plan and as far as
- * the file's steps go, in a process and a temporary folder of its own, and compares every bit. Returns the exit code: 0
- * right and the same bits; 1 something is not, and out says which op and buffer, which bound or figure, or which step
- * and tensor, or the run has a planted fault; what reading or running returned otherwise, told on stderr; 4 all that
- * was judged is right, but the plan could not be judged with the kernels here. Where bits differ or the run cannot be
- * repeated, out names what is not as it was when the file was written. json: out is one object, empty where the file
- * cannot be read. */
+/* Judges the plan in a plan or result file, its lower bounds and the other figures of its run; and, unless plan_only or
+ * there are no steps, runs the file's resolved spec again with that plan, for as many steps as the file has, in a
+ * process and a temporary folder of its own, and compares every bit. Returns the exit code: 0 all is right and the bits
+ * are the same; 1 something is wrong, and out names the op and buffer, the bound or figure, or the step and tensor, or
+ * the run has a planted fault; 4 all that was judged is right, but the bounds could not be judged with the kernels
+ * here; else the status of reading or running, reported on stderr. Where bits differ or the run cannot be repeated, out
+ * lists what has changed since the file was written. json: out is one object, empty where the file cannot be read. */
 int verify_file(const char *path, bool plan_only, bool json, FILE *out);
 
 /* verify_bounds.c: requires the spec's data and the same kernels; sets wrong where the plan is not of the spec with any

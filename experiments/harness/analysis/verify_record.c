@@ -23,7 +23,7 @@ const char *const verify_not_checked[] = {
     "processor, cores, memory and system of the host",
     "versions of libraries without kernels",
     "the state of the repository when it ran",
-    "what the policy says of its search",
+    "the policy's note on its search",
     "why a run ended early",
     NULL,
 };
@@ -287,7 +287,8 @@ static enum status check_memory(const struct verification *v)
 static enum status check_evaluations(const struct verification *v)
 {
     struct result *r = v->result;
-    const int64_t each = v->spec->epochs ? 0 : v->spec->eval_every; /* else the samples decide: the second run knows */
+    const int64_t each =
+        v->spec->epochs ? 0 : v->spec->eval_every; /* with epochs it depends on the data; the second run checks it */
     const uint64_t rows = h5_rows(&r->h5, "/eval/committed");
     uint32_t last = 0, step;
     for (uint64_t i = 0; i < rows; i++, last = step) {

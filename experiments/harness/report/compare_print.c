@@ -1,4 +1,4 @@
-/* A comparison for people and for programs. */
+/* A comparison as text and as JSON. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 static bool counts(const struct comparison *c, int column) { return column != COLUMN_STATE || c->has_state; }
 
-/* "losses 4/4" and so on of what every step has; state only where the optimiser keeps any. */
+/* "losses 4/4" and so on, a column each; state only where the optimiser has any. */
 static void print_counts(const struct comparison *c, FILE *out)
 {
     const struct {
@@ -31,7 +31,7 @@ static void print_counts(const struct comparison *c, FILE *out)
     fputc('\n', out);
 }
 
-/* Values are printed where they fit a line. */
+/* With the values if they fit a line. */
 static void print_asides(const struct comparison *c, FILE *out)
 {
     enum { SHOWN = 28 };
@@ -169,7 +169,8 @@ static json_t *remark_figures(const struct comparison *c, int from, int to)
     json_t *all = json_array();
     for (int i = from; i < to; i++)
         if (*c->remark[i])
-            json_array_append_new(all, json_pack("{s:s, s:s}", "name", remark_names[i], "text", c->remark[i]));
+            json_array_append_new(all,
+                                  json_pack("{s:s, s:s}", "name", remark_name((enum remark)i), "text", c->remark[i]));
     return all;
 }
 

@@ -1,4 +1,4 @@
-/* The runs of a folder of results. */
+/* Lists the runs in a folder of results. */
 #ifndef REMATCH_REPORT_LIST_RESULTS_H
 #define REMATCH_REPORT_LIST_RESULTS_H
 
