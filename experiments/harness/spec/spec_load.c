@@ -4,9 +4,7 @@
 
 #include <assert.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/text.h"
 #include "spec/overrides.h"
 #include "spec/spec_read.h"
 #include "spec/spec_settings.h"
@@ -19,30 +17,6 @@ struct loader {
     int overrides;
     const char **key; /* of each override */
 };
-
-/* ---- model files ---- */
-
-const struct yaml_tree *spec_model_file(struct spec_reader *r, const struct yaml_tree *at, const char *path)
-{
-    struct yaml_reader *yaml = &r->yaml;
-    if (access(path, F_OK) != 0) {
-        yaml_read_error(yaml, at, "model", "file", "no file '%.*s' beside the spec or in experiments/",
-                        text_shown(path, 100), path);
-        return NULL;
-    }
-    for (struct model_file *f = r->files; f; f = f->next)
-        if (!strcmp(f->path, path)) return f->list;
-    struct source *source;
-    struct model_file *file = region_array(yaml->region, 1, sizeof *file);
-    if (source_read(path, yaml->region, &source) != ST_OK)
-        yaml_read_error(yaml, at, "model", "file", "%s", status_message());
-    else
-        file->list = yaml_tree_parse(source, 0, yaml->region, yaml->errors);
-    file->path = path;
-    file->next = r->files;
-    r->files = file;
-    return file->list;
-}
 
 /* ---- the baseline ---- */
 

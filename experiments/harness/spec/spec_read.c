@@ -2,9 +2,10 @@
 #include "spec/spec_read.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/text.h"
 #include "spec/model.h"
 
 enum { VERSION = 1, POINTS_MAX = 1000 };
@@ -73,6 +74,36 @@ static void read_init(struct yaml_reader *r, const struct yaml_tree *model, stru
         yaml_read_error(r, yaml_tree_get(map, "missing"), "model.init", "missing", "requires a file");
 }
 
+struct model_file {
+    const char *path;
+    const struct yaml_tree *list; /* NULL: it could not be read, and the errors were reported */
+    struct model_file *next;
+};
+
+/* The list of layers in the file at path; at is the node that names it. NULL: errors were added. */
+static const struct yaml_tree *read_model_file(struct spec_reader *reader, const struct yaml_tree *at, const char *path)
+{
+    struct yaml_reader *r = &reader->yaml;
+    struct source *source;
+    struct model_file *file;
+    for (struct model_file *f = reader->files; f; f = f->next)
+        if (!strcmp(f->path, path)) return f->list;
+    if (access(path, F_OK) != 0) {
+        yaml_read_error(r, at, "model", "file", "no file '%.*s' beside the spec or in experiments/",
+                        text_shown(path, 100), path);
+        return NULL;
+    }
+    NEW(r->region, file, 1);
+    if (source_read(path, r->region, &source) == ST_OK)
+        file->list = yaml_tree_parse(source, 0, r->region, r->errors);
+    else
+        yaml_read_error(r, at, "model", "file", "%s", status_message());
+    file->path = path;
+    file->next = reader->files;
+    reader->files = file;
+    return file->list;
+}
+
 static void read_model(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
 {
     struct yaml_reader *r = &reader->yaml;
@@ -87,7 +118,7 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
     else if (!list && !file)
         yaml_read_error(r, model, "model", NULL, "neither a file nor layers; expected one of them");
     else if (!list && spec->model_path)
-        list = spec_model_file(reader, file, spec->model_path);
+        list = read_model_file(reader, file, spec->model_path);
     if (list) spec->layers = model_read(r, list, spec->init);
 }
 

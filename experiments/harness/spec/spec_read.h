@@ -5,16 +5,9 @@
 #include "spec/spec_settings.h"
 #include "yaml/yaml_read.h"
 
-/* A model file that was read: the points of a sweep share it. */
-struct model_file {
-    const char *path;
-    const struct yaml_tree *list; /* NULL: it could not be read, and the errors were reported */
-    struct model_file *next;
-};
-
 struct spec_reader {
     struct yaml_reader yaml;
-    struct model_file *files;
+    struct model_file *files; /* those read so far: the points of a sweep share them */
 };
 
 /* Fills spec (zeroed; its region is set) from root; errors are collected. */
@@ -26,9 +19,6 @@ void spec_read_section(struct yaml_reader *r, const struct section *section, con
 
 /* Any other version of the format than this program's is an error. */
 void spec_read_version(struct yaml_reader *r, const struct yaml_tree *root);
-
-/* The list of layers in the file at path; at is the node that names it. NULL: errors were added. */
-const struct yaml_tree *spec_model_file(struct spec_reader *r, const struct yaml_tree *at, const char *path);
 
 /* Canonical YAML of everything in spec, with the baseline: and sweep: blocks of root. */
 char *spec_print(const struct spec *spec, const struct yaml_tree *root, struct region *region);
