@@ -11,12 +11,12 @@
 
 static void note_found(const struct optimum *optimum, const struct budgeted *budgeted, struct policy_notes *notes)
 {
-    const struct candidate_point *offer = optimum->offered[budgeted->point];
+    const struct candidate_point *candidate = optimum->origin[budgeted->point];
     *notes = (struct policy_notes){
         .live_peak = optimum->front.point[budgeted->point].peak, .tries = budgeted->tries, .lost = budgeted->lost};
-    if (offer)
-        snprintf(notes->found, sizeof notes->found, "what %s makes, which is better than all of its own class",
-                 offer->by);
+    if (candidate)
+        snprintf(notes->found, sizeof notes->found, "the schedule of %s, which is better than all of its own class",
+                 candidate->policy);
 }
 
 static enum status emit(const struct policy_input *input, struct schedule *schedule)
@@ -28,7 +28,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     struct optimum *optimum;
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
     TRY(optimum_prepare(input->network, options->lower.rng, &optimum));
-    enum status status = rivals_offer(optimum);
+    enum status status = rivals_add(optimum);
     if (status == ST_OK) status = budget_schedule(optimum, &budget, options, schedule, &budgeted);
     if (status == ST_SPEC) status = rivals_refuse(input, &budget, budgeted.limit);
     if (status == ST_OK && input->notes) note_found(optimum, &budgeted, input->notes);

@@ -14,7 +14,7 @@ static enum status add_candidate(struct optimum *o, const struct policy *policy,
     enum status status = policy_schedule(policy, &input, &schedule);
     *emits = status == ST_OK;
     if (status == ST_OK)
-        status = candidate_points_add(&o->offers, o->network, o->stages.rng, &schedule, policy->name, o->region);
+        status = candidate_points_add(&o->candidates, o->network, o->stages.rng, &schedule, policy->name, o->region);
     region_destroy(region);
     return status == ST_SPEC ? ST_OK : status;
 }
@@ -57,7 +57,7 @@ static enum status divide_stages(const struct graph *graph, struct region *regio
     return ST_OK;
 }
 
-enum status rivals_offer(struct optimum *optimum)
+enum status rivals_add(struct optimum *optimum)
 {
     bool divided;
     TRY(divide_stages(optimum->network->graph, optimum->region, &divided));
@@ -74,11 +74,13 @@ enum status rivals_offer(struct optimum *optimum)
 enum status rivals_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
 {
     TRY(optimum_prepare(network, rng, optimum));
-    enum status status = rivals_offer(*optimum);
-    if (status == ST_OK) status = optimum_within(*optimum, SIZE_MAX);
-    if (status == ST_OK) return ST_OK;
-    optimum_destroy(*optimum);
-    *optimum = NULL;
+    enum status status = rivals_add(*optimum);
+    if (status == ST_OK) {
+        optimum_within(*optimum, SIZE_MAX);
+    } else {
+        optimum_destroy(*optimum);
+        *optimum = NULL;
+    }
     return status;
 }
 

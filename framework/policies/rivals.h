@@ -9,7 +9,7 @@
  * and choices and numbers up to RIVALS_NUMBER_MAX: where a stage is too long for all subsets of its nodes to be
  * examined, or groups divide one. No such schedule then beats the front. */
 enum { RIVALS_NUMBER_MAX = 64 };
-enum status rivals_offer(struct optimum *optimum);
+enum status rivals_add(struct optimum *optimum);
 
 /* Prepares, adds and solves, for the whole front. */
 enum status rivals_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum);

@@ -29,7 +29,7 @@ static bool is_new(const struct node *node, int k)
     return true;
 }
 
-/* What the forward that saves for the backward must have live. */
+/* Least live bytes of the forward that saves for the backward. */
 static size_t forward_bytes(const struct network *network, int i)
 {
     const struct node *node = &network->graph->node[i];
@@ -52,7 +52,7 @@ static unsigned op_parts(const struct network *network, int i, int op)
     return op ? PART_INPUT : PART_PARAMS;
 }
 
-/* Values and the saved tensors that an op of a backward reads; gradients and scratch that it needs besides. */
+/* reads: bytes of values and saved tensors that an op of a backward reads; others: of its gradients and scratch. */
 static void backward_bytes(const struct network *network, int i, unsigned parts, size_t *reads, size_t *others)
 {
     const struct node *node = &network->graph->node[i];
@@ -92,7 +92,7 @@ static void memory_floor(const struct network *network, struct bounds *bounds)
     }
 }
 
-/* What one forward makes that later backwards read: its value, its saved tensors, or both. */
+/* What later backwards read of one forward: its value, its saved tensors, or both. */
 enum holds { HOLDS_VALUE = 1, HOLDS_SAVED = 2, HOLDS_MAX = 4 };
 
 struct item {
@@ -109,9 +109,9 @@ static int by_worth(const void *x, const void *y)
     return one != two ? (one < two) - (one > two) : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-/* What is the same for every op, and the items of one op. Sorting is done once: what a node may hold is one of three
- * things, and an op picks those that apply to it. */
-struct search {
+/* The data of all ops, and the items of one op. Sorting is done once: a node has one item for each of enum holds, and
+ * an op picks those that apply to it. */
+struct knapsack {
     const struct network *network;
     size_t budget;
     struct item *all; /* by worth */
@@ -124,14 +124,13 @@ struct search {
     double *time;      /* of items [i, items) */
     int items;
     size_t room;
-    int branches; /* of all ops' searches together: the relaxed bounds of ops after BRANCHES_MAX stand, which are valid,
-                     too */
-    double most;  /* that some op is known to force: a search that cannot exceed it is of no use */
-    double least; /* time of what one op leaves out, best so far */
+    int branches; /* of all ops' searches together; after BRANCHES_MAX the relaxed bounds are used, which hold, too */
+    double most;  /* the largest bound of an op so far: a search that cannot exceed it is cut off */
+    double least; /* least time of the items that one op leaves out, so far */
 };
 
-/* Time that must be left out of items [from, items) with room bytes, parts of items allowed. */
-static double relaxed(const struct search *s, int from, size_t room)
+/* Least time left out of items [from, items) with room bytes, where items may be divided. */
+static double relaxed(const struct knapsack *s, int from, size_t room)
 {
     int low = from, high = s->items; /* items [from, low) fit */
     while (low < high) {
@@ -146,7 +145,7 @@ static double relaxed(const struct search *s, int from, size_t room)
     return s->time[low + 1] + s->item[low].time * (1 - (double)left / (double)s->item[low].bytes);
 }
 
-static void branch(struct search *s, int from, size_t room, double out)
+static void branch(struct knapsack *s, int from, size_t room, double out)
 {
     while (from < s->items && ++s->branches < BRANCHES_MAX) {
         if (s->least <= s->most || out + relaxed(s, from, room) >= s->least) return;
@@ -156,8 +155,8 @@ static void branch(struct search *s, int from, size_t room, double out)
     if (from == s->items && out < s->least) s->least = out;
 }
 
-/* Time left out where each item that still fits is kept, the worthiest first. */
-static double greedy(const struct search *s)
+/* Time left out where each item that still fits is kept, in order of worth. */
+static double greedy(const struct knapsack *s)
 {
     size_t room = s->room;
     double out = 0;
@@ -170,8 +169,8 @@ static double greedy(const struct search *s)
     return out;
 }
 
-/* Values whose bytes an op of node's backward counts already. */
-static void hold_no_operand(const struct search *s, int node, unsigned parts)
+/* Leaves out values whose bytes are counted as operands of the op. */
+static void hold_no_operand(const struct knapsack *s, int node, unsigned parts)
 {
     const struct node *n = &s->network->graph->node[node];
     unsigned read = 0;
@@ -182,9 +181,9 @@ static void hold_no_operand(const struct search *s, int node, unsigned parts)
         if (n->inputs[k] > 0) s->held[n->inputs[k] - 1] &= ~(unsigned)HOLDS_VALUE;
 }
 
-/* Gathers what backwards after an op of node's read and the op itself does not; false: the op alone exceeds the budget,
- * which the memory floor says. */
-static bool gather(struct search *s, int node, unsigned parts)
+/* Collects the items of an op of node's backward: what later backwards read and the op itself does not. false: the op
+ * alone exceeds the budget, as the memory floor shows. */
+static bool gather(struct knapsack *s, int node, unsigned parts)
 {
     size_t reads, others;
     backward_bytes(s->network, node, parts, &reads, &others);
@@ -203,7 +202,7 @@ static bool gather(struct search *s, int node, unsigned parts)
     return true;
 }
 
-static void find_readers(struct search *s)
+static void find_readers(struct knapsack *s)
 {
     const struct graph *graph = s->network->graph;
     for (int v = 0; v < graph->values; v++) s->first_reader[v] = graph->nodes;
@@ -215,7 +214,7 @@ static void find_readers(struct search *s)
     }
 }
 
-static void find_items(struct search *s)
+static void find_items(struct knapsack *s)
 {
     for (int i = 0; i < s->network->graph->nodes; i++)
         for (unsigned holds = 1; holds < HOLDS_MAX; holds++) {
@@ -227,9 +226,9 @@ static void find_items(struct search *s)
     qsort(s->all, (size_t)s->alls, sizeof *s->all, by_worth);
 }
 
-/* Time of recomputations that must come after some op: the most that any op forces. Ops are relaxed first; those that
- * could force more are searched. */
-static double forced_recomputes(struct search *s)
+/* Least time of recomputations: the most that any op forces after it. All ops are relaxed first; those whose exact
+ * bound may be larger are searched. */
+static double forced_recomputes(struct knapsack *s)
 {
     for (int exact = 0; exact < 2; exact++)
         for (int i = 0; i < s->network->graph->nodes; i++) {
@@ -247,37 +246,33 @@ static double forced_recomputes(struct search *s)
     return s->most;
 }
 
-/* The network in which a relu that may keep either its output or its signs needs the less of both, or
- * nothing where the output is kept for another node anyway. */
-static enum status relax_relus(const struct network *network, struct region *region, struct network **relaxed_network)
+/* The network in which an open relu keeps the smaller of its output and its signs, or nothing where the output is kept
+ * for another node anyway. */
+static struct network *relax_relus(const struct network *network, struct region *region)
 {
-    *relaxed_network = network_copy(network, region);
+    struct network *relaxed_network = network_copy(network, region);
     for (int i = 0; i < network->graph->nodes; i++) {
-        struct footprint *f = &(*relaxed_network)->binding[i].footprint;
+        struct footprint *f = &relaxed_network->binding[i].footprint;
         if (!network_relu_open(network, i)) continue;
         footprint_keep_sign_bits(f, f->signs < network->graph->value[i + 1].bytes);
         for (int part = 0; part < 2 && network_read_by_another(network, i); part++) f->reads[part] &= READS_X;
     }
-    return ST_OK;
+    return relaxed_network;
 }
 
-static enum status knapsack(const struct network *network, size_t budget, double *recomputations)
+static double knapsack(const struct network *network, size_t budget, struct region *region)
 {
-    struct region *region = region_create();
-    size_t nodes = (size_t)network->graph->nodes;
-    struct search s = {.network = network, .budget = budget};
-    bool ok = region && NEWLY(region, s.all, nodes * (HOLDS_MAX - 1)) == ST_OK &&
-              NEWLY(region, s.item, nodes) == ST_OK &&
-              NEWLY(region, s.first_reader, (size_t)network->graph->values) == ST_OK &&
-              NEWLY(region, s.held, nodes) == ST_OK && NEWLY(region, s.bytes, nodes + 1) == ST_OK &&
-              NEWLY(region, s.time, nodes + 1) == ST_OK;
-    if (ok) {
-        find_readers(&s);
-        find_items(&s);
-        *recomputations = forced_recomputes(&s);
-    }
-    region_destroy(region);
-    return ok ? ST_OK : fail(ST_FAILED, "out of memory for lower bounds");
+    const size_t nodes = (size_t)network->graph->nodes;
+    struct knapsack s = {.network = network, .budget = budget};
+    NEW(region, s.all, nodes * (HOLDS_MAX - 1));
+    NEW(region, s.item, nodes);
+    NEW(region, s.first_reader, (size_t)network->graph->values);
+    NEW(region, s.held, nodes);
+    NEW(region, s.bytes, nodes + 1);
+    NEW(region, s.time, nodes + 1);
+    find_readers(&s);
+    find_items(&s);
+    return forced_recomputes(&s);
 }
 
 double bounds_advances(int64_t steps, int64_t slots)
@@ -313,29 +308,19 @@ static double binomial(const struct network *network, size_t budget)
     return recomputations > 0 ? recomputations * time : 0;
 }
 
-static enum status find(const struct network *network, size_t budget, struct bounds *bounds)
-{
-    double recomputations = 0;
-    *bounds = (struct bounds){.budget = budget};
-    TRY(knapsack(network, budget, &recomputations));
-    memory_floor(network, bounds);
-    for (int i = 0; i < network->graph->nodes; i++)
-        bounds->floor += network->cost[i].forward + network_backward_time(network, i);
-    bounds->knapsack = bounds->floor + recomputations;
-    bounds->binomial = bounds->floor + binomial(network, budget);
-    bounds->best = bounds->knapsack > bounds->binomial ? bounds->knapsack : bounds->binomial;
-    return ST_OK;
-}
-
-enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds)
+struct bounds bounds_find(const struct network *network, size_t budget)
 {
     struct region *region = region_create();
-    struct network *relaxed_network;
-    if (!region) return fail(ST_FAILED, "out of memory for lower bounds");
-    enum status status = relax_relus(network, region, &relaxed_network);
-    if (status == ST_OK) status = find(relaxed_network, budget, bounds);
+    const struct network *relaxed_network = relax_relus(network, region);
+    struct bounds bounds = {.budget = budget};
+    memory_floor(relaxed_network, &bounds);
+    for (int i = 0; i < network->graph->nodes; i++)
+        bounds.floor += network->cost[i].forward + network_backward_time(relaxed_network, i);
+    bounds.knapsack = bounds.floor + knapsack(relaxed_network, budget, region);
+    bounds.binomial = bounds.floor + binomial(relaxed_network, budget);
+    bounds.best = bounds.knapsack > bounds.binomial ? bounds.knapsack : bounds.binomial;
     region_destroy(region);
-    return status;
+    return bounds;
 }
 
 double bounds_slowdown(const struct bounds *bounds, double time)

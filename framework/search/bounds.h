@@ -1,6 +1,5 @@
-/* What no schedule can beat: floors of memory and time that hold for any word whatever, persistent or not, on the same
- * network with the same kernels, and where a plan may say what relus keep, for whatever it says. They certify how far
- * from the best possible a plan can still be. */
+/* Lower bounds of memory and time for every schedule, persistent or not, on the same network with the same kernels, and
+ * for every choice of what open relus keep. They bound how far a plan is from the optimum. */
 #ifndef REMATCH_SEARCH_BOUNDS_H
 #define REMATCH_SEARCH_BOUNDS_H
 
@@ -8,21 +7,22 @@
 
 struct bounds {
     size_t budget;   /* live bytes that the times below are for */
-    size_t memory;   /* live bytes: the largest op, with what it must read and write */
-    int memory_node; /* whose op that is */
+    size_t memory;   /* live bytes: of the largest op, with what it reads and writes */
+    int memory_node; /* the node of that op */
     double floor;    /* time: every forward and backward once */
-    double
-        knapsack; /* time: while a node's backward runs, what later backwards read and is not live must be made again;
-                     what is live fits the budget. The best choice of what to keep is a knapsack, one a node */
-    double binomial; /* time: of a chain as cheap as this one's cheapest stage with values as small as its smallest, by
-                        Griewank and Walther, "Algorithm 799: revolve", 2000; the floor where this is no plain chain */
-    double best;     /* the largest of the three */
+    /* Time: while a node's backward runs, what later backwards read and is not live must be recomputed; what is live
+     * fits the budget. The best choice of what to keep is a knapsack, one a node. */
+    double knapsack;
+    /* Time: of a chain of the cheapest stage with values of the smallest size, by Griewank and Walther, "Algorithm 799:
+     * revolve", 2000; the floor where the network is not a plain chain. */
+    double binomial;
+    double best; /* the largest of the three */
 };
 
 /* With at most budget live bytes. Takes time proportional to the square of the nodes. */
-enum status bounds_find(const struct network *network, size_t budget, struct bounds *bounds);
+struct bounds bounds_find(const struct network *network, size_t budget);
 
-/* A time as a factor of the floor, as struct plan has it; 1 where there is nothing to do. */
+/* A time as a multiple of the floor, as in struct plan; 1 where the floor is 0. */
 double bounds_slowdown(const struct bounds *bounds, double time);
 
 /* How much slower a time is than the bound, in percent: 0 is proven optimal. */

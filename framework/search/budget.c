@@ -29,11 +29,11 @@ enum status budget_parse(const char *text, struct budget *budget)
         number[length - 1] = '\0';
         budget->kind = BUDGET_PERCENT;
         wrong = text_to_real(number, &budget->percent);
-        if (!wrong && !(budget->percent > 0)) wrong = "is nothing";
+        if (!wrong && !(budget->percent > 0)) wrong = "is not greater than 0";
     } else {
         budget->kind = BUDGET_BYTES;
         wrong = text_to_bytes(text, &budget->bytes);
-        if (!wrong && !budget->bytes) wrong = "is nothing";
+        if (!wrong && !budget->bytes) wrong = "is not greater than 0";
     }
     if (!wrong) return ST_OK;
     return fail(ST_SPEC,
@@ -42,45 +42,35 @@ enum status budget_parse(const char *text, struct budget *budget)
                 text_shown(text, 40), text, wrong);
 }
 
-/* A copy in which a relu that is taken after a pool has the footprint of where it was written. */
-static enum status as_written(const struct network *network, struct region *region, struct network **written)
+/* A copy in which a relu that is moved behind a pool has the footprint of where it was written. */
+static struct network *as_written(const struct network *network, struct region *region)
 {
-    *written = network_copy(network, region);
+    struct network *written = network_copy(network, region);
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct node *node = &network->graph->node[i];
         if (!node->relu_of_input) continue;
-        struct footprint *here = &(*written)->binding[i].footprint;
-        struct footprint *there = &(*written)->binding[node->inputs[0] - 1].footprint;
+        struct footprint *here = &written->binding[i].footprint;
+        struct footprint *there = &written->binding[node->inputs[0] - 1].footprint;
         here->reads[PART_INDEX_INPUT] &= ~(unsigned)READS_Y;
         here->writes_dy = false;
         there->reads[PART_INDEX_PARAMS] |= READS_Y;
         there->writes_dy = true;
     }
-    return ST_OK;
-}
-
-static enum status measure_baseline(const struct network *network, const struct plan_options *options,
-                                    struct region *region, size_t *bytes)
-{
-    struct schedule schedule = schedule_empty(region);
-    struct plan *plan;
-    struct network *written;
-    struct plan_options unplaced = *options;
-    unplaced.unplaced = true;
-    TRY(as_written(network, region, &written));
-    schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
-    schedule_append_backward(&schedule, 0, network->graph->nodes, RELU_OUTPUT);
-    TRY(plan_build(written, &schedule, &unplaced, &plan));
-    *bytes = plan->live_peak;
-    plan_destroy(plan);
-    return ST_OK;
+    return written;
 }
 
 enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes)
 {
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
-    enum status status = measure_baseline(network, options, region, bytes);
+    struct schedule schedule = schedule_empty(region);
+    struct plan_options unplaced = *options;
+    struct plan *plan = NULL;
+    unplaced.unplaced = true;
+    schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
+    schedule_append_backward(&schedule, 0, network->graph->nodes, RELU_OUTPUT);
+    const enum status status = plan_build(as_written(network, region), &schedule, &unplaced, &plan);
+    if (status == ST_OK) *bytes = plan->live_peak;
+    plan_destroy(plan);
     region_destroy(region);
     return status;
 }
@@ -89,7 +79,6 @@ enum status budget_place(const struct optimum *optimum, int point, const struct 
                          struct plan **plan)
 {
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a plan");
     struct schedule schedule = schedule_empty(region);
     enum status status = optimum_schedule(optimum, point, &schedule);
     if (status == ST_OK) status = plan_build(optimum->network, &schedule, options, plan);
@@ -103,7 +92,6 @@ static enum status try_point(const struct optimum *optimum, int point, const str
 {
     struct plan *plan;
     TRY(budget_place(optimum, point, options, &plan));
-    assert(plan);
     b->tries++;
     *arena = plan->arena_bytes;
     if (*arena <= b->limit) {
@@ -213,7 +201,6 @@ static enum status find_least(const struct optimum *optimum, const struct plan_o
             plan_destroy(*least);
             return status;
         }
-        assert(plan);
         bool better = !*least || plan->arena_bytes < (*least)->arena_bytes;
         plan_destroy(better ? *least : plan);
         if (better) *least = plan;
@@ -221,22 +208,20 @@ static enum status find_least(const struct optimum *optimum, const struct plan_o
     return ST_OK;
 }
 
-/* Its front reaches at least so far. */
-static enum status reach(struct optimum *optimum, size_t bytes)
+static void extend(struct optimum *optimum, size_t bytes)
 {
-    return optimum->most >= bytes ? ST_OK : optimum_within(optimum, bytes);
+    if (optimum->most < bytes) optimum_within(optimum, bytes);
 }
 
-/* Fronts that do not reach far take no time: until the points of least memory are in one. */
-static enum status reach_least(struct optimum *optimum, const struct plan_options *options)
+/* Extends the front until it has the points of least memory; short fronts take little time. */
+static enum status extend_to_least(struct optimum *optimum, const struct plan_options *options)
 {
     size_t all = 0;
     if (optimum->most == SIZE_MAX) return ST_OK;
     TRY(budget_baseline(optimum->network, options, &all));
-    for (size_t bytes = all / FIRST_SHARE + 1; optimum->front.count < LEAST_POINTS; bytes *= 2) {
-        if (bytes > all) return reach(optimum, SIZE_MAX);
-        TRY(reach(optimum, bytes));
-    }
+    for (size_t bytes = all / FIRST_SHARE + 1; optimum->most < SIZE_MAX && optimum->front.count < LEAST_POINTS;
+         bytes *= 2)
+        extend(optimum, bytes > all ? SIZE_MAX : bytes);
     return ST_OK;
 }
 
@@ -246,7 +231,7 @@ static enum status choose(struct optimum *optimum, const struct budget *budget, 
     size_t baseline;
     size_t limit = 0;
     TRY(budget_limit(optimum->network, budget, options, least, &limit, &baseline));
-    TRY(reach(optimum, limit));
+    extend(optimum, limit);
     TRY(budget_find(optimum, limit, options, b));
     if (b->point < 0) return budget_refuse(budget, least, baseline, "optimal");
     return optimum_schedule(optimum, b->point, schedule);
@@ -257,9 +242,8 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
 {
     *budgeted = (struct budgeted){.point = -1};
     struct plan *least;
-    TRY(reach_least(optimum, options));
+    TRY(extend_to_least(optimum, options));
     TRY(find_least(optimum, options, &least));
-    assert(least); /* a front has a point */
     enum status status = choose(optimum, budget, options, least, schedule, budgeted);
     plan_destroy(least);
     return status;

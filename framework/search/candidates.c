@@ -3,21 +3,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Nodes' backwards from due - 1 down to from; they say of relus what those of said say. */
-static enum status append_backwards(struct schedule *schedule, int from, int due, const struct schedule *said)
+/* Backwards of nodes due - 1 down to from, with what those of the original state of relus. */
+static void append_backwards(struct schedule *schedule, int from, int due, const struct schedule *original)
 {
-    for (size_t i = 0; i < said->steps; i++) {
-        const struct step *s = &said->step[i];
+    for (size_t i = 0; i < original->steps; i++) {
+        const struct step *s = &original->step[i];
         if (s->kind != STEP_BACKWARD || s->from >= due || s->to <= from) continue;
         schedule_append_backward(schedule, s->from > from ? s->from : from, s->to < due ? s->to : due, s->relu);
     }
-    return ST_OK;
 }
 
-/* The schedule of what was lowered of said. A node's backward stands where the first of its ops is; of nodes that have
- * none it does not matter. */
-static enum status word_again(const struct lowered *l, const struct schedule *said, int nodes,
-                              struct schedule *schedule)
+/* The schedule of the ops that the original was lowered to. A node's backward stands at the first of its ops; that of a
+ * node without ops may stand anywhere. */
+static void append_lowered(const struct lowered *l, const struct schedule *original, int nodes,
+                           struct schedule *schedule)
 {
     int due = nodes; /* backwards of nodes from here on are written */
     for (int i = 0; i < l->ops; i++) {
@@ -25,74 +24,72 @@ static enum status word_again(const struct lowered *l, const struct schedule *sa
         if (op->kind == OP_FORWARD) {
             schedule_append(schedule, STEP_FORWARD, op->node, op->node + 1);
         } else if (op->node < due) {
-            TRY(append_backwards(schedule, op->node, due, said));
+            append_backwards(schedule, op->node, due, original);
             due = op->node;
         }
     }
-    return append_backwards(schedule, 0, due, said);
+    append_backwards(schedule, 0, due, original);
 }
 
-enum status candidate_points_add(struct candidate_points *offers, const struct network *network, enum rng_mode rng,
-                                 const struct schedule *schedule, const char *by, struct region *region)
+enum status candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
+                                 const struct schedule *schedule, const char *policy, struct region *region)
 {
     const struct lower_options options = {.drop_dead = true, .rng = rng};
     const int nodes = network->graph->nodes;
-    struct candidate_point offer = {.by = by, .schedule = schedule_empty(region)};
-    struct point *point = &offer.point;
-    const struct network *seen;
+    struct candidate_point candidate = {.policy = policy, .schedule = schedule_empty(region)};
+    struct point *point = &candidate.point;
     struct lowered l;
     size_t *live;
-    seen = plan_network(network, schedule, schedule->region);
-    TRY(lower(seen, schedule, &options, schedule->region, &l));
+    TRY(lower(plan_network(network, schedule, schedule->region), schedule, &options, schedule->region, &l));
     NEW(schedule->region, live, (size_t)l.ops + 1);
     point->peak = buffers_live(l.buffer, l.buffers, l.ops, live);
     for (int i = 0; i < l.ops; i++) point->time += l.op[i].kind == OP_FORWARD ? network->cost[l.op[i].node].forward : 0;
     for (int i = 0; i < nodes; i++) point->time += network_backward_time(network, i);
-    for (int i = 0; i < offers->count; i++)
-        if (offers->offer[i].point.peak <= point->peak && offers->offer[i].point.time <= point->time) return ST_OK;
-    region_grow(region, &offers->offer, offers->count, sizeof *offers->offer);
-    TRY(word_again(&l, schedule, nodes, &offer.schedule));
-    offers->offer[offers->count++] = offer;
+    for (int i = 0; i < candidates->count; i++) {
+        const struct point *other = &candidates->candidate[i].point;
+        if (other->peak <= point->peak && other->time <= point->time) return ST_OK;
+    }
+    append_lowered(&l, schedule, nodes, &candidate.schedule);
+    region_grow(region, &candidates->candidate, candidates->count, sizeof *candidates->candidate);
+    candidates->candidate[candidates->count++] = candidate;
     return ST_OK;
 }
 
-/* A point and the offer that it is. */
-struct candidate {
+struct merged_point {
     struct point point;
-    const struct candidate_point *offer;
+    const struct candidate_point *origin;
 };
 
-/* By peak, then time; of equals that which is no offer. */
+/* By peak, then time; of equal points the front's first. */
 static int by_peak(const void *x, const void *y)
 {
-    const struct candidate *a = x, *b = y;
+    const struct merged_point *a = x, *b = y;
     if (a->point.peak != b->point.peak) return a->point.peak < b->point.peak ? -1 : 1;
     if (a->point.time != b->point.time) return a->point.time < b->point.time ? -1 : 1;
-    return (a->offer != NULL) - (b->offer != NULL);
+    return (a->origin != NULL) - (b->origin != NULL);
 }
 
-enum status candidate_points_merge(const struct candidate_points *offers, size_t most, struct region *region,
-                                   struct front *front, const struct candidate_point ***offered)
+void candidate_points_merge(const struct candidate_points *candidates, size_t most, struct region *region,
+                            struct front *front, const struct candidate_point ***origin)
 {
-    struct candidate *candidate;
-    const size_t room = (size_t)front->count + (size_t)offers->count;
+    struct merged_point *all;
+    const size_t room = (size_t)front->count + (size_t)candidates->count;
     size_t count = 0;
     double least = INFINITY;
     struct front merged = {0, NULL};
-    NEW(region, candidate, room);
+    NEW(region, all, room);
     NEW(region, merged.point, room);
-    NEW(region, *offered, room);
-    for (int i = 0; i < front->count; i++) candidate[count++] = (struct candidate){front->point[i], NULL};
-    for (int i = 0; i < offers->count; i++)
-        if (offers->offer[i].point.peak <= most)
-            candidate[count++] = (struct candidate){offers->offer[i].point, &offers->offer[i]};
-    qsort(candidate, count, sizeof *candidate, by_peak);
+    NEW(region, *origin, room);
+    for (int i = 0; i < front->count; i++) all[count++] = (struct merged_point){front->point[i], NULL};
+    for (int i = 0; i < candidates->count; i++)
+        if (candidates->candidate[i].point.peak <= most)
+            all[count++] = (struct merged_point){candidates->candidate[i].point, &candidates->candidate[i]};
+    qsort(all, count, sizeof *all, by_peak);
     for (size_t i = 0; i < count; i++) {
-        if (!(candidate[i].point.time < least)) continue;
-        least = candidate[i].point.time;
-        merged.point[merged.count] = candidate[i].point;
-        (*offered)[merged.count++] = candidate[i].offer;
+        if (!(all[i].point.time < least)) continue;
+        least = all[i].point.time;
+        merged.point[merged.count] = all[i].point;
+        (*origin)[merged.count++] = all[i].origin;
     }
     *front = merged;
-    return ST_OK;
 }

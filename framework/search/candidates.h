@@ -1,4 +1,4 @@
-/* Schedules from elsewhere as points of a front, where nothing else is as fast with as few bytes. */
+/* Pareto points contributed by schedules outside the solver's class. */
 #ifndef REMATCH_SEARCH_CANDIDATES_H
 #define REMATCH_SEARCH_CANDIDATES_H
 
@@ -6,24 +6,24 @@
 #include "search/front.h"
 
 struct candidate_point {
-    const char *by;     /* whose it is, for people */
+    const char *policy; /* that made the schedule */
     struct point point; /* live peak, and time of all ops */
     struct schedule schedule;
 };
 
 struct candidate_points {
     int count;
-    struct candidate_point *offer;
+    struct candidate_point *candidate;
 };
 
-/* A schedule of any class, without those of its recomputations that nobody reads. What is kept of it lives in region;
- * by must outlive it. */
-enum status candidate_points_add(struct candidate_points *offers, const struct network *network, enum rng_mode rng,
-                                 const struct schedule *schedule, const char *by, struct region *region);
+/* Adds a schedule of any class without its dead recomputations, unless another candidate is as good. It is copied into
+ * region; policy must outlive it. */
+enum status candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
+                                 const struct schedule *schedule, const char *policy, struct region *region);
 
-/* The front with the offers of at most most bytes; by point the offer that it is, NULL: a point that was there. Both in
- * region. */
-enum status candidate_points_merge(const struct candidate_points *offers, size_t most, struct region *region,
-                                   struct front *front, const struct candidate_point ***offered);
+/* The front with the candidates of at most most bytes; (*origin)[point]: the candidate that the point is, NULL: the
+ * front had it. Both in region. */
+void candidate_points_merge(const struct candidate_points *candidates, size_t most, struct region *region,
+                            struct front *front, const struct candidate_point ***origin);
 
 #endif

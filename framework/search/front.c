@@ -29,18 +29,17 @@ bool alternative_at(const struct alternative *alternative, size_t peak, double *
     return true;
 }
 
-static enum status reserve(struct point **array, int *room, int count)
+static void reserve(struct point **array, int *room, int count)
 {
-    if (count <= *room) return ST_OK;
-    int more = count * 2;
-    struct point *grown = realloc(*array, (size_t)more * sizeof **array);
-    if (!grown) return fail(ST_FAILED, "out of memory for planning");
-    *array = grown;
-    *room = more;
-    return ST_OK;
+    if (count <= *room) return;
+    struct point *more = allocate((size_t)count * 2, sizeof *more);
+    if (*room) memcpy(more, *array, (size_t)*room * sizeof *more);
+    free(*array);
+    *array = more;
+    *room = count * 2;
 }
 
-/* The peak from which on the best so far takes no longer than time. */
+/* The least peak at which the best so far takes at most time. */
 static size_t reached(const struct front *best, double time)
 {
     int low = 0, high = best->count;
@@ -55,8 +54,8 @@ static size_t reached(const struct front *best, double time)
     return low < best->count ? best->point[low].peak : SIZE_MAX;
 }
 
-/* Writes an alternative's steps with peaks in [start, end) to candidate[]; returns how many, 0 where none of them is
- * below the best so far. */
+/* Writes an alternative's steps with peaks in [start, end) to candidate[]; returns their number, 0 where none is below
+ * the best so far. */
 static int list_steps(const struct envelope *envelope, const struct alternative *alternative, size_t start, size_t end,
                       struct point *candidate)
 {
@@ -82,12 +81,12 @@ static int list_steps(const struct envelope *envelope, const struct alternative 
 }
 
 /* The lower envelope of the best so far and the candidates becomes the best. */
-static enum status merge(struct envelope *envelope, int candidates)
+static void merge(struct envelope *envelope, int candidates)
 {
     struct front *best = &envelope->best;
     int room = envelope->room;
-    TRY(reserve(&envelope->spare, &room, best->count + candidates));
-    TRY(reserve(&best->point, &envelope->room, best->count + candidates));
+    reserve(&envelope->spare, &room, best->count + candidates);
+    reserve(&best->point, &envelope->room, best->count + candidates);
     envelope->room = room < envelope->room ? room : envelope->room;
     const struct point *x = best->point, *x_end = x + best->count;
     const struct point *y = envelope->candidate, *y_end = y + candidates;
@@ -103,13 +102,12 @@ static enum status merge(struct envelope *envelope, int candidates)
     struct point *spare = best->point;
     *best = (struct front){count, envelope->spare};
     envelope->spare = spare;
-    return ST_OK;
 }
 
-enum status envelope_add(struct envelope *envelope, const struct alternative *alternative)
+void envelope_add(struct envelope *envelope, const struct alternative *alternative)
 {
     const struct front *a = alternative->a, *b = alternative->b;
-    if ((a && !a->count) || (b && !b->count)) return ST_OK;
+    if ((a && !a->count) || (b && !b->count)) return;
     size_t start = alternative->floor;
     double least = alternative->time;
     int steps = 1;
@@ -125,19 +123,18 @@ enum status envelope_add(struct envelope *envelope, const struct alternative *al
     }
     size_t end = reached(&envelope->best, least);
     if (envelope->most < end) end = envelope->most + 1;
-    if (start >= end) return ST_OK; /* nowhere better */
-    TRY(reserve(&envelope->candidate, &envelope->candidates_room, steps));
+    if (start >= end) return; /* nowhere better */
+    reserve(&envelope->candidate, &envelope->candidates_room, steps);
     int count = list_steps(envelope, alternative, start, end, envelope->candidate);
-    return count ? merge(envelope, count) : ST_OK;
+    if (count) merge(envelope, count);
 }
 
-enum status envelope_take(struct envelope *envelope, struct region *region, struct front *front)
+void envelope_take(struct envelope *envelope, struct region *region, struct front *front)
 {
     front->count = envelope->best.count;
     NEW(region, front->point, (size_t)front->count);
     if (front->count) memcpy(front->point, envelope->best.point, (size_t)front->count * sizeof *front->point);
     envelope->best.count = 0;
-    return ST_OK;
 }
 
 void envelope_free(struct envelope *envelope)

@@ -5,21 +5,21 @@
 
 #include "search/relu_choice.h"
 
-/* A visit: stages [first, last] are differentiated, the cut value before first being there. */
+/* A visit: stages [first, last] are differentiated; the cut value before first is live. */
 struct visit {
     int first, last;
-    bool outlives; /* that cut value must still be there afterwards */
-    int tail;      /* > 0: what the last stage's backward reads, but for the cut value before it, is there already, as
-                      that one of its tails keeps it */
+    bool outlives; /* that cut value must still be live afterwards */
+    int tail; /* > 0: what the last stage's backward reads, except the cut value before it, is live already, as kept
+                 by this one of its tails */
 };
 
 enum kind {
-    RUN,   /* forward of stages [first, at] as the variant keeps them; the visit of the rest; their backward */
-    LAST,  /* the same, and there is no rest */
-    PASS,  /* forward of [first, at), what the last of them saves kept where tail; the visit of the rest; theirs */
-    TWICE, /* forward of all stages for what the last of them saves; then the visit again, that being there */
-    EARLY, /* the last stage's backward, which needs nothing but its gradient; the visit of those before */
-    READY  /* the last stage's backward, everything being there */
+    RUN,   /* forward of stages [first, at], keeping what the variant keeps; a visit of the rest; their backward */
+    LAST,  /* the same without a rest */
+    PASS,  /* forward of [first, at), keeping what the last of them saves where tail; visits of the rest and of these */
+    TWICE, /* forward of all stages, keeping what the last of them saves; then the visit again with that tail */
+    EARLY, /* the last stage's backward, which needs only its gradient; a visit of the stages before */
+    READY  /* the last stage's backward, all of whose operands are live */
 };
 
 struct option {
@@ -30,16 +30,16 @@ struct option {
     struct alternative cost;
 };
 
-/* What is asked of each option in turn; *stop ends the search. */
-struct search {
-    enum status (*look)(struct search *search, const struct option *option, bool *stop);
+/* look is called for each option of a visit in turn; *stop ends the search. */
+struct option_search {
+    void (*look)(struct option_search *search, const struct option *option, bool *stop);
     struct envelope envelope; /* building: the least of all */
     size_t peak;              /* taking: the first that does it in time with peak bytes */
     double time;
     struct option found;
 };
 
-/* Stages by which the first subchain of equal stages stands before [first, last]: what holds for one holds for all. */
+/* Distance in stages from the first subchain that is equal to [first, last], whose cells serve all equal ones. */
 static int *shift_of(const struct optimum *o, int first, int last)
 {
     return &o->shift[(size_t)first * (size_t)o->stages.count + (size_t)last];
@@ -78,8 +78,7 @@ static const struct tail *tail_of(const struct optimum *o, const struct visit *v
     return v->tail ? &o->stages.stage[v->last].tail[v->tail - 1] : NULL;
 }
 
-/* What is there of the last stage while the visit has not come to it: its gradient, and its saved tensors where tail.
- */
+/* Live bytes of the last stage before the visit reaches it: its gradient, and its saved tensors where tail. */
 static size_t beyond(const struct optimum *o, const struct visit *v)
 {
     const struct stage *last = &o->stages.stage[v->last];
@@ -89,7 +88,7 @@ static size_t beyond(const struct optimum *o, const struct visit *v)
     return bytes;
 }
 
-static enum status try_last(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+static void try_last(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
 {
     const struct tail *tail = tail_of(o, v);
     const struct run *run = run_of(o, v->first, v->last);
@@ -97,19 +96,19 @@ static enum status try_last(const struct optimum *o, const struct visit *v, stru
     if (tail && v->first == v->last && tail->reads) {
         option.kind = READY;
         option.cost.floor = tail->backward[v->outlives];
-        return search->look(search, &option, stop);
+        search->look(search, &option, stop);
+        return;
     }
     for (int i = 0; run && !v->tail && i < run->last[v->outlives].count && !*stop; i++) {
         option.variant = &run->last[v->outlives].variant[i];
         option.cost = (struct alternative){.floor = option.variant->backward, .time = option.variant->time};
-        TRY(search->look(search, &option, stop));
+        search->look(search, &option, stop);
     }
-    return ST_OK;
 }
 
-static enum status try_early(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+static void try_early(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
 {
-    if (*stop || is_first(o, v) || *needs_of(o, v->last, v->last, v->tail)) return ST_OK;
+    if (*stop || is_first(o, v) || *needs_of(o, v->last, v->last, v->tail)) return;
     struct option option = {.kind = EARLY, .at = v->last};
     if (v->tail) {
         option.cost.floor = tail_of(o, v)->backward[0];
@@ -125,10 +124,10 @@ static enum status try_early(const struct optimum *o, const struct visit *v, str
         option.a = (struct visit){v->first, v->last - 1, v->outlives, 0};
         option.cost.a = cell_of(o, &option.a);
     }
-    return search->look(search, &option, stop);
+    search->look(search, &option, stop);
 }
 
-static enum status try_runs(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+static void try_runs(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
 {
     const bool first = is_first(o, v);
     for (int at = v->first; at < v->last && !*stop; at++) {
@@ -146,13 +145,12 @@ static enum status try_runs(const struct optimum *o, const struct visit *v, stru
                 .shift = variant->keep,
                 .time = o->forward[at + 1] - o->forward[v->first] + variant->time,
                 .a = cell_of(o, &option.a)};
-            TRY(search->look(search, &option, stop));
+            search->look(search, &option, stop);
         }
     }
-    return ST_OK;
 }
 
-/* Live bytes while the visit passes stage at; tail: what that stage saves is kept, NULL: not. */
+/* Live bytes while the visit passes stage at; tail: what that stage saves and keeps, NULL: nothing. */
 static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, const struct tail *tail)
 {
     const struct stage *s = &o->stages.stage[at];
@@ -166,7 +164,7 @@ static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, 
     return peak + beyond(o, v);
 }
 
-static enum status try_passes(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+static void try_passes(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
 {
     const bool first = is_first(o, v);
     size_t passed = 0;
@@ -188,16 +186,15 @@ static enum status try_passes(const struct optimum *o, const struct visit *v, st
                                                .time = o->forward[at] - o->forward[v->first],
                                                .a = cell_of(o, &option.a),
                                                .b = cell_of(o, &option.b)};
-            TRY(search->look(search, &option, stop));
+            search->look(search, &option, stop);
         }
     }
-    return ST_OK;
 }
 
-static enum status try_twice(const struct optimum *o, const struct visit *v, struct search *search, bool *stop)
+static void try_twice(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
 {
     const struct stage *last = &o->stages.stage[v->last];
-    if (v->tail || v->first == v->last) return ST_OK;
+    if (v->tail || v->first == v->last) return;
     for (int t = 1; t <= last->tails && !*stop; t++) {
         const struct tail *tail = &last->tail[t - 1];
         if (!is_first(o, v) && tail->keep == last->once && !tail->outlives) continue; /* it would be dead */
@@ -207,58 +204,52 @@ static enum status try_twice(const struct optimum *o, const struct visit *v, str
         option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
         option.a = (struct visit){v->first, v->last, v->outlives, t};
         option.cost.a = cell_of(o, &option.a);
-        TRY(search->look(search, &option, stop));
+        search->look(search, &option, stop);
     }
-    return ST_OK;
 }
 
-static enum status try_all(const struct optimum *o, const struct visit *v, struct search *search)
+static void try_all(const struct optimum *o, const struct visit *v, struct option_search *search)
 {
     bool stop = false;
-    TRY(try_last(o, v, search, &stop));
-    TRY(try_early(o, v, search, &stop));
-    TRY(try_runs(o, v, search, &stop));
-    TRY(try_passes(o, v, search, &stop));
-    return try_twice(o, v, search, &stop);
+    try_last(o, v, search, &stop);
+    try_early(o, v, search, &stop);
+    try_runs(o, v, search, &stop);
+    try_passes(o, v, search, &stop);
+    try_twice(o, v, search, &stop);
 }
 
-static enum status look_build(struct search *search, const struct option *option, bool *stop)
+static void look_build(struct option_search *search, const struct option *option, bool *stop)
 {
     (void)stop;
-    return envelope_add(&search->envelope, &option->cost);
+    envelope_add(&search->envelope, &option->cost);
 }
 
-static enum status look_take(struct search *search, const struct option *option, bool *stop)
+static void look_take(struct option_search *search, const struct option *option, bool *stop)
 {
     double time;
-    if (!alternative_at(&option->cost, search->peak, &time) || time != search->time) return ST_OK;
+    if (!alternative_at(&option->cost, search->peak, &time) || time != search->time) return;
     search->found = *option;
     *stop = true;
-    return ST_OK;
 }
 
-static enum status build(struct optimum *o)
+static void build(struct optimum *o)
 {
     const int count = o->stages.count;
-    struct search search = {.look = look_build, .envelope.most = o->most};
-    enum status status = ST_OK;
+    struct option_search search = {.look = look_build, .envelope.most = o->most};
     for (int length = 1; length <= count; length++)
         for (int first = 0; first + length <= count; first++) {
             if (*shift_of(o, first, first + length - 1)) continue;
-            for (int outlives = 1; outlives >= 0; outlives--) {
-                if (outlives && !o->stages.stage[first].outlives) continue;
-                for (int tail = o->stages.stage[first + length - 1].tails; tail >= 0 && status == ST_OK; tail--) {
-                    struct visit v = {first, first + length - 1, outlives, tail}; /* TWICE goes from 0 to the others */
-                    status = try_all(o, &v, &search);
-                    if (status == ST_OK) status = envelope_take(&search.envelope, o->solved, cell_of(o, &v));
+            for (int outlives = o->stages.stage[first].outlives; outlives >= 0; outlives--)
+                for (int tail = o->stages.stage[first + length - 1].tails; tail >= 0; tail--) {
+                    const struct visit v = {first, first + length - 1, outlives, tail}; /* TWICE reads the tails of 0 */
+                    try_all(o, &v, &search);
+                    envelope_take(&search.envelope, o->solved, cell_of(o, &v));
                 }
-            }
         }
     envelope_free(&search.envelope);
-    return status;
 }
 
-/* Of each stage the longest stretches that stand somewhere before; those shorter are found there too. */
+/* For each first stage: the stretches that occur earlier, with the distance to their first occurrence. */
 static void find_equal(const struct optimum *o)
 {
     const struct stage *stage = o->stages.stage;
@@ -298,7 +289,7 @@ static enum status prepare(struct optimum *o, enum rng_mode rng)
     return ST_OK;
 }
 
-static enum status publish(struct optimum *o)
+static void publish(struct optimum *o)
 {
     const struct front *all = cell_of(o, &(struct visit){.last = o->stages.count - 1});
     double backward = 0;
@@ -307,49 +298,37 @@ static enum status publish(struct optimum *o)
     NEW(o->solved, o->front.point, (size_t)all->count);
     for (int i = 0; i < all->count; i++)
         o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
-    return candidate_points_merge(&o->offers, o->most, o->solved, &o->front, &o->offered);
+    candidate_points_merge(&o->candidates, o->most, o->solved, &o->front, &o->origin);
 }
 
-enum status optimum_within(struct optimum *o, size_t most)
+void optimum_within(struct optimum *o, size_t most)
 {
     const size_t count = (size_t)o->stages.count;
     region_destroy(o->solved);
     memset(o->cell, 0, count * count * 2 * (TAILS_MAX + 1) * sizeof *o->cell);
-    o->front = (struct front){0, NULL};
     o->most = most;
-    if (!(o->solved = region_create())) return fail(ST_FAILED, "out of memory for planning");
-    TRY(build(o));
-    return publish(o);
+    o->solved = region_create();
+    build(o);
+    publish(o);
 }
 
 enum status optimum_prepare(const struct network *network, enum rng_mode rng, struct optimum **optimum)
 {
-    *optimum = NULL;
     struct region *region = region_create();
-    struct optimum *o = region ? region_array(region, 1, sizeof *o) : NULL;
-    if (!o) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for planning");
-    }
+    struct optimum *o = region_array(region, 1, sizeof *o);
     o->region = region;
     o->network = network;
     enum status status = prepare(o, rng);
-    if (status == ST_OK) {
-        *optimum = o;
-    } else {
-        region_destroy(region);
-    }
+    if (status != ST_OK) region_destroy(region);
+    *optimum = status == ST_OK ? o : NULL;
     return status;
 }
 
 enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
 {
     TRY(optimum_prepare(network, rng, optimum));
-    enum status status = optimum_within(*optimum, SIZE_MAX);
-    if (status == ST_OK) return ST_OK;
-    optimum_destroy(*optimum);
-    *optimum = NULL;
-    return status;
+    optimum_within(*optimum, SIZE_MAX);
+    return ST_OK;
 }
 
 void optimum_destroy(struct optimum *optimum)
@@ -359,38 +338,36 @@ void optimum_destroy(struct optimum *optimum)
     region_destroy(optimum->region);
 }
 
-/* A schedule in the making: of the relus that are open, those whose backward is written keep there what it reads. */
-struct writing {
+/* A schedule being written; network: a copy whose open relus keep what the backwards written so far read. */
+struct schedule_writer {
     const struct optimum *optimum;
     struct network *network;
     struct schedule *schedule;
 };
 
-static struct node_range nodes_of(const struct writing *w, int first, int last)
+static struct node_range nodes_of(const struct schedule_writer *w, int first, int last)
 {
     const struct stage *stage = w->optimum->stages.stage;
     return (struct node_range){stage[first].nodes.from, stage[last].nodes.to};
 }
 
-static enum status write_forward(const struct writing *w, int first, int last)
+static void write_forward(const struct schedule_writer *w, int first, int last)
 {
     const struct node_range nodes = nodes_of(w, first, last);
     schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
-    return ST_OK;
 }
 
 /* The backward of stages [first, last], with the recomputations before it. */
-static enum status write_backward(const struct writing *w, int first, int last, uint64_t recompute, uint64_t signs)
+static void write_backward(const struct schedule_writer *w, int first, int last, uint64_t recompute, uint64_t signs)
 {
-    bool *marks;
     const struct node_range nodes = nodes_of(w, first, last);
-    TRY(variants_unpack(recompute, nodes.to - nodes.from, w->schedule->region, &marks));
+    const bool *marks = variants_unpack(recompute, nodes.to - nodes.from, w->schedule->region);
     relu_choice_set(w->network, nodes.from, nodes.to, signs);
-    return subnetwork_backward(w->network, nodes.from, nodes.to, marks, w->schedule);
+    subnetwork_backward(w->network, nodes.from, nodes.to, marks, w->schedule);
 }
 
-/* A run that ends a visit; of a recomputation only the nodes that somebody needs. */
-static enum status write_last(const struct writing *w, int first, int last, const struct variant *variant)
+/* A run that ends a visit; of a recomputation only the nodes that are needed. */
+static enum status write_last(const struct schedule_writer *w, int first, int last, const struct variant *variant)
 {
     const struct node_range nodes = nodes_of(w, first, last);
     if (last + 1 == w->optimum->stages.count) {
@@ -403,51 +380,57 @@ static enum status write_last(const struct writing *w, int first, int last, cons
         for (int i = nodes.from; i < nodes.to; i++)
             if (marks[i - nodes.from]) schedule_append(w->schedule, STEP_FORWARD, i, i + 1);
     }
-    return write_backward(w, first, last, variant->recompute, variant->signs);
+    write_backward(w, first, last, variant->recompute, variant->signs);
+    return ST_OK;
 }
 
-/* The schedule of a visit that stands by stages behind v; of what is equal the first was solved. */
-static enum status write_visit(const struct writing *w, const struct visit *v, int by, size_t peak)
+/* The schedule of a visit by stages after v; of equal visits only the first was solved. */
+static enum status write_visit(const struct schedule_writer *w, const struct visit *v, int by, size_t peak)
 {
     const struct optimum *o = w->optimum;
     const struct front *cell = cell_of(o, v);
-    struct search search = {.look = look_take, .peak = peak, .time = cell->point[front_at(cell, peak)].time};
+    struct option_search search = {.look = look_take, .peak = peak, .time = cell->point[front_at(cell, peak)].time};
     const int shift = *shift_of(o, v->first, v->last);
     const struct visit solved = {v->first - shift, v->last - shift, v->outlives, v->tail};
     search.found.kind = READY;
-    TRY(try_all(o, &solved, &search));
+    try_all(o, &solved, &search);
     const struct option *f = &search.found;
     const struct tail *tail = tail_of(o, &solved);
     by += shift;
     const int first = solved.first + by, last = solved.last + by, at = f->at + by;
     switch (f->kind) {
     case RUN:
-        TRY(write_forward(w, first, at));
+        write_forward(w, first, at);
         TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
-        return write_backward(w, first, at, f->variant->recompute, f->variant->signs);
+        write_backward(w, first, at, f->variant->recompute, f->variant->signs);
+        return ST_OK;
     case LAST:
         return write_last(w, first, last, f->variant);
     case PASS:
-        TRY(write_forward(w, first, at - 1));
+        write_forward(w, first, at - 1);
         TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
         return write_visit(w, &f->b, by, peak);
     case TWICE:
-        TRY(write_forward(w, first, last));
+        write_forward(w, first, last);
         return write_visit(w, &f->a, by, peak);
     case EARLY:
-        TRY(f->variant ? write_last(w, last, last, f->variant) : write_backward(w, last, last, 0, tail->signs));
+        if (f->variant)
+            TRY(write_last(w, last, last, f->variant));
+        else
+            write_backward(w, last, last, 0, tail->signs);
         return f->cost.a ? write_visit(w, &f->a, by, peak) : ST_OK;
     case READY:
         break;
     }
-    return write_backward(w, last, last, 0, tail->signs);
+    write_backward(w, last, last, 0, tail->signs);
+    return ST_OK;
 }
 
 enum status optimum_schedule(const struct optimum *o, int point, struct schedule *schedule)
 {
-    struct writing w = {.optimum = o, .schedule = schedule};
-    if (o->offered[point]) {
-        schedule_append_all(schedule, &o->offered[point]->schedule);
+    struct schedule_writer w = {.optimum = o, .schedule = schedule};
+    if (o->origin[point]) {
+        schedule_append_all(schedule, &o->origin[point]->schedule);
         return ST_OK;
     }
     w.network = network_copy(o->network, schedule->region);

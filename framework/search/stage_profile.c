@@ -8,7 +8,7 @@ static const struct layer sink_layer = {.name = "sink", .inputs = 1};
 /* The value of the subnetwork that stands for a value of the network. */
 static int map(int from, int value) { return value ? value - from + 1 : 0; }
 
-static struct node made_up(const struct layer *layer, int index, bool backward)
+static struct node stand_in(const struct layer *layer, int index, bool backward)
 {
     return (struct node){.name = layer->name,
                          .layer = layer,
@@ -18,8 +18,8 @@ static struct node made_up(const struct layer *layer, int index, bool backward)
                          .parameters = backward ? 1 : 0};
 }
 
-enum status subnetwork_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
-                           struct region *region, struct subnetwork *subnetwork)
+void subnetwork_cut(const struct network *network, int from, int to, bool sink, bool outlives, enum rng_mode rng,
+                    struct region *region, struct subnetwork *subnetwork)
 {
     const struct graph *whole = network->graph;
     *subnetwork = (struct subnetwork){.nodes = to - from, .sink = sink, .rng = rng};
@@ -36,7 +36,7 @@ enum status subnetwork_cut(const struct network *network, int from, int to, bool
     NEW(region, cost, (size_t)g->nodes);
     g->value[0] = whole->value[0];
     if (from) g->value[1] = whole->value[from];
-    g->node[0] = made_up(&source_layer, 0, g->value[1].wants_gradient);
+    g->node[0] = stand_in(&source_layer, 0, g->value[1].wants_gradient);
     if (outlives) binding[0].footprint.reads[PART_INDEX_PARAMS] = READS_Y;
     for (int i = from; i < to; i++) {
         struct node *node = &g->node[i - from + 1];
@@ -50,12 +50,11 @@ enum status subnetwork_cut(const struct network *network, int from, int to, bool
     }
     if (subnetwork->sink) {
         struct node *node = &g->node[g->nodes - 1];
-        *node = made_up(&sink_layer, g->nodes - 1, true);
+        *node = stand_in(&sink_layer, g->nodes - 1, true);
         node->inputs[0] = node->index;
     }
     subnetwork->network =
         (struct network){.graph = g, .binding = binding, .cost = cost, .granularity = network->granularity};
-    return ST_OK;
 }
 
 /* What stashes and masks add to the live bytes of an op, where all of them are there from the start. */
@@ -150,8 +149,8 @@ static enum relu_save kept(const struct network *network, int node)
     return network->binding[node].footprint.saved ? RELU_BITS : RELU_OUTPUT;
 }
 
-enum status subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
-                                struct schedule *schedule)
+void subnetwork_backward(const struct network *network, int from, int to, const bool *recompute,
+                         struct schedule *schedule)
 {
     bool *due, *now;
     NEW(schedule->region, due, (size_t)(to - from));
@@ -166,5 +165,4 @@ enum status subnetwork_backward(const struct network *network, int from, int to,
             }
         schedule_append_backward(schedule, node, node + 1, kept(network, node));
     }
-    return ST_OK;
 }

@@ -8,19 +8,20 @@
 /* A node of a run in a set; those behind the 64th are in none. */
 static uint64_t bit(int node) { return node < 64 ? UINT64_C(1) << node : 0; }
 
-enum status variants_unpack(uint64_t recompute, int nodes, struct region *region, bool **marks)
+bool *variants_unpack(uint64_t recompute, int nodes, struct region *region)
 {
-    NEW(region, *marks, (size_t)nodes);
-    for (int i = 0; i < nodes; i++) (*marks)[i] = recompute & bit(i);
-    return ST_OK;
+    bool *marks;
+    NEW(region, marks, (size_t)nodes);
+    for (int i = 0; i < nodes; i++) marks[i] = recompute & bit(i);
+    return marks;
 }
 
-/* How a probe's schedule goes after everything ran forward once and the sink went backward. */
+/* The rest of a probe's schedule after one forward of everything and the sink's backward. */
 enum probe {
     PROBE_THROUGH, /* the variant's recomputations and backwards */
     PROBE_LAST,    /* a new forward from the cut value, then those */
-    PROBE_PASS,    /* the cut value is made again too */
-    PROBE_TAIL     /* the cut value is made again, then the backwards of what was saved */
+    PROBE_PASS,    /* the same, the cut value recomputed, too */
+    PROBE_TAIL     /* the cut value recomputed, then the backwards of what was saved */
 };
 
 static enum status probe(const struct subnetwork *subnetwork, enum probe kind, uint64_t recompute,
@@ -28,13 +29,12 @@ static enum status probe(const struct subnetwork *subnetwork, enum probe kind, u
 {
     struct schedule schedule = schedule_empty(region);
     const int end = subnetwork->nodes + 1, all = subnetwork->network.graph->nodes;
-    bool *marks;
-    TRY(variants_unpack(recompute, subnetwork->nodes, region, &marks));
+    const bool *marks = variants_unpack(recompute, subnetwork->nodes, region);
     schedule_append(&schedule, STEP_FORWARD, 0, all);
     schedule_append(&schedule, STEP_BACKWARD, end, all);
     if (kind == PROBE_PASS || kind == PROBE_TAIL) schedule_append(&schedule, STEP_FORWARD, 0, 1);
     if (kind == PROBE_LAST || kind == PROBE_PASS) schedule_append(&schedule, STEP_FORWARD, 1, end);
-    TRY(subnetwork_backward(&subnetwork->network, 1, end, marks, &schedule));
+    subnetwork_backward(&subnetwork->network, 1, end, marks, &schedule);
     schedule_append(&schedule, STEP_BACKWARD, 0, 1);
     return subnetwork_profile(subnetwork, &schedule, region, profile);
 }
@@ -44,14 +44,14 @@ enum status variants_last_nodes(const struct network *network, const struct node
 {
     struct subnetwork subnetwork;
     struct stage_profile profile;
-    TRY(subnetwork_cut(network, nodes->from, nodes->to, true, false, rng, region, &subnetwork));
+    subnetwork_cut(network, nodes->from, nodes->to, true, false, rng, region, &subnetwork);
     TRY(probe(&subnetwork, PROBE_LAST, recompute, region, &profile));
     NEW(region, *marks, (size_t)(nodes->to - nodes->from));
     for (int i = profile.turn + 1; i < profile.lowered.ops; i++) {
         const struct op *op = &profile.lowered.op[i];
         if (op->kind != OP_FORWARD || op->node < 1) continue;
         if (recompute & bit(op->node - 1)) {
-            recompute &= ~bit(op->node - 1); /* the variant's own recompute; another one is the forward's */
+            recompute &= ~bit(op->node - 1); /* the variant's recomputation; another one is the forward's */
         } else {
             (*marks)[op->node - 1] = true;
         }
@@ -59,11 +59,11 @@ enum status variants_last_nodes(const struct network *network, const struct node
     return ST_OK;
 }
 
-/* Each recompute makes something that a later recompute or a backward of the run reads. */
+/* Whether a later recomputation or a backward of the run reads each recomputation. */
 static bool useful(const struct subnetwork *subnetwork, uint64_t recompute)
 {
     const struct graph *graph = subnetwork->network.graph;
-    uint64_t read = 0; /* nodes whose y somebody reads */
+    uint64_t read = 0; /* nodes whose y is read */
     for (int i = 1; i <= subnetwork->nodes; i++) {
         unsigned reads = network_reads(&subnetwork->network, i);
         if (reads & READS_Y) read |= bit(i - 1);
@@ -87,34 +87,32 @@ static bool dominates(const struct variant *a, const struct variant *b)
            a->time <= b->time && a->outlives <= b->outlives && a->reads_input >= b->reads_input;
 }
 
-/* The variants that a run's list gets, by how its visit goes on; their memory until they are settled. */
+/* The variants of a run, by whether more stages follow in the visit; region: their memory until they are settled. */
 struct lists {
     struct region *region;
     struct variants through, last;
 };
 
-/* Adds a variant, unless one is as good; takes out those that it beats. */
-static enum status add(struct variants *list, const struct variant *variant, struct region *region)
+/* Adds a variant unless one dominates it; removes those that it dominates. */
+static void add(struct variants *list, const struct variant *variant, struct region *region)
 {
     for (int i = 0; i < list->count; i++)
-        if (dominates(&list->variant[i], variant)) return ST_OK;
+        if (dominates(&list->variant[i], variant)) return;
     int kept = 0;
     for (int i = 0; i < list->count; i++)
         if (!dominates(variant, &list->variant[i])) list->variant[kept++] = list->variant[i];
     list->count = kept;
     region_grow(region, &list->variant, list->count, sizeof *list->variant);
     list->variant[list->count++] = *variant;
-    return ST_OK;
 }
 
-/* Copies the list to just as much memory in region. */
-static enum status settle(struct variants *list, struct region *region)
+/* Copies the list into region. */
+static void settle(struct variants *list, struct region *region)
 {
     struct variant *copy;
     NEW(region, copy, (size_t)list->count + 1);
     if (list->count) memcpy(copy, list->variant, (size_t)list->count * sizeof *copy);
     list->variant = copy;
-    return ST_OK;
 }
 
 static struct variant variant_of(const struct subnetwork *subnetwork, enum probe kind, const struct stage_profile *p)
@@ -128,12 +126,11 @@ static struct variant variant_of(const struct subnetwork *subnetwork, enum probe
     return v;
 }
 
-/* Adds what a set of recomputations gives where those relus keep signs. */
-static enum status look_at(struct subnetwork *subnetwork, enum probe kind, uint64_t recompute, uint64_t signs,
+/* Adds the variant of a set of recomputations and of relus that keep signs. */
+static enum status examine(struct subnetwork *subnetwork, enum probe kind, uint64_t recompute, uint64_t signs,
                            struct lists *lists)
 {
     struct region *scratch = region_create();
-    if (!scratch) return fail(ST_FAILED, "out of memory for planning");
     struct stage_profile p;
     relu_choice_set(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
     enum status status = probe(subnetwork, kind, recompute, scratch, &p);
@@ -144,15 +141,15 @@ static enum status look_at(struct subnetwork *subnetwork, enum probe kind, uint6
         v.signs = signs;
         v.outlives = kind == PROBE_THROUGH && reads_y && !(recompute & bit(subnetwork->nodes - 1));
         bool through = kind == PROBE_THROUGH && subnetwork->sink;
-        status = add(through ? &lists->through : &lists->last, &v, lists->region);
+        add(through ? &lists->through : &lists->last, &v, lists->region);
     }
     region_destroy(scratch);
     return status;
 }
 
-/* Every set of signs worth looking at, and every way for the visit to go on. */
-static enum status look_around(struct subnetwork *subnetwork, uint64_t recompute, uint64_t open, uint64_t kept,
-                               struct lists *lists)
+/* All sets of signs to examine, with and without stages that follow in the visit. */
+static enum status examine_signs(struct subnetwork *subnetwork, uint64_t recompute, uint64_t open, uint64_t kept,
+                                 struct lists *lists)
 {
     const uint64_t last = open & bit(subnetwork->nodes - 1);
     const uint64_t sets[] = {kept & ~last, kept | last, 0, open};
@@ -160,7 +157,7 @@ static enum status look_around(struct subnetwork *subnetwork, uint64_t recompute
         for (int i = 0; i < (int)(sizeof sets / sizeof *sets); i++) {
             bool again = false;
             for (int before = 0; before < i; before++) again |= sets[before] == sets[i];
-            if (!again) TRY(look_at(subnetwork, kind, recompute, sets[i], lists));
+            if (!again) TRY(examine(subnetwork, kind, recompute, sets[i], lists));
         }
     return ST_OK;
 }
@@ -196,7 +193,7 @@ static enum status list_subsets(struct subnetwork *subnetwork, uint64_t forced, 
         uint64_t recompute = forced;
         for (int i = 0; i < frees; i++) recompute |= (set >> i & 1) << free_nodes[i];
         relu_choice_set(&subnetwork->network, 1, subnetwork->nodes + 1, kept);
-        if (useful(subnetwork, recompute)) TRY(look_around(subnetwork, recompute, open, kept, lists));
+        if (useful(subnetwork, recompute)) TRY(examine_signs(subnetwork, recompute, open, kept, lists));
     }
     return ST_OK;
 }
@@ -211,12 +208,10 @@ static enum status list_run(const struct network *network, const struct stages *
     for (int outlives = 0; outlives <= (int)s->outlives; outlives++) {
         struct subnetwork subnetwork;
         struct lists lists = {.region = region_create()};
-        if (!lists.region) return fail(ST_FAILED, "out of memory for planning");
-        enum status status = subnetwork_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng,
-                                            lists.region, &subnetwork);
-        if (status == ST_OK) status = list_subsets(&subnetwork, forced, &lists);
-        if (status == ST_OK) status = settle(&lists.through, region);
-        if (status == ST_OK) status = settle(&lists.last, region);
+        subnetwork_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng, lists.region, &subnetwork);
+        const enum status status = list_subsets(&subnetwork, forced, &lists);
+        settle(&lists.through, region);
+        settle(&lists.last, region);
         run->through[outlives] = lists.through;
         run->last[outlives] = lists.last;
         region_destroy(lists.region);
@@ -225,7 +220,7 @@ static enum status list_run(const struct network *network, const struct stages *
     return ST_OK;
 }
 
-/* What a pass that saves keeps, with one set of signs; the cut value before must outlive the stage or not. */
+/* Measures a pass that saves, with one set of signs; outlives: the cut value before must outlive the stage. */
 static enum status measure_tail(struct subnetwork *subnetwork, uint64_t signs, int outlives, struct region *scratch,
                                 struct tail *tail)
 {
@@ -249,7 +244,7 @@ static enum status measure(const struct network *network, enum rng_mode rng, str
     for (int outlives = 0; outlives < 2; outlives++) {
         struct subnetwork subnetwork;
         struct stage_profile p;
-        TRY(subnetwork_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &subnetwork));
+        subnetwork_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &subnetwork);
         TRY(probe(&subnetwork, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch, &p));
         *(outlives ? &stage->held : &stage->passed) = p.forward;
         *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
@@ -267,7 +262,6 @@ static enum status measure(const struct network *network, enum rng_mode rng, str
 static enum status measure_stage(const struct network *network, enum rng_mode rng, struct stage *stage)
 {
     struct region *scratch = region_create();
-    if (!scratch) return fail(ST_FAILED, "out of memory for planning");
     enum status status = measure(network, rng, scratch, stage);
     region_destroy(scratch);
     return status;

@@ -1,8 +1,8 @@
-/* What a run of stages may keep. A variant of a run is the set of its nodes that are recomputed before their backwards;
+/* Variants of runs of stages. A variant of a run is the set of its nodes that are recomputed before their backwards;
  * everything else that a backward reads stays from the forward. Its bytes and times come from lowering it by itself
  * (stage_profile.h), so they hold for whatever footprints the kernels have.
  *
- * Looked at: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
+ * Examined: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
  * inside is recomputed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX
  * that give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of
  * all its other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody else's
@@ -20,7 +20,7 @@ struct variant {
     uint64_t recompute; /* nodes of the run, bit 0 the first */
     uint64_t signs;     /* relus of the run that keep sign bits, of those that are open (relu_choice.h) */
     size_t forward;     /* peak of its forward, the cut value it reads included (here and below) */
-    size_t again;       /* the same in a recomputation, where all stashes and masks are already there */
+    size_t again;       /* the same in a recomputation, where all stashes and masks exist already */
     size_t keep;        /* live between its forward and its backward, its own output left out */
     size_t backward;    /* peak of its recomputations and backward; of everything where it ends a visit */
     double time;        /* of the recomputations; of all forwards where it ends a visit */
@@ -33,7 +33,7 @@ struct variants {
     struct variant *variant;
 };
 
-/* By whether the cut value read must outlive the run (somebody else reads it later). */
+/* By whether the cut value read must outlive the run (it is read later elsewhere). */
 struct run {
     struct variants through[2]; /* more stages follow in the visit; none: the run ends the network */
     struct variants last[2];    /* it is the last of a visit: only what its own backward needs is recomputed */
@@ -44,7 +44,7 @@ struct tail {
     uint64_t signs;
     size_t forward, again; /* peak of the pass */
     size_t keep;           /* what it keeps, the output left out */
-    size_t backward[2];    /* peak of the backward after it, once the cut value read is there again */
+    size_t backward[2];    /* peak of the backward after it, once the cut value read is live again */
     bool outlives, reads;  /* that backward reads the output, the cut value before */
 };
 
@@ -56,7 +56,7 @@ struct stage {
     struct node_range nodes;
     int class;                   /* equal for stages that cost the same in every way */
     size_t input, output;        /* bytes of the cut values before and after (0: the batch) */
-    size_t gradient;             /* of the cut value after; 0 for the last stage: its own backward makes it */
+    size_t gradient;             /* of the cut value after; 0 for the last stage, whose own backward computes it */
     size_t once;                 /* stashes and masks */
     double time;                 /* of its forward */
     bool outlives;               /* the cut value before may have to outlive it: the backward of its node reads it */
@@ -70,8 +70,8 @@ struct stages {
     int count;
     struct stage *stage;
     int reach;        /* runs of up to so many stages */
-    bool partial;     /* of some stage not all subsets of its nodes were looked at */
-    struct run **run; /* run[first * reach + stages - 1], NULL: not looked at */
+    bool partial;     /* of some stage not all subsets of its nodes were examined */
+    struct run **run; /* run[first * reach + stages - 1], NULL: not examined */
     enum rng_mode rng;
 };
 
@@ -79,9 +79,9 @@ enum status variants_list(const struct network *network, enum rng_mode rng, stru
                           struct stages *stages);
 
 /* The bits of recomputation as one bool a node. */
-enum status variants_unpack(uint64_t recompute, int nodes, struct region *region, bool **marks);
+bool *variants_unpack(uint64_t recompute, int nodes, struct region *region);
 
-/* The nodes of the real forward of a run that ends a visit: those whose output or saved tensors anybody reads. */
+/* Marks the nodes of the forward of a run that ends a visit: those whose output or saved tensors are read. */
 enum status variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
                                 enum rng_mode rng, struct region *region, bool **marks);
 

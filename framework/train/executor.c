@@ -1,5 +1,5 @@
-/* The loop, and what the loop needs ready before step 0: addresses of everything static, one address a buffer, the
- * buffers that are born and die at each op. Modes differ only in what birth and death do. */
+/* The loop, and what is prepared before step 0: addresses of everything static, one address a buffer, the buffers that
+ * begin and end at each op. Modes differ only in what happens then. */
 #include "train/executor.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ struct bound {
     void **at;        /* buffer -> address */
     int *born, *dead; /* buffers by birth and by death */
     size_t *counted;  /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
-    uint64_t *ns;     /* of each op of that step; NULL: a device, which does them later */
+    uint64_t *ns;     /* of each op of that step; NULL: a device, which runs them later */
     uint64_t drawn;   /* in that step, of the sequential stream (rng stash, unsafe) */
 };
 
@@ -25,9 +25,9 @@ struct executor {
     struct region *region;
     const struct plan *plan;
     struct bound training, evaluation;
-    struct bound *now; /* the one that runs */
+    struct bound *now; /* the running one */
     struct executor_options options;
-    int fault_op; /* the op that the fault strikes, -1: none */
+    int fault_op; /* the op of the fault, -1: none */
     struct backend *backend;
     char *fixed, *arena; /* the static block and the arena */
     size_t fixed_bytes, arena_bytes;
@@ -36,7 +36,7 @@ struct executor {
     void *update_room;
     uint64_t position;         /* in the sequential stream (rng stash, unsafe), after the last step */
     struct digest *recomputed; /* node -> digest of its first forward's value, where recomputations are checked */
-    bool looking;              /* for the first value that is not finite */
+    bool looking;              /* stops at the first value that is not finite */
     int not_finite;            /* the node that wrote it */
 };
 
@@ -79,8 +79,8 @@ static enum status bind_static(struct executor *e)
     return batch_transfer_open(&e->transfer, e->backend, graph, batch, next);
 }
 
-/* What a plan's ops need before they run. */
-static enum status bind_plan(struct executor *e, const struct plan *plan, struct bound *bound)
+/* Prepares what a plan's ops need before they run. */
+static void bind_plan(struct executor *e, const struct plan *plan, struct bound *bound)
 {
     const struct lowered *l = &plan->lowered;
     bound->plan = plan;
@@ -95,7 +95,6 @@ static enum status bind_plan(struct executor *e, const struct plan *plan, struct
     }
     qsort_r(bound->born, (size_t)l->buffers, sizeof *bound->born, order_by_birth, l->buffer);
     qsort_r(bound->dead, (size_t)l->buffers, sizeof *bound->dead, order_by_death, l->buffer);
-    return ST_OK;
 }
 
 static enum status create(struct executor *e)
@@ -110,18 +109,15 @@ static enum status create(struct executor *e)
         e->backend->kind->fill(e->backend, e->arena, SIGNALLING_NAN, e->arena_bytes);
     if (e->options.check_recompute) NEW(e->region, e->recomputed, (size_t)plan->network->graph->nodes);
     e->now = &e->training;
-    return bind_plan(e, plan, &e->training);
+    bind_plan(e, plan, &e->training);
+    return ST_OK;
 }
 
 enum status executor_create(const struct plan *plan, const struct executor_options *options, struct executor **exec)
 {
-    *exec = NULL;
     struct region *region = region_create();
-    struct executor *e = region ? region_array(region, 1, sizeof *e) : NULL;
-    if (!e) {
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for an executor");
-    }
+    struct executor *e = region_array(region, 1, sizeof *e);
+    *exec = NULL;
     e->region = region;
     e->plan = plan;
     e->options = *options;
@@ -156,7 +152,7 @@ void executor_send(struct executor *exec) { batch_transfer_send(&exec->transfer)
 const size_t *executor_counted(const struct executor *exec) { return exec->training.counted; }
 const uint64_t *executor_op_ns(const struct executor *exec) { return exec->training.ns; }
 
-/* What the allocator has handed out while op runs, or after all of them, must be what the plan says. */
+/* The bytes that the allocator counts while op runs, or after all ops, must be those of the plan. */
 static enum status count(struct executor *e, int op)
 {
     const struct plan *plan = e->now->plan;
@@ -169,8 +165,8 @@ static enum status count(struct executor *e, int op)
                 e->backend->moment.step, op, name, exact_bytes_text(counted, a), exact_bytes_text(planned, b));
 }
 
-/* DYNAMIC: buffers that op is the first to use. */
-static enum status give_birth(struct executor *e, int op, int *next)
+/* DYNAMIC: allocates the buffers that op is the first to use. */
+static enum status begin_buffers(struct executor *e, int op, int *next)
 {
     const struct lowered *l = &e->now->plan->lowered;
     char text[UNIT_TEXT];
@@ -182,8 +178,8 @@ static enum status give_birth(struct executor *e, int op, int *next)
     return count(e, op);
 }
 
-/* Buffers that op was the last to use. */
-static void bury(struct executor *e, int op, int *next)
+/* Releases, or fills with NaN, the buffers that op was the last to use. */
+static void end_buffers(struct executor *e, int op, int *next)
 {
     const struct lowered *l = &e->now->plan->lowered;
     for (; *next < l->buffers && l->buffer[e->now->dead[*next]].death == op; ++*next) {
@@ -202,8 +198,8 @@ static void *address(const struct executor *e, int buffer)
     return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->transfer.batch : NULL;
 }
 
-/* Where a random node's numbers come from at this op; a first forward leaves its place in the stream, or its mask, in
- * the once buffer. */
+/* The source of a random node's numbers at this op; a first forward stores its position in the stream, or its mask, in
+ * the buffer rng_state. */
 static struct draw draw_for(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
@@ -212,7 +208,7 @@ static struct draw draw_for(struct executor *e, const struct op *op)
     struct draw draw = {
         .mode = e->options.rng, .seed = e->options.seed, .node = (uint32_t)op->node, .step = b->moment.step};
     if (b->kind->device) draw.step_there = &b->now->step;
-    if (!node->draws || e->now == &e->evaluation) draw.mode = RNG_OFF; /* nothing is dropped when nothing is learnt */
+    if (!node->draws || e->now == &e->evaluation) draw.mode = RNG_OFF; /* evaluations drop nothing */
     if (draw.mode == RNG_COUNTER || draw.mode == RNG_OFF) return draw;
     bool first = op->kind == OP_FORWARD && !op->recompute;
     bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
@@ -274,7 +270,7 @@ static enum phase phase_of(const struct op *op)
     return op->kind != OP_FORWARD ? PHASE_BACKWARD : op->recompute ? PHASE_RECOMPUTE : PHASE_FORWARD;
 }
 
-/* Reads what stands elsewhere in the arena instead of x; an output over its input stays where it is. */
+/* Reads another place of the arena instead of x; an output over its input stays where it is. */
 static enum status read_stale(struct executor *e, const struct op *op)
 {
     const size_t bytes = e->plan->lowered.buffer[op->x[0]].bytes;
@@ -289,11 +285,12 @@ static enum status read_stale(struct executor *e, const struct op *op)
     return status;
 }
 
-/* Does what the fault says instead of op. */
+/* Runs the fault instead of op. */
 static enum status run_faulty(struct executor *e, const struct op *op)
 {
     const struct buffer *buffer = e->plan->lowered.buffer;
-    if (e->options.fault.kind == FAULT_SKIP_RECOMPUTE) { /* a relu's input would still have the signs of its output */
+    if (e->options.fault.kind ==
+        FAULT_SKIP_RECOMPUTE) { /* NaN: a relu's input would still have the signs of its output */
         if (op->y >= 0) e->backend->kind->fill(e->backend, address(e, op->y), SIGNALLING_NAN, buffer[op->y].bytes);
         return ST_OK;
     }
@@ -308,9 +305,9 @@ static enum status run_faulty(struct executor *e, const struct op *op)
     return ST_OK;
 }
 
-/* Leaves no byte of the first forward where a recomputation is about to write, so that what it does not write, or a
- * recomputation that is left out, cannot pass for the right bytes. An output over its own input keeps that input.
- * Returns how long it took, which on a host is no part of the op's time. */
+/* Overwrites all bytes that a recomputation is about to write, so that bytes of the first forward cannot hide one that
+ * writes too little or is left out. An output over its own input keeps that input. Returns its duration, which on a
+ * host is not part of the op's time. */
 static uint64_t undefine(struct executor *e, const struct op *op)
 {
     const struct backend_kind *kind = e->backend->kind;
@@ -347,7 +344,7 @@ static enum status check_recompute(struct executor *e, const struct op *op)
     return ST_OK;
 }
 
-/* After a forward: what is to be looked at before its buffers may die. */
+/* After a forward, before its buffers may end: copies the loss and checks the value. */
 static enum status after_forward(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
@@ -376,11 +373,11 @@ enum status executor_queue(struct executor *e)
         const struct op *op = &l->op[i];
         uint64_t start = clock_now_ns();
         e->backend->kind->phase(e->backend, phase_of(op));
-        if (dynamic) TRY(give_birth(e, i, &born));
+        if (dynamic) TRY(begin_buffers(e, i, &born));
         if (op->recompute) start += undefine(e, op);
         TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
         if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
-        bury(e, i, &dead);
+        end_buffers(e, i, &dead);
         if (e->now->ns) e->now->ns[i] = clock_now_ns() - start;
     }
     return dynamic ? count(e, l->ops) : ST_OK;
@@ -399,7 +396,7 @@ void executor_begin(struct executor *exec, uint32_t step)
     batch_transfer_take(&exec->transfer);
 }
 
-/* A step that breaks off leaves nothing allocated. */
+/* Releases what a failed step leaves allocated. */
 void executor_end(struct executor *exec)
 {
     const struct bound *now = exec->now;
@@ -412,7 +409,7 @@ void executor_end(struct executor *exec)
 
 static enum status queue_bound(void *exec) { return executor_queue(exec); }
 
-/* What is bound, from its first op to its last. */
+/* Runs all ops of the bound plan. */
 static enum status run_bound(struct executor *e, float loss[2])
 {
     const struct backend_kind *kind = e->backend->kind;
@@ -435,7 +432,7 @@ enum status executor_run_plan(struct executor *exec, const struct plan *plan, ui
     if (plan->arena_bytes > exec->arena_bytes && exec->options.memory != MEMORY_DYNAMIC)
         return fail(ST_FAILED, "an evaluation needs an arena of %s, training has %s",
                     exact_bytes_text(plan->arena_bytes, needs), exact_bytes_text(exec->arena_bytes, has));
-    if (exec->evaluation.plan != plan) TRY(bind_plan(exec, plan, &exec->evaluation));
+    if (exec->evaluation.plan != plan) bind_plan(exec, plan, &exec->evaluation);
     exec->now = &exec->evaluation;
     executor_begin(exec, step);
     enum status status = run_bound(exec, loss);

@@ -6,9 +6,9 @@
 
 enum memory_mode {
     MEMORY_PLANNED, /* the arena, at planned offsets */
-    MEMORY_DYNAMIC, /* every buffer allocated at its birth and released at its death; what the allocator then counts
-                       must be what the plan says, at every op */
-    MEMORY_POISON,  /* PLANNED, and every dying buffer is filled with signalling NaNs */
+    MEMORY_DYNAMIC, /* every buffer allocated before its first op and released after its last; at every op the allocator
+                       must count the bytes of the plan */
+    MEMORY_POISON,  /* PLANNED, and every buffer is filled with signalling NaNs after its last op */
 };
 
 struct executor_options {
@@ -21,53 +21,53 @@ struct executor_options {
 
 struct executor;
 
-/* Reserves the static block and the arena (not in DYNAMIC), on the network's backend. ST_SPEC for a fault that the plan
- * has no place for; ST_FAILED when memory cannot be had. The plan must outlive it. */
+/* Reserves the static block and the arena (not in DYNAMIC) on the network's backend. ST_SPEC: the plan has no op for
+ * the fault; ST_FAILED: out of memory. The plan must outlive it. */
 enum status executor_create(const struct plan *plan, const struct executor_options *options, struct executor **exec);
 void executor_destroy(struct executor *exec);
 
-/* Static blocks, in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL), and
+/* Static blocks in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL), and
  * update_kind.bytes() for the update. */
 float *executor_parameter(struct executor *exec, int parameter);
 float *executor_gradient(struct executor *exec, int parameter);
 float *executor_state(struct executor *exec, int parameter);
 void *executor_update_room(struct executor *exec);
 
-/* Where the host writes the next batch, in logical order, and its labels. */
+/* The next batch, to be written by the host in logical order, and its labels. */
 void *executor_batch(struct executor *exec);
 int32_t *executor_labels(struct executor *exec);
 
-/* Whether the next batch may be written, and sent, while a step is under way; and sends what was written, so that its
- * way is done when the next step begins, which else sends it itself. */
+/* Whether the next batch may be written and sent during a step; and starts to send it, which the next step otherwise
+ * does when it begins. */
 bool executor_ahead(const struct executor *exec);
 void executor_send(struct executor *exec);
 
 /* Another plan (an evaluation) over the same network, run in exec's memory: its arena must not be larger. */
 enum status executor_run_plan(struct executor *exec, const struct plan *plan, uint32_t step, float loss[2]);
 
-/* One forward and backward of the plan on the batch in place; loss[0] the loss, loss[1] the number of correct
- * predictions. ST_FAILED: out of memory, check_recompute found a difference (message names step and node), or
- * the allocator counts other bytes than the plan (step, op, both numbers). */
+/* One forward and backward of the plan on the current batch; loss[0] the loss, loss[1] the number of correct
+ * predictions. ST_FAILED: out of memory, check_recompute found a difference (the message names step and node), or the
+ * allocator counts other bytes than the plan (step, op, both numbers). */
 enum status executor_step(struct executor *exec, uint32_t step, float loss[2]);
 
-/* The same in parts, for who has more to do in a step: begin sets the backend's moment but for the numbers of the
- * update; queue is to be called from the step's body; end, after the backend's wait, also where the step failed.
- * repeatable: queue does the same in every step from the second on. */
+/* The same in parts, for steps with more work: begin sets the backend's moment except the numbers of the update; queue
+ * is called from the step's body; end after the backend's wait, also where the step failed. repeatable: queue does the
+ * same in every step from the second on. */
 void executor_begin(struct executor *exec, uint32_t step);
 bool executor_repeatable(const struct executor *exec);
 enum status executor_queue(struct executor *exec);
 void executor_end(struct executor *exec);
 
 /* Of the last step of training in DYNAMIC: bytes that the allocator counted at each op (plan->lowered.ops of them).
- * NULL in other modes, in which there is nothing to count. */
+ * NULL in other modes. */
 const size_t *executor_counted(const struct executor *exec);
 
-/* Of the last step of training: how long each op took (plan->lowered.ops of them), births and deaths of its buffers
- * included, undefining what a recomputation writes not. NULL on a device. */
+/* Of the last step of training: the time of each op (plan->lowered.ops of them) with allocating and releasing its
+ * buffers, without overwriting what a recomputation writes. NULL on a device. */
 const uint64_t *executor_op_ns(const struct executor *exec);
 
-/* After a step whose loss was not finite: runs the same step's forward again, looking at every value, and returns the
- * first node that wrote one that is not finite, -1: none. */
+/* After a step whose loss was not finite: runs the same step's forward again, checks every value, and returns the first
+ * node that wrote one that is not finite, -1: none. */
 int executor_find_not_finite(struct executor *exec);
 
 #endif

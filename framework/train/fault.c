@@ -7,9 +7,9 @@ static void mark(bool *needed, int buffer, bool is)
     if (buffer >= 0) needed[buffer] = is;
 }
 
-/* Sweeps the ops from the last to the first: needed[b] says whether a later op that matters reads what b holds, and
- * matters[i] whether op i writes any of that. A recomputation that was kept although it is dead does not, nor does a
- * flatten over its own input. */
+/* Walks the ops from the last to the first: needed[b] is whether a later op that matters reads the content of b, and
+ * matters[i] whether op i writes such content. A dead recomputation that was kept does not, nor does a flatten over its
+ * own input. */
 static void find_readers(const struct plan *plan, bool *needed, bool *matters)
 {
     for (int i = plan->lowered.ops - 1; i >= 0; i--) {
@@ -49,19 +49,17 @@ static int first_op(const struct plan *plan, const struct fault *fault, const bo
 enum status fault_find(const struct plan *plan, const struct fault *fault, bool arena, int *op)
 {
     static const char *const wanted[] = {"",
-                                         "a saved tensors read by its backward, or a recomputed dropout that is read",
+                                         "saved tensors that its backward reads, or a recomputed dropout that is read",
                                          "a recomputation that a backward depends on",
                                          "a recomputation that a backward depends on and that reads the arena"};
     *op = -1;
     if (fault->kind == FAULT_NONE) return ST_OK;
     if (fault->kind == FAULT_STALE_READ && !arena)
         return fail(ST_SPEC, "fault.kind: stale_read needs an arena; expected memory: planned or poison");
-    bool *needed = calloc((size_t)plan->lowered.buffers + 1, sizeof *needed);
-    bool *matters = calloc((size_t)plan->lowered.ops + 1, sizeof *matters);
-    if (needed && matters) {
-        find_readers(plan, needed, matters);
-        *op = first_op(plan, fault, matters);
-    }
+    bool *needed = allocate((size_t)plan->lowered.buffers + 1, sizeof *needed);
+    bool *matters = allocate((size_t)plan->lowered.ops + 1, sizeof *matters);
+    find_readers(plan, needed, matters);
+    *op = first_op(plan, fault, matters);
     free(needed);
     free(matters);
     if (*op >= 0) return ST_OK;
@@ -94,7 +92,7 @@ void fault_flip_floats(struct backend *backend, float *at, size_t bytes)
     }
 }
 
-/* Whether two blocks hold positive floats at other places. Other bytes alone are not enough: the backward of a relu
+/* Whether two blocks hold positive floats at different places. Different bytes are not enough: the backward of a relu
  * reads signs. */
 static bool signs_differ(struct backend *backend, const char *a, const char *b, size_t bytes)
 {

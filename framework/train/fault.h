@@ -1,5 +1,5 @@
-/* Deliberate errors, to see that the proof catches them: which op of a plan a fault strikes, and what it does to memory
- * there. */
+/* Deliberate errors, to test that the proof detects them: the op of a plan that a fault changes, and its effect on
+ * memory. */
 #ifndef REMATCH_TRAIN_FAULT_H
 #define REMATCH_TRAIN_FAULT_H
 
@@ -13,19 +13,19 @@ struct fault {
     int node;
 };
 
-/* The op that the fault strikes, -1: there is no fault. ST_SPEC: the plan has no op for it (a recomputation on which no
- * backward depends changes nothing, so it does not count), or a stale read is wanted where there is no arena. */
+/* The op that the fault changes, -1: there is no fault. ST_SPEC: the plan has no op for it (a recomputation on which no
+ * backward depends does not count), or a stale read without an arena. */
 enum status fault_find(const struct plan *plan, const struct fault *fault, bool arena, int *op);
 
-/* Exchanges zeros and ones: of bytes (sign bits, places in a window, which stay within it) or of floats. */
+/* Replaces zero by one and anything else by zero, in bytes (sign bits, places in a window) or floats. */
 void fault_flip_bytes(struct backend *backend, void *at, size_t bytes);
 void fault_flip_floats(struct backend *backend, float *at, size_t bytes);
 
-/* Where, within an arena of so many bytes, values stand whose signs are not those of the values at x; the arena's start
- * where there is no such place. */
+/* A place in an arena of so many bytes whose values have other signs than those at x; the arena's start where there is
+ * none. */
 void *fault_stale(struct backend *backend, char *arena, size_t arena_bytes, const void *x, size_t bytes);
 
-/* Piece by piece, so that the blocks may overlap: what is stale may then be copied more than once. */
+/* Copies piece by piece; the blocks may overlap, and stale bytes may then be copied more than once. */
 void fault_copy(struct backend *backend, char *to, const char *from, size_t bytes);
 
 #endif

@@ -12,7 +12,7 @@ static double constant_factor(const struct learning_rate_settings *settings, int
 static const struct setting constant_keys[] = {{.key = NULL}};
 static const struct learning_rate constant = {"constant", "the optimizer's rate", constant_keys, constant_factor};
 
-/* Up from 0 at the first step, at 1 after the warm-up, then down to what would be 0 at the step after the last one:
+/* From 0 at the first step up to 1 after the warm-up, then down to 0 at the step after the last:
  * Devlin et al., "BERT", 2019, appendix A.2; step for step what get_linear_schedule_with_warmup of Hugging Face's
  * transformers gives. */
 static double linear_factor(const struct learning_rate_settings *settings, int64_t step, int64_t steps)
@@ -24,8 +24,7 @@ static double linear_factor(const struct learning_rate_settings *settings, int64
 }
 
 static const struct setting linear_keys[] = {{"warmup", SETTING_REAL, offsetof(struct learning_rate_settings, warmup),
-                                              0, 1 << 30, "0", NULL,
-                                              "steps that climb to the rate; below 1, a share of all steps"},
+                                              0, 1 << 30, "0", NULL, "steps of warm-up; below 1, a share of all steps"},
                                              {.key = NULL}};
 static const struct learning_rate linear = {"linear", "up from 0 over the warm-up, then down to 0", linear_keys,
                                             linear_factor};

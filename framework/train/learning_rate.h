@@ -1,10 +1,10 @@
-/* How the learning rate goes over a run: one row each, a pure function of the step and of how many there are. */
+/* Learning rate schedules: one row each, a pure function of the step and the number of steps. */
 #ifndef REMATCH_TRAIN_LEARNING_RATE_H
 #define REMATCH_TRAIN_LEARNING_RATE_H
 
 #include "base/setting.h"
 
-/* Everything any of them lets YAML set; its keys say which members are its own. */
+/* The settings of all schedules; the keys of each name its own members. */
 struct learning_rate_settings {
     double warmup; /* steps; below 1: a share of all of them */
 };
@@ -12,7 +12,7 @@ struct learning_rate_settings {
 struct learning_rate {
     const char *name, *doc;
     const struct setting *keys;
-    /* What the optimiser's rate is multiplied by in the step-th of so many steps, from 0. */
+    /* The factor of the optimizer's rate in a step, counted from 0, of steps. */
     double (*factor)(const struct learning_rate_settings *settings, int64_t step, int64_t steps);
 };
 

@@ -5,7 +5,7 @@
 
 enum { PATTERN_BYTES = 1 << 20 };
 
-/* Whether a step that stores everything writes node's y over its x: nobody reads x later. */
+/* Whether a step that stores everything writes node's y over its x, which no later op reads. */
 static bool in_place(const struct network *network, int node)
 {
     const struct graph *graph = network->graph;
@@ -21,7 +21,6 @@ char *measure_key(const struct network *network, int node, struct region *region
 {
     const struct footprint *f = &network->binding[node].footprint;
     const char *key = graph_node_key(network->graph, node, region);
-    if (!key) return NULL;
     return region_text(region, "%s; parts %u; saved %zu; scratch %zu, %zu, %zu; %s%s", key,
                        network_parts(network, node), f->saved, f->forward_scratch, f->backward_scratch[0],
                        f->backward_scratch[1], f->implementation, in_place(network, node) ? ", in place" : "");
@@ -40,7 +39,7 @@ struct bench {
 };
 
 /* A node's operands in the block. */
-struct cut {
+struct operands {
     struct kernel_args args;
     size_t bytes; /* of all of them */
     size_t x_bytes[NODE_INPUTS_MAX], dy_bytes, saved_bytes, parameter_bytes[NODE_PARAMETERS_MAX];
@@ -48,15 +47,15 @@ struct cut {
 
 static void *take(char *block, size_t *used, size_t bytes)
 {
-    char *at = block ? block + *used : NULL; /* no block: only the bytes are asked */
+    char *at = block ? block + *used : NULL; /* without a block only the bytes are counted */
     *used += round_up(bytes);
     return bytes ? at : NULL;
 }
 
 static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Gradients of inputs, over what they may take the place of. */
-static void cut_gradients(const struct bench *b, const struct node *node, struct cut *cut)
+/* Gradients of inputs, over the operands that they may overwrite. */
+static void cut_gradients(const struct bench *b, const struct node *node, struct operands *cut)
 {
     const struct footprint *f = &b->network->binding[node->index].footprint;
     const unsigned parts = network_parts(b->network, node->index);
@@ -74,16 +73,16 @@ static void cut_gradients(const struct bench *b, const struct node *node, struct
     }
 }
 
-/* block NULL: only cut.bytes means something. */
-static struct cut cut_node(const struct bench *b, int index)
+/* block NULL: only cut.bytes is valid. */
+static struct operands cut_node(const struct bench *b, int index)
 {
     const struct graph *graph = b->network->graph;
     const struct node *node = &graph->node[index];
     const struct footprint *f = &b->network->binding[index].footprint;
     const struct value *y = &graph->value[node->output];
-    struct cut cut = {.args = {.labels = b->labels, .draw = {.mode = RNG_COUNTER, .node = (uint32_t)index}},
-                      .dy_bytes = y->gradient_bytes,
-                      .saved_bytes = f->saved};
+    struct operands cut = {.args = {.labels = b->labels, .draw = {.mode = RNG_COUNTER, .node = (uint32_t)index}},
+                           .dy_bytes = y->gradient_bytes,
+                           .saved_bytes = f->saved};
     for (int k = 0; k < node->parameters; k++) {
         cut.parameter_bytes[k] = (size_t)graph->parameter[node->first_parameter + k].elements * sizeof(float);
         cut.args.parameters[k] = take(b->block, &cut.bytes, cut.parameter_bytes[k]);
@@ -102,7 +101,7 @@ static struct cut cut_node(const struct bench *b, int index)
     return cut;
 }
 
-/* Bytes of values and parameters: what a step goes through at least. */
+/* Bytes of values and parameters, which a step accesses at least. */
 static size_t step_bytes(const struct graph *graph)
 {
     size_t bytes = 0;
@@ -129,8 +128,7 @@ static enum status open_bench(const struct network *network, size_t bytes, struc
                         .backend = backend,
                         .block_bytes = bytes,
                         .distance_bytes = step_bytes(network->graph),
-                        .pattern = malloc(PATTERN_BYTES)};
-    if (!b->pattern) return fail(ST_FAILED, "out of memory for measuring");
+                        .pattern = allocate(PATTERN_BYTES, 1)};
     /* fans of 3 and 3: uniform in [-1, 1) */
     rng_init(INIT_GLOROT_UNIFORM, 1, 0, 3, 3, 0, PATTERN_BYTES / (int64_t)sizeof(float), b->pattern);
     TRY(backend->kind->reserve(backend, (size_t)network->graph->batch * sizeof *b->labels, (void **)&b->labels));
@@ -138,7 +136,7 @@ static enum status open_bench(const struct network *network, size_t bytes, struc
     return backend->kind->reserve(backend, bytes, (void **)&b->block);
 }
 
-/* The pattern again and again: what is there is copied behind itself, since a host's memory is far from a device's. */
+/* Fills with the pattern by copying the written part behind itself, since uploads to a device are slow. */
 static void write_operand(const struct bench *b, const void *operand, size_t bytes)
 {
     const struct backend_kind *kind = b->backend->kind;
@@ -155,8 +153,8 @@ static void pass_time_elsewhere(const struct bench *b)
     b->backend->kind->fill(b->backend, b->distance, 0, b->distance_bytes);
 }
 
-/* Body once, as a step: where it was done before a device records it, as it does training's, so that no time hangs on
- * how fast the host queues. A self is of one body, whose work is always the same. */
+/* Runs body once as a step. From its second run a device records it, as it does training steps, so that times do not
+ * depend on how fast the host queues. One self has one body, whose work is always the same. */
 static enum status do_step(const struct bench *b, enum status (*body)(void *self), void *self)
 {
     TRY(b->backend->kind->step(b->backend, b->again, body, self));
@@ -204,8 +202,8 @@ static int newest_input(const struct node *node)
     return newest;
 }
 
-static enum status time_forward(const struct bench *b, int node, struct cut *cut, bool save, struct timed_pass *pass,
-                                double *time)
+static enum status time_forward(const struct bench *b, int node, struct operands *cut, bool save,
+                                struct timed_pass *pass, double *time)
 {
     const int newest = newest_input(&b->network->graph->node[node]);
     cut->args.save = save;
@@ -217,8 +215,8 @@ static enum status time_forward(const struct bench *b, int node, struct cut *cut
     return time_step(b, run_pass, pass, time);
 }
 
-/* part: under which of the two it stands. */
-static enum status time_backward(const struct bench *b, int node, const struct cut *cut, unsigned parts, int part,
+/* part: the index of its time. */
+static enum status time_backward(const struct bench *b, int node, const struct operands *cut, unsigned parts, int part,
                                  struct timed_node *passes, struct measured *times)
 {
     passes->backward[part] = (struct timed_pass){&b->network->binding[node], cut->args, parts};
@@ -230,7 +228,7 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
 {
     const struct footprint *f = &b->network->binding[node].footprint;
     const unsigned parts = network_parts(b->network, node);
-    struct cut cut = cut_node(b, node);
+    struct operands cut = cut_node(b, node);
     for (int k = 0; k < NODE_PARAMETERS_MAX; k++) write_operand(b, cut.args.parameters[k], cut.parameter_bytes[k]);
     TRY(time_forward(b, node, &cut, false, &passes->forward, &times->forward));
     if (f->saved) TRY(time_forward(b, node, &cut, true, &passes->saving, &times->saving));
@@ -242,7 +240,7 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
     return parts & PART_INPUT ? time_backward(b, node, &cut, PART_INPUT, PART_INDEX_INPUT, passes, times) : ST_OK;
 }
 
-/* What was never timed takes no time; a saved tensors costs nothing to leave out. */
+/* A pass that was never timed takes no time; a forward without saved tensors takes no more than one with them. */
 static void settle(struct measured *times)
 {
     double *all[] = {&times->forward, &times->saving, &times->backward[0], &times->backward[1]};
@@ -265,10 +263,9 @@ enum status measure_nodes(const struct network *network, const int *nodes, int c
                           const struct measure_options *options, struct measured *times, int *rounds)
 {
     struct bench b;
-    struct timed_node *passes = calloc((size_t)count, sizeof *passes);
+    struct timed_node *passes = allocate((size_t)count, sizeof *passes);
     for (int i = 0; i < count; i++) times[i] = never;
     enum status status = open_bench(network, measure_bytes(network, nodes, count) - step_bytes(network->graph), &b);
-    if (status == ST_OK && !passes) status = fail(ST_FAILED, "out of memory for measuring");
     uint64_t end = clock_now_ns() + options->budget_ns;
     for (*rounds = 0; status == ST_OK && *rounds < ROUNDS_MOST; ++*rounds) {
         if (*rounds >= options->rounds_least && clock_now_ns() >= end) break;
@@ -319,7 +316,7 @@ static enum status time_shared(struct shared *shared, double *time)
     return time_step(b, run_shared, shared, time);
 }
 
-/* All parameters, their gradients and state in the block one after the other, as the update sees them. */
+/* Lays out all parameters, their gradients and state in the block one after the other, as the update expects them. */
 static enum status lay_out(const struct bench *b, struct region *region, struct update *u)
 {
     const struct graph *graph = b->network->graph;
@@ -342,7 +339,7 @@ static enum status lay_out(const struct bench *b, struct region *region, struct 
     return kind->prepare ? kind->prepare(b->backend, u) : ST_OK;
 }
 
-/* Bytes of what lay_out() lays out. */
+/* Bytes that lay_out() takes. */
 static size_t update_bytes(const struct network *network, int states)
 {
     const struct graph *graph = network->graph;
@@ -365,7 +362,7 @@ static enum status run_update(void *self)
     return ST_OK;
 }
 
-/* The update once, as a step has it, with a loss that is finite. */
+/* Runs the update once, as in a step, with a finite loss. */
 static enum status time_update(struct timed_update *u, double *digest, double *optimizer)
 {
     static const float loss[2] = {0};
@@ -395,7 +392,6 @@ enum status measure_rest(const struct network *network, const struct optimizer *
     struct timed_update timed = {&b, &u};
     struct shared added = {&b, shared, true}, copied = {&b, shared, false};
     enum status status = open_bench(network, bytes, &b);
-    if (status == ST_OK && !region) status = fail(ST_FAILED, "out of memory for measuring");
     for (int i = 0; i < 2; i++)
         network->backend->moment.numbers[i] = optimizer_numbers(optimizer, settings, settings->lr, 1, 0, 1 + i);
     if (status == ST_OK) write_operand(&b, b.block, bytes);
@@ -404,7 +400,7 @@ enum status measure_rest(const struct network *network, const struct optimizer *
         b.again = i > 0;
         status = time_update(&timed, &digest, &update);
     }
-    /* after the update: over its tables */
+    /* after the update, whose tables it overwrites */
     for (int i = 0; status == ST_OK && shared && i < options->rounds_least; i++) {
         b.again = i > 0;
         status = time_shared(&added, &add);

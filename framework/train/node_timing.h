@@ -1,14 +1,14 @@
-/* Times measured instead of flops: every pass of a node alone, on real buffers, and what a step does besides.
+/* Measured times instead of flops: each pass of a node alone, on real buffers, and the rest of a step.
  *
  * What is measured: before each pass everything it reads but its newest operand is written, then as many bytes as the
  * network's values and parameters take, at most DISTANCE_MAX, go through the caches, then the newest operand (of a
  * forward the input that was written last, of a backward dy) is written, as the op before would have left it. Then the
  * pass is timed. All passes are timed in turn, round after round, and the least time of a pass counts; a device that
  * records steps records it, too, from the second round on. Outputs lie over inputs where the kernel allows it and
- * nobody reads the input later. Dropout draws as in rng: counter.
+ * no later op reads the input. Dropout draws as in rng: counter.
  *
  * Memory: one block, cut anew for each node, so at most what one node's operands take; then parameters, gradients and
- * state. Values are uniform in [-1, 1): no time hangs on denormals. */
+ * state. Values are uniform in [-1, 1), so no time depends on denormals. */
 #ifndef REMATCH_TRAIN_NODE_TIMING_H
 #define REMATCH_TRAIN_NODE_TIMING_H
 
@@ -23,24 +23,24 @@ struct measured {
     double backward[2];     /* by part index; an unsplit backward of both parts stands under PARAMS */
 };
 
-/* What a step takes besides kernels, in ns. */
+/* Times of a step besides its kernels, in ns. */
 struct measured_rest {
     double digest;    /* digests of gradients, parameters and state, and the norm of the gradients */
     double optimizer; /* of all parameters */
     double add, copy; /* of a MiB of gradient; 0 where no value has two readers */
 };
 
-/* All that the time of node's passes hangs on, as text: layer, settings, shapes, layouts, bytes, implementation, and
- * whether y lies over x. Nodes of one key are measured once, so that equal stages stay equal. NULL: no memory. */
+/* Everything on which the time of node's passes depends, as text: layer, settings, shapes, layouts, bytes,
+ * implementation, and whether y lies over x. Nodes of one key are measured once, so that equal stages stay equal. */
 char *measure_key(const struct network *network, int node, struct region *region);
 
-/* Rounds go on until there are rounds_least and budget_ns has passed, or there are ROUNDS_MOST. */
+/* Rounds continue until there are rounds_least and budget_ns has passed, or there are ROUNDS_MOST. */
 struct measure_options {
     int rounds_least;
     uint64_t budget_ns;
 };
 
-/* What measure_nodes() will take. */
+/* Bytes that measure_nodes() will take. */
 size_t measure_bytes(const struct network *network, const int *nodes, int count);
 
 /* times[i]: of node nodes[i]; *rounds: the rounds made. ST_FAILED: no memory, or a kernel failed. */

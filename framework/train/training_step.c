@@ -13,19 +13,18 @@ struct train {
     struct train_options options;
     struct update update;
     double lr;           /* of the step that began */
-    enum status started; /* how that went */
+    enum status started; /* its status */
     bool warm;           /* a step was done before */
 };
 
 static size_t parameter_bytes(const struct parameter *parameter) { return (size_t)parameter->elements * sizeof(float); }
 
-/* Initial values go by way of a slice of the host's memory: the backend's may be a device's. */
-static enum status initialise(const struct train *train)
+/* Initial values are made slice by slice in the host's memory, since the backend's may be a device's. */
+static void initialise(const struct train *train)
 {
     enum { SLICE = 1 << 18 };
     const struct backend_kind *kind = train->backend->kind;
-    float *slice = malloc(SLICE * sizeof *slice);
-    if (!slice) return fail(ST_FAILED, "out of memory for initial values");
+    float *slice = allocate(SLICE, sizeof *slice);
     for (int i = 0; i < train->graph->parameters; i++) {
         const struct parameter *p = &train->graph->parameter[i];
         const struct parameter_definition *d = &p->definition;
@@ -42,11 +41,10 @@ static enum status initialise(const struct train *train)
                        (size_t)train->update.states * parameter_bytes(p));
     }
     free(slice);
-    return ST_OK;
 }
 
-/* All parameters, as the update sees them. */
-static enum status gather(struct train *train)
+/* The update's view of all parameters. */
+static void gather(struct train *train)
 {
     struct update *u = &train->update;
     const size_t count = (size_t)train->graph->parameters;
@@ -66,28 +64,22 @@ static enum status gather(struct train *train)
                                               .elements = p->elements,
                                               .numbers = p->definition.shape.rank > 1};
     }
-    return ST_OK;
 }
 
 static enum status create(struct train *train)
 {
     const struct update_kind *kind = train->backend->kind->update;
-    TRY(gather(train));
-    TRY(initialise(train));
+    gather(train);
+    initialise(train);
     return kind->prepare ? kind->prepare(train->backend, &train->update) : ST_OK;
 }
 
 enum status train_create(const struct network *network, struct executor *exec, const struct train_options *options,
                          struct train **train)
 {
-    *train = NULL;
-    struct train *t = calloc(1, sizeof *t);
     struct region *region = region_create();
-    if (!t || !region) {
-        free(t);
-        region_destroy(region);
-        return fail(ST_FAILED, "out of memory for the training loop");
-    }
+    struct train *t = region_array(region, 1, sizeof *t);
+    *train = NULL;
     *t = (struct train){
         .region = region, .graph = network->graph, .backend = network->backend, .exec = exec, .options = *options};
     enum status status = create(t);
@@ -101,9 +93,7 @@ enum status train_create(const struct network *network, struct executor *exec, c
 
 void train_destroy(struct train *train)
 {
-    if (!train) return;
-    region_destroy(train->region);
-    free(train);
+    if (train) region_destroy(train->region);
 }
 
 static double rate_of(const struct train *train, uint32_t step)
@@ -114,7 +104,7 @@ static double rate_of(const struct train *train, uint32_t step)
 
 static enum status refuse_not_finite(struct train *train, uint32_t step, float value, struct train_result *result)
 {
-    const char *loss = isnan(value) ? "not a number" : "infinite"; /* a NaN's sign means nothing */
+    const char *loss = isnan(value) ? "not a number" : "infinite"; /* a NaN's sign has no meaning */
     int node = executor_find_not_finite(train->exec);
     snprintf(result->not_finite, NOT_FINITE, "%s%s", node < 0 ? "loss" : "output of ",
              node < 0 ? "" : train->graph->node[node].name);
@@ -135,9 +125,9 @@ static enum status refuse_not_finite(struct train *train, uint32_t step, float v
                 n->name, n->layer->name);
 }
 
-/* Kernels may hide a NaN on its way to the loss (oneDNN's relu and max pool do), not on its way to every gradient. */
-static enum status look_at(struct train *train, const struct step_outcome *outcome, uint32_t step,
-                           struct train_result *result)
+/* Kernels may hide a NaN from the loss (oneDNN's relu and max pool do), but not from every gradient. */
+static enum status check_finite(struct train *train, const struct step_outcome *outcome, uint32_t step,
+                                struct train_result *result)
 {
     if (!isfinite(outcome->loss[0])) return refuse_not_finite(train, step, outcome->loss[0], result);
     if (outcome->not_finite < 0) return ST_OK;
@@ -179,7 +169,7 @@ enum status train_end(struct train *train, struct train_result *result)
     *result->not_finite = 0;
     TRY(status);
     const struct step_outcome outcome = b->outcome;
-    TRY(look_at(train, &outcome, b->moment.step, result));
+    TRY(check_finite(train, &outcome, b->moment.step, result));
     if (b->kind->update->collect) TRY(b->kind->update->collect(b, u));
     train->warm = true;
     *result = (struct train_result){.loss = outcome.loss[0],
@@ -198,6 +188,6 @@ enum status train_end(struct train *train, struct train_result *result)
 
 enum status train_step(struct train *train, uint32_t step, struct train_result *result)
 {
-    (void)train_begin(train, step); /* what it says, end says again */
+    (void)train_begin(train, step); /* train_end() returns the same status */
     return train_end(train, result);
 }

@@ -1,5 +1,5 @@
 /* One training step over a plan: forward and backward, digests of every gradient, the optimiser, digests of every
- * parameter and of the optimiser's state. Knows neither where batches come from nor where results go.
+ * parameter and of the optimiser's state. It depends neither on the source of batches nor on where results go.
  *
  * Contract: parameters, gradients and state are in logical order, so their digests do not depend on backend or policy;
  * the digest of a step is XXH3-128 of the tensor digests in parameter order. */
@@ -15,9 +15,9 @@ struct train_options {
     struct optimizer_settings settings;
     const struct learning_rate *learning_rate;
     struct learning_rate_settings learning_rate_settings;
-    int64_t steps; /* of the whole run, which the learning rate may go by */
+    int64_t steps; /* of the whole run, for the learning rate */
     uint64_t seed;
-    const bool *given; /* by parameter: the caller puts its initial values there; NULL: none */
+    const bool *given; /* by parameter: the caller writes its initial values; NULL: none */
 };
 
 struct train;
@@ -31,8 +31,8 @@ struct train_result {
     struct digest gradients, parameters, state; /* state: zero where the optimiser has none */
     /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none. */
     const struct digest *gradient, *parameter, *parameter_state;
-    char
-        not_finite[NOT_FINITE]; /* the first loss, output or gradient that is not, where that ended the run; "": none */
+    /* The first loss, output or gradient that is not finite, where that ended the run; "": none. */
+    char not_finite[NOT_FINITE];
 };
 
 /* Fills exec's parameters with their initial values, given ones excepted, and clears gradients and state. exec must
@@ -41,14 +41,13 @@ enum status train_create(const struct network *network, struct executor *exec, c
                          struct train **train);
 void train_destroy(struct train *train);
 
-/* Step number step on the batch in place. ST_FAILED: exec failed, or the loss or a gradient is not finite; the message
- * names the step and the first node that made it so, or the parameter; so does result->not_finite, and nothing else of
- * result is set. Parameters are as they were before the step. */
+/* Step number step on the current batch. ST_FAILED: exec failed, or the loss or a gradient is not finite; the message
+ * names the step and the first node whose output is not finite, or the parameter; so does result->not_finite, and
+ * nothing else of result is set. Parameters keep their values. */
 enum status train_step(struct train *train, uint32_t step, struct train_result *result);
 
-/* The same in two, so that the host may make the next batch meanwhile where executor_ahead(); end also where begin
- * failed.
- */
+/* The same in two parts, between which the host may make the next batch where executor_ahead(); train_end() also where
+ * train_begin() failed. */
 enum status train_begin(struct train *train, uint32_t step);
 enum status train_end(struct train *train, struct train_result *result);
 

@@ -86,7 +86,7 @@ static const struct {
     {"plan small.yaml policy=selective policy.kinds=[conv]",
      "the model has no layer of kind 'conv', but flatten|linear"},
     {"plan small.yaml policy=chen policy.segment_budget=lots", "policy.segment_budget: 'lots' is not a size"},
-    {"plan small.yaml policy=optimal policy.budget=0", "policy.budget: '0' is nothing"},
+    {"plan small.yaml policy=optimal policy.budget=0", "policy.budget: '0' is not greater than 0"},
     {"plan small.yaml policy=optimal policy.budget=lots", "policy.budget: 'lots' is not a size"},
     {"run small.yaml policy=optimal policy.budget=1KiB", "the smallest budget that it found kept is "},
     {"run small.yaml policy=dtr policy.budget=1%", "dtr found no schedule that keeps it"},

@@ -14,5 +14,6 @@ Test(library, a_program_on_the_framework_alone_trains_equal_bits)
     cr_assert(pipe);
     out[fread(out, 1, sizeof out - 1, pipe)] = '\0';
     cr_expect(pclose(pipe) == 0 && strstr(out, "\nequal in every bit\n"), "%s", out);
-    cr_expect(strstr(out, "store_all") && strstr(out, "recomputations: 0") && strstr(out, "recomputations: 1"), "%s", out);
+    cr_expect(strstr(out, "store_all") && strstr(out, "recomputations: 0") && strstr(out, "recomputations: 1"), "%s",
+              out);
 }

@@ -15,8 +15,7 @@
 static struct bounds find(const struct abstract_stage *stage, int stages, size_t budget)
 {
     struct network *network = chain_network(stage, stages);
-    struct bounds bounds;
-    cr_assert(bounds_find(network, budget, &bounds) == ST_OK, "%s", status_message());
+    const struct bounds bounds = bounds_find(network, budget);
     abstract_destroy(network);
     return bounds;
 }
@@ -136,13 +135,12 @@ Test(bounds, as_high_as_trying_every_set_of_what_is_kept)
 static double gap_of(const struct network *network, const char *policy, const char *budget)
 {
     char settings[64];
-    struct bounds bounds;
     snprintf(settings, sizeof settings, "budget=%s", budget ? budget : "least");
     struct plan *plan = policy_text_try(network, policy, settings, NULL);
     if (!plan) return INFINITY;
-    cr_assert(bounds_find(network, plan->live_peak, &bounds) == ST_OK);
+    const struct bounds bounds = bounds_find(network, plan->live_peak);
     cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12), "%s %s: %g, bound %g",
-              policy, budget, plan->time, bounds.best);
+              policy, settings, plan->time, bounds.best);
     double gap = bounds_gap(&bounds, plan->time);
     plan_destroy(plan);
     return gap;
@@ -176,7 +174,6 @@ Test(bounds, below_every_choice_of_relus)
             char settings[80];
             struct region *region = region_create();
             struct plan *plan;
-            struct bounds bounds;
             snprintf(settings, sizeof settings, "segments=%u unit=stage keep_last=%s", draw_below(&source, 8),
                      c % 2 ? "true" : "false");
             struct schedule schedule = policy_text_schedule(b.network, "segments", settings, region);
@@ -184,7 +181,7 @@ Test(bounds, below_every_choice_of_relus)
                 if (schedule.step[i].kind == STEP_BACKWARD)
                     schedule.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;
             cr_assert(plan_build(b.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
-            cr_assert(bounds_find(b.network, plan->live_peak, &bounds) == ST_OK);
+            const struct bounds bounds = bounds_find(b.network, plan->live_peak);
             cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12),
                       "%s: %s: %g, bound %g", net->name, plan->schedule, plan->time, bounds.best);
             plan_destroy(plan);

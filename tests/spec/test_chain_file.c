@@ -119,7 +119,7 @@ Test(chain_file, peaks_and_times_are_those_counted_by_hand)
 static const struct {
     const char *overrides, *says, *chain; /* NULL: THREE */
 } refused[] = {
-    {"policy.name=optimal policy.budget=0", "'0' is nothing"},
+    {"policy.name=optimal policy.budget=0", "'0' is not greater than 0"},
     {"policy.name=optimal policy.budget=lots", "'lots' is not a size"},
     {"policy.name=optimal policy.budget=40", "the smallest budget that it found kept is 55"},
     {"policy.name=dtr policy.budget=40", "dtr found no schedule that keeps it"},

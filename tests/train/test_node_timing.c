@@ -316,9 +316,8 @@ Test(measure, takes_less_memory_than_a_step)
 {
     const struct net wide = {"wide", nets[0].build, {3, {64, 64, 3}}, 4096, 5};
     struct planned p = set_up(&wide, "ref", false);
-    struct bounds bounds;
     struct plan *plan = policy_text_plan(p.network, "store_all", "", NULL);
-    cr_assert(bounds_find(p.network, SIZE_MAX / 2, &bounds) == ST_OK);
+    const struct bounds bounds = bounds_find(p.network, SIZE_MAX / 2);
     size_t bytes = measure_bytes(p.network, p.nodes, p.graph->nodes);
     cr_assert(bytes >= bounds.memory && bytes < plan->live_peak, "%zu, of at least %zu, a step has %zu", bytes,
               bounds.memory, plan->live_peak);

@@ -264,10 +264,9 @@ static void add_reasons(struct plan_summary *s)
 
 static enum status add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan)
 {
-    struct bounds bounds;
+    const struct bounds bounds = bounds_find(s->job->network, plan->live_peak);
     json_t *one = json_object();
     json_array_append_new(json_object_get(s->figures, "choices"), one);
-    TRY(bounds_find(s->job->network, plan->live_peak, &bounds));
     PUT(one, "policy", policy->name);
     PUT(one, "live_peak_bytes", plan->live_peak);
     PUT(one, "peak_bytes", plan->peak);

@@ -322,8 +322,7 @@ enum status policy_grid_judge(struct policy_grid *grid)
 {
     for (int i = 0; i < grid->trials; i++) {
         struct trial *trial = &grid->trial[i];
-        struct bounds bounds;
-        TRY(bounds_find(grid->job->network, trial->plan.live_peak, &bounds));
+        const struct bounds bounds = bounds_find(grid->job->network, trial->plan.live_peak);
         trial->gap = bounds_gap(&bounds, trial->plan.time);
         trial->best = true;
         for (int j = 0; j < grid->trials; j++) trial->best &= !beats(&grid->trial[j].plan, &trial->plan);
