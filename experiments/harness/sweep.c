@@ -20,9 +20,8 @@ struct point {
     const char *outcome; /* "equal", "DIFFERS", "refused" (before any point ran), "failed", "stopped", "not run" */
     const char *reason;  /* why it was refused, failed or stopped; else NULL */
     int code;
-    bool planned; /* the following four are known */
-    size_t static_bytes, live_peak, arena;
-    double slowdown;
+    bool planned;
+    struct plan_figures plan;     /* if planned */
     struct comparison comparison; /* if both sides ran */
     struct run_report baseline, variant;
 };
@@ -118,11 +117,7 @@ static void plan_point(struct sweep *s, int number)
     p->outcome = "not run";
     enum status status = load_point(s, p, &request, &e);
     if (status == ST_OK) {
-        const struct plan *plan = e->side[SIDE_VARIANT].job->plan;
-        p->static_bytes = plan_static(plan);
-        p->live_peak = plan->live_peak;
-        p->arena = plan->arena_bytes;
-        p->slowdown = plan->slowdown;
+        p->plan = plan_figures(e->side[SIDE_VARIANT].job->plan);
         p->planned = true;
         status = experiment_fits(e, &request);
     }
@@ -221,7 +216,7 @@ static void figures_of(const struct point *p, double figure[FIGURES])
         compared + c->live_ratio,
         compared + c->time_ratio,
         compared + c->best_case_ratio,
-        p->planned ? p->slowdown : (double)NAN,
+        p->planned ? p->plan.slowdown : (double)NAN,
         trained + (double)r->step_ns,
         trained + (double)r->loss[0],
         trained + (double)r->last_loss,
@@ -278,8 +273,8 @@ static void print_table(const struct sweep *s, FILE *out)
         figures_of(p, figure);
         for (int a = 0; a < axes; a++) columns_cell(&table, "%s", p->value[a]);
         columns_cell(&table, "%s", p->outcome);
-        columns_cell(&table, "%s", p->planned ? bytes_text((double)p->live_peak, text) : "-");
-        columns_cell(&table, "%s", p->planned ? bytes_text((double)p->arena, text) : "-");
+        columns_cell(&table, "%s", p->planned ? bytes_text((double)p->plan.live_peak, text) : "-");
+        columns_cell(&table, "%s", p->planned ? bytes_text((double)p->plan.arena, text) : "-");
         for (int k = 0; k < 5; k++) figure_cell(&table, "%.3f", figure[k]);
         figure_cell(&table, "%.9g", figure[FIGURE_LAST_LOSS]);
         remark_cell(&table, &p->comparison);
@@ -329,7 +324,7 @@ static bool write_rows(const void *of, FILE *out)
         double figure[FIGURES];
         figures_of(p, figure);
         fprintf(out, "%s,%d,", p->outcome, p->code);
-        const size_t bytes[] = {p->static_bytes, p->live_peak, p->arena};
+        const size_t bytes[] = {p->plan.static_bytes, p->plan.live_peak, p->plan.arena};
         for (int k = 0; k < 3; k++) csv_figure("%.0f", p->planned ? (double)bytes[k] : (double)NAN, out);
         for (int k = 0; k < FIGURES; k++) csv_figure("%.12g", figure[k], out);
         const struct comparison *c = &p->comparison;

@@ -97,17 +97,15 @@ static void find_short(struct pair *p, char *text)
 
 /* ---- the numbers ---- */
 
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
 static bool has_step(const struct result *r, uint32_t step)
 {
-    size_t from = 0, to = r->steps; /* they ascend */
-    while (from < to) {
-        const size_t middle = from + (to - from) / 2;
-        if (r->step[middle] < step)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from < r->steps && r->step[from] == step;
+    return bsearch(&step, r->step, r->steps, sizeof *r->step, by_number);
 }
 
 static bool compared(const struct pair *p, uint32_t step) { return has_step(p->a, step) && has_step(p->b, step); }

@@ -1,14 +1,16 @@
-#include "report/list_results.h"
+#include "report/list.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analysis/result_row.h"
 #include "base/text.h"
 #include "console/arguments.h"
 #include "report/figures_text.h"
+#include "spec/spec_load.h"
 
 struct run {
     const char *folder, *path, *id; /* folder "": the one that is listed */
@@ -23,7 +25,7 @@ struct runs {
     int count;
 };
 
-/* ---- finding ---- */
+/* ---- finding runs ---- */
 
 static bool is_result_name(const char *name) { return text_ends(name, ".h5") || text_ends(name, ".h5.part"); }
 
@@ -129,7 +131,7 @@ static void judge(const struct runs *r, struct run *run)
     if (run->baseline) run->verdict = result_row_verdict(run->baseline, run->path);
 }
 
-/* ---- printing ---- */
+/* ---- printing runs ---- */
 
 /* How a run ended, in the text's table. */
 static const char *outcome(const struct run *run)
@@ -197,4 +199,87 @@ enum status list_results(const char *folder, enum list_form form, FILE *out)
     json_decref(rows);
     region_destroy(r.region);
     return status;
+}
+
+/* ---- experiments ---- */
+
+struct experiment_row {
+    struct spec *spec;
+    const char *file; /* the newest result, NULL: none */
+    struct result_row last;
+};
+
+/* The result file in folder that was changed last. */
+static const char *newest(const char *folder, struct region *region)
+{
+    struct dirent **entry;
+    struct stat file;
+    const char *found = NULL;
+    struct timespec at = {0};
+    int count = scandir(folder, &entry, is_result, alphasort);
+    for (int i = 0; i < count; i++) {
+        const char *path = region_text(region, "%s/%s", folder, entry[i]->d_name);
+        free(entry[i]);
+        if (stat(path, &file) != 0) continue;
+        bool later =
+            file.st_mtim.tv_sec != at.tv_sec ? file.st_mtim.tv_sec > at.tv_sec : file.st_mtim.tv_nsec > at.tv_nsec;
+        if (found && !later) continue;
+        found = path;
+        at = file.st_mtim;
+    }
+    if (count >= 0) free(entry);
+    return found;
+}
+
+static void print_experiment(const struct experiment_row *row, FILE *out)
+{
+    const char *created = row->last.created;
+    fprintf(out, "%-24s %s\n", row->spec->name, row->spec->title ? row->spec->title : "");
+    if (row->file) fprintf(out, "%-24s %s%s%s, %s\n", "", row->last.status, *created ? " " : "", created, row->file);
+}
+
+static json_t *experiment_figures(const struct experiment_row *row)
+{
+    json_t *one = json_object(), *last = row->file ? json_object() : json_null();
+    PUT(one, "name", row->spec->name);
+    PUT(one, "title", row->spec->title);
+    PUT(one, "path", row->spec->path);
+    PUT(one, "last", last);
+    if (!row->file) return one;
+    PUT(last, "file", row->file);
+    PUT(last, "status", row->last.status);
+    PUT(last, "created", row->last.created);
+    return one;
+}
+
+static enum status list_experiment(const char *path, json_t *all, FILE *out)
+{
+    struct experiment_row row = {0};
+    TRY(spec_load(path, 0, NULL, &row.spec));
+    row.file = newest(region_text(row.spec->region, "%s/%s", row.spec->results, row.spec->name), row.spec->region);
+    if (row.file) result_row_read(row.file, &row.last);
+    if (row.file && !row.last.readable) row.last = (struct result_row){.status = "unreadable"};
+    if (all)
+        json_array_append_new(all, experiment_figures(&row));
+    else
+        print_experiment(&row, out);
+    spec_destroy(row.spec);
+    return ST_OK;
+}
+
+enum status list_experiments(const char *folder, bool json, FILE *out)
+{
+    struct dirent **entry;
+    int count = scandir(folder, &entry, arguments_is_spec, alphasort), wrong = 0;
+    if (count < 0) return fail(ST_SPEC, "%s: cannot be read: %s", folder, strerror(errno));
+    json_t *all = json ? json_array() : NULL;
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s", folder, entry[i]->d_name);
+        free(entry[i]);
+        wrong += list_experiment(path, all, out) != ST_OK;
+    }
+    free(entry);
+    if (all) figures_write(all, out);
+    return wrong ? fail(ST_SPEC, "%d of %d specs in %s are wrong", wrong, count, folder) : ST_OK;
 }

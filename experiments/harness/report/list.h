@@ -1,11 +1,15 @@
-/* Lists the runs in a folder of results. */
-#ifndef REMATCH_REPORT_LIST_RESULTS_H
-#define REMATCH_REPORT_LIST_RESULTS_H
+/* Lists the experiments in a folder, or the runs in a folder of results. */
+#ifndef REMATCH_REPORT_LIST_H
+#define REMATCH_REPORT_LIST_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "base/status.h"
+
+/* One line a spec: name, title, and the status of its newest result file, where there is one. ST_SPEC: the folder
+ * cannot be read, or a spec in it is wrong (reported on stderr; the others are listed). */
+enum status list_experiments(const char *folder, bool json, FILE *out);
 
 enum list_form { LIST_TEXT, LIST_CSV, LIST_JSON };
 
