@@ -1,29 +1,31 @@
 #include "backend/allocation_count.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-bool allocation_count_lend(struct allocation_count *ledger, const void *buffer, size_t bytes)
+#include "base/region.h"
+
+void allocation_count_add(struct allocation_count *allocated, const void *buffer, size_t bytes)
 {
-    if (ledger->loans == ledger->room) {
-        const size_t room = ledger->room ? 2 * ledger->room : 64;
-        struct loan *more = realloc(ledger->loan, room * sizeof *more);
-        if (!more) return false;
-        ledger->loan = more;
-        ledger->room = room;
+    if (allocated->count == allocated->room) {
+        allocated->room = allocated->room ? 2 * allocated->room : 64;
+        struct allocation *more = allocate(allocated->room, sizeof *more);
+        if (allocated->count) memcpy(more, allocated->live, allocated->count * sizeof *more);
+        free(allocated->live);
+        allocated->live = more;
     }
-    ledger->loan[ledger->loans++] = (struct loan){buffer, bytes};
-    ledger->bytes += bytes;
-    return true;
+    allocated->live[allocated->count++] = (struct allocation){buffer, bytes};
+    allocated->bytes += bytes;
 }
 
-/* From the newest on: what a backward gives back last was lent first. */
-void allocation_count_take_back(struct allocation_count *ledger, const void *buffer)
+/* From the newest on: a backward releases last what was allocated first. */
+void allocation_count_remove(struct allocation_count *allocated, const void *buffer)
 {
-    size_t at = ledger->loans;
-    while (at > 0 && ledger->loan[at - 1].buffer != buffer) at--;
+    size_t at = allocated->count;
+    while (at > 0 && allocated->live[at - 1].buffer != buffer) at--;
     if (at == 0) return;
-    ledger->bytes -= ledger->loan[at - 1].bytes;
-    for (ledger->loans--; at <= ledger->loans; at++) ledger->loan[at - 1] = ledger->loan[at];
+    allocated->bytes -= allocated->live[at - 1].bytes;
+    for (allocated->count--; at <= allocated->count; at++) allocated->live[at - 1] = allocated->live[at];
 }
 
-void allocation_count_free(struct allocation_count *ledger) { free(ledger->loan); }
+void allocation_count_free(struct allocation_count *allocated) { free(allocated->live); }

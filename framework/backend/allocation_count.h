@@ -1,26 +1,23 @@
-/* What an allocator has handed out and not taken back, counted where that happens: the witness of memory: dynamic,
- * which knows nothing of plans. */
+/* The buffers that an allocator has handed out and that are not released, counted in the allocator itself: the measured
+ * memory of memory: dynamic, independent of plans. */
 #ifndef REMATCH_BACKEND_ALLOCATION_COUNT_H
 #define REMATCH_BACKEND_ALLOCATION_COUNT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct allocation_count {
-    struct loan {
+    struct allocation {
         const void *buffer;
         size_t bytes;
-    } * loan;
-    size_t loans, room;
-    size_t bytes; /* of all loans together */
+    } * live;
+    size_t count, room;
+    size_t bytes; /* of all live ones together */
 };
 
-/* buffer was handed out, with so many bytes; false: no memory to note it. */
-bool allocation_count_lend(struct allocation_count *ledger, const void *buffer, size_t bytes);
+/* buffer was allocated, and was released; an unknown buffer changes nothing. */
+void allocation_count_add(struct allocation_count *allocated, const void *buffer, size_t bytes);
+void allocation_count_remove(struct allocation_count *allocated, const void *buffer);
 
-/* buffer is taken back; what is not out changes nothing. */
-void allocation_count_take_back(struct allocation_count *ledger, const void *buffer);
-
-void allocation_count_free(struct allocation_count *ledger);
+void allocation_count_free(struct allocation_count *allocated);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* One that was built may be linked into another program than this (rematch-cuda): its row then ends the table. */
+/* A backend may be linked into another program only (rematch-cuda): its row is then NULL and ends the table. */
 #define BACKEND(name) extern const struct backend_kind backend_##name __attribute__((weak));
 #include "backends.def"
 #undef BACKEND
@@ -18,7 +18,7 @@ const struct backend_kind *const backend_table[] = {
     NULL};
 #undef BACKEND
 
-/* Those that need more than a C compiler, and what. */
+/* Backends that need more than a C compiler, and what they need. */
 static const struct {
     const char *name, *needs;
 } optional[] = {{"cpu", "oneDNN's headers and library"}, {"cuda", "nvcc, cuDNN and cuBLAS"}};
@@ -47,8 +47,7 @@ const struct backend_kind *backend_find(const char *name)
     return *kind;
 }
 
-/* Fewer threads than were asked for do other work than was planned, and wait for ever in libraries that count on them.
- */
+/* With fewer threads than requested, the work differs from the plan, and libraries that count on them hang. */
 static enum status check_threads(const struct backend *backend)
 {
     const int asked = (int)backend->options.threads;
@@ -56,7 +55,7 @@ static enum status check_threads(const struct backend *backend)
     omp_set_dynamic(0);
 #pragma omp parallel num_threads(asked) reduction(+ : running)
     running++;
-    omp_pause_resource_all(omp_pause_soft); /* a pool would wait in this process while another trains */
+    omp_pause_resource_all(omp_pause_soft); /* else its threads would wait in this process while another trains */
     if (running == asked) return ST_OK;
     return fail(ST_MISSING,
                 "backend %s: backend.threads asks for %d threads, but OpenMP runs %d; expected no lower limit in the "
@@ -69,8 +68,7 @@ enum status backend_open(const char *name, const struct backend_options *options
     *backend = NULL;
     const struct backend_kind *kind = backend_find(name);
     if (!kind) return unknown(name);
-    struct backend *b = calloc(1, sizeof *b);
-    if (!b) return fail(ST_FAILED, "out of memory");
+    struct backend *b = allocate(1, sizeof *b);
     b->kind = kind;
     b->options = *options;
     if (!b->options.threads) b->options.threads = omp_get_num_procs();
@@ -88,7 +86,7 @@ void backend_close(struct backend *backend)
 {
     if (!backend) return;
     backend->kind->close(backend);
-    allocation_count_free(&backend->ledger);
+    allocation_count_free(&backend->allocated);
     free(backend);
 }
 

@@ -1,10 +1,10 @@
-/* What backends whose memory is the host's do alike: rows of struct backend_kind. */
+/* Members of struct backend_kind that all backends with the host's memory share. */
 #ifndef REMATCH_BACKEND_HOST_H
 #define REMATCH_BACKEND_HOST_H
 
 #include "backend/backend.h"
 
-/* Sets what open sets of a backend whose moment and outcome are at hand. */
+/* For open: the moment and the outcome are in the host's memory. */
 void host_open(struct backend *backend);
 void *host_allocate(struct backend *backend, size_t bytes);
 void host_release(struct backend *backend, void *buffer);
@@ -17,7 +17,7 @@ enum status host_step(struct backend *backend, bool same, enum status (*body)(vo
 enum status host_wait(struct backend *backend);
 extern const struct update_kind host_update;
 
-/* The rows above, of a table of them. */
+/* All of them, in a struct backend_kind. */
 #define HOST_ROWS                                                                                                      \
     .update = &host_update, .allocate = host_allocate, .release = host_release, .position = host_position,             \
     .mask = host_mask, .squares = host_squares, .digest = host_digest, .phase = host_phase, .step = host_step,         \

@@ -12,8 +12,7 @@ static enum status prepare_node(struct network *network, struct node *node)
         return fail(ST_SPEC, "layer '%s': backend '%s' has no kernel for %s", node->name, backend->kind->name,
                     node->layer->name);
     if (!b->kernel->deterministic)
-        return fail(ST_SPEC,
-                    "layer '%s': the kernel of backend '%s' for %s is not deterministic: no run could be equal",
+        return fail(ST_SPEC, "layer '%s': the kernel of backend '%s' for %s is not deterministic: runs would differ",
                     node->name, backend->kind->name, node->layer->name);
     enum status status = b->kernel->prepare(backend, network->graph, node, &b->footprint, &b->state);
     if (status != ST_OK) return fail(status, "layer '%s': %s", node->name, status_message());
@@ -23,7 +22,7 @@ static enum status prepare_node(struct network *network, struct node *node)
     return ST_OK;
 }
 
-/* No machine has as many, and 2^64 are far from whatever sums planning makes of them. */
+/* More than any machine has, and sums of such numbers stay far below 2^64. */
 static const size_t BYTES_MAX = (size_t)1 << 58;
 
 static enum status check_bytes(const struct network *network)
@@ -92,8 +91,8 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
 {
     *network = NULL;
     TRY(backend->kind->arrange(backend, graph));
-    struct network *n = region_array(graph->region, 1, sizeof *n);
-    if (!n) return ST_FAILED;
+    struct network *n;
+    NEW(graph->region, n, 1);
     n->graph = graph;
     n->backend = backend;
     n->granularity = ALIGNMENT;

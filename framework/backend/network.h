@@ -1,5 +1,5 @@
-/* A graph bound to a backend: every node's kernel prepared, every footprint known. What planning and executing share.
- */
+/* A graph bound to a backend, with every node's kernel prepared and its footprint known. Shared by planning and
+ * execution. */
 #ifndef REMATCH_BACKEND_NETWORK_H
 #define REMATCH_BACKEND_NETWORK_H
 
@@ -11,8 +11,8 @@ struct binding {
     struct footprint footprint;
 };
 
-/* Time of a node's passes, in any unit that all nodes of a network share: flops, or what was measured. What planning
- * calls time; an unsplit backward takes the sum of its parts. */
+/* The time of a node's passes, in a unit that all nodes of a network share: flops, or measured time. An unsplit
+ * backward takes the sum of its parts. */
 struct cost {
     double forward, backward[2]; /* by part index */
 };
@@ -31,9 +31,9 @@ static inline size_t network_round(const struct network *network, size_t bytes)
     return (bytes + network->granularity - 1) / network->granularity * network->granularity;
 }
 
-/* Arranges layouts and prepares every node; graph and backend stay the caller's. Errors: ST_SPEC naming layer and
- * backend for a row that is missing or not deterministic, naming the layer where all nodes together need more than 2^58
- * bytes, and whatever prepare() says. */
+/* Arranges layouts and prepares every node; the caller keeps graph and backend. Errors: ST_SPEC naming layer and
+ * backend for a kernel that is missing or not deterministic, naming the layer where all nodes together need more than
+ * 2^58 bytes, and the errors of prepare(). */
 enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network);
 void network_destroy(struct network *network);
 
@@ -41,21 +41,21 @@ void network_destroy(struct network *network);
  * destroyed. */
 struct network *network_copy(const struct network *network, struct region *region);
 
-/* Makes every footprint what its node's relu_save says, where that has changed since the network was prepared. */
+/* Updates the footprints to relu_save, where a node's changed since the network was prepared. */
 void network_settle_relus(struct network *network);
 
-/* Whether node has a relu of which the plan may say what it keeps; whether any node has. */
+/* Whether a schedule may set what the relu of node saves; whether that holds for any node. */
 bool network_relu_open(const struct network *network, int node);
 bool network_any_relu_open(const struct network *network);
 
-/* Whether the backward of another node reads what node writes. */
+/* Whether the backward of another node reads the output of node. */
 bool network_read_by_another(const struct network *network, int node);
 
-/* What node's backward reads (enum reads), over the parts it will run; and those parts (enum part, 0: no backward). */
+/* What node's backward reads (enum reads), over the parts that run; and those parts (enum part, 0: no backward). */
 unsigned network_reads(const struct network *network, int node);
 unsigned network_parts(const struct network *network, int node);
 
-/* Time of node's backward, over the parts it will run. */
+/* Time of node's backward, over the parts that run. */
 double network_backward_time(const struct network *network, int node);
 
 #endif

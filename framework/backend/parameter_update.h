@@ -1,5 +1,5 @@
-/* What follows a step's backward, over all parameters at once: the norm of the gradients and whether all are finite,
- * digests of every gradient, the optimiser, digests of every parameter and of its state.
+/* The update after a step's backward, of all parameters at once: the norm of the gradients and whether all are finite,
+ * digests of every gradient, the optimizer, digests of every parameter and of its state.
  *
  * Contract: where the loss or a gradient is not finite, parameters and state stay as they are. A digest is
  * digest_tensor()'s and a sum of squares sum_of_squares()'s, bit for bit, wherever they are computed; the sums of the
@@ -16,13 +16,13 @@ enum digested { DIGESTED_GRADIENT, DIGESTED_PARAMETER, DIGESTED_STATE, DIGESTEDS
 struct update_tensor {
     float *parameter, *gradient, *state;
     int64_t elements;
-    int numbers; /* which of the moment's numbers are its */
+    int numbers; /* index in the moment's numbers */
 };
 
 struct update {
     const struct optimizer *optimizer;
     struct optimizer_settings settings;
-    int states; /* copies of a parameter that the optimiser keeps */
+    int states; /* copies of a parameter that the optimizer keeps */
     int count;
     struct update_tensor *tensor;
     struct digest *digest[DIGESTEDS]; /* the host's: one a tensor; of the state NULL where there is none */
@@ -32,15 +32,15 @@ struct update {
 struct backend;
 struct graph;
 
-/* How a backend does it. */
+/* A backend's implementation. */
 struct update_kind {
-    /* Of the backend's memory, for the graph's parameters, of which the optimiser keeps states copies; NULL: none. */
+    /* Bytes of room for the graph's parameters, of which the optimizer keeps states copies; NULL: none. */
     size_t (*bytes)(const struct graph *graph, int states);
     /* Once, before the first run; NULL: nothing to do. */
     enum status (*prepare)(struct backend *backend, const struct update *update);
     /* Queues the work. Reads the backend's now, and of its outcome the loss; writes the rest of the outcome. */
     void (*run)(struct backend *backend, const struct update *update);
-    /* After the work is done: makes the digests; NULL: they are there. */
+    /* After the work is done: computes the digests; NULL: run() did. */
     enum status (*collect)(struct backend *backend, const struct update *update);
 };
 

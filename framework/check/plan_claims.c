@@ -6,7 +6,7 @@
 #include "base/region.h"
 #include "plan/schedule.h"
 
-/* Sums may be rounded otherwise elsewhere. */
+/* Sums in another order may be rounded differently. */
 static const double rounding = 1e-12;
 
 static enum status check_real(const char *name, double claimed, double expected)
@@ -73,13 +73,13 @@ static enum status check_counts(const struct plan_data *a, const struct outcome 
     return ST_OK;
 }
 
-/* Goes through schedule and ops side by side. */
+/* Walks through the schedule and the ops in parallel. */
 struct follower {
     const struct plan_data *data;
-    int at, forwards, dropped; /* op; nodes below forwards have run */
+    int at, forwards, dropped; /* at: op; nodes below forwards have run */
 };
 
-/* The next op that a schedule speaks of runs node that way. */
+/* Whether the next forward or backward op is that kind of step of node. */
 static bool runs(struct follower *f, enum step_kind kind, int node)
 {
     const struct plan_data *a = f->data;
@@ -94,7 +94,7 @@ static enum status follow(struct follower *f, enum step_kind kind, int node)
     const struct plan_data *a = f->data;
     bool first = kind == STEP_FORWARD && node == f->forwards;
     f->forwards += first;
-    while (kind == STEP_BACKWARD && runs(f, kind, node)) f->at++; /* each part there is */
+    while (kind == STEP_BACKWARD && runs(f, kind, node)) f->at++; /* one op or two */
     if (kind == STEP_BACKWARD) return ST_OK;
     if (runs(f, kind, node)) {
         f->at++;
@@ -107,7 +107,7 @@ static enum status follow(struct follower *f, enum step_kind kind, int node)
     return ST_OK;
 }
 
-static enum status follow_word(const struct plan_data *a, const struct schedule *schedule, int *dropped)
+static enum status follow_schedule(const struct plan_data *a, const struct schedule *schedule, int *dropped)
 {
     struct follower f = {.data = a};
     TRY(schedule_check(schedule, a->nodes, a->forward_only));
@@ -122,24 +122,22 @@ static enum status follow_word(const struct plan_data *a, const struct schedule 
     return ST_OK;
 }
 
-/* The ops are those of the schedule, but for dropped recomputations. */
-static enum status check_word(const struct plan_data *a, int *dropped)
+/* The ops must be those of the schedule, except for dropped recomputations. */
+static enum status check_schedule(const struct plan_data *a, int *dropped)
 {
     struct schedule schedule;
     struct region *region = region_create();
-    if (!region) return fail(ST_FAILED, "out of memory for a schedule");
     enum status status = schedule_parse(a->schedule, region, &schedule);
-    if (status == ST_OK) status = follow_word(a, &schedule, dropped);
+    if (status == ST_OK) status = follow_schedule(a, &schedule, dropped);
     region_destroy(region);
     return status == ST_SPEC ? fail(ST_DIFFERS, "%s", status_message()) : status;
 }
 
-enum status plan_claims_check(const struct plan_data *data, const struct outcome *outcome)
+enum status plan_claims_check(const struct plan_data *a, const struct outcome *outcome)
 {
-    const struct plan_data *a = data;
     char text[128];
     int dropped = 0;
-    TRY(check_word(a, &dropped));
+    TRY(check_schedule(a, &dropped));
     TRY(check_counts(a, outcome, dropped));
     TRY(check_reals(a, outcome));
     const struct op *peak = &a->op[outcome->peak_op];

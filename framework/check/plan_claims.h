@@ -1,4 +1,4 @@
-/* What a plan claims in figures, held against what came out of running it on symbols; and the hash. */
+/* Compares the figures and the hash that a plan claims with the outcome of its symbolic run. */
 #ifndef REMATCH_CHECK_PLAN_CLAIMS_H
 #define REMATCH_CHECK_PLAN_CLAIMS_H
 
@@ -12,7 +12,7 @@ struct outcome {
     double recompute_flops, time;
 };
 
-/* ST_DIFFERS: a claim is wrong; the message says what it is and what was expected. */
+/* ST_DIFFERS: a claim is wrong; the message names it, its value and the expected one. */
 enum status plan_claims_check(const struct plan_data *data, const struct outcome *outcome);
 
 #endif

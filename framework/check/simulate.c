@@ -1,5 +1,5 @@
-/* What every op must read and write, by the nodes alone. The machine's memory is symbolic_memory.c; what comes out in
- * figures is judged in plan_claims.c. */
+/* What every op must read and write, derived from the nodes. symbolic_memory.c is the machine's memory; plan_claims.c
+ * judges the figures. */
 #include "check/simulate.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum symbol { VALUE = 1, SAVED, RNG_STATE, INPUT_GRADIENT, SUM, DERIVED };
 
-/* A name for (symbol, a, b): equal only for equal arguments, up to chance. */
+/* A hash of (symbol, a, b), different for different arguments except by chance. */
 static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
 {
     uint64_t h = (uint64_t)symbol;
@@ -45,18 +45,18 @@ static enum status reads_saved(struct machine *m, int node, size_t bytes)
     int id = m->op->saved;
     TRY(machine_reads(m, id, bytes, name(SAVED, (uint64_t)node, 0), "the saved tensors"));
     MUST(m->cell[id].writer == m->saved_at[node],
-         "the saved tensors in buffer %d (%s) was written by op %d; expected the newest, by op %d", id,
+         "the saved tensors in buffer %d (%s) were written by op %d; expected the newest, by op %d", id,
          machine_buffer(m, id), m->cell[id].writer, m->saved_at[node]);
     m->saved_read[m->cell[id].writer] = true;
     return ST_OK;
 }
 
-/* What is about to be written: the first thing in a buffer is what it is called after. */
+/* The buffer of a tensor about to be written has its category and node, if it is the first one there. */
 static enum status called(const struct machine *m, int id, enum category category, int node)
 {
     const struct buffer expected = {.category = category, .node = node};
     char text[128];
-    MUST(machine_called(m, id, category, node), "buffer %d is called %s; expected %s", id, machine_buffer(m, id),
+    MUST(machine_called(m, id, category, node), "buffer %d is described as %s; expected %s", id, machine_buffer(m, id),
          buffer_text(&expected, m->data->node[node].name, text));
     return ST_OK;
 }
@@ -91,7 +91,7 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
     MUST(op->recompute == (m->forwards[n] > 0), "recompute is %d; expected %d, after %d forwards of the node",
          op->recompute, m->forwards[n] > 0, m->forwards[n]);
     if (!op->recompute)
-        MUST(m->first_forwards++ == n, "a first forward; expected that of node %d", m->first_forwards - 1);
+        MUST(m->first_forwards++ == n, "is a first forward; expected that of node %d", m->first_forwards - 1);
     m->forwards[n]++;
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
@@ -105,7 +105,8 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
     TRY(machine_writes(m, op->y, node->output_bytes, name(VALUE, (uint64_t)n + 1, 0), "y"));
     m->value_at[n] = m->at;
     if (!op->save) {
-        MUST(op->saved == BUFFER_NONE, "the saved tensors is in buffer %d; expected none, it is not saved", op->saved);
+        MUST(op->saved == BUFFER_NONE, "the saved tensors are in buffer %d; expected none, the op saves nothing",
+             op->saved);
         return ST_OK;
     }
     m->saved_at[n] = m->at;
@@ -121,7 +122,7 @@ static enum status backward_order(struct machine *m, const struct plan_data_node
     while (m->due > m->op->node && m->done[m->due] == m->parts[m->due]) m->due--;
     MUST(m->due == m->op->node, "out of order; expected the backward of node %d (%s)", m->due,
          m->data->node[m->due].name);
-    MUST(!(done & parts), "run a second time; expected once");
+    MUST(!(done & parts), "runs a second time; expected once");
     if (split) {
         unsigned next = done ? PART_INPUT : PART_PARAMS;
         MUST(parts == next, "parts %u; expected %u, a split backward runs PARAMS, then INPUT", parts, next);
@@ -136,7 +137,7 @@ static enum status backward_gradients(struct machine *m, const struct plan_data_
     const struct op *op = m->op;
     bool again = m->done[op->node];
     uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
-    if (op->node + 1 == m->data->nodes && !again) { /* it appears here, where it has bytes at all */
+    if (op->node + 1 == m->data->nodes && !again) { /* no op writes it: it is born here, if it has bytes */
         TRY(called(m, op->dy, CATEGORY_GRADIENT, op->node));
         TRY(machine_writes(m, op->dy, node->gradient_bytes, dy, "dy"));
     }
@@ -166,7 +167,8 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     MUST(read & READS_Y || op->y == BUFFER_NONE, "y is buffer %d; expected none, it is not read", op->y);
     if (read & READS_Y) TRY(reads_value(m, op->y, op->node + 1, "y"));
     bool saved = read & READS_SAVED && node->saved;
-    MUST(saved || op->saved == BUFFER_NONE, "the saved tensors is buffer %d; expected none, it is not read", op->saved);
+    MUST(saved || op->saved == BUFFER_NONE,
+         "the saved tensors are in buffer %d; expected none, the op does not read them", op->saved);
     if (saved) TRY(reads_saved(m, op->node, node->saved));
     TRY(rng_state(m, node, op->parts & PART_INPUT));
     TRY(scratch(m, footprint_scratch(node->backward_scratch, op->parts)));
@@ -175,7 +177,7 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     return ST_OK;
 }
 
-/* What a node adds to the gradient of its k-th input; 0: nothing. */
+/* The contribution of a node to the gradient of its k-th input; 0: none. */
 static uint64_t contribution(const struct machine *m, int node, int k)
 {
     const struct plan_data_node *n = &m->data->node[node];
@@ -183,8 +185,8 @@ static uint64_t contribution(const struct machine *m, int node, int k)
     return n->passes_gradient ? m->gradient[node + 1] : name(INPUT_GRADIENT, (uint64_t)node, (uint64_t)k);
 }
 
-/* COPY takes its node's dy, ACCUMULATE adds its node's contribution to a sum, which is taken as it is found: a wrong
- * one is caught where it is read as dy. */
+/* COPY copies its node's dy, ACCUMULATE adds its node's contribution to a sum. The sum is not checked here: a wrong one
+ * is found where it is read as dy. */
 static enum status combine(struct machine *m)
 {
     const struct op *op = m->op;
@@ -193,7 +195,7 @@ static enum status combine(struct machine *m)
     TRY(machine_look(m, op->x[0], op->bytes, "a gradient"));
     if (two) TRY(machine_look(m, op->x[1], op->bytes, "a gradient"));
     uint64_t a = m->cell[op->x[0]].content, b = two ? m->cell[op->x[1]].content : a;
-    MUST(a && b, "expected gradients in its inputs, where nothing is yet");
+    MUST(a && b, "expected gradients in its inputs, which are undefined");
     int of = !two && a == m->gradient[op->node + 1] ? op->node : -1; /* the node whose value's gradient it is */
     for (int k = 0; two && k < NODE_INPUTS_MAX; k++) {
         const int input = m->data->node[op->node].inputs[k] - 1;
@@ -204,7 +206,7 @@ static enum status combine(struct machine *m)
          machine_buffer(m, op->x[two]));
     MUST(two || (m->data->node[op->node].writes_dy && m->parts[op->node] && !m->done[op->node] &&
                  m->data->buffer[op->x[0]].death > m->at),
-         "a copy; expected none but before a backward that writes on what others read later");
+         "is a copy; expected one only before a backward that overwrites a gradient with later readers");
     int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
     TRY(machine_apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
     TRY(called(m, op->y, CATEGORY_GRADIENT, of));
@@ -232,7 +234,7 @@ static void count(struct machine *m, const struct plan_data_node *node)
         if (m->op->parts & 1u << part) o->time += node->backward_time[part];
 }
 
-/* What an op of its kind does not have. */
+/* The operands and flags that an op of its kind does not have. */
 static enum status spare(const struct machine *m)
 {
     const struct op *op = m->op;
@@ -247,9 +249,9 @@ static enum status spare(const struct machine *m)
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         MUST(none[i] == BUFFER_NONE, "buffer %d is an operand; expected none there", none[i]);
     MUST(op->kind == OP_FORWARD || (!op->recompute && !op->save),
-         "recompute is %d and save %d; expected them of forwards", op->recompute, op->save);
-    MUST(back || !op->parts, "parts %u; expected them of a backward", op->parts);
-    MUST(!passes || !op->bytes, "%zu bytes; expected them of a copy or a sum", op->bytes);
+         "recompute is %d and save %d; expected 0 except of forwards", op->recompute, op->save);
+    MUST(back || !op->parts, "parts %u; expected 0 except of a backward", op->parts);
+    MUST(!passes || !op->bytes, "%zu bytes; expected 0 except of a copy or a sum", op->bytes);
     return ST_OK;
 }
 
@@ -277,7 +279,7 @@ static enum status step(struct machine *m)
     return ST_OK;
 }
 
-/* What must have happened by the end. */
+/* Conditions at the end. */
 static enum status finish(struct machine *m)
 {
     const struct plan_data *a = m->data;
@@ -288,14 +290,14 @@ static enum status finish(struct machine *m)
     for (m->at = 0; m->at < a->ops; m->at++) {
         const struct op *op = &a->op[m->at];
         if (op->kind != OP_FORWARD) continue;
-        MUST(m->saved_read[m->at] || !op->save, "saves for nobody; expected it not to");
+        MUST(m->saved_read[m->at] || !op->save, "saves tensors that no op reads; expected not to save");
         MUST(m->value_read[m->at] || m->saved_read[m->at] || !op->recompute || !a->drop_dead,
-             "a recomputation that nobody reads; expected it to be left out");
+             "is a dead recomputation; expected it to be left out");
     }
     return ST_OK;
 }
 
-/* What every value's gradient is: contributions in reverse order of the nodes that read it. */
+/* Every value's gradient: the sum of contributions in reverse order of the nodes that read it. */
 static void differentiate(struct machine *m)
 {
     const struct plan_data *a = m->data;
@@ -323,7 +325,7 @@ static void find_parts(struct machine *m)
         }
 }
 
-/* Lists of what is born and dies at every op. */
+/* Lists of the buffers that are born and die at every op. */
 static void list_lifetimes(struct machine *m)
 {
     const struct plan_data *a = m->data;
@@ -336,7 +338,7 @@ static void list_lifetimes(struct machine *m)
     }
 }
 
-static enum status set_up(struct machine *m)
+static void set_up(struct machine *m)
 {
     const struct plan_data *a = m->data;
     const size_t nodes = (size_t)a->nodes, ops = (size_t)a->ops, buffers = (size_t)a->buffers;
@@ -359,13 +361,12 @@ static enum status set_up(struct machine *m)
     find_parts(m);
     differentiate(m);
     list_lifetimes(m);
-    return ST_OK;
 }
 
 static enum status run(struct machine *m)
 {
     TRY(plan_data_check(m->data));
-    TRY(set_up(m));
+    set_up(m);
     for (; m->at < m->data->ops; m->at++) {
         m->op = &m->data->op[m->at];
         TRY(step(m));
@@ -377,7 +378,6 @@ static enum status run(struct machine *m)
 enum status simulate(const struct plan_data *data)
 {
     struct machine m = {.data = data, .region = region_create()};
-    if (!m.region) return fail(ST_FAILED, "out of memory for simulating a plan");
     enum status status = run(&m);
     region_destroy(m.region);
     return status;

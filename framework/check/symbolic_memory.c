@@ -20,8 +20,7 @@ const char *machine_buffer(const struct machine *m, int id)
 {
     const struct buffer *b = &m->data->buffer[id];
     char text[128];
-    const char *kept = region_text(m->region, "%s", buffer_text(b, m->data->node[b->node].name, text));
-    return kept ? kept : "";
+    return region_text(m->region, "%s", buffer_text(b, m->data->node[b->node].name, text));
 }
 
 static size_t rounded(const struct machine *m, size_t bytes)
@@ -68,7 +67,7 @@ bool machine_called(const struct machine *m, int id, enum category category, int
     return b->category == category && b->node == node;
 }
 
-/* How many operands of the op are the buffer. */
+/* The number of operands of the op in the buffer. */
 static int uses(const struct op *op, int id)
 {
     const int operand[] = {op->x[0], op->x[1],  op->y,       op->dx[0],    op->dx[1],
@@ -82,7 +81,7 @@ enum status machine_apart(const struct machine *m, int id, int partner, int shar
 {
     int allowed = id == partner ? 1 + shared : 1;
     MUST(id < 0 || uses(m->op, id) == allowed,
-         "%s is in buffer %d (%s), which is another operand's; expected a place of its own", what, id,
+         "%s is in buffer %d (%s), which is another operand's; expected a buffer of its own", what, id,
          machine_buffer(m, id));
     return ST_OK;
 }

@@ -1,5 +1,5 @@
-/* Digests. Of a tensor: XXH3-128 of the XXH3-128s of its 64 KiB pieces, so that any number of threads, or a device,
- * can compute it. Not cryptographic: evidence of equality, not protection against forgery. */
+/* Digests. The digest of a tensor is the XXH3-128 of the XXH3-128s of its 64 KiB pieces, so that any number of threads,
+ * or a device, can compute it. It is evidence of equality, not protection against forgery. */
 #ifndef REMATCH_NUMERICS_DIGEST_H
 #define REMATCH_NUMERICS_DIGEST_H
 
@@ -19,14 +19,14 @@ struct digest digest_bytes(const void *data, size_t bytes);
 /* The tensor digest defined above, on threads threads. */
 struct digest digest_tensor(const void *data, size_t bytes, int threads);
 
-/* The same from the digests of its pieces: pieces() puts those of count pieces from the first-th on into digest; it is
- * called in ascending order, for at most DIGEST_PIECES_AT_ONCE. */
+/* The same from the digests of its pieces: pieces() writes those of count pieces from the first-th on to digest; it is
+ * called in ascending order, for at most DIGEST_PIECES_AT_ONCE pieces. */
 struct digest digest_pieces(size_t bytes, void (*pieces)(void *self, size_t first, size_t count, struct digest *digest),
                             void *self);
 
 bool digest_equal(struct digest a, struct digest b);
 
-/* 32 hexadecimal digits and a zero into text; returns text. */
+/* Writes 32 hexadecimal digits and a zero to text and returns it. */
 char *digest_print(struct digest digest, char text[33]);
 
 #endif

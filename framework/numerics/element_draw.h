@@ -1,4 +1,4 @@
-/* Which elements dropout keeps, of one or of four side by side, for C and CUDA alike.
+/* Which elements dropout keeps, one or four adjacent ones at a time, for C and CUDA.
  *
  * Contract: the decisions are rng_keep()'s, in every mode that draws; a pure function of the arguments. */
 #ifndef REMATCH_NUMERICS_ELEMENT_DRAW_H
@@ -15,19 +15,19 @@
 #define ELEMENT_DRAW static inline
 #endif
 
-/* A struct draw together with its layer's rate, as rng_key() and rng_threshold() say; see random.h. */
+/* A struct draw with the key of rng_key() and the threshold of its layer's rate; see rng.h. */
 struct element_draw {
     uint32_t key[2];
     uint32_t threshold;
     uint32_t node, step;
-    bool sequential; /* one stream of numbers, from position on; else by counter */
+    bool sequential; /* one stream of numbers, from position on; else counters */
     uint64_t position;
-    const uint8_t *mask; /* where not NULL, kept bits are read here */
+    const uint8_t *mask; /* if not NULL, the kept bits */
     const uint32_t *step_there;
     const uint64_t *position_there;
 };
 
-/* draw with what is to be read elsewhere read; for where the memory is at hand. */
+/* draw with step and position read from the memory that it points to, which must be accessible. */
 ELEMENT_DRAW struct element_draw element_draw_read(struct element_draw draw)
 {
     if (draw.step_there != NULL) draw.step = *draw.step_there;
@@ -50,8 +50,8 @@ ELEMENT_DRAW unsigned element_keep_stream(const struct element_draw *draw, uint6
     return element_keep_words(draw, counter);
 }
 
-/* Bit j: whether element index + j of a sample, of so many that are drawn for each, survives; index is a multiple of
- * 4. Of what lies behind the sample's last element nothing is said. */
+/* Bit j: whether element index + j of a sample survives, where elements are drawn for each sample; index is a multiple
+ * of 4. Bits beyond the sample's last element are undefined. */
 ELEMENT_DRAW unsigned element_keep_quad(const struct element_draw *draw, int64_t elements, int64_t sample,
                                         int64_t index)
 {

@@ -1,8 +1,9 @@
-/* The exponential of one element, for C and CUDA alike.
+/* The exponential of one element, for C and CUDA.
  *
  * Contract: no branches and no call but fmaf, so that loops over it vectorise; each operation is rounded once as IEEE
  * 754 says (fmaf too), so equal arguments give equal bits on any machine and in any lane of a vector. A NaN stays one.
- * The error said below was measured against the C library's function in double (tests/numerics/test_element_gelu.c). */
+ * The error given below was measured against the C library's function in double (tests/numerics/test_element_gelu.c).
+ */
 #ifndef REMATCH_NUMERICS_ELEMENT_EXP_H
 #define REMATCH_NUMERICS_ELEMENT_EXP_H
 
@@ -33,7 +34,7 @@ ELEMENT_EXP float element_of_bits(uint32_t bits)
 /* 2^k for k in [-126, 127]. */
 ELEMENT_EXP float element_power_of_two(int32_t k) { return element_of_bits((uint32_t)(k + 127) << 23); }
 
-/* exp(x + rest) for x in [-170, 88] and a rest far smaller than 1: so many bits more of what may be a rounded product.
+/* exp(x + rest) for x in [-170, 88] and a rest far smaller than 1, for example the rounding error of x.
  * x = n log 2 + r with |r| <= log(2) / 2; exp(r) by a minimax polynomial of degree 6; within 1.25 ulp where the result
  * is not subnormal. */
 ELEMENT_EXP float element_exp(float x, float rest)

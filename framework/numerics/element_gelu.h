@@ -1,8 +1,9 @@
-/* Gelu of one element and its derivative, for C and CUDA alike.
+/* Gelu of one element and its derivative, for C and CUDA.
  *
  * Contract: no branches and no call but fmaf, so that loops over it vectorise; each operation is rounded once as IEEE
  * 754 says (fmaf too), so equal arguments give equal bits on any machine and in any lane of a vector. A NaN stays one.
- * The errors said below were measured against the C library's functions in double (tests/numerics/test_element_gelu.c).
+ * The errors given below were measured against the C library's functions in double
+ * (tests/numerics/test_element_gelu.c).
  */
 #ifndef REMATCH_NUMERICS_ELEMENT_GELU_H
 #define REMATCH_NUMERICS_ELEMENT_GELU_H
@@ -15,7 +16,7 @@
 #define ELEMENT_GELU static inline
 #endif
 
-/* below where x has a minus sign, else above; by bits, since a choice may become a branch. */
+/* below where x has a minus sign, else above; computed on bits, since a conditional may become a branch. */
 ELEMENT_GELU float element_choose(float x, float below, float above)
 {
     const uint32_t minus = 0u - (element_bits(x) >> 31);
@@ -29,7 +30,7 @@ ELEMENT_GELU float element_size(float x, float limit)
     return element_of_bits(size < most ? size : most);
 }
 
-/* What gelu is made of, a = |x|, at most 15 since exp(-15^2 / 2) is 0 in float. */
+/* Terms of gelu; a = |x|, at most 15 since exp(-15^2 / 2) is 0 in float. */
 struct element_tail {
     float a;
     float exp;   /* exp(-a^2 / 2) */
@@ -50,7 +51,7 @@ ELEMENT_GELU struct element_tail element_tail(float x)
     return tail;
 }
 
-/* x P(x) (Hendrycks and Gimpel, 2016), within 6 ulp; an infinity gives a NaN, so that it is seen. */
+/* x P(x) (Hendrycks and Gimpel, 2016), within 6 ulp; an infinity gives a NaN, so that it is noticed. */
 ELEMENT_GELU float element_gelu(float x)
 {
     const struct element_tail t = element_tail(x);
@@ -65,7 +66,7 @@ ELEMENT_GELU float element_gelu_slope(float x)
     return element_choose(x, below, above) + 0.0f * x;
 }
 
-/* What its approximation by tanh is made of: y = x (1 + tanh u) / 2 = x / (1 + exp(-2 u)). */
+/* Terms of its approximation by tanh: y = x (1 + tanh u) / 2 = x / (1 + exp(-2 u)). */
 struct element_logistic {
     float exp;  /* exp(-2 |u|) */
     float bend; /* |x| times the derivative of 2 u */

@@ -1,7 +1,7 @@
-/* What an optimiser does to one element, for C and CUDA alike.
+/* The update of one element by each optimizer, for C and CUDA.
  *
- * Contract: float arithmetic in the order that is written here, every product and sum rounded, so that equal operands
- * give equal bits wherever it runs. */
+ * Contract: float arithmetic in the order written here, every product and sum rounded, so that equal operands give
+ * equal bits on any machine. */
 #ifndef REMATCH_NUMERICS_ELEMENT_OPTIMIZER_H
 #define REMATCH_NUMERICS_ELEMENT_OPTIMIZER_H
 
@@ -13,7 +13,7 @@
 #define ELEMENT_OPTIM static inline
 #endif
 
-/* All that an update reads besides tensors; computed once a step in double and rounded once. */
+/* The inputs of an update besides tensors, computed in double for each step and rounded to float. */
 struct optimizer_numbers {
     float rate;         /* of the step: the learning rate; Adam's is over the first moment's bias, 1 - beta1^t */
     float scale;        /* of the gradient: 1, less where it is clipped */
@@ -26,7 +26,7 @@ struct optimizer_numbers {
     float epsilon;
 };
 
-/* What gradients whose L2 norm is norm, all together, are multiplied by where it may be clip at most, 0: any. */
+/* The factor for gradients whose L2 norm, all together, is norm and may be at most clip; 0: unlimited. */
 ELEMENT_OPTIM double optimizer_clip(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1; }
 
 /* p -= rate g */

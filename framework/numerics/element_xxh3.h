@@ -1,8 +1,8 @@
-/* XXH3-128 without a seed (Collet, "xxHash fast digest algorithm", 0.2.0, section "XXH3 algorithm"), for C and CUDA
- * alike: inputs of at most XXH3_SHORT bytes at once, longer ones in parts that lanes of a device can share.
+/* XXH3-128 without a seed (Collet, "xxHash fast digest algorithm", 0.2.0, section "XXH3 algorithm"), for C and CUDA:
+ * inputs of at most XXH3_SHORT bytes at once, longer ones in parts that lanes of a device can share.
  *
- * A longer input is read in stripes of 8 words, word i by lane i, 16 stripes a block. Lane i adds up over the stripes
- * of a block what its word makes with a key and, as it is, the word of lane i ^ 1; after each block it is scrambled.
+ * A longer input is read in stripes of 8 words, word i by lane i, 16 stripes a block. Over the stripes of a block, lane
+ * i sums the product of its word with a key, and the plain word of lane i ^ 1; after each block the sum is scrambled.
  * The sums are of integers modulo 2^64, so they may be added in any order. In the end one more stripe, the last 64
  * bytes, and all lanes are folded into two words.
  *
@@ -20,7 +20,7 @@
 
 enum { XXH3_SHORT = 240, XXH3_LANES = 8, XXH3_STRIPE = 64, XXH3_STRIPES = 16 };
 
-/* Where in the secret the keys of a longer input's end start: of the last stripe, of the two folds. */
+/* Offsets in the secret of the keys for the last stripe and for the two folds of a longer input. */
 enum { XXH3_SECRET_LAST = 121, XXH3_SECRET_LOW = 11, XXH3_SECRET_HIGH = 117 };
 
 #define XXH3_PRIME32_1 0x9e3779b1u
@@ -50,7 +50,7 @@ ELEMENT_XXH3 uint64_t xxh3_secret(int offset)
     return shift == 0 ? low : low >> shift | word[offset / 8 + 1] << (64 - shift);
 }
 
-/* Numbers of input that need not be aligned. */
+/* Numbers from unaligned input. */
 ELEMENT_XXH3 uint32_t xxh3_half(const uint8_t *at)
 {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
@@ -85,7 +85,7 @@ ELEMENT_XXH3 uint64_t xxh3_avalanche(uint64_t x)
     return x ^ x >> 32;
 }
 
-/* That of XXH64. */
+/* The avalanche of XXH64. */
 ELEMENT_XXH3 uint64_t xxh3_avalanche64(uint64_t x)
 {
     x = (x ^ x >> 33) * XXH3_PRIME64_2;
@@ -184,9 +184,9 @@ ELEMENT_XXH3 struct xxh3 xxh3_short(const uint8_t *at, uint32_t bytes)
     return bytes <= 128 ? xxh3_short_128(at, bytes) : xxh3_short_240(at, bytes);
 }
 
-/* ---- more: what lanes do ---- */
+/* ---- more bytes, by lanes ---- */
 
-/* What a lane starts with. */
+/* The initial sum of a lane. */
 ELEMENT_XXH3 uint64_t xxh3_start(int lane)
 {
     static const uint64_t start[XXH3_LANES] = {XXH3_PRIME32_3, XXH3_PRIME64_1, XXH3_PRIME64_2, XXH3_PRIME64_3,
@@ -194,10 +194,10 @@ ELEMENT_XXH3 uint64_t xxh3_start(int lane)
     return start[lane];
 }
 
-/* The key of a lane's word in a stripe of a block, and, as if there were one stripe more, that of the block's end. */
+/* The key of a lane's word in a stripe of a block; with stripe XXH3_STRIPES, the key of the block's end. */
 ELEMENT_XXH3 uint64_t xxh3_key(int stripe, int lane) { return xxh3_secret(8 * (stripe + lane)); }
 
-/* What a word adds to its lane, besides adding itself to the lane beside. */
+/* The term that a word adds to its lane, besides the plain word for the neighbouring lane. */
 ELEMENT_XXH3 uint64_t xxh3_product(uint64_t word, uint64_t key)
 {
     return (uint64_t)(uint32_t)(word ^ key) * ((word ^ key) >> 32);
@@ -219,7 +219,7 @@ ELEMENT_XXH3 struct xxh3 xxh3_finish(uint64_t low, uint64_t high, uint64_t bytes
     return hash;
 }
 
-/* Its canonical form as it lies in memory: 16 bytes, the most significant first. */
+/* Its canonical form in memory: 16 bytes, the most significant first. */
 ELEMENT_XXH3 struct xxh3 xxh3_canonical(struct xxh3 hash)
 {
     struct xxh3 canonical = {xxh3_swap(hash.high), xxh3_swap(hash.low)};

@@ -1,7 +1,7 @@
-/* Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), for C and CUDA alike.
+/* Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), for C and CUDA.
  *
- * Contract: a pure function of key and counter, so a draw depends on what it is for and never on when, where or by how
- * many threads it is made. */
+ * Contract: a pure function of key and counter, so a draw depends neither on time nor place nor on the number of
+ * threads. */
 #ifndef REMATCH_NUMERICS_PHILOX_H
 #define REMATCH_NUMERICS_PHILOX_H
 

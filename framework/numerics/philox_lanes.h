@@ -1,6 +1,6 @@
-/* philox4x32 of many counters side by side, in the machine's vectors: the same numbers, several times faster than what
- * a compiler makes of the loop, which lacks words for a product of the even 32-bit halves. The lanes are 64 bits wide;
- * only their lower halves count, so that no shuffle is ever needed.
+/* philox4x32 of many counters in parallel, in vector registers: the same numbers, several times faster than the
+ * compiled loop, since C cannot express a product of the even 32-bit halves. The lanes are 64 bits wide; only their
+ * lower halves count, so that no shuffle is needed.
  *
  * Contract: philox_lanes() gives philox4x32() of each counter, whatever the width of the vectors. */
 #ifndef REMATCH_NUMERICS_PHILOX_LANES_H
@@ -32,15 +32,15 @@ static inline philox_vector philox_product(philox_vector x, uint32_t factor)
 }
 #endif
 
-/* PHILOX_LANES counters are PHILOX_VECTORS vectors, enough of them to hide how long a product takes. */
+/* PHILOX_LANES counters are PHILOX_VECTORS vectors, enough to hide the latency of a product. */
 enum {
     PHILOX_LANES = 16,
     PHILOX_WIDTH = sizeof(philox_vector) / sizeof(uint64_t),
     PHILOX_VECTORS = PHILOX_LANES / PHILOX_WIDTH
 };
 
-/* Word w of lane i is in the lower half of word[w][i / PHILOX_WIDTH][i % PHILOX_WIDTH]; of the upper nothing is said.
- */
+/* Word w of lane i is in the lower half of word[w][i / PHILOX_WIDTH][i % PHILOX_WIDTH]; the upper half is
+ * undefined. */
 struct philox_lanes {
     philox_vector word[4][PHILOX_VECTORS];
 };

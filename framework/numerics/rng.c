@@ -29,7 +29,7 @@ struct run {
     struct philox base;
 };
 
-/* keep of the 4 * PHILOX_LANES words from quad on: a quad's four as the bytes of a word, in the order of x86. */
+/* keep of the 4 * PHILOX_LANES words from quad on: the four of a quad are the bytes of a little-endian word. */
 static void keep_lanes(const struct run *run, uint64_t quad, uint32_t threshold, uint8_t *keep)
 {
     static const uint64_t count[PHILOX_LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -53,7 +53,7 @@ static void keep_lanes(const struct run *run, uint64_t quad, uint32_t threshold,
     memcpy(keep, quads, sizeof quads);
 }
 
-/* keep of words [first, first + count): whole runs of lanes, and what is left over by way of a small buffer. */
+/* keep of words [first, first + count): full sets of lanes directly, the rest through a small buffer. */
 static void keep_words(const struct run *run, uint64_t first, int64_t count, uint32_t threshold, uint8_t *keep)
 {
     uint8_t buffer[4 * PHILOX_LANES];

@@ -1,5 +1,5 @@
-/* Randomness by position: what a draw is for is its counter, so a recomputation draws the same numbers without keeping
- * any.
+/* Counter-based random numbers: the purpose of a draw is its counter, so a recomputation draws the same numbers without
+ * storing any.
  *
  * Key = (seed, domain); counter = (element / 4 in logical order, sample = place in the global batch, node, step).
  * experiments/README.md describes the modes; only `unsafe` lets a recomputation draw other numbers, in order to be
@@ -14,7 +14,7 @@
 #include "numerics/shape.h"
 
 enum rng_domain { RNG_INIT, RNG_DATA, RNG_DROPOUT, RNG_SHUFFLE };
-/* OFF: nothing is drawn and nothing dropped, as in an evaluation. */
+/* OFF: no draws and no dropout, as in an evaluation. */
 enum rng_mode { RNG_COUNTER, RNG_STASH, RNG_MASK, RNG_UNSAFE, RNG_OFF };
 
 /* Where a random node's numbers come from in one forward or backward. */
@@ -22,10 +22,10 @@ struct draw {
     enum rng_mode mode;
     uint64_t seed;
     uint32_t node, step;
-    uint64_t position; /* STASH, UNSAFE: place in the sequential stream of the batch's first element */
+    uint64_t position; /* STASH, UNSAFE: position of the batch's first element in the sequential stream */
     uint8_t *mask;     /* MASK: kept bits, sample by sample, each sample padded to whole bytes; else NULL */
-    /* Where step and position are to be read from when the kernel runs, in the memory of a device, whose work is queued
-     * before they are known; NULL: they are above. */
+    /* Where a kernel of a device, queued before they are known, reads step and position from the device's memory; NULL:
+     * the members above are valid. */
     const uint32_t *step_there;
     const uint64_t *position_there;
 };
@@ -50,17 +50,17 @@ static inline float rng_uniform(uint32_t word) { return (float)(word >> 8) * 0x1
 void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sample, int64_t first, int64_t count,
               uint8_t *keep);
 
-/* Bytes of the mask of batch samples of elements each; and filling it with mode COUNTER's bits. */
+/* Bytes of the mask of batch samples of elements each; fills it with mode COUNTER's bits. */
 size_t rng_mask_bytes(int64_t elements, int64_t batch);
 void rng_mask_fill(const struct draw *draw, double rate, int64_t elements, int64_t batch);
 
 enum init { INIT_GLOROT_UNIFORM, INIT_HE_NORMAL, INIT_ZEROS, INIT_ONES, INIT_NORMAL };
 
-/* Words of enum init. */
+/* Names of enum init, as in YAML. */
 extern const char *const init_words[];
 
-/* Fills out with the initial values of elements [first, first + count) of parameter number index (its place in the
- * graph's list); first is a multiple of 4:
+/* Fills out with the initial values of elements [first, first + count) of parameter number index in the
+ * graph's list; first is a multiple of 4:
  * glorot_uniform: U(-l, l), l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio, 2010); he_normal:
  * N(0, 2 / fan_in) (He et al., 2015), by Box-Muller; zeros; ones; normal: N(0, 0.02^2) (Devlin et al., 2018, after
  * Radford et al., 2018), by Box-Muller. */

@@ -1,5 +1,5 @@
-/* The shape of one sample, in logical order, and the byte arithmetic on it. The batch is always the outermost
- * dimension of a value and is kept apart. */
+/* The shape of one sample, in logical order, and its arithmetic. The batch is always the outermost dimension of a value
+ * and is stored separately. */
 #ifndef REMATCH_NUMERICS_SHAPE_H
 #define REMATCH_NUMERICS_SHAPE_H
 
@@ -20,13 +20,13 @@ int64_t shape_elements(const struct shape *shape);
 
 bool shape_equal(const struct shape *a, const struct shape *b);
 
-/* The last dimension: the width of what works row by row on {D} and {T, D}. */
+/* The last dimension: the width of a row of {D} or {T, D}. */
 static inline int64_t shape_width(const struct shape *shape) { return shape->dim[shape->rank - 1]; }
 
 /* Writes "224x224x3" into text (at least 96 bytes) and returns it. */
 char *shape_print(const struct shape *shape, char *text);
 
-/* bytes rounded up to ALIGNMENT; what every buffer occupies. */
+/* bytes rounded up to ALIGNMENT, as every buffer is. */
 static inline size_t round_up(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
 /* Of positive numbers, a / b rounded up. */

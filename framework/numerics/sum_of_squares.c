@@ -2,7 +2,7 @@
 
 enum { LANES = 16, PIECE = 16 * 1024, PIECES_AT_ONCE = 2048, PIECES_WORTH_A_THREAD = 4 };
 
-/* Two loops, the first of conversions alone: so the compiler makes vectors of them. */
+/* Two loops, the first only of conversions, so that the compiler vectorises them. */
 static void add_squares(double lane[LANES], const float *x)
 {
     double wide[LANES];

@@ -1,4 +1,4 @@
-/* The sum of squares of many floats: what a norm is made of, and whether all of them are finite, in one pass.
+/* The sum of squares of many floats: for a norm, and to find in the same pass whether all are finite.
  *
  * Contract: in double, over 16 lanes within 64 KiB pieces, lanes and then pieces added in their order: the bits depend
  * neither on threads nor on vector width. No finite float's square overflows, so the sum is finite exactly where every

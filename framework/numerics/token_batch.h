@@ -13,7 +13,7 @@
 
 enum { TOKEN_IDS, TOKEN_SEGMENTS, TOKEN_MASK, TOKEN_ROWS };
 
-/* The row of a table of so many that an id stands for: 0 for what is none of them, a NaN too. */
+/* The row of an id in a table of rows rows; 0 for an id outside of it, and for a NaN. */
 TOKENS_FUNCTION int64_t token_row(float id, int64_t rows) { return id >= 0 && id < (float)rows ? (int64_t)id : 0; }
 
 #endif

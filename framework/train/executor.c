@@ -156,7 +156,7 @@ const uint64_t *executor_op_ns(const struct executor *exec) { return exec->train
 static enum status count(struct executor *e, int op)
 {
     const struct plan *plan = e->now->plan;
-    const size_t counted = e->backend->ledger.bytes, planned = op < plan->lowered.ops ? plan->live[op] : 0;
+    const size_t counted = e->backend->allocated.bytes, planned = op < plan->lowered.ops ? plan->live[op] : 0;
     char a[UNIT_TEXT], b[UNIT_TEXT], name[128] = "the end";
     e->now->counted[op] = counted;
     if (counted == planned) return ST_OK;

@@ -30,14 +30,13 @@ void *cuda_allocate(struct backend *backend, size_t bytes)
 {
     void *buffer = NULL;
     if (cudaMallocAsync(&buffer, bytes, cuda_of(backend)->stream) != cudaSuccess) return NULL;
-    if (allocation_count_lend(&backend->ledger, buffer, bytes)) return buffer;
-    cuda_note(backend, cudaFreeAsync(buffer, cuda_of(backend)->stream));
-    return NULL;
+    allocation_count_add(&backend->allocated, buffer, bytes);
+    return buffer;
 }
 
 void cuda_release(struct backend *backend, void *buffer)
 {
-    allocation_count_take_back(&backend->ledger, buffer);
+    allocation_count_remove(&backend->allocated, buffer);
     cuda_note(backend, cudaFreeAsync(buffer, cuda_of(backend)->stream));
 }
 

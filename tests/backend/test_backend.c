@@ -48,20 +48,20 @@ static void check_memory(struct backend *b)
     kind->unreserve(b, block, sizeof host), kind->unreserve(b, other, sizeof host);
 }
 
-/* Buffers of dynamic memory, given back in another order: each as large as was asked for, and the ledger has the bytes
- * that are out. More of them than a ledger begins with. */
-static void check_ledger(struct backend *b)
+/* Buffers of dynamic memory, released in another order: each has the requested size, and the bytes of the live ones are
+ * counted. More of them than the count has room for at first. */
+static void check_count(struct backend *b)
 {
     enum { BUFFERS = 150 };
     const struct backend_kind *kind = b->kind;
     void *buffer[BUFFERS];
     size_t out = 0;
-    cr_assert(b->ledger.bytes == 0 && b->ledger.loans == 0);
+    cr_assert(b->allocated.bytes == 0 && b->allocated.count == 0);
     for (size_t i = 0; i < BUFFERS; i++) {
         buffer[i] = kind->allocate(b, (i % 40 + 1) * ALIGNMENT);
         cr_assert(buffer[i] && (uintptr_t)buffer[i] % ALIGNMENT == 0);
         kind->fill(b, buffer[i], (uint32_t)i, (i % 40 + 1) * ALIGNMENT);
-        cr_assert(b->ledger.bytes == (out += (i % 40 + 1) * ALIGNMENT));
+        cr_assert(b->allocated.bytes == (out += (i % 40 + 1) * ALIGNMENT));
     }
     for (size_t i = 0; i < BUFFERS; i++) {
         uint32_t words[ALIGNMENT / sizeof(uint32_t)];
@@ -69,12 +69,12 @@ static void check_ledger(struct backend *b)
         kind->download(b, words, (char *)buffer[at] + bytes - sizeof words, sizeof words);
         for (size_t k = 0; k < sizeof words / sizeof *words; k++) cr_assert(words[k] == at);
         kind->release(b, buffer[at]);
-        cr_assert(b->ledger.bytes == (out -= bytes));
-        cr_assert(b->ledger.loans == BUFFERS - 1 - i);
+        cr_assert(b->allocated.bytes == (out -= bytes));
+        cr_assert(b->allocated.count == BUFFERS - 1 - i);
     }
     cr_assert(out == 0);
-    allocation_count_take_back(&b->ledger, buffer);
-    cr_assert(b->ledger.bytes == 0 && b->ledger.loans == 0, "nothing that is not out comes back");
+    allocation_count_remove(&b->allocated, buffer);
+    cr_assert(b->allocated.bytes == 0 && b->allocated.count == 0, "an unknown buffer changes nothing");
 }
 
 Test(backend, memory_of_every_backend)
@@ -85,7 +85,7 @@ Test(backend, memory_of_every_backend)
         if (!backend_is_here(backend_open((*kind)->name, &(struct backend_options){0}, &backend))) continue;
         cr_assert(backend->options.threads >= 1 && backend->isa && backend->libraries);
         check_memory(backend);
-        check_ledger(backend);
+        check_count(backend);
         backend_close(backend);
     }
     backend_close(NULL);

@@ -43,7 +43,7 @@ static enum status run(const struct bench *b, enum memory_mode memory)
     float loss[2];
     check(executor_create(b->plan, &(struct executor_options){.memory = memory, .seed = 3}, &exec));
     enum status status = executor_step(exec, 5, loss);
-    cr_assert(b->on.backend->ledger.bytes == 0, "a step leaves nothing behind, however it ends");
+    cr_assert(b->on.backend->allocated.bytes == 0, "a step leaves nothing behind, however it ends");
     executor_destroy(exec);
     return status;
 }
