@@ -178,12 +178,12 @@ static const struct command commands[] = {
      1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_CHAIN | 1u << OPTION_OUT | QUERY_OPTIONS, 1, 1, true,
      run_plan},
     {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet | --verbose]",
-     "Runs a spec storing everything, then as it is; compares every bit.\n"
+     "Runs a spec storing everything, then as written; compares every bit.\n"
      "Each is a process of its own. SPEC: a file, or a name in experiments/.",
      1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE, 1, 1, true, run_run},
     {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
      "Times a network's passes, for plans by measured costs.\n"
-     "--costs: every pass of every node of the spec and its baseline alone, and what a step does besides. "
+     "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "
      "SPEC: a file, or a name in experiments/.",
      1u << OPTION_COSTS | 1u << OPTION_OUT, 1, 1, true, run_bench},
     {"schema", "schema [NAME] [--json]",
@@ -210,7 +210,7 @@ static const struct command commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-/* The commands, with the first line of what is said of each. */
+/* The commands, each with the first line of its description. */
 static void print_usage(FILE *out)
 {
     fprintf(out, "usage: rematch COMMAND [ARGUMENT...]\n\n");

@@ -92,8 +92,8 @@ static const struct {
     const char *overrides, *says;
 } others[] = {
     {"batch=16", "batch is 8 in it and 16 here"},
-    {"policy=every", "planned with 'policy: {name: manual, groups: [front], keep_saved: true}'; this spec says"},
-    {"policy.keep_saved=false", "this spec says 'policy: {name: manual, groups: [front], keep_saved: false}'"},
+    {"policy=every", "planned with 'policy: {name: manual, groups: [front], keep_saved: true}'; this spec has"},
+    {"policy.keep_saved=false", "this spec has 'policy: {name: manual, groups: [front], keep_saved: false}'"},
     {"rng=stash", "rng is 0 in it and 1 here"},
     {"drop_dead=false", "drop_dead is 1 in it and 0 here"},
     {"relu_save=bits", "node 1 (one): saved_bytes is 0 in it (ref) and 24 here (ref)"},

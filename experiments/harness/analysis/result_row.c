@@ -1,14 +1,40 @@
 #include "analysis/result_row.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "analysis/compare.h"
 #include "console/utf8.h"
-#include "result/own_process.h"
 #include "spec/spec_load.h"
 #include "spec/spec_settings.h"
 #include "yaml/yaml_tree.h"
+
+/* Runs work(of, result) in a process of its own, because some damaged files crash the process that reads them. result,
+ * of that many plain bytes, keeps what work wrote before it ended. Returns 0 if work returned, else the exit code of
+ * the process, 128 + n for signal n, -1: no process could be started. */
+static int apart(void (*work)(const void *of, void *result), const void *of, void *result, size_t bytes)
+{
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int state = 0;
+    if (shared == MAP_FAILED) return -1;
+    memcpy(shared, result, bytes);
+    fflush(NULL);
+    const pid_t worker = fork();
+    if (worker == 0) {
+        work(of, shared);
+        _exit(0);
+    }
+    pid_t ended = worker;
+    while (worker > 0 && (ended = waitpid(worker, &state, 0)) < 0 && errno == EINTR) {
+    }
+    memcpy(result, shared, bytes);
+    munmap(shared, bytes);
+    return ended < 0 ? -1 : WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+}
 
 /* Appends "key: value" of a resolved spec's key. */
 static const char *append(const char *text, const struct yaml_tree *root, const char *key, struct region *region)

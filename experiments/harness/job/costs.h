@@ -31,7 +31,7 @@ struct costs_step {
 struct costs {
     const char *path, *text;                         /* of the file */
     struct digest digest;                            /* XXH3-128 of its text */
-    const char *machine, *isa, *backend, *libraries; /* as the file says */
+    const char *machine, *isa, *backend, *libraries; /* as in the file */
     int64_t threads, batch, rounds;
     struct costs_step step;
     int rows;

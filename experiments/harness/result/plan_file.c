@@ -83,7 +83,7 @@ static enum status check_policy(struct taking *t, const char *resolved)
     const char *theirs = line_of(resolved, "policy:", t->region);
     const char *ours = line_of(t->job->spec->resolved, "policy:", t->region);
     if (strcmp(theirs, ours) == 0) return ST_OK;
-    return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec says '%s'", t->path, theirs, ours);
+    return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec has '%s'", t->path, theirs, ours);
 }
 
 /* The texts of a node; groups and implementations may differ. */

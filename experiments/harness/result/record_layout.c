@@ -21,11 +21,11 @@ const struct column record_step_columns[] = {
     {"step", NUMBER_U32, 1, STEP(step), NULL, "number of the training step, from 0"},
     {"loss", NUMBER_F32, 1, STEP(loss), "1", "loss of the batch before the update"},
     {"loss_bits", NUMBER_U32, 1, STEP(loss), NULL, "IEEE-754 binary32 pattern of loss"},
-    {"metric", NUMBER_F32, 1, STEP(metric), "1", "share of the batch predicted right"},
+    {"metric", NUMBER_F32, 1, STEP(metric), "1", "share of the batch that is predicted correctly"},
     {"lr", NUMBER_F64, 1, STEP(lr), "1", "learning rate of the update"},
     {"grad_norm", NUMBER_F64, 1, STEP(gradient_norm), "1", "L2 norm of all gradients, before they are clipped"},
     {"total_ns", NUMBER_U64, 1, STEP(total_ns), "ns",
-     "the whole step: the times that follow, and between them what is no op"},
+     "the whole step: the times of the following columns, and the time between ops"},
     {"data_ns", NUMBER_U64, 1, STEP(data_ns), "ns", "reading the batch"},
     {"forward_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_FORWARD]), "ns", "first forwards"},
     {"recompute_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_RECOMPUTE]), "ns", "recomputed forwards"},
@@ -34,7 +34,7 @@ const struct column record_step_columns[] = {
     {"digest_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_DIGEST]), "ns",
      "digests of gradients, parameters and state, and the gradients' norm"},
     {"undefine_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_UNDEFINE]), "ns",
-     "filling with NaNs what recomputations are about to write; not part of total_ns"},
+     "filling memory that recomputations will write with NaNs; not part of total_ns"},
     {"live_peak", NUMBER_U64, 1, STEP(live_peak), "byte",
      "most live bytes of the arena at any op: counted in dynamic memory, else planned"},
     {"rss", NUMBER_U64, 1, STEP(rss), "byte", "resident set of the process after the step"},
@@ -48,7 +48,7 @@ const struct column record_step_columns[] = {
 const struct column record_eval_columns[] = {
     {"step", NUMBER_U32, 1, EVAL(step), NULL, "training steps done before"},
     {"loss", NUMBER_F32, 1, EVAL(loss), "1", "mean over the split"},
-    {"accuracy", NUMBER_F32, 1, EVAL(accuracy), "1", "share of the split predicted right"},
+    {"accuracy", NUMBER_F32, 1, EVAL(accuracy), "1", "share of the split that is predicted correctly"},
     {0},
 };
 
@@ -145,7 +145,7 @@ static void layout_memory(struct h5 *h5, const struct job *job)
     h5_attribute_text(h5, "/memory/live", "long_name",
                       job->spec->memory == MEMORY_DYNAMIC
                           ? "live bytes while the op ran, as the allocator counted them"
-                          : "live bytes of the arena while the op ran, as planned: nothing counts them in this mode");
+                          : "live bytes of the arena while the op ran, as planned: this mode does not count them");
 }
 
 void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id)

@@ -36,7 +36,7 @@ static const struct column live_columns[] = {
 const struct column record_buffer_columns[] = {
     {"category", NUMBER_U32, 1, BUFFER(category), NULL, "0 activation, 1 saved, 2 gradient, 3 scratch"},
     {"node", NUMBER_I32, 1, BUFFER(node), NULL,
-     "row of /plan/nodes that it is of; of a gradient: that writes its value"},
+     "row of /plan/nodes that it belongs to; of a gradient: that writes its value"},
     {"bytes", NUMBER_U64, 1, BUFFER(bytes), "byte", "rounded up to 256"},
     {"birth", NUMBER_I32, 1, BUFFER(birth), NULL, "first op that uses it"},
     {"death", NUMBER_I32, 1, BUFFER(death), NULL, "last op that uses it"},
@@ -49,7 +49,7 @@ const struct column record_model_columns[] = {
      "values: 0 the batch, i + 1 what node i writes; -1 none"},
     {"elements", NUMBER_U64, 1, NODE(elements), NULL, "of the value it writes, a sample"},
     {"draws", NUMBER_U64, 1, NODE(draws), NULL, "random numbers that its forward draws for a sample"},
-    {"wants_gradient", NUMBER_U8, 1, NODE(wants_gradient), NULL, "1: the value it writes"},
+    {"wants_gradient", NUMBER_U8, 1, NODE(wants_gradient), NULL, "1: the value it writes needs a gradient"},
     {"forward_flops", NUMBER_F64, 1, NODE(forward_flops), "flop", "of the batch; a multiply-add counts as two"},
     {"backward_params_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_PARAMS]), "flop", NULL},
     {"backward_input_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_INPUT]), "flop", NULL},

@@ -36,9 +36,8 @@ static void describe(struct h5 *h5, const char *path, const struct column *colum
 
 void table_layout(struct h5 *h5, const char *group, const struct column *columns)
 {
-    static const struct column committed = {.name = "committed",
-                                            .number = NUMBER_U8,
-                                            .doc = "1: this row is whole in every column; rows beyond do not count"};
+    static const struct column committed = {
+        .name = "committed", .number = NUMBER_U8, .doc = "1: every column has this row; later rows do not count"};
     const hsize_t digest = 2;
     char path[256], scale[256];
     h5_group(h5, group);

@@ -1,4 +1,4 @@
-/* Contract: nodes of one key are timed once and share one row, so that stages that are equal stay equal. */
+/* Contract: nodes with the same key are timed once and share a row, so that equal stages have equal times. */
 #include "run/bench.h"
 
 #include <math.h>

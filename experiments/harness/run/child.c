@@ -33,7 +33,7 @@ static int wait_for(pid_t pid, int *stop)
 {
     sigset_t set = signals_of_stop();
     sigaddset(&set, SIGCHLD);
-    uint64_t asked = 0;
+    uint64_t sent = 0;
     int state;
     for (;;) {
         pid_t ended = waitpid(pid, &state, WNOHANG);
@@ -42,11 +42,11 @@ static int wait_for(pid_t pid, int *stop)
         /* At most a second: a library's thread that does not block SIGCHLD may have received it. */
         int signal = sigtimedwait(&set, NULL, &(struct timespec){.tv_sec = 1});
         uint64_t now = clock_now_ns();
-        if (signal <= 0 || signal == SIGCHLD || (asked && now - asked < same_signal_ns)) continue;
-        kill(pid, asked ? SIGKILL : signal);
-        if (!asked) fprintf(stderr, "\nstopping after this step; once more to stop at once\n");
-        if (!asked) *stop = signal;
-        asked = now;
+        if (signal <= 0 || signal == SIGCHLD || (sent && now - sent < same_signal_ns)) continue;
+        kill(pid, sent ? SIGKILL : signal);
+        if (!sent) fprintf(stderr, "\nstopping after this step; once more to stop at once\n");
+        if (!sent) *stop = signal;
+        sent = now;
     }
 }
 

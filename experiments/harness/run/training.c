@@ -218,7 +218,6 @@ static void summarise(struct training *t)
     t->report.start_rss = t->summary.start_rss;
     t->report.device_start = t->summary.device_start;
     t->report.device_used = t->summary.device_used;
-    t->report.wall_ns = t->summary.wall_ns;
     t->report.step_ns = median_step(t);
     t->report.best_case_ns = timing_best_case(&t->summary.least);
 }

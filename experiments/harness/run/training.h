@@ -16,7 +16,7 @@ struct run_report {
     float accuracy;                       /* of the last evaluation, NaN: none */
     uint64_t live_peak, high_water, start_rss;
     uint64_t device_start, device_used; /* as in struct run_summary */
-    uint64_t step_ns, wall_ns;          /* step_ns: median of the steps after the first */
+    uint64_t step_ns;                   /* median of the steps after the first */
     uint64_t best_case_ns;              /* timing_best_case() */
 };
 
