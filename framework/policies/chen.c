@@ -2,8 +2,8 @@
  * Sublinear Memory Cost", 2016, Algorithm 3, with its search for the budget as the authors' code does it (memonger:
  * three refinements from nothing, then a grid of six).
  *
- * It assumes that what a segment needs is the sum of its outputs: it does not see saved tensors, gradients or scratch,
- * and cuts only between stages. The search does: it lowers every plan that it tries and keeps the one of least live
+ * It takes the sum of a segment's outputs for its memory, without saved tensors, gradients or scratch, and cuts only
+ * between stages. The search counts everything: it lowers each division that it tries and keeps the one of least live
  * peak, of equal ones the fastest. */
 #include <math.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ static void divide(struct chen_search *s, double budget, double *kept, double *l
     }
 }
 
-/* The division that budget gave. */
-static enum status consider(struct chen_search *s, double budget)
+/* Plans the division of a budget; keeps it where it is better. */
+static enum status try_budget(struct chen_search *s, double budget)
 {
     struct region *region = region_create();
     struct plan *plan = NULL;
@@ -82,14 +82,14 @@ static enum status find_budget(struct chen_search *s)
     s->least = SIZE_MAX;
     for (int i = 0; i < REFINEMENTS; i++) {
         divide(s, budget, &kept, &largest);
-        TRY(consider(s, budget));
+        TRY(try_budget(s, budget));
         if (largest < least) least = largest;
         budget = floor(sqrt(kept * largest / 2));
     }
     const double step = (sqrt(2) * budget - least) / GRID;
     for (int i = 1; step > 0 && i <= GRID; i++) {
         divide(s, floor(least + i * step), &kept, &largest);
-        TRY(consider(s, floor(least + i * step)));
+        TRY(try_budget(s, floor(least + i * step)));
     }
     s->cut = s->best;
     return ST_OK;

@@ -1,6 +1,6 @@
 /* Recomputes every unit and keeps only what crosses from one to the next: what libraries of transformers call gradient
- * checkpointing (Hugging Face, gradient_checkpointing_enable). It assumes that what is inside a unit takes more than
- * what crosses, and looks at neither. One extra forward in time. */
+ * checkpointing (Hugging Face, gradient_checkpointing_enable). It is good where the inside of a unit takes more
+ * than what crosses, which it does not check. One extra forward in time. */
 #include "policies/policy.h"
 
 static enum status emit(const struct policy_input *input, struct schedule *schedule)

@@ -1,9 +1,9 @@
 /* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
  * backward that reads it, nothing is recomputed ahead of its turn, and each stretch of stages keeps what one of the
- * variants looked at keeps (variants.h) or is recomputed by a visit of its own. Where a stage is too long for all
- * variants to be looked at, or groups divide one, what the other policies make are candidates, too; and where nothing
- * keeps the budget, the refusal names a policy that does. The recurrence, with time as a step function of bytes where
- * the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
+ * variants examined keeps (variants.h) or is recomputed by a visit of its own. Where a stage is too long for all
+ * variants to be examined, or groups divide one, the schedules of the other policies are candidates, too; and where no
+ * schedule keeps the budget, the refusal names a policy that does. The recurrence, with time as a step function of
+ * bytes where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
  * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
 #include "policies/rivals.h"
 

@@ -1,6 +1,6 @@
-/* Multi-level recompute of a chain with a fixed number of checkpoints: the binomial schedule of Griewank and Walther,
- * "Algorithm 799: revolve", ACM TOMS 26(1), 2000, which needs the fewest advances there are where all units cost the
- * same and all checkpoints have the same size. It assumes just that, and looks at neither bytes nor time.
+/* Multi-level recomputation of a chain with a fixed number of checkpoints: the binomial schedule of Griewank and
+ * Walther, "Algorithm 799: revolve", ACM TOMS 26(1), 2000, which needs the fewest advances there are where all units
+ * cost the same and all checkpoints have the same size. It ignores the bytes and times of units.
  *
  * slots counts as the paper does: the first state, here the batch, takes one of them. An advance is one unit's forward
  * that is not the one its backward follows at once. */
@@ -16,13 +16,13 @@ struct reversal {
     const struct network *network;
     const struct node_range *unit;
     bool keep_saved;
-    int forwarded; /* units below have had their first forward */
+    int forwarded; /* units below had their first forward */
     struct schedule *schedule;
 };
 
-/* How far to advance from the first of units states, kept in a slot, to the state that takes the next slot. With r
- * repetitions, the fewest for which C(slots + r, slots) >= units, an advance is cheapest wherever neither part needs
- * more repetitions than are left to it; the longest such is taken. */
+/* The number of units to advance from the first of units states, kept in a slot, to the state that takes the next slot.
+ * With r repetitions, the fewest for which C(slots + r, slots) >= units, an advance is cheapest wherever neither part
+ * needs more repetitions than are left to it; the longest such is taken. */
 static int to_advance(int64_t units, int64_t slots)
 {
     int64_t r = 1, before = 1, reach = slots + 1; /* C(slots + r - 1, slots), C(slots + r, slots) */

@@ -19,7 +19,7 @@ static enum status add_candidate(struct optimum *o, const struct policy *policy,
     return status == ST_SPEC ? ST_OK : status;
 }
 
-/* All values of the keys from setting on, the others being set. *emits: some of them make a schedule. */
+/* Tries all values of the keys from setting on; the keys before are set. *emits: some of them give a schedule. */
 static enum status vary(struct optimum *o, const struct policy *policy, const struct setting *setting,
                         struct policy_settings *settings, bool *emits)
 {
@@ -35,7 +35,7 @@ static enum status vary(struct optimum *o, const struct policy *policy, const st
         else if (setting->type == SETTING_CHOICE && setting->values[value])
             *(int *)member = value;
         else if (value)
-            break; /* a setting of another type keeps its preset */
+            break; /* a setting of another type keeps its default */
         TRY(vary(o, policy, setting + 1, settings, &any));
         *emits |= any;
         any |= setting->type != SETTING_INT; /* a number that is too large refuses all larger ones */
@@ -43,7 +43,7 @@ static enum status vary(struct optimum *o, const struct policy *policy, const st
     return ST_OK;
 }
 
-/* Whether a group begins or ends within a stage, which `optimal` divides no further. */
+/* Whether a group begins or ends within a stage, which `optimal` does not divide. */
 static enum status divide_stages(const struct graph *graph, struct region *region, bool *divided)
 {
     struct node_ranges stages, units;

@@ -1,11 +1,11 @@
-/* Stores everything but the outputs of the named kinds of layers, which are made again one by one just before the
+/* Stores everything except the outputs of the named kinds of layers, which are recomputed one by one just before the
  * first backward that reads them: selective recomputation (Korthikanti et al., "Reducing Activation Recomputation in
  * Large Transformer Models", 2022, section 5, of attention; before it Chen et al., "Training Deep Nets with Sublinear
  * Memory Cost", 2016, section 3, of what is cheap: batch norm, activations, pools).
  *
- * It assumes that the kinds are cheap to recompute and their outputs large, and looks at neither. Each node is
- * recomputed once at most; an output that no backward reads is not made again, and a saved tensors that is read without
- * its output (pool indices) stays from the first forward. */
+ * It is good where the kinds are cheap to recompute and their outputs large, which it does not check. Each node is
+ * recomputed at most once; an output that no backward reads is not recomputed, and saved tensors that are read without
+ * their output (pool indices) stay from the first forward. */
 #include <string.h>
 
 #include "policies/policy.h"
@@ -19,7 +19,7 @@ static const char weightless[] = "weightless";
 
 static bool is_kind(const struct layer *layer, const char *kind)
 {
-    if (layer->loss) return false; /* its output is read at its first forward alone */
+    if (layer->loss) return false; /* its output is read at its first forward only */
     if (!strcmp(kind, weightless)) return !layer->parameters;
     return !strcmp(layer->name, kind) || (layer->family && !strcmp(layer->family, kind));
 }
@@ -75,7 +75,7 @@ static enum status choose(const struct graph *graph, const struct setting_list *
     return ST_OK;
 }
 
-/* Makes a value again where it was dropped, and first what it is made from. dropped: not yet made again. */
+/* Recomputes a value that was dropped, after its inputs. dropped: and not yet recomputed. */
 static void recompute(const struct graph *graph, int value, bool *dropped, struct schedule *schedule)
 {
     const int node = value - 1;
@@ -108,9 +108,9 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
 
 static const struct setting keys[] = {
     {"kinds", SETTING_TEXTS, offsetof(struct selective_settings, kinds), 1, 1e3, "[weightless]", NULL,
-     "layers whose outputs are recomputed: their names, or what they have in common (pool, norm); weightless: every "
+     "layers whose outputs are recomputed: their names, or families (pool, norm); weightless: every "
      "layer without parameters"},
     {.key = NULL}};
 
 const struct policy policy_selective = {
-    .name = "selective", .doc = "outputs of the named kinds of layers are made again", .keys = keys, .emit = emit};
+    .name = "selective", .doc = "outputs of the named kinds of layers are recomputed", .keys = keys, .emit = emit};

@@ -228,7 +228,7 @@ static void find_items(struct knapsack *s)
 
 /* Least time of recomputations: the most that any op forces after it. All ops are relaxed first; those whose exact
  * bound may be larger are searched. */
-static double forced_recomputes(struct knapsack *s)
+static double forced_recomputations(struct knapsack *s)
 {
     for (int exact = 0; exact < 2; exact++)
         for (int i = 0; i < s->network->graph->nodes; i++) {
@@ -272,7 +272,7 @@ static double knapsack(const struct network *network, size_t budget, struct regi
     NEW(region, s.time, nodes + 1);
     find_readers(&s);
     find_items(&s);
-    return forced_recomputes(&s);
+    return forced_recomputations(&s);
 }
 
 double bounds_advances(int64_t steps, int64_t slots)

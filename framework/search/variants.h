@@ -5,9 +5,9 @@
  * Examined: runs of up to RUN_NODES_MAX nodes and single stages of any size; in a run of several stages each cut value
  * inside is recomputed (a run that keeps one is two runs), and of the other nodes every subset of the FREE_NODES_MAX
  * that give most bytes for their time: a longer stage, as a shortcut around many layers makes it, keeps the outputs of
- * all its other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where nobody else's
+ * all its other nodes. Of relus that are open: outputs everywhere, signs everywhere, and signs where no other node's
  * backward reads the output, with either for the run's last node. A variant that is nowhere better than another one is
- * left out. Equal runs are looked at once. */
+ * left out. Equal runs are examined once. */
 #ifndef REMATCH_SEARCH_VARIANTS_H
 #define REMATCH_SEARCH_VARIANTS_H
 

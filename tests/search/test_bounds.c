@@ -29,7 +29,7 @@ static const struct abstract_stage limits = {.forward = 13,
                                              .backward_scratch = 9,
                                              .split = true};
 
-Test(bounds, below_every_schedule_of_random_chains)
+Test(bounds, hold_for_every_schedule_of_random_chains)
 {
     struct source source = {.seed = 5};
     int budgets = 0, tight = 0;
@@ -109,7 +109,7 @@ static struct exact exact_bounds(const struct abstract_stage *stage, int stages,
 }
 
 /* No less than can be said: a bound that is too low certifies gaps that are not there. */
-Test(bounds, as_high_as_trying_every_set_of_what_is_kept)
+Test(bounds, equal_those_of_an_exhaustive_search)
 {
     struct source source = {.seed = 6};
     int forcing = 0;
@@ -146,7 +146,7 @@ static double gap_of(const struct network *network, const char *policy, const ch
     return gap;
 }
 
-Test(bounds, below_every_plan_of_networks)
+Test(bounds, hold_for_every_plan_of_networks)
 {
     static const char *const budgets[] = {"least", "75%", "80%", "85%", "90%", "95%", "100%"};
     double least = INFINITY;
@@ -164,7 +164,7 @@ Test(bounds, below_every_plan_of_networks)
 }
 
 /* Where a schedule may say what relus keep, the bounds hold whatever it says. */
-Test(bounds, below_every_choice_of_relus)
+Test(bounds, hold_for_every_choice_of_relus)
 {
     static const struct plan_options options = {.lower = {.drop_dead = true}};
     struct source source = {.seed = 3};
@@ -209,7 +209,7 @@ Test(bounds, binomial_encloses_uniform_chains)
 }
 
 /* Table of Griewank and Walther's closed form. */
-Test(bounds, advances)
+Test(bounds, advances_match_the_published_table)
 {
     static const struct {
         int64_t steps, slots;

@@ -1,4 +1,4 @@
-/* Budgets: kept by every plan that is handed out, or refused with the smallest that can be kept. */
+/* Budgets: kept by every plan, or refused with the smallest that can be kept. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static const char *smallest(void)
     return text;
 }
 
-Test(budget, kept_by_a_thousand_random_chains)
+Test(budget, is_kept_by_a_thousand_random_chains)
 {
     struct source source = {.seed = 9};
     int kept = 0, refused = 0;
@@ -114,7 +114,8 @@ static void check_monotone(const struct network *network, const char *what)
                   before);
         before = time;
     }
-    cr_assert(before == o->front.point[o->front.count - 1].time, "%s: not the fastest with all it wants", what);
+    cr_assert(before == o->front.point[o->front.count - 1].time, "%s: not the fastest with all the memory it needs",
+              what);
     plan_destroy(any);
     optimum_destroy(o);
 }
@@ -137,9 +138,10 @@ static void check_all(uint32_t seed, void (*check)(const struct network *network
     }
 }
 
-Test(budget, of_more_is_never_slower) { check_all(33, check_monotone); }
+Test(budget, more_memory_is_never_slower) { check_all(33, check_monotone); }
 
-/* What a budget makes of a network; the front is solved whole before it is asked, or as far as that takes. */
+/* The schedule or refusal of a budget; whole: with the whole front solved before, else as far as the budget requires.
+ */
 static char *outcome(const struct network *network, const char *text, bool whole, struct region *region)
 {
     struct optimum *o;
@@ -166,10 +168,10 @@ static void check_same(const struct network *network, const char *what)
     }
 }
 
-Test(budget, comes_to_the_same_with_no_more_of_the_front_than_it_takes) { check_all(5, check_same); }
+Test(budget, a_partial_front_gives_the_same_plan) { check_all(5, check_same); }
 
-/* What the policy says besides is what the front and the plan say. */
-Test(budget, told_with_the_plan)
+/* The notes of the policy match the front and the plan. */
+Test(budget, notes_match_front_and_plan)
 {
     struct source source = {.seed = 21};
     int tries = 0;
@@ -218,7 +220,7 @@ static void check_named(const struct plan *least)
 }
 
 /* Bytes bound everything, static bytes too; percentages the arena; and what a refusal names can be kept. */
-Test(budget, kept_by_networks)
+Test(budget, is_kept_by_networks)
 {
     static const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 2};
     for (const struct net *net = nets; net->name; net++)
@@ -282,16 +284,16 @@ static void check_convolutions(void)
         }
 }
 
-Test(budget, kept_whatever_convolutions_do) { check_convolutions(); }
+Test(budget, is_kept_with_every_convolution_algorithm) { check_convolutions(); }
 
-Test(budget, kept_with_older_instructions)
+Test(budget, is_kept_with_older_instructions)
 {
     setenv("DNNL_MAX_CPU_ISA", "AVX2", 1); /* read once, before the first kernel is made */
     check_convolutions();
 }
 
 /* Where `optimal` refuses what dtr can do with, it names a policy that keeps the budget, and what that one needs. */
-Test(budget, refused_with_a_policy_that_keeps_it)
+Test(budget, refusal_names_a_policy_that_keeps_it)
 {
     int named = 0;
     for (const struct net *net = nets; net->name; net++)
@@ -350,7 +352,7 @@ Test(budget, is_a_share_of_outputs_kept)
     cr_assert(less > 0, "nothing is gained by taking relus after pools");
 }
 
-Test(budget, texts)
+Test(budget, texts_are_parsed_or_refused)
 {
     static const char *const bad[] = {"0", "lots", "", "%", "0%", "-5%", "64x", "nan%", "1e400%", "-1", "5 %", "LEAST"};
     struct budget budget;
@@ -364,7 +366,7 @@ Test(budget, texts)
 }
 
 /* Evaluations go forward only; with as much as they need and with one byte less. */
-Test(budget, holds_for_evaluations)
+Test(budget, applies_to_evaluations)
 {
     for (const struct net *net = nets; net->name; net++) {
         struct bound_net b = net_bind(net, RELU_AUTO);

@@ -36,7 +36,7 @@ static void appear(struct dtr_residency *r, int node, double time)
     dtr_residency_appear(r, storage_of(r, node, STORAGE_Y));
 }
 
-Test(evict, least_score_by_hand)
+Test(evict, the_least_score_is_evicted)
 {
     struct network *network = chain_network(evicting, sizeof evicting / sizeof *evicting);
     struct dtr_residency *r = dtr_residency_create(network, network->graph->region);
@@ -52,8 +52,8 @@ Test(evict, least_score_by_hand)
     abstract_destroy(network);
 }
 
-/* Node 1 may write over node 0's value, of 16 KiB, and takes 4 KiB of scratch. Where nobody reads that value again,
- * this is what it does: 20 KiB. Where its backward reads it, beside a gradient of 16 KiB, it does so only where two
+/* Node 1 may write over node 0's value, of 16 KiB, and takes 4 KiB of scratch. Where that value is not read again,
+ * it does: 20 KiB. Where its backward reads it, beside a gradient of 16 KiB, it does so only where two
  * values and the scratch are too much, and node 0 runs again. */
 static const struct {
     unsigned reads;
@@ -64,7 +64,7 @@ static const struct {
                 {READS_X, SIZE_MAX, 36864, "F[0,4) B[0,4)"},
                 {READS_X, 36863, 32768, "F[0,4) B[2,4) F[0,1) B[0,2)"}};
 
-Test(evict, in_place_by_hand)
+Test(evict, outputs_overwrite_inputs_as_by_hand)
 {
     for (size_t i = 0; i < sizeof in_place / sizeof *in_place; i++) {
         struct sketch s;
@@ -110,7 +110,7 @@ static int check_limits(const struct network *network, enum rng_mode rng, const 
             cr_assert(!plan->recomputations && (rng != RNG_COUNTER || plan->live_peak == result.peak),
                       "%s: %zu of %zu bytes", what, plan->live_peak, result.peak);
         }
-        cr_assert(result.evictions >= (plan->recomputations > 0), "%s: nothing is given up: %s", what, plan->schedule);
+        cr_assert(result.evictions >= (plan->recomputations > 0), "%s: nothing is evicted: %s", what, plan->schedule);
         cr_assert(result.peak <= limit && plan->live_peak <= result.peak, "%s: limit %zu, simulated %zu, live %zu: %s",
                   what, limit, result.peak, plan->live_peak, plan->schedule);
         cr_assert(!plan->lowered.dropped, "%s: a dead recomputation: %s", what, plan->schedule);
@@ -132,7 +132,7 @@ static const struct abstract_stage limits = {.forward = 13,
                                              .split = true};
 
 /* Lowering never finds more than was simulated; without evictions, the same to the byte. */
-Test(evict, simulates_no_less_than_lowering_finds)
+Test(evict, simulated_peak_bounds_the_lowered_one)
 {
     struct source source = {.seed = 20};
     int tried = 0;
@@ -173,7 +173,7 @@ static struct plan *plan_of(const struct network *network, uint64_t budget, uint
     return NULL;
 }
 
-/* How often dtr is faster than `optimal` with as many live bytes: it keeps to no class. */
+/* How often dtr is faster than `optimal` with as many live bytes, since it is not limited to a class. */
 struct tally {
     int kept, refused, equal, faster, smaller;
     double gain;
@@ -218,7 +218,7 @@ static void try_budgets(const struct abstract_stage *stage, int stages, struct s
 }
 
 /* Every plan is within its budget and no faster than any schedule can be; a budget that a refusal names is kept. */
-Test(evict, keeps_random_budgets)
+Test(evict, random_budgets_are_kept)
 {
     struct source source = {.seed = 9};
     struct tally t = {0};
@@ -233,7 +233,7 @@ Test(evict, keeps_random_budgets)
 }
 
 /* N equal stages in memory of order sqrt(N) take time of order N (the paper's theorem). */
-Test(evict, takes_linear_time_in_the_root_of_the_memory)
+Test(evict, time_is_linear_in_the_root_of_the_memory)
 {
     static const struct abstract_stage unit = {.forward = 1, .backward = 1, .output = 1, .gradient = 1};
     static struct abstract_stage stage[1024];

@@ -100,8 +100,8 @@ Test(optimum, is_the_persistent_optimum_of_every_chain_at_every_budget, .timeout
     print_against(&a, (CHAINS + THINNING - 1) / THINNING, "not persistent");
 }
 
-/* Where gradients have any bytes, it can help to recompute ahead, while the gradient that waits is still small. */
-Test(optimum, replays_in_turn_whatever_gradients_take, .timeout = 600)
+/* Where gradients have any bytes, it can help to recompute ahead, while the pending gradient is still small. */
+Test(optimum, is_the_optimum_in_turn_with_gradients_of_any_size, .timeout = 600)
 {
     struct source source = {.seed = 31};
     struct against a = {.budgets = 0};
@@ -115,7 +115,7 @@ Test(optimum, replays_in_turn_whatever_gradients_take, .timeout = 600)
 }
 
 /* One chain in some fifty with gradients of any bytes is like this one. */
-Test(optimum, to_replay_ahead_of_turn_can_help)
+Test(optimum, recomputing_ahead_of_turn_can_be_faster)
 {
     enum { STAGES = 7, BYTES = 80 };
     static const struct abstract_stage stage[STAGES] = {
@@ -221,7 +221,7 @@ Test(optimum, predicts_what_lowering_says_of_chains)
     }
 }
 
-/* No point of a front is below what is said that no schedule can beat. */
+/* No point of a front is below the lower bounds. */
 static void check_bounds(const struct optimum *o, const char *what)
 {
     for (int i = 0; i < o->front.count; i++) {
@@ -298,7 +298,7 @@ Test(optimum, is_never_behind_another_policy)
         }
 }
 
-/* The policy says whose a schedule is that is not of its class, and of no other one. */
+/* The notes name the policy of a schedule outside the class, and of no other one. */
 static void check_named(const struct optimum *o, const char *what)
 {
     int named = 0;
@@ -337,11 +337,11 @@ static void check_candidates(const struct net *net)
     net_release(&p);
 }
 
-/* Sets of nodes hold the first 64 of a stage, and of those not all are looked at: what other policies make is a point
- * of the front where it is better. */
-Test(optimum, is_behind_no_policy_in_a_long_stage, .timeout = 600) { check_candidates(&deep_net); }
+/* Sets of nodes hold the first 64 of a stage, and not all of them are examined: schedules of other policies are points
+ * of the front where they are better. */
+Test(optimum, is_behind_no_policy_with_a_long_stage, .timeout = 600) { check_candidates(&deep_net); }
 
-/* Nor where they count in groups within a stage, which revolve recomputes over several levels. */
+/* The same with groups within a stage, which revolve recomputes over several levels. */
 Test(optimum, is_behind_no_policy_that_divides_a_stage, .timeout = 600) { check_candidates(&divided_net); }
 
 /* A chain of single nodes that read and keep whatever they like, some of them with relus. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* due: stages that have not gone backward. values: bit i - 1 for a(i), i < due. sets: bit i - 1 for the saved tensors
- * of stage i <= due. head: persistent only; a(head) is there for the next op and no longer, 0: none. */
+ * of stage i <= due. head: persistent only; a(head) is live for the next op only, 0: none. */
 struct state {
     int due, values, sets, head;
 };
@@ -68,7 +68,7 @@ static struct entry pop(struct search *search)
     return top;
 }
 
-/* Bytes of what a state holds, the gradient that is due included. */
+/* Live bytes of a state, with the gradient of the next backward. */
 static int64_t held(const struct search *search, const struct state *s)
 {
     int64_t bytes = s->due < search->stages ? search->stage[s->due].gradient : 0;
@@ -81,7 +81,7 @@ static int64_t held(const struct search *search, const struct state *s)
 
 static bool has_value(const struct state *s, int i) { return !i || s->head == i || s->values >> (i - 1) & 1; }
 
-/* Forward of stage i: what it writes is there while it runs; what remains of it is up to the schedule. */
+/* Forward of stage i: its outputs are live while it runs; the schedule decides what stays. */
 static void forward(struct search *search, int64_t time, const struct state *s, int i, bool save)
 {
     const struct abstract_stage *stage = &search->stage[i];

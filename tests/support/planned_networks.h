@@ -21,7 +21,7 @@ struct sketch {
     struct footprint footprint[SKETCH_NODES_MAX];
 };
 
-/* What a node is; the value it writes has bytes bytes (a multiple of 4). */
+/* A node; the value that it writes has bytes bytes (a multiple of 4). */
 struct sketch_node {
     int x[NODE_INPUTS_MAX]; /* values; x[1] < 0: one input */
     size_t bytes;

@@ -1,4 +1,4 @@
-/* Abstract chains that are drawn, and the networks of chains. */
+/* Random abstract chains, and the networks of chains. */
 #ifndef REMATCH_TESTS_SUPPORT_RANDOM_CHAINS_H
 #define REMATCH_TESTS_SUPPORT_RANDOM_CHAINS_H
 

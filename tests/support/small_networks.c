@@ -158,7 +158,8 @@ static int deep(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
-/* A shortcut around ten layers, each of them a group: a stage whose nodes can all be looked at, and be divided. */
+/* A shortcut around ten layers, each of them a group: a stage whose subsets can all be examined, and that groups
+ * divide. */
 static int divided(struct graph *graph)
 {
     const int start = linear(graph, 16, ACTIVATION_NONE, 0);

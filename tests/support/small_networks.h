@@ -1,4 +1,4 @@
-/* Small networks that between them hold every structure that planning must get right. */
+/* Small networks that together contain every structure that planning must handle. */
 #ifndef REMATCH_TESTS_SUPPORT_SMALL_NETWORKS_H
 #define REMATCH_TESTS_SUPPORT_SMALL_NETWORKS_H
 

@@ -62,8 +62,7 @@ struct plan *plan_of(const struct trial *t)
     return plan;
 }
 
-/* None within a step but of dynamic buffers; on a device these are its own, and the first steps are what the third
- * repeats. */
+/* A step allocates only dynamic buffers; a device has its own allocator, and its first two steps are recorded. */
 static void check_allocations(const struct trial *t, int step, size_t made)
 {
     const bool device = t->bench->backend->kind->device;

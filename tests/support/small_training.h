@@ -1,4 +1,4 @@
-/* Training a small net under a policy, from test code: what its steps leave is a trace, and two traces are compared. */
+/* Trains a small net under a policy; a trace has the results of its steps, and two traces are compared. */
 #ifndef REMATCH_TESTS_SUPPORT_SMALL_TRAINING_H
 #define REMATCH_TESTS_SUPPORT_SMALL_TRAINING_H
 
@@ -35,7 +35,7 @@ struct trial {
     struct fault fault;
 };
 
-/* steps: that were done; fewer than the trial's where a step failed with a fault in place, for failure's reason. */
+/* steps: that were run; fewer than the trial's where a step with a fault failed, with failure as the reason. */
 struct trace {
     int steps, recomputations;
     char failure[512];
@@ -51,7 +51,7 @@ struct plan *plan_of(const struct trial *trial);
 void run_plan(const struct trial *trial, struct plan *plan, struct trace *trace);
 void run(const struct trial *trial, struct trace *trace);
 
-/* The first step at which two traces differ in any bit, or which one of them lacks, -1: none. */
+/* The first step at which two traces differ in any bit, or that one of them lacks, -1: none. */
 int first_difference(const struct trace *a, const struct trace *b, int steps);
 
 /* The index-th of the settings under which every policy is tried, with all the net's groups and kinds of layers that it

@@ -1,5 +1,4 @@
-/* Backends beside each other on whole nets: equal initial parameters, equal masks, and losses and gradients that differ
- * by roundings alone. */
+/* Backends on whole nets: equal initial parameters and masks, losses and gradients that differ by rounding only. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 
 enum { STEPS = 3, LOSSES = STEPS };
 
-/* What a backend makes of a net. */
+/* The results of a backend on a net. */
 struct course {
     float loss[LOSSES];
     double norm[LOSSES];
@@ -102,7 +101,7 @@ static void compare(const struct net *net, enum rng_mode rng)
 }
 
 /* Wherever a step's numbers come from: on a device the second step is recorded, and the third is that again. */
-Test(agreement, of_every_backend_with_the_reference)
+Test(agreement, every_backend_agrees_with_the_reference)
 {
     for (const struct net *net = nets; net->name; net++)
         for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) compare(net, rng);

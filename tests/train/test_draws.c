@@ -1,5 +1,5 @@
-/* Where nodes read the sequential stream: each goes on where the random node before it ended, in training steps; an
- * evaluation draws nothing and moves nothing. Seen by kernels that look on. */
+/* Positions in the sequential stream: in training steps each random node continues where the one before it ended; an
+ * evaluation draws nothing and leaves the position. Kernels record them. */
 #include "policies/policy.h"
 #include "tests/support/small_networks.h"
 #include "tests/support/token_batches.h"
@@ -63,7 +63,7 @@ static void check(const struct net *net)
     net_release(&b);
 }
 
-Test(draws, follow_each_other_in_the_stream)
+Test(draws, nodes_continue_the_stream)
 {
     stream.seen = 0;
     for (const struct net *net = nets; net->name; net++) check(net);

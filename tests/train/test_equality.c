@@ -1,5 +1,5 @@
-/* The promise: whatever the policy, the memory mode and the source of randomness, every loss, gradient, parameter and
- * momentum has the bits of the run that stored everything. Over every row of the policy and backend tables. */
+/* With every policy, memory mode and source of randomness, every loss, gradient, parameter and momentum equals that of
+ * the run that stores everything in every bit. Over every row of the policy and backend tables. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct ran {
     int steps;
 };
 
-/* Policies and settings often come to the same plan: whether it was run for as many steps; if not, it is put down. */
+/* Policies and settings often give the same plan: whether it was run for as many steps; if not, it is recorded. */
 static bool was_run(struct ran *ran, int *count, const struct plan *plan, const struct trial *t)
 {
     for (int i = 0; i < *count; i++)
@@ -34,7 +34,7 @@ struct comparison {
     int steps;
     struct trace baseline[RNG_MASK + 1]; /* store_all with outputs kept */
     struct ran ran[RUNS_MAX];
-    int runs, compared, replaying;
+    int runs, compared, recomputing;
 };
 
 /* One policy's plan under the index-th settings in every memory mode. */
@@ -52,7 +52,7 @@ static void compare_plan(struct comparison *c, struct trial *t, size_t index)
         cr_assert(step < 0, "%s, %s, settings %zu, rng %d, memory %d: differs at step %d: %s", c->net->name,
                   t->policy->name, index, t->rng, memory, step, plan->schedule);
         c->compared++;
-        c->replaying += variant.recomputations > 0;
+        c->recomputing += variant.recomputations > 0;
     }
     plan_destroy(plan);
 }
@@ -89,7 +89,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
         }
         tear_down(&bench);
     }
-    cr_assert(c.replaying > c.compared / 2, "%d of %d plans recompute anything", c.replaying, c.compared);
+    cr_assert(c.recomputing > c.compared / 2, "%d of %d plans recompute anything", c.recomputing, c.compared);
     printf("%s on %s: %d different plans and memory modes\n", net->name, backend, c.compared);
 }
 

@@ -1,5 +1,5 @@
-/* memory: dynamic as a witness: whatever makes the allocator's count another than the plan's ends the step, with the op
- * and both numbers named. memory: poison as another: what is not alive holds nothing that could be read. */
+/* memory: dynamic ends the step at any difference between the allocator's count and the plan, and names the op and both
+ * numbers. memory: poison fills every buffer that is not live. */
 #include "train/executor.h"
 
 #include <criterion/criterion.h>
@@ -48,7 +48,7 @@ static enum status run(const struct bench *b, enum memory_mode memory)
     return status;
 }
 
-/* ---- what is wrong with the bytes that a step asks for ---- */
+/* ---- steps that request wrong bytes ---- */
 
 /* The first buffer that is written and read in the middle of the step. */
 static struct buffer *victim(struct plan *plan)
@@ -58,7 +58,7 @@ static struct buffer *victim(struct plan *plan)
     return b;
 }
 
-/* Each returns the first op at which the count must be another, and by how many bytes. */
+/* Each returns the first op at which the count must differ, and by how many bytes. */
 struct seen {
     int op;
     int64_t more;
@@ -149,7 +149,7 @@ Test(exec, dynamic_memory_is_counted_at_every_op)
     }
 }
 
-/* ---- what the allocator holds, counted at its calls and not from the plan's sizes ---- */
+/* ---- allocated bytes, counted at the allocator's calls, not from the plan's sizes ---- */
 
 static struct {
     const struct plan *plan;
@@ -170,7 +170,7 @@ static void look_at_held(const struct network *network, int node, const struct k
     held.looked++;
 }
 
-Test(exec, dynamic_memory_holds_what_is_planned)
+Test(exec, dynamic_memory_allocates_what_is_planned)
 {
     for (const struct net *net = nets; net->name; net++) {
         struct bench b;
@@ -192,7 +192,7 @@ Test(exec, dynamic_memory_holds_what_is_planned)
 
 static int looked;
 
-/* Nothing has been written there since it was reserved, or since what lay there died. */
+/* Nothing was written there since it was reserved, or since the last buffer there ended. */
 static void expect_poison(const struct node *node, const char *what, const void *block, size_t bytes)
 {
     const uint32_t *schedule = block;
@@ -216,7 +216,7 @@ static void look(const struct network *network, int index, const struct kernel_a
             expect_poison(node, "dx", args->dx[k], network->graph->value[node->inputs[k]].gradient_bytes);
 }
 
-Test(exec, poison_is_all_that_a_new_buffer_holds)
+Test(exec, new_buffers_hold_only_poison)
 {
     for (const struct net *net = nets; net->name; net++) {
         struct bench b;

@@ -1,5 +1,5 @@
-/* The proof is only worth something if it catches what must not be equal: every kind of fault, at every node that a
- * plan offers for it, under every policy and in every memory mode, differs from the baseline at the fault's step. */
+/* The proof must detect errors: every kind of fault, at every node where a plan allows it, under every policy and in
+ * every memory mode, makes a difference from the baseline at the fault's step. */
 #include "train/fault.h"
 
 #include <criterion/criterion.h>
@@ -29,7 +29,7 @@ static bool was_seen(struct matrix *m, const struct plan *plan)
     return false;
 }
 
-/* A step that fails names the tensor, as one that differs is compared by its digests. */
+/* A step that fails names the tensor; one that differs is found by its digests. */
 static void expect_caught(const struct matrix *m, const struct trial *t, const struct plan *plan,
                           const struct trace *variant)
 {
@@ -40,7 +40,7 @@ static void expect_caught(const struct matrix *m, const struct trial *t, const s
     cr_expect(variant->steps == STEPS || strstr(variant->failure, "step 1: the loss is "), "%s", variant->failure);
 }
 
-/* Each fault in the next memory mode, or in all of them. Where masks come from matters to faults of masks alone. */
+/* Each fault in the next memory mode, or in all of them. The source of masks affects only faults of masks. */
 static void plant_all(struct matrix *m, struct trial *t, bool all_modes)
 {
     static struct trace variant;

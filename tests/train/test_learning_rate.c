@@ -1,4 +1,4 @@
-/* Learning rates by step against values worked out by hand, and what norms make of gradients. */
+/* Learning rates by step against values by hand, and clipping by norm. */
 #include "model/optimizer.h"
 #include "numerics/sum_of_squares.h"
 #include "tests/support/same_bits.h"
@@ -25,8 +25,8 @@ Test(learning_rate, constant_stays)
     for (int64_t step = 0; step < 5; step++) cr_assert(factor("constant", 0, step, 5) == 1);
 }
 
-/* Of 10 steps, 4 climb: 0, 1/4, 2/4, 3/4, and then 6/6, 5/6 ... 1/6. */
-Test(learning_rate, linear_climbs_and_falls)
+/* Of 10 steps, 4 rise: 0, 1/4, 2/4, 3/4, and then 6/6, 5/6 ... 1/6. */
+Test(learning_rate, linear_rises_and_falls)
 {
     static const double wanted[10] = {0, 0.25, 0.5, 0.75, 1, 5 / 6.0, 4 / 6.0, 3 / 6.0, 2 / 6.0, 1 / 6.0};
     for (int64_t step = 0; step < 10; step++) {
@@ -37,14 +37,14 @@ Test(learning_rate, linear_climbs_and_falls)
     cr_assert(factor("linear", 4, 10, 10) == 0 && factor("linear", 4, 99, 10) == 0);
 }
 
-Test(learning_rate, more_warm_up_than_steps_only_climbs)
+Test(learning_rate, more_warm_up_than_steps_only_rises)
 {
     for (int64_t step = 0; step < 5; step++) cr_assert(fabs(factor("linear", 20, step, 5) - (double)step / 20) < 1e-15);
     cr_assert(factor("linear", 0.07, 7, 100) == 1 && factor("linear", 0.07, 6, 100) < 1, "a share is rounded");
 }
 
-/* Against the plain sum, in sizes about a lane's, a piece's and a thread's. */
-Test(squares, are_the_sum_whatever_the_threads)
+/* Against the plain sum, with sizes around those of a lane, a piece and a thread. */
+Test(squares, do_not_depend_on_the_threads)
 {
     static const size_t counts[] = {0, 1, 15, 16, 17, 1000, 16383, 16384, 16385, 100000, 17 << 20};
     float *x = malloc((17 << 20) * sizeof *x);

@@ -1,5 +1,5 @@
-/* Times: every pass of every net on every backend has one, in memory that holds an op and no training step, and is
- * taken behind what a step would have done before it. */
+/* Times: every pass of every net on every backend has one, measured in the memory of one op, after what a step would
+ * have done before it. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -91,8 +91,8 @@ static enum status count_backward(void *state, const struct kernel_args *args, u
     return counted->backward(state, args, parts);
 }
 
-/* What is called for a node alone in so many rounds. Where it has several passes each is recorded anew in its turn, or
- * it would be timed by another's recording; the only one is called, then recorded. */
+/* The calls for one node in so many rounds. Where it has several passes each is recorded anew in its turn, since
+ * another pass's recording would be timed otherwise; a single pass is called, then recorded. */
 static int expected_calls(const struct planned *p, int node, int rounds)
 {
     const struct footprint *f = &p->network->binding[node].footprint;
@@ -136,7 +136,7 @@ static struct {
 } reserved[BLOCKS];
 static size_t reserved_bytes;
 
-/* As the backend's own, but in memory that says whether somebody wrote behind its end. */
+/* As the backend's own, but in memory that detects writes past its end. */
 static enum status guarded_reserve(struct backend *backend, size_t bytes, void **block)
 {
     (void)backend;
@@ -164,7 +164,7 @@ static void guarded_unreserve(struct backend *backend, void *block, size_t bytes
 }
 
 /* Node by node, so that each has a block of its own bytes. */
-Test(measure, stays_in_its_memory)
+Test(measure, writes_only_its_own_memory)
 {
     for (const struct net *net = nets; net->name; net++)
         for (int bits = 0; bits < 2; bits++) {
@@ -190,7 +190,7 @@ Test(measure, stays_in_its_memory)
         }
 }
 
-/* A key says so where a plan that stores everything does so. */
+/* A key contains "in place" exactly where a plan that stores everything works in place. */
 Test(measure, y_lies_over_x_where_a_step_puts_it_there)
 {
     static const char *const backends[] = {"ref", "cpu"};
@@ -217,9 +217,9 @@ Test(measure, y_lies_over_x_where_a_step_puts_it_there)
     cr_assert(over > 0 && apart > 0, "%d, %d", over, apart);
 }
 
-/* ---- the order of what is written and timed ---- */
+/* ---- the order of writes and passes ---- */
 
-/* What happened, a letter each: an operand is Written, the Distance gone through, Forward, Backward. */
+/* What happened, a letter each: an operand is Written, the Distance accessed, Forward, Backward. */
 static struct {
     char events[64];
     size_t count;

@@ -1,4 +1,4 @@
-/* One training step: what its digests are of, what the update reads, what a loss that is no number leaves behind. */
+/* One training step: its digests, the input of the update, and the state after a loss that is not finite. */
 #include "train/training_step.h"
 
 #include <criterion/criterion.h>
@@ -21,7 +21,7 @@ struct bench {
     struct train *train;
 };
 
-static watcher *looks; /* NULL: nobody */
+static watcher *looks; /* NULL: none */
 
 static void check(enum status status) { cr_assert(status == ST_OK, "%s", status_message()); }
 
@@ -103,7 +103,7 @@ static void check_initial(const struct net *net)
     close_bench(&b);
 }
 
-Test(train, begins_at_the_initial_values)
+Test(train, starts_with_the_initial_values)
 {
     check_initial(&nets[0]);
     check_initial(&wide);
@@ -156,7 +156,7 @@ static double norm_of(const float *x, size_t count)
 
 /* One step at the third of four falling rates, and with gradients too long: what moved is rate, scale, gradient, but
  * the gradients and their digests are as the backward left them. */
-Test(train, a_step_goes_by_rate_and_norm)
+Test(train, a_step_depends_on_rate_and_norm)
 {
     static const double clips[] = {0, 1e-3, 1e6};
     for (int i = 0; i < 3; i++) {
@@ -200,7 +200,7 @@ Test(train, without_momentum_there_is_no_state)
 
 /* On a net of parameters alone, so that whatever looks at all of them shows; the best step of some, since a busy
  * machine may take one away between two columns. */
-Test(train, its_times_add_up)
+Test(train, phases_add_up_to_the_step)
 {
     struct bench b;
     struct train_result r;
@@ -219,8 +219,8 @@ Test(train, its_times_add_up)
     close_bench(&b);
 }
 
-/* A parameter that is not finite is found by the first node that uses it, and nothing is learnt from it. */
-Test(train, a_loss_that_is_no_number_names_node_and_parameter)
+/* A parameter that is not finite is found at the first node that uses it, and parameters stay. */
+Test(train, a_loss_that_is_not_finite_names_node_and_parameter)
 {
     struct bench b;
     struct train_result result;
@@ -243,14 +243,14 @@ Test(train, a_loss_that_is_no_number_names_node_and_parameter)
 
 static struct executor *spoilt;
 
-/* Before the last backward of a step, the gradient of a node that had its own long ago. */
+/* Before the last backward of a step, the gradient of a node whose backward was earlier. */
 static void spoil_gradient(const struct network *network, int node, const struct kernel_args *args, unsigned parts)
 {
     (void)args;
     if (node == 0 && parts) executor_gradient(spoilt, network->graph->parameters - 1)[0] = INFINITY;
 }
 
-Test(train, a_gradient_that_is_not_finite_is_named_and_nothing_learnt)
+Test(train, a_gradient_that_is_not_finite_is_named_and_parameters_stay)
 {
     struct bench b;
     struct train_result result;
