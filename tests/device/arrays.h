@@ -1,4 +1,4 @@
-/* Arrays of the host and of the device that a test makes as it goes and frees at once. */
+/* Arrays of host and device that a test creates one by one and frees together. */
 #ifndef REMATCH_TEST_ARRAYS_H
 #define REMATCH_TEST_ARRAYS_H
 
@@ -8,15 +8,15 @@
 /* The test fails unless it is cudaSuccess. */
 void ok(cudaError_t error);
 
-/* bytes, zeroed, of the host; of the device, with anything in them. */
+/* bytes of host memory, zeroed; of device memory, uninitialized. */
 void *array_here(size_t bytes);
 void *array_there(size_t bytes);
 
-/* A copy on the device; a copy here, once all that was queued is done. */
+/* A copy on the device; a copy on the host, after all queued work. */
 void *array_upload(const void *from, size_t bytes);
 void *array_download(const void *from, size_t bytes);
 
-/* All of them go, once all that was queued is done. */
+/* Frees all of them after all queued work. */
 void arrays_free(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* cuBLAS's and cuBLASLt's functions as far as they are used, on the host device: plain loops, summed in double. They
- * want a workspace, leave garbage in it, and have none of their own. */
+/* The functions of cuBLAS and cuBLASLt that are used, on the host device: plain loops, summed in double. They require a
+ * workspace, leave garbage in it, and have none of their own. */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
@@ -83,7 +83,7 @@ cublasStatus_t queued(cudaError_t error)
 
 bool aligned(const void *memory, size_t to) { return (uintptr_t)memory % to == 0; }
 
-/* What the opaque handles of cuBLASLt stand for. */
+/* The types behind cuBLASLt's opaque handles. */
 struct description {
     int32_t transposed[2], epilogue;
     const float *bias;
@@ -101,7 +101,7 @@ struct algorithm {
     bool unordered; /* sums of a split inner dimension in place, in any order */
 };
 
-/* Algorithms are remembered here: a caller's copy has no room for one. */
+/* All algorithms: a caller's copy, too small for one, holds its number. */
 std::vector<algorithm> algorithms;
 
 template <class T, class Opaque> T *meant(Opaque *handle) { return (T *)(void *)handle; }

@@ -1,4 +1,4 @@
-/* What the host device says of itself. */
+/* The host device's properties. */
 #include "device.h"
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-/* cuDNN's convolutions as far as they are used, on the host device: plain loops. Their algorithms differ in workspace
- * and in rounding, in TF32 where the math type allows it; those that real ones add up in any order are offered too,
- * and, first, what tensor cores do in half precision: calling one of these is an error. */
+/* The functions of cuDNN that are used, on the host device: plain loops. The algorithms differ in workspace and in
+ * rounding, in TF32 where the math type allows it; cuDNN's nondeterministic algorithms are ranked too, and, first,
+ * tensor cores in half precision: calling one of these is an error. */
 #include <cudnn.h>
 
 #include <cstdio>

@@ -1,8 +1,7 @@
-/* Runs the threads of a kernel on the host: one after the other until each ends or waits for others.
+/* Runs a kernel's threads on the host, one after the other, each until it ends or waits for others.
  *
- * Threads are run by fibers. One that never waits shares its fiber with those before and after it, so a kernel without
- * barriers costs little more than its loops. Blocks run in an order that looks random and lanes backwards at every
- * other launch: no result may depend on it. */
+ * Threads run on fibers. Threads that never wait share a fiber, so a kernel without barriers costs little more than its
+ * loops. Blocks run in a pseudo-random order, and lanes backwards at every other launch: no result may depend on it. */
 #include "emulator.h"
 
 #include <csetjmp>
@@ -77,7 +76,7 @@ int next_lane(enum state state)
     return -1;
 }
 
-/* A fiber's life: threads to their ends, one after the other, then it is idle until it is given one more. */
+/* A fiber runs threads to their ends, one after the other, then idles until it gets another. */
 void live(struct fiber *self)
 {
     for (;;) {

@@ -21,7 +21,7 @@
 extern dim3 gridDim, blockDim;
 extern uint3 blockIdx, threadIdx;
 
-/* line: of the call, in the source: all that meet must meet at the same one. */
+/* line: of the call in the source; all threads must wait at the same one. */
 void emulator_barrier(int line);
 uint32_t emulator_exchange(int line, uint32_t mine, int lane_mask);
 

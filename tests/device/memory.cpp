@@ -1,6 +1,5 @@
-/* The host device's memory: one range of addresses that the host can reach only while queued work runs. Blocks start at
- * odd multiples of 256 bytes, are filled with signalling NaNs when they come and when they go, and are guarded behind.
- */
+/* The host device's memory: one range of addresses that is accessible only while queued work runs. Blocks start at odd
+ * multiples of 256 bytes, are filled with signalling NaNs when allocated and freed, and have a guard behind. */
 #include "device.h"
 
 #include <cstdarg>
@@ -181,7 +180,7 @@ cudaError_t cudaMallocHost(void **block, size_t bytes)
 
 cudaError_t cudaHostAlloc(void **block, size_t bytes, unsigned) { return cudaMallocHost(block, bytes); }
 
-/* The host's memory outlives a device that is lost. */
+/* Host memory stays valid when the device is lost. */
 cudaError_t cudaFreeHost(void *block)
 {
     if (device_outside_capture() != cudaSuccess) return cudaErrorStreamCaptureUnsupported;

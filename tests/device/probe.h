@@ -1,4 +1,4 @@
-/* Small kernels by which the host device itself is tested; launchers for C. */
+/* Small kernels that test the host device itself; launchers for C. */
 #ifndef REMATCH_TEST_PROBE_H
 #define REMATCH_TEST_PROBE_H
 
@@ -18,10 +18,10 @@ void probe_sum(float *out, const float *x, int rows, int columns, cudaStream_t s
 /* where[b] = blockIdx of block number b as (z * 100 + y) * 100 + x, of a grid of 3 x 4 x 5. */
 void probe_where(int *where, cudaStream_t stream);
 
-/* Threads read what their neighbours write: with a barrier between, or by luck. */
+/* Threads read their neighbours' writes, with a barrier between or without. */
 void probe_turn(int *out, int barrier, cudaStream_t stream);
 
-/* Half of the threads never come: to the barrier, or to the shuffle. */
+/* Half of the threads never reach the barrier, or the shuffle. */
 void probe_diverge(int shuffle, cudaStream_t stream);
 
 /* out[2 i] = n[i] / by, out[2 i + 1] = n[i] % by, as kernels divide. */

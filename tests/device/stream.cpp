@@ -1,12 +1,12 @@
 /* The host device's streams, events and graphs.
  *
- * A stream's work waits in a queue until the host waits for it, or for an event behind it, or another stream that does
- * comes to its turn; nothing else is done then. A captured graph is a list of the same pieces of work, which are queued
- * at each launch: those of the stream that began it on the stream of the launch, those of each stream that an event led
- * into the capture on a stream of the graph's own.
+ * A stream's work stays queued until the host waits for it or for a later event, or until another stream that waits for
+ * such an event runs; only the necessary work runs then. A captured graph is a list of the same pieces of work, queued
+ * at each launch: work of the stream that began the capture on the stream of the launch, work of each stream that
+ * joined it by an event on a stream of the graph's own.
  *
- * What copies, fills and convolutions write is claimed; a claim of what another stream claimed, where nothing says that
- * it is done by then, is an error, though all is done one after the other here. */
+ * Copies, fills and convolutions claim the memory they write; claiming memory that another stream claimed, without an
+ * order between both, is an error, although the work here runs sequentially. */
 #include "device.h"
 
 #include <chrono>
@@ -24,7 +24,7 @@ struct operation {
     size_t lane = 0;     /* in a graph: which of its streams */
 };
 
-/* Of each stream, up to which of its claims all is done before what comes now. */
+/* By stream: the last of its claims that precedes the next work. */
 using knowledge = std::map<cudaStream_t, uint64_t>;
 
 struct claim {
@@ -87,7 +87,7 @@ void perform(const operation &o)
     if (o.record != nullptr) o.record->done = o.ticket, o.record->ms = now_ms();
 }
 
-/* Works until the event's recording is done, or, without an event, all. */
+/* Runs work until the event is recorded, or all work if there is no event. */
 void drain(cudaStream_t stream, cudaEvent_t event, uint64_t ticket)
 {
     if (stream->queue.empty()) return;
@@ -107,7 +107,7 @@ void queue(cudaStream_t stream, operation o)
     stream->queue.push_back(o);
 }
 
-/* The legacy stream: in order with all streams that are not said to be without it. */
+/* The legacy stream: ordered with all streams but non-blocking ones. */
 void drain_blocking()
 {
     for (cudaStream_t s : streams)
@@ -139,14 +139,14 @@ void learn(knowledge &known, const knowledge &more)
     for (const auto &[stream, number] : more) known[stream] = std::max(known[stream], number);
 }
 
-/* The host has waited for the stream: what is queued from now on, anywhere, comes after it. */
+/* The host has waited for the stream: all work queued from now on, on any stream, comes after its work. */
 void all_learn(cudaStream_t stream)
 {
     for (cudaStream_t s : streams)
         if (s != stream) learn(s->known, stream->known);
 }
 
-/* Whether the last that the graph holds of each stream led into it is a recording that another waits for. */
+/* Whether every stream that joined the capture ends with an event that another stream waits for. */
 bool is_joined(const CUgraph_st &graph)
 {
     for (size_t lane = 1; lane < graph.streams.size(); lane++) {
@@ -161,7 +161,7 @@ bool is_joined(const CUgraph_st &graph)
     return true;
 }
 
-/* Leads the stream into the event's capture. */
+/* The stream joins the event's capture. */
 cudaError_t join(cudaStream_t stream, cudaGraph_t capture)
 {
     if (stream->capture == nullptr) {
@@ -172,7 +172,7 @@ cudaError_t join(cudaStream_t stream, cudaGraph_t capture)
     return stream->capture == capture ? cudaSuccess : device_error(cudaErrorStreamCaptureMerge);
 }
 
-/* What a copy between these needs: which kind it is, and that the device's end is in one block. */
+/* Checks a copy's kind, and that its device memory lies in one block. */
 bool copies(const void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
     const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
@@ -398,7 +398,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
     return device_status();
 }
 
-/* From or to memory that is not page-locked the host waits for the stream; the capture of such a copy is refused. */
+/* For memory that is not page-locked the host waits for the stream; such a copy cannot be captured. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
 {
     USABLE();

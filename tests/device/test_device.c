@@ -1,4 +1,4 @@
-/* The host device itself: that it does what a device does, and catches what works on one by luck alone. */
+/* The host device itself: it behaves like a device, and catches errors that a device may hide. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void end(void)
 
 TestSuite(device, .init = begin, .fini = end);
 
-Test(device, work_waits_until_it_is_waited_for)
+Test(device, work_runs_when_it_is_waited_for)
 {
     probe_set(there, 1, COUNT, 7, stream);
     OK(cudaMemcpyAsync(back, there, COUNT * sizeof *back, cudaMemcpyDeviceToHost, stream));
@@ -99,7 +99,7 @@ Test(device, a_graph_keeps_its_arguments_and_runs_again)
 
 enum { LANES = 3, PART = COUNT / LANES };
 
-/* A part of it on each lane, between what comes before them on the stream and what comes after. */
+/* A part of the work on each side stream, between earlier and later work of the queue. */
 static void queue_on_lanes(cudaStream_t lane[LANES], cudaEvent_t left, cudaEvent_t returned[LANES], int joined)
 {
     OK(cudaMemsetAsync(there, 1, COUNT * sizeof *there, stream));
@@ -121,7 +121,7 @@ static void check_lanes(void)
     memset(back, 0, COUNT * sizeof *back);
 }
 
-Test(device, lanes_leave_the_queue_and_return)
+Test(device, side_streams_fork_and_join)
 {
     cudaStream_t lane[LANES];
     cudaEvent_t left, returned[LANES];
@@ -157,7 +157,7 @@ Test(device, lanes_leave_the_queue_and_return)
     OK(cudaEventDestroy(left));
 }
 
-/* By the second of two streams: after an event of the first, or while that may still write there, too. */
+/* A write by the second of two streams: after an event of the first, or while the first may still write there. */
 static void write_twice(bool after)
 {
     cudaStream_t other;
@@ -174,8 +174,8 @@ static void write_twice(bool after)
     OK(cudaStreamDestroy(other));
 }
 
-Test(device, two_streams_that_write_in_turn) { write_twice(true); }
-Test(device, two_streams_that_write_to_one_place, .signal = SIGABRT) { write_twice(false); }
+Test(device, two_ordered_streams_may_write_to_one_place) { write_twice(true); }
+Test(device, two_unordered_streams_writing_to_one_place_end_the_program, .signal = SIGABRT) { write_twice(false); }
 
 static cudaError_t synchronise(void) { return cudaStreamSynchronize(stream); }
 static cudaError_t synchronise_all(void) { return cudaDeviceSynchronize(); }
@@ -192,7 +192,7 @@ static cudaError_t copy_pageable(void)
     return cudaMemcpyAsync(pageable, there, sizeof pageable, cudaMemcpyDeviceToHost, stream);
 }
 
-Test(device, what_a_capture_forbids_spoils_it)
+Test(device, a_forbidden_call_invalidates_the_capture)
 {
     static cudaError_t (*const forbidden[])(void) = {synchronise, synchronise_all, take, give, copy, copy_pageable};
     for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++) {
@@ -236,7 +236,7 @@ Test(device, every_block_of_a_grid_runs_once)
             }
 }
 
-Test(device, a_barrier_that_is_missing_shows)
+Test(device, a_missing_barrier_is_noticed)
 {
     for (int barrier = 0; barrier < 2; barrier++) {
         int right = 0, given;
@@ -250,25 +250,25 @@ Test(device, a_barrier_that_is_missing_shows)
     }
 }
 
-Test(device, threads_that_never_come_to_a_barrier, .signal = SIGABRT)
+Test(device, a_barrier_without_all_threads_ends_the_program, .signal = SIGABRT)
 {
     probe_diverge(0, stream);
     cudaStreamSynchronize(stream);
 }
 
-Test(device, lanes_that_never_come_to_a_shuffle, .signal = SIGABRT)
+Test(device, a_shuffle_without_all_lanes_ends_the_program, .signal = SIGABRT)
 {
     probe_diverge(1, stream);
     cudaStreamSynchronize(stream);
 }
 
-Test(device, memory_of_the_host_given_to_a_kernel, .signal = SIGABRT)
+Test(device, host_memory_given_to_a_kernel_ends_the_program, .signal = SIGABRT)
 {
     float host[8];
     probe_set(host, 1, 8, 1, stream);
 }
 
-Test(device, writing_past_a_block, .signal = SIGABRT)
+Test(device, writing_past_a_block_ends_the_program, .signal = SIGABRT)
 {
     probe_set(there, 1, COUNT + 1, 7, stream);
     cudaFree(there);
@@ -311,7 +311,7 @@ Test(device, memory_is_counted)
     cr_assert(cudaGetLastError() == cudaErrorMemoryAllocation);
 }
 
-Test(device, a_launch_that_cannot_be)
+Test(device, an_impossible_launch_is_an_error)
 {
     probe_set(there, 1, COUNT, 0, stream);
     cr_assert(cudaPeekAtLastError() == cudaErrorInvalidConfiguration);

@@ -1,4 +1,4 @@
-/* What the cuda backend's rows launch, against loops written down as defined: shapes with and without whole quads, one
+/* Launches of the cuda backend against loops that follow the definitions: shapes with and without whole quads, one
  * piece and many, pointers that are multiples of 16 bytes and others. */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -49,7 +49,7 @@ static float activated(int activation, float x)
     return activation == RELU ? fmaxf(x, 0) : activation == TANH ? tanhf(x) : x;
 }
 
-/* Places in values of up to 2^40 elements, below and above what a product of 32 bits divides. */
+/* Indices up to 2^40, below and above the limit of a division by a 32-bit product. */
 Test(launches, divisions)
 {
     static const int64_t divisors[] = {1, 2, 3, 7, 641, 768, 65536, 65537, 16777213, INT32_MAX};
@@ -71,7 +71,7 @@ Test(launches, divisions)
     }
 }
 
-/* shift: floats that the value lies behind a multiple of 16 bytes. */
+/* shift: floats between a multiple of 16 bytes and the value. */
 static void check_activation(int64_t outer, int64_t units, int64_t inner, int activation, bool biased, int shift)
 {
     const int64_t count = outer * units * inner;
@@ -183,7 +183,7 @@ Test(launches, elements)
     cr_assert(*(uint64_t *)array_download(position, sizeof base) == base + 77);
 }
 
-/* Few different scores, so that the largest has equals: the first of them counts. */
+/* Few different scores, so that several are the largest: the first of them counts. */
 static void check_losses(int64_t batch, int64_t classes)
 {
     const int64_t all = batch * classes;
@@ -225,7 +225,7 @@ Test(launches, losses)
     for (int s = 0; s < 5; s++) check_losses(sizes[s][0], sizes[s][1]);
 }
 
-/* Tensors of so many pieces each, more than a block fetches at once: sums of squares in order, and what they say. */
+/* Tensors with more pieces than a block loads at once: sums of squares in order, and the verdict. */
 static void check_squares(int tensors, int pieces)
 {
     const size_t bytes = (size_t)tensors * (size_t)pieces * sizeof(double);
@@ -265,8 +265,8 @@ Test(launches, squares)
         for (int turn = 0; turn < 2; turn++) check_squares(sizes[s][0], sizes[s][1]);
 }
 
-/* Attention's rows beside double; drops: by counter, of the last samples of a batch; spread: of scores, beyond what an
- * exponential has. */
+/* Attention's rows against double; drops: by counter, of the last samples of a batch; spread: of scores, beyond the
+ * range of an exponential. */
 static void check_attention(int64_t batch, int64_t heads, int64_t tokens, bool drops, float spread)
 {
     enum { FIRST = 2 };
@@ -324,7 +324,7 @@ Test(launches, attention)
             check_attention(sizes[s][0], sizes[s][1], sizes[s][2], drops, s == 1 || s == 3 ? 200 : 1);
 }
 
-/* Addresses alone: strides may be as long as no test's memory is. */
+/* Only addresses are computed, so strides may exceed the memory. */
 Test(launches, pointers)
 {
     static const int64_t sizes[][4] = {/* outer, inner, and their strides */

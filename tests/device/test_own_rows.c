@@ -136,7 +136,7 @@ static float *numbers(uint32_t which, size_t bytes)
     return x;
 }
 
-/* Text with words that no table has among it, and some words that come often. */
+/* Text with ids outside every table, and some frequent ids. */
 static void make_text(float *x, const struct settings *s, int64_t tokens)
 {
     for (int64_t n = 0; n < BATCH; n++)
@@ -225,7 +225,7 @@ static void close_pair(struct pair *p)
     backend_close(p->backend);
 }
 
-/* What a backward does not say that it reads is not there. */
+/* Operands that the footprint does not list as read are NULL. */
 static void withhold(const struct footprint *footprint, struct kernel_args *args)
 {
     const unsigned reads = footprint->reads[0] | footprint->reads[1];
@@ -234,7 +234,7 @@ static void withhold(const struct footprint *footprint, struct kernel_args *args
     if (!(reads & READS_SAVED)) args->saved = NULL;
 }
 
-/* What the device has there, beside what is right. */
+/* The device's values against the expected ones. */
 static void compare(struct pair *p, const char *what, int value, const void *there, const float *right, size_t bytes)
 {
     float *raw = array_download(there, bytes), *got = value >= 0 ? reordered(p, value, raw, true) : raw;
@@ -282,7 +282,7 @@ static void forward(struct pair *p)
     }
 }
 
-/* The same once more, dx over dy; parameters' gradients are assigned elsewhere. */
+/* The same again with dx in place of dy and other memory for parameters' gradients. */
 static void backward_over(struct pair *p, const struct kernel_args *args, unsigned parts)
 {
     struct kernel_args over = *args;
@@ -360,8 +360,8 @@ static void check_layer(const char *layer)
     cr_assert(seen > 0);
 }
 
-/* What is no number is seen behind a layer, and -0 is what the reference makes of it. */
-Test(own_rows, what_is_no_number)
+/* Layers keep NaNs, and treat -0 as the reference does. */
+Test(own_rows, nans_and_negative_zeros)
 {
     static const char *const layers[] = {"relu", "gelu", "max_pool", "avg_pool", "global_avg_pool", "layernorm"};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {

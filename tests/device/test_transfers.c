@@ -1,4 +1,4 @@
-/* The way of batches and results, with transfers as early as events allow and as late; and memory that is refused. */
+/* Transfers of batches and results, as early and as late as events allow; and refused memory. */
 #include <criterion/criterion.h>
 
 #include "kernels/cuda/cuda.h"
@@ -73,15 +73,15 @@ Test(transfers, a_batch_waits_until_the_one_before_it_is_taken)
     cr_assert(backend->kind->wait(backend) == ST_OK, "%s", status_message());
 }
 
-/* Nobody else waits, where the host's end is page-locked. */
-Test(transfers, what_is_downloaded_is_there)
+/* With page-locked host memory no other call waits. */
+Test(transfers, a_download_waits_for_its_copy)
 {
     backend->kind->fill(backend, batch, 0x40e00000, COUNT * sizeof *batch);
     backend->kind->download(backend, staged, batch, COUNT * sizeof *staged);
     for (int i = 0; i < COUNT; i++) cr_assert(staged[i] == 7, "%g", (double)staged[i]);
 }
 
-Test(transfers, a_block_that_is_refused_breaks_nothing)
+Test(transfers, a_refused_block_leaves_the_device_usable)
 {
     void *block;
     cr_assert(backend->kind->reserve(backend, (size_t)1 << 50, &block) == ST_FAILED);

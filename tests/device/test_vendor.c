@@ -1,4 +1,4 @@
-/* The host device's cuBLAS and cuDNN against products and convolutions written down as defined. */
+/* The host device's cuBLAS and cuDNN against products and convolutions that follow the definitions. */
 #include <criterion/criterion.h>
 #include <cublasLt.h>
 #include <cublas_v2.h>
@@ -153,7 +153,7 @@ static int place(const struct conv *v, int n, int c, int h, int w, int channels,
     return v->last ? ((n * height + h) * width + w) * channels + c : ((n * channels + c) * height + h) * width + w;
 }
 
-/* Adds each term to the one of x, w and y that is to be made (0, 1, 2); double would say no more. */
+/* Adds each term to the one of x, w and y that is computed (0, 1, 2); double would not be more exact. */
 static void convolve(struct conv *v, int made)
 {
     for (int n = 0; n < B; n++)
@@ -204,7 +204,7 @@ static void forget(void)
     OK(cudnnDestroy(d.dnn));
 }
 
-/* Every deterministic algorithm of the pass that makes x (0), w (1) or y (2): added to what is there. */
+/* Every deterministic algorithm of the pass that computes x (0), w (1) or y (2), added to the old values. */
 static void check(struct conv *v, int made)
 {
     const float one = 1;
@@ -255,7 +255,7 @@ Test(vendor, convolutions)
         }
 }
 
-Test(vendor, an_algorithm_without_an_order_is_refused, .signal = SIGABRT)
+Test(vendor, a_nondeterministic_algorithm_ends_the_program, .signal = SIGABRT)
 {
     struct conv v = {.stride = 1, .p = H, .q = W};
     const float one = 1;

@@ -1,12 +1,12 @@
-/* How a device's convolutions are done by rule: algorithms, chunks, and sums that are shared out. */
+/* The rule by which a device's convolutions are planned: algorithms, chunks, split sums. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/support/layer_under_test.h"
 
-/* What was asked for, within the limit where anything is, and the same each time. */
-Test(device_convolutions, are_chosen_by_rule)
+/* The requested algorithm, within the limit if one fits, and the same choice each time. */
+Test(device_convolutions, algorithm_and_chunk_follow_the_rule)
 {
     static const char *const others[] = {[CONV_AUTO] = "none", [CONV_DIRECT] = "winograd", [CONV_WINOGRAD] = "none"};
     static const uint64_t limits[] = {0, KIB(20), KIB(300), KIB(1 << 20)};
@@ -29,8 +29,8 @@ Test(device_convolutions, are_chosen_by_rule)
         }
 }
 
-/* As many chunks as fill the device, unless their sums were too short or the limit allows only few at once; limits are
- * of the host device's workspaces. */
+/* As many chunks as fill the device, unless their sums are too short or the limit allows only few at once; limits fit
+ * the host device's workspaces. */
 static const struct {
     struct shape x;
     struct settings settings;
@@ -48,7 +48,7 @@ static const struct {
     {IMAGE(64, 64, 1), CONV(1, 1, 1, 0, ACTIVATION_RELU), 70, KIB(1 << 20), 3}, /* at most a turn a lane */
 };
 
-Test(device_convolutions, share_out_sums_over_samples)
+Test(device_convolutions, sums_over_samples_are_split)
 {
     if (!backend_opens("cuda")) cr_skip_test("no device");
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {

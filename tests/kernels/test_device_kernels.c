@@ -1,4 +1,4 @@
-/* What a device's kernels are given at once, and how exactly they compute. */
+/* Chunks and precision of a device's kernels. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
         .channels = 16, .kernel = 3, .stride = 1, .padding = 1                                                         \
     }
 
-/* Attention takes as many samples at once as limit and library have room for; convolutions keep the limit. */
-Test(device_kernels, keep_the_limit)
+/* Attention processes as many samples at once as limit and library allow; convolutions keep the limit. */
+Test(device_kernels, scratch_keeps_the_limit)
 {
     enum { BATCH = 6, BLOCK = 4 * 40 * 40 * 4, LEAST = (4 << 20) + (4 << 10) };
     size_t before = 0;
@@ -126,9 +126,9 @@ static const struct {
     {{"attention", {2, {8, 18}}, {.heads = 3}, 3}, false},
 };
 
-/* On a device TF32 rounds what is multiplied, in every pass, where it is asked for and where matrices start at
- * multiples of 16 bytes; nothing else does. Images then come last in memory, where it is left to the backend. */
-Test(device_kernels, round_operands_where_they_are_asked_to)
+/* On a device TF32 rounds the factors in every pass if it is asked for and matrices start at multiples of 16 bytes, and
+ * only then. The layout auto then means channels last. */
+Test(device_kernels, operands_are_rounded_in_tf32_alone)
 {
     if (!backend_opens("cuda")) cr_skip_test("no device");
     for (size_t i = 0; i < sizeof products / sizeof *products; i++)

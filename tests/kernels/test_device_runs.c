@@ -1,5 +1,4 @@
-/* The program on a device, as a user runs it: proofs, refusals and accidents, on a GPU or on the stand-in for
- * one (tests/device/). */
+/* The program on a device: equal runs, refusals and failures, on a GPU or on its stand-in (tests/device/). */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +6,8 @@
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 
-/* Every rng mode but unsafe, every memory mode, recorded or not, with and without evaluations and a scheduled rate. */
+/* Every rng mode but unsafe, every memory mode, captured or not, with and without evaluations and a learning rate
+ * schedule. */
 static const char *const ways[] = {
     "",
     "backend.graph=false",
@@ -19,7 +19,7 @@ static const char *const ways[] = {
     "relu_save=bits policy={name: optimal, budget: least}",
 };
 
-Test(device_runs, are_equal_in_every_bit)
+Test(device_runs, variants_equal_their_baselines)
 {
     struct cli cli;
     cli_open_on_device(&cli, NULL);
@@ -41,9 +41,9 @@ Test(device_runs, are_equal_in_every_bit)
     cli_close(&cli);
 }
 
-/* What is recorded once and queued again must do what calls would, also after an evaluation, which is never recorded
- * and draws nothing: the files of both are compared. */
-Test(device_runs, a_recorded_step_does_what_its_calls_do)
+/* A captured step must give the bits of single calls, also after an evaluation, which is never captured and draws
+ * nothing: the files of both runs are compared. */
+Test(device_runs, a_captured_step_equals_its_calls)
 {
     static const char run[] =
         "run small.yaml --quiet --only variant backend=cuda rng=stash steps=8 'eval={split: train, every: 3}' "
@@ -71,8 +71,8 @@ static uint64_t sum(const json_t *steps, const char *column)
     return total;
 }
 
-/* What the clocks share out is the time of the passes: neither the update's nor that of digests. */
-Test(device_runs, clocks_are_of_the_passes)
+/* The classes' times add up to that of the passes, without update and digests. */
+Test(device_runs, classes_add_up_to_the_time_of_passes)
 {
     struct cli cli;
     const char *key;
@@ -89,8 +89,8 @@ Test(device_runs, clocks_are_of_the_passes)
     cli_close(&cli);
 }
 
-/* Passes as they are recorded; a batch is read while the device works, so that costs a step nothing. */
-Test(device_runs, plan_with_costs_that_were_measured_there)
+/* Passes of a captured step; a batch is read while the device computes, so reading costs nothing. */
+Test(device_runs, plan_with_costs_measured_on_the_device)
 {
     struct cli cli;
     cli_open_on_device(&cli, NULL);
@@ -103,7 +103,7 @@ Test(device_runs, plan_with_costs_that_were_measured_there)
     cli_close(&cli);
 }
 
-Test(device_runs, without_a_device_say_so)
+Test(device_runs, report_a_missing_device)
 {
     struct cli cli;
     cli_open_on_device(&cli, "absent");
@@ -113,8 +113,8 @@ Test(device_runs, without_a_device_say_so)
     cli_close(&cli);
 }
 
-/* 10000 bytes do not hold the parameters and what belongs to them. */
-Test(device_runs, that_do_not_fit_are_refused_before_anything_is_reserved)
+/* 10000 bytes do not hold the parameters, their gradients and state. */
+Test(device_runs, are_refused_before_reserving_if_they_do_not_fit)
 {
     struct cli cli;
     cli_open_on_device(&cli, "memory=10000");
@@ -124,8 +124,8 @@ Test(device_runs, that_do_not_fit_are_refused_before_anything_is_reserved)
     cli_close(&cli);
 }
 
-/* Lost in the baseline, some steps in: exit code 3, one line, and a file that can be read. */
-Test(device_runs, on_a_device_that_is_lost_leave_what_was_committed)
+/* The device is lost after some steps of the baseline: exit code 3, one line, and a readable file. */
+Test(device_runs, keep_committed_steps_when_the_device_is_lost)
 {
     struct cli cli;
     cli_open_on_device(&cli, "memory=1000000000,lost=2000");

@@ -1,6 +1,5 @@
-/* Kernels of the cpu backend, and of the cuda backend, against the reference kernels, in every layout, algorithm and
- * chunk; and what the executor relies on: equal bits from equal arguments, in place as apart, saving or not, in one
- * part or two. */
+/* Kernels of the cpu and cuda backends against the reference kernels, in every layout, algorithm and chunk; and the
+ * executor's assumptions: equal arguments give equal bits, in place or not, saving or not, in one part or two. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -166,7 +165,7 @@ static double distance(const float *a, const float *b, int64_t count)
     return difference / magnitude;
 }
 
-/* How far off may be. On a GPU cuDNN's transforms round more than sums do; 1.5e-5 has been seen of its Winograd. */
+/* The allowed difference. cuDNN's transforms round more than sums do; 1.5e-5 was observed for its Winograd. */
 static double tolerance(const struct subject *own)
 {
     const char *how = own->footprint.implementation;
@@ -174,7 +173,7 @@ static double tolerance(const struct subject *own)
     return device_is_real() && transforms ? 1e-4 : 2e-5;
 }
 
-/* Fails unless a value of both subjects agrees. */
+/* Fails unless both subjects agree on a value. */
 static void agree(const struct subject *own, const struct subject *ref, int value, const void *a, const void *b,
                   const char *what)
 {
@@ -211,7 +210,7 @@ static void forward(struct subject *s)
     subject_forward(s, &args);
 }
 
-/* All parts, as one call or as the split allows; hidden: what the footprint says is not read is spoiled first. */
+/* All parts, as one call or split; hidden: operands that the footprint does not list as read are overwritten first. */
 static void backward(struct subject *s, bool split, bool accumulate)
 {
     struct kernel_args args = subject_args(s);
@@ -264,15 +263,15 @@ static void check_case(const char *backend, const struct subject_case *c) { chec
 
 Test(kernels, agree_with_the_reference, .timeout = 300) { FOR_CASES(k, c) check_case(backends[k], c); }
 
-Test(kernels, agree_wherever_numbers_come_from, .timeout = 300)
+Test(kernels, agree_for_every_source_of_randomness, .timeout = 300)
 {
     FOR_CASES(k, c)
     for (enum rng_mode mode = RNG_STASH; c->settings.rate > 0 && mode <= RNG_OFF; mode++)
         check_mode(backends[k], c, mode);
 }
 
-/* From all the scratch it could use down to too little for Winograd: chunks, a rest, and groups of channels. */
-Test(kernels, agree_whatever_the_scratch_limit, .timeout = 300)
+/* From unlimited scratch down to too little for Winograd: chunks, a rest, and groups of channels. */
+Test(kernels, agree_at_every_scratch_limit, .timeout = 300)
 {
     struct subject_case c = {"conv", IMAGE(15, 16, 128), CONV(128, 3, 1, 1, RELU), 5, true, false, BLOCKED,
                              0,      KIB(1 << 20)};
@@ -290,7 +289,7 @@ Test(kernels, agree_whatever_the_scratch_limit, .timeout = 300)
     }
 }
 
-/* All that a forward and a backward leave behind. */
+/* All outputs of a forward and a backward. */
 static size_t results(const struct subject *s, unsigned char *to)
 {
     const struct block *const blocks[] = {&s->dx[0], &s->dx[1], &s->gradient[0], &s->gradient[1]};
@@ -302,7 +301,7 @@ static size_t results(const struct subject *s, unsigned char *to)
     return bytes;
 }
 
-/* A forward and a backward in a fresh kernel on the same numbers; y and the rest are copied out. */
+/* A forward and a backward of a new kernel on the same numbers; copies out all outputs. */
 static void trial(const char *backend, const struct subject_case *c, bool split, unsigned char **y,
                   unsigned char **rest, size_t bytes[2])
 {
@@ -336,7 +335,7 @@ Test(kernels, equal_arguments_give_equal_bits, .timeout = 300)
     }
 }
 
-/* What taking a relu after a pool stands on: no bit hangs on its being fused, but the sign of a zero. */
+/* A fused relu changes no bit but the sign of a zero, so a relu may move behind a pool. */
 Test(kernels, a_fused_relu_changes_no_other_bit, .timeout = 300)
 {
     FOR_CASES(k, c)
@@ -364,8 +363,9 @@ Test(kernels, a_fused_relu_changes_no_other_bit, .timeout = 300)
     }
 }
 
-/* A recompute without saving, and one in place, give the bits of the first forward; and not saving writes no byte. */
-Test(kernels, a_replay_gives_the_same_bits, .timeout = 300)
+/* A recomputation without saving, and one in place, give the bits of the first forward; without save nothing is saved.
+ */
+Test(kernels, a_recomputation_gives_the_same_bits, .timeout = 300)
 {
     FOR_CASES(k, c)
     {
@@ -396,7 +396,7 @@ Test(kernels, a_replay_gives_the_same_bits, .timeout = 300)
     }
 }
 
-Test(kernels, a_gradient_may_overlay_its_source, .timeout = 300)
+Test(kernels, a_gradient_may_be_in_place, .timeout = 300)
 {
     FOR_CASES(k, c)
     {
@@ -421,7 +421,7 @@ Test(kernels, a_gradient_may_overlay_its_source, .timeout = 300)
     }
 }
 
-/* The rules of choice: blocks as wide as the machine's vectors, Winograd where they are of 512 bits. */
+/* Blocks are as wide as the machine's vectors; Winograd is used with 512 bits. */
 Test(kernels, winograd_and_chunks_are_chosen_by_rule)
 {
     static const struct subject_case fits = {
@@ -455,7 +455,7 @@ Test(kernels, winograd_and_chunks_are_chosen_by_rule)
     subject_close(&s);
 }
 
-Test(kernels, what_cannot_be_blocked_is_refused)
+Test(kernels, layers_without_blocked_images_are_refused)
 {
     struct backend *backend;
     struct graph *graph;

@@ -1,5 +1,5 @@
-/* What oneDNN allocates by itself within a product stays within what plans name. The suite's own posix_memalign() comes
- * before the C library's, so every request of the library is seen here. */
+/* oneDNN's own allocations within a product stay within the backend's packing bytes. The suite's posix_memalign()
+ * precedes the C library's, so every request of oneDNN is counted here. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdatomic.h>
@@ -21,8 +21,8 @@ int posix_memalign(void **block, size_t alignment, size_t bytes)
     return *block || !bytes ? 0 : 12;    /* ENOMEM */
 }
 
-/* All requests within a product together: it gives none of them back before its end. */
-Test(packing, stays_within_what_plans_name)
+/* The sum of all requests within a product, since it frees none of them before its end. */
+Test(packing, stays_within_the_reported_bytes)
 {
     static const int64_t products[][3] = {
         {4096, 8, 4096}, {64, 8192, 384}, {10, 8192, 384}, {3, 8192, 768}, {16, 16, 16}};

@@ -1,4 +1,4 @@
-/* Kernels of the cpu backend that sum over rows: what they sum, and that no bit depends on the number of threads. */
+/* Sums over rows in the cpu backend: their values, and that no bit depends on the number of threads. */
 #include <criterion/criterion.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static float *integers(int64_t count)
     return x;
 }
 
-Test(rows, columns_are_summed)
+Test(reductions, columns_are_summed)
 {
     static const int64_t rows[] = {1, 7, 255, 256, 257, 1000}, columns[] = {1, 5, 511, 512, 513, 1100};
     for (int r = 0; r < 6; r++)
@@ -52,7 +52,7 @@ static const struct {
     {"add", {2, {31, 67}}, {0}},
 };
 
-/* All that a forward and a backward leave, one after the other. */
+/* All outputs of a forward and a backward, one after the other. */
 static char *results(struct single *single, size_t *bytes)
 {
     single_forward(single);
@@ -76,7 +76,7 @@ static char *results(struct single *single, size_t *bytes)
     return all;
 }
 
-Test(rows, threads_change_no_bit)
+Test(reductions, threads_change_no_bit)
 {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct single single;

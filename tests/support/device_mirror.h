@@ -1,5 +1,5 @@
-/* Memory that a test looks at and a kernel works on: the host's; and where a backend's memory is a device's, a twin of
- * each block there, which is sent before each pass and fetched after it. */
+/* Host memory that a test reads and writes, mirrored on a device where the backend's memory is a device's: each block
+ * is uploaded before a pass and downloaded after it. */
 #ifndef REMATCH_TESTS_SUPPORT_DEVICE_MIRROR_H
 #define REMATCH_TESTS_SUPPORT_DEVICE_MIRROR_H
 
@@ -17,10 +17,10 @@ struct mirror {
     void *moment; /* of the device: a draw's step and position */
 };
 
-/* Whether the environment says that the tests are on a GPU (REMATCH_DEVICE=real), as opposed to on a stand-in. */
+/* Whether the tests run on a GPU (REMATCH_DEVICE=real in the environment) instead of the stand-in. */
 bool device_is_real(void);
 
-/* Whether backend_open() found the backend; what it returned is judged: on a GPU none may be missing. */
+/* Whether backend_open() found the backend. Fails the test on any other error, and on a GPU if a backend is missing. */
 bool backend_is_here(enum status opened);
 
 /* Whether a backend of that name can be opened here. */
@@ -32,7 +32,7 @@ void mirror_close(struct mirror *mirror);
 /* A block that arguments may point into; bytes may be 0. */
 void mirror_add(struct mirror *mirror, void *host, size_t bytes);
 
-/* A pass, waited for; arguments point into blocks of the host's. On a device every other pass reads the draw's step and
+/* A pass, waited for; arguments point into host blocks. On a device every other pass reads the draw's step and
  * position from there. */
 enum status mirror_forward(struct mirror *mirror, const struct kernel *kernel, void *state,
                            const struct kernel_args *args);

@@ -67,7 +67,7 @@ static void begin(struct subject *s, const struct layer *layer, int inputs[NODE_
     inputs[1] = layer->reads_batch ? 0 : inputs[0];
 }
 
-/* Where hosts block images, a device has channels first. */
+/* Where a host has blocked images, a device has channels first. */
 static int layout_of(const char *backend, const struct subject_case *c)
 {
     return strcmp(backend, "cuda") == 0 && c->layout == LAYOUT_BLOCKED ? LAYOUT_CHANNELS_FIRST : c->layout;
@@ -140,7 +140,7 @@ int64_t subject_elements(const struct subject *s, int value)
     return shape_elements(&s->graph->value[value].shape) * s->graph->batch;
 }
 
-/* Channels in a block of a layout that is not logical: 1 is of 8, 2 of 16; on a device 1 is of one. */
+/* Channels in a block of a layout: 8 for 1, 16 for 2; on a device 1 for 1. */
 static int64_t block_of(const struct subject *s, const struct value *v)
 {
     return s->backend->kind->device ? v->layout : 8 * v->layout;
@@ -153,7 +153,7 @@ static int64_t place(int64_t block, int64_t n, int64_t p, int64_t c, int64_t pix
     return ((n * padded / block + c / block) * pixels + p) * block + c % block;
 }
 
-/* Calls for each element: logical index, or -1 for padding, and place. */
+/* Calls the function for each element: logical index, or -1 for padding, and place. */
 static void walk(const struct subject *s, int value, float *logical, float *data, bool put)
 {
     const struct value *v = &s->graph->value[value];
@@ -200,7 +200,7 @@ struct kernel_args subject_args(const struct subject *s)
     return args;
 }
 
-/* Scratch that a pass was not given is nobody's business. */
+/* Scratch of other passes must stay unwritten. */
 static void mark_others(struct subject *s, const struct block *given)
 {
     for (struct block *b = s->scratch; b < s->scratch + 3; b++)

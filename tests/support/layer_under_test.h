@@ -1,5 +1,5 @@
-/* One layer's kernel, of any backend, with inputs and outputs in the backend's own layout and copies of them in
- * logical order: what a test of two backends against each other needs. */
+/* One layer's kernel, of any backend, with inputs and outputs in the backend's layout and copies in logical order: for
+ * tests of two backends against each other. */
 #ifndef REMATCH_TESTS_SUPPORT_LAYER_UNDER_TEST_H
 #define REMATCH_TESTS_SUPPORT_LAYER_UNDER_TEST_H
 
@@ -29,7 +29,7 @@ struct subject_case {
         .channels = c, .kernel = k, .stride = s, .padding = p, .activation = a, .bias = true                           \
     }
 
-/* A tensor of a batch: as the kernel has it, and where it starts; guarded on both sides. */
+/* A tensor of a batch in the kernel's layout, guarded on both sides; data: its start. */
 struct block {
     unsigned char *memory, *data;
     size_t bytes;
@@ -56,7 +56,7 @@ void subject_open(struct subject *subject, const char *backend, const struct sub
 /* Fails the test where a guard was written over. */
 void subject_close(struct subject *subject);
 
-/* Between a value's layout and logical order; get fails the test where padding is not zero. */
+/* Copies between a value's layout and logical order; get fails the test if padding is not zero. */
 void subject_put(const struct subject *subject, int value, const float *logical, void *data);
 void subject_get(const struct subject *subject, int value, const void *data, float *logical);
 int64_t subject_elements(const struct subject *subject, int value); /* of the batch, logical */

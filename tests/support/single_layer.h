@@ -1,5 +1,5 @@
-/* One layer on one backend, with memory for all that its kernel reads and writes: what tests of kernels start from.
- * Every buffer has exactly the bytes it should have, so a sanitizer sees the first one too many. */
+/* One layer on one backend, with memory for all operands of its kernel: the basis of tests of kernels. Every buffer has
+ * exactly its bytes, so a sanitizer notices the first byte too many. */
 #ifndef REMATCH_TESTS_SUPPORT_SINGLE_LAYER_H
 #define REMATCH_TESTS_SUPPORT_SINGLE_LAYER_H
 
@@ -41,17 +41,17 @@ void single_fill(struct single *single, uint32_t seed);
 /* bytes / 4 numbers uniform in [-1, 1), stream number which of seed. */
 void single_random(float *x, size_t bytes, uint32_t seed, uint32_t which);
 
-/* All arguments set, for both directions. */
+/* All arguments, for both directions. */
 struct kernel_args single_args(const struct single *single);
 
 /* Forward that saves. */
 void single_forward(struct single *single);
 
-/* A pass with those arguments, which must succeed. */
+/* A pass with these arguments; fails the test on an error. */
 void single_pass_forward(struct single *single, const struct kernel_args *args);
 void single_pass_backward(struct single *single, const struct kernel_args *args, unsigned parts);
 
-/* Backward, the parts together as one call; a kernel that passes its gradient on gets it copied. */
+/* Backward, all parts in one call; the gradient is copied where the kernel passes it on. */
 void single_backward(struct single *single);
 
 #endif

@@ -1,10 +1,10 @@
-/* A network whose kernels are watched: before each pass of a node a function of the test sees its arguments. */
+/* A network with a watcher: a function of the test that gets a pass's arguments before it runs. */
 #ifndef REMATCH_TESTS_SUPPORT_WATCHED_NETWORK_H
 #define REMATCH_TESTS_SUPPORT_WATCHED_NETWORK_H
 
 #include "backend/network.h"
 
-/* A pass that is about to run; parts: of the backward, 0: the forward. */
+/* Called before a pass; parts: of the backward, 0: the forward. */
 typedef void watcher(const struct network *network, int node, const struct kernel_args *args, unsigned parts);
 
 /* One network a process, of up to 64 nodes each with a state of its own. */
