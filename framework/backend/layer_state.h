@@ -16,6 +16,7 @@ struct extent {
 };
 
 struct extent extent_of(const struct graph *graph, int value);
+static inline int64_t image_pixels(const struct extent *x) { return x->shape.dim[0] * x->shape.dim[1]; }
 
 /* The state of a kernel that needs nothing more; freed by free(). */
 struct layer_state {

@@ -45,7 +45,7 @@ static void drop_blocked(const struct layer_state *d, const struct draw *draw, c
 {
     const double rate = node_real(d->node, "rate");
     const float scale = (float)(1 / (1 - rate));
-    const int64_t channels = d->x.shape.dim[2], pixels = d->x.shape.dim[0] * d->x.shape.dim[1];
+    const int64_t channels = d->x.shape.dim[2], pixels = image_pixels(&d->x);
     const int64_t elements = channels * pixels, block = order_block(d->x.layout);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < d->x.batch; n++)

@@ -129,36 +129,30 @@ static enum status pool_backward(void *state, const struct kernel_args *args, un
 const struct kernel cpu_max_pool = {true, max_prepare, pool_forward, pool_backward, pool_release};
 const struct kernel cpu_avg_pool = {true, avg_prepare, pool_forward, pool_backward, pool_release};
 
-/* The mean over whole images, {H, W, C} to {C}. Channels lie in groups of width channels that are step floats apart
- * from pixel to pixel: all of them in logical order, blocks otherwise. */
-struct mean {
-    struct backend *backend;
-    struct extent x;
-    int64_t channels, pixels, width;
-};
+/* The mean over whole images, {H, W, C} to {C}. Channels lie in groups, contiguous within a pixel: all of them in
+ * logical order, blocks otherwise. */
+static int64_t group_width(const struct extent *x)
+{
+    return order_block(x->layout) > 1 ? order_block(x->layout) : x->shape.dim[2];
+}
 
 static enum status mean_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
-    struct mean *mean = *state = allocate(1, sizeof *mean);
-    mean->backend = backend;
-    mean->x = extent_of(graph, node->inputs[0]);
-    mean->channels = mean->x.shape.dim[2];
-    mean->pixels = mean->x.shape.dim[0] * mean->x.shape.dim[1];
-    mean->width = order_block(mean->x.layout) > 1 ? order_block(mean->x.layout) : mean->channels;
+    *state = layer_state_create(backend, graph, node);
     *footprint = (struct footprint){.implementation = "loops"};
     return ST_OK;
 }
 
 static enum status mean_forward(void *state, const struct kernel_args *args)
 {
-    struct mean *mean = state;
-    const int64_t width = mean->width, pixels = mean->pixels, channels = mean->channels;
+    const struct layer_state *s = state;
+    const int64_t channels = s->y.elements, pixels = image_pixels(&s->x), width = group_width(&s->x);
     uint64_t lap = clock_now_ns();
 #pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t n = 0; n < mean->x.batch; n++)
+    for (int64_t n = 0; n < s->x.batch; n++)
         for (int64_t c = 0; c < channels; c += width) {
-            const float *x = (const float *)args->x[0] + n * mean->x.elements + c * pixels;
+            const float *x = (const float *)args->x[0] + n * s->x.elements + c * pixels;
             float *y = (float *)args->y + n * channels + c;
             const int64_t count = channels - c < width ? channels - c : width;
             memset(y, 0, (size_t)count * sizeof *y);
@@ -166,20 +160,20 @@ static enum status mean_forward(void *state, const struct kernel_args *args)
                 for (int64_t j = 0; j < count; j++) y[j] += x[p * width + j];
             for (int64_t j = 0; j < count; j++) y[j] /= (float)pixels;
         }
-    clock_lap(mean->backend, CLOCK_POOL, &lap);
+    clock_lap(s->backend, CLOCK_POOL, &lap);
     return ST_OK;
 }
 
 static enum status mean_backward(void *state, const struct kernel_args *args, unsigned parts)
 {
-    struct mean *mean = state;
-    const int64_t width = mean->width, pixels = mean->pixels, channels = mean->channels;
+    const struct layer_state *s = state;
+    const int64_t channels = s->y.elements, pixels = image_pixels(&s->x), width = group_width(&s->x);
     uint64_t lap = clock_now_ns();
     (void)parts;
 #pragma omp parallel for collapse(2) schedule(static)
-    for (int64_t n = 0; n < mean->x.batch; n++)
+    for (int64_t n = 0; n < s->x.batch; n++)
         for (int64_t c = 0; c < channels; c += width) {
-            float *dx = (float *)args->dx[0] + n * mean->x.elements + c * pixels;
+            float *dx = (float *)args->dx[0] + n * s->x.elements + c * pixels;
             const float *dy = (const float *)args->dy + n * channels + c;
             const int64_t count = channels - c < width ? channels - c : width;
             for (int64_t p = 0; p < pixels; p++) {
@@ -187,7 +181,7 @@ static enum status mean_backward(void *state, const struct kernel_args *args, un
                 for (int64_t j = count; j < width; j++) dx[p * width + j] = 0.0f;
             }
         }
-    clock_lap(mean->backend, CLOCK_POOL, &lap);
+    clock_lap(s->backend, CLOCK_POOL, &lap);
     return ST_OK;
 }
 

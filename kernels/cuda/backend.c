@@ -50,10 +50,10 @@ static enum status open_streams(struct backend *backend)
     struct cuda *cuda = cuda_of(backend);
     void *moment, *outcome;
     _Static_assert(sizeof(struct mailbox) <= STATE_WORDS * sizeof(uint64_t), "a moment and an outcome fit");
-    TRY(cuda_check(cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking), "make a stream"));
-    TRY(cuda_check(cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking), "make a stream"));
-    TRY(cuda_check(cudaEventCreateWithFlags(&cuda->sent, cudaEventDisableTiming), "make an event"));
-    TRY(cuda_check(cudaEventCreateWithFlags(&cuda->taken, cudaEventDisableTiming), "make an event"));
+    TRY(stream_create(&cuda->stream));
+    TRY(stream_create(&cuda->copies));
+    TRY(event_create(&cuda->sent));
+    TRY(event_create(&cuda->taken));
     TRY(side_streams_open(cuda));
     TRY(cuda_check(cudaMallocHost((void **)&cuda->mail, sizeof *cuda->mail), "reserve page-locked memory"));
     TRY(cuda_check(step_state_addresses(&moment, &outcome), "find the step's state"));

@@ -205,7 +205,7 @@ static struct conv_request want_of(const struct conv *conv, enum conv_pass pass)
         .problem = &conv->problem,
         .pass = pass,
         .batch = conv->batch,
-        .asked = (enum conv_algorithm)options->conv_algorithm,
+        .algorithm = (enum conv_algorithm)options->conv_algorithm,
         .limit = options->scratch_limit > weights ? options->scratch_limit - weights : 0,
     };
 }

@@ -165,11 +165,11 @@ static bool fills(const struct conv_request *request, const struct conv_choice *
 
 static bool meets(const struct conv_request *request, enum demand demand, const struct conv_choice *choice)
 {
-    static const enum conv_family asked[][DEMANDS] = {
+    static const enum conv_family families[][DEMANDS] = {
         [CONV_AUTO] = {FAMILY_NONE, FAMILY_NONE, FAMILY_NONE}, /* NONE: any */
         [CONV_DIRECT] = {FAMILY_DIRECT, FAMILY_DIRECT, FAMILY_DIRECT},
         [CONV_WINOGRAD] = {FAMILY_WINOGRAD, FAMILY_NONE, FAMILY_NONE}};
-    const enum conv_family family = asked[request->asked][demand];
+    const enum conv_family family = families[request->algorithm][demand];
     if (family != FAMILY_NONE && family != convolution_algorithm(request->pass, choice->algorithm)->family)
         return false;
     if (demand < DEMAND_LEAST && choice->scratch > request->limit) return false;

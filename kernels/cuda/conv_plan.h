@@ -15,7 +15,7 @@ struct conv_request {
     const struct conv_problem *problem;
     enum conv_pass pass;
     int64_t batch;
-    enum conv_algorithm asked;
+    enum conv_algorithm algorithm;
     size_t limit; /* bytes of scratch */
 };
 

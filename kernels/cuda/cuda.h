@@ -61,6 +61,5 @@ void cuda_phase(struct backend *backend, enum phase phase);
 
 /* Whether an image lies N C H W. */
 static inline bool channels_first(const struct extent *x) { return x->layout == ORDER_CHANNELS_FIRST; }
-static inline int64_t image_pixels(const struct extent *x) { return x->shape.dim[0] * x->shape.dim[1]; }
 
 #endif

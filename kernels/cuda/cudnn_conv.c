@@ -85,43 +85,23 @@ struct answer {
     cudnnMathType_t math;
 };
 
-#define ANSWER(perf)                                                                                                   \
-    (struct answer) { (int)(perf).algo, (perf).status, (perf).determinism, (perf).mathType }
+/* A function that asks the heuristics of a pass; returns the number of answers, -1: cuDNN failed. */
+#define DEFINE_QUERY(name, perf_type, function, a, b, c)                                                               \
+    static int name(cudnnHandle_t cudnn, const struct convolution *v, struct answer answers[ANSWERS])                  \
+    {                                                                                                                  \
+        perf_type perf[ANSWERS];                                                                                       \
+        int count = 0;                                                                                                 \
+        if (cudnn_check(function(cudnn, v->a, v->b, v->window, v->c, ANSWERS, &count, perf), "rank algorithms") !=     \
+            ST_OK)                                                                                                     \
+            return -1;                                                                                                 \
+        for (int i = 0; i < count; i++)                                                                                \
+            answers[i] = (struct answer){(int)perf[i].algo, perf[i].status, perf[i].determinism, perf[i].mathType};    \
+        return count;                                                                                                  \
+    }
 
-static int ask_forward(cudnnHandle_t cudnn, const struct convolution *c, struct answer answers[ANSWERS])
-{
-    cudnnConvolutionFwdAlgoPerf_t perf[ANSWERS];
-    int count = 0;
-    if (cudnn_check(cudnnGetConvolutionForwardAlgorithm_v7(cudnn, c->x, c->w, c->window, c->y, ANSWERS, &count, perf),
-                    "rank algorithms") != ST_OK)
-        return -1;
-    for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
-    return count;
-}
-
-static int ask_params(cudnnHandle_t cudnn, const struct convolution *c, struct answer answers[ANSWERS])
-{
-    cudnnConvolutionBwdFilterAlgoPerf_t perf[ANSWERS];
-    int count = 0;
-    if (cudnn_check(
-            cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnn, c->x, c->y, c->window, c->w, ANSWERS, &count, perf),
-            "rank algorithms") != ST_OK)
-        return -1;
-    for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
-    return count;
-}
-
-static int ask_input(cudnnHandle_t cudnn, const struct convolution *c, struct answer answers[ANSWERS])
-{
-    cudnnConvolutionBwdDataAlgoPerf_t perf[ANSWERS];
-    int count = 0;
-    if (cudnn_check(
-            cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnn, c->w, c->y, c->window, c->x, ANSWERS, &count, perf),
-            "rank algorithms") != ST_OK)
-        return -1;
-    for (int i = 0; i < count; i++) answers[i] = ANSWER(perf[i]);
-    return count;
-}
+DEFINE_QUERY(ask_forward, cudnnConvolutionFwdAlgoPerf_t, cudnnGetConvolutionForwardAlgorithm_v7, x, w, y)
+DEFINE_QUERY(ask_params, cudnnConvolutionBwdFilterAlgoPerf_t, cudnnGetConvolutionBackwardFilterAlgorithm_v7, x, y, w)
+DEFINE_QUERY(ask_input, cudnnConvolutionBwdDataAlgoPerf_t, cudnnGetConvolutionBackwardDataAlgorithm_v7, w, y, x)
 
 /* Whether an answer is allowed and its algorithm is new. Kernels that convert to half precision are never allowed,
  * those of tensor cores only in TF32. */

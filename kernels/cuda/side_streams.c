@@ -2,13 +2,23 @@
 
 #include <stdlib.h>
 
+enum status stream_create(cudaStream_t *stream)
+{
+    return cuda_check(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "create a stream");
+}
+
+enum status event_create(cudaEvent_t *event)
+{
+    return cuda_check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "create an event");
+}
+
 enum status side_streams_open(struct cuda *cuda)
 {
     struct side_streams *l = cuda->side_streams = allocate(1, sizeof *l);
-    TRY(cuda_check(cudaEventCreateWithFlags(&l->fork, cudaEventDisableTiming), "make an event"));
+    TRY(event_create(&l->fork));
     for (int i = 0; i < SIDE_STREAMS; i++) {
-        TRY(cuda_check(cudaStreamCreateWithFlags(&l->stream[i], cudaStreamNonBlocking), "make a stream"));
-        TRY(cuda_check(cudaEventCreateWithFlags(&l->join[i], cudaEventDisableTiming), "make an event"));
+        TRY(stream_create(&l->stream[i]));
+        TRY(event_create(&l->join[i]));
     }
     return ST_OK;
 }

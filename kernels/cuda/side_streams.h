@@ -14,6 +14,10 @@ struct side_streams {
     cudaEvent_t fork, join[SIDE_STREAMS];
 };
 
+/* Streams without order to the legacy stream, events without times. */
+enum status stream_create(cudaStream_t *stream);
+enum status event_create(cudaEvent_t *event);
+
 enum status side_streams_open(struct cuda *cuda);
 void side_streams_close(struct cuda *cuda);
 
