@@ -80,9 +80,9 @@ int trial_order(const struct trial *a, const struct trial *b)
 
 static int by_peak(const void *a, const void *b)
 {
-    const struct trial *x = *(const struct trial *const *)a, *y = *(const struct trial *const *)b;
-    const int order = trial_order(x, y);
-    return order ? order : (x > y) - (x < y);
+    const struct trial *const *x = a, *const *y = b;
+    const int order = trial_order(*x, *y);
+    return order ? order : *x < *y ? -1 : *x > *y;
 }
 
 /* The plans of every policy; *row: room for as many rows. */

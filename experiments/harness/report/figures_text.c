@@ -117,7 +117,8 @@ void figures_table(const json_t *rows, const char *keys, int indent, bool exact,
     for (; next_key(&keys, key[count]); count++) {
         label[count] = label_of(key[count]);
         column[count] = (struct column){label[count].head, .rank = label[count].rank, .least = label[count].least};
-        json_array_foreach(rows, i, row) column[count].right |= json_is_number(json_object_get(row, key[count]));
+        for (i = 0; i < json_array_size(rows); i++)
+            column[count].right |= json_is_number(json_object_get(json_array_get(rows, i), key[count]));
     }
     columns_begin(&table, column, count);
     table.indent = indent;
@@ -164,7 +165,6 @@ void figures_csv(const json_t *rows, const char *keys, FILE *out)
 
 void figures_notes(const json_t *texts, const char *prefix, FILE *out)
 {
-    size_t i;
-    json_t *text;
-    json_array_foreach(texts, i, text) fprintf(out, "%s%s\n", prefix, json_string_value(text));
+    for (size_t i = 0; i < json_array_size(texts); i++)
+        fprintf(out, "%s%s\n", prefix, json_string_value(json_array_get(texts, i)));
 }

@@ -160,10 +160,9 @@ static void print_bounds(const struct plan_summary *s, FILE *out)
 
 static void print_names(const json_t *names, const char *label, FILE *out)
 {
-    size_t i;
-    json_t *name;
-    json_array_foreach(names, i, name) fprintf(out, "%s%s", i ? ", " : label, json_string_value(name));
-    if (i) fputc('\n', out);
+    for (size_t i = 0; i < json_array_size(names); i++)
+        fprintf(out, "%s%s", i ? ", " : label, json_string_value(json_array_get(names, i)));
+    if (json_array_size(names)) fputc('\n', out);
 }
 
 static void print_fit(const struct plan_summary *s, FILE *out)
