@@ -1,9 +1,9 @@
-/* What a layer is (its definition) and what a kernel does for it (its implementation).
+/* Layers (definitions) and kernels (implementations).
  *
- * A definition says what YAML may set, the output shape, the parameters and the arithmetic; it comes with a reference
- * kernel in plain C. A backend overlays rows with kernels of its own. Kernels are pure functions of their arguments: no
- * allocation, no hidden state, no randomness of their own. Parameter gradients are assigned, or accumulate where
- * args.accumulate says so; activation gradients are always assigned. */
+ * A definition consists of the settings, the output shape, the parameters and the arithmetic, and has a reference
+ * kernel in plain C. A backend replaces reference kernels by kernels of its own. Kernels are pure functions of their
+ * arguments: no allocation, no hidden state, no random numbers of their own. Parameter gradients are assigned, or added
+ * with args.accumulate; activation gradients are always assigned. */
 #ifndef REMATCH_MODEL_LAYER_H
 #define REMATCH_MODEL_LAYER_H
 
@@ -68,21 +68,21 @@ struct layer {
 enum part { PART_PARAMS = 1, PART_INPUT = 2 };
 enum { PART_INDEX_PARAMS = 0, PART_INDEX_INPUT = 1 };
 
-/* What a part of a backward reads besides dy and the parameters. */
+/* The tensors that a part of a backward reads besides dy and the parameters. */
 enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4 };
 
-/* What a prepared kernel needs and allows: all that planning knows of it. */
+/* The requirements of a prepared kernel: all that planning knows of it. */
 struct footprint {
     size_t saved;               /* bytes of the saved tensors, 0: none */
-    size_t signs;               /* bytes of a relu's signs, 0: it has none: see footprint_keep_sign_bits() */
+    size_t signs;               /* bytes of a relu's sign bits, 0: no relu; see footprint_keep_sign_bits() */
     size_t forward_scratch;     /* bytes needed within a forward */
     size_t backward_scratch[2]; /* by part index; an unsplit kernel uses the larger */
     unsigned reads[2];          /* enum reads, by part index; an unsplit kernel reads the union */
     bool split;                 /* PARAMS and INPUT may be two ops, PARAMS first */
     bool y_over_x;              /* forward may write y over x[0], where the bytes are equal */
     bool dx_over_dy;            /* INPUT may write dx[0] over dy, where the bytes are equal */
-    bool writes_dy;             /* the first part run writes in place on dy (a fused activation's derivative), and the
-                                   second reads what it wrote */
+    bool writes_dy;             /* the first part that runs multiplies dy in place by a fused activation's derivative,
+                                   and the second part reads the result */
     bool passes_gradient;       /* backward is the identity for every input: no op at all, dx is dy */
     const char *implementation; /* for plans and result files, e.g. "jit:avx512_core winograd, chunk 8" */
 };
@@ -118,18 +118,17 @@ struct kernel_args {
     const int32_t *labels; /* a loss: one a sample */
     struct draw draw;
     bool save;       /* forward: write the saved tensors */
-    bool accumulate; /* PARAMS: += instead of =. Reserved for backwards over slices of the batch: today a step has one
-                        backward a node, and no op sets it */
+    bool accumulate; /* PARAMS: += instead of =, for backwards over slices of the batch; no op sets it today */
 };
 
 struct backend;
 struct graph;
 struct node;
 
-/* One implementation of a layer. All pointers may be NULL but prepare and forward. */
+/* One implementation of a layer. All pointers but prepare and forward may be NULL. */
 struct kernel {
-    bool deterministic; /* equal arguments give equal bits; a row that says no is refused */
-    /* Chooses the implementation for this node and says what it needs; *state is handed to the passes. */
+    bool deterministic; /* equal arguments give equal bits; other kernels are refused */
+    /* Chooses the implementation for this node and sets its footprint; *state is passed to forward and backward. */
     enum status (*prepare)(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state);
     enum status (*forward)(void *state, const struct kernel_args *args);
@@ -139,7 +138,7 @@ struct kernel {
     void (*release)(void *state);
 };
 
-/* The definition called name, or NULL; and the table itself, ended by NULL, in the order of layers.def. */
+/* The definition with this name, or NULL; and the table, ended by NULL, in the order of layers.def. */
 const struct layer *layer_find(const char *name);
 extern const struct layer *const layer_table[];
 

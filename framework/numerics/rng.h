@@ -1,7 +1,7 @@
 /* Counter-based random numbers: the purpose of a draw is its counter, so a recomputation draws the same numbers without
  * storing any.
  *
- * Key = (seed, domain); counter = (element / 4 in logical order, sample = place in the global batch, node, step).
+ * Key = (seed, domain); counter = (element / 4 in logical order, sample = index in the global batch, node, step).
  * experiments/README.md describes the modes; only `unsafe` lets a recomputation draw other numbers, in order to be
  * caught. */
 #ifndef REMATCH_NUMERICS_RNG_H
