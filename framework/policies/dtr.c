@@ -145,7 +145,7 @@ static enum status search_relus(const struct policy_input *input, const struct b
                                 struct dtr_found *best, size_t *baseline)
 {
     const bool open = network_any_relu_open(input->network);
-    for (int bits = 1; bits >= !open; bits--) {
+    for (int bits = 1; bits >= (open ? 0 : 1); bits--) {
         struct dtr_search s = {input->network, policy_plan_options(input), .region = region};
         struct dtr_found found = {.plan = NULL};
         if (best->kept && budget->kind != BUDGET_LEAST) break;

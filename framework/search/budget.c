@@ -244,6 +244,7 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
     struct plan *least;
     TRY(extend_to_least(optimum, options));
     TRY(find_least(optimum, options, &least));
+    assert(least); /* a front has a point */
     enum status status = choose(optimum, budget, options, least, schedule, budgeted);
     plan_destroy(least);
     return status;
