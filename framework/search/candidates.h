@@ -3,7 +3,7 @@
 #define REMATCH_SEARCH_CANDIDATES_H
 
 #include "plan/plan.h"
-#include "search/front.h"
+#include "search/pareto_front.h"
 
 struct candidate_point {
     const char *policy; /* that made the schedule */

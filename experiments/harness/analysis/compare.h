@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "result/surroundings.h"
+#include "result/environment.h"
 
 /* One of the two files. name: "baseline" and "variant" where the files are one of each, else "A", "B". */
 struct compared {
@@ -57,7 +57,7 @@ enum remark {
 };
 const char *remark_name(enum remark remark); /* in JSON */
 
-enum { REMARK_TEXT = 320, FAULT_TEXT = 96, ASIDE_TEXT = 400, ASIDES = SURROUNDINGS + 16 };
+enum { REMARK_TEXT = 320, FAULT_TEXT = 96, ASIDE_TEXT = 400, ASIDES = ENVIRONMENT_ROWS + 16 };
 
 /* A difference of program, machine, data or spec between the files. */
 struct aside {

@@ -327,8 +327,8 @@ static void find_keys(struct pair *p, int side)
 
 static void find_asides(struct pair *p)
 {
-    struct surrounding found[SURROUNDINGS];
-    const int count = surroundings_find(p->a, p->b, p->region, found);
+    struct environment_difference found[ENVIRONMENT_ROWS];
+    const int count = environment_differences(p->a, p->b, p->region, found);
     for (int i = 0; i < count; i++) add_aside(p->c, found[i].name, found[i].a, found[i].b);
     for (int s = 0; s < 2; s++) find_keys(p, s);
 }

@@ -6,8 +6,8 @@
 #include "analysis/compare.h"
 #include "job/run_id.h"
 #include "plan/plan_data.h"
+#include "result/environment.h"
 #include "result/result.h"
-#include "result/surroundings.h"
 #include "spec/spec.h"
 
 enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS_DIFFER };
@@ -27,8 +27,8 @@ struct verification {
     enum steps_found steps;
     int code; /* of the second run, if it failed */
     struct comparison comparison;
-    int surroundings;
-    struct surrounding surrounding[SURROUNDINGS]; /* a: when the file was written, b: now */
+    int environment;
+    struct environment_difference environment[ENVIRONMENT_ROWS]; /* a: when the file was written, b: now */
 };
 
 /* Figures that follow from no other figure and from no second run; NULL-terminated. */

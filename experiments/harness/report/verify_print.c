@@ -44,15 +44,15 @@ void verify_print_bounds(const struct verification *v, FILE *out)
         fprintf(out, "bounds    right: floors of memory and time, and the gap to them\n");
 }
 
-static void print_surroundings(const struct verification *v, FILE *out)
+static void print_environment(const struct verification *v, FILE *out)
 {
     const bool again = v->steps == STEPS_DIFFER;
     fprintf(out, again ? "not as it was:\n" : "it was written with:\n");
-    for (int i = 0; i < v->surroundings; i++) {
-        const struct surrounding *s = &v->surrounding[i];
+    for (int i = 0; i < v->environment; i++) {
+        const struct environment_difference *s = &v->environment[i];
         fprintf(out, "  %-12s %s%s%s\n", s->name, s->a, s->b ? ", now " : "", s->b ? s->b : "");
     }
-    if (again && !v->surroundings)
+    if (again && !v->environment)
         fprintf(out, "  nothing that is known: program, libraries, machine and data are the same\n");
 }
 
@@ -96,7 +96,7 @@ void verify_print_steps(const struct verification *v, FILE *out)
         else
             fprintf(out, "steps     DIFFER: first at step %lld, in %s\n", (long long)c->first_step, c->first_tensor);
     }
-    print_surroundings(v, out);
+    print_environment(v, out);
 }
 
 /* ---- JSON ---- */
@@ -162,8 +162,8 @@ static json_t *step_figures(const struct verification *v)
     json_t *all = json_object(), *first = json_object(), *changed = json_array();
     PUT(first, "step", c->first_step);
     PUT(first, "tensor", c->first_tensor);
-    for (int i = 0; i < v->surroundings; i++) {
-        const struct surrounding *s = &v->surrounding[i];
+    for (int i = 0; i < v->environment; i++) {
+        const struct environment_difference *s = &v->environment[i];
         json_array_append_new(changed, json_pack("{s:s, s:s, s:s?}", "name", s->name, "then", s->a, "now", s->b));
     }
     PUT(all, "found", names[v->steps]);
@@ -171,7 +171,7 @@ static json_t *step_figures(const struct verification *v)
     PUT_FLAG(all, "degenerate", degenerate(c));
     json_object_set(all, "first_difference", c->differs ? first : json_null());
     PUT(all, "exit_code", v->code);
-    PUT(all, "surroundings", changed);
+    PUT(all, "environment", changed);
     json_decref(first);
     return all;
 }

@@ -1,20 +1,20 @@
 /* What a run depends on besides its spec: program, libraries, machine and data, as its file records them. */
-#ifndef REMATCH_RESULT_SURROUNDINGS_H
-#define REMATCH_RESULT_SURROUNDINGS_H
+#ifndef REMATCH_RESULT_ENVIRONMENT_H
+#define REMATCH_RESULT_ENVIRONMENT_H
 
 #include "result/result.h"
 
-enum { SURROUNDINGS = 23 };
+enum { ENVIRONMENT_ROWS = 23 };
 
 /* One that differs between two files; b NULL: there is no second file. pin: a digest that determines it and is equal in
  * both, so that one of the files is wrong; or NULL. */
-struct surrounding {
+struct environment_difference {
     const char *name, *a, *b, *pin;
 };
 
 /* All that differ between two files, the number of threads first; without a second file (b NULL), all of the first.
  * Returns how many; region holds the texts. */
-int surroundings_find(struct result *a, struct result *b, struct region *region,
-                      struct surrounding found[SURROUNDINGS]);
+int environment_differences(struct result *a, struct result *b, struct region *region,
+                            struct environment_difference found[ENVIRONMENT_ROWS]);
 
 #endif

@@ -1,4 +1,4 @@
-#include "result/surroundings.h"
+#include "result/environment.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@ static const struct {
     const char *group, *name;
     enum { TEXT, NUMBER, TEXTS } kind;
     int pin;
-} surroundings[SURROUNDINGS] = {
+} environment[ENVIRONMENT_ROWS] = {
     [THREADS] = {"/provenance/host", "threads", NUMBER, 0},
     [PROGRAM] = {"/provenance/build", "program_xxh3", TEXT, 0},
     [DATA] = {"/provenance/data", "digest_xxh3", TEXT, 0},
@@ -46,23 +46,24 @@ static const char *joined(struct result *r, const char *group, const char *name,
 
 static const char *text_of(struct result *r, int i, struct region *region)
 {
-    const char *group = surroundings[i].group, *name = surroundings[i].name;
-    if (surroundings[i].kind == TEXTS) return joined(r, group, name, region);
-    if (surroundings[i].kind == TEXT) return h5_read_attribute_text(&r->h5, group, name, unknown, region);
+    const char *group = environment[i].group, *name = environment[i].name;
+    if (environment[i].kind == TEXTS) return joined(r, group, name, region);
+    if (environment[i].kind == TEXT) return h5_read_attribute_text(&r->h5, group, name, unknown, region);
     return region_text(region, "%llu", (unsigned long long)h5_read_attribute_u64(&r->h5, group, name, 0));
 }
 
-int surroundings_find(struct result *a, struct result *b, struct region *region, struct surrounding found[SURROUNDINGS])
+int environment_differences(struct result *a, struct result *b, struct region *region,
+                            struct environment_difference found[ENVIRONMENT_ROWS])
 {
     int count = 0;
-    bool differs[SURROUNDINGS] = {false};
-    for (int i = 0; i < SURROUNDINGS; i++) {
-        const int pin = surroundings[i].pin;
+    bool differs[ENVIRONMENT_ROWS] = {false};
+    for (int i = 0; i < ENVIRONMENT_ROWS; i++) {
+        const int pin = environment[i].pin;
         const char *x = text_of(a, i, region), *y = b ? text_of(b, i, region) : NULL;
         differs[i] = strcmp(x, y ? y : unknown) != 0;
         if (!differs[i]) continue;
-        const char *pinned = b && pin && !differs[pin] ? surroundings[pin].name : NULL;
-        found[count++] = (struct surrounding){surroundings[i].name, x, y, pinned};
+        const char *pinned = b && pin && !differs[pin] ? environment[pin].name : NULL;
+        found[count++] = (struct environment_difference){environment[i].name, x, y, pinned};
     }
     return count;
 }

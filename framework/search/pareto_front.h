@@ -1,6 +1,6 @@
 /* Time as a step function of memory, as the list of its steps: exact in bytes, without rounding or slots. */
-#ifndef REMATCH_SEARCH_FRONT_H
-#define REMATCH_SEARCH_FRONT_H
+#ifndef REMATCH_SEARCH_PARETO_FRONT_H
+#define REMATCH_SEARCH_PARETO_FRONT_H
 
 #include <stdbool.h>
 #include <stddef.h>

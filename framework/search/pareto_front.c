@@ -1,4 +1,4 @@
-#include "search/front.h"
+#include "search/pareto_front.h"
 
 #include <math.h>
 #include <stdint.h>
