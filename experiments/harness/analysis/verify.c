@@ -156,14 +156,14 @@ static enum status compare_again(struct verification *v, const struct run_report
     bool fewer = v->result->whole && c->a.steps != c->b.steps;
     v->steps = c->equal && !fewer ? STEPS_SAME : STEPS_DIFFER;
     TRY(result_open(path, &other));
-    v->environment = environment_differences(v->result, other, v->result->region, v->environment);
+    v->differences = environment_differences(v->result, other, v->result->region, v->difference);
     enum status judged = ST_OK;
     if (v->spec->record_state) judged = judge_batches(v, other, "/state/x", NUMBER_F32);
     if (v->spec->record_state && judged == ST_OK) judged = judge_batches(v, other, "/state/labels", NUMBER_I32);
     result_close(other);
     TRY(judged);
-    for (int i = 0; i < v->environment && !v->wrong_record; i++) {
-        const struct environment_difference *s = &v->environment[i];
+    for (int i = 0; i < v->differences && !v->wrong_record; i++) {
+        const struct environment_difference *s = &v->difference[i];
         if (s->pin)
             v->wrong_record = region_text(v->result->region, "%s is '%s'; expected '%s', as %s is the same", s->name,
                                           s->a, s->b, s->pin);
@@ -184,7 +184,7 @@ static enum status run_again(struct verification *v, const struct again *again)
     TRY(child_run(&child, &report, &v->code));
     if (v->code == 0) return compare_again(v, &report);
     v->steps = STEPS_NOT_RUN;
-    v->environment = environment_differences(v->result, NULL, v->result->region, v->environment);
+    v->differences = environment_differences(v->result, NULL, v->result->region, v->difference);
     return ST_OK;
 }
 

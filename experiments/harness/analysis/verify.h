@@ -27,8 +27,8 @@ struct verification {
     enum steps_found steps;
     int code; /* of the second run, if it failed */
     struct comparison comparison;
-    int environment;
-    struct environment_difference environment[ENVIRONMENT_ROWS]; /* a: when the file was written, b: now */
+    int differences;                                            /* in the environment */
+    struct environment_difference difference[ENVIRONMENT_ROWS]; /* a: when the file was written, b: now */
 };
 
 /* Figures that follow from no other figure and from no second run; NULL-terminated. */

@@ -48,11 +48,11 @@ static void print_environment(const struct verification *v, FILE *out)
 {
     const bool again = v->steps == STEPS_DIFFER;
     fprintf(out, again ? "not as it was:\n" : "it was written with:\n");
-    for (int i = 0; i < v->environment; i++) {
-        const struct environment_difference *s = &v->environment[i];
+    for (int i = 0; i < v->differences; i++) {
+        const struct environment_difference *s = &v->difference[i];
         fprintf(out, "  %-12s %s%s%s\n", s->name, s->a, s->b ? ", now " : "", s->b ? s->b : "");
     }
-    if (again && !v->environment)
+    if (again && !v->differences)
         fprintf(out, "  nothing that is known: program, libraries, machine and data are the same\n");
 }
 
@@ -162,8 +162,8 @@ static json_t *step_figures(const struct verification *v)
     json_t *all = json_object(), *first = json_object(), *changed = json_array();
     PUT(first, "step", c->first_step);
     PUT(first, "tensor", c->first_tensor);
-    for (int i = 0; i < v->environment; i++) {
-        const struct environment_difference *s = &v->environment[i];
+    for (int i = 0; i < v->differences; i++) {
+        const struct environment_difference *s = &v->difference[i];
         json_array_append_new(changed, json_pack("{s:s, s:s, s:s?}", "name", s->name, "then", s->a, "now", s->b));
     }
     PUT(all, "found", names[v->steps]);
