@@ -86,11 +86,11 @@ static char *number_text(const char *key, const json_t *value, bool exact, char 
     return text;
 }
 
-/* A true flag is shown by its head. */
+/* A true flag is shown as yes, or by a head of one character. */
 static const char *cell_text(const struct label *label, const json_t *value, bool exact, char text[UNIT_TEXT])
 {
     if (json_is_string(value)) return json_string_value(value);
-    if (json_is_true(value)) return label->head;
+    if (json_is_true(value)) return label->head[1] ? "yes" : label->head;
     if (json_is_number(value)) return number_text(label->key, value, exact, text);
     return label->none && json_is_null(value) ? label->none : "";
 }
