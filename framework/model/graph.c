@@ -46,7 +46,7 @@ static enum status name_node(struct graph *graph, struct node *node, const char 
 
 static enum status add_parameters(struct graph *graph, struct node *node, const struct shape *input)
 {
-    struct parameter_definition definition[NODE_PARAMETERS_MAX];
+    struct parameter_definition definition[NODE_PARAMETERS_MAX] = {{.name = NULL}};
     node->first_parameter = graph->parameters;
     if (node->layer->parameters) node->parameters = node->layer->parameters(node->settings, input, definition);
     for (int i = 0; i < node->parameters; i++) {
@@ -199,7 +199,7 @@ int graph_find_group(const struct graph *graph, const char *name)
 int64_t node_integer(const struct node *node, const char *key)
 {
     const struct setting *setting = setting_find(node->layer->keys, key);
-    assert(setting);
+    assert(setting && node->settings);
     const void *at = (const char *)node->settings + setting->offset;
     if (setting->type == SETTING_BOOL) return *(const bool *)at;
     return setting->type == SETTING_CHOICE ? *(const int *)at : *(const int64_t *)at;
@@ -208,7 +208,7 @@ int64_t node_integer(const struct node *node, const char *key)
 double node_real(const struct node *node, const char *key)
 {
     const struct setting *setting = setting_find(node->layer->keys, key);
-    assert(setting && setting->type == SETTING_REAL);
+    assert(setting && node->settings && setting->type == SETTING_REAL);
     return *(const double *)(const void *)((const char *)node->settings + setting->offset);
 }
 

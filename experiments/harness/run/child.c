@@ -198,9 +198,12 @@ int child_main(int count, const char *const *arguments)
     const int64_t steps = strtoll(arguments[2], NULL, 10);
     struct spec *spec = NULL;
     enum status status = spec_load(arguments[5], count - 6, arguments + 6, &spec);
-    struct spec *side = spec && baseline ? spec->baseline : spec;
-    if (status == ST_OK) status = report_error(check_planned(side, arguments[3]));
-    int code = status == ST_OK ? train_spec(side, roles[baseline], quiet, steps) : (int)status;
+    int code = (int)status;
+    if (status == ST_OK) {
+        struct spec *side = baseline ? spec->baseline : spec;
+        status = report_error(check_planned(side, arguments[3]));
+        code = status == ST_OK ? train_spec(side, roles[baseline], quiet, steps) : (int)status;
+    }
     spec_destroy(spec);
     return code;
 }
