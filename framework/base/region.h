@@ -30,7 +30,6 @@ char *region_text(struct region *region, const char *format, ...) __attribute__(
 void *allocate(size_t count, size_t size);
 
 /* pointer = count zeroed elements of its type. */
-#define NEW(region, pointer, count)   ((pointer) = region_array((region), (count), sizeof *(pointer)))
-#define NEWLY(region, pointer, count) (NEW(region, pointer, count), ST_OK)
+#define NEW(region, pointer, count) ((pointer) = region_array((region), (count), sizeof *(pointer)))
 
 #endif

@@ -21,9 +21,11 @@
 static struct plan_data copy_of(const struct plan_data *a, struct region *region)
 {
     struct plan_data c = *a;
-    cr_assert(!NEWLY(region, c.node, (size_t)a->nodes) && !NEWLY(region, c.parameter, (size_t)a->parameters) &&
-              !NEWLY(region, c.op, (size_t)a->ops) && !NEWLY(region, c.live, (size_t)a->ops) &&
-              !NEWLY(region, c.buffer, (size_t)a->buffers + 1));
+    NEW(region, c.node, (size_t)a->nodes);
+    NEW(region, c.parameter, (size_t)a->parameters);
+    NEW(region, c.op, (size_t)a->ops);
+    NEW(region, c.live, (size_t)a->ops);
+    NEW(region, c.buffer, (size_t)a->buffers + 1);
     memcpy(c.node, a->node, (size_t)a->nodes * sizeof *c.node);
     memcpy(c.parameter, a->parameter, (size_t)a->parameters * sizeof *c.parameter);
     memcpy(c.op, a->op, (size_t)a->ops * sizeof *c.op);

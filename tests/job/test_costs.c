@@ -24,7 +24,8 @@ static const char *invent(const struct fake *f, void (*set)(const struct node *,
     c.batch = f->spec.batch;
     c.rounds = 3;
     c.step = (struct costs_step){costs_step_key(&f->spec, network, r), 1, 300, 4000, 1 << 20, 2 << 20};
-    cr_assert(NEWLY(r, c.row, (size_t)nodes) == ST_OK && NEWLY(r, names, (size_t)nodes) == ST_OK);
+    NEW(r, c.row, (size_t)nodes);
+    NEW(r, names, (size_t)nodes);
     for (int i = 0; i < nodes; i++) {
         const char *key = measure_key(network, i, r);
         bool there = false;

@@ -178,7 +178,8 @@ static struct turn *forwards(const struct network *network, const struct schedul
     *count = 0;
     for (size_t i = 0; i < schedule->steps; i++)
         if (schedule->step[i].kind == STEP_FORWARD) *count += (size_t)(schedule->step[i].to - schedule->step[i].from);
-    cr_assert(!NEWLY(region, turn, *count) && !NEWLY(region, newest, (size_t)network->graph->nodes));
+    NEW(region, turn, *count);
+    NEW(region, newest, (size_t)network->graph->nodes);
     for (size_t i = 0, t = 0; i < schedule->steps; i++)
         for (int n = schedule->step[i].from; schedule->step[i].kind == STEP_FORWARD && n < schedule->step[i].to;
              n++, t++) {

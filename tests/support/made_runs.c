@@ -62,10 +62,10 @@ void fake_open(struct fake *fake, const struct net *net, const char *results)
     plan(fake);
     size_t count = (size_t)fake->job.graph->parameters, ops = (size_t)fake->job.plan->lowered.ops;
     struct region *region = fake->job.graph->region;
-    check(NEWLY(region, fake->gradient, count));
-    check(NEWLY(region, fake->parameter, count));
-    check(NEWLY(region, fake->state, count));
-    check(NEWLY(region, fake->live, ops));
+    NEW(region, fake->gradient, count);
+    NEW(region, fake->parameter, count);
+    NEW(region, fake->state, count);
+    NEW(region, fake->live, ops);
     memcpy(fake->live, fake->job.plan->live, ops * sizeof *fake->live);
 }
 

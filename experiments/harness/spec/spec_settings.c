@@ -75,7 +75,7 @@ const struct setting init_keys[] = {
 static const struct setting host_keys[] = {ANY_BACKEND, {.key = NULL}};
 static const struct setting device_keys[] = {ANY_BACKEND,
                                              {"graph", SETTING_BOOL, OPTION(graph), 0, 0, "true", NULL,
-                                              "record a step once and replay it; false: for debugging"},
+                                              "record a step once and launch it again; false: for debugging"},
                                              {.key = NULL}};
 
 static const struct setting conv_keys[] = {{"algorithm", SETTING_CHOICE, MEMBER(backend_options.conv_algorithm), 0, 0,
