@@ -184,7 +184,7 @@ Test(setting, defaults)
     cr_expect(setting_unset(&keys[REAL], &all) && setting_unset(&keys[TEXTS], &all));
     cr_expect(!setting_unset(&keys[INTEGER], &all) && !setting_unset(&keys[INTS], &all));
     all.integer = -6;
-    cr_expect(setting_unset(&keys[INTEGER], &all)); /* outside its range: nobody can have set it */
+    cr_expect(setting_unset(&keys[INTEGER], &all)); /* a value outside its range means unset */
 }
 
 static uint64_t next(uint64_t *state) { return *state = *state * 6364136223846793005u + 1442695040888963407u; }

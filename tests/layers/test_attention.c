@@ -80,7 +80,7 @@ static float number(int64_t n, int64_t t, int64_t column, uint32_t which)
 }
 
 /* The first lengths[n] tokens of sample n are tokens; what lies in the padding depends on padding alone. dy is 0 there:
- * nobody looks at what attention writes for padding. */
+ * what attention writes for padding is not compared. */
 static void fill(struct bench *b, const int64_t lengths[BATCH], uint32_t padding)
 {
     for (int64_t n = 0; n < BATCH; n++)

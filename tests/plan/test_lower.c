@@ -67,7 +67,7 @@ static const struct by_hand {
     /* 0 recomputed: its first incarnation dies with its last reader before the recomputation */
     {chain, "F[0,4) B[2,4) F[0,1) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 B1p B1i B0p",
      "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] g0[9,10]"},
-    /* a whole segment recomputed: nobody reads the last one's y, so it is dropped, or dies at birth */
+    /* a whole segment is recomputed; no op reads the last node's y, so its recomputation is dead */
     {chain, "F[0,4) B[2,4) F[0,2) B[0,2)", true, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 B1p B1i B0p",
      "y0[0,1] y1[1,5] y2[2,4] y3[3,3] g2[4,6] g1[6,9] y0[7,8] g0[9,10]"},
     {chain, "F[0,4) B[2,4) F[0,2) B[0,2)", false, RNG_COUNTER, "F0 F1 F2 F3 B3i B2p B2i R0 R1 B1p B1i B0p",
@@ -167,7 +167,7 @@ static void mark_read(const struct network *network, const struct schedule *sche
     }
 }
 
-/* The forwards that lowering should leave of a schedule: all but recomputations that nobody reads, found by leaving out
+/* The forwards that lowering should leave of a schedule: all but dead recomputations, found by leaving out
  * those that are unread until none is. */
 static struct turn *forwards(const struct network *network, const struct schedule *schedule, bool drop_dead,
                              size_t *count)

@@ -100,7 +100,7 @@ Test(chain, replays_by_hand)
         {"DDD", 0, 3, true, "F[0,2) B[0,3)"},        /* y of the last is not read */
         {"DDD", 0, 3, false, "F[0,3) B[0,3)"},       /* as torch does */
         {"DDD", 1, 3, true, "F[1,2) B[1,3)"},        /* x of the first is still there */
-        {"DDP", 0, 3, true, "B[2,3) F[0,1) B[0,2)"}, /* nobody reads y before node 1's backward */
+        {"DDP", 0, 3, true, "B[2,3) F[0,1) B[0,2)"}, /* y is first read by node 1's backward */
         {"DPD", 0, 3, true, "F[0,2) B[0,3)"},        /* the pool runs again: node 2 reads its y */
         {"DP", 0, 2, true, "B[0,2)"},                /* all that is needed was saved */
         {"RR", 0, 2, true, "F[0,1) B[0,2)"},         /* y of a range's last node is a cut value */
@@ -109,7 +109,7 @@ Test(chain, replays_by_hand)
         {"DDPRP", 0, 5, true, "B[4,5) F[0,4) B[0,4)"}, /* node 3 reads its own y */
         {"DPPD", 1, 4, true, "F[1,3) B[1,4)"},
         {"DDD+D", 1, 5, true, "F[1,4) B[1,5)"},
-        {"DDD+P", 1, 5, true, "B[3,5) F[1,2) B[1,3)"}, /* the sum hands dy on: nobody reads its terms */
+        {"DDD+P", 1, 5, true, "B[3,5) F[1,2) B[1,3)"}, /* the sum's backward passes dy on and reads neither input */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sketch s;

@@ -79,7 +79,7 @@ AIMED(x_not_read, x_spare, x[0], 0)
 AIMED(y_not_read, y_spare, y, 0)
 AIMED(saved_not_read, spares_saved, saved, 0)
 AIMED(sum_of_the_first_node, accumulate, node, 0)
-AIMED(saves_for_nobody, saves_nothing, save, true)
+AIMED(saves_unread, saves_nothing, save, true)
 AIMED(gradient_of_a_forward, forward, dx[1], 0)
 
 static bool parameters_twice(struct plan_data *a, struct source *s)
@@ -89,7 +89,7 @@ static bool parameters_twice(struct plan_data *a, struct source *s)
     return op >= 0;
 }
 
-static bool copy_for_nobody(struct plan_data *a, struct source *s)
+static bool unneeded_copy(struct plan_data *a, struct source *s)
 {
     const int op = op_that(a, s, copies);
     if (op >= 0) a->node[a->op[op].node].writes_dy = false;
@@ -196,9 +196,9 @@ const struct alteration aimed[AIMED_ALTERATIONS] = {
     {"an older saved tensors", older_saved_set, "expected the newest, by op "},
     {"a sum with nothing", sum_with_nothing, "which are undefined"},
     {"a sum of another node", sum_of_the_first_node, "expected a contribution of node 0"},
-    {"a copy that nobody needs", copy_for_nobody, "is a copy; expected one only before"},
+    {"an unneeded copy", unneeded_copy, "is a copy; expected one only before"},
     {"a gradient of a forward", gradient_of_a_forward, "buffer 0 is an operand; expected none there"},
-    {"saved tensors without a reader", saves_for_nobody, "saves tensors that no op reads"},
+    {"saved tensors that no op reads", saves_unread, "saves tensors that no op reads"},
     {"no forward after the first", forwards_end, "at the end: node 1 ("},
     {"no last backward", backwards_end, ") has not run backward"},
 };

@@ -364,7 +364,7 @@ static bool more_than_it_has(struct plan_data *a, struct source *s)
     return (forward || backward) && (op->bytes = 256) > 0;
 }
 
-/* Recomputations that nobody reads are left out, it says; and there is one. */
+/* The plan sets drop_dead but contains a dead recomputation. */
 static bool dead_recompute(struct plan_data *a, struct source *s)
 {
     (void)s;
@@ -449,7 +449,7 @@ const struct alteration alterations[ALTERATIONS] = {
     {"more scratch", scratch_larger, "scratch"},
     {"an input that comes later", input_later, "input 0 is"},
     {"another input", input_another, NULL},
-    {"a gradient that nobody wants", gradient_unwanted, "wants_gradient"},
+    {"a gradient that no op needs", gradient_unwanted, "wants_gradient"},
     {"a backward that reads more", reads_more, "expected "},
     {"a parameter of no node", parameter_nowhere, "parameter "},
     {"a larger parameter", parameter_larger, "memory of parameters"},
