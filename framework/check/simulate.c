@@ -6,7 +6,7 @@
 
 #include "check/symbolic_memory.h"
 
-enum symbol { VALUE = 1, SAVED, RNG_STATE, INPUT_GRADIENT, SUM, DERIVED };
+enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED };
 
 /* A hash of (symbol, a, b), different for different arguments except by chance. */
 static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
@@ -69,17 +69,17 @@ static enum status scratch(struct machine *m, size_t bytes)
 }
 
 /* The stash or mask of a random node: written by its first forward. */
-static enum status rng_state(struct machine *m, const struct plan_data_node *node, bool wanted)
+static enum status once(struct machine *m, const struct plan_data_node *node, bool wanted)
 {
     const struct plan_data *a = m->data;
     size_t bytes = a->rng == RNG_MASK ? (node->draws + 7) / 8 * a->batch : sizeof(uint64_t);
     if (!wanted || !node->draws || a->rng == RNG_COUNTER) bytes = 0;
-    TRY(machine_apart(m, m->op->rng_state, BUFFER_NONE, 0, "the stash"));
-    TRY(called(m, m->op->rng_state, CATEGORY_SAVED, m->op->node));
-    uint64_t content = name(RNG_STATE, (uint64_t)m->op->node, 0);
+    TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
+    TRY(called(m, m->op->once, CATEGORY_SAVED, m->op->node));
+    uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
     if (m->op->kind == OP_FORWARD && !m->op->recompute)
-        return machine_writes(m, m->op->rng_state, bytes, content, "the stash");
-    return machine_reads(m, m->op->rng_state, bytes, content, "the stash");
+        return machine_writes(m, m->op->once, bytes, content, "the stash");
+    return machine_reads(m, m->op->once, bytes, content, "the stash");
 }
 
 /* ---- ops ---- */
@@ -97,7 +97,7 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
         if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
         MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
     }
-    TRY(rng_state(m, node, true));
+    TRY(once(m, node, true));
     TRY(scratch(m, node->forward_scratch));
     TRY(machine_apart(m, op->y, node->y_over_x ? op->x[0] : BUFFER_NONE, (op->x[0] == op->y) + (op->x[1] == op->y),
                       "y"));
@@ -170,7 +170,7 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     MUST(saved || op->saved == BUFFER_NONE,
          "the saved tensors are in buffer %d; expected none, the op does not read them", op->saved);
     if (saved) TRY(reads_saved(m, op->node, node->saved));
-    TRY(rng_state(m, node, op->parts & PART_INPUT));
+    TRY(once(m, node, op->parts & PART_INPUT));
     TRY(scratch(m, footprint_scratch(node->backward_scratch, op->parts)));
     TRY(backward_gradients(m, node));
     m->done[op->node] |= op->parts;
@@ -244,7 +244,7 @@ static enum status spare(const struct machine *m)
                         back ? -1 : op->dy,
                         passes ? -1 : op->saved,
                         passes ? -1 : op->scratch,
-                        passes ? -1 : op->rng_state,
+                        passes ? -1 : op->once,
                         op->kind == OP_COPY ? op->x[1] : -1};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         MUST(none[i] == BUFFER_NONE, "buffer %d is an operand; expected none there", none[i]);

@@ -25,12 +25,12 @@ struct builder {
     struct lowered *out;
     struct event *event;
     size_t events;
-    int *current;   /* value -> buffer of its newest incarnation */
-    int *saved;     /* node -> buffer of its newest saved tensors */
-    int *rng_state; /* node -> stash or mask */
-    int *gradient;  /* value -> buffer of its gradient so far */
-    int *roles;     /* buffer -> number of values whose gradient it is: several where add passed it to both arms */
-    int *over;      /* buffer -> the buffer that it reuses, -1: none */
+    int *current;  /* value -> buffer of its newest incarnation */
+    int *saved;    /* node -> buffer of its newest saved tensors */
+    int *once;     /* node -> stash or mask */
+    int *gradient; /* value -> buffer of its gradient so far */
+    int *roles;    /* buffer -> number of values whose gradient it is: several where add passed it to both arms */
+    int *over;     /* buffer -> the buffer that it reuses, -1: none */
 };
 
 static const struct footprint *footprint_of(const struct builder *b, int node)
@@ -123,7 +123,7 @@ static int use(struct builder *b, int buffer)
 static struct op *begin(struct builder *b, enum op_kind kind, int node)
 {
     struct op *op = &b->out->op[b->out->ops];
-    *op = (struct op){.kind = kind, .node = node, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .rng_state = -1};
+    *op = (struct op){.kind = kind, .node = node, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .once = -1};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) op->x[k] = op->dx[k] = BUFFER_NONE;
     return op;
 }
@@ -140,7 +140,7 @@ static bool overlay(struct builder *b, int op, int out, int in)
     return true;
 }
 
-static size_t rng_state_bytes(const struct builder *b, const struct node *node)
+static size_t once_bytes(const struct builder *b, const struct node *node)
 {
     if (!node->draws || b->options->rng == RNG_COUNTER || b->options->rng == RNG_OFF) return 0;
     return b->options->rng == RNG_MASK ? rng_mask_bytes(node->draws, b->graph->batch) : sizeof(uint64_t);
@@ -156,8 +156,8 @@ static void emit_forward(struct builder *b, const struct event *e)
     for (int k = 0; k < node->layer->inputs; k++) op->x[k] = use(b, b->current[node->inputs[k]]);
     op->y = b->current[node->output] = make(b, CATEGORY_ACTIVATION, e->node, b->graph->value[node->output].bytes);
     if (e->save) op->saved = b->saved[e->node] = make(b, CATEGORY_SAVED, e->node, f->saved);
-    if (e->first) b->rng_state[e->node] = make(b, CATEGORY_SAVED, e->node, rng_state_bytes(b, node));
-    op->rng_state = use(b, b->rng_state[e->node]);
+    if (e->first) b->once[e->node] = make(b, CATEGORY_SAVED, e->node, once_bytes(b, node));
+    op->once = use(b, b->once[e->node]);
     op->scratch = make(b, CATEGORY_SCRATCH, e->node, f->forward_scratch);
     b->out->ops++;
 }
@@ -221,7 +221,7 @@ static void emit_backward(struct builder *b, const struct event *e)
         }
         if (reads & READS_Y) op->y = use(b, b->current[node->output]);
         if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[e->node]);
-        if (e->parts & PART_INPUT) op->rng_state = use(b, b->rng_state[e->node]);
+        if (e->parts & PART_INPUT) op->once = use(b, b->once[e->node]);
         op->scratch = make(b, CATEGORY_SCRATCH, e->node, footprint_scratch(f->backward_scratch, e->parts));
         b->out->ops++;
     }
@@ -243,10 +243,10 @@ static void reserve(struct builder *b)
     NEW(b->region, b->current, (size_t)b->graph->values);
     NEW(b->region, b->gradient, (size_t)b->graph->values);
     NEW(b->region, b->saved, (size_t)b->graph->nodes);
-    NEW(b->region, b->rng_state, (size_t)b->graph->nodes);
+    NEW(b->region, b->once, (size_t)b->graph->nodes);
     b->current[0] = BUFFER_BATCH;
     for (int v = 0; v < b->graph->values; v++) b->gradient[v] = BUFFER_NONE;
-    for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->rng_state[n] = BUFFER_NONE;
+    for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->once[n] = BUFFER_NONE;
 }
 
 static void overlay_all(struct builder *b)
@@ -276,8 +276,8 @@ static void compact(struct builder *b)
         if (b->over[i] < 0) number[i] = buffers++;
     for (int i = 0; i < b->out->ops; i++) {
         struct op *op = &b->out->op[i];
-        int *operands[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0],    &op->dx[1],
-                           &op->dy,   &op->saved, &op->scratch, &op->rng_state};
+        int *operands[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
+                           &op->dy,   &op->saved, &op->scratch, &op->once};
         _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
         for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) *operands[k] = resolve(b, number, *operands[k]);
     }

@@ -49,9 +49,9 @@ struct digest ops_digest(const struct op *op, int ops, const struct buffer *buff
     int64_t *words = allocate(count, sizeof *words), *w = words;
     for (int i = 0; i < ops; i++) {
         const struct op *o = &op[i];
-        const int64_t row[] = {o->kind, o->node,  o->parts,     o->recompute, o->save,
-                               o->y,    o->x[0],  o->x[1],      o->dx[0],     o->dx[1],
-                               o->dy,   o->saved, o->rng_state, o->scratch,   (int64_t)o->bytes};
+        const int64_t row[] = {o->kind, o->node,  o->parts, o->recompute, o->save,
+                               o->y,    o->x[0],  o->x[1],  o->dx[0],     o->dx[1],
+                               o->dy,   o->saved, o->once,  o->scratch,   (int64_t)o->bytes};
         _Static_assert(sizeof row / sizeof *row == OP_WORDS, "a row an op");
         memcpy(w, row, sizeof row);
         w += OP_WORDS;

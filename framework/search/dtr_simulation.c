@@ -31,7 +31,7 @@ static void list_backward_ops(struct dtr_simulation *simulation, const struct lo
         for (int op = b->birth + 1; op <= b->death; op++) gap[op] += b->bytes;
     }
     for (int n = 0; n < nodes; n++)
-        if (l->op[n].rng_state >= 0) simulation->once[n] = l->buffer[l->op[n].rng_state].bytes;
+        if (l->op[n].once >= 0) simulation->once[n] = l->buffer[l->op[n].once].bytes;
     /* ops come from the last node to the first */
     int count = 0, op = l->ops;
     for (int n = 0; n < nodes; n++) {

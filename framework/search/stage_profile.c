@@ -63,7 +63,7 @@ static void count_forward(struct stage_profile *p, int end)
     const struct lowered *l = &p->lowered;
     size_t born = 0;
     for (int i = 0; i < end; i++) {
-        if (l->op[i].rng_state >= 0) born += l->buffer[l->op[i].rng_state].bytes;
+        if (l->op[i].once >= 0) born += l->buffer[l->op[i].once].bytes;
         size_t again = p->live[i] + p->once - born;
         if (p->live[i] > p->forward) p->forward = p->live[i];
         if (again > p->again) p->again = again;
@@ -93,7 +93,7 @@ static void count(const struct subnetwork *subnetwork, struct stage_profile *p)
         double time = subnetwork->network.cost[op->node].forward;
         if (op->kind == OP_FORWARD && op->recompute) p->recompute_time += time;
         if (op->kind == OP_FORWARD && !op->recompute) p->forward_time += time;
-        if (op->kind == OP_FORWARD && !op->recompute && op->rng_state >= 0) p->once += l->buffer[op->rng_state].bytes;
+        if (op->kind == OP_FORWARD && !op->recompute && op->once >= 0) p->once += l->buffer[op->once].bytes;
         if (!subnetwork->sink || op->node != subnetwork->nodes + 1) continue;
         if (op->kind == OP_FORWARD) p->sink = i;
         if (op->kind == OP_BACKWARD) p->turn = i;

@@ -199,7 +199,7 @@ static void *address(const struct executor *e, int buffer)
 }
 
 /* The source of a random node's numbers at this op; a first forward stores its position in the stream, or its mask, in
- * the buffer rng_state. */
+ * the buffer once. */
 static struct draw draw_for(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
@@ -212,7 +212,7 @@ static struct draw draw_for(struct executor *e, const struct op *op)
     if (draw.mode == RNG_COUNTER || draw.mode == RNG_OFF) return draw;
     bool first = op->kind == OP_FORWARD && !op->recompute;
     bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
-    void *state = address(e, op->rng_state);
+    void *state = address(e, op->once);
     if (draw.mode == RNG_MASK) {
         draw.mask = state;
         if (first) b->kind->mask(e->backend, &draw, node_real(node, "rate"), node->draws, graph->batch);
@@ -296,7 +296,7 @@ static enum status run_faulty(struct executor *e, const struct op *op)
     }
     if (e->options.fault.kind == FAULT_STALE_READ) return read_stale(e, op);
     if (op->kind == OP_BACKWARD) {
-        const int kept = op->saved >= 0 ? op->saved : op->rng_state;
+        const int kept = op->saved >= 0 ? op->saved : op->once;
         fault_flip_bytes(e->backend, address(e, kept), buffer[kept].bytes);
         return run_op(e, op);
     }

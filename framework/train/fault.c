@@ -26,7 +26,7 @@ static void find_readers(const struct plan *plan, bool *needed, bool *matters)
             mark(needed, op->y, false);
             if (op->save) mark(needed, op->saved, false);
         }
-        const int reads[] = {op->x[0], op->x[1], op->rng_state, op->kind == OP_BACKWARD ? op->y : BUFFER_NONE,
+        const int reads[] = {op->x[0], op->x[1], op->once, op->kind == OP_BACKWARD ? op->y : BUFFER_NONE,
                              op->kind == OP_BACKWARD ? op->saved : BUFFER_NONE};
         for (size_t k = 0; k < sizeof reads / sizeof *reads; k++) mark(needed, reads[k], true);
     }
@@ -39,8 +39,7 @@ static int first_op(const struct plan *plan, const struct fault *fault, const bo
         if (op->node != fault->node) continue;
         if (fault->kind == FAULT_SKIP_RECOMPUTE && matters[i]) return i;
         if (fault->kind == FAULT_STALE_READ && matters[i] && op->x[0] >= 0) return i;
-        if (fault->kind == FAULT_MASK_BIT && op->kind == OP_BACKWARD && (op->saved >= 0 || op->rng_state >= 0))
-            return i;
+        if (fault->kind == FAULT_MASK_BIT && op->kind == OP_BACKWARD && (op->saved >= 0 || op->once >= 0)) return i;
         if (fault->kind == FAULT_MASK_BIT && matters[i] && plan->network->graph->node[op->node].draws) return i;
     }
     return -1;

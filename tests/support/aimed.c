@@ -117,8 +117,7 @@ static bool sum_with_nothing(struct plan_data *a, struct source *s)
 /* Whether the op uses a buffer. */
 static bool uses(const struct op *op, int id)
 {
-    const int operand[] = {op->x[0], op->x[1],  op->y,       op->dx[0],    op->dx[1],
-                           op->dy,   op->saved, op->scratch, op->rng_state};
+    const int operand[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
     for (size_t i = 0; i < sizeof operand / sizeof *operand; i++)
         if (operand[i] == id) return true;
     return false;

@@ -100,7 +100,7 @@ static bool backwards_exchanged(struct plan_data *a, struct source *s)
 static bool operand_another(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
-    int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->rng_state};
+    int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->once};
     int *one = operand[draw_below(s, sizeof operand / sizeof *operand)];
     if (*one < 0 || a->buffers < 2) return false;
     *one = (*one + 1 + (int)draw_below(s, (uint32_t)a->buffers - 1)) % a->buffers;
@@ -110,7 +110,7 @@ static bool operand_another(struct plan_data *a, struct source *s)
 static bool operand_none(struct plan_data *a, struct source *s)
 {
     struct op *op = any_op(a, s);
-    int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->rng_state};
+    int *const operand[] = {&op->x[0], &op->y, &op->dx[0], &op->dy, &op->saved, &op->scratch, &op->once};
     int *one = operand[draw_below(s, sizeof operand / sizeof *operand)];
     if (*one == BUFFER_NONE) return false;
     *one = BUFFER_NONE;
@@ -122,8 +122,8 @@ static bool operand_more(struct plan_data *a, struct source *s)
 {
     int at = (int)draw_below(s, (uint32_t)a->ops);
     struct op *op = &a->op[at];
-    int *const operand[] = {&op->x[0],  &op->x[1], &op->y,       &op->dx[0],    &op->dx[1],
-                            &op->saved, &op->dy,   &op->scratch, &op->rng_state};
+    int *const operand[] = {&op->x[0],  &op->x[1], &op->y,       &op->dx[0], &op->dx[1],
+                            &op->saved, &op->dy,   &op->scratch, &op->once};
     enum { OPERANDS = sizeof operand / sizeof *operand };
     int *one = operand[draw_below(s, OPERANDS)];
     for (int id = 0; *one == BUFFER_NONE && id < a->buffers; id++) {
@@ -185,8 +185,8 @@ static void forget(struct plan_data *a, int id)
     a->buffer[id] = a->buffer[last];
     for (int i = 0; i < a->ops; i++) {
         struct op *op = &a->op[i];
-        int *const operand[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0],    &op->dx[1],
-                                &op->dy,   &op->saved, &op->scratch, &op->rng_state};
+        int *const operand[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
+                                &op->dy,   &op->saved, &op->scratch, &op->once};
         for (size_t o = 0; o < sizeof operand / sizeof *operand; o++)
             if (*operand[o] == last) *operand[o] = id;
     }

@@ -24,8 +24,7 @@ const struct column record_op_columns[] = {
     {"dy", NUMBER_I32, 1, OP(dy), NULL, "row of /plan/buffers; -1 none"},
     {"saved", NUMBER_I32, 1, OP(saved), NULL, "row of /plan/buffers; -1 none"},
     {"scratch", NUMBER_I32, 1, OP(scratch), NULL, "row of /plan/buffers; -1 none"},
-    {"rng_state", NUMBER_I32, 1, OP(rng_state), NULL,
-     "buffer written at the first forward only: a stash or a mask; -1 none"},
+    {"once", NUMBER_I32, 1, OP(once), NULL, "buffer written at the first forward only: a stash or a mask; -1 none"},
     {"bytes", NUMBER_U64, 1, OP(bytes), "byte", "of a copy or an accumulate"},
     {0},
 };

@@ -26,9 +26,8 @@ static enum status check_schema(struct result *r)
     TRY(h5_status(&r->h5));
     if (strcmp(schema, "rematch-run") != 0)
         return fail(ST_SPEC, "%s: schema '%s'; expected 'rematch-run'", r->h5.path, schema);
-    if (strncmp(version, "2.", 2) != 0)
-        return fail(ST_SPEC, "%s: schema version '%s'; expected 2.x%s", r->h5.path, version,
-                    strncmp(version, "1.", 2) ? "" : " (1.x files have other names; run the experiment again)");
+    if (strncmp(version, "3.", 2) != 0)
+        return fail(ST_SPEC, "%s: schema version '%s'; expected 3.x: run the experiment again", r->h5.path, version);
     return ST_OK;
 }
 
