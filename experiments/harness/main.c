@@ -32,12 +32,7 @@ static int run_list(const struct arguments *a)
     const char *folder = a->operands ? a->operand[0] : "experiments";
     const bool json = a->given[OPTION_JSON], csv = a->given[OPTION_CSV];
     if (json && csv) return (int)report_error(fail(ST_SPEC, "list: expected one of --json and --csv"));
-    if (list_is_results(folder))
-        return (int)report_error(list_results(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout));
-    if (csv)
-        return (int)report_error(
-            fail(ST_SPEC, "list: --csv is for a folder of results; %s holds no result file", folder));
-    return (int)report_error(list_experiments(folder, json, stdout));
+    return (int)report_error(list_folder(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout));
 }
 
 /* choices: with the plans of other policies. */

@@ -154,14 +154,13 @@ static enum status run_baseline(struct sweep *s, struct experiment *e, const str
 /* The reason is the status in the side's file, else its exit code. */
 static void side_failed(struct sweep *s, struct point *p, const struct side *side, enum side_index index)
 {
-    struct result_row row = {.readable = false};
-    char part[REPORT_PATH + 8], reason[sizeof row.status + 64];
-    snprintf(part, sizeof part, "%s.part", side->report.path);
-    if (*side->report.path) result_row_read(part, &row);
-    if (row.readable)
-        snprintf(reason, sizeof reason, "%s: %s", side_names[index], row.status);
+    const char *path = side->report.path, *reason;
+    json_t *row = *path ? result_row(region_text(s->region, "%s.part", path)) : NULL;
+    if (row && !figure_string(row, "reason"))
+        reason = region_text(s->region, "%s: %s", side_names[index], figure_string(row, "status"));
     else
-        snprintf(reason, sizeof reason, "%s: exit code %d", side_names[index], p->code);
+        reason = region_text(s->region, "%s: exit code %d", side_names[index], p->code);
+    json_decref(row);
     give_up(s, p, p->code > 128 ? "stopped" : "failed", p->code, reason);
 }
 

@@ -1,39 +1,44 @@
 #include "analysis/result_row.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "analysis/compare.h"
 #include "console/utf8.h"
+#include "result/result.h"
 #include "spec/spec_load.h"
 #include "spec/spec_settings.h"
 #include "yaml/yaml_tree.h"
 
-/* Runs work(of, result) in a process of its own, because some damaged files crash the process that reads them. result,
- * of that many plain bytes, keeps what work wrote before it ended. Returns 0 if work returned, else the exit code of
- * the process, 128 + n for signal n, -1: no process could be started. */
-static int apart(void (*work)(const void *of, void *result), const void *of, void *result, size_t bytes)
+/* The figures that work(of) makes in a process of its own, because some damaged files crash the process that reads
+ * them. NULL: it made none; *ended: its exit code, 128 + n for signal n, -1: no process could be started. */
+static json_t *apart(json_t *(*work)(const void *of), const void *of, int *ended)
 {
-    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int state = 0;
-    if (shared == MAP_FAILED) return -1;
-    memcpy(shared, result, bytes);
+    int ends[2], state = 0;
+    *ended = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0) return NULL;
     fflush(NULL);
     const pid_t worker = fork();
-    if (worker == 0) {
-        work(of, shared);
-        _exit(0);
+    if (worker == 0) _exit(json_dumpfd(work(of), ends[1], JSON_ENCODE_ANY));
+    close(ends[1]);
+    json_t *made = json_loadfd(ends[0], JSON_DECODE_ANY, NULL);
+    close(ends[0]);
+    pid_t waited = worker;
+    while (worker > 0 && (waited = waitpid(worker, &state, 0)) < 0 && errno == EINTR) {
     }
-    pid_t ended = worker;
-    while (worker > 0 && (ended = waitpid(worker, &state, 0)) < 0 && errno == EINTR) {
-    }
-    memcpy(result, shared, bytes);
-    munmap(shared, bytes);
-    return ended < 0 ? -1 : WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+    if (waited > 0) *ended = WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+    return made;
+}
+
+static const char *clean(const char *text, struct region *region)
+{
+    char *copy = region_text(region, "%s", text);
+    utf8_clean(copy, "");
+    return copy;
 }
 
 /* Appends "key: value" of a resolved spec's key. */
@@ -46,83 +51,88 @@ static const char *append(const char *text, const struct yaml_tree *root, const 
     return region_text(region, "%s%s: %s\n", text, key, printed);
 }
 
-/* A variant and its baseline agree in every key that changes the loss, except those that a baseline may set. */
-static void read_spec(struct result *r, struct result_row *row)
+/* A variant and its baseline agree in every key that changes the loss (trains), except those that a baseline may set
+ * (how). */
+static void add_spec(json_t *row, json_t *match, struct result *r)
 {
     const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region), *trains = "", *how = "";
-    if (!text) return;
-    const struct yaml_tree *root = yaml_tree_of_text(text, r->region), *batch = yaml_tree_get(root, "batch");
+    const struct yaml_tree *root = text ? yaml_tree_of_text(text, r->region) : NULL,
+                           *batch = yaml_tree_get(root, "batch");
     for (int i = 0; root && spec_order[i]; i++) {
-        const char *key = spec_order[i];
-        if (!(spec_changes(key) >> EXPECT_LOSS & 1) || !strcmp(key, "fault")) continue;
-        if (spec_is_own(key))
-            how = append(how, root, key, r->region);
-        else
-            trains = append(trains, root, key, r->region);
+        const char *key = spec_order[i], **keys = spec_is_own(key) ? &how : &trains;
+        if (spec_changes(key) >> EXPECT_LOSS & 1 && strcmp(key, "fault") != 0)
+            *keys = append(*keys, root, key, r->region);
     }
-    row->how = digest_bytes(how, strlen(how));
-    row->trains = digest_bytes(trains, strlen(trains));
-    if (batch && batch->kind == YAML_TEXT) snprintf(row->batch, sizeof row->batch, "%s", batch->text);
+    PUT(match, "trains", clean(trains, r->region));
+    PUT(match, "how", clean(how, r->region));
+    if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", clean(batch->text, r->region));
 }
 
-static void read_overrides(struct result *r, struct result_row *row)
+static void add_overrides(json_t *row, struct result *r)
 {
-    size_t count = 0, used = 0;
-    const char **lines = h5_read_texts(&r->h5, "/spec/overrides", r->region, &count);
-    for (size_t i = 0; lines && i < count && used < sizeof row->overrides; i++)
-        used += (size_t)snprintf(row->overrides + used, sizeof row->overrides - used, "%s%s", i ? "; " : "", lines[i]);
+    size_t count = 0;
+    const char **lines = h5_read_texts(&r->h5, "/spec/overrides", r->region, &count), *text = "";
+    for (size_t i = 0; lines && i < count; i++) text = region_text(r->region, "%s%s%s", text, i ? "; " : "", lines[i]);
+    PUT(row, "overrides", clean(text, r->region));
 }
 
-static void read_row(const void *path, void *to)
+/* The row of a file that cannot be read. */
+static json_t *unreadable(const char *reason)
 {
-    struct result_row *row = to;
-    struct result *result;
-    if (result_open(path, &result) != ST_OK) {
-        snprintf(row->status, sizeof row->status, "%s", status_message());
-        return;
-    }
-    result_status(result, row->status);
-    snprintf(row->variant, sizeof row->variant, "%s", result->variant);
-    snprintf(row->policy, sizeof row->policy, "%s", result->policy);
-    snprintf(row->created, sizeof row->created, "%s", result->created);
-    snprintf(row->invocation, sizeof row->invocation, "%s", result->invocation);
-    char *const texts[] = {row->status, row->variant, row->policy, row->created};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) utf8_clean(texts[i], "");
-    row->whole = result->whole;
-    row->steps = result->steps;
-    row->peak = result->peak_bytes;
-    row->live_peak = result->live_peak;
-    row->step_ns = result->timing.median_ns;
-    read_spec(result, row);
-    read_overrides(result, row);
-    utf8_clean(row->overrides, "");
-    utf8_clean(row->batch, "");
-    row->readable = h5_status(&result->h5) == ST_OK;
-    if (!row->readable) snprintf(row->status, sizeof row->status, "%s", status_message());
-    result_close(result);
+    return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:s, s:s, s:s, s:s, s:s, s:s}", "side", "", "policy", "",
+                     "batch", "", "steps", "peak_bytes", "live_peak_bytes", "step_ns", "status", "unreadable",
+                     "verdict", "-", "baseline", "", "overrides", "", "created", "", "reason", reason);
 }
 
-void result_row_read(const char *path, struct result_row *row)
+static json_t *read_row(const void *path)
 {
-    *row = (struct result_row){.readable = false};
-    const int ended = apart(read_row, path, row, sizeof *row);
-    if (!ended) return;
-    row->readable = false;
-    snprintf(row->status, sizeof row->status, "%s: cannot read: reading it ended with exit code %d", path, ended);
+    struct result *r;
+    char status[RESULT_STATUS];
+    if (result_open(path, &r) != ST_OK) return unreadable(status_message());
+    json_t *row = unreadable(""), *match = json_object();
+    PUT(row, "side", clean(r->variant, r->region));
+    PUT(row, "policy", clean(r->policy, r->region));
+    PUT(row, "created", clean(r->created, r->region));
+    if (r->steps) PUT(row, "steps", r->steps);
+    if (r->peak_bytes) PUT(row, "peak_bytes", r->peak_bytes);
+    if (r->live_peak) PUT(row, "live_peak_bytes", r->live_peak);
+    if (r->timing.median_ns > 0) PUT(row, "step_ns", (int64_t)r->timing.median_ns);
+    PUT(match, "invocation", clean(r->invocation, r->region));
+    PUT_FLAG(match, "whole", r->whole);
+    add_spec(row, match, r);
+    add_overrides(row, r);
+    PUT(row, "match", match);
+    const bool readable = h5_status(&r->h5) == ST_OK;
+    PUT(row, "status", readable ? clean(result_status(r, status), r->region) : "unreadable");
+    PUT(row, "reason", readable ? NULL : status_message());
+    result_close(r);
+    return row;
 }
 
-static void compare_pair(const void *of, void *to)
+json_t *result_row(const char *path)
+{
+    char reason[4200];
+    int ended;
+    json_t *row = apart(read_row, path, &ended);
+    if (row && !ended) return row;
+    json_decref(row);
+    snprintf(reason, sizeof reason, "%s: cannot read: reading it ended with exit code %d", path, ended);
+    return unreadable(reason);
+}
+
+static json_t *compare_pair(const void *of)
 {
     const char *const *pair = of;
     struct comparison comparison;
-    if (compare_files(pair[0], pair[1], &comparison) != ST_OK) return;
+    if (compare_files(pair[0], pair[1], &comparison) != ST_OK) return json_string("-");
     const enum status status = comparison_status(&comparison);
-    *(const char **)to = status == ST_OK ? "equal" : status == ST_DIFFERS ? "DIFFERS" : "unproven";
+    return json_string(status == ST_OK ? "equal" : status == ST_DIFFERS ? "DIFFERS" : "unproven");
 }
 
-const char *result_row_verdict(const char *baseline, const char *variant)
+json_t *result_row_verdict(const char *baseline, const char *variant)
 {
-    const char *const pair[] = {baseline, variant},
-                      *verdict = "-"; /* a child has the program's constant texts at the same addresses */
-    return apart(compare_pair, pair, &verdict, sizeof verdict) ? "-" : verdict;
+    const char *const pair[] = {baseline, variant};
+    int ended;
+    json_t *verdict = apart(compare_pair, pair, &ended);
+    return verdict ? verdict : json_string("-");
 }
