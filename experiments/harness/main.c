@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analysis/compare.h"
-#include "analysis/plan_query.h"
 #include "analysis/plan_summary.h"
 #include "analysis/verify.h"
 #include "base/text.h"
@@ -17,6 +16,7 @@
 #include "job/cuda_program.h"
 #include "job/thread_waiting.h"
 #include "report/list.h"
+#include "report/plan_query.h"
 #include "report/show.h"
 #include "result/plan_file.h"
 #include "run/bench.h"

@@ -1,19 +1,34 @@
 /* The largest batch that fits, for every policy at once: doubled until it does not fit, then bisected. A peak grows
  * with the batch but for the little that placement and the choice of kernels add, so two batches above the one found
  * are planned, too; where one of them fits, the search goes on from there. */
-#include "analysis/plan_query.h"
+#include "analysis/largest_batch.h"
+
+#include "base/units.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
 
 enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44 };
 
-const char batch_slow[] = "every plan is slower than that";
+static const char too_slow[] = "every plan is slower than that";
+
+/* The largest batch with which some setting of a policy fits. */
+struct batch_row {
+    const struct policy *policy;
+    bool own;        /* the spec's policy as the spec sets it */
+    int64_t fits;    /* 0: none does */
+    int64_t fails;   /* the least batch above it that does not; 0: none was tried */
+    struct trial at; /* of the least peak among the settings, at batch fits */
+    size_t next;     /* the least peak at batch fails; 0: see why */
+    const char *why; /* why batch fails has no plan, or none that is fast enough; NULL: its peak alone is too high */
+    int64_t odd;     /* a batch that does not fit although fits, which is larger, does; 0: none was found */
+};
 
 struct batch_search {
-    const struct plan_query *query;
     const struct job *job;
-    struct batches *found;
     struct policy_grid grid;
+    int rows;
+    struct batch_row *row; /* the spec's own first */
+    int64_t most;          /* the largest batch that can be planned */
 };
 
 /* The job with another batch: graph and network its own, everything else shared. */
@@ -29,12 +44,6 @@ static enum status prepare(const struct job *job, int64_t batch, struct job *siz
     return status == ST_OK ? network_prepare(sized->graph, job->backend, &sized->network) : status;
 }
 
-static void release(struct job *sized)
-{
-    network_destroy(sized->network);
-    graph_destroy(sized->graph);
-}
-
 /* The next batch to plan for a row; 0: its largest batch is found. */
 static int64_t next_batch(const struct batch_row *row, int64_t most)
 {
@@ -45,80 +54,70 @@ static int64_t next_batch(const struct batch_row *row, int64_t most)
 }
 
 /* Updates a row by the trials at batch. */
-static void judge(struct batch_search *s, struct batch_row *row, int64_t batch)
+static void judge(const struct policy_grid *g, struct batch_row *row, int64_t batch)
 {
-    const struct policy_grid *g = &s->grid;
     const struct trial *least = NULL;
     for (int i = 0; i < g->trials; i++)
-        if (g->trial[i].plan.slowdown <= s->query->slowdown && (!least || trial_order(&g->trial[i], least) < 0))
+        if (g->trial[i].plan.slowdown <= g->slowdown && (!least || trial_order(&g->trial[i], least) < 0))
             least = &g->trial[i];
-    const bool fits = least && least->plan.peak <= s->query->memory;
-    if (least && (fits || batch == 1)) row->at = *least;
-    if (fits) {
+    if (least && least->plan.peak <= g->memory) {
+        row->at = *least;
         row->fits = batch;
         return;
     }
     row->fails = batch;
     row->next = least ? least->plan.peak : 0;
-    row->why = least ? NULL : g->refusals ? g->refusal[0].why : batch_slow;
+    row->why = least ? NULL : g->refusals ? g->refusal[0].why : too_slow;
 }
 
-static enum status plan_row(struct batch_search *s, const struct job *sized, struct batch_row *row, int64_t batch)
+/* Plans batch for one row, or (only NULL) for every row whose range holds it. What cannot be prepared does not fit. */
+static enum status plan_rows(struct batch_search *s, int64_t batch, const struct batch_row *only)
 {
-    s->grid.trials = s->grid.refusals = 0;
-    s->grid.job = sized;
-    TRY(row->own ? policy_grid_own(&s->grid) : policy_grid_policy(&s->grid, row->policy));
-    judge(s, row, batch);
-    return ST_OK;
-}
-
-/* Plans batch for every row whose range holds it. What cannot be prepared does not fit. */
-static enum status plan_rows(struct batch_search *s, int64_t batch)
-{
+    struct policy_grid *g = &s->grid;
     struct job sized;
     enum status status = prepare(s->job, batch, &sized);
-    const char *why = status == ST_OK ? NULL : region_text(s->grid.region, "%s", status_message());
+    const char *why = status == ST_OK ? NULL : region_text(g->region, "%s", status_message());
     status = ST_OK;
-    for (int i = 0; i < s->found->rows && status == ST_OK; i++) {
-        struct batch_row *row = &s->found->row[i];
-        if (batch <= row->fits || (row->fails && batch >= row->fails)) continue;
-        if (!why) {
-            status = plan_row(s, &sized, row, batch);
-        } else {
+    g->job = &sized;
+    for (int i = 0; i < s->rows && status == ST_OK; i++) {
+        struct batch_row *row = &s->row[i];
+        if (only ? row != only : batch <= row->fits || (row->fails && batch >= row->fails)) continue;
+        g->trials = g->refusals = 0;
+        if (why) {
             row->fails = batch;
             row->why = why;
+            continue;
         }
+        status = row->own ? policy_grid_own(g) : policy_grid_policy(g, row->policy);
+        if (status == ST_OK) judge(g, row, batch);
     }
-    release(&sized);
+    network_destroy(sized.network);
+    graph_destroy(sized.graph);
     return status;
 }
 
 static enum status settle(struct batch_search *s)
 {
-    for (int i = 0; i < s->found->rows; i++)
-        for (int64_t batch; (batch = next_batch(&s->found->row[i], s->found->most));) TRY(plan_rows(s, batch));
+    for (int i = 0; i < s->rows; i++)
+        for (int64_t batch; (batch = next_batch(&s->row[i], s->most));) TRY(plan_rows(s, batch, NULL));
     return ST_OK;
 }
 
-/* *odd: a batch larger than the one found fits after all; the row then holds that one. */
-static enum status probe(struct batch_search *s, struct batch_row *row, bool *odd)
+/* Where a batch larger than the one found fits after all, the search goes on from there. */
+static enum status probe(struct batch_search *s, struct batch_row *row)
 {
     const int64_t above[PROBES] = {row->fits + 2, (row->fits / BATCH_STEP + 1) * BATCH_STEP};
     for (int i = 0; i < PROBES && row->fits && row->fails; i++) {
         const struct batch_row before = *row;
-        struct job sized;
-        if (above[i] <= row->fails || above[i] > s->found->most) continue;
-        enum status status = prepare(s->job, above[i], &sized);
-        if (status == ST_OK) status = plan_row(s, &sized, row, above[i]);
-        release(&sized);
-        if (status != ST_OK && status != ST_SPEC) return status;
-        if (status == ST_OK && row->fits > before.fits) {
-            row->odd = before.fails;
-            row->fails = 0;
-            *odd = true;
-            return ST_OK;
+        if (above[i] <= row->fails || above[i] > s->most) continue;
+        TRY(plan_rows(s, above[i], row));
+        if (row->fits == before.fits) {
+            *row = before;
+            continue;
         }
-        *row = before;
+        row->odd = before.fails;
+        row->fails = 0;
+        return settle(s);
     }
     return ST_OK;
 }
@@ -134,26 +133,74 @@ static int64_t most_batch(const struct job *job)
     return most;
 }
 
-enum status batches_find(const struct plan_query *query, const struct job *job, struct region *region,
-                         struct batches *batches)
+/* ---- figures ---- */
+
+static json_t *stop_figure(const struct batch_row *row, uint64_t memory)
+{
+    const long long fails = row->fails;
+    char over[UNIT_TEXT];
+    if (!row->fits && row->why) return json_string(row->why);
+    if (!row->fails) return json_string("no larger one can be planned");
+    if (!row->next) return json_sprintf("batch %lld: %s", fails, row->why == too_slow ? "too slow" : "refused");
+    return json_sprintf("batch %lld: %s too much", fails, bytes_text((double)(row->next - memory), over));
+}
+
+static json_t *row_figures(const struct batch_row *row, uint64_t memory)
+{
+    json_t *one = row->fits ? trial_figures(&row->at) : json_object();
+    PUT(one, "policy", row->policy->name);
+    PUT_FLAG(one, "own", row->own);
+    PUT(one, "largest_batch", row->fits);
+    PUT(one, "fails_batch", row->fails ? json_integer(row->fails) : json_null());
+    PUT(one, "fails_peak_bytes", row->next ? figure_unsigned(row->next) : json_null());
+    PUT(one, "fails_because", row->why);
+    PUT(one, "odd_batch", row->odd ? json_integer(row->odd) : json_null());
+    PUT(one, "stopped_by", stop_figure(row, memory));
+    return one;
+}
+
+static void add_notes(const struct batch_search *s, json_t *notes)
+{
+    const struct dataset *data = s->job->dataset;
+    const struct batch_row *own = &s->row[0];
+    char peak[UNIT_TEXT];
+    if (own->fits)
+        json_array_append_new(notes, json_sprintf("at batch %lld the spec's peak of %s is set by %s, with\n  %s",
+                                                  (long long)own->fits, bytes_text((double)own->at.plan.peak, peak),
+                                                  own->at.peak_op, own->at.peak_tensors));
+    for (int i = 0; i < s->rows; i++)
+        if (s->row[i].odd)
+            json_array_append_new(
+                notes,
+                json_sprintf("note: the peak of %s does not always grow with the batch: %lld does not fit, %lld does",
+                             s->row[i].policy->name, (long long)s->row[i].odd, (long long)s->row[i].fits));
+    if (data->kind->sized && own->fits > data->count[SPLIT_TRAIN])
+        json_array_append_new(notes, json_sprintf("note: data set %s has only %lld training samples", data->kind->name,
+                                                  (long long)data->count[SPLIT_TRAIN]));
+    if (s->job->costs)
+        json_array_append_new(notes,
+                              json_sprintf("note: slowdowns are by flops: the measured costs are those of batch %lld",
+                                           (long long)s->job->spec->batch));
+    json_array_append_new(notes, json_string("note: the process and its libraries need memory besides"));
+}
+
+enum status largest_batch_find(const struct job *job, uint64_t memory, double slowdown, struct region *region,
+                               json_t *rows, json_t *notes)
 {
     struct batch_search s = {
-        query,
-        job,
-        batches,
-        {.region = region, .memory = query->memory, .progress = stderr, .slowdown = query->slowdown}};
+        .job = job,
+        .grid = {.region = region, .memory = memory, .progress = stderr, .slowdown = slowdown},
+        .most = most_batch(job),
+    };
     int policies = 0;
     while (policy_table[policies]) policies++;
-    *batches = (struct batches){.rows = policies + 1, .most = most_batch(job)};
-    NEW(region, batches->row, (size_t)batches->rows);
-    batches->row[0] =
-        (struct batch_row){.policy = job->spec->policy, .own = true, .at.settings = "as the spec sets it"};
-    for (int i = 0; i < policies; i++) batches->row[i + 1].policy = policy_table[i];
+    s.rows = policies + 1;
+    NEW(region, s.row, (size_t)s.rows);
+    s.row[0] = (struct batch_row){.policy = job->spec->policy, .own = true};
+    for (int i = 0; i < policies; i++) s.row[i + 1].policy = policy_table[i];
     TRY(settle(&s));
-    for (int i = 0; i < batches->rows; i++) {
-        bool odd = false;
-        TRY(probe(&s, &batches->row[i], &odd));
-        if (odd) TRY(settle(&s));
-    }
+    for (int i = 0; i < s.rows; i++) TRY(probe(&s, &s.row[i]));
+    for (int i = 0; i < s.rows; i++) json_array_append_new(rows, row_figures(&s.row[i], memory));
+    add_notes(&s, notes);
     return ST_OK;
 }

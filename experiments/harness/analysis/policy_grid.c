@@ -8,9 +8,31 @@
 #include "console/terminal.h"
 #include "policies/rivals.h"
 
-enum { VALUES_MAX = 64, KEYS_MAX = 8 };
+enum { VALUES_MAX = 64 };
 
 /* ---- plans ---- */
+
+/* settings: options that set the same plan, each after "policy."; null: the spec's own. */
+json_t *trial_figures(const struct trial *t)
+{
+    json_t *one = json_object();
+    PUT(one, "policy", t->policy->name);
+    PUT(one, "settings", t->own ? NULL : t->settings);
+    PUT_FLAG(one, "own", t->own);
+    PUT(one, "static_bytes", t->plan.static_bytes);
+    PUT(one, "live_peak_bytes", t->plan.live_peak);
+    PUT(one, "arena_bytes", t->plan.arena);
+    PUT(one, "peak_bytes", t->plan.peak);
+    PUT(one, "slowdown", t->plan.slowdown);
+    PUT(one, "peak_op", t->peak_op);
+    return one;
+}
+
+int trial_order(const struct trial *a, const struct trial *b)
+{
+    if (a->plan.peak != b->plan.peak) return a->plan.peak < b->plan.peak ? -1 : 1;
+    return (a->plan.time > b->plan.time) - (a->plan.time < b->plan.time);
+}
 
 static void add_trial(struct policy_grid *g, const struct policy *policy, const char *settings, bool own,
                       const struct plan *plan)
@@ -63,61 +85,51 @@ static enum status plan_settings(struct policy_grid *g, const struct policy *pol
 /* ---- the values of a key ---- */
 
 struct key_values {
-    const struct setting *key;
+    int count;
     const char *value[VALUES_MAX];
-    int values, at; /* at: that of the current combination */
 };
 
 static void add_value(struct key_values *k, const char *value)
 {
-    if (k->values < VALUES_MAX) k->value[k->values++] = value;
+    if (k->count < VALUES_MAX) k->value[k->count++] = value;
 }
 
 /* Whole numbers from 1 to the number of stages, evenly spread where there are many stages. */
-static enum status stage_values(struct policy_grid *g, struct key_values *k)
+static void stage_values(struct policy_grid *g, struct key_values *k)
 {
-    struct node_ranges stages;
-    stages = stages_find(g->job->graph, g->region);
-    const int most = stages.count, count = most < VALUES_MAX ? most : VALUES_MAX;
+    const int most = stages_find(g->job->graph, g->region).count, count = most < VALUES_MAX ? most : VALUES_MAX;
     for (int i = 0; i < count; i++)
         add_value(k, region_text(g->region, "%d",
                                  most == count ? i + 1 : 1 + (int)((int64_t)(most - 1) * i / (VALUES_MAX - 1))));
-    return ST_OK;
 }
 
-static enum status unit_values(struct policy_grid *g, struct key_values *k)
+static void unit_values(struct policy_grid *g, struct key_values *k)
 {
     if (g->job->graph->groups) add_value(k, policy_unit_names[UNIT_GROUP]);
     add_value(k, policy_unit_names[UNIT_STAGE]);
-    return ST_OK;
 }
 
-static enum status budget_values(struct policy_grid *g, struct key_values *k)
+static void budget_values(struct policy_grid *g, struct key_values *k)
 {
-    if (g->memory)
-        add_value(k, region_text(g->region, "%llu", (unsigned long long)g->memory));
-    else
-        add_value(k, "least");
+    add_value(k, g->memory ? region_text(g->region, "%llu", (unsigned long long)g->memory) : "least");
     for (int percent = 10; !g->memory && percent <= 100; percent += 5)
         add_value(k, region_text(g->region, "%d%%", percent));
-    return ST_OK;
 }
 
 /* Each kind of layer of the network alone, and all that have no parameters. */
-static enum status kind_values(struct policy_grid *g, struct key_values *k)
+static void kind_values(struct policy_grid *g, struct key_values *k)
 {
     const struct graph *graph = g->job->graph;
     add_value(k, "weightless");
     for (int i = 0; i < graph->nodes; i++) {
         bool seen = graph->node[i].layer->loss;
-        for (int v = 0; v < k->values; v++) seen |= !strcmp(k->value[v], graph->node[i].layer->name);
+        for (int v = 0; v < k->count; v++) seen |= !strcmp(k->value[v], graph->node[i].layer->name);
         if (!seen) add_value(k, graph->node[i].layer->name);
     }
-    return ST_OK;
 }
 
 /* The search, and fractions of all outputs' bytes. */
-static enum status segment_budget_values(struct policy_grid *g, struct key_values *k)
+static void segment_budget_values(struct policy_grid *g, struct key_values *k)
 {
     enum { PARTS = 16 };
     const struct graph *graph = g->job->graph;
@@ -125,13 +137,12 @@ static enum status segment_budget_values(struct policy_grid *g, struct key_value
     for (int v = 1; v < graph->values; v++) all += graph->value[v].bytes;
     add_value(k, "search");
     for (size_t parts = 2; parts <= PARTS; parts++) add_value(k, region_text(g->region, "%zu", all / parts + 1));
-    return ST_OK;
 }
 
 /* By key, of whichever policy; a key that is not listed keeps its preset. */
 static const struct range_row {
     const char *key;
-    enum status (*values)(struct policy_grid *g, struct key_values *k);
+    void (*values)(struct policy_grid *g, struct key_values *k);
 } key_ranges[] = {
     {"segments", stage_values},
     {"slots", stage_values},
@@ -142,57 +153,25 @@ static const struct range_row {
     {NULL, NULL},
 };
 
-/* ---- every combination ---- */
-
-struct combination {
-    int keys;
-    struct key_values key[KEYS_MAX];
-    const char *missing; /* a required key without listed values; NULL: none */
-};
-
-static enum status first_combination(struct policy_grid *g, const struct policy *policy, struct combination *c)
+/* Plans with all values of the keys from key on; text: the values of those before. */
+static enum status plan_values(struct policy_grid *g, const struct policy *policy, const struct setting *key,
+                               struct policy_settings *settings, const char *text, const char **why)
 {
-    *c = (struct combination){0};
-    for (const struct setting *f = policy->keys; f && f->key; f++) {
-        const struct range_row *row = key_ranges;
-        while (row->key && strcmp(row->key, f->key)) row++;
-        if (!row->key && !f->preset) c->missing = f->key;
-        if (!row->key || c->keys == KEYS_MAX) continue;
-        c->key[c->keys].key = f;
-        TRY(row->values(g, &c->key[c->keys++]));
-    }
-    return ST_OK;
-}
-
-/* The last key's values change fastest; false: that was the last combination. */
-static bool next_combination(struct combination *c)
-{
-    for (int k = c->keys - 1; k >= 0; k--) {
-        if (++c->key[k].at < c->key[k].values) return true;
-        c->key[k].at = 0;
-    }
-    return false;
-}
-
-static enum status plan_combinations(struct policy_grid *g, const struct policy *policy, const char **why)
-{
-    struct combination c;
-    TRY(first_combination(g, policy, &c));
-    if (c.missing) {
-        *why = region_text(g->region, "policy.%s must be set", c.missing);
+    const struct range_row *row = key_ranges;
+    struct key_values k = {0};
+    if (!key->key) return plan_settings(g, policy, settings, text, false, why);
+    while (row->key && strcmp(row->key, key->key)) row++;
+    if (!row->key && key->preset) return plan_values(g, policy, key + 1, settings, text, why);
+    if (!row->key) {
+        *why = region_text(g->region, "policy.%s must be set", key->key);
         return ST_OK;
     }
-    do {
-        struct policy_settings settings = {0};
-        const char *text = "";
-        TRY(setting_defaults(policy->keys, &settings, g->region));
-        for (int k = 0; k < c.keys; k++) {
-            const char *value = c.key[k].value[c.key[k].at];
-            TRY(setting_set(c.key[k].key, &settings, value, g->region));
-            text = region_text(g->region, "%s%s%s=%s", text, *text ? " " : "", c.key[k].key->key, value);
-        }
-        TRY(plan_settings(g, policy, &settings, text, false, why));
-    } while (next_combination(&c));
+    row->values(g, &k);
+    for (int i = 0; i < k.count; i++) {
+        const char *longer = region_text(g->region, "%s%s%s=%s", text, *text ? " " : "", key->key, k.value[i]);
+        TRY(setting_set(key, settings, k.value[i], g->region));
+        TRY(plan_values(g, policy, key + 1, settings, longer, why));
+    }
     return ST_OK;
 }
 
@@ -281,8 +260,10 @@ enum status policy_grid_policy(struct policy_grid *grid, const struct policy *po
 {
     const int before = grid->trials;
     const char *why = NULL;
+    struct policy_settings settings = {0};
     if (has_front(policy) && !grid->memory) return plan_front(grid, policy);
-    TRY(plan_combinations(grid, policy, &why));
+    TRY(setting_defaults(policy->keys, &settings, grid->region));
+    TRY(plan_values(grid, policy, policy->keys, &settings, "", &why));
     if (grid->trials == before && why) refuse(grid, policy, why);
     return ST_OK;
 }
@@ -302,6 +283,12 @@ enum status policy_grid_own(struct policy_grid *grid)
     return ST_OK;
 }
 
+/* Whether a is no worse than b in both, and better in one. */
+static bool beats(const struct plan_figures *a, const struct plan_figures *b)
+{
+    return a->peak <= b->peak && a->time <= b->time && (a->peak < b->peak || a->time < b->time);
+}
+
 /* The front comes last: it has points beside the other policies' trials. */
 enum status policy_grid_all(struct policy_grid *grid)
 {
@@ -309,17 +296,6 @@ enum status policy_grid_all(struct policy_grid *grid)
     for (int front = 0; front < 2; front++)
         for (const struct policy *const *p = policy_table; *p; p++)
             if (has_front(*p) == front) TRY(policy_grid_policy(grid, *p));
-    return ST_OK;
-}
-
-/* Whether a is no worse than b in both, and better in one. */
-static bool beats(const struct plan_figures *a, const struct plan_figures *b)
-{
-    return a->peak <= b->peak && a->time <= b->time && (a->peak < b->peak || a->time < b->time);
-}
-
-enum status policy_grid_judge(struct policy_grid *grid)
-{
     for (int i = 0; i < grid->trials; i++) {
         struct trial *trial = &grid->trial[i];
         const struct bounds bounds = bounds_find(grid->job->network, trial->plan.live_peak);

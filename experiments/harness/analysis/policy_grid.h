@@ -3,6 +3,7 @@
 #ifndef REMATCH_ANALYSIS_POLICY_GRID_H
 #define REMATCH_ANALYSIS_POLICY_GRID_H
 
+#include "analysis/figures.h"
 #include "job/job.h"
 
 /* One plan of a policy. */
@@ -13,8 +14,8 @@ struct trial {
     struct plan_figures plan;
     const char *peak_op, *peak_tensors; /* what sets the peak; the largest buffers that are live there */
     struct digest hash;
-    double gap; /* percent above the lower bound at this live peak; set by policy_grid_judge */
-    bool best;  /* no other trial is better in peak or time and as good in the other; set by policy_grid_judge */
+    double gap; /* percent above the lower bound at this live peak; set by policy_grid_all */
+    bool best;  /* no other trial is better in peak or time and as good in the other; set by policy_grid_all */
 };
 
 /* Why a policy made no plan at all. */
@@ -42,8 +43,11 @@ enum status policy_grid_own(struct policy_grid *grid);
 enum status policy_grid_policy(struct policy_grid *grid, const struct policy *policy);
 enum status policy_grid_all(struct policy_grid *grid);
 
-/* Sets each trial's gap, and which are best. */
-enum status policy_grid_judge(struct policy_grid *grid);
+/* Compares by peak, then by time. */
+int trial_order(const struct trial *a, const struct trial *b);
+
+/* Settings, bytes, slowdown and the op that sets the peak. */
+json_t *trial_figures(const struct trial *trial);
 
 /* In text: which of all policies' plans for the job is the smallest, and whether it fits into so many bytes. */
 enum { SMALLEST_TEXT = 320 };

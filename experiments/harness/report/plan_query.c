@@ -1,43 +1,46 @@
-#include "analysis/plan_query.h"
+#include "report/plan_query.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/largest_batch.h"
+#include "analysis/plan_summary.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "console/terminal.h"
+#include "report/figures_text.h"
 #include "search/budget.h"
 
-typedef enum status finder(struct answer *answer);
-typedef void printer(const struct answer *answer, FILE *out);
+struct answer {
+    const struct plan_query *query;
+    const struct job *job;
+    struct policy_grid grid;
+    size_t baseline; /* live peak of store_all, relus as written, outputs kept: 100 % of a share */
+    json_t *figures; /* as --json has them */
+    json_t *notes;   /* texts below the table */
+};
 
 /* A question: the option that asks it, which of --memory and --slowdown it must and may have, how it is answered. */
 struct question {
     enum option option;
     const char *name;
-    unsigned must, may;         /* 1 << enum option */
-    finder *find;               /* adds to the answer's figures */
-    printer *print, *print_csv; /* NULL: it has no such form */
+    unsigned must, may;                                 /* 1 << enum option */
+    enum status (*find)(struct answer *answer);         /* adds to the figures */
+    void (*print)(const struct answer *answer, FILE *); /* what precedes the table */
+    const char *rows;                                   /* the table's key */
+    int indent;
+    const char *keys, *csv; /* its columns; as CSV, NULL: no such form */
 };
 
-/* ---- figures ---- */
+/* ---- the plans of all policies ---- */
 
-/* settings: options that set the same plan, each after "policy."; null: the spec's own. */
-static json_t *trial_figures(const struct trial *t)
+static int by_peak(const void *a, const void *b)
 {
-    json_t *one = json_object();
-    PUT(one, "policy", t->policy->name);
-    PUT(one, "settings", t->own ? NULL : t->settings);
-    PUT_FLAG(one, "own", t->own);
-    PUT(one, "static_bytes", t->plan.static_bytes);
-    PUT(one, "live_peak_bytes", t->plan.live_peak);
-    PUT(one, "arena_bytes", t->plan.arena);
-    PUT(one, "peak_bytes", t->plan.peak);
-    PUT(one, "slowdown", t->plan.slowdown);
-    PUT(one, "peak_op", t->peak_op);
-    return one;
+    const struct trial *const *x = a, *const *y = b;
+    const int order = trial_order(*x, *y);
+    return order ? order : *x < *y ? -1 : *x > *y;
 }
 
 static void add_row(struct answer *a, const struct trial *t)
@@ -54,35 +57,25 @@ static void add_row(struct answer *a, const struct trial *t)
 
 static void add_rows(struct answer *a, const struct trial **row, int rows)
 {
+    const struct policy_grid *g = &a->grid;
     json_t *left_out = json_array();
     PUT(a->figures, "static_bytes", plan_static(a->job->plan));
     PUT(a->figures, "share_of_bytes", a->baseline);
     PUT(a->figures, "plans", json_array());
     for (int i = 0; i < rows; i++) add_row(a, row[i]);
-    PUT(a->figures, "front_points", a->grid.points);
-    PUT(a->figures, "front_points_left_out", a->grid.left_out);
-    for (int i = 0; i < a->grid.refusals; i++) {
-        json_t *one = json_object();
-        PUT(one, "policy", a->grid.refusal[i].policy->name);
-        PUT(one, "why", a->grid.refusal[i].why);
-        json_array_append_new(left_out, one);
-    }
+    PUT(a->figures, "front_points", g->points);
+    PUT(a->figures, "front_points_left_out", g->left_out);
     PUT(a->figures, "left_out", left_out);
-}
-
-/* ---- finding ---- */
-
-int trial_order(const struct trial *a, const struct trial *b)
-{
-    if (a->plan.peak != b->plan.peak) return a->plan.peak < b->plan.peak ? -1 : 1;
-    return (a->plan.time > b->plan.time) - (a->plan.time < b->plan.time);
-}
-
-static int by_peak(const void *a, const void *b)
-{
-    const struct trial *const *x = a, *const *y = b;
-    const int order = trial_order(*x, *y);
-    return order ? order : *x < *y ? -1 : *x > *y;
+    if (g->left_out)
+        json_array_append_new(
+            a->notes,
+            json_sprintf("of a front of %d points: %d evenly spread, and those with the memory of another plan",
+                         g->points, g->points - g->left_out));
+    for (int i = 0; i < g->refusals; i++) {
+        const char *policy = g->refusal[i].policy->name, *why = g->refusal[i].why;
+        json_array_append_new(left_out, json_pack("{s:s, s:s}", "policy", policy, "why", why));
+        json_array_append_new(a->notes, json_sprintf("left out: %s, %s", policy, why));
+    }
 }
 
 /* The plans of every policy; *row: room for as many rows. */
@@ -90,7 +83,6 @@ static enum status find_all(struct answer *a, const struct trial ***row)
 {
     const struct plan_options options = job_plan_options(a->job);
     TRY(policy_grid_all(&a->grid));
-    TRY(policy_grid_judge(&a->grid));
     NEW(a->grid.region, *row, (size_t)a->grid.trials);
     return budget_baseline(a->job->network, &options, &a->baseline);
 }
@@ -168,43 +160,82 @@ static enum status find_explain(struct answer *a)
     return ST_OK;
 }
 
-static const char *stop_text(const struct answer *a, const struct batch_row *row)
-{
-    struct region *region = a->grid.region;
-    const long long fails = row->fails;
-    char over[UNIT_TEXT];
-    if (!row->fits && row->why) return row->why;
-    if (!row->fails) return "no larger one can be planned";
-    if (!row->next)
-        return region_text(region, "batch %lld: %s", fails, row->why == batch_slow ? "too slow" : "refused");
-    bytes_text((double)(row->next - a->query->memory), over);
-    return region_text(region, "batch %lld: %s too much", fails, over);
-}
-
-static json_t *batch_figures(const struct answer *a, const struct batch_row *row)
-{
-    json_t *one = row->fits ? trial_figures(&row->at) : json_object();
-    PUT(one, "policy", row->policy->name);
-    PUT_FLAG(one, "own", row->own);
-    PUT(one, "largest_batch", row->fits);
-    PUT(one, "fails_batch", row->fails ? json_integer(row->fails) : json_null());
-    PUT(one, "fails_peak_bytes", row->next ? figure_unsigned(row->next) : json_null());
-    PUT(one, "fails_because", row->why);
-    PUT(one, "odd_batch", row->odd ? json_integer(row->odd) : json_null());
-    PUT(one, "stopped_by", stop_text(a, row));
-    return one;
-}
-
 static enum status find_max_batch(struct answer *a)
 {
     json_t *rows = json_array();
-    TRY(batches_find(a->query, a->job, a->grid.region, &a->batches));
-    for (int i = 0; i < a->batches.rows; i++) json_array_append_new(rows, batch_figures(a, &a->batches.row[i]));
     PUT(a->figures, "memory_bytes", a->query->memory);
     PUT(a->figures, "slowdown", a->query->slowdown);
-    PUT(a->figures, "largest_batch", a->batches.row[0].fits);
+    const enum status status =
+        largest_batch_find(a->job, a->query->memory, a->query->slowdown, a->grid.region, rows, a->notes);
+    PUT(a->figures, "largest_batch", json_incref(json_object_get(json_array_get(rows, 0), "largest_batch")));
     PUT(a->figures, "policies", rows);
-    return ST_OK;
+    return status;
+}
+
+/* ---- printing ---- */
+
+static void print_static(const struct answer *a, FILE *out)
+{
+    char fixed[UNIT_TEXT], baseline[UNIT_TEXT];
+    fprintf(
+        out,
+        "peak = arena + %s static; shares are of the live peak of store_all, %s, relus as written, outputs kept\n\n",
+        bytes_text((double)plan_static(a->job->plan), fixed), bytes_text((double)a->baseline, baseline));
+}
+
+static void print_pareto(const struct answer *a, FILE *out)
+{
+    fprintf(out, "%zu plans; * no other is better in peak or time and as good in the other\n",
+            json_array_size(json_object_get(a->figures, "plans")));
+    print_static(a, out);
+}
+
+static void print_max_batch(const struct answer *a, FILE *out)
+{
+    char memory[UNIT_TEXT];
+    fprintf(out, "the largest batch whose planned peak, static and arena, is at most %s",
+            exact_bytes_text((size_t)a->query->memory, memory));
+    if (isfinite(a->query->slowdown)) fprintf(out, ", with a slowdown of at most %g", a->query->slowdown);
+    fprintf(out, "\n\n");
+}
+
+static void print_min_memory(const struct answer *a, FILE *out)
+{
+    fprintf(out, "the least memory with a slowdown of at most %g, by policy\n", a->query->slowdown);
+    print_static(a, out);
+}
+
+/* What sets the peak, and what would change it. */
+static void print_explain(const struct answer *a, FILE *out)
+{
+    const struct plan *plan = a->job->plan;
+    const struct bounds *bounds = &a->job->bounds;
+    char peak[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], live[UNIT_TEXT], floor[UNIT_TEXT], op[128];
+    fprintf(out, "policy %s takes %s: %s that no policy changes (parameters, gradients, optimizer, inputs), ",
+            a->job->spec->policy->name, bytes_text((double)plan_peak(plan), peak),
+            bytes_text((double)plan_static(plan), fixed));
+    fprintf(out, "and an arena of %s for what is live, at most %s at op %d, %s:\n  %s\n",
+            bytes_text((double)plan->arena_bytes, arena), bytes_text((double)plan->live_peak, live), plan->peak_op,
+            plan_op_text(plan, plan->peak_op, op), plan_peak_text(plan, a->grid.region));
+    fprintf(out, "no schedule has less than %s live, which %s requires alone\n",
+            bytes_text((double)bounds->memory, floor), a->job->graph->node[bounds->memory_node].name);
+    fprintf(out, "\nof each policy the plan of least memory, and the fastest within this peak;\n"
+                 "* no plan of any policy is better in peak or time and as good in the other\n\n");
+}
+
+static void print_answer(const struct answer *a, FILE *out)
+{
+    const struct question *question = a->query->question;
+    const json_t *rows = json_object_get(a->figures, question->rows);
+    if (a->query->csv) {
+        figures_csv(rows, question->csv, out);
+        return;
+    }
+    spec_print_head(a->job->spec, out);
+    question->print(a, out);
+    figures_table(rows, question->keys, question->indent, false, out);
+    if (json_array_size(a->notes)) fputc('\n', out);
+    figures_notes(a->notes, "", out);
 }
 
 /* ---- asking ---- */
@@ -212,10 +243,16 @@ static enum status find_max_batch(struct answer *a)
 #define BIT(option) (1u << OPTION_##option)
 
 static const struct question questions[] = {
-    {OPTION_PARETO, "--pareto", 0, 0, find_pareto, print_pareto, print_pareto_csv},
-    {OPTION_MAX_BATCH, "--max-batch", BIT(MEMORY), BIT(SLOWDOWN), find_max_batch, print_max_batch, NULL},
-    {OPTION_MIN_MEMORY, "--min-memory", BIT(SLOWDOWN), 0, find_min_memory, print_min_memory, NULL},
-    {OPTION_EXPLAIN, "--explain", 0, 0, find_explain, print_explain, NULL},
+    {OPTION_PARETO, "--pareto", 0, 0, find_pareto, print_pareto, "plans", 0,
+     "pareto policy settings peak_bytes arena_bytes share_percent slowdown gap_percent",
+     "policy settings own static_bytes live_peak_bytes arena_bytes peak_bytes share_percent slowdown gap_percent "
+     "pareto peak_op"},
+    {OPTION_MAX_BATCH, "--max-batch", BIT(MEMORY), BIT(SLOWDOWN), find_max_batch, print_max_batch, "policies", 2,
+     "policy settings largest_batch peak_bytes arena_bytes slowdown stopped_by", NULL},
+    {OPTION_MIN_MEMORY, "--min-memory", BIT(SLOWDOWN), 0, find_min_memory, print_min_memory, "plans", 0,
+     "pareto policy settings peak_bytes arena_bytes share_percent slowdown gap_percent peak_op", NULL},
+    {OPTION_EXPLAIN, "--explain", 0, 0, find_explain, print_explain, "plans", 0,
+     "pareto policy settings peak_bytes change_percent slowdown peak_op largest_tensors", NULL},
 };
 enum { QUESTIONS = sizeof questions / sizeof *questions };
 
@@ -268,13 +305,12 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
             return fail(ST_SPEC, "plan: %s and %s are two questions; ask one", question->name, questions[i].name);
         question = &questions[i];
     }
-    *query = (struct plan_query){.question = question, .slowdown = INFINITY};
+    *query = (struct plan_query){
+        .question = question, .json = a->given[OPTION_JSON], .csv = a->given[OPTION_CSV], .slowdown = INFINITY};
     if (question && a->given[OPTION_CHAIN]) return fail(ST_SPEC, "plan: %s does not apply to --chain", question->name);
     TRY(check_details(a, question));
-    if (a->given[OPTION_JSON] && a->given[OPTION_CSV])
-        return fail(ST_SPEC, "plan: --json and --csv are two forms; choose one");
-    query->form = a->given[OPTION_CSV] ? OUTPUT_CSV : a->given[OPTION_JSON] ? OUTPUT_JSON : OUTPUT_TEXT;
-    if (query->form == OUTPUT_CSV && !(question && question->print_csv))
+    if (query->json && query->csv) return fail(ST_SPEC, "plan: --json and --csv are two forms; choose one");
+    if (query->csv && !(question && question->csv))
         return fail(ST_SPEC, "plan: --csv is a form of the answer to --pareto");
     if (question && (a->given[OPTION_OPS] || a->given[OPTION_OUT]))
         return fail(ST_SPEC, "plan: %s is about one plan, %s about many", a->given[OPTION_OPS] ? "--ops" : "--out",
@@ -284,20 +320,20 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
 
 enum status plan_query_answer(const struct plan_query *query, const struct job *job, FILE *out)
 {
-    const struct question *question = query->question;
-    struct answer answer = {.query = query, .job = job, .figures = json_object()};
-    answer.grid = (struct policy_grid){.region = region_create(), .job = job, .progress = stderr, .slowdown = INFINITY};
-    if (question->must & BIT(SLOWDOWN)) answer.grid.slowdown = query->slowdown;
-    PUT(answer.figures, "name", job->spec->name);
-    PUT(answer.figures, "policy", job->spec->policy->name);
-    PUT(answer.figures, "batch", job->spec->batch);
-    enum status status = question->find(&answer);
+    struct answer a = {.query = query, .job = job, .figures = json_object(), .notes = json_array()};
+    a.grid = (struct policy_grid){.region = region_create(), .job = job, .progress = stderr, .slowdown = INFINITY};
+    if (query->question->must & BIT(SLOWDOWN)) a.grid.slowdown = query->slowdown;
+    PUT(a.figures, "name", job->spec->name);
+    PUT(a.figures, "policy", job->spec->policy->name);
+    PUT(a.figures, "batch", job->spec->batch);
+    const enum status status = query->question->find(&a);
     terminal_note(stderr, "");
-    if (status == ST_OK && query->form == OUTPUT_JSON)
-        figures_write(json_incref(answer.figures), out);
+    if (status == ST_OK && query->json)
+        figures_write(json_incref(a.figures), out);
     else if (status == ST_OK)
-        (query->form == OUTPUT_CSV ? question->print_csv : question->print)(&answer, out);
-    json_decref(answer.figures);
-    region_destroy(answer.grid.region);
+        print_answer(&a, out);
+    json_decref(a.figures);
+    json_decref(a.notes);
+    region_destroy(a.grid.region);
     return status;
 }
