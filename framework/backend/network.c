@@ -16,7 +16,7 @@ static enum status prepare_node(struct network *network, struct node *node)
                     node->name, backend->kind->name, node->layer->name);
     enum status status = b->kernel->prepare(backend, network->graph, node, &b->footprint, &b->state);
     if (status != ST_OK) return fail(status, "layer '%s': %s", node->name, status_message());
-    const bool reference = b->kernel == node->layer->reference;
+    const bool reference = b->kernel == &node->layer->reference;
     if (!b->footprint.implementation)
         b->footprint.implementation = reference && !node->layer->loss ? "ref" : backend->kind->name;
     return ST_OK;

@@ -12,18 +12,6 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     return ST_OK;
 }
 
-static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)output;
-    return (struct flops){(double)shape_elements(input), 0, 0};
-}
-
-static void footprint(const struct reference *r, struct footprint *footprint)
-{
-    (void)r;
-    *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true};
-}
-
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
@@ -33,12 +21,10 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward};
-
 const struct layer layer_add = {.name = "add",
                                 .doc = "sum of two branches",
                                 .inputs = 2,
                                 .infer = infer,
-                                .flops = flops,
-                                .reference = &reference,
-                                .footprint = footprint};
+                                .element_flops = {1, 0, 0},
+                                .reference = REFERENCE_KERNEL(forward, NULL),
+                                .footprint = {.y_over_x = true, .passes_gradient = true}};

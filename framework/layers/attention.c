@@ -73,7 +73,7 @@ static struct flops flops(const void *settings, const struct shape *input, const
     return (struct flops){2 * product + 5 * block, 0, (4 + again) * product + (4 + 5 * again) * block};
 }
 
-static void footprint(const struct reference *r, struct footprint *footprint)
+static void measure(const struct reference *r, struct footprint *footprint)
 {
     const struct settings *s = r->settings;
     const size_t scratch = (size_t)(r->x.dim[0] * r->x.dim[0]) * (sizeof(double) + sizeof(float) + 1);
@@ -203,11 +203,10 @@ static void token_gradients(const struct head *h, const float *x, const float *d
     }
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const float *x = args->x[0], *dy = args->dy;
-    if (!(parts & PART_INPUT) || !args->dx[0]) return ST_OK;
     for (int64_t n = 0; n < r->batch; n++)
         for (int64_t h = 0; h < heads_of(r); h++) {
             const struct head head = head_at(r, args, args->saved, n, h);
@@ -218,17 +217,14 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
 const struct layer layer_attention = {
     .name = "attention",
     .doc = "softmax(q k / sqrt(d)) v by heads, of the queries, keys and values in one row",
     .inputs = 2,
     .reads_batch = true,
-    .keys = keys,
-    .settings_size = sizeof(struct settings),
+    LAYER_SETTINGS,
     .infer = infer,
     .flops = flops,
     .draws = draws,
-    .reference = &reference,
-    .footprint = footprint};
+    .reference = REFERENCE_KERNEL(forward, backward),
+    .measure = measure};

@@ -22,7 +22,7 @@ static struct flops flops(const void *settings, const struct shape *input, const
     return (struct flops){all, 0, all};
 }
 
-static void footprint(const struct reference *r, struct footprint *footprint)
+static void measure(const struct reference *r, struct footprint *footprint)
 {
     const struct settings *s = r->settings;
     footprint->y_over_x = footprint->passes_gradient = pool_identity(r, &s->window);
@@ -76,11 +76,10 @@ static void spread(const struct reference *r, float *image, struct area a, int64
         for (int64_t w = a.left; w < a.right; w++) image[(h * r->x.dim[1] + w) * r->x.dim[2] + c] += share;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const float *dy = args->dy;
-    if (!(parts & PART_INPUT) || !args->dx[0]) return ST_OK;
     memset(args->dx[0], 0, (size_t)(r->batch * r->x_elements) * sizeof(float));
     for (int64_t n = 0; n < r->batch; n++)
         for (int64_t p = 0; p < r->y.dim[0]; p++)
@@ -90,15 +89,12 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
 const struct layer layer_avg_pool = {.name = "avg_pool",
                                      .doc = "mean of each window",
                                      .family = "pool",
                                      .inputs = 1,
-                                     .keys = keys,
-                                     .settings_size = sizeof(struct settings),
+                                     LAYER_SETTINGS,
                                      .infer = infer,
                                      .flops = flops,
-                                     .reference = &reference,
-                                     .footprint = footprint};
+                                     .reference = REFERENCE_KERNEL(forward, backward),
+                                     .measure = measure};

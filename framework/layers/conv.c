@@ -48,12 +48,6 @@ static struct flops flops(const void *settings, const struct shape *input, const
     return (struct flops){all, all, all};
 }
 
-static void footprint(const struct reference *r, struct footprint *footprint)
-{
-    *footprint = (struct footprint){.reads = {READS_X, 0}, .split = true};
-    activation_footprint(r, footprint);
-}
-
 static const struct window *window_of(const struct reference *r)
 {
     return &((const struct settings *)r->settings)->window;
@@ -157,26 +151,24 @@ static void backward_input(const struct reference *r, const struct kernel_args *
     }
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
-    if (parts & PART_PARAMS) {
+    if (args->parts & PART_PARAMS) {
         activation_derivative(r, args->y, args->saved, args->dy);
         backward_params(r, args);
     }
-    if (parts & PART_INPUT && args->dx[0]) backward_input(r, args);
+    if (args->parts & PART_INPUT) backward_input(r, args);
     return ST_OK;
 }
-
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_conv = {.name = "conv",
                                  .doc = "convolution of images, with zeros around",
                                  .inputs = 1,
-                                 .keys = keys,
-                                 .settings_size = sizeof(struct settings),
+                                 LAYER_SETTINGS,
                                  .infer = infer,
                                  .parameters = parameters,
                                  .flops = flops,
-                                 .reference = &reference,
-                                 .footprint = footprint};
+                                 .reference = REFERENCE_KERNEL(forward, backward),
+                                 .footprint = {.reads = {READS_X, 0}, .split = true},
+                                 .measure = activation_footprint};

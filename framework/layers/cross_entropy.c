@@ -16,19 +16,6 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     return ST_OK;
 }
 
-static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)output;
-    double classes = (double)shape_elements(input);
-    return (struct flops){4 * classes, 0, 4 * classes};
-}
-
-static void footprint(const struct reference *r, struct footprint *footprint)
-{
-    (void)r;
-    footprint->reads[PART_INDEX_INPUT] = READS_X;
-}
-
 /* The first index of the largest element. */
 static int64_t largest(const float *x, int64_t count)
 {
@@ -65,11 +52,10 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const int64_t classes = r->x_elements;
-    if (!(parts & PART_INPUT) || !args->dx[0]) return ST_OK;
     for (int64_t n = 0; n < r->batch; n++) {
         const float *x = (const float *)args->x[0] + n * classes;
         float *dx = (float *)args->dx[0] + n * classes;
@@ -80,14 +66,12 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
 const struct layer layer_cross_entropy = {.name = "cross_entropy",
                                           .doc = "of the softmax with the label, mean over the batch",
                                           .inputs = 1,
                                           .loss = true,
                                           .predicts = true,
                                           .infer = infer,
-                                          .flops = flops,
-                                          .reference = &reference,
-                                          .footprint = footprint};
+                                          .element_flops = {4, 0, 4},
+                                          .reference = REFERENCE_KERNEL(forward, backward),
+                                          .footprint = {.reads = {0, READS_X}}};

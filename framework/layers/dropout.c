@@ -17,12 +17,6 @@ static int64_t draws(const void *settings, const struct shape *input)
     return ((const struct settings *)settings)->rate > 0 ? shape_elements(input) : 0;
 }
 
-static void footprint(const struct reference *r, struct footprint *footprint)
-{
-    (void)r;
-    *footprint = (struct footprint){.y_over_x = true, .dx_over_dy = true};
-}
-
 static void drop(const struct reference *r, const struct draw *draw, const float *from, float *to)
 {
     const double rate = ((const struct settings *)r->settings)->rate;
@@ -47,21 +41,18 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
-    if (parts & PART_INPUT && args->dx[0]) drop(state, &args->draw, args->dy, args->dx[0]);
+    drop(state, &args->draw, args->dy, args->dx[0]);
     return ST_OK;
 }
-
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_dropout = {.name = "dropout",
                                     .doc = "elements set to 0 at random, the others scaled up",
                                     .inputs = 1,
-                                    .keys = keys,
-                                    .settings_size = sizeof(struct settings),
+                                    LAYER_SETTINGS,
                                     .infer = same_infer,
-                                    .flops = element_flops,
+                                    .element_flops = {1, 0, 1},
                                     .draws = draws,
-                                    .reference = &reference,
-                                    .footprint = footprint};
+                                    .reference = REFERENCE_KERNEL(forward, backward),
+                                    .footprint = {.y_over_x = true, .dx_over_dy = true}};

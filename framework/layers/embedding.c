@@ -52,12 +52,6 @@ static struct flops flops(const void *settings, const struct shape *input, const
     return (struct flops){2 * all, 3 * all, 0};
 }
 
-static void footprint(const struct reference *r, struct footprint *footprint)
-{
-    (void)r;
-    footprint->reads[PART_INDEX_PARAMS] = READS_X;
-}
-
 /* The rows of the three tables that token t of sample n reads. */
 static void rows_of(const struct reference *r, const float *x, int64_t n, int64_t t, int64_t rows[3])
 {
@@ -104,27 +98,24 @@ static void row_gradient(const struct reference *r, const struct kernel_args *ar
         put_gradient(&args->gradients[table][row * width + first + i], sum[i], args->accumulate);
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const struct settings *s = r->settings;
     const int64_t rows[] = {s->vocabulary, s->positions, s->segments}, width = r->y.dim[1];
-    for (int table = 0; parts & PART_PARAMS && table < 3; table++)
+    for (int table = 0; args->parts & PART_PARAMS && table < 3; table++)
         for (int64_t row = 0; row < rows[table]; row++)
             for (int64_t first = 0; first < width; first += PIECE)
                 row_gradient(r, args, table, row, first, width - first < PIECE ? width - first : PIECE);
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
 const struct layer layer_embedding = {.name = "embedding",
                                       .doc = "vectors of tokens, positions and segments, added",
                                       .inputs = 1,
-                                      .keys = keys,
-                                      .settings_size = sizeof(struct settings),
+                                      LAYER_SETTINGS,
                                       .infer = infer,
                                       .parameters = parameters,
                                       .flops = flops,
-                                      .reference = &reference,
-                                      .footprint = footprint};
+                                      .reference = REFERENCE_KERNEL(forward, backward),
+                                      .footprint = {.reads = {READS_X, 0}}};

@@ -8,23 +8,15 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     return ST_OK;
 }
 
-static void footprint(const struct reference *r, struct footprint *footprint)
-{
-    (void)r;
-    *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true};
-}
-
 static enum status forward(void *state, const struct kernel_args *args)
 {
     copy_batch(state, args->y, args->x[0]);
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward};
-
 const struct layer layer_flatten = {.name = "flatten",
                                     .doc = "an image as one row",
                                     .inputs = 1,
                                     .infer = infer,
-                                    .reference = &reference,
-                                    .footprint = footprint};
+                                    .reference = REFERENCE_KERNEL(forward, NULL),
+                                    .footprint = {.y_over_x = true, .passes_gradient = true}};

@@ -15,12 +15,6 @@ static const struct setting keys[] = {{SETTING(approximate), .type = SETTING_CHO
                                        .values = approximate_words, .doc = "the published approximation by tanh"},
                                       {.key = NULL}};
 
-static void footprint(const struct reference *r, struct footprint *footprint)
-{
-    (void)r;
-    *footprint = (struct footprint){.reads = {0, READS_X}, .y_over_x = true, .dx_over_dy = true};
-}
-
 /* y = x factor: the value of the factor and of its derivative at x. */
 struct factor {
     double value, slope;
@@ -53,12 +47,11 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const float *x = args->x[0], *dy = args->dy;
     float *dx = args->dx[0];
-    if (!(parts & PART_INPUT) || !dx) return ST_OK;
     for (int64_t i = 0; i < r->batch * r->x_elements; i++) {
         const struct factor factor = factor_at(r, x[i]);
         dx[i] = (float)(dy[i] * (factor.value + x[i] * factor.slope));
@@ -66,14 +59,11 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
 const struct layer layer_gelu = {.name = "gelu",
                                  .doc = "x times the normal distribution function of x",
                                  .inputs = 1,
-                                 .keys = keys,
-                                 .settings_size = sizeof(struct settings),
+                                 LAYER_SETTINGS,
                                  .infer = same_infer,
-                                 .flops = element_flops,
-                                 .reference = &reference,
-                                 .footprint = footprint};
+                                 .element_flops = {1, 0, 1},
+                                 .reference = REFERENCE_KERNEL(forward, backward),
+                                 .footprint = {.reads = {0, READS_X}, .y_over_x = true, .dx_over_dy = true}};

@@ -25,25 +25,22 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const int64_t pixels = r->x.dim[0] * r->x.dim[1], channels = r->x.dim[2];
     const float *dy = args->dy;
     float *dx = args->dx[0];
-    if (!(parts & PART_INPUT) || !dx) return ST_OK;
     for (int64_t n = 0; n < r->batch; n++)
         for (int64_t i = 0; i < pixels; i++)
             for (int64_t c = 0; c < channels; c++) *dx++ = (float)(dy[n * channels + c] / (double)pixels);
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
 const struct layer layer_global_avg_pool = {.name = "global_avg_pool",
                                             .doc = "mean of each channel",
                                             .family = "pool",
                                             .inputs = 1,
                                             .infer = infer,
-                                            .flops = element_flops,
-                                            .reference = &reference};
+                                            .element_flops = {1, 0, 1},
+                                            .reference = REFERENCE_KERNEL(forward, backward)};

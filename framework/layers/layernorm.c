@@ -33,26 +33,14 @@ static int parameters(const void *settings, const struct shape *input,
     return 2;
 }
 
-/* Forward: two sums of squares and differences, then scale and shift. Backward: h, and a sum for each parameter; h, g,
- * two sums, and the combination. */
-static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)output;
-    const double all = (double)shape_elements(input);
-    return (struct flops){8 * all, 5 * all, 10 * all};
-}
-
-static void footprint(const struct reference *r, struct footprint *footprint)
-{
-    *footprint = (struct footprint){.saved = 2 * (size_t)reference_rows(r) * sizeof(float),
-                                    .reads = {READS_X | READS_SAVED, READS_X | READS_SAVED},
-                                    .y_over_x = true,
-                                    .dx_over_dy = true};
-}
-
 struct statistics {
     float mean, rstd;
 };
+
+static void measure(const struct reference *r, struct footprint *footprint)
+{
+    footprint->saved = (size_t)reference_rows(r) * sizeof(struct statistics);
+}
 
 static struct statistics statistics_of(const float *x, int64_t width, double epsilon)
 {
@@ -112,28 +100,27 @@ static void backward_row(struct statistics s, const float *w, const float *x, co
     }
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const int64_t width = shape_width(&r->x), rows = reference_rows(r);
-    if (parts & PART_PARAMS) backward_params(r, args);
-    for (int64_t n = 0; parts & PART_INPUT && args->dx[0] && n < rows; n++)
+    if (args->parts & PART_PARAMS) backward_params(r, args);
+    for (int64_t n = 0; args->parts & PART_INPUT && n < rows; n++)
         backward_row(((const struct statistics *)args->saved)[n], args->parameters[0],
                      (const float *)args->x[0] + n * width, (const float *)args->dy + n * width,
                      (float *)args->dx[0] + n * width, width);
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
-const struct layer layer_layernorm = {.name = "layernorm",
-                                      .doc = "each row with mean 0 and variance 1, then gain and bias",
-                                      .family = "norm",
-                                      .inputs = 1,
-                                      .keys = keys,
-                                      .settings_size = sizeof(struct settings),
-                                      .infer = infer,
-                                      .parameters = parameters,
-                                      .flops = flops,
-                                      .reference = &reference,
-                                      .footprint = footprint};
+const struct layer layer_layernorm = {
+    .name = "layernorm",
+    .doc = "each row with mean 0 and variance 1, then gain and bias",
+    .family = "norm",
+    .inputs = 1,
+    LAYER_SETTINGS,
+    .infer = infer,
+    .parameters = parameters,
+    .element_flops = {8, 5, 10}, /* {sums of x and of squares, scale and shift}, {h, sums}, {h, g, sums, combination} */
+    .reference = REFERENCE_KERNEL(forward, backward),
+    .footprint = {.reads = {READS_X | READS_SAVED, READS_X | READS_SAVED}, .y_over_x = true, .dx_over_dy = true},
+    .measure = measure};

@@ -48,7 +48,7 @@ static struct flops flops(const void *settings, const struct shape *input, const
     return (struct flops){outputs * (double)window_elements(settings), 0, outputs};
 }
 
-static void footprint(const struct reference *r, struct footprint *footprint)
+static void measure(const struct reference *r, struct footprint *footprint)
 {
     const bool relu = r->activation == ACTIVATION_RELU, saves = saves_indices(r->settings);
     footprint->y_over_x = footprint->passes_gradient = pool_identity(r, window_of(r->settings));
@@ -111,13 +111,12 @@ static int64_t winner(const struct reference *r, const struct kernel_args *args,
     return search(r, image, top, left, j % r->y.dim[2], &most);
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const struct window *window = window_of(r->settings);
     const int64_t k = window->kernel, stride = window_stride(window), padding = window->padding;
     const float *dy = args->dy;
-    if (!(parts & PART_INPUT) || !args->dx[0]) return ST_OK;
     activation_derivative(r, args->y, NULL, args->dy);
     memset(args->dx[0], 0, (size_t)(r->batch * r->x_elements) * sizeof(float));
     for (int64_t j = 0; j < r->batch * r->y_elements; j++) { /* j = ((n * H' + p) * W' + q) * C + c */
@@ -132,16 +131,13 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
 const struct layer layer_max_pool = {.name = "max_pool",
                                      .doc = "largest of each window",
                                      .family = "pool",
                                      .inputs = 1,
-                                     .keys = keys,
-                                     .settings_size = sizeof(struct settings),
+                                     LAYER_SETTINGS,
                                      .selects = selects,
                                      .infer = infer,
                                      .flops = flops,
-                                     .reference = &reference,
-                                     .footprint = footprint};
+                                     .reference = REFERENCE_KERNEL(forward, backward),
+                                     .measure = measure};

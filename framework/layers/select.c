@@ -33,24 +33,20 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const int64_t width = r->y_elements, first = ((const struct settings *)r->settings)->token * width;
     float *dx = args->dx[0];
-    if (!(parts & PART_INPUT) || !dx) return ST_OK;
     memset(dx, 0, (size_t)(r->batch * r->x_elements) * sizeof *dx);
     for (int64_t n = 0; n < r->batch; n++)
         memcpy(dx + n * r->x_elements + first, (const float *)args->dy + n * width, (size_t)width * sizeof *dx);
     return ST_OK;
 }
 
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
-
 const struct layer layer_select = {.name = "select",
                                    .doc = "one token of a sequence",
                                    .inputs = 1,
-                                   .keys = keys,
-                                   .settings_size = sizeof(struct settings),
+                                   LAYER_SETTINGS,
                                    .infer = infer,
-                                   .reference = &reference};
+                                   .reference = REFERENCE_KERNEL(forward, backward)};

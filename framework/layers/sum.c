@@ -8,12 +8,6 @@ static enum status infer(const void *settings, const struct shape *inputs, struc
     return ST_OK;
 }
 
-static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)output;
-    return (struct flops){(double)shape_elements(input), 0, 0};
-}
-
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
@@ -25,21 +19,18 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     float *dx = args->dx[0];
-    if (!(parts & PART_INPUT) || !dx) return ST_OK;
     for (int64_t i = 0; i < r->batch * r->x_elements; i++) dx[i] = 1;
     return ST_OK;
 }
-
-static const struct kernel reference = {REFERENCE_KERNEL, .forward = forward, .backward = backward};
 
 const struct layer layer_sum = {.name = "sum",
                                 .doc = "of everything: gradients of ones",
                                 .inputs = 1,
                                 .loss = true,
                                 .infer = infer,
-                                .flops = flops,
-                                .reference = &reference};
+                                .element_flops = {1, 0, 0},
+                                .reference = REFERENCE_KERNEL(forward, backward)};

@@ -104,8 +104,9 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
 
     TRY(add_parameters(graph, node, &shapes[0]));
     const double batch = (double)graph->batch;
-    const struct flops none = {0}, sample = layer->flops ? layer->flops(node->settings, &shapes[0], &result) : none;
-    node->flops = (struct flops){sample.forward * batch, sample.backward_params * batch, sample.backward_input * batch};
+    const struct flops f = layer->flops ? layer->flops(node->settings, &shapes[0], &result) : layer->element_flops;
+    const double times = layer->flops ? batch : batch * (double)shape_elements(&shapes[0]);
+    node->flops = (struct flops){f.forward * times, f.backward_params * times, f.backward_input * times};
     graph->value[graph->values] = (struct value){.shape = result};
     *output = graph->values++;
     graph->nodes++;

@@ -32,38 +32,6 @@ struct flops {
     double forward, backward_params, backward_input;
 };
 
-struct footprint;
-struct reference;
-
-struct layer {
-    const char *name;   /* as in YAML */
-    const char *doc;    /* one line */
-    const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
-    int inputs;
-    bool reads_batch;           /* its last input is value 0; a model file does not name it */
-    bool loss;                  /* ends the graph: reads labels, writes {loss, correct predictions} */
-    bool predicts;              /* a loss: the mean over the batch, and predictions that can be counted */
-    const struct setting *keys; /* what YAML may set: members of the layer's own struct; NULL: nothing */
-    size_t settings_size;       /* of that struct; other code copies it without knowing its members */
-    /* Whether each output is the largest of several inputs, so that a relu may run before the layer or after it. NULL:
-     * no. */
-    bool (*selects)(const void *settings);
-    /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
-     * expected, without naming the node. */
-    enum status (*infer)(const void *settings, const struct shape *inputs, struct shape *output);
-    /* Fills definitions and returns their number; NULL: none. */
-    int (*parameters)(const void *settings, const struct shape *input,
-                      struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
-    /* NULL: no arithmetic. */
-    struct flops (*flops)(const void *settings, const struct shape *input, const struct shape *output);
-    /* Random numbers that a forward draws for a sample, 0: none, -1: too many to count; NULL: none, whatever the
-     * settings. */
-    int64_t (*draws)(const void *settings, const struct shape *input);
-    /* The reference kernel, and its footprint (NULL: empty), for reference_prepare(). */
-    const struct kernel *reference;
-    void (*footprint)(const struct reference *reference, struct footprint *footprint);
-};
-
 /* Which half of a backward: the gradient of the parameters, or that of the inputs. */
 enum part { PART_PARAMS = 1, PART_INPUT = 2 };
 enum { PART_INDEX_PARAMS = 0, PART_INDEX_INPUT = 1 };
@@ -117,6 +85,8 @@ struct kernel_args {
     float *gradients[NODE_PARAMETERS_MAX];
     const int32_t *labels; /* a loss: one a sample */
     struct draw draw;
+    unsigned parts;  /* backward: enum part, or'ed; PARAMS only where the node has parameters, INPUT only where an input
+                        wants a gradient */
     bool save;       /* forward: write the saved tensors */
     bool accumulate; /* PARAMS: += instead of =, for backwards over slices of the batch; no op sets it today */
 };
@@ -132,10 +102,41 @@ struct kernel {
     enum status (*prepare)(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state);
     enum status (*forward)(void *state, const struct kernel_args *args);
-    /* parts: enum part, or'ed; PARAMS only where the node has parameters, INPUT only where an input wants a gradient.
-     */
-    enum status (*backward)(void *state, const struct kernel_args *args, unsigned parts);
+    enum status (*backward)(void *state, const struct kernel_args *args);
     void (*release)(void *state);
+};
+
+struct reference;
+
+struct layer {
+    const char *name;   /* as in YAML */
+    const char *doc;    /* one line */
+    const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
+    int inputs;
+    bool reads_batch;           /* its last input is value 0; a model file does not name it */
+    bool loss;                  /* ends the graph: reads labels, writes {loss, correct predictions} */
+    bool predicts;              /* a loss: the mean over the batch, and predictions that can be counted */
+    const struct setting *keys; /* what YAML may set: members of the layer's own struct; NULL: nothing */
+    size_t settings_size;       /* of that struct; other code copies it without knowing its members */
+    /* Whether each output is the largest of several inputs, so that a relu may run before the layer or after it. NULL:
+     * no. */
+    bool (*selects)(const void *settings);
+    /* The output shape (a loss: {2}); on bad input shapes or settings ST_SPEC with a message that says what was
+     * expected, without naming the node. */
+    enum status (*infer)(const void *settings, const struct shape *inputs, struct shape *output);
+    /* Fills definitions and returns their number; NULL: none. */
+    int (*parameters)(const void *settings, const struct shape *input,
+                      struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
+    struct flops element_flops; /* of an element of the input, where flops is NULL */
+    struct flops (*flops)(const void *settings, const struct shape *input, const struct shape *output);
+    /* Random numbers that a forward draws for a sample, 0: none, -1: too many to count; NULL: none, whatever the
+     * settings. */
+    int64_t (*draws)(const void *settings, const struct shape *input);
+    struct kernel reference;
+    /* The reference kernel's footprint as far as it does not depend on settings and shapes; measure() completes it for
+     * reference_prepare(), NULL: it is complete. */
+    struct footprint footprint;
+    void (*measure)(const struct reference *reference, struct footprint *footprint);
 };
 
 /* The definition with this name, or NULL; and the table, ended by NULL, in the order of layers.def. */

@@ -21,13 +21,11 @@ enum status reference_prepare(struct backend *backend, const struct graph *graph
     r->batch = graph->batch;
     r->x_elements = shape_elements(&r->x);
     r->y_elements = shape_elements(&r->y);
-    *footprint = (struct footprint){0};
-    if (node->layer->footprint) node->layer->footprint(r, footprint);
+    *footprint = node->layer->footprint;
+    if (node->layer->measure) node->layer->measure(r, footprint);
     *state = r;
     return ST_OK;
 }
-
-void reference_release(void *state) { free(state); }
 
 size_t bits_bytes(const struct reference *r) { return ((size_t)(r->batch * r->y_elements) + 7) / 8; }
 
@@ -130,13 +128,6 @@ enum status same_infer(const void *settings, const struct shape *x, struct shape
     (void)settings;
     *y = *x;
     return ST_OK;
-}
-
-struct flops element_flops(const void *settings, const struct shape *input, const struct shape *output)
-{
-    (void)settings, (void)output;
-    double all = (double)shape_elements(input);
-    return (struct flops){all, 0, all};
 }
 
 void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs)

@@ -7,6 +7,8 @@
 #ifndef REMATCH_MODEL_REFERENCE_H
 #define REMATCH_MODEL_REFERENCE_H
 
+#include <stdlib.h>
+
 #include "model/graph.h"
 
 #define LAYER(name) extern const struct layer layer_##name;
@@ -16,6 +18,9 @@
 /* The first members of a row of keys: key and offset in the layer's own struct settings, or in its window. */
 #define SETTING(name) .key = #name, .offset = offsetof(struct settings, name)
 #define WINDOW(name)  .key = #name, .offset = offsetof(struct settings, window.name)
+
+/* The members of a struct layer with keys. */
+#define LAYER_SETTINGS .keys = keys, .settings_size = sizeof(struct settings)
 
 /* The words of enum activation, without and with tanh. */
 extern const char *const relu_words[], *const activation_words[];
@@ -45,11 +50,13 @@ struct reference {
     int64_t x_elements, y_elements; /* of one sample */
 };
 
-/* The members that all reference kernels have in common. */
-#define REFERENCE_KERNEL .deterministic = true, .prepare = reference_prepare, .release = reference_release
+/* The reference kernel of a layer; backward may be NULL. */
+#define REFERENCE_KERNEL(forward, backward)                                                                            \
+    {                                                                                                                  \
+        true, reference_prepare, forward, backward, free                                                               \
+    }
 enum status reference_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                               struct footprint *footprint, void **state);
-void reference_release(void *state);
 
 /* Rows of the last dimension in the batch's x. */
 static inline int64_t reference_rows(const struct reference *r)
@@ -81,9 +88,6 @@ static inline void put_gradient(float *gradient, double value, bool accumulate)
 
 /* The gradient of a bias, a layer's second parameter, with one element for each of so many outputs. */
 void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs);
-
-/* One operation an element of the input, forward and backward. */
-struct flops element_flops(const void *settings, const struct shape *input, const struct shape *output);
 
 /* ST_SPEC for what is not {H, W, C}; neither {D} nor {T, D}; not {T, D}; not the batch of a text data set
  * (token_batch.h). */

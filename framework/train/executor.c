@@ -261,8 +261,7 @@ static enum status run_op(struct executor *e, const struct op *op)
         return ST_OK;
     }
     struct kernel_args args = args_for(e, op);
-    return op->kind == OP_FORWARD ? binding->kernel->forward(binding->state, &args)
-                                  : binding->kernel->backward(binding->state, &args, op->parts);
+    return (op->kind == OP_FORWARD ? binding->kernel->forward : binding->kernel->backward)(binding->state, &args);
 }
 
 static enum phase phase_of(const struct op *op)

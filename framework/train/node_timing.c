@@ -173,11 +173,10 @@ static enum status time_step(const struct bench *b, enum status (*body)(void *se
 
 /* ---- nodes ---- */
 
-/* A pass of a node; parts: enum part, or'ed, 0: the forward. */
+/* A pass of a node; args.parts 0: the forward. */
 struct timed_pass {
     const struct binding *binding;
     struct kernel_args args;
-    unsigned parts;
 };
 
 /* All of a node. */
@@ -189,8 +188,7 @@ static enum status run_pass(void *self)
 {
     const struct timed_pass *pass = self;
     const struct kernel *kernel = pass->binding->kernel;
-    return pass->parts ? kernel->backward(pass->binding->state, &pass->args, pass->parts)
-                       : kernel->forward(pass->binding->state, &pass->args);
+    return (pass->args.parts ? kernel->backward : kernel->forward)(pass->binding->state, &pass->args);
 }
 
 /* Which of a node's inputs was written last. */
@@ -207,7 +205,7 @@ static enum status time_forward(const struct bench *b, int node, struct operands
 {
     const int newest = newest_input(&b->network->graph->node[node]);
     cut->args.save = save;
-    *pass = (struct timed_pass){&b->network->binding[node], cut->args, 0};
+    *pass = (struct timed_pass){&b->network->binding[node], cut->args};
     for (int k = 0; k < NODE_INPUTS_MAX; k++)
         if (k != newest) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
     pass_time_elsewhere(b);
@@ -219,7 +217,8 @@ static enum status time_forward(const struct bench *b, int node, struct operands
 static enum status time_backward(const struct bench *b, int node, const struct operands *cut, unsigned parts, int part,
                                  struct timed_node *passes, struct measured *times)
 {
-    passes->backward[part] = (struct timed_pass){&b->network->binding[node], cut->args, parts};
+    passes->backward[part] = (struct timed_pass){&b->network->binding[node], cut->args};
+    passes->backward[part].args.parts = parts;
     return time_step(b, run_pass, &passes->backward[part], &times->backward[part]);
 }
 

@@ -184,12 +184,11 @@ static enum status backward_head(const struct attention *a, const struct kernel_
     return head_gradients(a, args, &head, p, drops ? dropped : p, slope);
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct attention *a = state;
     bool failed = false;
     uint64_t lap = clock_now_ns();
-    (void)parts;
 #pragma omp parallel for schedule(static) num_threads(a->threads) reduction(|| : failed)
     for (int64_t task = 0; task < a->batch * a->heads; task++)
         failed = backward_head(a, args, args->saved, task) != ST_OK || failed;

@@ -71,7 +71,7 @@ static const struct row *row_find(const struct layer *layer)
 static const struct kernel *cpu_kernel(const struct node *node)
 {
     const struct row *row = row_find(node->layer);
-    return row != NULL ? row->kernel : node->layer->reference;
+    return row != NULL ? row->kernel : &node->layer->reference;
 }
 
 static bool is_image(const struct graph *graph, int value) { return graph->value[value].shape.rank == 3; }

@@ -145,10 +145,10 @@ static enum status backward_input(struct conv *conv, const struct kernel_args *a
     return ST_OK;
 }
 
-static enum status conv_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status conv_backward(void *state, const struct kernel_args *args)
 {
-    if (parts & PART_PARAMS) TRY(backward_params(state, args));
-    return parts & PART_INPUT ? backward_input(state, args) : ST_OK;
+    if (args->parts & PART_PARAMS) TRY(backward_params(state, args));
+    return args->parts & PART_INPUT ? backward_input(state, args) : ST_OK;
 }
 
 static void conv_release(void *state)

@@ -81,9 +81,8 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
-    (void)parts;
     drop(state, &args->draw, args->dy, args->dx[0]);
     return ST_OK;
 }

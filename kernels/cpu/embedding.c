@@ -74,12 +74,11 @@ static void scatter(const struct embedding *e, const struct kernel_args *args, i
         }
 }
 
-static enum status embedding_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status embedding_backward(void *state, const struct kernel_args *args)
 {
     const struct embedding *e = state;
     const int64_t lines = ratio_up(e->width, LINE), threads = e->backend->options.threads;
     uint64_t lap = clock_now_ns();
-    (void)parts;
 #pragma omp parallel
     {
         for (int k = 0; k < TABLES && !args->accumulate; k++) {

@@ -103,18 +103,18 @@ static void backward_piece(const struct layernorm *norm, const struct kernel_arg
                      dx != NULL ? dx + n * width : NULL);
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     struct layernorm *norm = state;
     const int64_t width = norm->width, pieces = row_pieces(norm->rows);
-    float *sums = args->scratch, *dx = parts & PART_INPUT ? args->dx[0] : NULL;
+    float *sums = args->scratch, *dx = args->parts & PART_INPUT ? args->dx[0] : NULL;
     uint64_t lap = clock_now_ns();
 #pragma omp parallel for schedule(static)
     for (int64_t p = 0; p < pieces; p++) {
         const int64_t from = p * PIECE_ROWS, to = from + PIECE_ROWS;
         backward_piece(norm, args, from, to < norm->rows ? to : norm->rows, sums + 2 * p * width, dx);
     }
-    for (int i = 0; parts & PART_PARAMS && i < 2; i++)
+    for (int i = 0; args->parts & PART_PARAMS && i < 2; i++)
         reduce_pieces(sums + i * width, pieces, 2 * width, width, args->accumulate, args->gradients[i]);
     clock_lap(norm->backend, CLOCK_NORM, &lap);
     return ST_OK;

@@ -144,19 +144,19 @@ static void derive(const struct linear *linear, const struct kernel_args *args)
     }
 }
 
-static enum status linear_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status linear_backward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
     const int64_t rows = linear->rows, inputs = linear->inputs, units = linear->units;
     uint64_t lap = clock_now_ns();
-    if (parts & PART_PARAMS) {
+    if (args->parts & PART_PARAMS) {
         derive(linear, args);
         clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
         const struct matrix dy = {args->dy, units, true}, x = {args->x[0], inputs, false};
         TRY(gemm(units, inputs, rows, dy, x, args->accumulate, args->gradients[0], inputs));
         if (linear->bias) reduce_columns(args->dy, rows, units, args->accumulate, args->scratch, args->gradients[1]);
     }
-    if (parts & PART_INPUT) {
+    if (args->parts & PART_INPUT) {
         const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
         TRY(gemm(rows, inputs, units, dy, w, false, args->dx[0], inputs));
     }

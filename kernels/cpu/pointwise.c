@@ -31,11 +31,10 @@ static enum status relu_forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status relu_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status relu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     uint64_t lap = clock_now_ns();
-    (void)parts;
     if (args->saved)
         sign_mask(args->dx[0], args->dy, args->saved, s->x.batch, s->x.elements);
     else
@@ -62,11 +61,10 @@ static enum status gelu_forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status gelu_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status gelu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     uint64_t lap = clock_now_ns();
-    (void)parts;
     gelu_derive(args->dx[0], args->dy, args->x[0], node_chooses(s->node, "approximate", "tanh"), s->x.count);
     clock_lap(s->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;
@@ -157,10 +155,9 @@ static enum status flatten_forward(void *state, const struct kernel_args *args)
     return move(f, &f->unblock, args->y, args->x[0]);
 }
 
-static enum status flatten_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status flatten_backward(void *state, const struct kernel_args *args)
 {
     const struct flatten *f = state;
-    (void)parts;
     return move(f, &f->block, args->dx[0], args->dy);
 }
 

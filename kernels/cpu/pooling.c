@@ -111,11 +111,10 @@ static enum status pool_forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status pool_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status pool_backward(void *state, const struct kernel_args *args)
 {
     struct pool *pool = state;
     uint64_t lap = clock_now_ns();
-    (void)parts;
     if (pool->identity) {
         if (args->dx[0] != args->dy) copy_bytes(args->dx[0], args->dy, (size_t)pool->x.count * sizeof(float));
     } else {
@@ -164,12 +163,11 @@ static enum status mean_forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status mean_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status mean_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     const int64_t channels = s->y.elements, pixels = image_pixels(&s->x), width = group_width(&s->x);
     uint64_t lap = clock_now_ns();
-    (void)parts;
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < s->x.batch; n++)
         for (int64_t c = 0; c < channels; c += width) {

@@ -23,13 +23,12 @@ static enum status forward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     const int64_t tokens = s->x.shape.dim[0], token = node_integer(s->node, "token");
     const size_t row = (size_t)s->y.elements * sizeof(float);
     uint64_t lap = clock_now_ns();
-    (void)parts;
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < s->x.batch; n++)
         for (int64_t t = 0; t < tokens; t++) {

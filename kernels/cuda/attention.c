@@ -247,10 +247,9 @@ static enum status backward_chunk(const struct attention *a, const struct kernel
     return multiply(a, c, slope_t, q, a->head, a->tokens, AT_DK);
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct attention *a = state;
-    (void)parts;
     TRY(begin(a, args));
     for (int64_t n = 0; n < a->batch; n += a->chunk) {
         struct chunk c = chunk_at(a, args, args->dy, args->dx[0], n);

@@ -165,10 +165,10 @@ static enum status backward_input(const struct conv *conv, const struct kernel_a
     return ST_OK;
 }
 
-static enum status conv_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status conv_backward(void *state, const struct kernel_args *args)
 {
-    if (parts & PART_PARAMS) TRY(backward_params(state, args));
-    if (parts & PART_INPUT) TRY(backward_input(state, args));
+    if (args->parts & PART_PARAMS) TRY(backward_params(state, args));
+    if (args->parts & PART_INPUT) TRY(backward_input(state, args));
     return cuda_queued("gradients of a convolution");
 }
 

@@ -36,9 +36,8 @@ static enum status forward(void *state, const struct kernel_args *args)
     return drop(state, &args->draw, args->x[0], args->y);
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
-    (void)parts;
     return drop(state, &args->draw, args->dy, args->dx[0]);
 }
 

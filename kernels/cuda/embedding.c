@@ -42,14 +42,13 @@ static enum status forward(void *state, const struct kernel_args *args)
     return cuda_queued("embedding");
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct embedding *e = state;
     const struct embedding_shape *shape = &e->shape;
     const cudaStream_t stream = cuda_queue(e->backend, CLOCK_OTHER);
     const int64_t used = shape->tokens * shape->width, all = e->positions * shape->width;
     float *positions = args->gradients[POSITION];
-    (void)parts;
     launch_embedding_gradient(stream, *shape, args->x[0], TOKEN_IDS, shape->words, args->dy, args->accumulate,
                               args->scratch, args->gradients[WORD]);
     launch_embedding_gradient(stream, *shape, args->x[0], TOKEN_SEGMENTS, shape->segments, args->dy, args->accumulate,

@@ -39,10 +39,10 @@ static enum status forward(void *state, const struct kernel_args *args)
     return cuda_queued("layernorm");
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct layernorm *norm = state;
-    const bool params = parts & PART_PARAMS;
+    const bool params = args->parts & PART_PARAMS;
     const struct layernorm_operands operands = {.x = args->x[0],
                                                 .dy = args->dy,
                                                 .w = args->parameters[0],
@@ -51,7 +51,7 @@ static enum status backward(void *state, const struct kernel_args *args, unsigne
                                                 .add = args->accumulate,
                                                 .dw = params ? args->gradients[0] : NULL,
                                                 .db = params ? args->gradients[1] : NULL,
-                                                .dx = parts & PART_INPUT ? args->dx[0] : NULL};
+                                                .dx = args->parts & PART_INPUT ? args->dx[0] : NULL};
     launch_layernorm_gradients(cuda_queue(norm->backend, CLOCK_NORM), norm->shape, operands);
     return cuda_queued("gradients of layernorm");
 }

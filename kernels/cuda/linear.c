@@ -113,13 +113,13 @@ static enum status backward_params(const struct linear *linear, const struct ker
     return run(linear, GEMM_DW, &operands);
 }
 
-static enum status linear_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status linear_backward(void *state, const struct kernel_args *args)
 {
     const struct linear *linear = state;
     const struct gemm_operands operands = {
         .a = args->dy, .b = args->parameters[0], .c = args->dx[0], .workspace = args->scratch};
-    if (parts & PART_PARAMS) TRY(backward_params(linear, args));
-    if (parts & PART_INPUT) TRY(run(linear, GEMM_DX, &operands));
+    if (args->parts & PART_PARAMS) TRY(backward_params(linear, args));
+    if (args->parts & PART_INPUT) TRY(run(linear, GEMM_DX, &operands));
     return cuda_queued("gradients of a linear layer");
 }
 

@@ -24,10 +24,9 @@ static enum status entropy_forward(void *state, const struct kernel_args *args)
     return cuda_queued("cross_entropy");
 }
 
-static enum status entropy_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status entropy_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    (void)parts;
     launch_cross_entropy_gradient(cuda_queue(s->backend, CLOCK_OTHER), args->x[0], args->labels, s->x.batch,
                                   s->x.elements, args->dx[0]);
     return cuda_queued("gradient of cross_entropy");
@@ -51,12 +50,11 @@ static enum status sum_forward(void *state, const struct kernel_args *args)
     return cuda_queued("sum");
 }
 
-static enum status sum_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status sum_backward(void *state, const struct kernel_args *args)
 {
     static const float one = 1;
     const struct layer_state *s = state;
     uint32_t pattern;
-    (void)parts;
     memcpy(&pattern, &one, sizeof pattern);
     launch_fill(cuda_queue(s->backend, CLOCK_OTHER), pattern, s->x.count, args->dx[0]);
     return cuda_queued("gradient of sum");

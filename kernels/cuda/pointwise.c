@@ -31,10 +31,9 @@ static enum status relu_forward(void *state, const struct kernel_args *args)
     return cuda_queued("relu");
 }
 
-static enum status relu_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status relu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    (void)parts;
     launch_activation_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved,
                                  ACTIVATION_RELU, s->x.count, args->dx[0]);
     return cuda_queued("gradient of relu");
@@ -57,10 +56,9 @@ static enum status gelu_forward(void *state, const struct kernel_args *args)
     return cuda_queued("gelu");
 }
 
-static enum status gelu_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status gelu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    (void)parts;
     launch_gelu_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->x[0],
                            node_chooses(s->node, "approximate", "tanh"), s->x.count, args->dx[0]);
     return cuda_queued("gradient of gelu");
@@ -114,10 +112,9 @@ static enum status flatten_forward(void *state, const struct kernel_args *args)
     return move(s, args->x[0], s->x.shape.dim[2], args->y);
 }
 
-static enum status flatten_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status flatten_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    (void)parts;
     return move(s, args->dy, image_pixels(&s->x), args->dx[0]);
 }
 

@@ -72,11 +72,10 @@ static enum status forward(void *state, const struct kernel_args *args)
     return cuda_queued("pooling");
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct pool *pool = state;
     const cudaStream_t stream = cuda_queue(pool->backend, CLOCK_POOL);
-    (void)parts;
     if (pool->relu)
         launch_activation_derivative(stream, args->dy, args->y, NULL, ACTIVATION_RELU, pool->y.count, args->dy);
     if (!pool->identity && pool->max)
@@ -114,10 +113,9 @@ static enum status mean_forward(void *state, const struct kernel_args *args)
     return cuda_queued("global_avg_pool");
 }
 
-static enum status mean_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status mean_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    (void)parts;
     launch_global_avg_pool_gradient(cuda_queue(s->backend, CLOCK_POOL), mean_shape(s), args->dy, args->dx[0]);
     return cuda_queued("gradient of global_avg_pool");
 }

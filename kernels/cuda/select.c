@@ -20,10 +20,9 @@ static enum status forward(void *state, const struct kernel_args *args)
     return cuda_queued("select");
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    (void)parts;
     launch_select_gradient(cuda_queue(s->backend, CLOCK_OTHER), args->dy, s->x.batch, s->x.shape.dim[0], s->y.elements,
                            node_integer(s->node, "token"), args->dx[0]);
     return cuda_queued("gradient of select");

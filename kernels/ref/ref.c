@@ -18,7 +18,7 @@ static enum status ref_open(struct backend *backend)
 
 static void ref_close(struct backend *backend) { (void)backend; }
 
-static const struct kernel *ref_kernel(const struct node *node) { return node->layer->reference; }
+static const struct kernel *ref_kernel(const struct node *node) { return &node->layer->reference; }
 
 static enum status ref_arrange(struct backend *backend, struct graph *graph)
 {

@@ -204,7 +204,7 @@ static void open_pair(struct pair *p, const struct row *row, const struct shape 
         value->layout = channels_first && value->shape.rank == 3 ? ORDER_CHANNELS_FIRST : ORDER_LOGICAL;
         p->bytes[v] = value->bytes;
     }
-    const struct kernel *kernel[] = {layer->reference, row->kernel};
+    const struct kernel *kernel[] = {&layer->reference, row->kernel};
     for (int k = 0; k < 2; k++) {
         cr_assert(kernel[k]->prepare(p->backend, p->graph, p->node, &p->footprint[k], &p->state[k]) == ST_OK, "%s",
                   status_message());
@@ -218,7 +218,7 @@ static void open_pair(struct pair *p, const struct row *row, const struct shape 
 
 static void close_pair(struct pair *p)
 {
-    layer_find(p->row->layer)->reference->release(p->state[0]);
+    layer_find(p->row->layer)->reference.release(p->state[0]);
     p->row->kernel->release(p->state[1]);
     graph_destroy(p->graph);
     arrays_free();
@@ -266,7 +266,7 @@ static void forward(struct pair *p)
 {
     const struct kernel *kernel = p->row->kernel;
     p->host.save = p->footprint[0].saved > 0, p->there.save = p->footprint[1].saved > 0;
-    cr_assert(p->node->layer->reference->forward(p->state[0], &p->host) == ST_OK, "%s", status_message());
+    cr_assert(p->node->layer->reference.forward(p->state[0], &p->host) == ST_OK, "%s", status_message());
     cr_assert(kernel->forward(p->state[1], &p->there) == ST_OK, "%s", status_message());
     compare(p, "y", p->node->output, p->there.y, p->host.y, p->bytes[1]);
     struct kernel_args again = p->there;
@@ -283,14 +283,14 @@ static void forward(struct pair *p)
 }
 
 /* The same again with dx in place of dy and other memory for parameters' gradients. */
-static void backward_over(struct pair *p, const struct kernel_args *args, unsigned parts)
+static void backward_over(struct pair *p, const struct kernel_args *args)
 {
     struct kernel_args over = *args;
     over.accumulate = false;
     over.dy = over.dx[0] = array_there(p->bytes[1]);
     ok(cudaMemcpyAsync(over.dy, args->dy, p->bytes[1], cudaMemcpyDeviceToDevice, cuda_of(p->backend)->stream));
     for (int i = 0; i < p->node->parameters; i++) over.gradients[i] = array_there(parameter_bytes(p, i));
-    cr_assert(p->row->kernel->backward(p->state[1], &over, parts) == ST_OK);
+    cr_assert(p->row->kernel->backward(p->state[1], &over) == ST_OK);
     same_bits(p, "dx over dy", over.dx[0], args->dx[0], p->bytes[0]);
     for (int i = 0; i < p->node->parameters; i++)
         if (!args->accumulate) same_bits(p, "a gradient", over.gradients[i], args->gradients[i], parameter_bytes(p, i));
@@ -298,21 +298,21 @@ static void backward_over(struct pair *p, const struct kernel_args *args, unsign
 
 static void backward(struct pair *p, bool accumulate)
 {
-    const struct kernel *kernel = p->row->kernel, *reference = p->node->layer->reference;
+    const struct kernel *kernel = p->row->kernel, *reference = &p->node->layer->reference;
     const bool gradient = strcmp(p->row->layer, "embedding") != 0;
-    const unsigned parts = (gradient ? PART_INPUT : 0) | (p->node->parameters ? PART_PARAMS : 0);
     if (!kernel->backward || p->footprint[1].passes_gradient) return;
     p->host.accumulate = p->there.accumulate = accumulate;
+    p->host.parts = p->there.parts = (gradient ? PART_INPUT : 0) | (p->node->parameters ? PART_PARAMS : 0);
     struct kernel_args host = p->host, there = p->there;
     withhold(&p->footprint[0], &host), withhold(&p->footprint[1], &there);
     if (!gradient) host.dx[0] = there.dx[0] = NULL;
     if (reference->backward && !p->footprint[0].passes_gradient)
-        cr_assert(reference->backward(p->state[0], &host, parts) == ST_OK);
+        cr_assert(reference->backward(p->state[0], &host) == ST_OK);
     else
         memcpy(p->host.dx[0], p->host.dy, p->bytes[0]);
-    cr_assert(kernel->backward(p->state[1], &there, parts) == ST_OK);
+    cr_assert(kernel->backward(p->state[1], &there) == ST_OK);
     if (gradient) compare(p, "dx", 0, there.dx[0], host.dx[0], p->bytes[0]);
-    if (p->footprint[1].dx_over_dy) backward_over(p, &there, parts);
+    if (p->footprint[1].dx_over_dy) backward_over(p, &there);
     for (int i = 0; i < p->node->parameters; i++)
         compare(p, "a gradient", -1, p->there.gradients[i], p->host.gradients[i], parameter_bytes(p, i));
 }
@@ -373,7 +373,7 @@ Test(own_rows, nans_and_negative_zeros)
         float *x = (float *)(uintptr_t)p.host.x[0];
         x[1] = -0.0f, x[2] = NAN;
         p.there.x[0] = array_upload(x, p.bytes[0]);
-        cr_assert(p.node->layer->reference->forward(p.state[0], &p.host) == ST_OK);
+        cr_assert(p.node->layer->reference.forward(p.state[0], &p.host) == ST_OK);
         cr_assert(rows[r].kernel->forward(p.state[1], &p.there) == ST_OK);
         const float *right = p.host.y, *y = array_download(p.there.y, p.bytes[1]);
         int wrong = 0;

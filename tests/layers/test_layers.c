@@ -128,7 +128,7 @@ Test(layers, every_row_is_whole)
 {
     for (const struct layer *const *l = layer_table; *l; l++) {
         cr_assert(layer_find((*l)->name) == *l);
-        cr_assert((*l)->infer && (*l)->reference);
+        cr_assert((*l)->infer && (*l)->reference.forward);
         for (const struct setting *f = (*l)->keys; f && f->key; f++) cr_assert(f->doc && *f->doc, "%s", f->key);
     }
     cr_assert(!layer_find("no such layer"));

@@ -115,8 +115,10 @@ enum status mirror_forward(struct mirror *mirror, const struct kernel *kernel, v
 enum status mirror_backward(struct mirror *mirror, const struct kernel *kernel, void *state,
                             const struct kernel_args *args, unsigned parts)
 {
-    if (!mirror->backend->kind->device) return kernel->backward(state, args, parts);
-    const struct kernel_args there = send(mirror, args);
-    TRY(kernel->backward(state, &there, parts));
+    struct kernel_args with_parts = *args;
+    with_parts.parts = parts;
+    if (!mirror->backend->kind->device) return kernel->backward(state, &with_parts);
+    const struct kernel_args there = send(mirror, &with_parts);
+    TRY(kernel->backward(state, &there));
     return fetch(mirror);
 }

@@ -25,11 +25,11 @@ static enum status forward(void *state, const struct kernel_args *args)
     return watched.own[node]->forward(state, args);
 }
 
-static enum status backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status backward(void *state, const struct kernel_args *args)
 {
     const int node = node_of(state);
-    watched.look(watched.network, node, args, parts);
-    return watched.own[node]->backward(state, args, parts);
+    watched.look(watched.network, node, args, args->parts);
+    return watched.own[node]->backward(state, args);
 }
 
 void watch(struct network *network, watcher *look)

@@ -85,10 +85,10 @@ static enum status count_forward(void *state, const struct kernel_args *args)
     return counted->forward(state, args);
 }
 
-static enum status count_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status count_backward(void *state, const struct kernel_args *args)
 {
     calls++;
-    return counted->backward(state, args, parts);
+    return counted->backward(state, args);
 }
 
 /* The calls for one node in so many rounds. Where it has several passes each is recorded anew in its turn, since
@@ -256,11 +256,11 @@ static enum status spied_forward(void *state, const struct kernel_args *args)
     return spied.kernel->forward(state, args);
 }
 
-static enum status spied_backward(void *state, const struct kernel_args *args, unsigned parts)
+static enum status spied_backward(void *state, const struct kernel_args *args)
 {
     note('B');
     cr_assert(!args->dy || args->dy == spied.written, "%s: dy is not the newest", spied.events);
-    return spied.kernel->backward(state, args, parts);
+    return spied.kernel->backward(state, args);
 }
 
 /* Parameters; then for each forward every input but the newest, the distance, the newest; then for the backward the
