@@ -1,14 +1,13 @@
 #include "sweep.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/result_row.h"
-#include "base/units.h"
 #include "console/columns.h"
 #include "console/report_error.h"
 #include "console/terminal.h"
+#include "report/figures_text.h"
 #include "result/record_file.h"
 #include "spec/spec_load.h"
 #include "yaml/text_errors.h"
@@ -20,10 +19,7 @@ struct point {
     const char *outcome; /* "equal", "DIFFERS", "refused" (before any point ran), "failed", "stopped", "not run" */
     const char *reason;  /* why it was refused, failed or stopped; else NULL */
     int code;
-    bool planned;
-    struct plan_figures plan;     /* if planned */
-    struct comparison comparison; /* if both sides ran */
-    struct run_report baseline, variant;
+    json_t *row; /* its figures, by the columns of the CSV; null: not measured */
 };
 
 /* A baseline that ran; points whose baselines have the same spec share it. */
@@ -40,6 +36,7 @@ struct sweep {
     const struct sweep_axis *axis; /* the spec's, without keys that an override sets */
     struct point *point;
     struct shared_baseline *baseline;
+    json_t *rows;   /* of all points, at the end */
     uint64_t noted; /* time of the last line about planning, ns */
 };
 
@@ -51,6 +48,9 @@ static void collect_points(struct sweep *s)
     NEW(s->region, s->point, (size_t)s->points);
     NEW(s->region, s->baseline, (size_t)s->points);
     for (int i = 0; i < s->points; i++) {
+        s->point[i].row =
+            json_pack("{s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}", "live_peak_bytes", "arena_bytes", "peak_ratio",
+                      "live_ratio", "time_ratio", "best_case_ratio", "planned_ratio", "last_loss");
         NEW(s->region, s->point[i].value, (size_t)s->axes);
         for (int a = s->axes - 1, rest = i; a >= 0; a--) {
             int count = (int)s->axis[a].values.count;
@@ -108,6 +108,15 @@ static void note_planning(struct sweep *s, int number)
     s->noted = now;
 }
 
+static void add_plan(json_t *row, const struct plan *plan)
+{
+    PUT(row, "static_bytes", plan_static(plan));
+    PUT(row, "live_peak_bytes", plan->live_peak);
+    PUT(row, "arena_bytes", plan->arena_bytes);
+    PUT(row, "slowdown", plan->slowdown);
+    PUT(row, "planned_ratio", plan->slowdown);
+}
+
 static void plan_point(struct sweep *s, int number)
 {
     struct point *p = &s->point[number];
@@ -117,8 +126,7 @@ static void plan_point(struct sweep *s, int number)
     p->outcome = "not run";
     enum status status = load_point(s, p, &request, &e);
     if (status == ST_OK) {
-        p->plan = plan_figures(e->side[SIDE_VARIANT].job->plan);
-        p->planned = true;
+        add_plan(p->row, e->side[SIDE_VARIANT].job->plan);
         status = experiment_fits(e, &request);
     }
     experiment_destroy(e);
@@ -171,22 +179,56 @@ static enum status code_of(const struct comparison *c)
     return status == ST_UNPROVEN && !comparison_doubted(c, REASON_NO_RECOMPUTATION) ? ST_OK : status;
 }
 
+static void add_runs(json_t *row, const struct run_report *baseline, const struct run_report *variant)
+{
+    PUT(row, "baseline", baseline->path);
+    PUT(row, "variant", variant->path);
+    if (!variant->steps) return;
+    PUT(row, "step_ns", variant->step_ns);
+    PUT(row, "first_loss", variant->loss[0]);
+    PUT(row, "last_loss", variant->last_loss);
+    PUT(row, "accuracy", variant->accuracy);
+}
+
+/* With where the bits differ first, or why equal ones prove nothing. */
+static void add_comparison(json_t *row, const struct comparison *c, struct region *region)
+{
+    const char *names = "", *remark = c->equal && *c->fault ? "FAULT NOT CAUGHT" : "";
+    if (c->steps) {
+        PUT(row, "peak_ratio", c->peak_ratio);
+        PUT(row, "live_ratio", c->live_ratio);
+        PUT(row, "time_ratio", c->time_ratio);
+        PUT(row, "best_case_ratio", c->best_case_ratio);
+    }
+    if (c->differs) {
+        PUT(row, "first_difference_step", c->first_step);
+        PUT(row, "first_difference", c->first_tensor);
+        remark = region_text(region, "at step %lld, %s", (long long)c->first_step, c->first_tensor);
+    }
+    for (int i = 0; c->equal && i < NOTE_CONTROL; i++) {
+        if (!*c->remark[i]) continue;
+        remark = region_text(region, "%s%s%s", remark, *remark ? "; " : "no proof: ", c->remark[i]);
+        names = region_text(region, "%s%s%s", names, *names ? " " : "", remark_name((enum remark)i));
+    }
+    PUT(row, "no_proof", names);
+    PUT(row, "remark", remark);
+}
+
 static enum status run_both(struct sweep *s, struct point *p, struct experiment *e, const struct request *request)
 {
     TRY(experiment_fits(e, request));
     TRY(run_baseline(s, e, request, &p->code));
     const enum side_index last = p->code == 0 ? SIDE_VARIANT : SIDE_BASELINE;
     if (p->code == 0) TRY(experiment_run_side(e, SIDE_VARIANT, request, &p->code));
-    p->baseline = e->side[SIDE_BASELINE].report;
-    p->variant = e->side[SIDE_VARIANT].report;
+    add_runs(p->row, &e->side[SIDE_BASELINE].report, &e->side[SIDE_VARIANT].report);
     if (!experiment_ended(e, p->code)) {
         side_failed(s, p, &e->side[last], last);
         return ST_OK;
     }
     TRY(experiment_compare(e));
-    p->comparison = e->comparison;
-    p->code = (int)code_of(&p->comparison);
-    p->outcome = p->comparison.equal ? "equal" : "DIFFERS";
+    add_comparison(p->row, &e->comparison, s->region);
+    p->code = (int)code_of(&e->comparison);
+    p->outcome = e->comparison.equal ? "equal" : "DIFFERS";
     return ST_OK;
 }
 
@@ -202,83 +244,37 @@ static void run_point(struct sweep *s, int number)
     experiment_destroy(e);
 }
 
-enum { FIGURE_LAST_LOSS = 7, FIGURES = 9 };
-
-/* The figures of a point, in the order of the CSV from peak_ratio on; NaN: not measured. */
-static void figures_of(const struct point *p, double figure[FIGURES])
+/* The rows of all points, with the last figures. */
+static json_t *rows_of(const struct sweep *s)
 {
-    const struct comparison *c = &p->comparison;
-    const struct run_report *r = &p->variant;
-    const double compared = c->steps ? 0 : NAN, trained = r->steps ? 0 : NAN;
-    const double all[FIGURES] = {
-        compared + c->peak_ratio,
-        compared + c->live_ratio,
-        compared + c->time_ratio,
-        compared + c->best_case_ratio,
-        p->planned ? p->plan.slowdown : (double)NAN,
-        trained + (double)r->step_ns,
-        trained + (double)r->loss[0],
-        trained + (double)r->last_loss,
-        trained + (double)r->accuracy,
-    };
-    memcpy(figure, all, sizeof all);
+    json_t *rows = json_array();
+    for (int i = 0; i < s->points; i++) {
+        const struct point *p = &s->point[i];
+        for (int a = 0; a < s->axes; a++) PUT(p->row, s->axis[a].key, p->value[a]);
+        PUT(p->row, "outcome", p->outcome);
+        PUT(p->row, "bits", p->outcome);
+        PUT(p->row, "exit_code", p->code);
+        PUT(p->row, "reason", p->reason);
+        json_array_append_new(rows, p->row);
+    }
+    return rows;
 }
 
-/* Where the bits differ first, or why equal ones prove nothing. */
-static void remark_cell(struct columns *table, const struct comparison *c)
+/* The axes' keys, at most so many, and other keys. */
+static const char *keys_of(const struct sweep *s, int axes, const char *others)
 {
-    char text[REMARKS * REMARK_TEXT] = "";
-    size_t used = 0;
-    if (c->differs) snprintf(text, sizeof text, "at step %lld, %s", (long long)c->first_step, c->first_tensor);
-    if (c->equal && *c->fault) used = (size_t)snprintf(text, sizeof text, "FAULT NOT CAUGHT");
-    for (int i = 0; c->equal && i < NOTE_CONTROL; i++)
-        if (*c->remark[i])
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "no proof: ", c->remark[i]);
-    columns_cell(table, "%s", text);
-}
-
-static void figure_cell(struct columns *table, const char *format, double figure)
-{
-    char text[UNIT_TEXT] = "-";
-    if (!isnan(figure)) snprintf(text, sizeof text, format, figure);
-    columns_cell(table, "%s", text);
+    const char *keys = "";
+    for (int a = 0; a < s->axes && a < axes; a++) keys = region_text(s->region, "%s%s ", keys, s->axis[a].key);
+    return region_text(s->region, "%s%s", keys, others);
 }
 
 static void print_table(const struct sweep *s, FILE *out)
 {
-    static const struct column figures[] = {{"bits"},
-                                            {"live peak", .right = true, .rank = 2},
-                                            {"arena", .right = true, .rank = 4},
-                                            {"peak x", .right = true},
-                                            {"live x", .right = true, .rank = 1},
-                                            {"time x", .right = true},
-                                            {"best x", .right = true, .rank = 3},
-                                            {"planned", .right = true, .rank = 5},
-                                            {"last loss", .right = true, .rank = 6},
-                                            {"", .least = 24}};
-    enum { COUNT = sizeof figures / sizeof *figures };
-    const int axes =
-        s->axes < COLUMNS_MOST - COUNT ? s->axes : COLUMNS_MOST - COUNT; /* any further axes have one value each */
-    struct column *column;
-    struct columns table;
-    NEW(s->region, column, (size_t)axes + COUNT);
-    for (int a = 0; a < axes; a++) column[a] = (struct column){s->axis[a].key, .least = 8};
-    memcpy(column + axes, figures, sizeof figures);
-    columns_begin(&table, column, axes + COUNT);
-    for (int i = 0; i < s->points; i++) {
-        const struct point *p = &s->point[i];
-        char text[UNIT_TEXT];
-        double figure[FIGURES];
-        figures_of(p, figure);
-        for (int a = 0; a < axes; a++) columns_cell(&table, "%s", p->value[a]);
-        columns_cell(&table, "%s", p->outcome);
-        columns_cell(&table, "%s", p->planned ? bytes_text((double)p->plan.live_peak, text) : "-");
-        columns_cell(&table, "%s", p->planned ? bytes_text((double)p->plan.arena, text) : "-");
-        for (int k = 0; k < 5; k++) figure_cell(&table, "%.3f", figure[k]);
-        figure_cell(&table, "%.9g", figure[FIGURE_LAST_LOSS]);
-        remark_cell(&table, &p->comparison);
-    }
-    columns_print(&table, out);
+    enum { OTHERS = 10 }; /* axes that have no column left have one value each */
+    const char *keys = keys_of(s, COLUMNS_MOST - OTHERS,
+                               "bits live_peak_bytes arena_bytes peak_ratio live_ratio time_ratio best_case_ratio "
+                               "planned_ratio last_loss remark");
+    figures_table(s->rows, keys, 0, false, out);
 }
 
 /* The points without a comparison. */
@@ -290,50 +286,14 @@ static void print_reasons(const struct sweep *s, FILE *out)
                     s->point[i].reason);
 }
 
-/* A cell, empty if not measured. */
-static void csv_figure(const char *format, double figure, FILE *out)
-{
-    if (!isnan(figure)) fprintf(out, format, figure);
-    fputc(',', out);
-}
-
-/* Names of the reasons why equal bits prove nothing, separated by blanks. */
-static void csv_reasons(const struct comparison *c, FILE *out)
-{
-    const char *before = "";
-    for (int i = 0; c->equal && i < NOTE_CONTROL; i++) {
-        if (!*c->remark[i]) continue;
-        fprintf(out, "%s%s", before, remark_name((enum remark)i));
-        before = " ";
-    }
-    fputc(',', out);
-}
-
 static bool write_rows(const void *of, FILE *out)
 {
     const struct sweep *s = of;
-    for (int a = 0; a < s->axes; a++) yaml_write_csv(s->axis[a].key, ",", out);
-    fputs("outcome,exit_code,static_bytes,live_peak_bytes,arena_bytes,peak_ratio,live_ratio,time_ratio,best_case_ratio,"
-          "slowdown,step_ns,first_loss,last_loss,accuracy,no_proof,first_difference_step,first_difference,"
-          "reason,baseline,variant\n",
-          out);
-    for (int i = 0; i < s->points; i++) {
-        const struct point *p = &s->point[i];
-        for (int a = 0; a < s->axes; a++) yaml_write_csv(p->value[a], ",", out);
-        double figure[FIGURES];
-        figures_of(p, figure);
-        fprintf(out, "%s,%d,", p->outcome, p->code);
-        const size_t bytes[] = {p->plan.static_bytes, p->plan.live_peak, p->plan.arena};
-        for (int k = 0; k < 3; k++) csv_figure("%.0f", p->planned ? (double)bytes[k] : (double)NAN, out);
-        for (int k = 0; k < FIGURES; k++) csv_figure("%.12g", figure[k], out);
-        const struct comparison *c = &p->comparison;
-        csv_reasons(c, out);
-        csv_figure("%.0f", c->differs ? (double)c->first_step : (double)NAN, out);
-        yaml_write_csv(c->first_tensor, ",", out);
-        yaml_write_csv(p->reason ? p->reason : "", ",", out);
-        yaml_write_csv(p->baseline.path, ",", out);
-        yaml_write_csv(p->variant.path, "\n", out);
-    }
+    const char *keys = keys_of(s, s->axes,
+                               "outcome exit_code static_bytes live_peak_bytes arena_bytes peak_ratio live_ratio "
+                               "time_ratio best_case_ratio slowdown step_ns first_loss last_loss accuracy no_proof "
+                               "first_difference_step first_difference reason baseline variant");
+    figures_csv(s->rows, keys, out);
     return fflush(out) == 0 && !ferror(out);
 }
 
@@ -371,6 +331,7 @@ static int run_points(struct sweep *s)
         if (s->point[i].code > 128) signal = s->point[i].code;
         worst = worse(worst, s->point[i].code);
     }
+    s->rows = rows_of(s);
     spec_print_head(s->spec, stdout);
     print_table(s, stdout);
     print_reasons(s, stdout);
@@ -388,6 +349,7 @@ int sweep_run(const struct request *request, struct spec *spec)
     } else {
         collect_points(&s);
         code = run_points(&s);
+        json_decref(s.rows);
     }
     spec_destroy(spec);
     region_destroy(s.region);

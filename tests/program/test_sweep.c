@@ -104,8 +104,8 @@ Test(sweep, prints_a_table_and_writes_a_csv)
     cli_says(&cli, "policy");
     cli_says(&cli, "sqrt");
     snprintf(path, sizeof path, "%s/results/small/sweep.csv", cli.folder);
-    cr_assert(count_lines(path, "") == 5 && count_lines(path, "\",equal,0,") == 4, "%s", cli.out);
-    cr_assert(count_lines(path, ",\"results/small/") == 4, "paths are quoted, as values are");
+    cr_assert(count_lines(path, "") == 5 && count_lines(path, ",equal,0,") == 4, "%s", cli.out);
+    cr_assert(count_lines(path, ",results/small/") == 4, "%s", cli.out);
     cr_assert(folder_count(cli.folder, ".h5") == 6, "two baselines and four variants");
     cr_assert(cli_repeats(&cli, "baseline: ") == 2, "points of one baseline share it:\n%s", cli.err);
 
@@ -115,17 +115,17 @@ Test(sweep, prints_a_table_and_writes_a_csv)
     cr_assert(!strstr(cli.out, "nan") && strstr(cli.out, " - ") && !count_lines(path, "nan"), "%s", cli.out);
     cli_expect(&cli, 3, "run small.yaml rng=mask --quiet steps=50 optimizer.lr=1e6");
     cr_assert(!strstr(cli.out, "nan") && !strstr(cli.out, "0.000"), "%s", cli.out);
-    cr_assert(count_lines(path, "\",failed,3,") == 2 && !count_lines(path, "nan"), "%s", cli.out);
+    cr_assert(count_lines(path, ",failed,3,") == 2 && !count_lines(path, "nan"), "%s", cli.out);
     cli_expect(&cli, 0, "run small.yaml rng=mask policy=sqrt steps=1");
     cli_says(&cli, "variant : baseline  no step after the first in both: no ratio; predicted by flops ");
     cli_run(&cli, "sed -i 's/^sweep.*/sweep: {policy: [every, sqrt]}/' small.yaml",
             "run small.yaml --quiet rng=unsafe");
-    cr_assert(cli.code == 1 && count_lines(path, "\",DIFFERS,1,") == 2, "%d\n%s", cli.code, cli.out);
-    cr_assert(count_lines(path, ",,0,\"gradient of ") == 2, "since when, and which tensor");
+    cr_assert(cli.code == 1 && count_lines(path, ",DIFFERS,1,") == 2, "%d\n%s", cli.code, cli.out);
+    cr_assert(count_lines(path, ",,0,gradient of ") == 2, "since when, and which tensor");
     cli_says(&cli, "  at step 0, gradient of ");
     cli_expect(&cli, 4, "run small.yaml --quiet rng=counter data.classes=1");
     cli_says(&cli, "no proof: the loss of step 0 is 0; every gradient of step 0 is zero; ");
-    cr_assert(count_lines(path, ",loss all_gradients_zero zero_gradients,,\"\",\"\",\"results/") == 2, "%s", cli.out);
+    cr_assert(count_lines(path, ",loss all_gradients_zero zero_gradients,,,,results/") == 2, "%s", cli.out);
     cli_expect(&cli, 2, "run small.yaml --only variant");
     cli_close(&cli);
 }
@@ -179,8 +179,7 @@ Test(sweep, a_point_that_cannot_run_does_not_stop_the_others)
             const char *reason = mixed[i].reason[p], *outcome = mixed[i].outcome[p];
             snprintf(text, sizeof text, ",%s,", outcome);
             cr_expect(line_has(path, p + 1, text), "%s: point %d: no %s", mixed[i].sweep, p + 1, text);
-            snprintf(text, sizeof text, ",\"%s", reason ? reason : "\",");
-            cr_expect(line_has(path, p + 1, text), "%s: point %d: no %s", mixed[i].sweep, p + 1, text);
+            cr_expect(line_has(path, p + 1, reason ? reason : ",,"), "%s: point %d: no reason", mixed[i].sweep, p + 1);
             snprintf(text, sizeof text, "point %d %.*s (", p + 1, (int)strcspn(outcome, ","), outcome);
             cr_expect(!reason == !strstr(cli.out, text), "%s: %s", text, cli.out);
             if (reason) cli_says(&cli, reason);
@@ -217,7 +216,7 @@ Test(sweep, points_that_do_not_fit_are_in_the_table)
             "run small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
     cr_assert(cli.code == 3 && !strstr(cli.err, "sweep.csv"), "%d\n%s", cli.code, cli.err);
     snprintf(path, sizeof path, "%s/results/small/sweep.csv", cli.folder);
-    cr_assert(count_lines(path, "") == 3 && count_lines(path, "\",refused,3,") == 2, "%s", cli.out);
+    cr_assert(count_lines(path, "") == 3 && count_lines(path, ",refused,3,") == 2, "%s", cli.out);
     cli_close(&cli);
 }
 

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "console/columns.h"
-#include "yaml/yaml_write.h"
 
 enum { CELL = 64 };
 
@@ -18,8 +17,9 @@ static const struct label {
 } labels[] = {
     {"accuracy_percent", "accuracy"},
     {"action", "action", 0, 12},
-    {"arena_bytes", "arena", 2},
+    {"arena_bytes", "arena", 2, 0, "-"},
     {"backward_flops", "backward", 3},
+    {"best_case_ratio", "best x", 3, 0, "-"},
     {"bytes", ""},
     {"category", ""},
     {"change_percent", "change", 1},
@@ -33,7 +33,9 @@ static const struct label {
     {"name", "", 0, 32},
     {"largest_tensors", "largest tensors there", 2},
     {"live_bytes", "live"},
-    {"live_peak_bytes", "live peak", 2},
+    {"last_loss", "last loss", 6, 0, "-"},
+    {"live_peak_bytes", "live peak", 2, 0, "-"},
+    {"live_ratio", "live x", 1, 0, "-"},
     {"lr", "lr", 1},
     {"op", "op", 0, 24},
     {"output_bytes", "output"},
@@ -42,20 +44,23 @@ static const struct label {
     {"pareto", "*"},
     {"peak_bytes", "peak"},
     {"peak_op", "peak set by", 3, 14},
+    {"peak_ratio", "peak x", 0, 0, "-"},
+    {"planned_ratio", "planned", 5, 0, "-"},
     {"policy", "policy", 0, 8},
+    {"remark", "", 0, 24},
     {"run", "run", 0, 9},
     {"saved_bytes", "saved"},
     {"scratch_bytes", "scratch", 4},
     {"sets_peak", "<- peak"},
     {"settings", "settings", 0, 16, "as the spec sets it"},
     {"shape", "output shape", 2},
-    {"saves", "saves"},
     {"share_percent", "share", 4},
     {"slowdown", "slowdown", 1},
     {"stage", "stage", 0, 24},
     {"static_bytes", "static", 2},
     {"step_ns", "step", 0, 0, "-"},
     {"stopped_by", "what stops it", 0, 26},
+    {"time_ratio", "time x", 0, 0, "-"},
     {"total_ns", "time"},
 };
 
@@ -63,7 +68,7 @@ static struct label label_of(const char *key)
 {
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
         if (!strcmp(labels[i].key, key)) return labels[i];
-    return (struct label){.key = key, .head = key};
+    return (struct label){.key = key, .head = key, .least = 8};
 }
 
 static bool ends(const char *key, const char *with) { return !strcmp(key, with) || text_ends(key, with); }
@@ -79,6 +84,7 @@ static char *number_text(const char *key, const json_t *value, bool exact, char 
     const char *format = ends(key, "change_percent") ? "%+.1f %%"
                          : ends(key, "percent")      ? "%.1f %%"
                          : ends(key, "slowdown")     ? "%.4f"
+                         : ends(key, "_ratio")       ? "%.3f"
                          : bytes                     ? "%.0f B"
                          : exact                     ? "%.15g"
                                                      : "%.9g";
@@ -119,6 +125,7 @@ void figures_table(const json_t *rows, const char *keys, int indent, bool exact,
         column[count] = (struct column){label[count].head, .rank = label[count].rank, .least = label[count].least};
         for (i = 0; i < json_array_size(rows); i++)
             column[count].right |= json_is_number(json_object_get(json_array_get(rows, i), key[count]));
+        if (column[count].right) column[count].least = 0;
     }
     columns_begin(&table, column, count);
     table.indent = indent;
@@ -132,19 +139,24 @@ void figures_table(const json_t *rows, const char *keys, int indent, bool exact,
 }
 
 /* A text with a comma, a quote or the end of a line is quoted. */
+static void write_text(const char *text, FILE *out)
+{
+    const bool quoted = strpbrk(text, ",\"\n");
+    if (quoted) fputc('"', out);
+    for (; *text; text++) fprintf(out, *text == '"' ? "\"%c" : "%c", *text);
+    if (quoted) fputc('"', out);
+}
+
 static void write_cell(const json_t *value, FILE *out)
 {
-    const char *text = json_is_string(value) ? json_string_value(value) : "";
-    if (strpbrk(text, ",\"\n"))
-        yaml_write_csv(text, "", out);
+    if (json_is_string(value))
+        write_text(json_string_value(value), out);
     else if (json_is_boolean(value))
         fputc(json_is_true(value) ? '1' : '0', out);
     else if (json_is_integer(value))
         fprintf(out, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
-        fprintf(out, "%.9g", json_real_value(value));
-    else
-        fputs(text, out);
+        fprintf(out, "%.12g", json_real_value(value));
 }
 
 void figures_csv(const json_t *rows, const char *keys, FILE *out)

@@ -66,13 +66,3 @@ enum status yaml_write_whole(const char *path, bool (*write)(const void *of, FIL
     new_file_drop(&file);
     return fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(error));
 }
-
-void yaml_write_csv(const char *text, const char *end, FILE *out)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
-    }
-    fprintf(out, "\"%s", end);
-}

@@ -22,7 +22,4 @@ enum status yaml_write_check(const char *path, const char *key, struct region *r
  * is never a partial file. path NULL: to stdout. */
 enum status yaml_write_whole(const char *path, bool (*write)(const void *of, FILE *out), const void *of);
 
-/* A value of a CSV file in quotes, and end after it. */
-void yaml_write_csv(const char *text, const char *end, FILE *out);
-
 #endif
