@@ -310,7 +310,7 @@ Test(verify_record, judges_a_plan_as_the_plan_key_does, .timeout = 300)
     alter_copy(whole, plan);
     alter_list_text(plan, "/plan/parameters/shape", 0, "3x3");
     cli_expect(&cli, 1, "verify plan.h5");
-    cli_says(&cli, "parameter 0 is one.weight (3x3) in it");
+    cli_says(&cli, "parameter 0: shape is 3x3 in it and 24x16 here");
     alter_copy(whole, plan);
     alter_text(plan, "/provenance/host", "isa", "other"); /* other kernels may have needed other bytes */
     alter_element(plan, "/plan/nodes/saved_bytes", 1, 8);

@@ -14,8 +14,7 @@ static void write_group(const char *path, struct h5_manifest *manifest)
 {
     struct h5 h5;
     char name[32];
-    cr_assert(h5_open(&h5, path, H5_CREATE) == ST_OK, "%s", status_message());
-    h5.manifest = manifest;
+    cr_assert(h5_manifest_open(manifest, &h5, path, H5_CREATE) == ST_OK, "%s", status_message());
     h5_group(&h5, "/group");
     for (int i = 0; i < ARRAYS; i++) {
         snprintf(name, sizeof name, "/group/array%d", i);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "job/run_id.h"
-#include "result/record_layout.h"
+#include "result/record.h"
 #include "result/result.h"
 #include "tests/support/altered_files.h"
 #include "tests/support/layer_settings.h"

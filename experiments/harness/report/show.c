@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "console/utf8.h"
 #include "report/figures_text.h"
-#include "result/record_layout.h"
+#include "result/record.h"
 #include "result/result.h"
 
 enum { ROWS_SHOWN = 20 };

@@ -66,6 +66,13 @@ static hid_t creation_list(void)
     return ok ? list : -1;
 }
 
+static hid_t text_type(void)
+{
+    const hid_t type = H5Tcopy(H5T_C_S1);
+    const bool ok = type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0;
+    return ok ? type : -1;
+}
+
 static hid_t open_file(const char *path, enum h5_mode mode, hid_t access, hid_t creation)
 {
     const unsigned flags[] = {[H5_CREATE] = H5F_ACC_TRUNC,
@@ -79,14 +86,15 @@ static hid_t open_file(const char *path, enum h5_mode mode, hid_t access, hid_t 
 enum status h5_open(struct h5 *h5, const char *path, enum h5_mode mode)
 {
     struct stat file;
-    *h5 = (struct h5){.file = -1, .path = path, .reading = mode == H5_READ};
+    *h5 = (struct h5){.file = -1, .text = -1, .path = path, .reading = mode == H5_READ};
     h5_guard(h5);
     if (stat(path, &file) == 0) h5->bytes = (uint64_t)file.st_size;
     H5dont_atexit(); /* the library's exit handler crashes after a failed flush; later calls fail, harmlessly */
     const char *what = mode == H5_CREATE ? "create" : "open";
     h5_check(h5, H5Eset_auto2(H5E_DEFAULT, NULL, NULL) >= 0, what, "");
     const hid_t access = access_list(), creation = creation_list();
-    h5->file = open_file(path, mode, access, creation);
+    h5->text = text_type();
+    h5->file = h5->text < 0 ? -1 : open_file(path, mode, access, creation);
     h5_check(h5, h5->file >= 0, what, "");
     h5_drop(h5, creation, "");
     h5_drop(h5, access, "");
@@ -102,37 +110,37 @@ void h5_flush(struct h5 *h5)
 enum status h5_close(struct h5 *h5)
 {
     h5_guard(h5);
+    h5_drop(h5, h5->text, "");
     if (h5->file >= 0) h5_check(h5, H5Fclose(h5->file) >= 0, h5->reading ? "close" : "write", "");
     h5->file = -1;
     h5_release(h5);
     return h5_status(h5);
 }
 
-hid_t h5_file_type(enum number number)
+static hid_t type_of(const struct h5 *h5, enum number number, bool in_memory)
 {
-    const hid_t types[NUMBERS] = {
-        [NUMBER_U8] = H5T_STD_U8LE,   [NUMBER_I32] = H5T_STD_I32LE,  [NUMBER_U32] = H5T_STD_U32LE,
-        [NUMBER_U64] = H5T_STD_U64LE, [NUMBER_F32] = H5T_IEEE_F32LE, [NUMBER_F64] = H5T_IEEE_F64LE};
-    return types[number];
+    const hid_t types[NUMBERS][2] = {[NUMBER_U8] = {H5T_STD_U8LE, H5T_NATIVE_UINT8},
+                                     [NUMBER_I32] = {H5T_STD_I32LE, H5T_NATIVE_INT32},
+                                     [NUMBER_U32] = {H5T_STD_U32LE, H5T_NATIVE_UINT32},
+                                     [NUMBER_U64] = {H5T_STD_U64LE, H5T_NATIVE_UINT64},
+                                     [NUMBER_F32] = {H5T_IEEE_F32LE, H5T_NATIVE_FLOAT},
+                                     [NUMBER_F64] = {H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE},
+                                     [NUMBER_TEXT] = {h5->text, h5->text}};
+    return types[number][in_memory];
 }
 
-hid_t h5_memory_type(enum number number)
-{
-    const hid_t types[NUMBERS] = {
-        [NUMBER_U8] = H5T_NATIVE_UINT8,   [NUMBER_I32] = H5T_NATIVE_INT32, [NUMBER_U32] = H5T_NATIVE_UINT32,
-        [NUMBER_U64] = H5T_NATIVE_UINT64, [NUMBER_F32] = H5T_NATIVE_FLOAT, [NUMBER_F64] = H5T_NATIVE_DOUBLE};
-    return types[number];
-}
+hid_t h5_file_type(const struct h5 *h5, enum number number) { return type_of(h5, number, false); }
+hid_t h5_memory_type(const struct h5 *h5, enum number number) { return type_of(h5, number, true); }
 
 size_t h5_number_bytes(enum number number)
 {
-    static const size_t bytes[NUMBERS] = {1, 4, 4, 8, 4, 8};
+    static const size_t bytes[NUMBERS] = {1, 4, 4, 8, 4, 8, sizeof(const char *)};
     return bytes[number];
 }
 
-hid_t h5_text_type(void)
+hid_t h5_dataset(struct h5 *h5, const char *path)
 {
-    const hid_t type = H5Tcopy(H5T_C_S1);
-    const bool ok = type >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0;
-    return ok ? type : -1;
+    const hid_t id = h5->broken ? -1 : H5Dopen2(h5->file, path, H5P_DEFAULT);
+    h5_check(h5, id >= 0, "open", path);
+    return id;
 }

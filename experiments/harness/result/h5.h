@@ -13,7 +13,8 @@
 
 #include "base/region.h"
 
-enum number { NUMBER_U8, NUMBER_I32, NUMBER_U32, NUMBER_U64, NUMBER_F32, NUMBER_F64, NUMBERS };
+/* TEXT: in memory a const char *. */
+enum number { NUMBER_U8, NUMBER_I32, NUMBER_U32, NUMBER_U64, NUMBER_F32, NUMBER_F64, NUMBER_TEXT, NUMBERS };
 
 /* APPEND: single writer, many readers; no new objects. EDIT: anything, but a crash in it leaves no readable file. */
 enum h5_mode { H5_CREATE, H5_APPEND, H5_EDIT, H5_READ };
@@ -21,11 +22,11 @@ enum h5_mode { H5_CREATE, H5_APPEND, H5_EDIT, H5_READ };
 struct h5_manifest;
 
 struct h5 {
-    hid_t file;
+    hid_t file, text; /* text: the type of all texts */
     const char *path;
     uint64_t bytes; /* size when it was opened: no object can hold more */
     bool reading, broken;
-    struct h5_manifest *manifest; /* of what is written (h5_manifest.h), set after opening; NULL: none is kept */
+    struct h5_manifest *manifest; /* of what is written (h5_manifest.h) */
     char message[5120];           /* path and first failure */
 };
 
@@ -43,11 +44,13 @@ bool h5_check(struct h5 *h5, bool ok, const char *what, const char *name);
  * only now; a failure is reported as one of name. */
 void h5_drop(struct h5 *h5, hid_t id, const char *name);
 
-/* Types of a number in the file and in memory; the type of all texts, to be closed by the caller, or -1. */
-hid_t h5_file_type(enum number number);
-hid_t h5_memory_type(enum number number);
+/* The type of a number in the file and in memory, and its bytes there. */
+hid_t h5_file_type(const struct h5 *h5, enum number number);
+hid_t h5_memory_type(const struct h5 *h5, enum number number);
 size_t h5_number_bytes(enum number number);
-hid_t h5_text_type(void);
+
+/* The open array at path, for h5_drop(); -1: the failure is recorded. */
+hid_t h5_dataset(struct h5 *h5, const char *path);
 
 /* Records that name is invalid, and why; returns false. */
 bool h5_refuse(struct h5 *h5, const char *name, const char *why);
@@ -71,10 +74,12 @@ void h5_expect_rows(struct h5 *h5, const char *path, enum number number, size_t 
 const char **h5_read_texts(struct h5 *h5, const char *path, struct region *region, size_t *count);
 const char *h5_read_text(struct h5 *h5, const char *path, struct region *region);
 
-/* A missing attribute reads as otherwise; without otherwise, or where it is NULL, the attribute is required. */
+/* An attribute: a number, or a text of region. One that is missing leaves value as it is; unless optional, it is a
+ * failure. A text without otherwise is required. */
+void h5_read_value(struct h5 *h5, const char *object, const char *name, enum number number, bool optional, void *value,
+                   struct region *region);
 const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
                                    struct region *region);
-void h5_read_attribute(struct h5 *h5, const char *object, const char *name, enum number number, void *value);
 uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t otherwise);
 double h5_read_attribute_f64(struct h5 *h5, const char *object, const char *name, double otherwise);
 

@@ -1,5 +1,5 @@
 /* Contract: every object of a file that passes holds what was written to it, even where the system lost a write that it
- * reported as done. Digests are of what the readers of h5.h return: text is compared after their cleaning. */
+ * reported as done. Text is compared as the readers of h5.h return it, after their cleaning. */
 #include "result/h5_manifest.h"
 
 #include <hdf5_hl.h>
@@ -7,25 +7,12 @@
 #include <string.h>
 
 #include "console/utf8.h"
-#include "numerics/digest.h"
 
 enum { SLICE_BYTES = 1 << 20, SCALE_NAME = 64 };
 
-enum kind { ATTRIBUTE, ARRAY, TEXTS, SCALE, ATTACHED };
-
-struct entry {
-    enum kind kind;
-    const char *path, *name; /* name: of an attribute, of a scale; path of the scale that is attached */
-    enum number number;      /* NUMBERS: text */
-    hid_t dataset;
-    uint64_t extent, width, written; /* rows, elements of one, rows that were written */
-    unsigned dimension;
-    struct digest digest;
-};
-
 struct h5_manifest {
     struct region *region;
-    struct entry *entry;
+    struct h5_entry *entry;
     int entries;
 };
 
@@ -44,178 +31,109 @@ void h5_manifest_destroy(struct h5_manifest *manifest)
 
 /* ---- recording ---- */
 
-/* Row by row, because rows may be written by any number of calls. */
-static struct digest digest_more(struct digest before, const void *row, size_t bytes)
+enum status h5_manifest_open(struct h5_manifest *manifest, struct h5 *h5, const char *path, enum h5_mode mode)
 {
-    const struct digest both[] = {before, digest_bytes(row, bytes)};
-    return digest_bytes(both, sizeof both);
+    TRY(h5_open(h5, path, mode));
+    h5->manifest = manifest;
+    for (int i = 0; i < manifest->entries; i++) manifest->entry[i].dataset = -1;
+    return ST_OK;
 }
 
-static struct digest digest_rows(struct digest before, const void *rows, uint64_t count, size_t bytes)
+struct h5_entry *h5_manifest_entry(struct h5_manifest *manifest, enum h5_kind kind, const char *path, const char *name)
 {
-    for (uint64_t i = 0; i < count; i++) before = digest_more(before, (const char *)rows + i * bytes, bytes);
-    return before;
-}
-
-static size_t row_bytes(const struct entry *e) { return (size_t)e->width * h5_number_bytes(e->number); }
-
-/* A new entry; NULL: the file has no manifest, or failed. */
-static struct entry *add(struct h5 *h5, enum kind kind, const char *path, const char *name)
-{
-    struct h5_manifest *m = h5->manifest;
-    if (!m || h5->broken) return NULL;
+    struct h5_manifest *m = manifest;
+    for (int i = 0; i < m->entries; i++) {
+        struct h5_entry *e = &m->entry[i];
+        if (e->kind == kind && strcmp(e->path, path) == 0 && strcmp(e->name, name) == 0) return e;
+    }
     region_grow(m->region, &m->entry, m->entries, sizeof *m->entry);
-    m->entry[m->entries] = (struct entry){.kind = kind,
-                                          .path = region_text(m->region, "%s", path),
-                                          .name = region_text(m->region, "%s", name),
-                                          .dataset = -1};
+    m->entry[m->entries] = (struct h5_entry){.kind = kind,
+                                             .path = region_text(m->region, "%s", path),
+                                             .name = region_text(m->region, "%s", name),
+                                             .dataset = -1};
     return &m->entry[m->entries++];
 }
 
-static struct entry *find(const struct h5_manifest *m, enum kind kind, const char *path, const char *name)
-{
-    for (int i = 0; m && i < m->entries; i++) {
-        struct entry *e = &m->entry[i];
-        if (e->kind == kind && strcmp(e->path, path) == 0 && strcmp(e->name, name) == 0) return e;
-    }
-    return NULL;
-}
+static size_t row_bytes(const struct h5_entry *e) { return (size_t)e->width * h5_number_bytes(e->number); }
 
-/* Of the text as it is read back. */
-static struct digest digest_text(const char *text, const char *also)
+/* Of the text as it is read back. Only a scalar may have line breaks. */
+static struct digest digest_text(const char *text, bool alone)
 {
-    const size_t bytes = strlen(text);
-    char *copy = memcpy(allocate(bytes + 1, 1), text, bytes);
-    utf8_clean(copy, also);
+    const size_t bytes = text ? strlen(text) : 0;
+    char *copy = memcpy(allocate(bytes + 1, 1), bytes ? text : "", bytes);
+    utf8_clean(copy, alone ? "\n\t" : "");
     const struct digest digest = digest_bytes(copy, strlen(copy));
     free(copy);
     return digest;
 }
 
-void h5_manifest_attribute(struct h5 *h5, const char *object, const char *name, enum number number, const void *value)
+/* Row by row, because rows may be written by any number of calls. */
+void h5_entry_add(struct h5_entry *entry, uint64_t count, const void *rows)
 {
-    struct entry *e = find(h5->manifest, ATTRIBUTE, object, name);
-    if (!e) e = add(h5, ATTRIBUTE, object, name);
-    if (!e) return;
-    e->number = number;
-    e->digest = number == NUMBERS ? digest_text(value, "") : digest_bytes(value, h5_number_bytes(number));
-}
-
-void h5_manifest_array(struct h5 *h5, const char *path, enum number number, uint64_t extent, uint64_t width)
-{
-    struct entry *e = add(h5, ARRAY, path, "");
-    if (!e) return;
-    e->number = number;
-    e->extent = extent;
-    e->width = width;
-}
-
-void h5_manifest_texts(struct h5 *h5, const char *path, size_t count, const char *const *values, bool alone)
-{
-    struct entry *e = add(h5, TEXTS, path, "");
-    if (!e) return;
-    e->extent = count;
-    for (size_t i = 0; i < count; i++) {
-        const struct digest text = digest_text(values[i] ? values[i] : "", alone ? "\n\t" : "");
-        e->digest = digest_more(e->digest, &text, sizeof text);
+    for (uint64_t i = 0; i < count; i++) {
+        const char *row = (const char *)rows + i * row_bytes(entry);
+        const struct digest both[] = {entry->digest, entry->number == NUMBER_TEXT
+                                                         ? digest_text(*(const char *const *)row, entry->alone)
+                                                         : digest_bytes(row, row_bytes(entry))};
+        entry->digest = digest_bytes(both, sizeof both);
     }
-}
-
-void h5_manifest_open(struct h5 *h5, const char *path, hid_t dataset)
-{
-    struct entry *e = find(h5->manifest, ARRAY, path, "");
-    if (e) e->dataset = dataset;
-}
-
-void h5_manifest_rows(struct h5 *h5, hid_t dataset, uint64_t count, const void *data)
-{
-    struct h5_manifest *m = h5->manifest;
-    for (int i = 0; m && !h5->broken && i < m->entries; i++) {
-        struct entry *e = &m->entry[i];
-        if (e->kind != ARRAY || e->dataset != dataset) continue;
-        e->digest = digest_rows(e->digest, data, count, row_bytes(e));
-        e->written += count;
-        if (e->written > e->extent) e->extent = e->written;
-        return;
-    }
-}
-
-void h5_manifest_scale(struct h5 *h5, const char *path, const char *name) { add(h5, SCALE, path, name); }
-
-void h5_manifest_attach(struct h5 *h5, const char *path, unsigned dimension, const char *scale)
-{
-    struct entry *e = add(h5, ATTACHED, path, scale);
-    if (e) e->dimension = dimension;
+    entry->written += count;
+    if (entry->written > entry->extent) entry->extent = entry->written;
 }
 
 /* ---- reading back ---- */
 
-static bool attribute_holds(struct h5 *h5, const struct entry *e, struct region *region)
+static bool attribute_holds(struct h5 *h5, const struct h5_entry *e, struct h5_entry *found, struct region *region)
 {
-    uint64_t value = 0;
-    if (e->number == NUMBERS) {
-        const char *text = h5_read_attribute_text(h5, e->path, e->name, NULL, region);
-        return digest_equal(digest_bytes(text, strlen(text)), e->digest);
-    }
-    h5_read_attribute(h5, e->path, e->name, e->number, &value);
-    return digest_equal(digest_bytes(&value, h5_number_bytes(e->number)), e->digest);
+    union {
+        uint64_t number;
+        const char *text;
+    } value = {0};
+    h5_read_value(h5, e->path, e->name, e->number, false, &value, region);
+    h5_entry_add(found, 1, &value);
+    return true;
 }
 
-static bool array_holds(struct h5 *h5, const struct entry *e, struct region *region)
+/* An array in slices; rows that were never written are not read. */
+static bool data_holds(struct h5 *h5, const struct h5_entry *e, struct h5_entry *found, struct region *region)
 {
     const size_t bytes = row_bytes(e);
     const uint64_t most = bytes < SLICE_BYTES ? SLICE_BYTES / (bytes + !bytes) : 1;
-    struct digest digest = {0};
-    (void)region;
+    if (e->number == NUMBER_TEXT) {
+        size_t count;
+        const char **texts = h5_read_texts(h5, e->path, region, &count);
+        h5_entry_add(found, count, texts);
+        return count == e->extent;
+    }
     if (h5_rows(h5, e->path) != e->extent) return false;
-    if (e->written == 0) return true;
-    if (e->written != e->extent) return false;
-    char *rows = allocate(most < e->extent ? most : e->extent, bytes + 1);
-    for (uint64_t first = 0, count; !h5->broken && first < e->extent; first += count) {
-        count = e->extent - first < most ? e->extent - first : most;
+    if (e->written && e->written != e->extent) return false;
+    char *rows = allocate(most < e->written ? most : e->written, bytes + 1);
+    for (uint64_t first = 0, count; !h5->broken && first < e->written; first += count) {
+        count = e->written - first < most ? e->written - first : most;
         h5_read_rows(h5, e->path, e->number, (size_t)e->width, first, count, rows);
-        digest = digest_rows(digest, rows, count, bytes);
+        h5_entry_add(found, count, rows);
     }
     free(rows);
-    return digest_equal(digest, e->digest);
+    return true;
 }
 
-static bool texts_hold(struct h5 *h5, const struct entry *e, struct region *region)
-{
-    size_t count;
-    struct digest digest = {0};
-    const char **texts = h5_read_texts(h5, e->path, region, &count);
-    for (size_t i = 0; i < count; i++) {
-        const struct digest text = digest_bytes(texts[i], strlen(texts[i]));
-        digest = digest_more(digest, &text, sizeof text);
-    }
-    return count == e->extent && digest_equal(digest, e->digest);
-}
-
-static hid_t open_array(struct h5 *h5, const char *path)
-{
-    const hid_t id = h5->broken ? -1 : H5Dopen2(h5->file, path, H5P_DEFAULT);
-    h5_check(h5, id >= 0, "open", path);
-    return id;
-}
-
-static bool scale_holds(struct h5 *h5, const struct entry *e, struct region *region)
+static bool scale_holds(struct h5 *h5, const struct h5_entry *e, struct h5_entry *found, struct region *region)
 {
     char name[SCALE_NAME] = "";
-    (void)region;
+    (void)found, (void)region;
     h5_guard(h5);
-    const hid_t id = open_array(h5, e->path);
+    const hid_t id = h5_dataset(h5, e->path);
     const bool ok = id >= 0 && H5DSis_scale(id) > 0 && H5DSget_scale_name(id, name, sizeof name) >= 0;
     h5_drop(h5, id, e->path);
     h5_release(h5);
     return ok && strcmp(name, e->name) == 0;
 }
 
-static bool attached_holds(struct h5 *h5, const struct entry *e, struct region *region)
+static bool attached_holds(struct h5 *h5, const struct h5_entry *e, struct h5_entry *found, struct region *region)
 {
-    (void)region;
+    (void)found, (void)region;
     h5_guard(h5);
-    const hid_t id = open_array(h5, e->path), scale = open_array(h5, e->name);
+    const hid_t id = h5_dataset(h5, e->path), scale = h5_dataset(h5, e->name);
     const bool ok = id >= 0 && scale >= 0 && H5DSis_attached(id, scale, e->dimension) > 0;
     h5_drop(h5, scale, e->name);
     h5_drop(h5, id, e->path);
@@ -223,18 +141,20 @@ static bool attached_holds(struct h5 *h5, const struct entry *e, struct region *
     return ok;
 }
 
-static void check(struct h5 *h5, const struct entry *e)
+/* found: the digest of what the file holds. */
+static void check(struct h5 *h5, const struct h5_entry *e)
 {
-    static bool (*const holds[])(struct h5 *, const struct entry *, struct region *) = {[ATTRIBUTE] = attribute_holds,
-                                                                                        [ARRAY] = array_holds,
-                                                                                        [TEXTS] = texts_hold,
-                                                                                        [SCALE] = scale_holds,
-                                                                                        [ATTACHED] = attached_holds};
+    static bool (*const holds[])(struct h5 *, const struct h5_entry *, struct h5_entry *found,
+                                 struct region *) = {[H5_ATTRIBUTE] = attribute_holds,
+                                                     [H5_DATA] = data_holds,
+                                                     [H5_SCALE] = scale_holds,
+                                                     [H5_ATTACHED] = attached_holds};
+    const bool attribute = e->kind == H5_ATTRIBUTE;
     char what[512];
     struct region *region = region_create();
-    const bool held = holds[e->kind](h5, e, region);
-    snprintf(what, sizeof what, "%s%s%s", e->path, e->kind == ATTRIBUTE ? "@" : "",
-             e->kind == ATTRIBUTE ? e->name : "");
+    struct h5_entry found = {.number = e->number, .width = e->width, .alone = e->alone};
+    const bool held = holds[e->kind](h5, e, &found, region) && digest_equal(found.digest, e->digest);
+    snprintf(what, sizeof what, "%s%s%s", e->path, attribute ? "@" : "", attribute ? e->name : "");
     if (!held) h5_refuse(h5, what, "is not what was written to it");
     region_destroy(region);
 }

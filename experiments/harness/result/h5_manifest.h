@@ -1,8 +1,8 @@
-/* Digests of everything that was written to an HDF5 file, to be compared with the file when it is opened again. The
- * functions of h5_write.h add to the manifest of the file they write. */
+/* Digests of everything that was written to an HDF5 file, to be compared with the file when it is opened again. */
 #ifndef REMATCH_RESULT_H5_MANIFEST_H
 #define REMATCH_RESULT_H5_MANIFEST_H
 
+#include "numerics/digest.h"
 #include "result/h5.h"
 
 struct h5_manifest;
@@ -10,25 +10,30 @@ struct h5_manifest;
 struct h5_manifest *h5_manifest_create(void);
 void h5_manifest_destroy(struct h5_manifest *manifest);
 
-/* Attribute name of the object: one number, or a text (number NUMBERS); replaces an earlier value. */
-void h5_manifest_attribute(struct h5 *h5, const char *object, const char *name, enum number number, const void *value);
-
-/* An array of extent rows of width elements each, none of which is written yet. */
-void h5_manifest_array(struct h5 *h5, const char *path, enum number number, uint64_t extent, uint64_t width);
-
-/* All count texts of an array; alone: a scalar, not a list. */
-void h5_manifest_texts(struct h5 *h5, const char *path, size_t count, const char *const *values, bool alone);
-
-/* The array at path is now open as dataset; the next rows were written to it. */
-void h5_manifest_open(struct h5 *h5, const char *path, hid_t dataset);
-void h5_manifest_rows(struct h5 *h5, hid_t dataset, uint64_t count, const void *data);
-
-/* The array at path is a dimension scale called name; one of its dimensions has a scale attached. */
-void h5_manifest_scale(struct h5 *h5, const char *path, const char *name);
-void h5_manifest_attach(struct h5 *h5, const char *path, unsigned dimension, const char *scale);
+/* Opens a file for writing; the manifest continues with what is written to it. */
+enum status h5_manifest_open(struct h5_manifest *manifest, struct h5 *h5, const char *path, enum h5_mode mode);
 
 /* Reads the file at path; ST_FAILED: the message names the first object that differs from the manifest. The content of
  * an array without written rows is not checked. */
 enum status h5_manifest_check(const struct h5_manifest *manifest, const char *path);
+
+/* What h5_write.h wrote. name: of an attribute or a scale; path of a scale that is attached; "" of an array. */
+enum h5_kind { H5_ATTRIBUTE, H5_DATA, H5_SCALE, H5_ATTACHED };
+struct h5_entry {
+    enum h5_kind kind;
+    const char *path, *name;
+    enum number number;
+    hid_t dataset;                   /* of an array that grows, once a row was appended; else -1 */
+    uint64_t extent, width, written; /* rows, elements of one, rows that were written */
+    bool alone;                      /* a scalar, not a list */
+    unsigned dimension;
+    struct digest digest;
+};
+
+/* The entry of that kind, path and name, new unless there is one; valid until the next call. */
+struct h5_entry *h5_manifest_entry(struct h5_manifest *manifest, enum h5_kind kind, const char *path, const char *name);
+
+/* Adds the next rows of an attribute or an array to its digest. */
+void h5_entry_add(struct h5_entry *entry, uint64_t count, const void *rows);
 
 #endif

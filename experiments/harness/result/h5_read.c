@@ -145,7 +145,7 @@ static bool read_rows(struct h5 *h5, const char *path, const struct array *array
     if (count == 0 || array->row == 0) return true;
     hid_t memory = H5Screate_simple(array->rank, extent, NULL);
     bool ok = memory >= 0 && H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
-              H5Dread(array->id, h5_memory_type(number), memory, array->space, H5P_DEFAULT, data) >= 0;
+              H5Dread(array->id, h5_memory_type(h5, number), memory, array->space, H5P_DEFAULT, data) >= 0;
     h5_check(h5, ok, "read", path);
     h5_drop(h5, memory, path);
     return ok;
@@ -254,11 +254,11 @@ const char *h5_read_text(struct h5 *h5, const char *path, struct region *region)
     return count == 1 ? texts[0] : "";
 }
 
-/* Opens an attribute of one number of that kind, or of a text (number NULL); -1: it is another, or optional and
- * missing. The caller closes it either way: the guard lasts until then. */
-static hid_t attribute_open(struct h5 *h5, const char *object, const char *name, bool optional,
-                            const enum number *number)
+/* Opens an attribute of one number of that kind, or of a text; -1: it is another, or optional and missing. The caller
+ * closes it either way: the guard lasts until then. */
+static hid_t attribute_open(struct h5 *h5, const char *object, const char *name, bool optional, enum number number)
 {
+    const bool text = number == NUMBER_TEXT;
     h5_guard(h5);
     if (h5->broken) return -1;
     if (strcmp(object, "/") != 0 && !exists(h5, object)) {
@@ -273,17 +273,36 @@ static hid_t attribute_open(struct h5 *h5, const char *object, const char *name,
     if (!h5_check(h5, id >= 0, "read attribute", name)) return -1;
     hid_t type = H5Aget_type(id), space = H5Aget_space(id);
     bool ok =
-        H5Sget_simple_extent_npoints(space) == 1 && (number ? is_number(type, *number) : H5Tis_variable_str(type) > 0);
+        H5Sget_simple_extent_npoints(space) == 1 && (text ? H5Tis_variable_str(type) > 0 : is_number(type, number));
     h5_drop(h5, type, name);
     h5_drop(h5, space, name);
     if (ok) return id;
     h5_drop(h5, id, name);
-    h5_refuse(h5, name, number ? "is not a number of its kind" : "is not a text");
+    h5_refuse(h5, name, text ? "is not a text" : "is not a number of its kind");
     return -1;
 }
 
-static void attribute_close(struct h5 *h5, hid_t id)
+/* The cleaned text of an open attribute; any character set. */
+static const char *text_of(struct h5 *h5, hid_t id, const char *name, struct region *region)
 {
+    char *raw = NULL;
+    hid_t type = H5Aget_type(id);
+    h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
+    char *text = region_text(region, "%s", raw ? raw : "");
+    utf8_clean(text, "");
+    h5_check(h5, H5free_memory(raw) >= 0, "read attribute", name);
+    h5_drop(h5, type, name);
+    return text;
+}
+
+void h5_read_value(struct h5 *h5, const char *object, const char *name, enum number number, bool optional, void *value,
+                   struct region *region)
+{
+    hid_t id = attribute_open(h5, object, name, optional, number);
+    if (id >= 0 && number == NUMBER_TEXT)
+        *(const char **)value = text_of(h5, id, name, region);
+    else if (id >= 0)
+        h5_check(h5, H5Aread(id, h5_memory_type(h5, number), value) >= 0, "read attribute", name);
     h5_drop(h5, id, "an attribute");
     h5_release(h5);
 }
@@ -291,42 +310,19 @@ static void attribute_close(struct h5 *h5, hid_t id)
 const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
                                    struct region *region)
 {
-    char *text = NULL;
-    hid_t id = attribute_open(h5, object, name, otherwise, NULL);
-    if (id >= 0) {
-        char *raw = NULL;
-        hid_t type = H5Aget_type(id);
-        h5_check(h5, H5Aread(id, type, &raw) >= 0, "read attribute", name);
-        text = region_text(region, "%s", raw ? raw : "");
-        utf8_clean(text, "");
-        h5_check(h5, H5free_memory(raw) >= 0, "read attribute", name);
-        h5_drop(h5, type, name);
-    }
-    attribute_close(h5, id);
-    return text ? text : id < 0 && otherwise ? otherwise : "";
-}
-
-static void attribute_number(struct h5 *h5, const char *object, const char *name, enum number number, bool optional,
-                             void *value)
-{
-    hid_t id = attribute_open(h5, object, name, optional, &number);
-    if (id >= 0) h5_check(h5, H5Aread(id, h5_memory_type(number), value) >= 0, "read attribute", name);
-    attribute_close(h5, id);
-}
-
-void h5_read_attribute(struct h5 *h5, const char *object, const char *name, enum number number, void *value)
-{
-    attribute_number(h5, object, name, number, false, value);
+    const char *text = otherwise ? otherwise : "";
+    h5_read_value(h5, object, name, NUMBER_TEXT, otherwise, &text, region);
+    return text;
 }
 
 uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t otherwise)
 {
-    attribute_number(h5, object, name, NUMBER_U64, true, &otherwise);
+    h5_read_value(h5, object, name, NUMBER_U64, true, &otherwise, NULL);
     return otherwise;
 }
 
 double h5_read_attribute_f64(struct h5 *h5, const char *object, const char *name, double otherwise)
 {
-    attribute_number(h5, object, name, NUMBER_F64, true, &otherwise);
+    h5_read_value(h5, object, name, NUMBER_F64, true, &otherwise, NULL);
     return otherwise;
 }

@@ -1,13 +1,13 @@
 /* Writing an HDF5 file: attributes, groups, texts, arrays, and arrays that grow. Everything is added to the file's
- * manifest, if it has one. */
+ * manifest. */
 #ifndef REMATCH_RESULT_H5_WRITE_H
 #define REMATCH_RESULT_H5_WRITE_H
 
 #include "result/h5.h"
 
-/* Attributes of the object at a path; an old value is replaced. NULL is written as "". */
-void h5_attribute_text(struct h5 *h5, const char *object, const char *name, const char *value);
+/* Attributes of the object at a path; an old value is replaced. A text that is NULL is written as "". */
 void h5_attribute(struct h5 *h5, const char *object, const char *name, enum number number, const void *value);
+void h5_attribute_text(struct h5 *h5, const char *object, const char *name, const char *value);
 void h5_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t value);
 void h5_attribute_f64(struct h5 *h5, const char *object, const char *name, double value);
 
@@ -15,7 +15,7 @@ void h5_group(struct h5 *h5, const char *path);
 void h5_text(struct h5 *h5, const char *path, const char *value);
 void h5_texts(struct h5 *h5, const char *path, size_t count, const char *const *values);
 
-/* A whole array. data NULL: its space in the file is allocated, h5_write_rows() writes it later. */
+/* A whole array; rank 0: one value. data NULL: its space in the file is allocated, h5_write_rows() writes it later. */
 void h5_array(struct h5 *h5, const char *path, enum number number, int rank, const hsize_t *extent, const void *data);
 
 /* An empty array of rows of the given extent (rank numbers) that grows row by row. */
@@ -25,11 +25,10 @@ void h5_series(struct h5 *h5, const char *path, enum number number, int rank, co
 void h5_scale(struct h5 *h5, const char *path, const char *name);
 void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *scale);
 
-/* An open array for writing rows; closed with its file. */
-hid_t h5_dataset(struct h5 *h5, const char *path);
+/* Writes rows [first, first + count) of an array, which must follow the last ones written. */
+void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count, const void *data);
 
-/* Writes rows [first, first + count), which must follow the last ones written; appends one row. */
-void h5_write_rows(struct h5 *h5, hid_t dataset, enum number number, hsize_t first, hsize_t count, const void *data);
-void h5_append(struct h5 *h5, hid_t dataset, enum number number, const void *row);
+/* Appends a row to an array that grows, which stays open until its file is closed. */
+void h5_append(struct h5 *h5, const char *path, const void *row);
 
 #endif

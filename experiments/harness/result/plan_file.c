@@ -8,7 +8,7 @@
 #include "job/run_id.h"
 #include "result/h5_manifest.h"
 #include "result/h5_write.h"
-#include "result/record_layout.h"
+#include "result/record.h"
 #include "result/record_plan.h"
 #include "result/result.h"
 #include "yaml/new_file.h"
@@ -31,8 +31,7 @@ static enum status write_fresh(const struct job *job, const char *name, struct h
     struct h5 h5;
     char id[RUN_ID_TEXT];
     TRY(run_id_compute(job, id));
-    TRY(h5_open(&h5, name, H5_CREATE));
-    h5.manifest = manifest;
+    TRY(h5_manifest_open(manifest, &h5, name, H5_CREATE));
     record_layout(&h5, job, "plan", id);
     h5_attribute_text(&h5, "/", "status", planned);
     TRY(h5_status(&h5));
@@ -63,13 +62,6 @@ struct taking {
     struct plan_data theirs, ours;
 };
 
-static const char *text_of(const void *row, size_t offset)
-{
-    const char *text;
-    memcpy(&text, (const char *)row + offset, sizeof text);
-    return text;
-}
-
 /* The line of a resolved spec that begins with key. */
 static const char *line_of(const char *resolved, const char *key, struct region *region)
 {
@@ -86,19 +78,10 @@ static enum status check_policy(struct taking *t, const char *resolved)
     return fail(ST_SPEC, "plan: %s was planned with '%s'; this spec has '%s'", t->path, theirs, ours);
 }
 
-/* The texts of a node; groups and implementations may differ. */
-static enum status check_names(const struct taking *t, int i)
+static enum status check_count(const struct taking *t, const char *what, int theirs, int ours)
 {
-    const struct plan_data_node *theirs = &t->theirs.node[i], *ours = &t->ours.node[i];
-    for (const struct text_column *c = record_node_texts; c->name; c++) {
-        const char *x = text_of(theirs, c->offset), *y = text_of(ours, c->offset);
-        bool names_only = c->offset == offsetof(struct plan_data_node, group) ||
-                          c->offset == offsetof(struct plan_data_node, implementation);
-        if (!names_only && strcmp(x, y) != 0)
-            return fail(ST_SPEC, "plan: %s is of another model: node %d (%s): %s is %s in it and %s here", t->path, i,
-                        ours->name, c->name, x, y);
-    }
-    return ST_OK;
+    if (theirs == ours) return ST_OK;
+    return fail(ST_SPEC, "plan: %s has %d %ss; here are %d", t->path, theirs, what, ours);
 }
 
 /* what: the name of a row; NULL: the tables are settings, one row each. */
@@ -108,42 +91,28 @@ static enum status check_table(const struct taking *t, const char *what, const s
     char a[96], b[96];
     size_t row, rows = (size_t)(their_rows < our_rows ? their_rows : our_rows);
     const struct column *c = table_difference(columns, rows, theirs, ours, stride, &row);
-    if (c) {
-        const char *name = what ? region_text(t->region, "%s %zu: ", what, row) : "";
-        return fail(ST_SPEC, "plan: %s: %s%s is %s in it and %s here", t->path, name, c->name,
-                    column_text(c, (const char *)theirs + row * stride, a),
-                    column_text(c, (const char *)ours + row * stride, b));
-    }
-    if (their_rows == our_rows) return ST_OK;
-    return fail(ST_SPEC, "plan: %s has %d %ss; its schedule gives %d here", t->path, their_rows, what, our_rows);
+    if (!c) return check_count(t, what, their_rows, our_rows);
+    return fail(ST_SPEC, "plan: %s: %s%s is %s in it and %s here", t->path,
+                what ? region_text(t->region, "%s %zu: ", what, row) : "", c->name,
+                column_text(c, (const char *)theirs + row * stride, a),
+                column_text(c, (const char *)ours + row * stride, b));
 }
 
-/* The numbers of all nodes. */
+/* Kernels decide over the numbers of a node. */
 static enum status check_nodes(const struct taking *t, const struct column *columns)
 {
     char a[96], b[96];
+    const int rows = t->theirs.nodes < t->ours.nodes ? t->theirs.nodes : t->ours.nodes;
     size_t row;
     const struct column *c =
-        table_difference(columns, (size_t)t->ours.nodes, t->theirs.node, t->ours.node, sizeof *t->ours.node, &row);
+        table_difference(columns, (size_t)rows, t->theirs.node, t->ours.node, sizeof *t->ours.node, &row);
     if (!c) return ST_OK;
     const struct plan_data_node *theirs = &t->theirs.node[row], *ours = &t->ours.node[row];
-    return fail(ST_SPEC, "plan: %s is of another network: node %zu (%s): %s is %s in it (%s) and %s here (%s)", t->path,
-                row, ours->name, c->name, column_text(c, theirs, a), theirs->implementation, column_text(c, ours, b),
-                ours->implementation);
-}
-
-static enum status check_parameters(const struct taking *t)
-{
-    for (int i = 0; i < t->theirs.parameters && i < t->ours.parameters; i++) {
-        const struct plan_data_parameter *x = &t->theirs.parameter[i], *y = &t->ours.parameter[i];
-        if (strcmp(x->name, y->name) != 0 || strcmp(x->shape, y->shape) != 0 || x->node != y->node ||
-            x->elements != y->elements)
-            return fail(ST_SPEC, "plan: %s is of another model: parameter %d is %s (%s) in it and %s (%s) here",
-                        t->path, i, x->name, x->shape, y->name, y->shape);
-    }
-    if (t->theirs.parameters == t->ours.parameters) return ST_OK;
-    return fail(ST_SPEC, "plan: %s is of another model: it has %d parameters, this one %d", t->path,
-                t->theirs.parameters, t->ours.parameters);
+    const bool number = c->number != NUMBER_TEXT;
+    return fail(ST_SPEC, "plan: %s is of another %s: node %zu (%s): %s is %s in it%s and %s here%s", t->path,
+                number ? "network" : "model", row, ours->name, c->name, column_text(c, theirs, a),
+                number ? region_text(t->region, " (%s)", theirs->implementation) : "", column_text(c, ours, b),
+                number ? region_text(t->region, " (%s)", ours->implementation) : "");
 }
 
 /* The input of planning that depends on neither schedule nor kernels. */
@@ -152,11 +121,10 @@ static enum status check_model(struct taking *t)
     const struct plan_options options = job_plan_options(t->job);
     plan_network_to_data(t->job->network, &options, t->region, &t->ours);
     TRY(check_table(t, NULL, record_settings, &t->theirs, 1, &t->ours, 1, sizeof t->ours));
-    for (int i = 0; i < t->theirs.nodes && i < t->ours.nodes; i++) TRY(check_names(t, i));
-    if (t->theirs.nodes != t->ours.nodes)
-        return fail(ST_SPEC, "plan: %s is of another model: it has %d nodes, this one %d", t->path, t->theirs.nodes,
-                    t->ours.nodes);
-    TRY(check_parameters(t));
+    TRY(check_nodes(t, record_name_columns));
+    TRY(check_count(t, "node", t->theirs.nodes, t->ours.nodes));
+    TRY(check_table(t, "parameter", record_parameter_columns, t->theirs.parameter, t->theirs.parameters,
+                    t->ours.parameter, t->ours.parameters, sizeof *t->ours.parameter));
     return check_nodes(t, record_model_columns);
 }
 

@@ -1,21 +1,199 @@
 /* The result file during a run. Contract: a step is committed when the kernel has all of its bytes; a failed write
- * damages no committed step. */
+ * damages no committed step. After the layout only rows are added, and at the end the summary. */
 #include "result/record.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
+#include "build.h"
 #include "job/run_id.h"
 #include "result/h5_manifest.h"
 #include "result/h5_write.h"
+#include "result/provenance.h"
 #include "result/record_file.h"
-#include "result/record_layout.h"
+#include "result/record_plan.h"
 #include "result/record_state.h"
-#include "result/timing.h"
 
-enum { DIGESTS = 3 }; /* gradients, parameters, state */
+#define STEP(member)    offsetof(struct step_record, member)
+#define EVAL(member)    offsetof(struct eval_record, member)
+#define SUMMARY(member) offsetof(struct run_summary, member)
+#define FIGURE(member)  offsetof(struct record_figures, member)
+
+static const char digest_doc[] = "XXH3-128 of the tensor digests in parameter order; low word, high word";
+
+const struct column record_step_columns[] = {
+    {"step", NUMBER_U32, 1, STEP(step), NULL, "number of the training step, from 0"},
+    {"loss", NUMBER_F32, 1, STEP(loss), "1", "loss of the batch before the update"},
+    {"loss_bits", NUMBER_U32, 1, STEP(loss), NULL, "IEEE-754 binary32 pattern of loss"},
+    {"metric", NUMBER_F32, 1, STEP(metric), "1", "share of the batch that is predicted correctly"},
+    {"lr", NUMBER_F64, 1, STEP(lr), "1", "learning rate of the update"},
+    {"grad_norm", NUMBER_F64, 1, STEP(gradient_norm), "1", "L2 norm of all gradients, before they are clipped"},
+    {"total_ns", NUMBER_U64, 1, STEP(total_ns), "ns",
+     "the whole step: the times of the following columns, and the time between ops"},
+    {"data_ns", NUMBER_U64, 1, STEP(data_ns), "ns", "reading the batch"},
+    {"forward_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_FORWARD]), "ns", "first forwards"},
+    {"recompute_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_RECOMPUTE]), "ns", "recomputed forwards"},
+    {"backward_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_BACKWARD]), "ns", "backwards"},
+    {"optimizer_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_OPTIMIZER]), "ns", "the update"},
+    {"digest_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_DIGEST]), "ns",
+     "digests of gradients, parameters and state, and the gradients' norm"},
+    {"undefine_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_UNDEFINE]), "ns",
+     "filling memory that recomputations will write with NaNs; not part of total_ns"},
+    {"live_peak", NUMBER_U64, 1, STEP(live_peak), "byte",
+     "most live bytes of the arena at any op: counted in dynamic memory, else planned"},
+    {"rss", NUMBER_U64, 1, STEP(rss), "byte", "resident set of the process after the step"},
+    {"grad_digest", NUMBER_U64, 2, STEP(gradients), NULL, digest_doc},
+    {"param_digest", NUMBER_U64, 2, STEP(parameters), NULL, digest_doc},
+    {"state_digest", NUMBER_U64, 2, STEP(state), NULL, digest_doc},
+    {"gradients_zero", NUMBER_U8, 1, STEP(gradients_zero), NULL, "1: every gradient is zero: equality proves nothing"},
+    {0},
+};
+
+const struct column record_eval_columns[] = {
+    {"step", NUMBER_U32, 1, EVAL(step), NULL, "training steps done before"},
+    {"loss", NUMBER_F32, 1, EVAL(loss), "1", "mean over the split"},
+    {"accuracy", NUMBER_F32, 1, EVAL(accuracy), "1", "share of the split that is predicted correctly"},
+    {0},
+};
+
+static const struct column summary_columns[] = {
+    {"high_water_bytes", NUMBER_U64, 1, SUMMARY(high_water), NULL, NULL},
+    {"start_rss_bytes", NUMBER_U64, 1, SUMMARY(start_rss), NULL, NULL},
+    {"wall_ns", NUMBER_U64, 1, SUMMARY(wall_ns), NULL, NULL},
+    {"setup_ns", NUMBER_U64, 1, SUMMARY(setup_ns), NULL, NULL},
+    {0},
+};
+
+const struct column record_figure_columns[] = {
+    {"steps", NUMBER_U64, 1, FIGURE(steps), NULL, NULL},
+    {"live_peak_bytes", NUMBER_U64, 1, FIGURE(live_peak), NULL, NULL},
+    {"peak_bytes", NUMBER_U64, 1, FIGURE(peak), NULL, NULL},
+    {"timed_steps", NUMBER_U64, 1, FIGURE(timed_steps), NULL, NULL},
+    {"overhead_bytes", NUMBER_U64, 1, FIGURE(overhead), NULL, NULL},
+    {"final_loss", NUMBER_F32, 1, FIGURE(final_loss), NULL, NULL},
+    {"step_median_ns", NUMBER_F64, 1, FIGURE(median_ns), NULL, NULL},
+    {"step_least_ns", NUMBER_F64, 1, FIGURE(least_ns), NULL, NULL},
+    {"step_most_ns", NUMBER_F64, 1, FIGURE(most_ns), NULL, NULL},
+    {0},
+};
+
+const struct column record_device_columns[] = {
+    {"device_overhead_bytes", NUMBER_U64, 1, FIGURE(device_overhead), NULL, NULL}, {0}};
+
+/* Digests of every tensor, and of which step: gradients, parameters, and the optimiser's state if it has any. */
+enum { DIGESTS = 3 };
+static const char *const digest_paths[DIGESTS] = {"/digests/gradient", "/digests/parameter", "/digests/state"};
+
+static int digests_kept(const struct job *job)
+{
+    if (!job->spec->record_digests) return 0;
+    return job->spec->optimizer->state(&job->spec->optimizer_settings) > 0 ? DIGESTS : DIGESTS - 1;
+}
+
+/* ---- the layout ---- */
+
+static void layout_root(struct h5 *h5, const struct job *job, const char *variant, const char *id)
+{
+    const char *invocation = getenv("REMATCH_INVOCATION");
+    char created[32];
+    struct tm utc;
+    time_t now = time(NULL);
+    gmtime_r(&now, &utc);
+    strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    const char *const attributes[][2] = {
+        {"schema", "rematch-run"},
+        {"schema_version", "3.0"},
+        {"run_id", id},
+        {"experiment", job->spec->name},
+        {"title", job->spec->title},
+        {"variant", variant},
+        {"status", "running"},
+        {"created", created},
+        {"software", "rematch"},
+        {"software_version", BUILD_COMMIT},
+        {"invocation", invocation},
+        {"NX_class", "NXroot"},
+        {"default", "steps"},
+    };
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+        h5_attribute_text(h5, "/", attributes[i][0], attributes[i][1]);
+}
+
+static void layout_spec(struct h5 *h5, const struct spec *spec)
+{
+    uint8_t own_size = 1;
+    for (int i = 0; i < EXPECTABLE; i++) own_size &= !spec->changed[i];
+    h5_group(h5, "/spec");
+    h5_attribute_text(h5, "/spec", "path", spec->path);
+    h5_attribute(h5, "/spec", "own_size", NUMBER_U8, &own_size);
+    h5_text(h5, "/spec/text", spec->text);
+    h5_text(h5, "/spec/resolved", spec->resolved);
+    h5_texts(h5, "/spec/overrides", (size_t)spec->overrides, spec->override);
+}
+
+static void layout_steps(struct h5 *h5)
+{
+    table_layout(h5, "/steps", record_step_columns);
+    h5_attribute_text(h5, "/steps", "NX_class", "NXdata");
+    h5_attribute_text(h5, "/steps", "signal", "loss");
+    h5_attribute_text(h5, "/steps", "axes", "step");
+    table_layout(h5, "/eval", record_eval_columns);
+    h5_group(h5, "/summary");
+}
+
+/* Digests of every tensor: [step, parameter, low and high word]. */
+static void layout_digests(struct h5 *h5, const struct job *job)
+{
+    const struct graph *graph = job->graph;
+    const hsize_t extent[2] = {(hsize_t)graph->parameters, 2};
+    const char **names = allocate((size_t)graph->parameters, sizeof *names);
+    h5_group(h5, "/digests");
+    for (int i = 0; i < graph->parameters; i++) names[i] = graph->parameter[i].name;
+    h5_texts(h5, "/digests/tensor", (size_t)graph->parameters, names);
+    free(names);
+    h5_series(h5, "/digests/step", NUMBER_U32, 0, NULL);
+    h5_scale(h5, "/digests/step", "step");
+    h5_scale(h5, "/digests/tensor", "tensor");
+    for (int i = 0; i < digests_kept(job); i++) {
+        h5_series(h5, digest_paths[i], NUMBER_U64, 2, extent);
+        h5_attach(h5, digest_paths[i], 0, "/digests/step");
+        h5_attach(h5, digest_paths[i], 1, "/digests/tensor");
+        h5_attach(h5, digest_paths[i], 2, "/steps/pair");
+    }
+}
+
+static void layout_memory(struct h5 *h5, const struct job *job)
+{
+    const hsize_t ops = (hsize_t)job->plan->lowered.ops;
+    h5_attribute_text(h5, "/memory", "mode", spec_memory_names[job->spec->memory]);
+    h5_series(h5, "/memory/step", NUMBER_U32, 0, NULL);
+    h5_series(h5, "/memory/live", NUMBER_U64, 1, &ops);
+    h5_scale(h5, "/memory/step", "step");
+    h5_attach(h5, "/memory/live", 0, "/memory/step");
+    h5_attach(h5, "/memory/live", 1, "/plan/ops/op");
+    h5_attribute_text(h5, "/memory/live", "units", "byte");
+    h5_attribute_text(h5, "/memory/live", "long_name",
+                      job->spec->memory == MEMORY_DYNAMIC
+                          ? "live bytes while the op ran, as the allocator counted them"
+                          : "live bytes of the arena while the op ran, as planned: this mode does not count them");
+}
+
+void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id)
+{
+    layout_root(h5, job, variant, id);
+    layout_spec(h5, job->spec);
+    provenance_write(h5, job);
+    record_plan(h5, job);
+    layout_steps(h5);
+    if (digests_kept(job)) layout_digests(h5, job);
+    layout_memory(h5, job);
+    if (job->spec->record_state) record_state_layout(h5, job);
+}
+
+/* ---- the file ---- */
 
 struct record {
     struct h5 h5;
@@ -23,24 +201,9 @@ struct record {
     struct record_file file;
     const struct job *job;
     char id[RUN_ID_TEXT];
-    struct table steps, eval;
-    struct record_state state;
-    hid_t digest_step, digest[DIGESTS], memory_step, memory_live;
     struct digest zeros; /* of gradients that are all zero */
     bool zeros_known;
 };
-
-static void open_columns(struct record *r)
-{
-    r->steps = table_open(&r->h5, "/steps", record_step_columns);
-    r->eval = table_open(&r->h5, "/eval", record_eval_columns);
-    r->memory_step = h5_dataset(&r->h5, "/memory/step");
-    r->memory_live = h5_dataset(&r->h5, "/memory/live");
-    if (r->job->spec->record_state) r->state = record_state_open(&r->h5);
-    if (!r->job->spec->record_digests) return;
-    r->digest_step = h5_dataset(&r->h5, "/digests/step");
-    for (int i = 0; i < record_digests_kept(r->job); i++) r->digest[i] = h5_dataset(&r->h5, record_digest_paths[i]);
-}
 
 /* The control has the id of its baseline, and must not replace its file. */
 static bool is_baselines(const char *path)
@@ -69,13 +232,6 @@ static enum status begin_file(struct record *r, const char *variant)
     return record_file_begin(&r->file, spec->results, spec->name, name);
 }
 
-static enum status open_file(struct record *r, const char *path, enum h5_mode mode)
-{
-    TRY(h5_open(&r->h5, path, mode));
-    r->h5.manifest = r->manifest;
-    return ST_OK;
-}
-
 /* Readers see fresh only after it was closed and read back. */
 static enum status publish(struct record *r, bool whole)
 {
@@ -90,7 +246,7 @@ static enum status begin(struct record *r, const char *variant)
 {
     TRY(run_id_compute(r->job, r->id));
     TRY(begin_file(r, variant));
-    enum status status = open_file(r, r->file.fresh, H5_CREATE);
+    enum status status = h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_CREATE);
     if (status == ST_OK) {
         record_layout(&r->h5, r->job, variant, r->id);
         status = publish(r, false);
@@ -99,9 +255,7 @@ static enum status begin(struct record *r, const char *variant)
         record_file_drop(&r->file);
         return status;
     }
-    TRY(open_file(r, r->file.part, H5_APPEND));
-    open_columns(r);
-    return h5_status(&r->h5);
+    return h5_manifest_open(r->manifest, &r->h5, r->file.part, H5_APPEND);
 }
 
 enum status record_create(const struct job *job, const char *variant, struct record **record)
@@ -132,7 +286,7 @@ enum status record_tensors(struct record *record, bool after, struct executor *e
 
 enum status record_batch(struct record *record, uint32_t step, const float *x, const int32_t *labels)
 {
-    if (record->job->spec->record_state) record_state_batch(&record->h5, &record->state, step, x, labels);
+    if (record->job->spec->record_state) record_state_batch(&record->h5, step, x, labels);
     return h5_status(&record->h5);
 }
 
@@ -156,22 +310,19 @@ static void find_zeros(struct record *r)
     free(digest);
 }
 
-static void append_digests(struct record *r, const struct step_record *step)
+static void append_digests(struct h5 *h5, const struct job *job, const struct step_record *step)
 {
-    const struct digest *rows[] = {step->gradient, step->parameter, step->parameter_state};
-    const int kept = record_digests_kept(r->job);
-    if (!r->job->spec->record_digests) return;
-    for (int i = 0; i < kept && i < DIGESTS; i++)
-        if (!rows[i]) return; /* all three have the same steps */
-    for (int i = 0; i < kept && i < DIGESTS; i++) h5_append(&r->h5, r->digest[i], NUMBER_U64, rows[i]);
-    h5_append(&r->h5, r->digest_step, NUMBER_U32, &step->step);
+    const struct digest *rows[DIGESTS] = {step->gradient, step->parameter, step->parameter_state};
+    const int kept = step->gradient ? digests_kept(job) : 0;
+    for (int i = 0; i < kept; i++) h5_append(h5, digest_paths[i], rows[i]);
+    if (kept) h5_append(h5, "/digests/step", &step->step);
 }
 
-static void append_memory(struct record *r, const struct step_record *step)
+static void append_memory(struct h5 *h5, const struct step_record *step)
 {
     if (!step->live) return;
-    h5_append(&r->h5, r->memory_live, NUMBER_U64, step->live);
-    h5_append(&r->h5, r->memory_step, NUMBER_U32, &step->step);
+    h5_append(h5, "/memory/live", step->live);
+    h5_append(h5, "/memory/step", &step->step);
 }
 
 static enum status sync_rows(struct record *r)
@@ -189,28 +340,28 @@ enum status record_step(struct record *record, const struct step_record *step)
     struct step_record row = *step;
     if (!record->zeros_known) find_zeros(record);
     row.gradients_zero |= record->zeros_known && digest_equal(step->gradients, record->zeros);
-    append_digests(record, step);
-    append_memory(record, step);
-    table_append(&record->h5, &record->steps, &row);
+    append_digests(&record->h5, record->job, step);
+    append_memory(&record->h5, step);
+    table_append(&record->h5, "/steps", record_step_columns, &row);
     if (sync) TRY(sync_rows(record));
-    table_commit(&record->h5, &record->steps);
+    table_commit(&record->h5, "/steps");
     return sync ? sync_rows(record) : h5_status(&record->h5);
 }
 
 enum status record_eval(struct record *record, const struct eval_record *eval)
 {
-    table_append(&record->h5, &record->eval, eval);
-    table_commit(&record->h5, &record->eval);
+    table_append(&record->h5, "/eval", record_eval_columns, eval);
+    table_commit(&record->h5, "/eval");
     return h5_status(&record->h5);
 }
 
-static void summarise_prediction(struct h5 *h5, const struct job *job, const struct timing *timing)
+static void summarise_prediction(struct h5 *h5, const struct job *job, const struct record_figures *figures)
 {
     if (!job->costs) return;
     const double predicted = costs_predict(job->costs, job->plan);
     h5_attribute_f64(h5, "/summary", "predicted_step_ns", predicted);
-    if (timing->steps)
-        h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / timing->median_ns - 1));
+    if (figures->timed_steps)
+        h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / figures->median_ns - 1));
 }
 
 static void summarise_ops(struct h5 *h5, const struct best_case *least)
@@ -225,59 +376,54 @@ static void summarise_ops(struct h5 *h5, const struct best_case *least)
     h5_attach(h5, "/summary/op_least_ns", 0, "/plan/ops/op");
 }
 
-/* Figures of the whole run, from the step columns. */
-static void summarise_steps(struct h5 *h5, const struct job *job)
+static uint64_t beyond(uint64_t used, uint64_t ours) { return used > ours ? used - ours : 0; }
+
+/* From the step columns and the plan. */
+static struct record_figures figures_of(struct h5 *h5, const struct job *job, const struct run_summary *summary)
 {
-    const uint64_t rows = h5_rows(h5, "/steps/committed");
-    uint64_t *numbers = allocate(rows, sizeof *numbers), most = 0;
-    float loss = 0;
+    const struct plan *plan = job->plan;
+    const bool device = summary->device_used;
+    const uint64_t rows = h5_rows(h5, "/steps/committed"),
+                   ours =
+                       plan_static(plan) + (job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes);
+    struct record_figures f = {.steps = rows,
+                               .peak = plan_peak(plan),
+                               .overhead = beyond(summary->high_water, device ? 0 : ours),
+                               .device_overhead = beyond(summary->device_used, ours)};
+    uint64_t *numbers = allocate(rows, sizeof *numbers);
     h5_read_rows(h5, "/steps/live_peak", NUMBER_U64, 1, 0, rows, numbers);
-    for (uint64_t i = 0; i < rows; i++) most = numbers[i] > most ? numbers[i] : most;
+    for (uint64_t i = 0; i < rows; i++) f.live_peak = numbers[i] > f.live_peak ? numbers[i] : f.live_peak;
     h5_read_rows(h5, "/steps/total_ns", NUMBER_U64, 1, 0, rows, numbers);
     const struct timing timing = timing_of(numbers, rows);
     free(numbers);
-    if (rows) h5_read_rows(h5, "/steps/loss", NUMBER_F32, 1, rows - 1, 1, &loss);
-    h5_attribute_u64(h5, "/summary", "steps", rows);
-    h5_attribute(h5, "/summary", "final_loss", NUMBER_F32, &loss);
-    h5_attribute_u64(h5, "/summary", "live_peak_bytes", most);
-    h5_attribute_u64(h5, "/summary", "timed_steps", timing.steps);
-    h5_attribute_f64(h5, "/summary", "step_median_ns", timing.median_ns);
-    h5_attribute_f64(h5, "/summary", "step_least_ns", timing.least_ns);
-    h5_attribute_f64(h5, "/summary", "step_most_ns", timing.most_ns);
-    summarise_prediction(h5, job, &timing);
-}
-
-static void summarise_overhead(struct h5 *h5, const char *name, uint64_t used, uint64_t ours)
-{
-    h5_attribute_u64(h5, "/summary", name, used > ours ? used - ours : 0);
+    if (rows) h5_read_rows(h5, "/steps/loss", NUMBER_F32, 1, rows - 1, 1, &f.final_loss);
+    f.timed_steps = timing.steps;
+    f.median_ns = timing.median_ns;
+    f.least_ns = timing.least_ns;
+    f.most_ns = timing.most_ns;
+    return f;
 }
 
 static void summarise(struct h5 *h5, const struct job *job, const char *status, const struct run_summary *summary)
 {
-    const struct plan *plan = job->plan;
-    const uint64_t ours =
-        plan_static(plan) + (job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes);
+    const struct record_figures figures = figures_of(h5, job, summary);
     char name[64];
-    summarise_steps(h5, job);
-    summarise_ops(h5, &summary->least);
-    h5_attribute_u64(h5, "/summary", "peak_bytes", plan_peak(plan));
-    h5_attribute_u64(h5, "/summary", "high_water_bytes", summary->high_water);
-    h5_attribute_u64(h5, "/summary", "start_rss_bytes", summary->start_rss);
-    summarise_overhead(h5, "overhead_bytes", summary->high_water, summary->device_used ? 0 : ours);
+    table_write_attributes(h5, "/summary", summary_columns, summary);
+    table_write_attributes(h5, "/summary", record_figure_columns, &figures);
     if (summary->device_used) {
         h5_attribute_u64(h5, "/summary", "device_start_bytes", summary->device_start);
         h5_attribute_u64(h5, "/summary", "device_used_bytes", summary->device_used);
-        summarise_overhead(h5, "device_overhead_bytes", summary->device_used, ours);
+        table_write_attributes(h5, "/summary", record_device_columns, &figures);
     }
-    h5_attribute_u64(h5, "/summary", "wall_ns", summary->wall_ns);
-    h5_attribute_u64(h5, "/summary", "setup_ns", summary->setup_ns);
+    summarise_prediction(h5, job, &figures);
+    summarise_ops(h5, &summary->least);
     for (int i = 0; i < CLOCK_CLASSES; i++) {
         snprintf(name, sizeof name, "clock_%s_ns", clock_names[i]);
         h5_attribute_u64(h5, "/summary", name, summary->clock_ns[i]);
     }
     if (summary->not_finite) {
         h5_attribute_text(h5, "/summary", "not_finite", summary->not_finite);
-        h5_attribute_u64(h5, "/summary", "not_finite_step", h5_rows(h5, "/steps/committed"));
+        h5_attribute_u64(h5, "/summary", "not_finite_step", figures.steps);
     }
     h5_attribute_text(h5, "/", "status", status);
 }
@@ -287,7 +433,7 @@ static enum status finish(struct record *r, const char *status, const struct run
 {
     TRY(h5_close(&r->h5));
     TRY(record_file_copy(&r->file));
-    TRY(open_file(r, r->file.fresh, H5_EDIT));
+    TRY(h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_EDIT));
     summarise(&r->h5, r->job, status, summary);
     return publish(r, strcmp(status, "completed") == 0);
 }

@@ -1,10 +1,57 @@
-/* The result file of one run: HDF5, schema rematch-run 2.0 (results/README.md). It is written as ID.h5.part under SWMR
+/* The result file of one run: HDF5, schema rematch-run 3.0 (results/README.md). It is written as ID.h5.part under SWMR
  * and renamed at the end: a .h5 is always complete, a .part holds every committed step. */
 #ifndef REMATCH_RESULT_RECORD_H
 #define REMATCH_RESULT_RECORD_H
 
 #include "job/job.h"
-#include "result/record_rows.h"
+#include "result/table.h"
+#include "result/timing.h"
+
+/* One step, as measured. */
+struct step_record {
+    uint32_t step;
+    float loss, metric; /* metric: accuracy on the batch */
+    double lr, gradient_norm;
+    uint64_t phase_ns[PHASES], data_ns, total_ns;
+    uint64_t live_peak, rss; /* bytes */
+    struct digest gradients, parameters, state;
+    bool gradients_zero; /* every gradient is zero; record_step() also derives it from the digests */
+    const struct digest *gradient, *parameter, *parameter_state; /* one a parameter, or NULL */
+    const size_t *live; /* bytes at each op, counted or planned; NULL where this step's memory is not recorded */
+};
+
+struct eval_record {
+    uint32_t step; /* steps done before it */
+    float loss, accuracy;
+};
+
+/* Known only at the end. */
+struct run_summary {
+    uint64_t high_water; /* VmHWM, bytes */
+    uint64_t start_rss;  /* VmRSS before the blocks were reserved */
+    /* Bytes of the device's memory in use by all processes, before the blocks were reserved and at the end; 0 on the
+     * host. */
+    uint64_t device_start, device_used;
+    uint64_t wall_ns, setup_ns;
+    uint64_t clock_ns[CLOCK_CLASSES];
+    const char *not_finite; /* the loss, output or gradient that ended the run by not being finite, or NULL */
+    struct best_case least; /* not known for a single step, or on a device */
+};
+
+/* Figures of /summary that follow from others: of the steps, of the plan, and of struct run_summary. */
+struct record_figures {
+    uint64_t steps, live_peak, peak, timed_steps, overhead, device_overhead;
+    float final_loss;
+    double median_ns, least_ns, most_ns; /* of timed_steps */
+};
+
+/* Columns of /steps (of struct step_record) and of /eval (of struct eval_record); attributes of /summary (of struct
+ * record_figures), the second ones on a device. */
+extern const struct column record_step_columns[], record_eval_columns[], record_figure_columns[],
+    record_device_columns[];
+
+/* Everything of a result file that is known before its first step. */
+void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id);
 
 struct record;
 

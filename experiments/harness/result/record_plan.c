@@ -4,13 +4,15 @@
 #include "result/record_plan.h"
 #include "result/h5_write.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define OP(member)        offsetof(struct op, member)
 #define BUFFER(member)    offsetof(struct buffer, member)
 #define NODE(member)      offsetof(struct plan_data_node, member)
 #define PARAMETER(member) offsetof(struct plan_data_parameter, member)
-#define ACCOUNT(member)   offsetof(struct plan_data, member)
+#define DATA(member)      offsetof(struct plan_data, member)
+#define BOUND(member)     offsetof(struct record_bounds, member)
 
 const struct column record_op_columns[] = {
     {"kind", NUMBER_U32, 1, OP(kind), NULL, "0 forward, 1 backward, 2 copy, 3 accumulate"},
@@ -79,76 +81,107 @@ static const struct column cost_columns[] = {
     {0},
 };
 
-const struct text_column record_node_texts[] = {{"name", NODE(name)},
-                                                {"layer", NODE(layer)},
-                                                {"group", NODE(group)},
-                                                {"shape", NODE(shape)},
-                                                {"implementation", NODE(implementation)},
-                                                {.name = NULL}};
-
-static const struct column parameter_columns[] = {
-    {"node", NUMBER_I32, 1, PARAMETER(node), NULL, "row of /plan/nodes"},
-    {"elements", NUMBER_U64, 1, PARAMETER(elements), NULL, "of 4 bytes each"},
+const struct column record_name_columns[] = {
+    {"name", NUMBER_TEXT, 1, NODE(name)},
+    {"layer", NUMBER_TEXT, 1, NODE(layer)},
+    {"shape", NUMBER_TEXT, 1, NODE(shape)},
     {0},
 };
 
-static const struct text_column parameter_texts[] = {
-    {"name", PARAMETER(name)}, {"shape", PARAMETER(shape)}, {.name = NULL}};
+/* Not compared, either. */
+static const struct column remark_columns[] = {
+    {"group", NUMBER_TEXT, 1, NODE(group)},
+    {"implementation", NUMBER_TEXT, 1, NODE(implementation)},
+    {0},
+};
+
+const struct column record_parameter_columns[] = {
+    {"node", NUMBER_I32, 1, PARAMETER(node), NULL, "row of /plan/nodes"},
+    {"elements", NUMBER_U64, 1, PARAMETER(elements), NULL, "of 4 bytes each"},
+    {"name", NUMBER_TEXT, 1, PARAMETER(name)},
+    {"shape", NUMBER_TEXT, 1, PARAMETER(shape)},
+    {0},
+};
 
 const struct column record_settings[] = {
-    {"batch", NUMBER_U64, 1, ACCOUNT(batch), NULL, NULL},
-    {"granularity", NUMBER_U64, 1, ACCOUNT(granularity), NULL, NULL},
-    {"rng", NUMBER_U64, 1, ACCOUNT(rng), NULL, NULL},
-    {"drop_dead", NUMBER_U64, 1, ACCOUNT(drop_dead), NULL, NULL},
+    {"batch", NUMBER_U64, 1, DATA(batch), NULL, NULL},
+    {"granularity", NUMBER_U64, 1, DATA(granularity), NULL, NULL},
+    {"rng", NUMBER_U64, 1, DATA(rng), NULL, NULL},
+    {"drop_dead", NUMBER_U64, 1, DATA(drop_dead), NULL, NULL},
     {0},
 };
 
 const struct column record_static_settings[] = {
-    {"batch_bytes", NUMBER_U64, 1, ACCOUNT(batch_bytes), NULL, NULL},
-    {"device_bytes", NUMBER_U64, 1, ACCOUNT(device_bytes), NULL, NULL},
-    {"optimizer_copies", NUMBER_U64, 1, ACCOUNT(optimizer_copies), NULL, NULL},
+    {"batch_bytes", NUMBER_U64, 1, DATA(batch_bytes), NULL, NULL},
+    {"device_bytes", NUMBER_U64, 1, DATA(device_bytes), NULL, NULL},
+    {"optimizer_copies", NUMBER_U64, 1, DATA(optimizer_copies), NULL, NULL},
     {0},
 };
 
-static const struct column evaluation_settings[] = {
-    {"evaluation_arena_bytes", NUMBER_U64, 1, ACCOUNT(evaluation_arena), NULL, NULL},
+static const struct column other_settings[] = {
+    {"evaluation_arena_bytes", NUMBER_U64, 1, DATA(evaluation_arena), NULL, NULL},
+    {"peak_op", NUMBER_TEXT, 1, DATA(peak_op), NULL, NULL},
+    {"hash", NUMBER_TEXT, 1, DATA(hash), NULL, NULL},
     {0},
 };
 
-static const struct column *const settings[] = {record_settings, record_static_settings, evaluation_settings};
+static const struct column *const settings[] = {record_settings, record_static_settings, other_settings};
 enum { SETTINGS = sizeof settings / sizeof *settings };
+
+const struct column record_bound_columns[] = {
+    {"memory_floor_bytes", NUMBER_U64, 1, BOUND(floor), NULL, NULL},
+    {"knapsack_slowdown", NUMBER_F64, 1, BOUND(knapsack), NULL, NULL},
+    {"binomial_slowdown", NUMBER_F64, 1, BOUND(binomial), NULL, NULL},
+    {"gap_percent", NUMBER_F64, 1, BOUND(gap), NULL, NULL},
+    {0},
+};
+
+const struct column record_budget_columns[] = {
+    {"budget_arena_bytes", NUMBER_U64, 1, BOUND(budget), NULL, NULL},
+    {"budget_bound_slowdown", NUMBER_F64, 1, BOUND(budget_bound), NULL, NULL},
+    {"budget_gap_percent", NUMBER_F64, 1, BOUND(budget_gap), NULL, NULL},
+    {0},
+};
+
+/* The tables of struct plan_data. count, rows: its members. */
+static const struct plan_table {
+    const char *group, *scale;
+    const struct column *columns;
+    size_t count, rows, stride;
+} tables[] = {
+    {"/plan/nodes", "node", record_model_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
+    {"/plan/nodes", "node", record_node_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
+    {"/plan/nodes", "node", cost_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
+    {"/plan/nodes", "node", record_name_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
+    {"/plan/nodes", "node", remark_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},
+    {"/plan/parameters", "parameter", record_parameter_columns, DATA(parameters), DATA(parameter),
+     sizeof(struct plan_data_parameter)},
+    {"/plan/ops", "op", record_op_columns, DATA(ops), DATA(op), sizeof(struct op)},
+    {"/plan/ops", "op", live_columns, DATA(ops), DATA(live), sizeof(size_t)},
+    {"/plan/buffers", "buffer", record_buffer_columns, DATA(buffers), DATA(buffer), sizeof(struct buffer)},
+};
+enum { TABLES = sizeof tables / sizeof *tables };
 
 /* ---- writing ---- */
 
-/* A readable name of every op, or of every buffer. */
-static void write_names(struct h5 *h5, const struct plan_data *a, bool ops, struct region *region)
+void record_plan_names(const struct plan_data *data, struct region *region, struct record_plan_names *names)
 {
-    const char **texts;
-    const int count = ops ? a->ops : a->buffers;
+    const struct plan_data *a = data;
+    int peak_op = 0;
     char text[128];
-    NEW(region, texts, (size_t)count);
-    for (int i = 0; i < count; i++) {
-        const char *node = a->node[ops ? a->op[i].node : a->buffer[i].node].name;
-        texts[i] =
-            region_text(region, "%s", ops ? op_text(&a->op[i], node, text) : buffer_text(&a->buffer[i], node, text));
+    NEW(region, names->op, (size_t)a->ops);
+    NEW(region, names->buffer, (size_t)a->buffers);
+    NEW(region, names->peak, (size_t)a->buffers);
+    names->peaks = 0;
+    for (int i = 0; i < a->ops; i++) {
+        names->op[i] = region_text(region, "%s", op_text(&a->op[i], a->node[a->op[i].node].name, text));
+        if (a->live[i] > a->live[peak_op]) peak_op = i;
     }
-    h5_texts(h5, ops ? "/plan/ops/text" : "/plan/buffers/text", (size_t)count, texts);
-}
-
-/* The buffers that are live at the op that sets the peak. */
-static void write_peak(struct h5 *h5, const struct plan *plan, struct region *region)
-{
-    const struct lowered *lowered = &plan->lowered;
-    const char **texts;
-    size_t count = 0;
-    char text[128];
-    NEW(region, texts, (size_t)lowered->buffers);
-    for (int i = 0; i < lowered->buffers; i++) {
-        const struct buffer *b = &lowered->buffer[i];
-        if (b->birth <= plan->peak_op && plan->peak_op <= b->death)
-            texts[count++] = region_text(region, "%s", plan_buffer_text(plan, i, text));
+    for (int i = 0; i < a->buffers; i++) {
+        const struct buffer *b = &a->buffer[i];
+        names->buffer[i] = region_text(region, "%s", buffer_text(b, a->node[b->node].name, text));
+        if (b->birth <= peak_op && peak_op <= b->death) names->peak[names->peaks++] = names->buffer[i];
     }
-    h5_texts(h5, "/plan/peak_tensors", count, texts);
 }
 
 static void write_costs(struct h5 *h5, const struct job *job)
@@ -163,65 +196,23 @@ static void write_costs(struct h5 *h5, const struct job *job)
     h5_text(h5, "/plan/costs", costs->text);
 }
 
-static void write_figures(struct h5 *h5, const struct job *job, const struct plan_data *a)
+struct record_bounds record_bounds(const struct bounds *own, const struct bounds *budget, double time)
 {
-    for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", plan_data_count_names[i], a->count[i]);
-    for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", plan_data_real_names[i], a->real[i]);
-    for (int i = 0; i < SETTINGS; i++)
-        for (const struct column *c = settings[i]; c->name; c++)
-            h5_attribute(h5, "/plan", c->name, c->number, (const char *)a + c->offset);
-    write_costs(h5, job);
-    h5_attribute_u64(h5, "/plan", "preparing_ns", job->preparing_ns);
-    h5_attribute_u64(h5, "/plan", "planning_ns", job->planning_ns);
-    h5_attribute_text(h5, "/plan", "policy", job->spec->policy->name);
-    h5_attribute_text(h5, "/plan", "source", job->spec->plan);
-    h5_attribute_text(h5, "/plan", "peak_op", a->peak_op);
-    h5_attribute_text(h5, "/plan", "hash", a->hash);
-}
-
-static void write_tables(struct h5 *h5, const struct plan_data *a, struct region *region)
-{
-    const size_t nodes = (size_t)a->nodes, parameters = (size_t)a->parameters, ops = (size_t)a->ops;
-    table_write(h5, "/plan/nodes", "node", record_model_columns, nodes, a->node, sizeof *a->node);
-    table_add(h5, "/plan/nodes", "node", record_node_columns, nodes, a->node, sizeof *a->node);
-    table_add(h5, "/plan/nodes", "node", cost_columns, nodes, a->node, sizeof *a->node);
-    table_write_texts(h5, "/plan/nodes", record_node_texts, nodes, a->node, sizeof *a->node);
-    table_write(h5, "/plan/parameters", "parameter", parameter_columns, parameters, a->parameter, sizeof *a->parameter);
-    table_write_texts(h5, "/plan/parameters", parameter_texts, parameters, a->parameter, sizeof *a->parameter);
-    table_write(h5, "/plan/ops", "op", record_op_columns, ops, a->op, sizeof *a->op);
-    table_add(h5, "/plan/ops", "op", live_columns, ops, a->live, sizeof *a->live);
-    write_names(h5, a, true, region);
-    table_write(h5, "/plan/buffers", "buffer", record_buffer_columns, (size_t)a->buffers, a->buffer, sizeof *a->buffer);
-    write_names(h5, a, false, region);
-}
-
-int record_bounds(const struct bounds *own, const struct bounds *budget, double time,
-                  struct record_bound row[RECORD_BOUNDS])
-{
-    const struct record_bound all[RECORD_BOUNDS] = {
-        {"memory_floor_bytes", true, (double)own->memory},
-        {"knapsack_slowdown", false, bounds_slowdown(own, own->knapsack)},
-        {"binomial_slowdown", false, bounds_slowdown(own, own->binomial)},
-        {"gap_percent", false, bounds_gap(own, time)},
-        {"budget_arena_bytes", true, (double)budget->budget},
-        {"budget_bound_slowdown", false, bounds_slowdown(budget, budget->best)},
-        {"budget_gap_percent", false, bounds_gap(budget, time)},
-    };
-    memcpy(row, all, sizeof all);
-    return budget->budget ? RECORD_BOUNDS : 4;
+    return (struct record_bounds){.floor = own->memory,
+                                  .knapsack = bounds_slowdown(own, own->knapsack),
+                                  .binomial = bounds_slowdown(own, own->binomial),
+                                  .gap = bounds_gap(own, time),
+                                  .budget = budget->budget,
+                                  .budget_bound = bounds_slowdown(budget, budget->best),
+                                  .budget_gap = bounds_gap(budget, time)};
 }
 
 /* The lower bounds, and what the policy reports about its plan. */
 static void write_bounds(struct h5 *h5, const struct job *job)
 {
-    struct record_bound row[RECORD_BOUNDS];
-    const int rows = record_bounds(&job->bounds, &job->budget_bounds, job->plan->time, row);
-    for (int i = 0; i < rows; i++) {
-        if (row[i].bytes)
-            h5_attribute_u64(h5, "/plan", row[i].name, (uint64_t)row[i].value);
-        else
-            h5_attribute_f64(h5, "/plan", row[i].name, row[i].value);
-    }
+    const struct record_bounds bounds = record_bounds(&job->bounds, &job->budget_bounds, job->plan->time);
+    table_write_attributes(h5, "/plan", record_bound_columns, &bounds);
+    if (bounds.budget) table_write_attributes(h5, "/plan", record_budget_columns, &bounds);
     if (*job->notes.found) h5_attribute_text(h5, "/plan", "policy_found", job->notes.found);
     if (job->notes.tries) {
         h5_attribute_u64(h5, "/plan", "promised_live_peak_bytes", job->notes.live_peak);
@@ -230,48 +221,69 @@ static void write_bounds(struct h5 *h5, const struct job *job)
     }
 }
 
-void record_plan(struct h5 *h5, const struct job *job)
+static void write_figures(struct h5 *h5, const struct job *job, const struct plan_data *a)
 {
-    struct plan_data data = {0};
-    struct region *region = region_create();
-    h5_group(h5, "/plan");
-    plan_to_data(job->plan, region, &data);
-    data.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
-    write_figures(h5, job, &data);
+    for (int i = 0; i < COUNTS; i++) h5_attribute_u64(h5, "/plan", plan_data_count_names[i], a->count[i]);
+    for (int i = 0; i < REALS; i++) h5_attribute_f64(h5, "/plan", plan_data_real_names[i], a->real[i]);
+    for (int i = 0; i < SETTINGS; i++) table_write_attributes(h5, "/plan", settings[i], a);
+    h5_attribute_u64(h5, "/plan", "preparing_ns", job->preparing_ns);
+    h5_attribute_u64(h5, "/plan", "planning_ns", job->planning_ns);
+    h5_attribute_text(h5, "/plan", "policy", job->spec->policy->name);
+    h5_attribute_text(h5, "/plan", "source", job->spec->plan);
+    write_costs(h5, job);
     write_bounds(h5, job);
-    h5_text(h5, "/plan/schedule", data.schedule);
-    write_tables(h5, &data, region);
-    write_peak(h5, job->plan, region);
-    region_destroy(region);
 }
 
-void record_memory(struct h5 *h5, const struct plan *plan)
+static void write_memory(struct h5 *h5, const struct plan_data *a)
 {
     const char *names[MEMORY_CATEGORIES];
-    uint64_t bytes[MEMORY_CATEGORIES];
     const hsize_t extent = MEMORY_CATEGORIES;
-    for (int i = 0; i < (int)STATICS; i++) {
-        names[i] = static_names[i];
-        bytes[i] = plan->static_bytes[i];
-    }
-    for (int i = 0; i < (int)CATEGORIES; i++) {
-        names[(int)STATICS + i] = category_names[i];
-        bytes[(int)STATICS + i] = plan->peak_by_category[i];
-    }
+    for (int i = 0; i < MEMORY_CATEGORIES; i++)
+        names[i] = i < (int)STATICS ? static_names[i] : category_names[i - (int)STATICS];
     h5_group(h5, "/memory");
     h5_texts(h5, "/memory/category", MEMORY_CATEGORIES, names);
     h5_scale(h5, "/memory/category", "category");
-    h5_array(h5, "/memory/predicted", NUMBER_U64, 1, &extent, bytes);
+    h5_array(h5, "/memory/predicted", NUMBER_U64, 1, &extent, a->memory);
     h5_attribute_text(h5, "/memory/predicted", "units", "byte");
     h5_attribute_text(h5, "/memory/predicted", "long_name", "live while the op runs that sets the peak");
     h5_attach(h5, "/memory/predicted", 0, "/memory/category");
 }
 
+static int *count_of(const struct plan_table *table, struct plan_data *a)
+{
+    return (int *)(void *)((char *)a + table->count);
+}
+
+void record_plan(struct h5 *h5, const struct job *job)
+{
+    struct plan_data data = {0};
+    struct record_plan_names names;
+    struct region *region = region_create();
+    plan_to_data(job->plan, region, &data);
+    data.evaluation_arena = job->evaluation ? job->evaluation->arena_bytes : 0;
+    record_plan_names(&data, region, &names);
+    h5_group(h5, "/plan");
+    write_figures(h5, job, &data);
+    h5_text(h5, "/plan/schedule", data.schedule);
+    for (const struct plan_table *t = tables; t < tables + TABLES; t++) {
+        const void *rows;
+        memcpy(&rows, (char *)&data + t->rows, sizeof rows);
+        table_write(h5, t->group, t->scale, t->columns, (size_t)*count_of(t, &data), rows, t->stride);
+    }
+    h5_texts(h5, "/plan/ops/text", (size_t)data.ops, names.op);
+    h5_texts(h5, "/plan/buffers/text", (size_t)data.buffers, names.buffer);
+    h5_texts(h5, "/plan/peak_tensors", names.peaks, names.peak);
+    write_memory(h5, &data);
+    region_destroy(region);
+}
+
 /* ---- reading ---- */
 
-static int rows_of(struct h5 *h5, const char *path)
+static int rows_of(struct h5 *h5, const struct plan_table *table)
 {
     enum { ROWS_MAX = 1 << 26 };
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", table->group, table->scale);
     uint64_t rows = h5_rows(h5, path);
     if (rows > ROWS_MAX) h5_refuse(h5, path, "has more rows than a plan can have");
     return h5->broken ? 0 : (int)rows;
@@ -279,47 +291,30 @@ static int rows_of(struct h5 *h5, const char *path)
 
 static void read_figures(struct h5 *h5, struct plan_data *a, struct region *region)
 {
-    for (int i = 0; i < COUNTS; i++) h5_read_attribute(h5, "/plan", plan_data_count_names[i], NUMBER_U64, &a->count[i]);
-    for (int i = 0; i < REALS; i++) h5_read_attribute(h5, "/plan", plan_data_real_names[i], NUMBER_F64, &a->real[i]);
-    for (int i = 0; i < SETTINGS; i++)
-        for (const struct column *c = settings[i]; c->name; c++)
-            h5_read_attribute(h5, "/plan", c->name, c->number, (char *)a + c->offset);
-    a->peak_op = h5_read_attribute_text(h5, "/plan", "peak_op", NULL, region);
-    a->hash = h5_read_attribute_text(h5, "/plan", "hash", NULL, region);
+    for (int i = 0; i < COUNTS; i++)
+        h5_read_value(h5, "/plan", plan_data_count_names[i], NUMBER_U64, false, &a->count[i], NULL);
+    for (int i = 0; i < REALS; i++)
+        h5_read_value(h5, "/plan", plan_data_real_names[i], NUMBER_F64, false, &a->real[i], NULL);
+    for (int i = 0; i < SETTINGS; i++) table_read_attributes(h5, "/plan", settings[i], a, region);
     a->schedule = h5_read_text(h5, "/plan/schedule", region);
     if (!h5->broken && h5_rows(h5, "/memory/predicted") != MEMORY_CATEGORIES)
         h5_refuse(h5, "/memory/predicted", "has a different number of rows than there are categories");
     h5_read_rows(h5, "/memory/predicted", NUMBER_U64, 1, 0, MEMORY_CATEGORIES, a->memory);
 }
 
-static void read_tables(struct h5 *h5, struct plan_data *a, struct region *region)
-{
-    const size_t nodes = (size_t)a->nodes, parameters = (size_t)a->parameters, ops = (size_t)a->ops;
-    table_read(h5, "/plan/nodes", record_model_columns, nodes, a->node, sizeof *a->node);
-    table_read(h5, "/plan/nodes", record_node_columns, nodes, a->node, sizeof *a->node);
-    table_read(h5, "/plan/nodes", cost_columns, nodes, a->node, sizeof *a->node);
-    table_read_texts(h5, "/plan/nodes", record_node_texts, nodes, a->node, sizeof *a->node, region);
-    table_read(h5, "/plan/parameters", parameter_columns, parameters, a->parameter, sizeof *a->parameter);
-    table_read_texts(h5, "/plan/parameters", parameter_texts, parameters, a->parameter, sizeof *a->parameter, region);
-    table_read(h5, "/plan/ops", record_op_columns, ops, a->op, sizeof *a->op);
-    table_read(h5, "/plan/ops", live_columns, ops, a->live, sizeof *a->live);
-    table_read(h5, "/plan/buffers", record_buffer_columns, (size_t)a->buffers, a->buffer, sizeof *a->buffer);
-}
-
 enum status record_plan_read(struct h5 *h5, struct region *region, struct plan_data *data)
 {
-    struct plan_data *a = data;
-    *a = (struct plan_data){.nodes = rows_of(h5, "/plan/nodes/node"),
-                            .parameters = rows_of(h5, "/plan/parameters/parameter"),
-                            .ops = rows_of(h5, "/plan/ops/op"),
-                            .buffers = rows_of(h5, "/plan/buffers/buffer")};
+    *data = (struct plan_data){0};
+    for (const struct plan_table *t = tables; t < tables + TABLES; t++) *count_of(t, data) = rows_of(h5, t);
     TRY(h5_status(h5));
-    NEW(region, a->node, (size_t)a->nodes);
-    NEW(region, a->parameter, (size_t)a->parameters);
-    NEW(region, a->op, (size_t)a->ops);
-    NEW(region, a->live, (size_t)a->ops);
-    NEW(region, a->buffer, (size_t)a->buffers);
-    read_figures(h5, a, region);
-    read_tables(h5, a, region);
+    read_figures(h5, data, region);
+    for (const struct plan_table *t = tables; t < tables + TABLES; t++) {
+        const size_t count = (size_t)*count_of(t, data);
+        void *rows;
+        memcpy(&rows, (char *)data + t->rows, sizeof rows);
+        if (!rows) rows = region_array(region, count, t->stride);
+        memcpy((char *)data + t->rows, &rows, sizeof rows);
+        table_read(h5, t->group, t->columns, count, rows, t->stride, region);
+    }
     return h5_status(h5);
 }

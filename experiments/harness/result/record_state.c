@@ -59,14 +59,8 @@ void record_state_layout(struct h5 *h5, const struct job *job)
     }
 }
 
-struct record_state record_state_open(struct h5 *h5)
-{
-    return (struct record_state){h5_dataset(h5, "/state/step"), h5_dataset(h5, "/state/x"),
-                                 h5_dataset(h5, "/state/labels")};
-}
-
 /* In slices along the first dimension, through host memory. */
-static void write_parameter(struct h5 *h5, const struct job *job, hid_t dataset, const struct parameter *p,
+static void write_parameter(struct h5 *h5, const struct job *job, const char *path, const struct parameter *p,
                             const float *values)
 {
     const hsize_t rows = (hsize_t)p->definition.shape.dim[0], row = (hsize_t)p->elements / rows;
@@ -75,7 +69,7 @@ static void write_parameter(struct h5 *h5, const struct job *job, hid_t dataset,
     for (hsize_t first = 0; first < rows; first += most) {
         const hsize_t count = rows - first < most ? rows - first : most;
         job->backend->kind->download(job->backend, slice, values + first * row, (size_t)(count * row) * sizeof *slice);
-        h5_write_rows(h5, dataset, NUMBER_F32, first, count, slice);
+        h5_write_rows(h5, path, first, count, slice);
     }
     free(slice);
 }
@@ -85,10 +79,7 @@ static void write_moment(struct h5 *h5, const struct job *job, const struct mome
     char path[512];
     for (int i = 0; i < job->graph->parameters && !h5->broken; i++) {
         const struct parameter *p = &job->graph->parameter[i];
-        hid_t dataset = h5_dataset(h5, parameter_path(path, moment->name, p));
-        if (dataset < 0) return;
-        write_parameter(h5, job, dataset, p, moment->values(exec, i));
-        h5_drop(h5, dataset, path);
+        write_parameter(h5, job, parameter_path(path, moment->name, p), p, moment->values(exec, i));
     }
     h5_flush(h5);
 }
@@ -99,10 +90,9 @@ void record_state_tensors(struct h5 *h5, const struct job *job, bool after, stru
         if (moments[m].after == after) write_moment(h5, job, &moments[m], exec);
 }
 
-void record_state_batch(struct h5 *h5, const struct record_state *state, uint32_t step, const float *x,
-                        const int32_t *labels)
+void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels)
 {
-    h5_append(h5, state->x, NUMBER_F32, x);
-    h5_append(h5, state->labels, NUMBER_I32, labels);
-    h5_append(h5, state->step, NUMBER_U32, &step);
+    h5_append(h5, "/state/x", x);
+    h5_append(h5, "/state/labels", labels);
+    h5_append(h5, "/state/step", &step);
 }

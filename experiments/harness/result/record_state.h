@@ -7,17 +7,10 @@
 #include "result/h5.h"
 #include "train/executor.h"
 
-/* Its arrays that stay open during the run. */
-struct record_state {
-    hid_t step, x, labels;
-};
-
 void record_state_layout(struct h5 *h5, const struct job *job);
-struct record_state record_state_open(struct h5 *h5);
 
 /* Before the first step: the initial parameters. After the last: the final parameters and the last gradients. */
 void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec);
-void record_state_batch(struct h5 *h5, const struct record_state *state, uint32_t step, const float *x,
-                        const int32_t *labels);
+void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels);
 
 #endif

@@ -56,101 +56,94 @@ void table_layout(struct h5 *h5, const char *group, const struct column *columns
     h5_attach(h5, join(path, group, committed.name), 0, scale);
 }
 
-struct table table_open(struct h5 *h5, const char *group, const struct column *columns)
+void table_append(struct h5 *h5, const char *group, const struct column *columns, const void *row)
 {
-    struct table table = {.column = columns};
     char path[256];
-    for (int i = 0; i < TABLE_COLUMNS_MAX && columns[i].name; i++)
-        table.dataset[i] = h5_dataset(h5, join(path, group, columns[i].name));
-    table.committed = h5_dataset(h5, join(path, group, "committed"));
-    return table;
+    for (const struct column *c = columns; c->name; c++)
+        h5_append(h5, join(path, group, c->name), (const char *)row + c->offset);
 }
 
-void table_append(struct h5 *h5, const struct table *table, const void *row)
-{
-    for (int i = 0; table->column[i].name; i++)
-        h5_append(h5, table->dataset[i], table->column[i].number, (const char *)row + table->column[i].offset);
-}
-
-void table_commit(struct h5 *h5, const struct table *table)
+void table_commit(struct h5 *h5, const char *group)
 {
     const uint8_t one = 1;
+    char path[256];
     h5_flush(h5);
-    h5_append(h5, table->committed, NUMBER_U8, &one);
+    h5_append(h5, join(path, group, "committed"), &one);
     h5_flush(h5);
 }
 
-void table_add(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
-               const void *rows, size_t stride)
+static size_t column_bytes(const struct column *c) { return h5_number_bytes(c->number) * (size_t)c->width; }
+
+static void write_scale(struct h5 *h5, const char *group, const char *scale, size_t count)
 {
-    char *gathered = allocate(count, WIDEST), path[256], scale_path[256];
-    join(scale_path, group, scale);
-    for (const struct column *c = columns; c->name; c++) {
-        const size_t bytes = h5_number_bytes(c->number) * (size_t)c->width;
-        const hsize_t extent[2] = {count, (hsize_t)c->width};
-        for (size_t i = 0; i < count; i++)
-            memcpy(gathered + i * bytes, (const char *)rows + i * stride + c->offset, bytes);
-        h5_array(h5, join(path, group, c->name), c->number, c->width > 1 ? 2 : 1, extent, gathered);
-        describe(h5, path, c);
-        h5_attach(h5, path, 0, scale_path);
-        if (c->width > 1) attach_pair(h5, group, path);
-    }
-    free(gathered);
+    uint32_t *numbers = allocate(count, sizeof *numbers);
+    char path[256];
+    for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
+    h5_group(h5, group);
+    h5_array(h5, join(path, group, scale), NUMBER_U32, 1, &(hsize_t){count}, numbers);
+    h5_scale(h5, path, scale);
+    free(numbers);
 }
 
 void table_write(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
                  const void *rows, size_t stride)
 {
-    uint32_t *numbers = allocate(count, sizeof *numbers);
-    const hsize_t extent = count;
-    char path[256];
-    h5_group(h5, group);
-    for (size_t i = 0; i < count; i++) numbers[i] = (uint32_t)i;
-    h5_array(h5, join(path, group, scale), NUMBER_U32, 1, &extent, numbers);
-    h5_scale(h5, path, scale);
-    free(numbers);
-    table_add(h5, group, scale, columns, count, rows, stride);
+    char *gathered = allocate(count, WIDEST), path[256], scale_path[256];
+    if (!h5_exists(h5, join(scale_path, group, scale))) write_scale(h5, group, scale, count);
+    for (const struct column *c = columns; c->name; c++) {
+        const size_t bytes = column_bytes(c);
+        const hsize_t extent[2] = {count, (hsize_t)c->width};
+        for (size_t i = 0; i < count; i++)
+            memcpy(gathered + i * bytes, (const char *)rows + i * stride + c->offset, bytes);
+        h5_array(h5, join(path, group, c->name), c->number, c->width > 1 ? 2 : 1, extent, gathered);
+        describe(h5, path, c);
+        if (c->number != NUMBER_TEXT) h5_attach(h5, path, 0, scale_path);
+        if (c->width > 1) attach_pair(h5, group, path);
+    }
+    free(gathered);
 }
 
-void table_read(struct h5 *h5, const char *group, const struct column *columns, size_t count, void *rows, size_t stride)
+void table_read(struct h5 *h5, const char *group, const struct column *columns, size_t count, void *rows, size_t stride,
+                struct region *region)
 {
     char *gathered = allocate(count, WIDEST), path[256];
     for (const struct column *c = columns; c->name; c++) {
-        const size_t bytes = h5_number_bytes(c->number) * (size_t)c->width;
-        join(path, group, c->name);
-        h5_read_rows(h5, path, c->number, (size_t)c->width, 0, count, gathered);
-        if (!h5->broken && h5_rows(h5, path) != count)
-            h5_refuse(h5, path, "has a different number of rows than its table");
-        if (h5->broken) break;
-        for (size_t i = 0; i < count; i++) memcpy((char *)rows + i * stride + c->offset, gathered + i * bytes, bytes);
-    }
-    free(gathered);
-}
-
-void table_write_texts(struct h5 *h5, const char *group, const struct text_column *columns, size_t count,
-                       const void *rows, size_t stride)
-{
-    const char **gathered = allocate(count, sizeof *gathered);
-    char path[256];
-    for (const struct text_column *c = columns; c->name; c++) {
-        for (size_t i = 0; i < count; i++)
-            memcpy(&gathered[i], (const char *)rows + i * stride + c->offset, sizeof *gathered);
-        h5_texts(h5, join(path, group, c->name), count, gathered);
-    }
-    free(gathered);
-}
-
-void table_read_texts(struct h5 *h5, const char *group, const struct text_column *columns, size_t count, void *rows,
-                      size_t stride, struct region *region)
-{
-    char path[256];
-    for (const struct text_column *c = columns; c->name; c++) {
+        const size_t bytes = column_bytes(c);
+        const void *read = gathered;
         size_t found;
-        const char **texts = h5_read_texts(h5, join(path, group, c->name), region, &found);
+        join(path, group, c->name);
+        if (c->number == NUMBER_TEXT) {
+            read = h5_read_texts(h5, path, region, &found);
+        } else {
+            h5_read_rows(h5, path, c->number, (size_t)c->width, 0, count, gathered);
+            found = h5->broken ? 0 : h5_rows(h5, path);
+        }
         if (!h5->broken && found != count) h5_refuse(h5, path, "has a different number of rows than its table");
-        if (h5->broken) return;
-        for (size_t i = 0; i < count; i++) memcpy((char *)rows + i * stride + c->offset, &texts[i], sizeof texts[i]);
+        if (h5->broken) break;
+        for (size_t i = 0; i < count; i++)
+            memcpy((char *)rows + i * stride + c->offset, (const char *)read + i * bytes, bytes);
     }
+    free(gathered);
+}
+
+void table_write_attributes(struct h5 *h5, const char *object, const struct column *columns, const void *row)
+{
+    for (const struct column *c = columns; c->name; c++)
+        h5_attribute(h5, object, c->name, c->number, (const char *)row + c->offset);
+}
+
+void table_read_attributes(struct h5 *h5, const char *object, const struct column *columns, void *row,
+                           struct region *region)
+{
+    for (const struct column *c = columns; c->name; c++)
+        h5_read_value(h5, object, c->name, c->number, false, (char *)row + c->offset, region);
+}
+
+static bool same(const struct column *c, const char *a, const char *b)
+{
+    if (c->number == NUMBER_TEXT)
+        return strcmp(*(const char *const *)(const void *)a, *(const char *const *)(const void *)b) == 0;
+    return memcmp(a, b, column_bytes(c)) == 0;
 }
 
 const struct column *table_difference(const struct column *columns, size_t count, const void *a, const void *b,
@@ -158,24 +151,35 @@ const struct column *table_difference(const struct column *columns, size_t count
 {
     for (*row = 0; *row < count; ++*row)
         for (const struct column *c = columns; c->name; c++) {
-            const size_t at = *row * stride + c->offset, bytes = h5_number_bytes(c->number) * (size_t)c->width;
-            if (memcmp((const char *)a + at, (const char *)b + at, bytes) != 0) return c;
+            const size_t at = *row * stride + c->offset;
+            if (!same(c, (const char *)a + at, (const char *)b + at)) return c;
         }
     return NULL;
 }
 
-char *column_text(const struct column *column, const void *row, char *text)
+const char *column_text(const struct column *column, const void *row, char *text)
 {
     const char *member = (const char *)row + column->offset, *gap = "";
     size_t bytes = h5_number_bytes(column->number), used = 0;
     for (int i = 0; i < column->width; i++, member += bytes, gap = ", ") {
-        double real = 0;
-        int64_t whole = 0;
-        bool is_real = column->number == NUMBER_F64;
-        memcpy(is_real ? (void *)&real : &whole, member, bytes);
-        if (column->number == NUMBER_I32) whole = (int32_t)whole;
-        int length = is_real ? snprintf(text + used, 32, "%s%.9g", gap, real)
-                             : snprintf(text + used, 32, "%s%lld", gap, (long long)whole);
+        union {
+            int32_t integer;
+            uint64_t whole;
+            float single;
+            double real;
+            const char *text;
+        } value = {.whole = 0};
+        memcpy(&value, member, bytes);
+        if (column->number == NUMBER_TEXT) return value.text;
+        int length = 0;
+        if (column->number == NUMBER_F64)
+            length = snprintf(text + used, 32, "%s%.17g", gap, value.real);
+        else if (column->number == NUMBER_F32)
+            length = snprintf(text + used, 32, "%s%.9g", gap, (double)value.single);
+        else if (column->number == NUMBER_I32)
+            length = snprintf(text + used, 32, "%s%d", gap, value.integer);
+        else
+            length = snprintf(text + used, 32, "%s%llu", gap, (unsigned long long)value.whole);
         used += (size_t)length;
     }
     return text;

@@ -27,7 +27,7 @@ struct expectation {
 
 /* The source of the times that planning uses. */
 enum costs_kind { COSTS_FLOPS, COSTS_MEASURED };
-extern const char *const costs_names[];
+extern const char *const costs_names[], *const spec_memory_names[]; /* the latter by enum memory_mode */
 
 /* How a parameter that is not in the file of initial values is handled. */
 enum init_missing { INIT_MISSING_ERROR, INIT_MISSING_INIT };

@@ -8,7 +8,7 @@ enum { MOST = 1 << 30 };
 
 static const char *const relu_save_names[] = {"output", "bits", "auto", NULL};
 static const char *const rng_names[] = {"counter", "stash", "mask", "unsafe", NULL};
-static const char *const memory_names[] = {"planned", "dynamic", "poison", NULL};
+const char *const spec_memory_names[] = {"planned", "dynamic", "poison", NULL};
 static const char *const check_names[] = {"none", "recompute", NULL};
 const char *const layout_names[] = {"auto", "channels_last", "blocked", "channels_first", NULL};
 const char *const precision_names[] = {"fp32", "tf32", NULL};
@@ -43,7 +43,7 @@ const struct setting spec_keys[] = {
     {"rng", SETTING_CHOICE, MEMBER(rng), 0, 0, "counter", rng_names, "source of dropout's random numbers"},
     {"precision", SETTING_CHOICE, MEMBER(backend_options.precision), 0, 0, "fp32", precision_names,
      "precision of the operands of products and convolutions"},
-    {"memory", SETTING_CHOICE, MEMBER(memory), 0, 0, "planned", memory_names, "how buffers are allocated"},
+    {"memory", SETTING_CHOICE, MEMBER(memory), 0, 0, "planned", spec_memory_names, "how buffers are allocated"},
     {"drop_dead", SETTING_BOOL, MEMBER(drop_dead), 0, 0, "true", NULL, "leave out recomputations that no op reads"},
     {"plan", SETTING_PATH, MEMBER(plan), 0, 0, "", NULL,
      "a plan or result file whose plan is used instead of planning"},
