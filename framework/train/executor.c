@@ -236,6 +236,7 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
                                .scratch = address(e, op->scratch),
                                .labels = e->transfer.labels,
                                .draw = draw_for(e, op),
+                               .parts = op->parts,
                                .save = op->save};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         args.x[k] = address(e, op->x[k]);
