@@ -99,7 +99,7 @@ void verify_print_steps(const struct verification *v, FILE *out)
     print_environment(v, out);
 }
 
-/* ---- JSON ---- */
+/* ---- JSON; a text that is no UTF-8, as of a path, is left out ---- */
 
 /* Every figure that the plan claims, right or wrong. */
 static json_t *claim_figures(const struct plan_data *a)
@@ -114,78 +114,45 @@ static json_t *claim_figures(const struct plan_data *a)
 static json_t *moved_figures(const struct verification *v)
 {
     char name[128];
-    json_t *all = json_object();
-    PUT(all, "buffer", v->moved);
-    PUT(all, "name", buffer_name(v, name));
-    PUT(all, "offset", v->data.buffer[v->moved].offset);
-    PUT(all, "expected", v->placed);
-    return all;
-}
-
-static json_t *plan_figures_of(const struct verification *v)
-{
-    json_t *all = json_object();
-    PUT_FLAG(all, "right", !v->wrong);
-    PUT(all, "wrong", v->wrong);
-    PUT(all, "moved", v->moved < 0 ? json_null() : moved_figures(v));
-    PUT(all, "ops", v->data.ops);
-    PUT(all, "buffers", v->data.buffers);
-    PUT(all, "claims", claim_figures(&v->data));
-    return all;
-}
-
-static json_t *bound_figures(const struct verification *v)
-{
-    json_t *all = json_object();
-    PUT_FLAG(all, "judged", !v->wrong && !v->bounds_unjudged);
-    PUT(all, "wrong", v->wrong_bound);
-    PUT(all, "why_not", v->bounds_unjudged);
-    return all;
+    if (v->moved < 0) return json_null();
+    return json_pack("{s:i, s:s, s:o, s:o}", "buffer", v->moved, "name", buffer_name(v, name), "offset",
+                     FIGURE(v->data.buffer[v->moved].offset), "expected", FIGURE(v->placed));
 }
 
 static json_t *record_figures(const struct verification *v)
 {
-    json_t *all = json_object(), *not_checked = json_array();
+    json_t *not_checked = json_array();
     for (const char *const *what = verify_not_checked; *what; what++)
         json_array_append_new(not_checked, json_string(*what));
-    PUT_FLAG(all, "judged", !v->wrong);
-    PUT(all, "wrong", v->wrong_record);
-    PUT_FLAG(all, "fault", v->spec && v->spec->fault_kind != FAULT_NONE);
-    PUT(all, "not_checked", not_checked);
-    return all;
+    return json_pack("{s:b, s:o*, s:b, s:o}", "judged", !v->wrong, "wrong", FIGURE(v->wrong_record), "fault",
+                     v->spec && v->spec->fault_kind != FAULT_NONE, "not_checked", not_checked);
 }
 
 static json_t *step_figures(const struct verification *v)
 {
     static const char *const names[] = {"not asked", "none", "not run", "same", "differ"};
     const struct comparison *c = &v->comparison;
-    json_t *all = json_object(), *first = json_object(), *changed = json_array();
-    PUT(first, "step", c->first_step);
-    PUT(first, "tensor", c->first_tensor);
+    json_t *first = json_null(), *changed = json_array();
+    if (c->differs) first = json_pack("{s:I, s:s}", "step", (json_int_t)c->first_step, "tensor", c->first_tensor);
     for (int i = 0; i < v->differences; i++) {
         const struct environment_difference *s = &v->difference[i];
         json_array_append_new(changed, json_pack("{s:s, s:s, s:s?}", "name", s->name, "then", s->a, "now", s->b));
     }
-    PUT(all, "found", names[v->steps]);
-    PUT(all, "compared", c->steps);
-    PUT_FLAG(all, "degenerate", degenerate(c));
-    json_object_set(all, "first_difference", c->differs ? first : json_null());
-    PUT(all, "exit_code", v->code);
-    PUT(all, "environment", changed);
-    json_decref(first);
-    return all;
+    return json_pack("{s:s, s:I, s:b, s:o, s:i, s:o}", "found", names[v->steps], "compared", (json_int_t)c->steps,
+                     "degenerate", degenerate(c), "first_difference", first, "exit_code", v->code, "environment",
+                     changed);
 }
 
 void verify_json(const struct verification *v, int code, FILE *out)
 {
-    json_t *all = json_object();
     char status[RESULT_STATUS];
-    PUT(all, "file", v->path);
-    PUT(all, "status", result_status(v->result, status));
-    PUT_FLAG(all, "right", code == 0);
-    PUT(all, "plan", plan_figures_of(v));
-    PUT(all, "bounds", bound_figures(v));
-    PUT(all, "record", record_figures(v));
-    PUT(all, "steps", step_figures(v));
-    figures_write(all, out);
+    json_t *plan =
+        json_pack("{s:b, s:o*, s:o, s:i, s:i, s:o}", "right", !v->wrong, "wrong", FIGURE(v->wrong), "moved",
+                  moved_figures(v), "ops", v->data.ops, "buffers", v->data.buffers, "claims", claim_figures(&v->data));
+    json_t *bounds = json_pack("{s:b, s:o*, s:o*}", "judged", !v->wrong && !v->bounds_unjudged, "wrong",
+                               FIGURE(v->wrong_bound), "why_not", FIGURE(v->bounds_unjudged));
+    figures_write(json_pack("{s:o*, s:s, s:b, s:o, s:o, s:o, s:o}", "file", FIGURE(v->path), "status",
+                            result_status(v->result, status), "right", code == 0, "plan", plan, "bounds", bounds,
+                            "record", record_figures(v), "steps", step_figures(v)),
+                  out);
 }
