@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "result/h5_manifest.h"
 #include "result/h5_write.h"
 #include "tests/support/made_runs.h"
 

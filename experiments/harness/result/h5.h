@@ -26,7 +26,7 @@ struct h5 {
     const char *path;
     uint64_t bytes; /* size when it was opened: no object can hold more */
     bool reading, broken;
-    struct h5_manifest *manifest; /* of what is written (h5_manifest.h) */
+    struct h5_manifest *manifest; /* of what is written (h5_write.h) */
     char message[5120];           /* path and first failure */
 };
 

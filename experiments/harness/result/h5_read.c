@@ -5,7 +5,7 @@
 #include "console/utf8.h"
 #include "result/h5.h"
 
-enum { RANK_MAX = 8, TEXTS_AT_ONCE = 16 };
+enum { RANK_MAX = 8 };
 
 bool h5_refuse(struct h5 *h5, const char *name, const char *why)
 {
@@ -17,25 +17,19 @@ bool h5_refuse(struct h5 *h5, const char *name, const char *why)
     return false;
 }
 
-/* Whether the object and all groups of its path exist. */
-static bool exists(struct h5 *h5, const char *path)
+/* Also all groups of its path. */
+bool h5_exists(struct h5 *h5, const char *path)
 {
     char prefix[512];
-    if (h5->broken || strlen(path) >= sizeof prefix) return false;
-    for (const char *end = path; *end;) {
+    bool there = !h5->broken && strlen(path) < sizeof prefix;
+    h5_guard(h5);
+    for (const char *end = path; there && *end;) {
         end = strchr(end + 1, '/');
         if (!end) end = path + strlen(path);
         memcpy(prefix, path, (size_t)(end - path));
         prefix[end - path] = 0;
-        if (H5Lexists(h5->file, prefix, H5P_DEFAULT) <= 0) return false;
+        there = H5Lexists(h5->file, prefix, H5P_DEFAULT) > 0;
     }
-    return true;
-}
-
-bool h5_exists(struct h5 *h5, const char *path)
-{
-    h5_guard(h5);
-    const bool there = exists(h5, path);
     h5_release(h5);
     return there;
 }
@@ -85,7 +79,7 @@ static bool array_open(struct h5 *h5, const char *path, struct array *array)
     *array = (struct array){-1, -1, -1, 0, {0}, 1};
     h5_guard(h5);
     if (h5->broken) return false;
-    if (!exists(h5, path)) return h5_refuse(h5, path, "is missing");
+    if (!h5_exists(h5, path)) return h5_refuse(h5, path, "is missing");
     array->id = H5Dopen2(h5->file, path, H5P_DEFAULT);
     if (!h5_check(h5, array->id >= 0, "read", path)) return false;
     array->type = H5Dget_type(array->id);
@@ -190,61 +184,44 @@ void h5_expect_rows(struct h5 *h5, const char *path, enum number number, size_t 
     array_close(h5, &array);
 }
 
-/* Copies variable-length strings of any character set, from first on, into region. Only a scalar may have line breaks.
- * left: bytes that the remaining texts may have; several may refer to the same bytes of the file. */
-static bool copy_some(struct h5 *h5, const char *path, const struct array *array, hsize_t first, hsize_t count,
-                      struct region *region, const char **texts, uint64_t *left)
+/* Copies a variable-length string of any character set into region. Only a scalar may have line breaks. left: bytes
+ * that the remaining texts may have; several may refer to the same bytes of the file. */
+static const char *copy_text(struct h5 *h5, const char *path, const struct array *array, hsize_t row,
+                             struct region *region, uint64_t *left)
 {
-    char *raw[TEXTS_AT_ONCE] = {NULL};
-    const hsize_t all = TEXTS_AT_ONCE;
-    hid_t memory = H5Screate_simple(1, &all, NULL);
-    bool ok = memory >= 0 &&
-              (array->rank == 0 || H5Sselect_hyperslab(array->space, H5S_SELECT_SET, &first, NULL, &count, NULL) >= 0);
-    ok = ok && H5Sselect_hyperslab(memory, H5S_SELECT_SET, &(hsize_t){0}, NULL, &count, NULL) >= 0 &&
-         H5Dread(array->id, array->type, memory, array->space, H5P_DEFAULT, raw) >= 0;
+    char *raw = NULL, *text = NULL;
+    hid_t memory = H5Screate(H5S_SCALAR);
+    bool ok = memory >= 0 && (!array->rank || H5Sselect_elements(array->space, H5S_SELECT_SET, 1, &row) >= 0) &&
+              H5Dread(array->id, array->type, memory, array->space, H5P_DEFAULT, &raw) >= 0;
     h5_check(h5, ok, "read", path);
-    for (hsize_t i = 0; ok && i < count; i++) {
-        const uint64_t bytes = raw[i] ? strlen(raw[i]) : 0;
-        if (!(ok = bytes <= *left)) h5_refuse(h5, path, "claims more text than the file has bytes");
-        if (!ok) break;
-        char *text = region_text(region, "%s", raw[i] ? raw[i] : "");
+    const uint64_t bytes = raw ? strlen(raw) : 0;
+    if (bytes > *left) {
+        h5_refuse(h5, path, "claims more text than the file has bytes");
+    } else {
         *left -= bytes;
+        text = region_text(region, "%s", raw ? raw : "");
         utf8_clean(text, array->rank ? "" : "\n\t");
-        texts[first + i] = text;
     }
-    for (hsize_t i = 0; i < count; i++) ok = h5_check(h5, H5free_memory(raw[i]) >= 0, "read", path) && ok;
+    h5_check(h5, H5free_memory(raw) >= 0, "read", path);
     h5_drop(h5, memory, path);
-    return ok;
-}
-
-static bool copy_texts(struct h5 *h5, const char *path, const struct array *array, struct region *region,
-                       const char **texts)
-{
-    uint64_t left = h5->bytes;
-    bool ok = true;
-    for (hsize_t first = 0; ok && first < array->extent[0]; first += TEXTS_AT_ONCE) {
-        const hsize_t rest = array->extent[0] - first, count = rest < TEXTS_AT_ONCE ? rest : TEXTS_AT_ONCE;
-        ok = copy_some(h5, path, array, first, count, region, texts, &left);
-    }
-    return ok;
+    return text;
 }
 
 const char **h5_read_texts(struct h5 *h5, const char *path, struct region *region, size_t *count)
 {
     struct array array;
     const char **texts = NULL;
-    *count = 0;
+    uint64_t left = h5->bytes;
     bool ok = array_open(h5, path, &array);
     if (ok && (array.rank > 1 || H5Tis_variable_str(array.type) <= 0))
         ok = h5_refuse(h5, path, "is not a list of texts");
     if (ok && array.extent[0] > array_stored(&array, false)) ok = refuse_rows(h5, path, &array, array.extent[0]);
-    if (ok) NEW(region, texts, array.extent[0] + 1);
-    if (ok && copy_texts(h5, path, &array, region, texts))
-        *count = array.extent[0];
-    else
-        texts = NULL;
+    *count = ok ? array.extent[0] : 0;
+    if (ok) NEW(region, texts, *count + 1);
+    for (hsize_t i = 0; i < *count && !h5->broken; i++) texts[i] = copy_text(h5, path, &array, i, region, &left);
+    if (h5->broken) *count = 0;
     array_close(h5, &array);
-    return texts;
+    return *count ? texts : NULL;
 }
 
 const char *h5_read_text(struct h5 *h5, const char *path, struct region *region)
@@ -261,7 +238,7 @@ static hid_t attribute_open(struct h5 *h5, const char *object, const char *name,
     const bool text = number == NUMBER_TEXT;
     h5_guard(h5);
     if (h5->broken) return -1;
-    if (strcmp(object, "/") != 0 && !exists(h5, object)) {
+    if (strcmp(object, "/") != 0 && !h5_exists(h5, object)) {
         if (!optional) h5_refuse(h5, object, "is missing");
         return -1;
     }

@@ -1,12 +1,104 @@
-/* Contract: numbers are stored without conversion, so that their bits are read back unchanged. */
+/* Contract: numbers are stored without conversion, so that their bits are read back unchanged. Every object of a file
+ * that passes the check holds what was written to it, even where the system lost a write that it reported as done; text
+ * is compared as the readers of h5.h return it, after their cleaning. */
 #include "result/h5_write.h"
 
 #include <hdf5_hl.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "result/h5_manifest.h"
+#include "console/utf8.h"
+#include "numerics/digest.h"
 
 enum { RANK_MAX = 8, ROWS_MAX = 256, CHUNK_BYTES = 64 * 1024, CHUNK_MOST = 1 << 30 };
+enum { SLICE_BYTES = 1 << 20, SCALE_NAME = 64 };
+
+/* ---- the manifest ---- */
+
+/* What was written. name: of an attribute or a scale; path of a scale that is attached; "" of an array. */
+enum kind { ATTRIBUTE, ARRAY, SCALE, ATTACHED };
+struct entry {
+    enum kind kind;
+    const char *path, *name;
+    enum number number;
+    hid_t dataset;                   /* of an array that grows, once a row was appended; else -1 */
+    uint64_t extent, width, written; /* rows, elements of one, rows that were written */
+    bool alone;                      /* a scalar, not a list */
+    unsigned dimension;
+    struct digest digest;
+};
+
+struct h5_manifest {
+    struct region *region;
+    struct entry *entry;
+    int entries;
+};
+
+struct h5_manifest *h5_manifest_create(void)
+{
+    struct region *region = region_create();
+    struct h5_manifest *m = region_array(region, 1, sizeof *m);
+    m->region = region;
+    return m;
+}
+
+void h5_manifest_destroy(struct h5_manifest *manifest)
+{
+    if (manifest) region_destroy(manifest->region);
+}
+
+enum status h5_manifest_open(struct h5_manifest *manifest, struct h5 *h5, const char *path, enum h5_mode mode)
+{
+    TRY(h5_open(h5, path, mode));
+    h5->manifest = manifest;
+    for (int i = 0; i < manifest->entries; i++) manifest->entry[i].dataset = -1;
+    return ST_OK;
+}
+
+/* The entry of that kind, path and name, new unless there is one; valid until the next call. */
+static struct entry *entry_of(struct h5 *h5, enum kind kind, const char *path, const char *name)
+{
+    struct h5_manifest *m = h5->manifest;
+    for (int i = 0; i < m->entries; i++) {
+        struct entry *e = &m->entry[i];
+        if (e->kind == kind && strcmp(e->path, path) == 0 && strcmp(e->name, name) == 0) return e;
+    }
+    region_grow(m->region, &m->entry, m->entries, sizeof *m->entry);
+    m->entry[m->entries] = (struct entry){.kind = kind,
+                                          .path = region_text(m->region, "%s", path),
+                                          .name = region_text(m->region, "%s", name),
+                                          .dataset = -1};
+    return &m->entry[m->entries++];
+}
+
+static size_t row_bytes(const struct entry *e) { return (size_t)e->width * h5_number_bytes(e->number); }
+
+/* Of the text as it is read back. Only a scalar may have line breaks. */
+static struct digest digest_text(const char *text, bool alone)
+{
+    const size_t bytes = text ? strlen(text) : 0;
+    char *copy = memcpy(allocate(bytes + 1, 1), bytes ? text : "", bytes);
+    utf8_clean(copy, alone ? "\n\t" : "");
+    const struct digest digest = digest_bytes(copy, strlen(copy));
+    free(copy);
+    return digest;
+}
+
+/* Adds the next rows of an attribute or an array: row by row, because they may be written by any number of calls. */
+static void entry_add(struct entry *entry, uint64_t count, const void *rows)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const char *row = (const char *)rows + i * row_bytes(entry);
+        const struct digest both[] = {entry->digest, entry->number == NUMBER_TEXT
+                                                         ? digest_text(*(const char *const *)row, entry->alone)
+                                                         : digest_bytes(row, row_bytes(entry))};
+        entry->digest = digest_bytes(both, sizeof both);
+    }
+    entry->written += count;
+    if (entry->written > entry->extent) entry->extent = entry->written;
+}
+
+/* ---- writing ---- */
 
 void h5_attribute(struct h5 *h5, const char *object, const char *name, enum number number, const void *value)
 {
@@ -21,11 +113,11 @@ void h5_attribute(struct h5 *h5, const char *object, const char *name, enum numb
     h5_check(h5, id >= 0 && H5Awrite(id, h5_memory_type(h5, number), value) >= 0, "write attribute", name);
     h5_drop(h5, id, name);
     h5_drop(h5, space, name);
-    struct h5_entry *entry = h5_manifest_entry(h5->manifest, H5_ATTRIBUTE, object, name);
+    struct entry *entry = entry_of(h5, ATTRIBUTE, object, name);
     entry->number = number;
     entry->width = 1;
     entry->digest = (struct digest){0};
-    h5_entry_add(entry, 1, value);
+    entry_add(entry, 1, value);
 }
 
 void h5_attribute_text(struct h5 *h5, const char *object, const char *name, const char *value)
@@ -69,7 +161,7 @@ static hid_t create(struct h5 *h5, const char *path, enum number number, int ran
     h5_drop(h5, links, path);
     h5_drop(h5, creation, path);
     h5_drop(h5, space, path);
-    struct h5_entry *entry = h5_manifest_entry(h5->manifest, H5_DATA, path, "");
+    struct entry *entry = entry_of(h5, ARRAY, path, "");
     entry->number = number;
     entry->alone = !rank;
     entry->extent = rank ? extent[0] : 1;
@@ -89,7 +181,7 @@ void h5_array(struct h5 *h5, const char *path, enum number number, int rank, con
     const hid_t id = create(h5, path, number, rank, extent, NULL, creation);
     if (data && id >= 0)
         h5_check(h5, H5Dwrite(id, h5_memory_type(h5, number), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0, "write", path);
-    if (data) h5_entry_add(h5_manifest_entry(h5->manifest, H5_DATA, path, ""), rank ? extent[0] : 1, data);
+    if (data) entry_add(entry_of(h5, ARRAY, path, ""), rank ? extent[0] : 1, data);
     h5_drop(h5, id, path);
 }
 
@@ -131,7 +223,7 @@ void h5_scale(struct h5 *h5, const char *path, const char *name)
     const hid_t id = h5_dataset(h5, path);
     h5_check(h5, id >= 0 && H5DSset_scale(id, name) >= 0, "make a scale of", path);
     h5_drop(h5, id, path);
-    h5_manifest_entry(h5->manifest, H5_SCALE, path, name);
+    entry_of(h5, SCALE, path, name);
 }
 
 void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *scale)
@@ -140,12 +232,12 @@ void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *
     h5_check(h5, id >= 0 && to >= 0 && H5DSattach_scale(id, to, dimension) >= 0, "attach a scale to", path);
     h5_drop(h5, to, scale);
     h5_drop(h5, id, path);
-    h5_manifest_entry(h5->manifest, H5_ATTACHED, path, scale)->dimension = dimension;
+    entry_of(h5, ATTACHED, path, scale)->dimension = dimension;
 }
 
 void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count, const void *data)
 {
-    struct h5_entry *entry = h5_manifest_entry(h5->manifest, H5_DATA, path, "");
+    struct entry *entry = entry_of(h5, ARRAY, path, "");
     hsize_t start[RANK_MAX] = {first}, extent[RANK_MAX];
     const hid_t id = h5_dataset(h5, path), space = id < 0 ? -1 : H5Dget_space(id);
     const int rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, extent, NULL);
@@ -156,15 +248,118 @@ void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count
     h5_drop(h5, memory, path);
     h5_drop(h5, space, path);
     h5_drop(h5, id, path);
-    h5_entry_add(entry, count, data);
+    entry_add(entry, count, data);
 }
 
 void h5_append(struct h5 *h5, const char *path, const void *row)
 {
-    struct h5_entry *entry = h5_manifest_entry(h5->manifest, H5_DATA, path, "");
+    struct entry *entry = entry_of(h5, ARRAY, path, "");
     if (entry->dataset < 0) entry->dataset = h5_dataset(h5, path);
     if (h5->broken) return;
     const hid_t type = h5_memory_type(h5, entry->number);
     h5_check(h5, H5DOappend(entry->dataset, H5P_DEFAULT, 0, 1, type, row) >= 0, "write", path);
-    h5_entry_add(entry, 1, row);
+    entry_add(entry, 1, row);
+}
+
+/* ---- reading back ---- */
+
+static bool attribute_holds(struct h5 *h5, const struct entry *e, struct entry *found, struct region *region)
+{
+    union {
+        uint64_t number;
+        const char *text;
+    } value = {0};
+    h5_read_value(h5, e->path, e->name, e->number, false, &value, region);
+    entry_add(found, 1, &value);
+    return true;
+}
+
+/* An array in slices; rows that were never written are not read. */
+static bool data_holds(struct h5 *h5, const struct entry *e, struct entry *found, struct region *region)
+{
+    const size_t bytes = row_bytes(e);
+    const uint64_t most = bytes < SLICE_BYTES ? SLICE_BYTES / (bytes + !bytes) : 1;
+    if (e->number == NUMBER_TEXT) {
+        size_t count;
+        const char **texts = h5_read_texts(h5, e->path, region, &count);
+        entry_add(found, count, texts);
+        return count == e->extent;
+    }
+    if (h5_rows(h5, e->path) != e->extent) return false;
+    if (e->written && e->written != e->extent) return false;
+    char *rows = allocate(most < e->written ? most : e->written, bytes + 1);
+    for (uint64_t first = 0, count; !h5->broken && first < e->written; first += count) {
+        count = e->written - first < most ? e->written - first : most;
+        h5_read_rows(h5, e->path, e->number, (size_t)e->width, first, count, rows);
+        entry_add(found, count, rows);
+    }
+    free(rows);
+    return true;
+}
+
+static bool scale_holds(struct h5 *h5, const struct entry *e, struct entry *found, struct region *region)
+{
+    char name[SCALE_NAME] = "";
+    (void)found, (void)region;
+    h5_guard(h5);
+    const hid_t id = h5_dataset(h5, e->path);
+    const bool ok = id >= 0 && H5DSis_scale(id) > 0 && H5DSget_scale_name(id, name, sizeof name) >= 0;
+    h5_drop(h5, id, e->path);
+    h5_release(h5);
+    return ok && strcmp(name, e->name) == 0;
+}
+
+static bool attached_holds(struct h5 *h5, const struct entry *e, struct entry *found, struct region *region)
+{
+    (void)found, (void)region;
+    h5_guard(h5);
+    const hid_t id = h5_dataset(h5, e->path), scale = h5_dataset(h5, e->name);
+    const bool ok = id >= 0 && scale >= 0 && H5DSis_attached(id, scale, e->dimension) > 0;
+    h5_drop(h5, scale, e->name);
+    h5_drop(h5, id, e->path);
+    h5_release(h5);
+    return ok;
+}
+
+/* found: the digest of what the file holds. */
+static void check(struct h5 *h5, const struct entry *e)
+{
+    static bool (*const holds[])(struct h5 *, const struct entry *, struct entry *found, struct region *) = {
+        [ATTRIBUTE] = attribute_holds, [ARRAY] = data_holds, [SCALE] = scale_holds, [ATTACHED] = attached_holds};
+    const bool attribute = e->kind == ATTRIBUTE;
+    char what[512];
+    struct region *region = region_create();
+    struct entry found = {.number = e->number, .width = e->width, .alone = e->alone};
+    const bool held = holds[e->kind](h5, e, &found, region) && digest_equal(found.digest, e->digest);
+    snprintf(what, sizeof what, "%s%s%s", e->path, attribute ? "@" : "", attribute ? e->name : "");
+    if (!held) h5_refuse(h5, what, "is not what was written to it");
+    region_destroy(region);
+}
+
+static herr_t count_object(hid_t at, const char *name, const H5O_info_t *info, void *count)
+{
+    (void)at, (void)name, (void)info;
+    ++*(uint64_t *)count;
+    return 0;
+}
+
+/* The entries are found by the index of names; a group's index of creation order must list the same objects. */
+static void check_indexes(struct h5 *h5)
+{
+    uint64_t named = 0, ordered = 0;
+    h5_guard(h5);
+    const bool ok = !h5->broken && H5Ovisit(h5->file, H5_INDEX_NAME, H5_ITER_NATIVE, count_object, &named) >= 0 &&
+                    H5Ovisit(h5->file, H5_INDEX_CRT_ORDER, H5_ITER_NATIVE, count_object, &ordered) >= 0;
+    if (h5_check(h5, ok, "list", "the groups") && named != ordered)
+        h5_refuse(h5, "the groups", "do not list the same objects by name and by creation order");
+    h5_release(h5);
+}
+
+enum status h5_manifest_check(const struct h5_manifest *manifest, const char *path)
+{
+    struct h5 h5;
+    TRY(h5_open(&h5, path, H5_READ));
+    for (int i = 0; i < manifest->entries && !h5.broken; i++) check(&h5, &manifest->entry[i]);
+    check_indexes(&h5);
+    return h5_close(&h5);
 }

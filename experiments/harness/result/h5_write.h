@@ -1,9 +1,21 @@
-/* Writing an HDF5 file: attributes, groups, texts, arrays, and arrays that grow. Everything is added to the file's
- * manifest. */
+/* Writing an HDF5 file: attributes, groups, texts, arrays, and arrays that grow. Digests of everything that was written
+ * make a manifest, with which the file is compared when it is opened again. */
 #ifndef REMATCH_RESULT_H5_WRITE_H
 #define REMATCH_RESULT_H5_WRITE_H
 
 #include "result/h5.h"
+
+struct h5_manifest;
+
+struct h5_manifest *h5_manifest_create(void);
+void h5_manifest_destroy(struct h5_manifest *manifest);
+
+/* Opens a file for writing; the manifest continues with what is written to it. */
+enum status h5_manifest_open(struct h5_manifest *manifest, struct h5 *h5, const char *path, enum h5_mode mode);
+
+/* Reads the file at path; ST_FAILED: the message names the first object that differs from the manifest. The content of
+ * an array without written rows is not checked. */
+enum status h5_manifest_check(const struct h5_manifest *manifest, const char *path);
 
 /* Attributes of the object at a path; an old value is replaced. A text that is NULL is written as "". */
 void h5_attribute(struct h5 *h5, const char *object, const char *name, enum number number, const void *value);
