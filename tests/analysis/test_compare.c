@@ -39,7 +39,7 @@ TestSuite(compare, .init = set_up, .fini = tear_down);
 static void next_float(struct fake *f, struct step_record *step)
 {
     (void)f;
-    if (step->step >= 2) step->loss = nextafterf(step->loss, 10);
+    if (step->step >= 2) step->result.loss = nextafterf(step->result.loss, 10);
 }
 
 static void gradients(struct fake *f, struct step_record *step)
@@ -64,7 +64,7 @@ static void state(struct fake *f, struct step_record *step)
 static void no_digests(struct fake *f, struct step_record *step)
 {
     gradients(f, step);
-    step->gradient = NULL;
+    step->result.gradient = NULL;
 }
 
 /* Of the steps after the first, the median is three times as long. */
@@ -72,7 +72,7 @@ static void times(struct fake *f, struct step_record *step)
 {
     static const uint64_t total[STEPS] = {1, 3060, 90, 9000};
     (void)f;
-    step->total_ns = total[step->step], step->phase_ns[PHASE_FORWARD] = 17, step->rss += 4096;
+    step->total_ns = total[step->step], step->result.phase_ns[PHASE_FORWARD] = 17, step->rss += 4096;
 }
 
 static struct comparison compare_with(void (*change)(struct fake *, struct step_record *), uint32_t steps)
@@ -142,7 +142,7 @@ Test(compare, names_the_first_difference)
 static void flip_sign(struct fake *f, struct step_record *step)
 {
     (void)f;
-    if (step->step == 1) step->loss = -step->loss;
+    if (step->step == 1) step->result.loss = -step->result.loss;
 }
 
 Test(compare, ulps_count_the_floats_in_between)
@@ -179,7 +179,7 @@ Test(compare, an_unfinished_file_is_compared)
     cr_assert(record_create(&fake.job, "variant", &record) == ST_OK, "%s", status_message());
     for (uint32_t i = 0; i < 2; i++) {
         struct step_record step = fake_step(&fake, i);
-        if (i == 1) step.loss = nextafterf(step.loss, 10);
+        if (i == 1) step.result.loss = nextafterf(step.result.loss, 10);
         cr_assert(record_step(record, &step) == ST_OK);
     }
     snprintf(other, sizeof other, "%.1000s.part", record_path(record));

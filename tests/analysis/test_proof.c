@@ -19,7 +19,7 @@ enum { STEPS = 4 };
 static void zero_loss(struct fake *f, struct step_record *step)
 {
     (void)f;
-    if (step->step == 3) step->loss = 0;
+    if (step->step == 3) step->result.loss = 0;
 }
 
 /* The digests that gradients of zeros have. */
@@ -37,7 +37,7 @@ static void zero_gradients(struct fake *f, struct step_record *step)
 static void not_a_number(struct fake *f, struct step_record *step)
 {
     (void)f;
-    if (step->step == 2) step->loss = NAN;
+    if (step->step == 2) step->result.loss = NAN;
 }
 
 /* Those of one tensor, at every step but one, or at all. */

@@ -62,7 +62,7 @@ static void watch(FILE *out)
 {
     struct progress p = progress_begin(out, STEPS);
     for (uint32_t i = 0; i < STEPS; i++) {
-        const struct step_record step = {.step = i, .loss = 1.5F, .total_ns = 2000000, .live_peak = 3 << 20};
+        const struct step_record step = {.step = i, .result.loss = 1.5F, .total_ns = 2000000, .live_peak = 3 << 20};
         progress_step(&p, &step);
     }
     progress_eval(&p, &(struct eval_record){STEPS, 0.5F, 0.75F}, "test");
@@ -124,7 +124,7 @@ Test(progress, a_terminal_shows_a_bar_and_removes_it)
 static void take_step(struct progress *p, uint32_t number)
 {
     const struct step_record step = {
-        .step = number, .loss = -1.23456789e-10F, .total_ns = 119900000000, .live_peak = (uint64_t)1023 << 30};
+        .step = number, .result.loss = -1.23456789e-10F, .total_ns = 119900000000, .live_peak = (uint64_t)1023 << 30};
     progress_step(p, &step);
 }
 

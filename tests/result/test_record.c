@@ -108,7 +108,7 @@ Test(record, reads_back_what_was_written)
     for (uint32_t i = 0; i < 3; i++) {
         const uint32_t expected = bits_of(2.0F / (float)(i + 1));
         cr_assert(bits_of(loss[i]) == expected && bits[i] == expected);
-        cr_assert(digest_equal(digest[i], fake_step(&fake, i).gradients) && ns[i] == 1000 + 10 * i);
+        cr_assert(digest_equal(digest[i], fake_step(&fake, i).result.gradients) && ns[i] == 1000 + 10 * i);
         for (long p = 0; p < parameters; p++)
             cr_assert(each[(i * parameters + p) * 2] == i * 1000 + (uint64_t)p &&
                       each[(i * parameters + p) * 2 + 1] == 2);
@@ -121,11 +121,12 @@ Test(record, reads_back_what_was_written)
 static void all_different(struct fake *f, struct step_record *step)
 {
     (void)f;
-    step->loss = 1.5F, step->metric = 0.125F;
-    step->lr = 0.25, step->gradient_norm = 3.5;
-    step->total_ns = 11, step->data_ns = 12, step->phase_ns[PHASE_FORWARD] = 13;
-    step->phase_ns[PHASE_RECOMPUTE] = 14, step->phase_ns[PHASE_BACKWARD] = 15, step->phase_ns[PHASE_OPTIMIZER] = 16;
-    step->phase_ns[PHASE_DIGEST] = 17, step->phase_ns[PHASE_UNDEFINE] = 20;
+    step->result.loss = 1.5F, step->metric = 0.125F;
+    step->result.lr = 0.25, step->result.gradient_norm = 3.5;
+    step->total_ns = 11, step->data_ns = 12, step->result.phase_ns[PHASE_FORWARD] = 13;
+    step->result.phase_ns[PHASE_RECOMPUTE] = 14, step->result.phase_ns[PHASE_BACKWARD] = 15,
+    step->result.phase_ns[PHASE_OPTIMIZER] = 16;
+    step->result.phase_ns[PHASE_DIGEST] = 17, step->result.phase_ns[PHASE_UNDEFINE] = 20;
     step->live_peak = 18, step->rss = 19;
 }
 
@@ -157,8 +158,8 @@ Test(record, every_column_holds_its_own_figure)
     read_raw(file, "/steps/grad_digest", H5T_NATIVE_UINT64, &gradients);
     read_raw(file, "/steps/param_digest", H5T_NATIVE_UINT64, &parameters);
     read_raw(file, "/steps/state_digest", H5T_NATIVE_UINT64, &state);
-    cr_expect(digest_equal(gradients, step.gradients) && digest_equal(parameters, step.parameters) &&
-              digest_equal(state, step.state));
+    cr_expect(digest_equal(gradients, step.result.gradients) && digest_equal(parameters, step.result.parameters) &&
+              digest_equal(state, step.result.state));
     while (record_step_columns[columns].name) columns++;
     cr_expect(columns == FIGURES + 3, "%zu columns", columns);
     H5Fclose(file);

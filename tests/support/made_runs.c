@@ -80,9 +80,9 @@ void fake_close(struct fake *fake)
 void fake_seal(const struct fake *fake, struct step_record *step)
 {
     const size_t bytes = (size_t)fake->job.graph->parameters * sizeof *fake->gradient;
-    step->gradients = digest_bytes(fake->gradient, bytes);
-    step->parameters = digest_bytes(fake->parameter, bytes);
-    step->state = digest_bytes(fake->state, bytes);
+    step->result.gradients = digest_bytes(fake->gradient, bytes);
+    step->result.parameters = digest_bytes(fake->parameter, bytes);
+    step->result.state = digest_bytes(fake->state, bytes);
 }
 
 struct step_record fake_step(struct fake *fake, uint32_t step)
@@ -94,14 +94,14 @@ struct step_record fake_step(struct fake *fake, uint32_t step)
         fake->state[i] = (struct digest){step * 1000 + i, 3};
     }
     struct step_record row = {.step = step,
-                              .loss = 2.0F / (float)(step + 1),
+                              .result.loss = 2.0F / (float)(step + 1),
                               .metric = 0.25F,
                               .total_ns = 1000 + 10 * step,
                               .live_peak = fake->job.plan->live_peak,
                               .rss = 1 << 20,
-                              .gradient = fake->gradient,
-                              .parameter = fake->parameter,
-                              .parameter_state = fake->state,
+                              .result.gradient = fake->gradient,
+                              .result.parameter = fake->parameter,
+                              .result.parameter_state = fake->state,
                               .live = step == 1 ? fake->live : NULL};
     fake_seal(fake, &row);
     return row;

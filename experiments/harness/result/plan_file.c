@@ -6,7 +6,6 @@
 
 #include "check/simulate.h"
 #include "job/run_id.h"
-#include "result/h5_manifest.h"
 #include "result/h5_write.h"
 #include "result/record.h"
 #include "result/record_plan.h"

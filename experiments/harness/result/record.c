@@ -10,7 +10,6 @@
 
 #include "build.h"
 #include "job/run_id.h"
-#include "result/h5_manifest.h"
 #include "result/h5_write.h"
 #include "result/provenance.h"
 #include "result/record_file.h"
@@ -26,28 +25,28 @@ static const char digest_doc[] = "XXH3-128 of the tensor digests in parameter or
 
 const struct column record_step_columns[] = {
     {"step", NUMBER_U32, 1, STEP(step), NULL, "number of the training step, from 0"},
-    {"loss", NUMBER_F32, 1, STEP(loss), "1", "loss of the batch before the update"},
-    {"loss_bits", NUMBER_U32, 1, STEP(loss), NULL, "IEEE-754 binary32 pattern of loss"},
+    {"loss", NUMBER_F32, 1, STEP(result.loss), "1", "loss of the batch before the update"},
+    {"loss_bits", NUMBER_U32, 1, STEP(result.loss), NULL, "IEEE-754 binary32 pattern of loss"},
     {"metric", NUMBER_F32, 1, STEP(metric), "1", "share of the batch that is predicted correctly"},
-    {"lr", NUMBER_F64, 1, STEP(lr), "1", "learning rate of the update"},
-    {"grad_norm", NUMBER_F64, 1, STEP(gradient_norm), "1", "L2 norm of all gradients, before they are clipped"},
+    {"lr", NUMBER_F64, 1, STEP(result.lr), "1", "learning rate of the update"},
+    {"grad_norm", NUMBER_F64, 1, STEP(result.gradient_norm), "1", "L2 norm of all gradients, before they are clipped"},
     {"total_ns", NUMBER_U64, 1, STEP(total_ns), "ns",
      "the whole step: the times of the following columns, and the time between ops"},
     {"data_ns", NUMBER_U64, 1, STEP(data_ns), "ns", "reading the batch"},
-    {"forward_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_FORWARD]), "ns", "first forwards"},
-    {"recompute_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_RECOMPUTE]), "ns", "recomputed forwards"},
-    {"backward_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_BACKWARD]), "ns", "backwards"},
-    {"optimizer_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_OPTIMIZER]), "ns", "the update"},
-    {"digest_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_DIGEST]), "ns",
+    {"forward_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_FORWARD]), "ns", "first forwards"},
+    {"recompute_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_RECOMPUTE]), "ns", "recomputed forwards"},
+    {"backward_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_BACKWARD]), "ns", "backwards"},
+    {"optimizer_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_OPTIMIZER]), "ns", "the update"},
+    {"digest_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_DIGEST]), "ns",
      "digests of gradients, parameters and state, and the gradients' norm"},
-    {"undefine_ns", NUMBER_U64, 1, STEP(phase_ns[PHASE_UNDEFINE]), "ns",
+    {"undefine_ns", NUMBER_U64, 1, STEP(result.phase_ns[PHASE_UNDEFINE]), "ns",
      "filling memory that recomputations will write with NaNs; not part of total_ns"},
     {"live_peak", NUMBER_U64, 1, STEP(live_peak), "byte",
      "most live bytes of the arena at any op: counted in dynamic memory, else planned"},
     {"rss", NUMBER_U64, 1, STEP(rss), "byte", "resident set of the process after the step"},
-    {"grad_digest", NUMBER_U64, 2, STEP(gradients), NULL, digest_doc},
-    {"param_digest", NUMBER_U64, 2, STEP(parameters), NULL, digest_doc},
-    {"state_digest", NUMBER_U64, 2, STEP(state), NULL, digest_doc},
+    {"grad_digest", NUMBER_U64, 2, STEP(result.gradients), NULL, digest_doc},
+    {"param_digest", NUMBER_U64, 2, STEP(result.parameters), NULL, digest_doc},
+    {"state_digest", NUMBER_U64, 2, STEP(result.state), NULL, digest_doc},
     {"gradients_zero", NUMBER_U8, 1, STEP(gradients_zero), NULL, "1: every gradient is zero: equality proves nothing"},
     {0},
 };
@@ -312,8 +311,8 @@ static void find_zeros(struct record *r)
 
 static void append_digests(struct h5 *h5, const struct job *job, const struct step_record *step)
 {
-    const struct digest *rows[DIGESTS] = {step->gradient, step->parameter, step->parameter_state};
-    const int kept = step->gradient ? digests_kept(job) : 0;
+    const struct digest *rows[DIGESTS] = {step->result.gradient, step->result.parameter, step->result.parameter_state};
+    const int kept = step->result.gradient ? digests_kept(job) : 0;
     for (int i = 0; i < kept; i++) h5_append(h5, digest_paths[i], rows[i]);
     if (kept) h5_append(h5, "/digests/step", &step->step);
 }
@@ -339,7 +338,7 @@ enum status record_step(struct record *record, const struct step_record *step)
     const bool sync = every > 0 && (step->step + 1) % every == 0;
     struct step_record row = *step;
     if (!record->zeros_known) find_zeros(record);
-    row.gradients_zero |= record->zeros_known && digest_equal(step->gradients, record->zeros);
+    row.gradients_zero |= record->zeros_known && digest_equal(step->result.gradients, record->zeros);
     append_digests(&record->h5, record->job, step);
     append_memory(&record->h5, step);
     table_append(&record->h5, "/steps", record_step_columns, &row);

@@ -6,18 +6,17 @@
 #include "job/job.h"
 #include "result/table.h"
 #include "result/timing.h"
+#include "train/training_step.h"
 
 /* One step, as measured. */
 struct step_record {
+    struct train_result result;
     uint32_t step;
-    float loss, metric; /* metric: accuracy on the batch */
-    double lr, gradient_norm;
-    uint64_t phase_ns[PHASES], data_ns, total_ns;
+    float metric; /* accuracy on the batch */
+    uint64_t data_ns, total_ns;
     uint64_t live_peak, rss; /* bytes */
-    struct digest gradients, parameters, state;
-    bool gradients_zero; /* every gradient is zero; record_step() also derives it from the digests */
-    const struct digest *gradient, *parameter, *parameter_state; /* one a parameter, or NULL */
-    const size_t *live; /* bytes at each op, counted or planned; NULL where this step's memory is not recorded */
+    bool gradients_zero;     /* every gradient is zero; record_step() also derives it from the digests */
+    const size_t *live;      /* bytes at each op, counted or planned; NULL where this step's memory is not recorded */
 };
 
 struct eval_record {

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "job/batches.h"
 #include "job/machine.h"
 #include "result/record.h"
 #include "result/timing.h"
-#include "run/evaluate.h"
 #include "run/progress.h"
 #include "run/signals.h"
 #include "train/training_step.h"
@@ -54,35 +54,20 @@ static size_t live_peak(const struct training *t)
     return most;
 }
 
-static enum status record_training_step(struct training *t, uint32_t step, const struct train_result *r,
-                                        uint64_t data_ns, uint64_t total_ns)
+static enum status record_training_step(struct training *t, struct step_record *s)
 {
-    const struct spec *spec = t->job->spec;
-    struct step_record s = {.step = step,
-                            .loss = r->loss,
-                            .metric = r->correct / (float)spec->batch,
-                            .lr = r->lr,
-                            .gradient_norm = r->gradient_norm,
-                            .data_ns = data_ns,
-                            .total_ns = total_ns,
-                            .live_peak = live_peak(t),
-                            .rss = process_rss(),
-                            .gradients = r->gradients,
-                            .parameters = r->parameters,
-                            .state = r->state,
-                            .gradient = spec->record_digests ? r->gradient : NULL,
-                            .parameter = spec->record_digests ? r->parameter : NULL,
-                            .parameter_state = spec->record_digests ? r->parameter_state : NULL,
-                            .live = wants_memory(spec, step) ? live_bytes(t) : NULL};
-    memcpy(s.phase_ns, r->phase_ns, sizeof s.phase_ns);
-    TRY(record_step(t->record, &s));
-    if (s.live_peak > t->report.live_peak) t->report.live_peak = s.live_peak;
-    if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s.loss;
-    t->report.last_loss = s.loss;
+    s->metric = s->result.correct / (float)t->job->spec->batch;
+    s->live_peak = live_peak(t);
+    s->rss = process_rss();
+    s->live = wants_memory(t->job->spec, s->step) ? live_bytes(t) : NULL;
+    TRY(record_step(t->record, s));
+    if (s->live_peak > t->report.live_peak) t->report.live_peak = s->live_peak;
+    if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s->result.loss;
+    t->report.last_loss = s->result.loss;
     const uint64_t *op_ns = executor_op_ns(t->exec);
-    if (op_ns && t->report.steps > 0) timing_add(&t->summary.least, op_ns, total_ns);
-    t->step_ns[t->report.steps++] = total_ns;
-    progress_step(&t->progress, &s);
+    if (op_ns && t->report.steps > 0) timing_add(&t->summary.least, op_ns, s->total_ns);
+    t->step_ns[t->report.steps++] = s->total_ns;
+    progress_step(&t->progress, s);
     return ST_OK;
 }
 
@@ -133,26 +118,54 @@ static enum status end_step(struct training *t, struct train_result *result)
 /* A batch made ahead adds nothing to the time of the step that uses it. */
 static enum status one_step(struct training *t, uint32_t step)
 {
-    struct train_result result;
-    uint64_t data = t->ahead ? t->next_ns : 0, own = 0;
+    struct step_record s = {.step = step, .data_ns = t->ahead ? t->next_ns : 0};
+    uint64_t own = 0;
     if (!t->ahead) TRY(first_batch(t, step, &own));
     t->ahead = false;
     uint64_t begin = clock_now_ns();
     enum status begun = train_begin(t->train, step), made = begun == ST_OK ? next_batch(t, step) : ST_OK;
     TRY(made);
-    TRY(end_step(t, &result));
-    const uint64_t passed = clock_now_ns() - begin - result.phase_ns[PHASE_UNDEFINE];
-    return record_training_step(t, step, &result, data + own, passed + own);
+    TRY(end_step(t, &s.result));
+    s.data_ns += own;
+    s.total_ns = clock_now_ns() - begin - s.result.phase_ns[PHASE_UNDEFINE] + own;
+    return record_training_step(t, &s);
 }
 
+/* Adds the loss and the correct predictions of count samples of the evaluated split to sum, in the memory of the
+ * training run. */
+static enum status add_samples(struct training *t, int64_t first, int64_t count, double sum[2])
+{
+    const struct spec *spec = t->job->spec;
+    float loss[2];
+    TRY(batches_in_order(t->batches, (enum split)spec->eval_split, first, count, executor_batch(t->exec),
+                         executor_labels(t->exec)));
+    TRY(executor_run_plan(t->exec, t->job->evaluation, (uint32_t)t->report.steps, loss));
+    sum[0] += (double)loss[0] * (double)spec->batch;
+    sum[1] += (double)loss[1];
+    return ST_OK;
+}
+
+/* Loss and accuracy over the whole split; every sample counts once. The last batch is filled with copies of its last
+ * sample; a batch of copies alone gives the share of one copy, which is subtracted. */
 static enum status one_evaluation(struct training *t)
 {
-    struct eval_record eval;
-    TRY(evaluate(t->job, t->exec, t->batches, (uint32_t)t->report.steps, &eval, &t->report.stopped));
-    if (t->report.stopped) return ST_OK;
+    const struct spec *spec = t->job->spec;
+    const int64_t samples = t->job->dataset->count[spec->eval_split], batch = spec->batch;
+    double sum[2] = {0}, copies[2] = {0};
+    for (int64_t first = 0; first < samples; first += batch) {
+        const int64_t count = samples - first < batch ? samples - first : batch;
+        if ((t->report.stopped = signals_pending())) return ST_OK;
+        TRY(add_samples(t, first, count, sum));
+        if (count == batch) continue;
+        TRY(add_samples(t, first + count - 1, 1, copies));
+        for (int i = 0; i < 2; i++) sum[i] -= copies[i] / (double)batch * (double)(batch - count);
+    }
+    const struct eval_record eval = {.step = (uint32_t)t->report.steps,
+                                     .loss = (float)(sum[0] / (double)samples),
+                                     .accuracy = (float)(sum[1] / (double)samples)};
     TRY(record_eval(t->record, &eval));
     t->report.accuracy = eval.accuracy;
-    progress_eval(&t->progress, &eval, split_names[t->job->spec->eval_split]);
+    progress_eval(&t->progress, &eval, split_names[spec->eval_split]);
     return ST_OK;
 }
 
