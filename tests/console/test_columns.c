@@ -35,19 +35,29 @@ static void print_table(FILE *out)
                                            {"scratch", .right = true, .rank = 3},
                                            {"time", .right = true, .rank = 3},
                                            {"action"}};
-    static const char *const rows[][5] = {
-        {"one", "1.00 KiB", "0 B", "2 s", "kept"},
-        {"größter Block[11]", "24.0 MiB", "", "14 s", ""},
-        {"日本語のレイヤー", "", "3 B", "", "replayed"},
+    static const char *const cells[] = {
+        "one",
+        "1.00 KiB",
+        "0 B",
+        "2 s",
+        "kept",
+        "größter Block[11]",
+        "24.0 MiB",
+        "",
+        "14 s",
+        "",
+        "日本語のレイヤー",
+        "",
+        "3 B",
+        "",
+        "replayed",
+        "...",
+        "",
+        "",
+        "",
+        "",
     };
-    struct columns table;
-    columns_begin(&table, column, 5);
-    table.indent = 1;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (int c = 0; c < 5; c++) columns_cell(&table, "%s", rows[i][c]);
-    columns_cell(&table, "...");
-    columns_rest(&table);
-    columns_print(&table, out);
+    columns_print(&(struct columns){.column = column, .count = 5, .indent = 1, .rows = 4, .cell = cells}, out);
 }
 
 static const char in_full[] = " stage                output  scratch  time  action\n"

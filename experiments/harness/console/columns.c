@@ -1,8 +1,6 @@
 #include "console/columns.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "console/terminal.h"
@@ -15,37 +13,14 @@ struct layout {
     bool hidden[COLUMNS_MOST];
 };
 
-void columns_begin(struct columns *table, const struct column *column, int count)
-{
-    assert(count <= COLUMNS_MOST);
-    *table = (struct columns){.column = column, .count = count};
-    table->stream = open_memstream(&table->text, &table->size);
-}
-
-void columns_cell(struct columns *table, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(table->stream, format, arguments);
-    va_end(arguments);
-    fputc('\0', table->stream);
-    table->cells++;
-}
-
-void columns_rest(struct columns *table)
-{
-    while (table->cells % table->count) columns_cell(table, "%s", "");
-}
-
 static int columns_of(const char *text) { return utf8_columns(text, strlen(text)); }
 
 static void measure(const struct columns *t, struct layout *layout)
 {
-    const char *cell = t->text;
     for (int c = 0; c < t->count; c++) layout->width[c] = columns_of(t->column[c].head);
-    for (int i = 0; i < t->cells; i++, cell += strlen(cell) + 1) {
+    for (int i = 0; i < t->rows * t->count; i++) {
         int *width = &layout->width[i % t->count];
-        const int taken = columns_of(cell);
+        const int taken = columns_of(t->cell[i]);
         if (taken > *width) *width = taken;
     }
 }
@@ -123,23 +98,17 @@ static void print_hidden(const struct columns *t, const struct layout *layout, i
     if (named) fprintf(out, ")\n");
 }
 
-void columns_print(struct columns *table, FILE *out)
+void columns_print(const struct columns *table, FILE *out)
 {
     const int width = terminal_width(out);
-    const char *row[COLUMNS_MOST];
+    const char *head[COLUMNS_MOST];
     struct layout layout = {{0}, {0}};
     bool headed = false;
-    columns_rest(table);
-    fclose(table->stream);
+    assert(table->count <= COLUMNS_MOST);
     measure(table, &layout);
     if (width) fit(table, &layout, width);
-    for (int c = 0; c < table->count; c++) headed |= *(row[c] = table->column[c].head) != '\0';
-    if (headed) print_row(table, &layout, row, out);
-    const char *cell = table->text;
-    for (int i = 0; i < table->cells; i++, cell += strlen(cell) + 1) {
-        row[i % table->count] = cell;
-        if ((i + 1) % table->count == 0) print_row(table, &layout, row, out);
-    }
+    for (int c = 0; c < table->count; c++) headed |= *(head[c] = table->column[c].head) != '\0';
+    if (headed) print_row(table, &layout, head, out);
+    for (int row = 0; row < table->rows; row++) print_row(table, &layout, table->cell + row * table->count, out);
     print_hidden(table, &layout, width, out);
-    free(table->text);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/region.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "console/columns.h"
@@ -113,29 +114,26 @@ static bool next_key(const char **keys, char key[CELL])
 
 void figures_table(const json_t *rows, const char *keys, int indent, bool exact, FILE *out)
 {
+    struct region *region = region_create();
     char key[COLUMNS_MOST][CELL];
-    struct label label[COLUMNS_MOST];
     struct column column[COLUMNS_MOST];
-    struct columns table;
-    int count = 0;
-    size_t i;
-    json_t *row;
-    for (; next_key(&keys, key[count]); count++) {
-        label[count] = label_of(key[count]);
-        column[count] = (struct column){label[count].head, .rank = label[count].rank, .least = label[count].least};
-        for (i = 0; i < json_array_size(rows); i++)
-            column[count].right |= json_is_number(json_object_get(json_array_get(rows, i), key[count]));
-        if (column[count].right) column[count].least = 0;
-    }
-    columns_begin(&table, column, count);
-    table.indent = indent;
-    json_array_foreach(rows, i, row)
-    {
-        char text[UNIT_TEXT];
-        for (int c = 0; c < count; c++)
-            columns_cell(&table, "%s", cell_text(&label[c], json_object_get(row, key[c]), exact, text));
+    struct columns table = {.column = column, .indent = indent, .rows = (int)json_array_size(rows)};
+    while (next_key(&keys, key[table.count])) table.count++;
+    const char **cell = region_array(region, (size_t)(table.rows * table.count), sizeof *cell);
+    table.cell = cell;
+    for (int c = 0; c < table.count; c++) {
+        const struct label label = label_of(key[c]);
+        column[c] = (struct column){label.head, .rank = label.rank};
+        for (int row = 0; row < table.rows; row++) {
+            const json_t *value = json_object_get(json_array_get(rows, (size_t)row), key[c]);
+            char text[UNIT_TEXT];
+            column[c].right |= json_is_number(value);
+            cell[row * table.count + c] = region_text(region, "%s", cell_text(&label, value, exact, text));
+        }
+        if (!column[c].right) column[c].least = label.least;
     }
     columns_print(&table, out);
+    region_destroy(region);
 }
 
 /* A text with a comma, a quote or the end of a line is quoted. */

@@ -4,7 +4,6 @@
 #include "analysis/plan_summary.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "console/columns.h"
 #include "report/figures_text.h"
 
 enum { TENSORS_SHOWN = 8 };
