@@ -1,6 +1,7 @@
 #include "analysis/figures.h"
 
 #include <math.h>
+#include <stdarg.h>
 
 json_t *figure_integer(int64_t value) { return json_integer(value); }
 json_t *figure_unsigned(uint64_t value) { return value > INT64_MAX ? json_null() : json_integer((json_int_t)value); }
@@ -13,6 +14,14 @@ double figure_number(const json_t *object, const char *key) { return json_number
 const char *figure_string(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
+}
+
+void figures_note(json_t *texts, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    json_array_append_new(texts, json_vsprintf(format, arguments));
+    va_end(arguments);
 }
 
 void figures_write(json_t *figures, FILE *out)

@@ -42,6 +42,9 @@ json_t *figure_tree(json_t *tree);
 double figure_number(const json_t *object, const char *key);
 const char *figure_string(const json_t *object, const char *key);
 
+/* Appends a formatted text to an array. */
+void figures_note(json_t *texts, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Writes the tree as indented JSON and frees it. */
 void figures_write(json_t *figures, FILE *out);
 

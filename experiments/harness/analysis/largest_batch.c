@@ -165,23 +165,20 @@ static void add_notes(const struct batch_search *s, json_t *notes)
     const struct batch_row *own = &s->row[0];
     char peak[UNIT_TEXT];
     if (own->fits)
-        json_array_append_new(notes, json_sprintf("at batch %lld the spec's peak of %s is set by %s, with\n  %s",
-                                                  (long long)own->fits, bytes_text((double)own->at.plan.peak, peak),
-                                                  own->at.peak_op, own->at.peak_tensors));
+        figures_note(notes, "at batch %lld the spec's peak of %s is set by %s, with\n  %s", (long long)own->fits,
+                     bytes_text((double)own->at.plan.peak, peak), own->at.peak_op, own->at.peak_tensors);
     for (int i = 0; i < s->rows; i++)
         if (s->row[i].odd)
-            json_array_append_new(
-                notes,
-                json_sprintf("note: the peak of %s does not always grow with the batch: %lld does not fit, %lld does",
-                             s->row[i].policy->name, (long long)s->row[i].odd, (long long)s->row[i].fits));
+            figures_note(notes,
+                         "note: the peak of %s does not always grow with the batch: %lld does not fit, %lld does",
+                         s->row[i].policy->name, (long long)s->row[i].odd, (long long)s->row[i].fits);
     if (data->kind->sized && own->fits > data->count[SPLIT_TRAIN])
-        json_array_append_new(notes, json_sprintf("note: data set %s has only %lld training samples", data->kind->name,
-                                                  (long long)data->count[SPLIT_TRAIN]));
+        figures_note(notes, "note: data set %s has only %lld training samples", data->kind->name,
+                     (long long)data->count[SPLIT_TRAIN]);
     if (s->job->costs)
-        json_array_append_new(notes,
-                              json_sprintf("note: slowdowns are by flops: the measured costs are those of batch %lld",
-                                           (long long)s->job->spec->batch));
-    json_array_append_new(notes, json_string("note: the process and its libraries need memory besides"));
+        figures_note(notes, "note: slowdowns are by flops: the measured costs are those of batch %lld",
+                     (long long)s->job->spec->batch);
+    figures_note(notes, "note: the process and its libraries need memory besides");
 }
 
 enum status largest_batch_find(const struct job *job, uint64_t memory, double slowdown, struct region *region,

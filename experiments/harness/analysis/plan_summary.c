@@ -18,8 +18,6 @@ static json_t *categories(const size_t *bytes, const char *const *names, int cou
     return all;
 }
 
-static void add_name(json_t *names, const char *name) { json_array_append_new(names, json_string(name)); }
-
 void figures_of_plan(const struct plan *plan, json_t *all)
 {
     const struct network *network = plan->network;
@@ -27,8 +25,9 @@ void figures_of_plan(const struct plan *plan, json_t *all)
     char hash[33];
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct footprint *f = &network->binding[i].footprint;
-        if (f->signs && f->saved) add_name(bits, network->graph->node[i].name);
-        if (network->graph->node[i].relu_of_input) add_name(after, network->graph->node[i].name);
+        if (f->signs && f->saved) json_array_append_new(bits, json_string(network->graph->node[i].name));
+        if (network->graph->node[i].relu_of_input)
+            json_array_append_new(after, json_string(network->graph->node[i].name));
     }
     PUT(all, "static_bytes", plan_static(plan));
     PUT(all, "live_peak_bytes", plan->live_peak);
@@ -194,18 +193,21 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
     return one;
 }
 
-static enum status add_stages(struct plan_summary *s)
+static void add_stages(struct plan_summary *s)
 {
-    struct node_ranges stages;
+    const struct node_ranges stages = stages_find(s->job->plan->network->graph, s->region);
     json_t *rows = json_array();
-    stages = stages_find(s->job->plan->network->graph, s->region);
     for (int i = 0; i < stages.count; i++) json_array_append_new(rows, stage_figures(s, stages.range[i]));
     PUT(s->figures, "stages", stages.count);
     PUT(s->figures, "table", rows);
-    return ST_OK;
 }
 
 /* ---- the whole ---- */
+
+bool plan_summary_fits(const struct plan_summary *summary)
+{
+    return plan_peak(summary->job->plan) <= summary->machine.bytes;
+}
 
 /* A library names its slow fallback "ref..."; a kernel that uses several calls names them all. */
 static bool is_slow(const char *implementation)
@@ -220,8 +222,8 @@ static void add_slow(struct plan_summary *s)
     const bool chosen = !network->backend || !strcmp(network->backend->kind->name, "ref");
     json_t *names = json_array();
     for (int i = 0; i < network->graph->nodes && !chosen; i++)
-        if (is_slow(network->binding[i].footprint.implementation)) add_name(names, network->graph->node[i].name);
-    s->slow = (int)json_array_size(names);
+        if (is_slow(network->binding[i].footprint.implementation))
+            json_array_append_new(names, json_string(network->graph->node[i].name));
     PUT(s->figures, "slow_nodes", names);
 }
 
@@ -243,26 +245,26 @@ static void add_reasons(struct plan_summary *s)
     const size_t fixed = plan_static(plan), stored = fixed + s->store_all_live;
     PUT(s->figures, "notes", notes);
     if ((double)fixed >= mostly * (double)stored)
-        add_name(notes, region_text(s->region,
-                                    "parameters, gradients, optimizer and inputs are %s, %.0f %% of what storing "
-                                    "everything needs; no checkpointing touches them",
-                                    bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored));
+        figures_note(notes,
+                     "parameters, gradients, optimizer and inputs are %s, %.0f %% of what storing everything needs; no "
+                     "checkpointing touches them",
+                     bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored);
     if (plan->recomputations == 0 && s->job->spec->policy != policy_find("store_all"))
-        add_name(notes, region_text(s->region, "policy %s recomputes nothing on this network: it stores everything",
-                                    s->job->spec->policy->name));
+        figures_note(notes, "policy %s recomputes nothing on this network: it stores everything",
+                     s->job->spec->policy->name);
     if (plan->recomputations && plan->live_peak >= s->store_all_live)
-        add_name(notes, region_text(s->region,
-                                    "this plan's live peak, %s, is not below the %s of storing everything: the "
-                                    "recomputation costs time and saves nothing",
-                                    bytes_text((double)plan->live_peak, a), bytes_text((double)s->store_all_live, b)));
+        figures_note(notes,
+                     "this plan's live peak, %s, is not below the %s of storing everything: the recomputation costs "
+                     "time and saves nothing",
+                     bytes_text((double)plan->live_peak, a), bytes_text((double)s->store_all_live, b));
     if (peak_is_kept(plan))
-        add_name(notes, region_text(s->region,
-                                    "the peak, at %s, comes before the first recomputation: what this policy keeps "
-                                    "sets it, and recomputing more elsewhere does not lower it",
-                                    plan_op_text(plan, plan->peak_op, op)));
+        figures_note(notes,
+                     "the peak, at %s, comes before the first recomputation: what this policy keeps sets it, and "
+                     "recomputing more elsewhere does not lower it",
+                     plan_op_text(plan, plan->peak_op, op));
 }
 
-static enum status add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan)
+static void add_choice(struct plan_summary *s, const struct policy *policy, const struct plan_figures *plan)
 {
     const struct bounds bounds = bounds_find(s->job->network, plan->live_peak);
     json_t *one = json_object();
@@ -274,7 +276,6 @@ static enum status add_choice(struct plan_summary *s, const struct policy *polic
     PUT(one, "slowdown", bounds_slowdown(&bounds, plan->time));
     PUT(one, "gap_percent", bounds_gap(&bounds, plan->time));
     PUT_FLAG(one, "fits", plan->peak <= s->machine.bytes);
-    return ST_OK;
 }
 
 /* The plan of a policy with its presets; one that requires a setting, or does not fit the network, is left out. */
@@ -291,7 +292,8 @@ static enum status add_policy(struct plan_summary *s, const struct policy *polic
     const struct plan_figures figures = plan_figures(plan);
     plan_destroy(plan);
     if (policy == policy_find("store_all")) s->store_all_live = figures.live_peak;
-    return add_choice(s, policy, &figures);
+    add_choice(s, policy, &figures);
+    return ST_OK;
 }
 
 /* The front of `optimal`, with points at equal distances as choices, its ends among them. */
@@ -302,17 +304,16 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
     const struct front *front = &optimum->front;
     const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;
     json_t *points = json_array();
-    enum status status = ST_OK;
     for (int i = 0; i < front->count; i++)
         json_array_append_new(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front->point[i].peak),
                                                 "time", figure_real(front->point[i].time)));
     PUT(s->figures, "front", points);
-    for (int row = 0; row < rows && status == ST_OK; row++) {
+    for (int row = 0; row < rows; row++) {
         const struct point *p = &front->point[rows > 1 ? row * (front->count - 1) / (rows - 1) : 0];
-        status = add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time});
+        add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time});
     }
     optimum_destroy(optimum);
-    return status;
+    return ST_OK;
 }
 
 /* all: else only store_all, to which every plan is compared. */
@@ -363,8 +364,8 @@ static enum status gather(struct plan_summary *s, bool choices)
     PUT(all, "policy_found", *job->notes.found ? job->notes.found : NULL);
     PUT(all, "machine_bytes", s->machine.bytes);
     PUT(all, "machine_limit", s->machine.limit);
-    PUT_FLAG(all, "fits", s->needed <= s->machine.bytes);
-    TRY(add_stages(s));
+    PUT_FLAG(all, "fits", plan_summary_fits(s));
+    add_stages(s);
     TRY(add_choices(s, choices));
     PUT(all, "store_all_live_peak_bytes", s->store_all_live);
     add_reasons(s);
@@ -376,11 +377,8 @@ enum status plan_summary_create(const struct job *job, bool choices, struct plan
 {
     struct region *region = region_create();
     struct plan_summary *s = region_array(region, 1, sizeof *s);
-    *s = (struct plan_summary){.region = region,
-                               .job = job,
-                               .figures = json_object(),
-                               .machine = {UINT64_MAX, "nothing"},
-                               .needed = plan_peak(job->plan)};
+    *s = (struct plan_summary){
+        .region = region, .job = job, .figures = json_object(), .machine = {UINT64_MAX, "nothing"}};
     if (job->backend) s->machine = memory_left(job->backend);
     enum status status = gather(s, choices);
     *summary = status == ST_OK ? s : NULL;

@@ -12,14 +12,16 @@ struct plan_summary {
     const struct job *job;
     json_t *figures; /* all of them, under the keys of `rematch plan --json` */
     struct machine_memory machine;
-    size_t needed, store_all_live; /* bytes: static and arena; live peak of store_all with the same kernels */
-    int slow;                      /* nodes on a slow reference implementation */
+    size_t store_all_live; /* bytes: live peak of store_all with the same kernels */
 };
 
 /* choices: with the plans of other policies that require no setting, and of a network without kernels the front of
  * `optimal`. */
 enum status plan_summary_create(const struct job *job, bool choices, struct plan_summary **summary);
 void plan_summary_destroy(struct plan_summary *summary);
+
+/* Whether the machine has the memory that the plan needs. */
+bool plan_summary_fits(const struct plan_summary *summary);
 
 /* One object; ops: with every op. */
 void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out);

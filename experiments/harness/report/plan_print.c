@@ -101,7 +101,6 @@ static void print_time(const struct plan_summary *s, FILE *out)
             flops_of(plan, plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
             plan->lowered.dropped);
     duration_text(job->planning_ns, e);
-    if (job->backend) duration_text(job->planning_ns, e);
     if (job->backend)
         fprintf(out, "  slowdown %.4f by %s; kernels prepared in %s, planned in %s\n", plan->slowdown,
                 job->costs ? "measured costs" : "flops", duration_text(job->preparing_ns, d), e);
@@ -168,9 +167,9 @@ static void print_fit(const struct plan_summary *s, FILE *out)
 {
     char a[UNIT_TEXT], b[UNIT_TEXT];
     if (!s->job->backend) return;
-    fprintf(out, "\n%s: needs %s of the %s that %s leaves\n",
-            s->needed <= s->machine.bytes ? "fits this machine" : "does not fit this machine",
-            bytes_text((double)s->needed, a), bytes_text((double)s->machine.bytes, b), s->machine.limit);
+    fprintf(out, "\n%s this machine: needs %s of the %s that %s leaves\n",
+            plan_summary_fits(s) ? "fits" : "does not fit", bytes_text((double)plan_peak(s->job->plan), a),
+            bytes_text((double)s->machine.bytes, b), s->machine.limit);
 }
 
 void spec_print_head(const struct spec *spec, FILE *out)
@@ -258,8 +257,9 @@ void plan_summary_print_pair(const struct plan_summary *baseline, const struct p
                   false, out);
     json_decref(rows);
     figures_notes(json_object_get(variant->figures, "notes"), "note: ", out);
-    if (variant->slow)
-        fprintf(out, "warning: %d node%s on a slow reference implementation; rematch plan names them\n", variant->slow,
-                text_plural(variant->slow));
+    const size_t slow = json_array_size(json_object_get(variant->figures, "slow_nodes"));
+    if (slow)
+        fprintf(out, "warning: %zu node%s on a slow reference implementation; rematch plan names them\n", slow,
+                text_plural((int64_t)slow));
     fputc('\n', out);
 }

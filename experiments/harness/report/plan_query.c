@@ -67,14 +67,12 @@ static void add_rows(struct answer *a, const struct trial **row, int rows)
     PUT(a->figures, "front_points_left_out", g->left_out);
     PUT(a->figures, "left_out", left_out);
     if (g->left_out)
-        json_array_append_new(
-            a->notes,
-            json_sprintf("of a front of %d points: %d evenly spread, and those with the memory of another plan",
-                         g->points, g->points - g->left_out));
+        figures_note(a->notes, "of a front of %d points: %d evenly spread, and those with the memory of another plan",
+                     g->points, g->points - g->left_out);
     for (int i = 0; i < g->refusals; i++) {
         const char *policy = g->refusal[i].policy->name, *why = g->refusal[i].why;
         json_array_append_new(left_out, json_pack("{s:s, s:s}", "policy", policy, "why", why));
-        json_array_append_new(a->notes, json_sprintf("left out: %s, %s", policy, why));
+        figures_note(a->notes, "left out: %s, %s", policy, why);
     }
 }
 
