@@ -133,52 +133,52 @@ static void compare_ends(struct pair *p)
 
 /* ---- evaluations ---- */
 
-struct evaluations {
-    uint64_t count;
-    uint32_t *step, *loss, *accuracy; /* the latter as patterns of bits */
-};
+enum { EVALUATION_COLUMNS = 3 };
 
-static enum status read_evaluations(struct result *r, struct evaluations *e)
-{
-    e->count = h5_rows(&r->h5, "/eval/committed");
-    TRY(h5_status(&r->h5));
-    e->step = result_column(r, "/eval/step", NUMBER_U32, 1, e->count);
-    e->loss = result_column(r, "/eval/loss", NUMBER_F32, 1, e->count);
-    e->accuracy = result_column(r, "/eval/accuracy", NUMBER_F32, 1, e->count);
-    return h5_status(&r->h5);
-}
+/* As patterns of bits. */
+static const struct {
+    const char *name, *path;
+    enum number number;
+} evaluation_columns[EVALUATION_COLUMNS] = {
+    {"step", "/eval/step", NUMBER_U32}, {"loss", "/eval/loss", NUMBER_F32}, {"accuracy", "/eval/accuracy", NUMBER_F32}};
 
-static void compare_evaluation(struct comparison *c, const struct evaluations *x, uint64_t i,
-                               const struct evaluations *y, uint64_t j)
+/* Row i of the first file beside row j of the second. */
+static void compare_evaluation(struct comparison *c, uint32_t *column[EVALUATION_COLUMNS][2], uint64_t i, uint64_t j)
 {
-    const char *what = x->step[i] != y->step[j]           ? "step"
-                       : x->loss[i] != y->loss[j]         ? "loss"
-                       : x->accuracy[i] != y->accuracy[j] ? "accuracy"
-                                                          : NULL;
-    const int64_t step = x->step[i] > 0 ? (int64_t)x->step[i] - 1 : 0; /* the last one done before it */
+    const uint32_t done = column[0][0][i];
+    int first = 0;
+    while (first < EVALUATION_COLUMNS && column[first][0][i] == column[first][1][j]) first++;
     c->evaluations++;
-    c->same_evaluations += !what;
-    if (what && is_first(c, step))
-        snprintf(c->first_tensor, sizeof c->first_tensor, "%s of the evaluation after it", what);
+    c->same_evaluations += first == EVALUATION_COLUMNS;
+    if (first < EVALUATION_COLUMNS && is_first(c, done > 0 ? (int64_t)done - 1 : 0)) /* the last step before it */
+        snprintf(c->first_tensor, sizeof c->first_tensor, "%s of the evaluation after it",
+                 evaluation_columns[first].name);
 }
 
 /* Row by row where both have as many, so that a step's number counts too; else those of common steps. */
 static enum status compare_evaluations(struct pair *p)
 {
-    struct evaluations x, y;
-    TRY(read_evaluations(p->a, &x));
-    TRY(read_evaluations(p->b, &y));
-    const bool whole = x.count == y.count && p->a->steps == p->b->steps;
-    for (uint64_t i = 0, j = 0; i < x.count && j < y.count;) {
-        const bool after = !whole && x.step[i] > y.step[j], before = !whole && x.step[i] < y.step[j];
-        if (!after && !before) compare_evaluation(p->c, &x, i, &y, j);
-        i += !after;
-        j += !before;
+    struct result *const sides[2] = {p->a, p->b};
+    uint32_t *column[EVALUATION_COLUMNS][2];
+    uint64_t count[2];
+    for (int s = 0; s < 2; s++) {
+        count[s] = h5_rows(&sides[s]->h5, "/eval/committed");
+        for (int k = 0; k < EVALUATION_COLUMNS; k++)
+            column[k][s] =
+                result_column(sides[s], evaluation_columns[k].path, evaluation_columns[k].number, 1, count[s]);
+        TRY(h5_status(&sides[s]->h5));
     }
-    if (p->c->evaluations != (int64_t)x.count || p->c->evaluations != (int64_t)y.count)
+    const bool whole = count[0] == count[1] && p->a->steps == p->b->steps;
+    for (uint64_t i = 0, j = 0; i < count[0] && j < count[1];) {
+        const uint32_t x = column[0][0][i], y = column[0][1][j];
+        if (whole || x == y) compare_evaluation(p->c, column, i, j);
+        i += whole || x <= y;
+        j += whole || y <= x;
+    }
+    if (p->c->evaluations != (int64_t)count[0] || p->c->evaluations != (int64_t)count[1])
         snprintf(p->c->remark[REASON_EVALUATIONS], REMARK_TEXT,
-                 "of %llu and %llu evaluations, %lld are of common steps", (unsigned long long)x.count,
-                 (unsigned long long)y.count, (long long)p->c->evaluations);
+                 "of %llu and %llu evaluations, %lld are of common steps", (unsigned long long)count[0],
+                 (unsigned long long)count[1], (long long)p->c->evaluations);
     return ST_OK;
 }
 

@@ -129,22 +129,19 @@ static void find_zero_step(struct pair *p, char *text)
             add(text, "every gradient of step %u is zero", p->a->step[i]);
 }
 
-/* Of as many zeros as each parameter has, one digest a size; NULL: a damaged file claims more than memory holds. */
+/* Of as many zeros as each parameter has; NULL: a damaged file claims more than memory holds. */
 static struct digest *zero_digests(const struct pair *p)
 {
     const struct result *r = p->a;
-    uint64_t most = 0;
     struct digest *digest;
     NEW(p->region, digest, r->parameters);
-    for (size_t i = 0; i < r->parameters; i++) most = r->elements[i] > most ? r->elements[i] : most;
-    float *zeros = most < SIZE_MAX / sizeof *zeros ? calloc(most, sizeof *zeros) : NULL;
-    for (size_t i = 0; zeros && i < r->parameters; i++) {
-        size_t same = 0;
-        while (r->elements[same] != r->elements[i]) same++;
-        digest[i] = same < i ? digest[same] : digest_tensor(zeros, (size_t)r->elements[i] * sizeof *zeros, 1);
+    for (size_t i = 0; i < r->parameters; i++) {
+        float *zeros = r->elements[i] < SIZE_MAX / sizeof *zeros ? calloc(r->elements[i], sizeof *zeros) : NULL;
+        if (!zeros) return NULL;
+        digest[i] = digest_tensor(zeros, (size_t)r->elements[i] * sizeof *zeros, 1);
+        free(zeros);
     }
-    free(zeros);
-    return zeros ? digest : NULL;
+    return digest;
 }
 
 /* Marks the parameters with a gradient at some compared step. false: no digests of one step at least. */

@@ -34,11 +34,12 @@ static json_t *apart(json_t *(*work)(const void *of), const void *of, int *ended
     return made;
 }
 
-static const char *clean(const char *text, struct region *region)
+/* A text of any origin; those that h5_read() returns are plain already. */
+static json_t *plain(const char *text, struct region *region)
 {
     char *copy = region_text(region, "%s", text);
     utf8_clean(copy, "");
-    return copy;
+    return json_string(copy);
 }
 
 /* Appends "key: value" of a resolved spec's key. */
@@ -63,9 +64,9 @@ static void add_spec(json_t *row, json_t *match, struct result *r)
         if (spec_changes(key) >> EXPECT_LOSS & 1 && strcmp(key, "fault") != 0)
             *keys = append(*keys, root, key, r->region);
     }
-    PUT(match, "trains", clean(trains, r->region));
-    PUT(match, "how", clean(how, r->region));
-    if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", clean(batch->text, r->region));
+    PUT(match, "trains", trains);
+    PUT(match, "how", how);
+    if (batch && batch->kind == YAML_TEXT) PUT(row, "batch", plain(batch->text, r->region));
 }
 
 static void add_overrides(json_t *row, struct result *r)
@@ -73,15 +74,19 @@ static void add_overrides(json_t *row, struct result *r)
     size_t count = 0;
     const char **lines = h5_read_texts(&r->h5, "/spec/overrides", r->region, &count), *text = "";
     for (size_t i = 0; lines && i < count; i++) text = region_text(r->region, "%s%s%s", text, i ? "; " : "", lines[i]);
-    PUT(row, "overrides", clean(text, r->region));
+    PUT(row, "overrides", text);
 }
 
 /* The row of a file that cannot be read. */
 static json_t *unreadable(const char *reason)
 {
-    return json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:s, s:s, s:s, s:s, s:s, s:s}", "side", "", "policy", "",
-                     "batch", "", "steps", "peak_bytes", "live_peak_bytes", "step_ns", "status", "unreadable",
-                     "verdict", "-", "baseline", "", "overrides", "", "created", "", "reason", reason);
+    struct region *region = region_create();
+    json_t *row =
+        json_pack("{s:s, s:s, s:s, s:n, s:n, s:n, s:n, s:s, s:s, s:s, s:s, s:s, s:o}", "side", "", "policy", "",
+                  "batch", "", "steps", "peak_bytes", "live_peak_bytes", "step_ns", "status", "unreadable", "verdict",
+                  "-", "baseline", "", "overrides", "", "created", "", "reason", plain(reason, region));
+    region_destroy(region);
+    return row;
 }
 
 static json_t *read_row(const void *path)
@@ -90,21 +95,21 @@ static json_t *read_row(const void *path)
     char status[RESULT_STATUS];
     if (result_open(path, &r) != ST_OK) return unreadable(status_message());
     json_t *row = unreadable(""), *match = json_object();
-    PUT(row, "side", clean(r->variant, r->region));
-    PUT(row, "policy", clean(r->policy, r->region));
-    PUT(row, "created", clean(r->created, r->region));
+    PUT(row, "side", r->variant);
+    PUT(row, "policy", r->policy);
+    PUT(row, "created", r->created);
     if (r->steps) PUT(row, "steps", r->steps);
     if (r->peak_bytes) PUT(row, "peak_bytes", r->peak_bytes);
     if (r->live_peak) PUT(row, "live_peak_bytes", r->live_peak);
     if (r->timing.median_ns > 0) PUT(row, "step_ns", (int64_t)r->timing.median_ns);
-    PUT(match, "invocation", clean(r->invocation, r->region));
+    PUT(match, "invocation", r->invocation);
     PUT_FLAG(match, "whole", r->whole);
     add_spec(row, match, r);
     add_overrides(row, r);
     PUT(row, "match", match);
     const bool readable = h5_status(&r->h5) == ST_OK;
-    PUT(row, "status", readable ? clean(result_status(r, status), r->region) : "unreadable");
-    PUT(row, "reason", readable ? NULL : status_message());
+    PUT(row, "status", readable ? result_status(r, status) : "unreadable");
+    PUT(row, "reason", readable ? json_null() : plain(status_message(), r->region));
     result_close(r);
     return row;
 }

@@ -9,6 +9,7 @@
 #include "analysis/result_row.h"
 #include "base/text.h"
 #include "console/arguments.h"
+#include "console/utf8.h"
 #include "report/figures_text.h"
 #include "spec/spec_load.h"
 
@@ -21,7 +22,10 @@ struct runs {
 
 /* ---- folders ---- */
 
-static bool is_result_name(const char *name) { return text_ends(name, ".h5") || text_ends(name, ".h5.part"); }
+static bool is_result_name(const char *name)
+{
+    return (text_ends(name, ".h5") || text_ends(name, ".h5.part")) && utf8_is_plain(name);
+}
 
 static int is_result(const struct dirent *entry) { return is_result_name(entry->d_name); }
 
@@ -32,7 +36,8 @@ static const char **entries(const char *folder, int (*wanted)(const struct diren
 {
     struct dirent **entry;
     const char **name;
-    const int count = scandir(folder, &entry, wanted, alphasort);
+    errno = EILSEQ;
+    const int count = utf8_is_plain(folder) ? scandir(folder, &entry, wanted, alphasort) : -1;
     if (count < 0) return NULL;
     NEW(region, name, (size_t)count + 1);
     for (int i = 0; i < count; i++) {
