@@ -84,28 +84,23 @@ enum status rivals_solve(const struct network *network, enum rng_mode rng, struc
     return status;
 }
 
-/* The fastest plan of another policy with the budget of input and nothing else set. */
+/* The fastest plan of another policy with the budget of input and nothing else set; NULL: none keeps the limit. */
 static enum status find_preset(const struct policy_input *input, size_t limit, struct region *region,
                                const struct policy **by, struct plan **best)
 {
-    struct policy_settings defaults;
-    struct policy_input preset = {input->network, &defaults, input->options, NULL};
     *best = NULL;
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
+        struct policy_settings defaults = *input->settings;
         struct plan *plan = NULL;
         if (!strcmp((*policy)->name, "optimal")) continue;
-        if ((*policy)->keys == policy_budget_keys)
-            defaults = *input->settings;
-        else
+        if ((*policy)->keys != policy_budget_keys)
             TRY(setting_defaults((*policy)->keys, memset(&defaults, 0, sizeof defaults), region));
-        enum status status = policy_plan(*policy, &preset, &plan);
+        const enum status status =
+            policy_plan(*policy, &(struct policy_input){input->network, &defaults, input->options, NULL}, &plan);
+        if (status != ST_OK && status != ST_SPEC) return status;
         const bool better = plan && plan->arena_bytes <= limit && (!*best || plan->time < (*best)->time);
         plan_destroy(better ? *best : plan);
         if (better) *best = plan, *by = *policy;
-        if (status == ST_OK || status == ST_SPEC) continue;
-        plan_destroy(*best);
-        *best = NULL;
-        return status;
     }
     return ST_OK;
 }
@@ -114,8 +109,8 @@ enum status rivals_refuse(const struct policy_input *input, const struct budget 
 {
     struct region *region = region_create();
     const char *refusal = region_text(region, "%s", status_message());
-    const struct policy *by = NULL;
-    struct plan *plan = NULL;
+    const struct policy *by;
+    struct plan *plan;
     char bytes[UNIT_TEXT];
     enum status status = find_preset(input, limit, region, &by, &plan);
     if (status == ST_OK && plan)

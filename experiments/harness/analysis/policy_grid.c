@@ -193,16 +193,6 @@ static enum status plan_arena(struct policy_grid *g, const struct policy *policy
     return ST_OK;
 }
 
-static enum status arena_of(const struct policy_grid *g, const struct optimum *optimum, int point, size_t *arena)
-{
-    const struct plan_options options = job_plan_options(g->job);
-    struct plan *plan;
-    TRY(budget_place(optimum, point, &options, &plan));
-    *arena = plan->arena_bytes;
-    plan_destroy(plan);
-    return ST_OK;
-}
-
 /* Points with as much memory as the other policies' trials: without them a point that is left out could make such a
  * trial seem better than the front. */
 static enum status plan_beside(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum)
@@ -221,6 +211,7 @@ static enum status plan_beside(struct policy_grid *g, const struct policy *polic
 static enum status plan_points(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum)
 {
     const struct front *front = &optimum->front;
+    const struct plan_options options = job_plan_options(g->job);
     const double noise = 1e-9, slowest = front->point[front->count - 1].time * g->slowdown * (1 + noise);
     const bool all = isinf(g->slowdown);
     const int count = all && front->count > VALUES_MAX ? VALUES_MAX : front->count;
@@ -229,13 +220,15 @@ static enum status plan_points(struct policy_grid *g, const struct policy *polic
     g->left_out = front->count - count;
     for (int k = 0; k < count; k++) {
         int point = count < front->count ? (int)((int64_t)(front->count - 1) * k / (count - 1)) : k;
-        size_t arena;
+        struct plan *plan;
         char at[32];
         if (front->point[point].peak >= least) break;
         if (front->point[point].time > slowest) continue;
         snprintf(at, sizeof at, "point %d of %d", k + 1, count);
         note(g, policy, at);
-        TRY(arena_of(g, optimum, point, &arena));
+        TRY(budget_place(optimum, point, &options, &plan));
+        const size_t arena = plan->arena_bytes;
+        plan_destroy(plan);
         TRY(plan_arena(g, policy, optimum, arena));
         if (!all && arena < least) least = arena;
     }

@@ -4,7 +4,6 @@
 
 #include "base/region.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "console/columns.h"
 
 enum { CELL = 64 };
@@ -74,10 +73,8 @@ static struct label label_of(const char *key)
 
 static bool ends(const char *key, const char *with) { return !strcmp(key, with) || text_ends(key, with); }
 
-/* A number in the unit that its key ends with. */
-static char *number_text(const char *key, const json_t *value, bool exact, char text[UNIT_TEXT])
+char *figures_number(const char *key, double number, bool exact, char text[UNIT_TEXT])
 {
-    const double number = json_number_value(value);
     const bool bytes = ends(key, "bytes"), flops = ends(key, "flops");
     if (bytes && !exact) return bytes_text(number, text);
     if (flops && !exact) return flops_text(number, text);
@@ -98,7 +95,7 @@ static const char *cell_text(const struct label *label, const json_t *value, boo
 {
     if (json_is_string(value)) return json_string_value(value);
     if (json_is_true(value)) return label->head[1] ? "yes" : label->head;
-    if (json_is_number(value)) return number_text(label->key, value, exact, text);
+    if (json_is_number(value)) return figures_number(label->key, json_number_value(value), exact, text);
     return label->none && json_is_null(value) ? label->none : "";
 }
 

@@ -3,9 +3,12 @@
 #define REMATCH_REPORT_FIGURES_TEXT_H
 
 #include "analysis/figures.h"
+#include "base/units.h"
 
-/* The array's objects as a table that fits the terminal. keys: of the columns, separated by blanks. exact: numbers to
- * the last digit, flops without their unit. */
+/* A number in the unit that its key ends with; exact: to the last digit, flops without their unit. Returns text. */
+char *figures_number(const char *key, double number, bool exact, char text[UNIT_TEXT]);
+
+/* The array's objects as a table that fits the terminal. keys: of the columns, separated by blanks. */
 void figures_table(const json_t *rows, const char *keys, int indent, bool exact, FILE *out);
 
 /* The first row as its heads, the others as lines, for a spreadsheet; flags are 0 or 1. */

@@ -8,27 +8,18 @@
 
 enum { TENSORS_SHOWN = 8 };
 
-/* Bytes and flops of a network without kernels are exact: bytes may be set as a budget, and times, which stand for
- * flops, are in the unit of its file. */
-static char *bytes_of(const struct plan *plan, size_t bytes, char text[UNIT_TEXT])
+/* A number in the unit that key ends with. Those of a network without kernels are exact: bytes may be set as a budget,
+ * and times, which stand for flops, are in the unit of its file. */
+static char *number_of(const struct plan *plan, const char *key, double number, char text[UNIT_TEXT])
 {
-    if (plan->network->backend) return bytes_text((double)bytes, text);
-    snprintf(text, UNIT_TEXT, "%zu B", bytes);
-    return text;
-}
-
-static char *flops_of(const struct plan *plan, double flops, char text[UNIT_TEXT])
-{
-    if (plan->network->backend) return flops_text(flops, text);
-    snprintf(text, UNIT_TEXT, "%.15g", flops);
-    return text;
+    return figures_number(key, number, !plan->network->backend, text);
 }
 
 /* "  label                 412.3 MiB  note"; note "": none. */
 static void print_bytes(const struct plan *plan, const char *label, size_t bytes, const char *note, FILE *out)
 {
     char text[UNIT_TEXT];
-    fprintf(out, "  %-32s %12s%s%s\n", label, bytes_of(plan, bytes, text), *note ? "  " : "", note);
+    fprintf(out, "  %-32s %12s%s%s\n", label, number_of(plan, "bytes", (double)bytes, text), *note ? "  " : "", note);
 }
 
 static void print_totals(const struct plan_summary *s, FILE *out)
@@ -97,8 +88,8 @@ static void print_time(const struct plan_summary *s, FILE *out)
     const struct plan *plan = job->plan;
     char a[UNIT_TEXT], b[UNIT_TEXT], c[UNIT_TEXT], d[UNIT_TEXT], e[UNIT_TEXT];
     fprintf(out, "\ntime\n  forward %s, backward %s, recompute %s in %d recomputation%s (%d dead and left out)\n",
-            flops_of(plan, plan->forward_flops, a), flops_of(plan, plan->backward_flops, b),
-            flops_of(plan, plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
+            number_of(plan, "flops", plan->forward_flops, a), number_of(plan, "flops", plan->backward_flops, b),
+            number_of(plan, "flops", plan->recompute_flops, c), plan->recomputations, text_plural(plan->recomputations),
             plan->lowered.dropped);
     duration_text(job->planning_ns, e);
     if (job->backend)
@@ -133,8 +124,9 @@ static void print_placing(const struct plan_summary *s, FILE *out)
         fprintf(out, "  %d schedules were placed until an arena kept the budget, which adds %.4f to the slowdown\n",
                 notes->tries, bounds_slowdown(&s->job->bounds, notes->lost));
     if (notes->tries && notes->live_peak != s->job->plan->live_peak)
-        fprintf(out, "  the policy promised a live peak of %s; it is %s\n", bytes_of(s->job->plan, notes->live_peak, a),
-                bytes_of(s->job->plan, s->job->plan->live_peak, b));
+        fprintf(out, "  the policy promised a live peak of %s; it is %s\n",
+                number_of(s->job->plan, "bytes", (double)notes->live_peak, a),
+                number_of(s->job->plan, "bytes", (double)s->job->plan->live_peak, b));
 }
 
 /* What no schedule can beat, how far above it this plan is, and what placing it cost. */
@@ -150,7 +142,7 @@ static void print_bounds(const struct plan_summary *s, FILE *out)
     snprintf(note, sizeof note, "%s alone; %s", job->graph->node[own->memory_node].name, above);
     print_bytes(job->plan, "live peak", own->memory, note, out);
     print_bound(out, "slowdown at this live peak", own, job->plan->time);
-    snprintf(name, sizeof name, "slowdown, %s arena", bytes_of(job->plan, budget->budget, bytes));
+    snprintf(name, sizeof name, "slowdown, %s arena", number_of(job->plan, "bytes", (double)budget->budget, bytes));
     if (budget->budget) print_bound(out, name, budget, job->plan->time);
     print_placing(s, out);
     if (*job->notes.found) fprintf(out, "\npolicy %s: %s\n", job->spec->policy->name, job->notes.found);
