@@ -22,16 +22,10 @@ static void zero_loss(struct fake *f, struct step_record *step)
     if (step->step == 3) step->result.loss = 0;
 }
 
-/* The digests that gradients of zeros have. */
 static void zero_gradients(struct fake *f, struct step_record *step)
 {
-    const struct graph *graph = f->job.graph;
-    if (step->step != 1) return;
-    for (int i = 0; i < graph->parameters; i++) {
-        float *zeros = calloc((size_t)graph->parameter[i].elements, sizeof *zeros);
-        f->gradient[i] = digest_tensor(zeros, (size_t)graph->parameter[i].elements * sizeof *zeros, 1);
-        free(zeros);
-    }
+    (void)f;
+    if (step->step == 1) step->result.gradient_norm = 0;
 }
 
 static void not_a_number(struct fake *f, struct step_record *step)

@@ -111,12 +111,12 @@ Test(verify, removes_its_folder_on_a_signal, .timeout = 240)
     static const struct {
         const char *when, *kill; /* until this is there; how it ends */
         int code;
-    } ends[] = {{"rematch-verify-*/results/small/*.part", "kill -INT $pid", 130},
-                {"rematch-verify-*/results/small/*.part", "kill -TERM $pid", 143},
-                {"rematch-verify-*/results/small/*.part", "kill -HUP $pid", 129},
-                {"rematch-verify-*/results/small/*.part", "kill -KILL $(pgrep -P $(pgrep -P $pid))", 137},
+    } ends[] = {{"rematch-verify-*/small/*.part", "kill -INT $pid", 130},
+                {"rematch-verify-*/small/*.part", "kill -TERM $pid", 143},
+                {"rematch-verify-*/small/*.part", "kill -HUP $pid", 129},
+                {"rematch-verify-*/small/*.part", "kill -KILL $(pgrep -P $(pgrep -P $pid))", 137},
                 {"rematch-verify-*", "kill -INT $pid", 130},
-                {"rematch-verify-*/resolved.yaml", "kill -TERM $pid", 143}};
+                {"rematch-verify-*/small", "kill -TERM $pid", 143}};
     struct cli cli;
     char path[300], before[1024], *endless = NULL;
     signal(SIGHUP, SIG_DFL); /* under nohup it would be left as it is */

@@ -95,6 +95,7 @@ struct step_record fake_step(struct fake *fake, uint32_t step)
     }
     struct step_record row = {.step = step,
                               .result.loss = 2.0F / (float)(step + 1),
+                              .result.gradient_norm = 1,
                               .metric = 0.25F,
                               .total_ns = 1000 + 10 * step,
                               .live_peak = fake->job.plan->live_peak,

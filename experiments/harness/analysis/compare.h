@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/status.h"
-#include "result/environment.h"
+#include "result/provenance.h"
 
 /* One of the two files. name: "baseline" and "variant" where the files are one of each, else "A", "B". */
 struct compared {

@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "check/simulate.h"
 #include "console/report_error.h"
@@ -48,38 +50,13 @@ static enum status judge_plan(struct verification *v)
 
 /* ---- the spec, as it was resolved ---- */
 
-enum { OVERRIDES = 3 };
+enum { OVERRIDE_PLAN, OVERRIDE_COSTS, OVERRIDE_RESULTS, OVERRIDES };
 
-/* How the spec is loaded and run, while there is a folder of its own. */
+/* How the spec is loaded and run: from memory, with the plan of the file itself, which needs no costs. */
 struct again {
-    char folder[PATH_MAX]; /* a temporary one; "": none was made */
-    const char *spec;
-    const char *override[OVERRIDES];
+    int descriptor; /* of the spec; -1: none */
+    const char *spec, *override[OVERRIDES];
 };
-
-static int remove_entry(const char *path, const struct stat *file, int flag, struct FTW *place)
-{
-    (void)file, (void)flag, (void)place;
-    return remove(path);
-}
-
-static enum status write_spec(const struct verification *v, struct again *again)
-{
-    struct result *r = v->result;
-    const char *temporary = getenv("TMPDIR"), *text = h5_read_text(&r->h5, "/spec/resolved", r->region);
-    TRY(h5_status(&r->h5));
-    snprintf(again->folder, PATH_MAX, "%s/rematch-verify-XXXXXX", temporary && *temporary ? temporary : P_tmpdir);
-    if (!mkdtemp(again->folder)) {
-        *again->folder = 0;
-        return fail(ST_FAILED, "%s: cannot make a temporary folder: %s", temporary ? temporary : P_tmpdir,
-                    strerror(errno));
-    }
-    again->spec = region_text(r->region, "%s/resolved.yaml", again->folder);
-    FILE *file = fopen(again->spec, "we");
-    bool good = file && fputs(text, file) >= 0;
-    good = file && fclose(file) == 0 && good;
-    return good ? ST_OK : fail(ST_FAILED, "%s: cannot be written: %s", again->spec, strerror(errno));
-}
 
 /* key=value with the value as YAML. */
 static const char *set_text(const struct verification *v, const char *key, struct spec *spec, const char **member,
@@ -90,38 +67,20 @@ static const char *set_text(const struct verification *v, const char *key, struc
     return text ? region_text(v->result->region, "%s=%s", key, text) : NULL;
 }
 
-/* With the plan of the file itself, which needs no costs. */
-static enum status prepare(const struct verification *v, struct again *again)
+static enum status load_spec(struct verification *v, struct again *again)
 {
+    struct result *r = v->result;
     struct spec spec = {.plan = NULL};
-    TRY(write_spec(v, again));
-    const char *results = region_text(v->result->region, "%s/results", again->folder);
-    again->override[0] = set_text(v, "plan", &spec, &spec.plan, v->path);
-    again->override[1] = set_text(v, "results", &spec, &spec.results, results);
-    again->override[2] = "costs=flops";
-    return ST_OK;
-}
-
-/* Does the work in a folder that is removed afterwards; until then signals that would end the program are blocked. They
- * stay blocked where one of them stopped the run, so that no other cuts off the report. */
-static enum status in_folder(struct verification *v,
-                             enum status (*work)(struct verification *v, const struct again *again))
-{
-    struct again again = {.folder = ""};
-    sigset_t held = signals_of_stop(), before;
-    sigaddset(&held, SIGPIPE);
-    sigprocmask(SIG_BLOCK, &held, &before);
-    enum status status = prepare(v, &again);
-    if (status == ST_OK) status = work(v, &again);
-    if (*again.folder) nftw(again.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-    if (v->code <= 128) sigprocmask(SIG_SETMASK, &before, NULL);
-    return status;
-}
-
-static enum status load_spec(struct verification *v, const struct again *again)
-{
-    const char *shown = region_text(v->result->region, "%s: /spec/resolved", v->result->h5.path);
-    enum status status = spec_load_as(again->spec, shown, OVERRIDES, again->override, &v->spec);
+    const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region);
+    const char *shown = region_text(r->region, "%s: /spec/resolved", r->h5.path);
+    TRY(h5_status(&r->h5));
+    again->descriptor = memfd_create("resolved.yaml", MFD_CLOEXEC);
+    if (again->descriptor < 0 || dprintf(again->descriptor, "%s", text) < 0)
+        return fail(ST_FAILED, "%s: no memory for it: %s", shown, strerror(errno));
+    again->spec = region_text(r->region, "/proc/%ld/fd/%d", (long)getpid(), again->descriptor);
+    again->override[OVERRIDE_PLAN] = set_text(v, "plan", &spec, &spec.plan, v->path);
+    again->override[OVERRIDE_COSTS] = "costs=flops";
+    enum status status = spec_load_as(again->spec, shown, OVERRIDE_RESULTS, again->override, &v->spec);
     return status == ST_SPEC ? ST_OK : status; /* spec_load reported it; verify_bounds finds no spec */
 }
 
@@ -188,31 +147,48 @@ static enum status run_again(struct verification *v, const struct again *again)
     return ST_OK;
 }
 
-static enum status judge_steps(struct verification *v)
+static int remove_entry(const char *path, const struct stat *file, int flag, struct FTW *place)
 {
+    (void)file, (void)flag, (void)place;
+    return remove(path);
+}
+
+/* With results in a folder that is removed afterwards; until then signals that would end the program are blocked. They
+ * stay blocked where one of them stopped the run, so that no other cuts off the report. */
+static enum status judge_steps(struct verification *v, struct again *again)
+{
+    const char *set = getenv("TMPDIR"), *temporary = set && *set ? set : P_tmpdir;
+    char *folder = region_text(v->result->region, "%s/rematch-verify-XXXXXX", temporary);
+    struct spec spec = {.plan = NULL};
+    sigset_t held = signals_of_stop(), before;
     v->steps = STEPS_NONE;
-    return v->result->steps ? in_folder(v, run_again) : ST_OK;
+    if (!v->result->steps) return ST_OK;
+    sigaddset(&held, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    enum status status = ST_OK;
+    if (mkdtemp(folder)) {
+        again->override[OVERRIDE_RESULTS] = set_text(v, "results", &spec, &spec.results, folder);
+        status = run_again(v, again);
+        nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    } else {
+        status = fail(ST_FAILED, "%s: cannot make a temporary folder: %s", temporary, strerror(errno));
+    }
+    if (v->code <= 128) sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
 }
 
 /* ---- all of it ---- */
 
 /* print: where each finding is printed at once, as the second run takes long; NULL: nowhere. */
-static enum status judge(struct verification *v, bool plan_only, FILE *print)
+static enum status judge(struct verification *v, struct again *again, bool plan_only, FILE *print)
 {
     TRY(judge_plan(v));
-    if (!v->wrong) TRY(in_folder(v, load_spec));
+    if (!v->wrong) TRY(load_spec(v, again));
     if (!v->wrong) TRY(verify_bounds(v));
-    if (print) {
-        verify_print_run(v, print);
-        verify_print_plan(v, print);
-        if (!v->wrong) verify_print_bounds(v, print);
-        fflush(print);
-    }
+    if (print) verify_print_plan(v, print);
     if (!v->wrong) TRY(verify_record(v));
-    if (!v->wrong && !plan_only) TRY(judge_steps(v));
-    if (!print) return ST_OK;
-    verify_print_steps(v, print);
-    if (!v->wrong) verify_print_record(v, print);
+    if (!v->wrong && !plan_only) TRY(judge_steps(v, again));
+    if (print) verify_print_run(v, print);
     return ST_OK;
 }
 
@@ -227,13 +203,15 @@ static int verdict(const struct verification *v)
 int verify_file(const char *path, bool plan_only, bool json, FILE *out)
 {
     struct verification v = {.moved = -1};
+    struct again again = {.descriptor = -1};
     enum status status = result_open(path, &v.result);
     char absolute[PATH_MAX];
     v.path = realpath(path, absolute) ? absolute : path;
-    if (status == ST_OK) status = judge(&v, plan_only, json ? NULL : out);
+    if (status == ST_OK) status = judge(&v, &again, plan_only, json ? NULL : out);
     int code = (int)report_error(status);
     if (status == ST_OK) code = verdict(&v);
     if (status == ST_OK && json) verify_json(&v, code, out);
+    if (again.descriptor >= 0) close(again.descriptor);
     spec_destroy(v.spec);
     result_close(v.result);
     return code;

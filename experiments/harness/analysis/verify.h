@@ -6,7 +6,7 @@
 #include "analysis/compare.h"
 #include "job/run_id.h"
 #include "plan/plan_data.h"
-#include "result/environment.h"
+#include "result/provenance.h"
 #include "result/result.h"
 #include "spec/spec.h"
 
@@ -53,12 +53,9 @@ enum status verify_run_id(const struct verification *verification, struct run_id
 /* verify_record.c: whether the file's figures agree with each other: sets wrong_record. */
 enum status verify_record(struct verification *verification);
 
-/* report/verify_print.c: the status of a run that did not complete; the findings of each part; and all of them. */
-void verify_print_run(const struct verification *verification, FILE *out);
+/* report/verify_print.c: the plan's status and findings; those of the steps and of the record; and all of them. */
 void verify_print_plan(const struct verification *verification, FILE *out);
-void verify_print_bounds(const struct verification *verification, FILE *out);
-void verify_print_record(const struct verification *verification, FILE *out);
-void verify_print_steps(const struct verification *verification, FILE *out);
+void verify_print_run(const struct verification *verification, FILE *out);
 void verify_json(const struct verification *verification, int code, FILE *out);
 
 #endif

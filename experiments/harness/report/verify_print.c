@@ -11,18 +11,13 @@ static const char *buffer_name(const struct verification *v, char text[128])
     return buffer_text(b, v->data.node[b->node].name, text);
 }
 
-void verify_print_run(const struct verification *v, FILE *out)
-{
-    const struct result *r = v->result;
-    char status[RESULT_STATUS];
-    if (strcmp(r->status, "completed") == 0 || strcmp(r->variant, "plan") == 0) return;
-    fprintf(out, "run       %s\n", result_status(r, status));
-}
-
 void verify_print_plan(const struct verification *v, FILE *out)
 {
     const struct plan_data *a = &v->data;
-    char live[UNIT_TEXT], arena[UNIT_TEXT], name[128];
+    const struct result *r = v->result;
+    char live[UNIT_TEXT], arena[UNIT_TEXT], name[128], status[RESULT_STATUS];
+    if (strcmp(r->status, "completed") != 0 && strcmp(r->variant, "plan") != 0)
+        fprintf(out, "run       %s\n", result_status(r, status));
     if (v->wrong)
         fprintf(out, "plan      WRONG: %s\n", v->wrong);
     else
@@ -32,16 +27,13 @@ void verify_print_plan(const struct verification *v, FILE *out)
     if (v->moved >= 0)
         fprintf(out, "          the hash is that of buffer %d (%s) at %zu, where placement puts it; it is at %zu\n",
                 v->moved, buffer_name(v, name), v->placed, a->buffer[v->moved].offset);
-}
-
-void verify_print_bounds(const struct verification *v, FILE *out)
-{
     if (v->wrong_bound)
         fprintf(out, "bounds    WRONG: %s\n", v->wrong_bound);
     else if (v->bounds_unjudged)
         fprintf(out, "bounds    not judged: %s\n", v->bounds_unjudged);
-    else
+    else if (!v->wrong)
         fprintf(out, "bounds    right: floors of memory and time, and the gap to them\n");
+    fflush(out);
 }
 
 static void print_environment(const struct verification *v, FILE *out)
@@ -56,7 +48,7 @@ static void print_environment(const struct verification *v, FILE *out)
         fprintf(out, "  nothing that is known: program, libraries, machine and data are the same\n");
 }
 
-void verify_print_record(const struct verification *v, FILE *out)
+static void print_record(const struct verification *v, FILE *out)
 {
     const struct spec *spec = v->spec;
     if (v->wrong_record)
@@ -73,7 +65,7 @@ void verify_print_record(const struct verification *v, FILE *out)
 /* A loss is 0 or not finite, or every gradient of a step is zero. */
 static bool degenerate(const struct comparison *c) { return *c->remark[REASON_LOSS] || *c->remark[REASON_ZERO_STEP]; }
 
-void verify_print_steps(const struct verification *v, FILE *out)
+static void print_steps(const struct verification *v, FILE *out)
 {
     const struct comparison *c = &v->comparison;
     switch (v->steps) {
@@ -97,6 +89,12 @@ void verify_print_steps(const struct verification *v, FILE *out)
             fprintf(out, "steps     DIFFER: first at step %lld, in %s\n", (long long)c->first_step, c->first_tensor);
     }
     print_environment(v, out);
+}
+
+void verify_print_run(const struct verification *v, FILE *out)
+{
+    print_steps(v, out);
+    if (!v->wrong) print_record(v, out);
 }
 
 /* ---- JSON; a text that is no UTF-8, as of a path, is left out ---- */

@@ -1,10 +1,23 @@
-/* /provenance of a result file: source, compiler, libraries, machine, data. */
+/* /provenance of a result file: what a run depends on besides its spec. Source, compiler, libraries, machine, data. */
 #ifndef REMATCH_RESULT_PROVENANCE_H
 #define REMATCH_RESULT_PROVENANCE_H
 
 #include "job/job.h"
-#include "result/h5.h"
+#include "result/result.h"
 
 void provenance_write(struct h5 *h5, const struct job *job);
+
+enum { ENVIRONMENT_ROWS = 23 };
+
+/* One that differs between two files; b NULL: there is no second file. pin: a digest that determines it and is equal in
+ * both, so that one of the files is wrong; or NULL. */
+struct environment_difference {
+    const char *name, *a, *b, *pin;
+};
+
+/* All that differ between two files, the number of threads first; without a second file (b NULL), all of the first.
+ * Returns how many; region holds the texts. */
+int environment_differences(struct result *a, struct result *b, struct region *region,
+                            struct environment_difference found[ENVIRONMENT_ROWS]);
 
 #endif

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "build.h"
@@ -200,8 +199,6 @@ struct record {
     struct record_file file;
     const struct job *job;
     char id[RUN_ID_TEXT];
-    struct digest zeros; /* of gradients that are all zero */
-    bool zeros_known;
 };
 
 /* The control has the id of its baseline, and must not replace its file. */
@@ -289,26 +286,6 @@ enum status record_batch(struct record *record, uint32_t step, const float *x, c
     return h5_status(&record->h5);
 }
 
-/* The step's digest where all gradients are zero, computed on an anonymous mapping that is never written. */
-static void find_zeros(struct record *r)
-{
-    const struct graph *graph = r->job->graph;
-    size_t most = 0, count = (size_t)graph->parameters;
-    for (size_t i = 0; i < count; i++) {
-        const size_t bytes = (size_t)graph->parameter[i].elements * sizeof(float);
-        most = bytes > most ? bytes : most;
-    }
-    struct digest *digest = allocate(count, sizeof *digest);
-    void *zeros = mmap(NULL, most, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    r->zeros_known = zeros != MAP_FAILED;
-    for (size_t i = 0; r->zeros_known && i < count; i++)
-        digest[i] = digest_tensor(zeros, (size_t)graph->parameter[i].elements * sizeof(float),
-                                  (int)r->job->backend->options.threads);
-    if (r->zeros_known) r->zeros = digest_bytes(digest, count * sizeof *digest);
-    if (zeros != MAP_FAILED) munmap(zeros, most);
-    free(digest);
-}
-
 static void append_digests(struct h5 *h5, const struct job *job, const struct step_record *step)
 {
     const struct digest *rows[DIGESTS] = {step->result.gradient, step->result.parameter, step->result.parameter_state};
@@ -337,8 +314,7 @@ enum status record_step(struct record *record, const struct step_record *step)
     const int64_t every = record->job->spec->record_fsync;
     const bool sync = every > 0 && (step->step + 1) % every == 0;
     struct step_record row = *step;
-    if (!record->zeros_known) find_zeros(record);
-    row.gradients_zero |= record->zeros_known && digest_equal(step->result.gradients, record->zeros);
+    row.gradients_zero = step->result.gradient_norm == 0;
     append_digests(&record->h5, record->job, step);
     append_memory(&record->h5, step);
     table_append(&record->h5, "/steps", record_step_columns, &row);

@@ -15,7 +15,7 @@ struct step_record {
     float metric; /* accuracy on the batch */
     uint64_t data_ns, total_ns;
     uint64_t live_peak, rss; /* bytes */
-    bool gradients_zero;     /* every gradient is zero; record_step() also derives it from the digests */
+    bool gradients_zero;     /* every gradient is zero; set by record_step() */
     const size_t *live;      /* bytes at each op, counted or planned; NULL where this step's memory is not recorded */
 };
 

@@ -36,28 +36,18 @@ static void read_root(struct result *r)
     const struct {
         const char **to, *object, *name;
     } texts[] = {
-        {&r->run_id, "/", "run_id"},
-        {&r->experiment, "/", "experiment"},
-        {&r->title, "/", "title"},
-        {&r->variant, "/", "variant"},
-        {&r->status, "/", "status"},
-        {&r->created, "/", "created"},
-        {&r->invocation, "/", "invocation"},
-        {&r->policy, "/plan", "policy"},
-        {&r->peak_op, "/plan", "peak_op"},
-        {&r->plan_hash, "/plan", "hash"},
-        {&r->not_finite, "/summary", "not_finite"},
+        {&r->run_id, "/", "run_id"},         {&r->variant, "/", "variant"},
+        {&r->status, "/", "status"},         {&r->created, "/", "created"},
+        {&r->invocation, "/", "invocation"}, {&r->policy, "/plan", "policy"},
+        {&r->plan_hash, "/plan", "hash"},    {&r->not_finite, "/summary", "not_finite"},
     };
     const struct {
         uint64_t *to;
         const char *object, *name;
     } numbers[] = {
-        {&r->static_bytes, "/plan", "static_bytes"},
         {&r->arena_bytes, "/plan", "arena_bytes"},
         {&r->peak_bytes, "/plan", "peak_bytes"},
-        {&r->live_peak_planned, "/plan", "live_peak_bytes"},
         {&r->high_water, "/summary", "high_water_bytes"},
-        {&r->overhead, "/summary", "overhead_bytes"},
         {&r->best_case_ns, "/summary", "step_best_case_ns"},
         {&r->not_finite_step, "/summary", "not_finite_step"},
     };
@@ -65,7 +55,6 @@ static void read_root(struct result *r)
         *texts[i].to = h5_read_attribute_text(&r->h5, texts[i].object, texts[i].name, "", r->region);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *numbers[i].to = h5_read_attribute_u64(&r->h5, numbers[i].object, numbers[i].name, 0);
-    r->slowdown = h5_read_attribute_f64(&r->h5, "/plan", "slowdown", 1);
 }
 
 static enum status read_parameters(struct result *r)

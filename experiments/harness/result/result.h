@@ -10,15 +10,14 @@
 struct result {
     struct region *region; /* owns everything below */
     struct h5 h5;
-    const char *run_id, *experiment, *title, *variant, *status, *created, *invocation;
-    const char *policy, *peak_op, *plan_hash;
+    const char *run_id, *variant, *status, *created, *invocation;
+    const char *policy, *plan_hash;
     const char *not_finite; /* what ended the run by not being finite, in step not_finite_step; else "" */
     uint64_t not_finite_step;
     bool whole, written; /* it is a .h5; a process is writing it now */
 
     /* Bytes, as planned; live_peak: of the steps, counted in dynamic memory; high_water: measured, 0 before the end. */
-    uint64_t static_bytes, arena_bytes, peak_bytes, live_peak_planned, live_peak, high_water, overhead;
-    double slowdown;
+    uint64_t arena_bytes, peak_bytes, live_peak, high_water;
     uint64_t best_case_ns; /* timing_best_case(); 0: not known */
 
     size_t parameters;

@@ -86,17 +86,18 @@ static enum status time_nodes(struct bench *b, const struct network *network)
 
 static enum status time_data(const struct bench *b, const struct job *job, int64_t *least)
 {
-    const size_t bytes = job->graph->value[0].bytes, labels = (size_t)job->graph->batch * sizeof(int32_t);
     struct batches *batches = batches_create(job);
-    void *block = aligned_alloc(ALIGNMENT, round_up(bytes) + round_up(labels));
-    enum status status = block ? ST_OK : fail(ST_FAILED, "out of memory for a batch");
+    float *x = allocate(1, job->graph->value[0].bytes);
+    int32_t *label = allocate((size_t)job->graph->batch, sizeof *label);
+    enum status status = ST_OK;
     for (int i = 0; status == ST_OK && i < b->options->rounds_least; i++) {
         uint64_t start = clock_now_ns();
-        status = batches_training(batches, i, block, (int32_t *)(void *)((char *)block + round_up(bytes)));
+        status = batches_training(batches, i, x, label);
         int64_t took = (int64_t)(clock_now_ns() - start);
         *least = i && *least < took ? *least : took;
     }
-    free(block);
+    free(label);
+    free(x);
     batches_destroy(batches);
     return status;
 }

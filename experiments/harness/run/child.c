@@ -20,7 +20,7 @@
 enum { REPORT_FD = 3 };
 
 const char child_command[] = "child-run";
-static const char *const roles[] = {"variant", "baseline"}, *const outputs[] = {"verbose", "quiet"};
+static const char *const roles[] = {"variant", "baseline"};
 
 /* ---- the parent ---- */
 
@@ -65,7 +65,7 @@ static enum status spawn(const struct child *child, int write_end, pid_t *pid)
     arguments[n++] = "rematch";
     arguments[n++] = child_command;
     arguments[n++] = roles[child->baseline];
-    arguments[n++] = outputs[child->quiet];
+    arguments[n++] = child->quiet ? "quiet" : "verbose";
     snprintf(steps, sizeof steps, "%lld", (long long)child->steps);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     if (child->resolved) digest_print(digest_bytes(child->resolved, strlen(child->resolved)), planned);
@@ -149,11 +149,6 @@ enum status child_run(const struct child *child, struct run_report *report, int 
 
 /* ---- the child ---- */
 
-static int index_of(const char *word, const char *const *words)
-{
-    return strcmp(word, words[0]) == 0 ? 0 : strcmp(word, words[1]) == 0 ? 1 : -1;
-}
-
 /* A file may be edited during an earlier run. */
 static enum status check_planned(const struct spec *spec, const char *planned)
 {
@@ -187,9 +182,8 @@ static enum status end_with(const char *parent)
 
 int child_main(int count, const char *const *arguments)
 {
-    int baseline = count >= 6 ? index_of(arguments[0], roles) : -1;
-    int quiet = count >= 6 ? index_of(arguments[1], outputs) : -1;
-    if (baseline < 0 || quiet < 0) {
+    const bool baseline = count >= 6 && strcmp(arguments[0], roles[true]) == 0;
+    if (count < 6 || (!baseline && strcmp(arguments[0], roles[false]) != 0)) {
         fprintf(stderr, "rematch: %s is started by rematch run, not by hand\n", child_command);
         return ST_SPEC;
     }
@@ -202,7 +196,8 @@ int child_main(int count, const char *const *arguments)
     if (status == ST_OK) {
         struct spec *side = baseline ? spec->baseline : spec;
         status = report_error(check_planned(side, arguments[3]));
-        code = status == ST_OK ? train_spec(side, roles[baseline], quiet, steps) : (int)status;
+        code = status == ST_OK ? train_spec(side, roles[baseline], strcmp(arguments[1], "quiet") == 0, steps)
+                               : (int)status;
     }
     spec_destroy(spec);
     return code;
