@@ -184,37 +184,17 @@ static enum status compare_evaluations(struct pair *p)
 
 /* ---- tensors ---- */
 
-/* A dataset of both in slices of at most 4 MiB; whether every bit is the same. rows: of the first dimension. */
-static enum status same_rows(struct pair *p, const char *path, enum number number, uint64_t rows, uint64_t width,
-                             bool *same)
-{
-    enum { SLICE = 4 << 20 };
-    const uint64_t bytes = width * h5_number_bytes(number), most = bytes && bytes < SLICE ? SLICE / bytes : 1;
-    char *x = allocate((size_t)most, (size_t)bytes), *y = allocate((size_t)most, (size_t)bytes);
-    *same = true;
-    for (uint64_t first = 0; *same && first < rows; first += most) {
-        const uint64_t count = rows - first < most ? rows - first : most;
-        h5_read_rows(&p->a->h5, path, number, (size_t)width, first, count, x);
-        h5_read_rows(&p->b->h5, path, number, (size_t)width, first, count, y);
-        *same = memcmp(x, y, (size_t)(count * bytes)) == 0;
-    }
-    free(x);
-    free(y);
-    TRY(h5_status(&p->a->h5));
-    return h5_status(&p->b->h5);
-}
-
 static enum status compare_parameter(struct pair *p, const char *moment, size_t i, int64_t step)
 {
     const char *path = region_text(p->region, "/state/%s/%s", moment, p->a->parameter[i]);
-    bool same;
+    uint64_t same;
     const uint64_t rows = h5_rows(&p->a->h5, path);
     TRY(h5_status(&p->a->h5));
     if (rows == 0) return ST_OK;
-    TRY(same_rows(p, path, NUMBER_F32, rows, p->a->elements[i] / rows, &same));
+    TRY(result_same_rows(p->a, p->b, path, NUMBER_F32, rows, &same));
     p->c->tensors++;
-    p->c->same_tensors += same;
-    if (!same && is_first(p->c, step)) snprintf(p->c->first_tensor, sizeof p->c->first_tensor, "%s", path);
+    p->c->same_tensors += same == rows;
+    if (same < rows && is_first(p->c, step)) snprintf(p->c->first_tensor, sizeof p->c->first_tensor, "%s", path);
     return ST_OK;
 }
 

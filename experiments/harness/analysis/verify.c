@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,8 +12,10 @@
 #include "check/simulate.h"
 #include "console/report_error.h"
 #include "plan/placement.h"
+#include "result/plan_file.h"
 #include "result/record_plan.h"
 #include "run/child.h"
+#include "run/job_plans.h"
 #include "run/signals.h"
 #include "spec/spec_load.h"
 #include "spec/spec_settings.h"
@@ -81,7 +84,133 @@ static enum status load_spec(struct verification *v, struct again *again)
     again->override[OVERRIDE_PLAN] = set_text(v, "plan", &spec, &spec.plan, v->path);
     again->override[OVERRIDE_COSTS] = "costs=flops";
     enum status status = spec_load_as(again->spec, shown, OVERRIDE_RESULTS, again->override, &v->spec);
-    return status == ST_SPEC ? ST_OK : status; /* spec_load reported it; verify_bounds finds no spec */
+    return status == ST_SPEC ? ST_OK : status; /* spec_load reported it; judge_bounds() finds no spec */
+}
+
+/* ---- the lower bounds ---- */
+
+/* Relative: another machine may round sums differently. */
+static const double rounding = 1e-9;
+
+static enum status deny(struct verification *v, const char *why)
+{
+    v->wrong = region_text(v->result->region, "it is not of its spec: %s", why);
+    return ST_OK;
+}
+
+static enum status leave(struct verification *v)
+{
+    v->bounds_unjudged = region_text(v->result->region, "%s", status_message());
+    return ST_OK;
+}
+
+static double value_of(const struct column *column, const struct record_bounds *bounds)
+{
+    const void *member = (const char *)bounds + column->offset;
+    return column->number == NUMBER_U64 ? (double)*(const uint64_t *)member : *(const double *)member;
+}
+
+static enum status judge_rows(struct verification *v, const struct column *columns,
+                              const struct record_bounds *expected)
+{
+    struct record_bounds found;
+    char claimed[96], ours[96];
+    table_read_attributes(&v->result->h5, "/plan", columns, &found, v->result->region);
+    TRY(h5_status(&v->result->h5));
+    for (const struct column *c = columns; c->name && !v->wrong_bound; c++) {
+        const double is = value_of(c, &found), should = value_of(c, expected);
+        if (fabs(is - should) > rounding * fmax(1, fabs(should)))
+            v->wrong_bound = region_text(v->result->region, "%s is %s; expected %s", c->name,
+                                         column_text(c, &found, claimed), column_text(c, expected, ours));
+    }
+    return ST_OK;
+}
+
+static enum status judge_all_rows(struct verification *v, struct job *job)
+{
+    const struct plan_options options = job_plan_options(job);
+    for (int i = 0; i < v->data.nodes; i++) {
+        const struct plan_data_node *n = &v->data.node[i];
+        job->network->cost[i] = (struct cost){n->forward_time, {n->backward_time[0], n->backward_time[1]}};
+    }
+    job->plan->time = v->data.real[REAL_TIME]; /* by those costs, as the simulator found it */
+    TRY(plan_bounds(job->plan, job->spec->policy, &job->spec->policy_settings, &options, &job->bounds,
+                    &job->budget_bounds));
+    const struct record_bounds expected = record_bounds(&job->bounds, &job->budget_bounds, job->plan->time);
+    TRY(judge_rows(v, record_bound_columns, &expected));
+    if (expected.budget && !v->wrong_bound) TRY(judge_rows(v, record_budget_columns, &expected));
+    return ST_OK;
+}
+
+enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity)
+{
+    struct result *r = verification->result;
+    struct h5 *h5 = &r->h5;
+    *identity = (struct run_id_parts){
+        .resolved = h5_read_text(h5, "/spec/resolved", r->region),
+        .program = h5_read_attribute_text(h5, "/provenance/build", "program_xxh3", NULL, r->region),
+        .data = h5_read_attribute_text(h5, "/provenance/data", "digest_xxh3", NULL, r->region),
+        .libraries = h5_read_attribute_text(h5, "/provenance/libs", "kernels", NULL, r->region),
+        .libc = h5_read_attribute_text(h5, "/provenance/libs", "libc", NULL, r->region),
+        .isa = h5_read_attribute_text(h5, "/provenance/host", "isa", NULL, r->region),
+        .plan = r->plan_hash,
+        .costs = h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
+        .weights = h5_read_attribute_text(h5, "/provenance/weights", "sha256", "", r->region),
+        .device = h5_read_attribute_text(h5, "/provenance/gpu", "device", "", r->region),
+    };
+    h5_read_value(h5, "/provenance/host", "threads", NUMBER_U64, false, &identity->threads, NULL);
+    return h5_status(h5);
+}
+
+/* Whether the kernels of the file's plan are those that the program has here. */
+static bool same_kernels(const struct run_id_parts *a, const struct run_id_parts *b)
+{
+    return !strcmp(a->program, b->program) && !strcmp(a->libraries, b->libraries) && !strcmp(a->isa, b->isa) &&
+           !strcmp(a->device, b->device) && a->threads == b->threads;
+}
+
+/* As a spec's `plan:` reads it. What does not depend on kernels is wrong where it differs; so is the rest where the
+ * kernels are the same, and with others it cannot be judged. */
+static enum status judge_plan_file(struct verification *v, struct job *job)
+{
+    struct region *region = v->result->region;
+    struct run_id_parts theirs, ours;
+    struct plan *plan = NULL;
+    enum status status = plan_file_of_model(job, v->path, &v->data, region);
+    if (status == ST_SPEC) return deny(v, status_message());
+    TRY(status);
+    status = plan_file_take(job, v->path, &plan);
+    plan_destroy(plan);
+    if (status != ST_SPEC) return status;
+    const char *why = region_text(region, "%s", status_message());
+    TRY(verify_run_id(v, &theirs));
+    TRY(run_id_of_job(job, region, &ours));
+    if (same_kernels(&theirs, &ours)) return deny(v, why);
+    v->bounds_unjudged = region_text(region, "not of the kernels here: %s", why);
+    return ST_OK;
+}
+
+static enum status judge_job(struct verification *v, struct job *job)
+{
+    TRY(judge_plan_file(v, job));
+    if (v->wrong || v->bounds_unjudged) return ST_OK;
+    if (job_make_plans(job) != ST_OK) return leave(v);
+    const size_t evaluation = job->evaluation ? job->evaluation->arena_bytes : 0;
+    if (evaluation == v->data.evaluation_arena) return judge_all_rows(v, job);
+    v->wrong_bound = region_text(v->result->region, "evaluation_arena_bytes is %zu; expected %zu",
+                                 v->data.evaluation_arena, evaluation);
+    return ST_OK;
+}
+
+/* Whether the plan is of the spec; and its lower bounds, computed again on the network of that spec with the times that
+ * the file gives its nodes. */
+static enum status judge_bounds(struct verification *v)
+{
+    struct job *job = NULL;
+    if (!v->spec) return deny(v, "/spec/resolved is refused");
+    enum status status = job_prepare(v->spec, &job) == ST_OK ? judge_job(v, job) : leave(v);
+    job_destroy(job);
+    return status;
 }
 
 /* ---- the steps ---- */
@@ -89,20 +218,13 @@ static enum status load_spec(struct verification *v, struct again *again)
 /* Sets wrong_record where the file's batches are not those of the second run. */
 static enum status judge_batches(struct verification *v, struct result *again, const char *path, enum number number)
 {
-    struct h5 *then = &v->result->h5, *now = &again->h5;
-    const uint64_t width = h5_width(now, path), bytes = width * h5_number_bytes(number);
-    char *a, *b;
-    TRY(h5_status(now));
-    NEW(v->result->region, a, bytes);
-    NEW(v->result->region, b, bytes);
-    for (size_t row = 0; row < v->result->steps && row < again->steps && !v->wrong_record; row++) {
-        h5_read_rows(then, path, number, width, row, 1, a);
-        h5_read_rows(now, path, number, width, row, 1, b);
-        TRY(h5_status(then));
-        TRY(h5_status(now));
-        if (memcmp(a, b, bytes) == 0) continue;
-        v->wrong_record = region_text(v->result->region, "%s: step %zu is not the batch of the second run", path, row);
-    }
+    const uint64_t steps = v->result->steps < again->steps ? v->result->steps : again->steps;
+    uint64_t same;
+    if (v->wrong_record) return ST_OK;
+    TRY(result_same_rows(v->result, again, path, number, steps, &same));
+    if (same < steps)
+        v->wrong_record = region_text(v->result->region, "%s: step %llu is not the batch of the second run", path,
+                                      (unsigned long long)same);
     return ST_OK;
 }
 
@@ -160,11 +282,9 @@ static enum status judge_steps(struct verification *v, struct again *again)
     const char *set = getenv("TMPDIR"), *temporary = set && *set ? set : P_tmpdir;
     char *folder = region_text(v->result->region, "%s/rematch-verify-XXXXXX", temporary);
     struct spec spec = {.plan = NULL};
-    sigset_t held = signals_of_stop(), before;
     v->steps = STEPS_NONE;
     if (!v->result->steps) return ST_OK;
-    sigaddset(&held, SIGPIPE);
-    sigprocmask(SIG_BLOCK, &held, &before);
+    const sigset_t before = signals_block(SIGPIPE);
     enum status status = ST_OK;
     if (mkdtemp(folder)) {
         again->override[OVERRIDE_RESULTS] = set_text(v, "results", &spec, &spec.results, folder);
@@ -184,7 +304,7 @@ static enum status judge(struct verification *v, struct again *again, bool plan_
 {
     TRY(judge_plan(v));
     if (!v->wrong) TRY(load_spec(v, again));
-    if (!v->wrong) TRY(verify_bounds(v));
+    if (!v->wrong) TRY(judge_bounds(v));
     if (print) verify_print_plan(v, print);
     if (!v->wrong) TRY(verify_record(v));
     if (!v->wrong && !plan_only) TRY(judge_steps(v, again));

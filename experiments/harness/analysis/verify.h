@@ -43,11 +43,7 @@ extern const char *const verify_not_checked[];
  * lists what has changed since the file was written. json: out is one object, empty where the file cannot be read. */
 int verify_file(const char *path, bool plan_only, bool json, FILE *out);
 
-/* verify_bounds.c: requires the spec's data and the same kernels; sets wrong where the plan is not of the spec with any
- * kernels, and wrong_bound or bounds_unjudged. */
-enum status verify_bounds(struct verification *verification);
-
-/* verify_bounds.c, too: the parts of the file's run id. */
+/* The parts of the file's run id. */
 enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity);
 
 /* verify_record.c: whether the file's figures agree with each other: sets wrong_record. */

@@ -175,7 +175,6 @@ static enum status check_list(const struct verification *v, const char *path, si
 {
     size_t found;
     const char **texts = h5_read_texts(&v->result->h5, path, v->result->region, &found);
-    TRY(h5_status(&v->result->h5));
     EXPECT(found == count, "%s has %zu rows; expected %zu", path, found, count);
     for (size_t i = 0; i < count; i++)
         EXPECT(!strcmp(texts[i], expected[i]), "%s %zu is %s; expected %s", path, i, texts[i], expected[i]);
@@ -247,18 +246,14 @@ static enum status check_times(const struct verification *v)
 static enum status check_memory(const struct verification *v)
 {
     struct result *r = v->result;
-    const struct setting_list *wanted = &v->spec->record_memory_steps;
     const size_t ops = (size_t)v->data.ops;
     uint64_t *live, rows = h5_rows(&r->h5, "/memory/step"), row = 0;
     NEW(r->region, live, ops);
     for (uint32_t step = 0, kept; step < r->steps; step++) {
-        bool is_wanted = false;
-        for (size_t i = 0; i < wanted->count; i++) is_wanted |= wanted->ints[i] == step;
-        if (!is_wanted) continue;
+        if (!record_wants_memory(v->spec, step)) continue;
         EXPECT(row < rows, "/memory has no row of step %u", step);
         h5_read_rows(&r->h5, "/memory/step", NUMBER_U32, 1, row, 1, &kept);
         h5_read_rows(&r->h5, "/memory/live", NUMBER_U64, ops, row, 1, live);
-        TRY(h5_status(&r->h5));
         EXPECT(kept == step, "/memory/step %llu is %u; expected %u", (unsigned long long)row, kept, step);
         for (size_t i = 0; i < ops; i++)
             EXPECT(live[i] == v->data.live[i], "/memory/live: step %u, op %zu: %llu bytes; expected %zu, as planned",
@@ -281,7 +276,6 @@ static enum status check_evaluations(const struct verification *v)
         float accuracy;
         h5_read_rows(&r->h5, "/eval/step", NUMBER_U32, 1, i, 1, &step);
         h5_read_rows(&r->h5, "/eval/accuracy", NUMBER_F32, 1, i, 1, &accuracy);
-        TRY(h5_status(&r->h5));
         EXPECT(v->spec->eval_every, "/eval has %llu rows; expected none", (unsigned long long)rows);
         EXPECT(step > last && step <= r->steps, "/eval/step %llu is %u; expected %u..%zu", (unsigned long long)i, step,
                last + 1, r->steps);
@@ -306,7 +300,6 @@ static enum status digest_of(const struct verification *v, const char *what, int
     char path[512];
     snprintf(path, sizeof path, "/state/%s/%s", what, p->name);
     const uint64_t rows = h5_rows(h5, path);
-    TRY(h5_status(h5));
     EXPECT(rows && p->elements % rows == 0, "%s has %llu rows; expected a divisor of %zu", path,
            (unsigned long long)rows, p->elements);
     float *values = allocate(p->elements, sizeof *values);
@@ -368,12 +361,11 @@ static enum status check_figures(const struct verification *v)
                                             .least_ns = t->least_ns,
                                             .most_ns = t->most_ns};
     const struct column *const columns[] = {record_figure_columns, record_device_columns};
-    struct record_figures found;
+    struct record_figures found = {0};
     for (int i = 0; i <= device; i++) {
         size_t row;
         char is[96], should[96];
         table_read_attributes(&r->h5, "/summary", columns[i], &found, r->region);
-        TRY(h5_status(&r->h5));
         const struct column *c = table_difference(columns[i], 1, &found, &expected, sizeof found, &row);
         EXPECT(!c, "/summary@%s is %s; expected %s", c->name, column_text(c, &found, is),
                column_text(c, &expected, should));

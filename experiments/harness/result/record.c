@@ -91,6 +91,13 @@ static int digests_kept(const struct job *job)
     return job->spec->optimizer->state(&job->spec->optimizer_settings) > 0 ? DIGESTS : DIGESTS - 1;
 }
 
+bool record_wants_memory(const struct spec *spec, int64_t step)
+{
+    for (size_t i = 0; i < spec->record_memory_steps.count; i++)
+        if (spec->record_memory_steps.ints[i] == step) return true;
+    return false;
+}
+
 /* ---- the layout ---- */
 
 static void layout_root(struct h5 *h5, const struct job *job, const char *variant, const char *id)

@@ -49,6 +49,9 @@ struct record_figures {
 extern const struct column record_step_columns[], record_eval_columns[], record_figure_columns[],
     record_device_columns[];
 
+/* Whether the spec asks for the bytes at each op of a step. */
+bool record_wants_memory(const struct spec *spec, int64_t step);
+
 /* Everything of a result file that is known before its first step. */
 void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id);
 

@@ -42,6 +42,10 @@ void result_close(struct result *result);
  * read: see h5_status(). */
 void *result_column(struct result *result, const char *path, enum number number, size_t width, uint64_t rows);
 
+/* How many of the first rows of an array have the same bits in both; reads slices of at most 4 MiB. */
+enum status result_same_rows(struct result *a, struct result *b, const char *path, enum number number, uint64_t rows,
+                             uint64_t *same);
+
 /* Digests of every parameter's tensor at a step; NULL: that step has none. which: "gradient", "parameter", "state". */
 struct digest *result_digests(struct result *result, const char *which, uint32_t step);
 

@@ -28,32 +28,32 @@ static void attach_pair(struct h5 *h5, const char *group, const char *path)
     h5_attach(h5, path, 1, pair);
 }
 
-static void describe(struct h5 *h5, const char *path, const struct column *column)
+/* Describes a column; scale: of its rows. */
+static void describe(struct h5 *h5, const char *group, const char *path, const char *scale, const struct column *column)
 {
     if (column->units) h5_attribute_text(h5, path, "units", column->units);
     if (column->doc) h5_attribute_text(h5, path, "long_name", column->doc);
+    if (strcmp(path, scale) == 0)
+        h5_scale(h5, path, column->name);
+    else if (column->number != NUMBER_TEXT)
+        h5_attach(h5, path, 0, scale);
+    if (column->width > 1) attach_pair(h5, group, path);
 }
 
 void table_layout(struct h5 *h5, const char *group, const struct column *columns)
 {
     static const struct column committed = {
-        .name = "committed", .number = NUMBER_U8, .doc = "1: every column has this row; later rows do not count"};
+        "committed", NUMBER_U8, 1, 0, NULL, "1: every column has this row; later rows do not count"};
     const hsize_t digest = 2;
     char path[256], scale[256];
     h5_group(h5, group);
-    h5_series(h5, join(path, group, committed.name), committed.number, 0, NULL);
-    describe(h5, path, &committed);
     join(scale, group, columns->name);
     for (const struct column *c = columns; c->name; c++) {
         h5_series(h5, join(path, group, c->name), c->number, c->width > 1, &digest);
-        describe(h5, path, c);
-        if (c->width > 1) attach_pair(h5, group, path);
-        if (c == columns)
-            h5_scale(h5, path, c->name);
-        else
-            h5_attach(h5, path, 0, scale);
+        describe(h5, group, path, scale, c);
     }
-    h5_attach(h5, join(path, group, committed.name), 0, scale);
+    h5_series(h5, join(path, group, committed.name), committed.number, 0, NULL);
+    describe(h5, group, path, scale, &committed);
 }
 
 void table_append(struct h5 *h5, const char *group, const struct column *columns, const void *row)
@@ -96,9 +96,7 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
         for (size_t i = 0; i < count; i++)
             memcpy(gathered + i * bytes, (const char *)rows + i * stride + c->offset, bytes);
         h5_array(h5, join(path, group, c->name), c->number, c->width > 1 ? 2 : 1, extent, gathered);
-        describe(h5, path, c);
-        if (c->number != NUMBER_TEXT) h5_attach(h5, path, 0, scale_path);
-        if (c->width > 1) attach_pair(h5, group, path);
+        describe(h5, group, path, scale_path, c);
     }
     free(gathered);
 }

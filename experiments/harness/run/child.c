@@ -125,11 +125,9 @@ static void print_progress(const struct run_report *report, bool temporary)
 
 enum status child_run(const struct child *child, struct run_report *report, int *code)
 {
-    sigset_t held = signals_of_stop(), before;
+    const sigset_t before = signals_block(SIGCHLD);
     int state = 0, stop = 0;
     *report = (struct run_report){0};
-    sigaddset(&held, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &held, &before);
     fflush(NULL);
     enum status status = run(child, report, &state, &stop);
     if (!stop)
@@ -188,7 +186,7 @@ int child_main(int count, const char *const *arguments)
         return ST_SPEC;
     }
     if (report_error(end_with(arguments[4])) != ST_OK) return ST_FAILED;
-    signals_hold();
+    (void)signals_block(0);
     const int64_t steps = strtoll(arguments[2], NULL, 10);
     struct spec *spec = NULL;
     enum status status = spec_load(arguments[5], count - 6, arguments + 6, &spec);

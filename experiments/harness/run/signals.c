@@ -14,10 +14,12 @@ sigset_t signals_of_stop(void)
     return set;
 }
 
-void signals_hold(void)
+sigset_t signals_block(int also)
 {
-    sigset_t set = signals_of_stop();
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    sigset_t set = signals_of_stop(), before;
+    if (also) sigaddset(&set, also);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    return before;
 }
 
 int signals_pending(void)

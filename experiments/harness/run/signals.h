@@ -9,8 +9,10 @@
  * background jobs. (sigtimedwait() would receive a blocked signal although it is ignored.) */
 sigset_t signals_of_stop(void);
 
-/* Blocks them for this thread and the threads that it creates. */
-void signals_hold(void);
+/* Blocks them, and one more (0: none), for this thread and the threads that it creates. Returns what was blocked
+ * before.
+ */
+sigset_t signals_block(int also);
 
 /* A stop signal that has arrived, 0: none. */
 int signals_pending(void);

@@ -32,13 +32,6 @@ struct training {
     uint64_t next_ns;
 };
 
-static bool wants_memory(const struct spec *spec, int64_t step)
-{
-    for (size_t i = 0; i < spec->record_memory_steps.count; i++)
-        if (spec->record_memory_steps.ints[i] == step) return true;
-    return false;
-}
-
 /* At each op: counted in dynamic memory, else planned. */
 static const size_t *live_bytes(const struct training *t)
 {
@@ -59,7 +52,7 @@ static enum status record_training_step(struct training *t, struct step_record *
     s->metric = s->result.correct / (float)t->job->spec->batch;
     s->live_peak = live_peak(t);
     s->rss = process_rss();
-    s->live = wants_memory(t->job->spec, s->step) ? live_bytes(t) : NULL;
+    s->live = record_wants_memory(t->job->spec, s->step) ? live_bytes(t) : NULL;
     TRY(record_step(t->record, s));
     if (s->live_peak > t->report.live_peak) t->report.live_peak = s->live_peak;
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s->result.loss;
@@ -199,8 +192,8 @@ static enum status begin(struct training *t, const char *variant)
                                   .seed = (uint64_t)spec->seed,
                                   .given = t->job->weights ? t->job->weights->given : NULL};
     t->summary.least.ops = t->job->plan->lowered.ops;
-    t->summary.least.op_ns = allocate((size_t)t->summary.least.ops, sizeof *t->summary.least.op_ns);
-    t->step_ns = allocate((size_t)t->end + 1, sizeof *t->step_ns);
+    NEW(t->job->graph->region, t->summary.least.op_ns, (size_t)t->summary.least.ops);
+    NEW(t->job->graph->region, t->step_ns, (size_t)t->end + 1);
     t->batches = batches_create(t->job);
     t->summary.start_rss = process_rss();
     t->summary.device_start = device_used(t->job->backend);
@@ -257,8 +250,6 @@ static void end(struct training *t)
     train_destroy(t->train);
     executor_destroy(t->exec);
     batches_destroy(t->batches);
-    free(t->summary.least.op_ns);
-    free(t->step_ns);
 }
 
 static void send_report(const struct training *t, int descriptor)
