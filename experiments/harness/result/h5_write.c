@@ -297,24 +297,16 @@ static bool data_holds(struct h5 *h5, const struct entry *e, struct entry *found
     return true;
 }
 
+/* A scale has its name, or is attached to the dimension. */
 static bool scale_holds(struct h5 *h5, const struct entry *e, struct entry *found, struct region *region)
 {
+    const bool attached = e->kind == ATTACHED;
     char name[SCALE_NAME] = "";
     (void)found, (void)region;
     h5_guard(h5);
-    const hid_t id = h5_dataset(h5, e->path);
-    const bool ok = id >= 0 && H5DSis_scale(id) > 0 && H5DSget_scale_name(id, name, sizeof name) >= 0;
-    h5_drop(h5, id, e->path);
-    h5_release(h5);
-    return ok && strcmp(name, e->name) == 0;
-}
-
-static bool attached_holds(struct h5 *h5, const struct entry *e, struct entry *found, struct region *region)
-{
-    (void)found, (void)region;
-    h5_guard(h5);
-    const hid_t id = h5_dataset(h5, e->path), scale = h5_dataset(h5, e->name);
-    const bool ok = id >= 0 && scale >= 0 && H5DSis_attached(id, scale, e->dimension) > 0;
+    const hid_t id = h5_dataset(h5, e->path), scale = attached ? h5_dataset(h5, e->name) : -1;
+    const bool ok = id >= 0 && (attached ? scale >= 0 && H5DSis_attached(id, scale, e->dimension) > 0
+                                         : H5DSget_scale_name(id, name, sizeof name) >= 0 && !strcmp(name, e->name));
     h5_drop(h5, scale, e->name);
     h5_drop(h5, id, e->path);
     h5_release(h5);
@@ -325,7 +317,7 @@ static bool attached_holds(struct h5 *h5, const struct entry *e, struct entry *f
 static void check(struct h5 *h5, const struct entry *e)
 {
     static bool (*const holds[])(struct h5 *, const struct entry *, struct entry *found, struct region *) = {
-        [ATTRIBUTE] = attribute_holds, [ARRAY] = data_holds, [SCALE] = scale_holds, [ATTACHED] = attached_holds};
+        [ATTRIBUTE] = attribute_holds, [ARRAY] = data_holds, [SCALE] = scale_holds, [ATTACHED] = scale_holds};
     const bool attribute = e->kind == ATTRIBUTE;
     char what[512];
     struct region *region = region_create();
