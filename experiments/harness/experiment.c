@@ -88,7 +88,7 @@ enum status experiment_run_side(struct experiment *experiment, enum side_index s
 
 bool experiment_ended(const struct experiment *experiment, int code)
 {
-    return code == ST_OK || (code == ST_FAILED && experiment->side[SIDE_VARIANT].report.not_finite);
+    return code == ST_OK || (code == ST_FAILED && *experiment->side[SIDE_VARIANT].report.summary.not_finite);
 }
 
 enum status experiment_compare(struct experiment *experiment)

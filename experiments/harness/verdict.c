@@ -30,7 +30,7 @@ static void cell_counted(const struct side *s, char text[CELL])
     char number[UNIT_TEXT];
     if (s->spec->memory == MEMORY_DYNAMIC && s->report.steps)
         snprintf(text, CELL, "%s by the allocator, as predicted at every op",
-                 bytes_text((double)s->report.live_peak, number));
+                 bytes_text((double)s->report.summary.figures.live_peak, number));
 }
 
 static void cell_categories(const struct side *s, char text[CELL])
@@ -84,7 +84,10 @@ static void cell_arena(const struct side *s, char text[CELL])
 
 static void cell_peak(const struct side *s, char text[CELL]) { cell_bytes(allocated(s), text); }
 
-static void cell_high_water(const struct side *s, char text[CELL]) { cell_bytes((double)s->report.high_water, text); }
+static void cell_high_water(const struct side *s, char text[CELL])
+{
+    cell_bytes((double)s->report.summary.high_water, text);
+}
 
 /* Memory in use that is neither static nor arena: at the start of the run, and added since. */
 static void cell_over(double over, double before, char text[CELL])
@@ -96,19 +99,19 @@ static void cell_over(double over, double before, char text[CELL])
 
 static void cell_overhead(const struct side *s, char text[CELL])
 {
-    const double ours = s->report.device_used ? 0 : allocated(s);
-    cell_over((double)s->report.high_water - ours, (double)s->report.start_rss, text);
+    const double ours = s->report.summary.device_used ? 0 : allocated(s);
+    cell_over((double)s->report.summary.high_water - ours, (double)s->report.summary.start_rss, text);
 }
 
 static void cell_device(const struct side *s, char text[CELL])
 {
-    if (s->report.device_used) cell_bytes((double)s->report.device_used, text);
+    if (s->report.summary.device_used) cell_bytes((double)s->report.summary.device_used, text);
 }
 
 static void cell_device_overhead(const struct side *s, char text[CELL])
 {
-    if (s->report.device_used)
-        cell_over((double)s->report.device_used - allocated(s), (double)s->report.device_start, text);
+    if (s->report.summary.device_used)
+        cell_over((double)s->report.summary.device_used - allocated(s), (double)s->report.summary.device_start, text);
 }
 
 static void cell_step(const struct side *s, char text[CELL])

@@ -108,11 +108,11 @@ Test(fits, a_result_file_names_the_device_and_its_overhead)
     folder_make(folder);
     device_open(&d, folder);
     const size_t ours = plan_peak(d.fake.job.plan), over = 1000;
-    const struct run_summary summary = {.high_water = 77, .device_start = 5, .device_used = ours + over};
+    struct run_summary summary = {.high_water = 77, .device_start = 5, .device_used = ours + over};
     struct record *record;
     cr_assert(record_create(&d.fake.job, "variant", &record) == ST_OK, "%s", status_message());
     snprintf(path, sizeof path, "%s", record_path(record));
-    cr_assert(record_finish(record, "completed", &summary) == ST_OK, "%s", status_message());
+    cr_assert(record_finish(record, "completed", &summary, NULL) == ST_OK, "%s", status_message());
     cr_expect(number_in(path, "device_used_bytes") == ours + over && number_in(path, "device_start_bytes") == 5);
     cr_expect(number_in(path, "device_overhead_bytes") == over);
     cr_expect(number_in(path, "overhead_bytes") == 77); /* the planned memory is not the process's */

@@ -254,7 +254,7 @@ Test(record, state_holds_the_tensors_of_the_run)
     struct executor *exec;
     struct record *record;
     const struct executor_options options = {.memory = MEMORY_PLANNED};
-    const struct run_summary summary = {0};
+    struct run_summary summary = {0};
     const int64_t elements = wide.batch * shape_elements(&wide.input);
     float *x = calloc((size_t)elements, sizeof *x), *back = calloc((size_t)(2 * elements), sizeof *back);
     int32_t labels[64] = {0};
@@ -274,7 +274,7 @@ Test(record, state_holds_the_tensors_of_the_run)
     executor_parameter(exec, 0)[0] = -5;
     executor_gradient(exec, 0)[0] = 7;
     check(record_tensors(record, true, exec));
-    check(record_finish(record, "completed", &summary));
+    check(record_finish(record, "completed", &summary, NULL));
 
     char name[512];
     hsize_t extent[8];
@@ -382,11 +382,11 @@ Test(record, one_writer_at_a_time)
     cr_assert(strstr(status_message(), "another process is writing it"), "%s", status_message());
     step = fake_step(&fake, 1);
     check(record_step(first, &step));
-    const struct run_summary summary = {0};
-    check(record_finish(first, "interrupted", &summary));
+    struct run_summary summary = {0};
+    check(record_finish(first, "interrupted", &summary, NULL));
     cr_assert(folder_count(folder, ".h5.part") == 1 && folder_count(folder, "") == 1);
     check(record_create(&fake.job, "variant", &second));
-    check(record_finish(second, "completed", &summary));
+    check(record_finish(second, "completed", &summary, NULL));
 }
 
 Test(record, a_folder_that_cannot_be_written_is_an_error)

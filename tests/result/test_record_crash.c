@@ -30,7 +30,7 @@ struct news {
 static enum status write_run(struct fake *fake, int pipe_end, const float *x, const int32_t *labels)
 {
     struct record *record;
-    const struct run_summary summary = {.high_water = 1};
+    struct run_summary summary = {.high_water = 1};
     TRY(record_create(&fake->job, "variant", &record));
     for (uint32_t i = 0; i < STEPS; i++) {
         struct step_record step = fake_step(fake, i);
@@ -39,7 +39,7 @@ static enum status write_run(struct fake *fake, int pipe_end, const float *x, co
         TRY(record_step(record, &step));
         if (write(pipe_end, &news, sizeof news) != sizeof news) _exit(9);
     }
-    return record_finish(record, "completed", &summary);
+    return record_finish(record, "completed", &summary, NULL);
 }
 
 /* The writer's process: one run after the other, with the same id. */
@@ -258,7 +258,7 @@ static size_t cut_everywhere(const struct net *net, const char *folder)
     struct fake fake;
     struct record *record;
     struct record_file files;
-    const struct run_summary summary = {.high_water = 1};
+    struct run_summary summary = {.high_water = 1};
     size_t written[CUT_STEPS], states = 0;
     fake_open(&fake, net, folder);
     cr_assert(record_create(&fake.job, "variant", &record) == ST_OK, "%s", status_message());
@@ -271,7 +271,7 @@ static size_t cut_everywhere(const struct net *net, const char *folder)
         cr_assert(record_step(record, &step) == ST_OK, "%s", status_message());
         written[i] = writes_seen();
     }
-    cr_assert(record_finish(record, "completed", &summary) == ST_OK, "%s", status_message());
+    cr_assert(record_finish(record, "completed", &summary, NULL) == ST_OK, "%s", status_message());
     writes_watch(NULL);
     int copy = open(files.fresh, O_WRONLY);
     for (size_t i = 0, committed = 0; i < writes_seen(); i++) {

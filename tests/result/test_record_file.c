@@ -42,11 +42,11 @@ static const struct {
 static enum status write_run(struct fake *fake)
 {
     struct record *record;
-    const struct run_summary summary = {.high_water = 1};
+    struct run_summary summary = {.high_water = 1};
     struct step_record step = fake_step(fake, 0);
     TRY(record_create(&fake->job, "variant", &record));
     TRY(record_step(record, &step));
-    return record_finish(record, "completed", &summary);
+    return record_finish(record, "completed", &summary, NULL);
 }
 
 /* A pipe, which may be in use, is not replaced by a result or a .part; other files are. */

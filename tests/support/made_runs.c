@@ -112,7 +112,7 @@ void fake_write(struct fake *fake, const char *variant, uint32_t steps,
                 void (*change)(struct fake *, struct step_record *), char path[1024])
 {
     struct record *record;
-    const struct run_summary summary = {.high_water = 1ull << 30, .start_rss = 1 << 20, .wall_ns = 5, .setup_ns = 4};
+    struct run_summary summary = {.high_water = 1ull << 30, .start_rss = 1 << 20, .wall_ns = 5, .setup_ns = 4};
     check(record_create(&fake->job, variant, &record));
     snprintf(path, 1024, "%s", record_path(record));
     for (uint32_t i = 0; i < steps; i++) {
@@ -123,7 +123,7 @@ void fake_write(struct fake *fake, const char *variant, uint32_t steps,
     }
     const struct eval_record eval = {steps, 1.5F, 0.75F};
     check(record_eval(record, &eval));
-    check(record_finish(record, "completed", &summary));
+    check(record_finish(record, "completed", &summary, NULL));
 }
 
 uint32_t bits_of(float x)

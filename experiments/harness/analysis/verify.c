@@ -104,20 +104,19 @@ static enum status leave(struct verification *v)
     return ST_OK;
 }
 
-static double value_of(const struct column *column, const struct record_bounds *bounds)
+static double value_of(const struct field *column, const struct record_bounds *bounds)
 {
     const void *member = (const char *)bounds + column->offset;
     return column->number == NUMBER_U64 ? (double)*(const uint64_t *)member : *(const double *)member;
 }
 
-static enum status judge_rows(struct verification *v, const struct column *columns,
-                              const struct record_bounds *expected)
+static enum status judge_rows(struct verification *v, const struct field *columns, const struct record_bounds *expected)
 {
     struct record_bounds found;
     char claimed[96], ours[96];
     table_read_attributes(&v->result->h5, "/plan", columns, &found, v->result->region);
     TRY(h5_status(&v->result->h5));
-    for (const struct column *c = columns; c->name && !v->wrong_bound; c++) {
+    for (const struct field *c = columns; c->name && !v->wrong_bound; c++) {
         const double is = value_of(c, &found), should = value_of(c, expected);
         if (fabs(is - should) > rounding * fmax(1, fabs(should)))
             v->wrong_bound = region_text(v->result->region, "%s is %s; expected %s", c->name,

@@ -360,13 +360,13 @@ static enum status check_figures(const struct verification *v)
                                             .median_ns = t->median_ns,
                                             .least_ns = t->least_ns,
                                             .most_ns = t->most_ns};
-    const struct column *const columns[] = {record_figure_columns, record_device_columns};
+    const struct field *const columns[] = {record_figure_columns, record_device_columns};
     struct record_figures found = {0};
     for (int i = 0; i <= device; i++) {
         size_t row;
         char is[96], should[96];
         table_read_attributes(&r->h5, "/summary", columns[i], &found, r->region);
-        const struct column *c = table_difference(columns[i], 1, &found, &expected, sizeof found, &row);
+        const struct field *c = table_difference(columns[i], 1, &found, &expected, sizeof found, &row);
         EXPECT(!c, "/summary@%s is %s; expected %s", c->name, column_text(c, &found, is),
                column_text(c, &expected, should));
     }

@@ -126,12 +126,12 @@ static json_t *number_figure(enum number number, const void *at)
 }
 
 /* The first rows of a table as an array a column. Digests, which are pairs, are left out: compare compares them. */
-static enum status add_table(json_t *all, struct result *r, const char *name, const struct column *columns,
+static enum status add_table(json_t *all, struct result *r, const char *name, const struct field *columns,
                              uint64_t rows)
 {
     json_t *table = json_object();
     PUT(all, name, table);
-    for (const struct column *c = columns; c->name; c++) {
+    for (const struct field *c = columns; c->name; c++) {
         char path[64], *numbers;
         snprintf(path, sizeof path, "/%s/%s", name, c->name);
         if (c->width > 1 || !h5_exists(&r->h5, path)) continue;
@@ -148,7 +148,7 @@ static enum status add_table(json_t *all, struct result *r, const char *name, co
 
 static enum status read_all(struct result *r, json_t *all)
 {
-    static const struct column timed[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
+    static const struct field timed[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
     static const char path[] = "/summary/op_least_ns"; /* only where ops were timed */
     char status[RESULT_STATUS];
     PUT(all, "path", r->h5.path);

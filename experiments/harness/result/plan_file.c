@@ -84,12 +84,12 @@ static enum status check_count(const struct taking *t, const char *what, int the
 }
 
 /* what: the name of a row; NULL: the tables are settings, one row each. */
-static enum status check_table(const struct taking *t, const char *what, const struct column *columns,
+static enum status check_table(const struct taking *t, const char *what, const struct field *columns,
                                const void *theirs, int their_rows, const void *ours, int our_rows, size_t stride)
 {
     char a[96], b[96];
     size_t row, rows = (size_t)(their_rows < our_rows ? their_rows : our_rows);
-    const struct column *c = table_difference(columns, rows, theirs, ours, stride, &row);
+    const struct field *c = table_difference(columns, rows, theirs, ours, stride, &row);
     if (!c) return check_count(t, what, their_rows, our_rows);
     return fail(ST_SPEC, "plan: %s: %s%s is %s in it and %s here", t->path,
                 what ? region_text(t->region, "%s %zu: ", what, row) : "", c->name,
@@ -98,12 +98,12 @@ static enum status check_table(const struct taking *t, const char *what, const s
 }
 
 /* Kernels decide over the numbers of a node. */
-static enum status check_nodes(const struct taking *t, const struct column *columns)
+static enum status check_nodes(const struct taking *t, const struct field *columns)
 {
     char a[96], b[96];
     const int rows = t->theirs.nodes < t->ours.nodes ? t->theirs.nodes : t->ours.nodes;
     size_t row;
-    const struct column *c =
+    const struct field *c =
         table_difference(columns, (size_t)rows, t->theirs.node, t->ours.node, sizeof *t->ours.node, &row);
     if (!c) return ST_OK;
     const struct plan_data_node *theirs = &t->theirs.node[row], *ours = &t->ours.node[row];

@@ -120,7 +120,7 @@ static void write_gpu(struct h5 *h5, const struct backend *backend)
 static void write_data(struct h5 *h5, const struct dataset *dataset)
 {
     const char *const group = "/provenance/data";
-    static const struct column columns[] = {
+    static const struct field columns[] = {
         {"bytes", NUMBER_U64, 1, offsetof(struct dataset_file, bytes), "byte", "size of the file"},
         {"path", NUMBER_TEXT, 1, offsetof(struct dataset_file, path)},
         {0}};

@@ -22,7 +22,7 @@
 
 static const char digest_doc[] = "XXH3-128 of the tensor digests in parameter order; low word, high word";
 
-const struct column record_step_columns[] = {
+const struct field record_step_columns[] = {
     {"step", NUMBER_U32, 1, STEP(step), NULL, "number of the training step, from 0"},
     {"loss", NUMBER_F32, 1, STEP(result.loss), "1", "loss of the batch before the update"},
     {"loss_bits", NUMBER_U32, 1, STEP(result.loss), NULL, "IEEE-754 binary32 pattern of loss"},
@@ -50,14 +50,14 @@ const struct column record_step_columns[] = {
     {0},
 };
 
-const struct column record_eval_columns[] = {
+const struct field record_eval_columns[] = {
     {"step", NUMBER_U32, 1, EVAL(step), NULL, "training steps done before"},
     {"loss", NUMBER_F32, 1, EVAL(loss), "1", "mean over the split"},
     {"accuracy", NUMBER_F32, 1, EVAL(accuracy), "1", "share of the split that is predicted correctly"},
     {0},
 };
 
-static const struct column summary_columns[] = {
+static const struct field summary_columns[] = {
     {"high_water_bytes", NUMBER_U64, 1, SUMMARY(high_water), NULL, NULL},
     {"start_rss_bytes", NUMBER_U64, 1, SUMMARY(start_rss), NULL, NULL},
     {"wall_ns", NUMBER_U64, 1, SUMMARY(wall_ns), NULL, NULL},
@@ -65,7 +65,7 @@ static const struct column summary_columns[] = {
     {0},
 };
 
-const struct column record_figure_columns[] = {
+const struct field record_figure_columns[] = {
     {"steps", NUMBER_U64, 1, FIGURE(steps), NULL, NULL},
     {"live_peak_bytes", NUMBER_U64, 1, FIGURE(live_peak), NULL, NULL},
     {"peak_bytes", NUMBER_U64, 1, FIGURE(peak), NULL, NULL},
@@ -78,7 +78,7 @@ const struct column record_figure_columns[] = {
     {0},
 };
 
-const struct column record_device_columns[] = {
+const struct field record_device_columns[] = {
     {"device_overhead_bytes", NUMBER_U64, 1, FIGURE(device_overhead), NULL, NULL}, {0}};
 
 /* Digests of every tensor, and of which step: gradients, parameters, and the optimiser's state if it has any. */
@@ -348,8 +348,8 @@ static void summarise_prediction(struct h5 *h5, const struct job *job, const str
 
 static void summarise_ops(struct h5 *h5, const struct best_case *least)
 {
+    if (!least || !least->known) return;
     const hsize_t ops = (hsize_t)least->ops;
-    if (!least->known) return;
     h5_attribute_u64(h5, "/summary", "step_best_case_ns", timing_best_case(least));
     h5_attribute_u64(h5, "/summary", "rest_least_ns", least->rest_ns);
     h5_array(h5, "/summary/op_least_ns", NUMBER_U64, 1, &ops, least->op_ns);
@@ -386,46 +386,49 @@ static struct record_figures figures_of(struct h5 *h5, const struct job *job, co
     return f;
 }
 
-static void summarise(struct h5 *h5, const struct job *job, const char *status, const struct run_summary *summary)
+static void summarise(struct h5 *h5, const struct job *job, const char *status, struct run_summary *summary,
+                      const struct best_case *least)
 {
-    const struct record_figures figures = figures_of(h5, job, summary);
     char name[64];
+    summary->figures = figures_of(h5, job, summary);
     table_write_attributes(h5, "/summary", summary_columns, summary);
-    table_write_attributes(h5, "/summary", record_figure_columns, &figures);
+    table_write_attributes(h5, "/summary", record_figure_columns, &summary->figures);
     if (summary->device_used) {
         h5_attribute_u64(h5, "/summary", "device_start_bytes", summary->device_start);
         h5_attribute_u64(h5, "/summary", "device_used_bytes", summary->device_used);
-        table_write_attributes(h5, "/summary", record_device_columns, &figures);
+        table_write_attributes(h5, "/summary", record_device_columns, &summary->figures);
     }
-    summarise_prediction(h5, job, &figures);
-    summarise_ops(h5, &summary->least);
+    summarise_prediction(h5, job, &summary->figures);
+    summarise_ops(h5, least);
     for (int i = 0; i < CLOCK_CLASSES; i++) {
         snprintf(name, sizeof name, "clock_%s_ns", clock_names[i]);
         h5_attribute_u64(h5, "/summary", name, summary->clock_ns[i]);
     }
-    if (summary->not_finite) {
+    if (*summary->not_finite) {
         h5_attribute_text(h5, "/summary", "not_finite", summary->not_finite);
-        h5_attribute_u64(h5, "/summary", "not_finite_step", figures.steps);
+        h5_attribute_u64(h5, "/summary", "not_finite_step", summary->figures.steps);
     }
     h5_attribute_text(h5, "/", "status", status);
 }
 
 /* The summary is written to a copy, which then replaces the file: at no instant is it unreadable. */
-static enum status finish(struct record *r, const char *status, const struct run_summary *summary)
+static enum status finish(struct record *r, const char *status, struct run_summary *summary,
+                          const struct best_case *least)
 {
     TRY(h5_close(&r->h5));
     TRY(record_file_copy(&r->file));
     TRY(h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_EDIT));
-    summarise(&r->h5, r->job, status, summary);
+    summarise(&r->h5, r->job, status, summary, least);
     return publish(r, strcmp(status, "completed") == 0);
 }
 
-enum status record_finish(struct record *record, const char *status, const struct run_summary *summary)
+enum status record_finish(struct record *record, const char *status, struct run_summary *summary,
+                          const struct best_case *least)
 {
     h5_flush(&record->h5);
     enum status done = h5_status(&record->h5);
     if (done == ST_OK) {
-        done = finish(record, status, summary);
+        done = finish(record, status, summary, least);
         if (done != ST_OK) record_file_drop(&record->file);
         record_file_release(&record->file);
     }

@@ -24,6 +24,13 @@ struct eval_record {
     float loss, accuracy;
 };
 
+/* Figures of /summary that follow from others: of the steps, of the plan, and of what was measured. */
+struct record_figures {
+    uint64_t steps, live_peak, peak, timed_steps, overhead, device_overhead;
+    float final_loss;
+    double median_ns, least_ns, most_ns; /* of timed_steps */
+};
+
 /* Known only at the end. */
 struct run_summary {
     uint64_t high_water; /* VmHWM, bytes */
@@ -33,20 +40,13 @@ struct run_summary {
     uint64_t device_start, device_used;
     uint64_t wall_ns, setup_ns;
     uint64_t clock_ns[CLOCK_CLASSES];
-    const char *not_finite; /* the loss, output or gradient that ended the run by not being finite, or NULL */
-    struct best_case least; /* not known for a single step, or on a device */
-};
-
-/* Figures of /summary that follow from others: of the steps, of the plan, and of struct run_summary. */
-struct record_figures {
-    uint64_t steps, live_peak, peak, timed_steps, overhead, device_overhead;
-    float final_loss;
-    double median_ns, least_ns, most_ns; /* of timed_steps */
+    char not_finite[NOT_FINITE];   /* the loss, output or gradient that ended the run by not being finite, or "" */
+    struct record_figures figures; /* set by record_finish() */
 };
 
 /* Columns of /steps (of struct step_record) and of /eval (of struct eval_record); attributes of /summary (of struct
  * record_figures), the second ones on a device. */
-extern const struct column record_step_columns[], record_eval_columns[], record_figure_columns[],
+extern const struct field record_step_columns[], record_eval_columns[], record_figure_columns[],
     record_device_columns[];
 
 /* Whether the spec asks for the bytes at each op of a step. */
@@ -75,9 +75,11 @@ enum status record_batch(struct record *record, uint32_t step, const float *x, c
 enum status record_step(struct record *record, const struct step_record *step);
 enum status record_eval(struct record *record, const struct eval_record *eval);
 
-/* Writes the summary and status ("completed", "failed: ...", "interrupted"); renames a completed file to ID.h5.
+/* Writes the summary and status ("completed", "failed: ...", "interrupted"); renames a completed file to ID.h5. least:
+ * NULL, or not known, for a single step or on a device.
  * ST_FAILED: writing failed, now or at an earlier step; the .part holds the committed steps. Frees record. */
-enum status record_finish(struct record *record, const char *status, const struct run_summary *summary);
+enum status record_finish(struct record *record, const char *status, struct run_summary *summary,
+                          const struct best_case *least);
 
 /* Frees record and leaves the .part, readable; HDF5 keeps it open until the process ends. */
 void record_abandon(struct record *record);

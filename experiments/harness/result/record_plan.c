@@ -14,7 +14,7 @@
 #define DATA(member)      offsetof(struct plan_data, member)
 #define BOUND(member)     offsetof(struct record_bounds, member)
 
-const struct column record_op_columns[] = {
+const struct field record_op_columns[] = {
     {"kind", NUMBER_U32, 1, OP(kind), NULL, "0 forward, 1 backward, 2 copy, 3 accumulate"},
     {"node", NUMBER_I32, 1, OP(node), NULL, "row of /plan/nodes"},
     {"parts", NUMBER_U32, 1, OP(parts), NULL, "of a backward: 1 parameters, 2 input, 3 both"},
@@ -31,10 +31,10 @@ const struct column record_op_columns[] = {
     {0},
 };
 
-static const struct column live_columns[] = {
+static const struct field live_columns[] = {
     {"live", NUMBER_U64, 1, 0, "byte", "predicted live bytes of the arena while the op runs"}, {0}};
 
-const struct column record_buffer_columns[] = {
+const struct field record_buffer_columns[] = {
     {"category", NUMBER_U32, 1, BUFFER(category), NULL, "0 activation, 1 saved, 2 gradient, 3 scratch"},
     {"node", NUMBER_I32, 1, BUFFER(node), NULL,
      "row of /plan/nodes that it belongs to; of a gradient: that writes its value"},
@@ -45,7 +45,7 @@ const struct column record_buffer_columns[] = {
     {0},
 };
 
-const struct column record_model_columns[] = {
+const struct field record_model_columns[] = {
     {"inputs", NUMBER_I32, NODE_INPUTS_MAX, NODE(inputs), NULL,
      "values: 0 the batch, i + 1 what node i writes; -1 none"},
     {"elements", NUMBER_U64, 1, NODE(elements), NULL, "of the value it writes, a sample"},
@@ -57,7 +57,7 @@ const struct column record_model_columns[] = {
     {0},
 };
 
-const struct column record_node_columns[] = {
+const struct field record_node_columns[] = {
     {"output_bytes", NUMBER_U64, 1, NODE(output_bytes), "byte", "of the value it writes, in its layout"},
     {"gradient_bytes", NUMBER_U64, 1, NODE(gradient_bytes), "byte", "of that value's gradient; 0: it has none"},
     {"saved_bytes", NUMBER_U64, 1, NODE(saved), "byte", "of its saved tensors"},
@@ -74,14 +74,14 @@ const struct column record_node_columns[] = {
 };
 
 /* Not compared between networks: the times may be measured. */
-static const struct column cost_columns[] = {
+static const struct field cost_columns[] = {
     {"forward_cost", NUMBER_F64, 1, NODE(forward_time), NULL,
      "time in planning: flop, or ns where /plan@costs is measured"},
     {"backward_cost", NUMBER_F64, 2, NODE(backward_time), NULL, "for parameters, for the input; likewise"},
     {0},
 };
 
-const struct column record_name_columns[] = {
+const struct field record_name_columns[] = {
     {"name", NUMBER_TEXT, 1, NODE(name)},
     {"layer", NUMBER_TEXT, 1, NODE(layer)},
     {"shape", NUMBER_TEXT, 1, NODE(shape)},
@@ -89,13 +89,13 @@ const struct column record_name_columns[] = {
 };
 
 /* Not compared, either. */
-static const struct column remark_columns[] = {
+static const struct field remark_columns[] = {
     {"group", NUMBER_TEXT, 1, NODE(group)},
     {"implementation", NUMBER_TEXT, 1, NODE(implementation)},
     {0},
 };
 
-const struct column record_parameter_columns[] = {
+const struct field record_parameter_columns[] = {
     {"node", NUMBER_I32, 1, PARAMETER(node), NULL, "row of /plan/nodes"},
     {"elements", NUMBER_U64, 1, PARAMETER(elements), NULL, "of 4 bytes each"},
     {"name", NUMBER_TEXT, 1, PARAMETER(name)},
@@ -103,7 +103,7 @@ const struct column record_parameter_columns[] = {
     {0},
 };
 
-const struct column record_settings[] = {
+const struct field record_settings[] = {
     {"batch", NUMBER_U64, 1, DATA(batch), NULL, NULL},
     {"granularity", NUMBER_U64, 1, DATA(granularity), NULL, NULL},
     {"rng", NUMBER_U64, 1, DATA(rng), NULL, NULL},
@@ -111,24 +111,24 @@ const struct column record_settings[] = {
     {0},
 };
 
-const struct column record_static_settings[] = {
+const struct field record_static_settings[] = {
     {"batch_bytes", NUMBER_U64, 1, DATA(batch_bytes), NULL, NULL},
     {"device_bytes", NUMBER_U64, 1, DATA(device_bytes), NULL, NULL},
     {"optimizer_copies", NUMBER_U64, 1, DATA(optimizer_copies), NULL, NULL},
     {0},
 };
 
-static const struct column other_settings[] = {
+static const struct field other_settings[] = {
     {"evaluation_arena_bytes", NUMBER_U64, 1, DATA(evaluation_arena), NULL, NULL},
     {"peak_op", NUMBER_TEXT, 1, DATA(peak_op), NULL, NULL},
     {"hash", NUMBER_TEXT, 1, DATA(hash), NULL, NULL},
     {0},
 };
 
-static const struct column *const settings[] = {record_settings, record_static_settings, other_settings};
+static const struct field *const settings[] = {record_settings, record_static_settings, other_settings};
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
-const struct column record_bound_columns[] = {
+const struct field record_bound_columns[] = {
     {"memory_floor_bytes", NUMBER_U64, 1, BOUND(floor), NULL, NULL},
     {"knapsack_slowdown", NUMBER_F64, 1, BOUND(knapsack), NULL, NULL},
     {"binomial_slowdown", NUMBER_F64, 1, BOUND(binomial), NULL, NULL},
@@ -136,7 +136,7 @@ const struct column record_bound_columns[] = {
     {0},
 };
 
-const struct column record_budget_columns[] = {
+const struct field record_budget_columns[] = {
     {"budget_arena_bytes", NUMBER_U64, 1, BOUND(budget), NULL, NULL},
     {"budget_bound_slowdown", NUMBER_F64, 1, BOUND(budget_bound), NULL, NULL},
     {"budget_gap_percent", NUMBER_F64, 1, BOUND(budget_gap), NULL, NULL},
@@ -146,7 +146,7 @@ const struct column record_budget_columns[] = {
 /* The tables of struct plan_data. count, rows: its members. */
 static const struct plan_table {
     const char *group, *scale;
-    const struct column *columns;
+    const struct field *columns;
     size_t count, rows, stride;
 } tables[] = {
     {"/plan/nodes", "node", record_model_columns, DATA(nodes), DATA(node), sizeof(struct plan_data_node)},

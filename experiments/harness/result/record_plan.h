@@ -8,7 +8,7 @@
 /* Columns of /plan/nodes (of the model, and of the kernels: networks are the same if all are equal), and of the other
  * tables of /plan; attributes of /plan that determine the plan of a schedule, and static bytes besides the parameters',
  * as columns of struct plan_data. */
-extern const struct column record_name_columns[], record_model_columns[], record_node_columns[],
+extern const struct field record_name_columns[], record_model_columns[], record_node_columns[],
     record_parameter_columns[], record_op_columns[], record_buffer_columns[], record_settings[],
     record_static_settings[];
 
@@ -17,7 +17,7 @@ struct record_bounds {
     uint64_t floor, budget;                                   /* bytes; budget 0: there is none */
     double knapsack, binomial, gap, budget_bound, budget_gap; /* slowdowns; gaps in percent */
 };
-extern const struct column record_bound_columns[], record_budget_columns[];
+extern const struct field record_bound_columns[], record_budget_columns[];
 struct record_bounds record_bounds(const struct bounds *own, const struct bounds *budget, double time);
 
 /* Readable names of every op and buffer, and of the buffers that are live at the peak. */

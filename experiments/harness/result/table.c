@@ -29,7 +29,7 @@ static void attach_pair(struct h5 *h5, const char *group, const char *path)
 }
 
 /* Describes a column; scale: of its rows. */
-static void describe(struct h5 *h5, const char *group, const char *path, const char *scale, const struct column *column)
+static void describe(struct h5 *h5, const char *group, const char *path, const char *scale, const struct field *column)
 {
     if (column->units) h5_attribute_text(h5, path, "units", column->units);
     if (column->doc) h5_attribute_text(h5, path, "long_name", column->doc);
@@ -40,15 +40,15 @@ static void describe(struct h5 *h5, const char *group, const char *path, const c
     if (column->width > 1) attach_pair(h5, group, path);
 }
 
-void table_layout(struct h5 *h5, const char *group, const struct column *columns)
+void table_layout(struct h5 *h5, const char *group, const struct field *columns)
 {
-    static const struct column committed = {
+    static const struct field committed = {
         "committed", NUMBER_U8, 1, 0, NULL, "1: every column has this row; later rows do not count"};
     const hsize_t digest = 2;
     char path[256], scale[256];
     h5_group(h5, group);
     join(scale, group, columns->name);
-    for (const struct column *c = columns; c->name; c++) {
+    for (const struct field *c = columns; c->name; c++) {
         h5_series(h5, join(path, group, c->name), c->number, c->width > 1, &digest);
         describe(h5, group, path, scale, c);
     }
@@ -56,10 +56,10 @@ void table_layout(struct h5 *h5, const char *group, const struct column *columns
     describe(h5, group, path, scale, &committed);
 }
 
-void table_append(struct h5 *h5, const char *group, const struct column *columns, const void *row)
+void table_append(struct h5 *h5, const char *group, const struct field *columns, const void *row)
 {
     char path[256];
-    for (const struct column *c = columns; c->name; c++)
+    for (const struct field *c = columns; c->name; c++)
         h5_append(h5, join(path, group, c->name), (const char *)row + c->offset);
 }
 
@@ -72,7 +72,7 @@ void table_commit(struct h5 *h5, const char *group)
     h5_flush(h5);
 }
 
-static size_t column_bytes(const struct column *c) { return h5_number_bytes(c->number) * (size_t)c->width; }
+static size_t column_bytes(const struct field *c) { return h5_number_bytes(c->number) * (size_t)c->width; }
 
 static void write_scale(struct h5 *h5, const char *group, const char *scale, size_t count)
 {
@@ -85,12 +85,12 @@ static void write_scale(struct h5 *h5, const char *group, const char *scale, siz
     free(numbers);
 }
 
-void table_write(struct h5 *h5, const char *group, const char *scale, const struct column *columns, size_t count,
+void table_write(struct h5 *h5, const char *group, const char *scale, const struct field *columns, size_t count,
                  const void *rows, size_t stride)
 {
     char *gathered = allocate(count, WIDEST), path[256], scale_path[256];
     if (!h5_exists(h5, join(scale_path, group, scale))) write_scale(h5, group, scale, count);
-    for (const struct column *c = columns; c->name; c++) {
+    for (const struct field *c = columns; c->name; c++) {
         const size_t bytes = column_bytes(c);
         const hsize_t extent[2] = {count, (hsize_t)c->width};
         for (size_t i = 0; i < count; i++)
@@ -101,11 +101,11 @@ void table_write(struct h5 *h5, const char *group, const char *scale, const stru
     free(gathered);
 }
 
-void table_read(struct h5 *h5, const char *group, const struct column *columns, size_t count, void *rows, size_t stride,
+void table_read(struct h5 *h5, const char *group, const struct field *columns, size_t count, void *rows, size_t stride,
                 struct region *region)
 {
     char *gathered = allocate(count, WIDEST), path[256];
-    for (const struct column *c = columns; c->name; c++) {
+    for (const struct field *c = columns; c->name; c++) {
         const size_t bytes = column_bytes(c);
         const void *read = gathered;
         size_t found;
@@ -124,38 +124,38 @@ void table_read(struct h5 *h5, const char *group, const struct column *columns, 
     free(gathered);
 }
 
-void table_write_attributes(struct h5 *h5, const char *object, const struct column *columns, const void *row)
+void table_write_attributes(struct h5 *h5, const char *object, const struct field *columns, const void *row)
 {
-    for (const struct column *c = columns; c->name; c++)
+    for (const struct field *c = columns; c->name; c++)
         h5_attribute(h5, object, c->name, c->number, (const char *)row + c->offset);
 }
 
-void table_read_attributes(struct h5 *h5, const char *object, const struct column *columns, void *row,
+void table_read_attributes(struct h5 *h5, const char *object, const struct field *columns, void *row,
                            struct region *region)
 {
-    for (const struct column *c = columns; c->name; c++)
+    for (const struct field *c = columns; c->name; c++)
         h5_read_value(h5, object, c->name, c->number, false, (char *)row + c->offset, region);
 }
 
-static bool same(const struct column *c, const char *a, const char *b)
+static bool same(const struct field *c, const char *a, const char *b)
 {
     if (c->number == NUMBER_TEXT)
         return strcmp(*(const char *const *)(const void *)a, *(const char *const *)(const void *)b) == 0;
     return memcmp(a, b, column_bytes(c)) == 0;
 }
 
-const struct column *table_difference(const struct column *columns, size_t count, const void *a, const void *b,
-                                      size_t stride, size_t *row)
+const struct field *table_difference(const struct field *columns, size_t count, const void *a, const void *b,
+                                     size_t stride, size_t *row)
 {
     for (*row = 0; *row < count; ++*row)
-        for (const struct column *c = columns; c->name; c++) {
+        for (const struct field *c = columns; c->name; c++) {
             const size_t at = *row * stride + c->offset;
             if (!same(c, (const char *)a + at, (const char *)b + at)) return c;
         }
     return NULL;
 }
 
-const char *column_text(const struct column *column, const void *row, char *text)
+const char *column_text(const struct field *column, const void *row, char *text)
 {
     const char *member = (const char *)row + column->offset, *gap = "";
     size_t bytes = h5_number_bytes(column->number), used = 0;

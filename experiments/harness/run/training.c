@@ -1,14 +1,11 @@
 #include "run/training.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "job/batches.h"
 #include "job/machine.h"
-#include "result/record.h"
-#include "result/timing.h"
 #include "run/progress.h"
 #include "run/signals.h"
 #include "train/training_step.h"
@@ -23,10 +20,8 @@ struct training {
     struct record *record;
     struct progress progress;
     struct run_report report;
-    struct run_summary summary;
-    char not_finite[NOT_FINITE];
+    struct best_case least;
     int64_t end; /* steps after which it ends: the job's, or fewer */
-    uint64_t *step_ns;
     uint64_t start;
     bool ahead; /* the next step's batch was made during the last step, in next_ns */
     uint64_t next_ns;
@@ -54,12 +49,12 @@ static enum status record_training_step(struct training *t, struct step_record *
     s->rss = process_rss();
     s->live = record_wants_memory(t->job->spec, s->step) ? live_bytes(t) : NULL;
     TRY(record_step(t->record, s));
-    if (s->live_peak > t->report.live_peak) t->report.live_peak = s->live_peak;
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s->result.loss;
     t->report.last_loss = s->result.loss;
     const uint64_t *op_ns = executor_op_ns(t->exec);
-    if (op_ns && t->report.steps > 0) timing_add(&t->summary.least, op_ns, s->total_ns);
-    t->step_ns[t->report.steps++] = s->total_ns;
+    if (op_ns && t->report.steps > 0) timing_add(&t->least, op_ns, s->total_ns);
+    t->report.step_ns = s->total_ns;
+    t->report.steps++;
     progress_step(&t->progress, s);
     return ST_OK;
 }
@@ -97,17 +92,6 @@ static enum status first_batch(struct training *t, uint32_t step, uint64_t *ns)
     return t->job->backend->kind->wait(t->job->backend);
 }
 
-/* The file records what was not finite. */
-static enum status end_step(struct training *t, struct train_result *result)
-{
-    const enum status status = train_end(t->train, result);
-    if (status == ST_OK || !*result->not_finite) return status;
-    snprintf(t->not_finite, NOT_FINITE, "%s", result->not_finite);
-    t->summary.not_finite = t->not_finite;
-    t->report.not_finite = true;
-    return status;
-}
-
 /* A batch made ahead adds nothing to the time of the step that uses it. */
 static enum status one_step(struct training *t, uint32_t step)
 {
@@ -118,7 +102,9 @@ static enum status one_step(struct training *t, uint32_t step)
     uint64_t begin = clock_now_ns();
     enum status begun = train_begin(t->train, step), made = begun == ST_OK ? next_batch(t, step) : ST_OK;
     TRY(made);
-    TRY(end_step(t, &s.result));
+    enum status ended = train_end(t->train, &s.result);
+    if (ended != ST_OK) memcpy(t->report.summary.not_finite, s.result.not_finite, NOT_FINITE);
+    TRY(ended);
     s.data_ns += own;
     s.total_ns = clock_now_ns() - begin - s.result.phase_ns[PHASE_UNDEFINE] + own;
     return record_training_step(t, &s);
@@ -191,55 +177,39 @@ static enum status begin(struct training *t, const char *variant)
                                   .steps = t->job->steps,
                                   .seed = (uint64_t)spec->seed,
                                   .given = t->job->weights ? t->job->weights->given : NULL};
-    t->summary.least.ops = t->job->plan->lowered.ops;
-    NEW(t->job->graph->region, t->summary.least.op_ns, (size_t)t->summary.least.ops);
-    NEW(t->job->graph->region, t->step_ns, (size_t)t->end + 1);
+    t->least.ops = t->job->plan->lowered.ops;
+    NEW(t->job->graph->region, t->least.op_ns, (size_t)t->least.ops);
     t->batches = batches_create(t->job);
-    t->summary.start_rss = process_rss();
-    t->summary.device_start = device_used(t->job->backend);
+    t->report.summary.start_rss = process_rss();
+    t->report.summary.device_start = device_used(t->job->backend);
     TRY(executor_create(t->job->plan, &options, &t->exec));
     TRY(train_create(t->job->network, t->exec, &train, &t->train));
     if (t->job->weights) TRY(weights_load(t->job->weights, t->job->backend, t->exec));
     TRY(record_create(t->job, variant, &t->record));
     memset(t->job->backend->clock_ns, 0, sizeof t->job->backend->clock_ns);
-    t->summary.setup_ns = clock_now_ns() - t->start;
+    t->report.summary.setup_ns = clock_now_ns() - t->start;
     snprintf(t->report.path, sizeof t->report.path, "%s", record_path(t->record));
     return ST_OK;
-}
-
-/* The first step warms up; it counts only if it is the only one. */
-static uint64_t median_step(const struct training *t)
-{
-    struct timing timing = timing_of(t->step_ns, (size_t)t->report.steps);
-    return timing.steps ? (uint64_t)timing.median_ns : t->step_ns[0];
-}
-
-static void summarise(struct training *t)
-{
-    t->summary.high_water = process_high_water();
-    t->summary.device_used = device_used(t->job->backend);
-    t->summary.wall_ns = clock_now_ns() - t->start;
-    memcpy(t->summary.clock_ns, t->job->backend->clock_ns, sizeof t->summary.clock_ns);
-    t->report.high_water = t->summary.high_water;
-    t->report.start_rss = t->summary.start_rss;
-    t->report.device_start = t->summary.device_start;
-    t->report.device_used = t->summary.device_used;
-    t->report.step_ns = median_step(t);
-    t->report.best_case_ns = timing_best_case(&t->summary.least);
 }
 
 /* Closes the file with the status of the run. The first error is the one reported. */
 static enum status finish(struct training *t, enum status status)
 {
     char how[2048 + 16], message[2048];
+    struct run_summary *summary = &t->report.summary;
     const bool cut = t->report.stopped || t->end < t->job->steps;
     snprintf(message, sizeof message, "%s", status_message()); /* record_finish() may replace it */
-    summarise(t);
+    summary->high_water = process_high_water();
+    summary->device_used = device_used(t->job->backend);
+    summary->wall_ns = clock_now_ns() - t->start;
+    memcpy(summary->clock_ns, t->job->backend->clock_ns, sizeof summary->clock_ns);
     if (status == ST_OK)
         snprintf(how, sizeof how, "%s", cut ? "interrupted" : "completed");
     else
         snprintf(how, sizeof how, "failed: %s", message);
-    enum status closed = record_finish(t->record, how, &t->summary);
+    enum status closed = record_finish(t->record, how, summary, &t->least);
+    if (summary->figures.timed_steps) t->report.step_ns = (uint64_t)summary->figures.median_ns;
+    t->report.best_case_ns = timing_best_case(&t->least);
     if (status != ST_OK) return fail(status, "%s", message);
     t->report.finished = closed == ST_OK && !cut;
     return closed;

@@ -2,22 +2,21 @@
 #ifndef REMATCH_RUN_TRAINING_H
 #define REMATCH_RUN_TRAINING_H
 
-#include "job/job.h"
+#include "result/record.h"
 
 enum { REPORT_PATH = 1024, REPORT_LOSSES = 5 };
 
 /* A report of a run to the program that started it; plain bytes, sent through a pipe. */
 struct run_report {
-    char path[REPORT_PATH];    /* of the result file; until it is finished, path and ".part" */
-    bool finished, not_finite; /* not_finite: a loss, output or gradient was not finite, which ended the run */
-    int stopped;               /* the signal that stopped it, 0: none */
+    char path[REPORT_PATH]; /* of the result file; until it is finished, path and ".part" */
+    bool finished;
+    int stopped; /* the signal that stopped it, 0: none */
     int64_t steps;
     float loss[REPORT_LOSSES], last_loss; /* of the first steps, and of the last */
     float accuracy;                       /* of the last evaluation, NaN: none */
-    uint64_t live_peak, high_water, start_rss;
-    uint64_t device_start, device_used; /* as in struct run_summary */
-    uint64_t step_ns;                   /* median of the steps after the first */
-    uint64_t best_case_ns;              /* timing_best_case() */
+    uint64_t step_ns;                     /* median of the steps after the first */
+    uint64_t best_case_ns;                /* timing_best_case() */
+    struct run_summary summary;
 };
 
 /* variant: "baseline" or "variant". quiet: no step lines. steps: the run is interrupted after so many, 0: it is not.
