@@ -17,6 +17,13 @@ static json_t *plan(struct cli *cli, const char *more)
 
 static double number(const json_t *json, const char *key) { return json_number_value(json_object_get(json, key)); }
 
+static double real_at(struct h5 *h5, const char *object, const char *name)
+{
+    double value = NAN;
+    h5_read_value(h5, object, name, NUMBER_F64, true, &value, NULL);
+    return value;
+}
+
 /* If one step counts, its ops and the rest add up to it. */
 static void check_undisturbed(struct h5 *h5)
 {
@@ -51,14 +58,13 @@ static void check_file(const struct cli *cli, const char *side, double predicted
     snprintf(path, sizeof path, "%s/%s", cli->folder, name);
     cr_assert(result_open(path, &r) == ST_OK, "%s", status_message());
     struct h5 *h5 = &r->h5;
-    const double median = h5_read_attribute_f64(h5, "/summary", "step_median_ns", NAN);
+    const double median = real_at(h5, "/summary", "step_median_ns");
     const char *text = h5_read_text(h5, "/plan/costs", r->region);
     char digest[33];
-    cr_expect(h5_read_attribute_f64(h5, "/plan", "predicted_step_ns", NAN) == predicted, "%s", side);
-    cr_expect(h5_read_attribute_f64(h5, "/plan", "time", NAN) == time);
-    cr_expect(h5_read_attribute_f64(h5, "/summary", "predicted_step_ns", NAN) == predicted);
-    cr_expect(fabs(h5_read_attribute_f64(h5, "/summary", "prediction_percent", NAN) -
-                   (predicted - median) / median * 100) < 1e-6);
+    cr_expect(real_at(h5, "/plan", "predicted_step_ns") == predicted, "%s", side);
+    cr_expect(real_at(h5, "/plan", "time") == time);
+    cr_expect(real_at(h5, "/summary", "predicted_step_ns") == predicted);
+    cr_expect(fabs(real_at(h5, "/summary", "prediction_percent") - (predicted - median) / median * 100) < 1e-6);
     cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs", "", r->region), "measured"));
     cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_file", "", r->region), "costs.yaml"));
     cr_expect(!strcmp(h5_read_attribute_text(h5, "/plan", "costs_digest_xxh3", "", r->region),
@@ -70,7 +76,7 @@ static void check_file(const struct cli *cli, const char *side, double predicted
         h5_read_rows(h5, "/plan/nodes/backward_cost", NUMBER_F64, 2, i, 1, costs + 1);
         sum += costs[0] + costs[1] + costs[2];
     }
-    const double slowdown = h5_read_attribute_f64(h5, "/plan", "slowdown", NAN);
+    const double slowdown = real_at(h5, "/plan", "slowdown");
     cr_expect(nodes == 6 && fabs(sum * slowdown - time) < 1, "%g %g %g", sum, slowdown, time);
     check_undisturbed(h5);
     cr_expect(h5_status(h5) == ST_OK, "%s", status_message());

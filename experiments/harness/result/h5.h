@@ -81,6 +81,5 @@ void h5_read_value(struct h5 *h5, const char *object, const char *name, enum num
 const char *h5_read_attribute_text(struct h5 *h5, const char *object, const char *name, const char *otherwise,
                                    struct region *region);
 uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *name, uint64_t otherwise);
-double h5_read_attribute_f64(struct h5 *h5, const char *object, const char *name, double otherwise);
 
 #endif

@@ -297,9 +297,3 @@ uint64_t h5_read_attribute_u64(struct h5 *h5, const char *object, const char *na
     h5_read_value(h5, object, name, NUMBER_U64, true, &otherwise, NULL);
     return otherwise;
 }
-
-double h5_read_attribute_f64(struct h5 *h5, const char *object, const char *name, double otherwise)
-{
-    h5_read_value(h5, object, name, NUMBER_F64, true, &otherwise, NULL);
-    return otherwise;
-}

@@ -13,7 +13,6 @@
 #include "result/provenance.h"
 #include "result/record_file.h"
 #include "result/record_plan.h"
-#include "result/record_state.h"
 
 #define STEP(member)    offsetof(struct step_record, member)
 #define EVAL(member)    offsetof(struct eval_record, member)

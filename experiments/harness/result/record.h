@@ -84,4 +84,12 @@ enum status record_finish(struct record *record, const char *status, struct run_
 /* Frees record and leaves the .part, readable; HDF5 keeps it open until the process ends. */
 void record_abandon(struct record *record);
 
+/* record_state.c: /state, with initial and final parameters, the last gradients and the batches in logical order, so
+ * that another framework can reproduce the run. */
+void record_state_layout(struct h5 *h5, const struct job *job);
+
+/* Before the first step: the initial parameters. After the last: the final parameters and the last gradients. */
+void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec);
+void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels);
+
 #endif

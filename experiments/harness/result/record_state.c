@@ -1,7 +1,7 @@
 /* Contract: the file holds the bits that the run used. Batches are appended; parameters are laid out before the first
  * step, because no object can be added under SWMR. */
-#include "result/record_state.h"
 #include "result/h5_write.h"
+#include "result/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
