@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,7 +58,7 @@ void child_name_invocation(void)
     setenv("REMATCH_INVOCATION", name, true);
 }
 
-static enum status spawn(const struct child *child, int write_end, pid_t *pid)
+static enum status spawn(const struct child *child, int report, pid_t *pid)
 {
     const char **arguments = allocate((size_t)child->overrides + 9, sizeof *arguments);
     char steps[32], parent[32], planned[33] = "";
@@ -79,7 +80,7 @@ static enum status spawn(const struct child *child, int write_end, pid_t *pid)
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, write_end, REPORT_FD);
+    posix_spawn_file_actions_adddup2(&files, report, REPORT_FD);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     int error = posix_spawn(pid, "/proc/self/exe", &files, &attributes, (char *const *)arguments, environ);
@@ -89,25 +90,17 @@ static enum status spawn(const struct child *child, int write_end, pid_t *pid)
     return error ? fail(ST_FAILED, "a process for the run cannot be started: %s", strerror(error)) : ST_OK;
 }
 
-/* The last report in the pipe; a child that died early wrote none. */
-static void read_reports(int read_end, struct run_report *report)
-{
-    struct run_report one;
-    while (read(read_end, &one, sizeof one) == (ssize_t)sizeof one) *report = one;
-}
-
+/* A child that died early wrote no report. */
 static enum status run(const struct child *child, struct run_report *report, int *state, int *stop)
 {
-    int ends[2];
     pid_t pid = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0) return fail(ST_FAILED, "no pipe to a run: %s", strerror(errno));
-    enum status status = spawn(child, ends[1], &pid);
-    close(ends[1]);
-    if (status == ST_OK) {
-        *state = wait_for(pid, stop);
-        read_reports(ends[0], report);
-    }
-    close(ends[0]);
+    const int memory = memfd_create("report", MFD_CLOEXEC);
+    if (memory < 0) return fail(ST_FAILED, "no memory for the report of a run: %s", strerror(errno));
+    enum status status = spawn(child, memory, &pid);
+    if (status == ST_OK) *state = wait_for(pid, stop);
+    if (status == ST_OK && pread(memory, report, sizeof *report, 0) != (ssize_t)sizeof *report)
+        *report = (struct run_report){0};
+    close(memory);
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* Each run has a process of its own, so that memory peaks, contexts and crashes stay separate: the program starts
- * itself with an internal sub-command and receives reports through a pipe. */
+ * itself with an internal sub-command and receives a report in shared memory. */
 #ifndef REMATCH_RUN_CHILD_H
 #define REMATCH_RUN_CHILD_H
 

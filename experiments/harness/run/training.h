@@ -6,7 +6,7 @@
 
 enum { REPORT_PATH = 1024, REPORT_LOSSES = 5 };
 
-/* A report of a run to the program that started it; plain bytes, sent through a pipe. */
+/* A report of a run to the program that started it; plain bytes, in memory that both share. */
 struct run_report {
     char path[REPORT_PATH]; /* of the result file; until it is finished, path and ".part" */
     bool finished;
