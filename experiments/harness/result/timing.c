@@ -28,22 +28,20 @@ struct timing timing_of(const uint64_t *ns, size_t count)
     return timing;
 }
 
-static uint64_t lesser(bool known, uint64_t a, uint64_t b) { return known && a < b ? a : b; }
-
 void timing_add(struct best_case *least, const uint64_t *op_ns, uint64_t step_ns)
 {
     uint64_t rest = step_ns;
     for (int i = 0; i < least->ops; i++) {
         rest -= op_ns[i];
-        least->op_ns[i] = lesser(least->known, least->op_ns[i], op_ns[i]);
+        if (!least->known || op_ns[i] < least->op_ns[i]) least->op_ns[i] = op_ns[i];
     }
-    least->rest_ns = lesser(least->known, least->rest_ns, rest);
+    if (!least->known || rest < least->rest_ns) least->rest_ns = rest;
     least->known = true;
 }
 
 uint64_t timing_best_case(const struct best_case *least)
 {
-    uint64_t sum = least->known ? least->rest_ns : 0;
-    for (int i = 0; least->known && i < least->ops; i++) sum += least->op_ns[i];
+    uint64_t sum = least->rest_ns;
+    for (int i = 0; i < least->ops; i++) sum += least->op_ns[i];
     return sum;
 }
