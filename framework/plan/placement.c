@@ -17,52 +17,36 @@ struct item {
     size_t offset;
 };
 
-static int ascending(int a, int b) { return (a > b) - (a < b); }
+/* What an order sorts by; the larger value comes first, but the earlier birth. */
+enum key { BIRTH = 1, DEATH, BYTES, LIFETIME, AREA };
 
-static int descending_bytes(const struct item *a, const struct item *b)
+static double value_of(const struct item *item, enum key key)
 {
-    return (a->bytes < b->bytes) - (a->bytes > b->bytes);
-}
-static int length(const struct item *a) { return a->death - a->birth; }
-
-/* Ties are broken by birth and death, so that only interchangeable buffers compare as equal. */
-static int by_bytes(const void *x, const void *y)
-{
-    const struct item *a = x, *b = y;
-    int order = descending_bytes(a, b);
-    if (!order) order = ascending(a->birth, b->birth);
-    return order ? order : ascending(b->death, a->death);
-}
-
-static int by_birth(const void *x, const void *y)
-{
-    const struct item *a = x, *b = y;
-    int order = ascending(a->birth, b->birth);
-    if (!order) order = ascending(b->death, a->death);
-    return order ? order : descending_bytes(a, b);
+    const int length = item->death - item->birth;
+    switch (key) {
+    case BIRTH:
+        return -item->birth;
+    case DEATH:
+        return item->death;
+    case BYTES:
+        return (double)item->bytes;
+    case LIFETIME:
+        return length;
+    case AREA:
+        return (double)item->bytes * (length + 1);
+    }
+    return 0;
 }
 
-static int by_death(const void *x, const void *y)
+/* By keys up to the first 0: all end with birth, death and bytes in some order, so that only interchangeable buffers
+ * compare as equal. */
+static int compare(const void *x, const void *y, void *keys)
 {
-    const struct item *a = x, *b = y;
-    int order = ascending(b->death, a->death);
-    if (!order) order = ascending(a->birth, b->birth);
-    return order ? order : descending_bytes(a, b);
-}
-
-static int by_lifetime(const void *x, const void *y)
-{
-    const struct item *a = x, *b = y;
-    int order = ascending(length(b), length(a));
-    return order ? order : by_bytes(x, y);
-}
-
-static int by_area(const void *x, const void *y)
-{
-    const struct item *a = x, *b = y;
-    double one = (double)a->bytes * (length(a) + 1), two = (double)b->bytes * (length(b) + 1);
-    int order = (one < two) - (one > two);
-    return order ? order : by_birth(x, y);
+    for (const enum key *key = keys; *key; key++) {
+        const double a = value_of(x, *key), b = value_of(y, *key);
+        if (a != b) return a > b ? -1 : 1;
+    }
+    return 0;
 }
 
 /* Where an item was placed. */
@@ -97,13 +81,16 @@ static size_t place_all(struct item *item, size_t count, bool tightest, size_t l
     return count;
 }
 
-static const struct trial {
-    int (*order)(const void *, const void *);
-    bool tightest;
-} trials[] = {{by_bytes, false}, {by_bytes, true},  {by_area, false}, {by_area, true},      {by_birth, false},
-              {by_birth, true},  {by_death, false}, {by_death, true}, {by_lifetime, false}, {by_lifetime, true}};
+enum { KEYS_MAX = 5, ROUNDS = 80 };
 
-enum { TRIALS = sizeof trials / sizeof *trials, ROUNDS = 80 };
+/* Each order is tried with the lowest gap, then with the tightest. */
+static enum key orders[][KEYS_MAX] = {{BYTES, BIRTH, DEATH},
+                                      {AREA, BIRTH, DEATH, BYTES},
+                                      {BIRTH, DEATH, BYTES},
+                                      {DEATH, BIRTH, BYTES},
+                                      {LIFETIME, BYTES, BIRTH, DEATH}};
+
+enum { TRIALS = 2 * sizeof orders / sizeof *orders };
 
 /* Rounds of an order: fewer where there are thousands of buffers, since a round compares all pairs. */
 static int rounds_of(size_t count)
@@ -140,13 +127,13 @@ static void attempt(struct placement *p, bool tightest)
     }
 }
 
-static void sort(struct placement *p, const struct trial *trial)
+static void sort(struct placement *p, enum key *keys)
 {
     for (size_t i = 0; i < p->count; i++) {
         struct buffer *b = &p->buffer[i];
         p->item[i] = (struct item){b, b->bytes, b->birth, b->death, 0};
     }
-    qsort(p->item, p->count, sizeof *p->item, trial->order);
+    qsort_r(p->item, p->count, sizeof *p->item, compare, keys);
 }
 
 size_t placement_assign(struct buffer *buffer, int buffers)
@@ -162,9 +149,9 @@ size_t placement_assign(struct buffer *buffer, int buffers)
     NEW(region, p.item, p.count);
     NEW(region, p.spot, p.count);
     const size_t least = buffers_live(buffer, buffers, ops, live);
-    for (const struct trial *t = trials; t < trials + TRIALS && p.extent != least; t++) {
-        sort(&p, t);
-        for (int round = rounds_of(p.count); round > 0 && p.extent != least; round--) attempt(&p, t->tightest);
+    for (int trial = 0; trial < TRIALS && p.extent != least; trial++) {
+        sort(&p, orders[trial / 2]);
+        for (int round = rounds_of(p.count); round > 0 && p.extent != least; round--) attempt(&p, trial % 2);
     }
     region_destroy(region);
     return p.extent;
