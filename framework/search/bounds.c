@@ -57,13 +57,8 @@ static void backward_bytes(const struct network *network, int i, unsigned parts,
 {
     const struct node *node = &network->graph->node[i];
     const struct footprint *f = &network->binding[i].footprint;
-    unsigned read = 0;
-    size_t scratch = 0, dy = gradient_bytes(network, node->output), dx = 0;
-    for (int part = 0; part < 2; part++) {
-        if (!(parts >> part & 1)) continue;
-        read |= f->reads[part];
-        if (f->backward_scratch[part] > scratch) scratch = f->backward_scratch[part];
-    }
+    const unsigned read = footprint_reads(f->reads, parts);
+    size_t dy = gradient_bytes(network, node->output), dx = 0;
     *reads = (read & READS_Y ? value_bytes(network, node->output) : 0) +
              (read & READS_SAVED ? network_round(network, f->saved) : 0);
     for (int k = 0; k < node->layer->inputs; k++) {
@@ -73,7 +68,7 @@ static void backward_bytes(const struct network *network, int i, unsigned parts,
         bool over = k == 0 && f->dx_over_dy && bytes == dy;
         if (parts & PART_INPUT && !over) dx += bytes;
     }
-    *others = dy + dx + network_round(network, scratch);
+    *others = dy + dx + network_round(network, footprint_scratch(f->backward_scratch, parts));
 }
 
 static void memory_floor(const struct network *network, struct bounds *bounds)
@@ -173,9 +168,7 @@ static double greedy(const struct knapsack *s)
 static void hold_no_operand(const struct knapsack *s, int node, unsigned parts)
 {
     const struct node *n = &s->network->graph->node[node];
-    unsigned read = 0;
-    for (int part = 0; part < 2; part++)
-        if (parts >> part & 1) read |= s->network->binding[node].footprint.reads[part];
+    const unsigned read = footprint_reads(s->network->binding[node].footprint.reads, parts);
     if (read & READS_Y) s->held[node] &= ~(unsigned)HOLDS_VALUE;
     for (int k = 0; read & READS_X && k < n->layer->inputs; k++)
         if (n->inputs[k] > 0) s->held[n->inputs[k] - 1] &= ~(unsigned)HOLDS_VALUE;

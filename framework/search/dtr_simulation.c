@@ -198,12 +198,6 @@ static enum status run(struct dtr_step *step, int n)
     return ST_OK;
 }
 
-static unsigned reads_of(const struct footprint *f, unsigned parts)
-{
-    return (parts & PART_PARAMS ? f->reads[PART_INDEX_PARAMS] : 0) |
-           (parts & PART_INPUT ? f->reads[PART_INDEX_INPUT] : 0);
-}
-
 /* Computes and locks all that the ops of node's backward read. */
 static enum status hold_operands(struct dtr_step *step, const struct node *node)
 {
@@ -229,7 +223,7 @@ static void read_operands(struct dtr_step *step, const struct node *node, unsign
 static enum status backward(struct dtr_step *step, int n)
 {
     const struct node *node = &step->graph->node[n];
-    const struct footprint *f = &step->simulation->network->binding[n].footprint;
+    const unsigned *reads = step->simulation->network->binding[n].footprint.reads;
     step->base = step->once + step->simulation->gap[n];
     TRY(hold_operands(step, node));
     schedule_append(step->schedule, STEP_BACKWARD, n, n + 1);
@@ -240,8 +234,8 @@ static enum status backward(struct dtr_step *step, int n)
         step->r->clock += op->time;
         unsigned later = 0;
         for (int j = i + 1; j < step->simulation->first[n + 1]; j++)
-            later |= reads_of(f, step->simulation->op[j].parts);
-        read_operands(step, node, reads_of(f, op->parts) & ~later);
+            later |= footprint_reads(reads, step->simulation->op[j].parts);
+        read_operands(step, node, footprint_reads(reads, op->parts) & ~later);
     }
     step->once -= step->simulation->once[n];
     step->r->backward = n;
