@@ -6,30 +6,94 @@
 
 #include "base/text.h"
 
-enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80 };
+enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80, MISFIT_SHOWN = 400 };
 
-/* Names or errors for a message: the first ones, and how many more. */
-struct list {
-    int count;
-    char *text;
+/* ---- names in files of other programs ---- */
+
+/* BERT's names in models/bert-*.yaml and in Hugging Face's transformers (models/bert/modeling_bert.py). A row is a
+ * parameter, or a node with all of its parameters; # is a block's number. */
+#define LAYER "encoder.layer.#."
+static const struct {
+    const char *ours, *theirs[WEIGHT_SOURCES_MAX];
+} rows[] = {
+    {"embedding.word", {"embeddings.word_embeddings.weight"}},
+    {"embedding.position", {"embeddings.position_embeddings.weight"}},
+    {"embedding.segment", {"embeddings.token_type_embeddings.weight"}},
+    {"embedding_norm", {"embeddings.LayerNorm"}},
+    {"block[#].qkv", {LAYER "attention.self.query", LAYER "attention.self.key", LAYER "attention.self.value"}},
+    {"block[#].projection", {LAYER "attention.output.dense"}},
+    {"block[#].attention_norm", {LAYER "attention.output.LayerNorm"}},
+    {"block[#].up", {LAYER "intermediate.dense"}},
+    {"block[#].down", {LAYER "output.dense"}},
+    {"block[#].norm", {LAYER "output.LayerNorm"}},
+    {"pooler", {"pooler.dense"}},
 };
 
-static void list_add(struct list *list, struct region *region, const char *gap, const char *text)
+/* Whether name begins with pattern, where # matches the digits *number of length *digits; *rest: what follows. */
+static bool matches(const char *pattern, const char *name, const char **number, int *digits, const char **rest)
 {
-    if (list->count < NAMES_SHOWN)
-        list->text = region_text(region, "%s%s%s", list->count ? list->text : "", list->count ? gap : "", text);
-    list->count++;
+    *number = "";
+    *digits = 0;
+    for (; *pattern; pattern++) {
+        if (*pattern == '#') {
+            *number = name;
+            *digits = (int)strspn(name, "0123456789");
+            if (!*digits) return false;
+            name += *digits;
+        } else if (*name++ != *pattern) {
+            return false;
+        }
+    }
+    *rest = name;
+    return !*name || *name == '.';
 }
 
-static void list_add_name(struct list *list, struct region *region, const char *name)
+/* Hugging Face's names of the tensors whose rows, one tensor after the other, are the parameter's; returns how many, 0:
+ * the parameter is not known. */
+static int weight_names(const char *parameter, struct region *region, const char *names[WEIGHT_SOURCES_MAX])
 {
-    list_add(list, region, ", ", region_text(region, "%.*s", text_shown(name, NAME_SHOWN), name));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *number, *rest;
+        int digits, count = 0;
+        if (!matches(rows[i].ours, parameter, &number, &digits, &rest)) continue;
+        for (; count < WEIGHT_SOURCES_MAX && rows[i].theirs[count]; count++) {
+            const char *theirs = rows[i].theirs[count], *mark = strchr(theirs, '#');
+            const int before = mark ? (int)(mark - theirs) : (int)strlen(theirs);
+            names[count] =
+                region_text(region, "%.*s%.*s%s%s", before, theirs, digits, number, mark ? mark + 1 : "", rest);
+        }
+        return count;
+    }
+    return 0;
 }
 
-static const char *list_text(const struct list *list, struct region *region)
+/* The index-th alias of a tensor's name: the name itself; as part of a larger model ("bert."); a norm's gain and shift
+ * by their old names (gamma, beta). NULL: there are no more. */
+static const char *weight_alias(const char *name, int index, struct region *region)
 {
-    if (list->count <= NAMES_SHOWN) return list->text;
-    return region_text(region, "%s and %d more", list->text, list->count - NAMES_SHOWN);
+    static const char *const old[][2] = {{".weight", ".gamma"}, {".bias", ".beta"}};
+    const char *prefix = index % 2 ? "bert." : "", *end = strrchr(name, '.');
+    if (index < 2) return region_text(region, "%s%s", prefix, name);
+    for (size_t i = 0; index < 4 && end && i < sizeof old / sizeof *old; i++)
+        if (!strcmp(end, old[i][0])) return region_text(region, "%s%.*s%s", prefix, (int)(end - name), name, old[i][1]);
+    return NULL;
+}
+
+/* ---- names in messages ---- */
+
+/* The first of count texts, each cut to at most so many bytes, and how many more there are; "": none. */
+static const char *joined(int count, const char *const *texts, const char *gap, int most, struct region *region)
+{
+    const char *all = "";
+    for (int i = 0; i < count && i < NAMES_SHOWN; i++)
+        all = region_text(region, "%s%s%.*s", all, i ? gap : "", text_shown(texts[i], most), texts[i]);
+    return count > NAMES_SHOWN ? region_text(region, "%s and %d more", all, count - NAMES_SHOWN) : all;
+}
+
+/* The names of a file's tensors or of parameters after the words before; "": there are none. */
+static const char *names_text(const char *before, int count, const char *const *names, struct region *region)
+{
+    return count ? region_text(region, "%s%s", before, joined(count, names, ", ", NAME_SHOWN, region)) : "";
 }
 
 /* ---- finding ---- */
@@ -38,8 +102,15 @@ struct matching {
     struct weights *weights;
     struct region *region;
     bool *used; /* by tensor of the file */
-    struct list missing, misfits;
+    int misfits;
+    const char **missing, **misfit; /* missing: as many as are initialised */
 };
+
+static void add_misfit(struct matching *s, const char *text)
+{
+    region_grow(s->region, &s->misfit, s->misfits, sizeof *s->misfit);
+    s->misfit[s->misfits++] = text;
+}
 
 /* The tensor of that name or of one of its aliases. */
 static const struct safetensor *find(const struct matching *s, const char *name)
@@ -76,54 +147,51 @@ static void check_fit(struct matching *s, const struct parameter *p, const struc
         const char *found = shape_text(t->dim, t->rank, s->region);
         const char *wanted = shape_text(p->definition.shape.dim, p->definition.shape.rank, s->region);
         const char *share = w->count > 1 ? region_text(s->region, "a %d-th of ", w->count) : "";
-        list_add(&s->misfits, s->region, "; ",
-                 region_text(s->region, "%.*s is %s %s, expected F32, F16 or BF16 of %s%s",
-                             text_shown(t->name, NAME_SHOWN), t->name, t->dtype, found, share, wanted));
+        add_misfit(s, region_text(s->region, "%.*s is %s %s, expected F32, F16 or BF16 of %s%s",
+                                  text_shown(t->name, NAME_SHOWN), t->name, t->dtype, found, share, wanted));
     }
 }
 
 /* The sources of a parameter. If only some of them exist, that is a misfit. */
 static void find_weight(struct matching *s, int index)
 {
-    const struct parameter *p = &s->weights->graph->parameter[index];
-    struct weight *w = &s->weights->weight[index];
-    const char *name[WEIGHT_SOURCES_MAX] = {p->name};
-    int wanted = 1;
-    w->source[0] = safetensors_find(s->weights->file, p->name);
-    if (!w->source[0]) {
-        const int named = weight_names(p->name, s->region, name);
-        if (named > 0) wanted = named;
-        for (int i = 0; i < named; i++) w->source[i] = find(s, name[i]);
+    struct weights *weights = s->weights;
+    const struct parameter *p = &weights->graph->parameter[index];
+    struct weight *w = &weights->weight[index];
+    const char *name[WEIGHT_SOURCES_MAX] = {p->name}, *lacks = NULL;
+    w->source[0] = safetensors_find(weights->file, p->name);
+    const int named = w->source[0] ? 0 : weight_names(p->name, s->region, name), wanted = named ? named : 1;
+    for (int i = 0; i < named; i++) w->source[i] = find(s, name[i]);
+    for (int i = 0; i < wanted; i++) {
+        if (!w->source[i] && !lacks) lacks = name[i];
+        w->count += w->source[i] != NULL;
     }
-    for (int i = 0; i < wanted; i++) w->count += w->source[i] != NULL;
-    if (w->count < wanted) {
-        const char *lacks = NULL;
-        for (int i = wanted - 1; i >= 0; i--)
-            if (!w->source[i]) lacks = name[i];
-        if (!w->count) s->weights->initialised_name[s->weights->initialised++] = p->name;
-        const char *text = lacks == p->name ? p->name : region_text(s->region, "%s (%s)", p->name, lacks);
-        if (w->count) text = region_text(s->region, "%s is incomplete", text);
-        list_add_name(w->count ? &s->misfits : &s->missing, s->region, text);
+    if (!lacks) {
+        for (int i = 0; i < w->count; i++) s->used[w->source[i] - weights->file->tensor] = true;
+        check_fit(s, p, w);
+        weights->given[index] = true;
         return;
     }
-    for (int i = 0; i < w->count; i++) s->used[w->source[i] - s->weights->file->tensor] = true;
-    check_fit(s, p, w);
-    s->weights->given[index] = true;
+    const char *text = lacks == p->name ? p->name : region_text(s->region, "%s (%s)", p->name, lacks);
+    if (w->count) {
+        add_misfit(s, region_text(s->region, "%s is incomplete", text));
+        return;
+    }
+    s->missing[weights->initialised] = text;
+    weights->initialised_name[weights->initialised++] = p->name;
 }
 
 static enum status judge(const struct matching *s, const struct spec *spec)
 {
     const struct weights *w = s->weights;
     const bool none = w->initialised == w->graph->parameters;
-    const bool missing = s->missing.count && (none || spec->init_missing == INIT_MISSING_ERROR);
-    struct list unused = {0};
-    if (!missing && !s->misfits.count) return ST_OK;
-    for (int i = 0; i < w->unused; i++) list_add_name(&unused, s->region, w->unused_name[i]);
-    return fail(ST_SPEC, "model.init.file: %s does not fit the model%s%s%s%s%s%s%s", w->file->path,
-                s->misfits.count ? ": " : "", s->misfits.count ? list_text(&s->misfits, s->region) : "",
-                missing ? "; missing: " : "", missing ? list_text(&s->missing, s->region) : "",
+    const bool missing = w->initialised && (none || spec->init_missing == INIT_MISSING_ERROR);
+    if (!missing && !s->misfits) return ST_OK;
+    return fail(ST_SPEC, "model.init.file: %s does not fit the model%s%s%s%s%s", w->file->path, s->misfits ? ": " : "",
+                joined(s->misfits, s->misfit, "; ", MISFIT_SHOWN, s->region),
+                missing ? names_text("; missing: ", w->initialised, s->missing, s->region) : "",
                 missing && !none ? " (missing: init initialises them as usual)" : "",
-                unused.count ? "; not used: " : "", unused.count ? list_text(&unused, s->region) : "");
+                names_text("; not used: ", w->unused, w->unused_name, s->region));
 }
 
 static enum status match(struct weights *w, const struct spec *spec)
@@ -136,6 +204,7 @@ static enum status match(struct weights *w, const struct spec *spec)
     NEW(region, w->initialised_name, parameters);
     NEW(region, w->unused_name, tensors);
     NEW(region, s.used, tensors);
+    NEW(region, s.missing, parameters);
     for (int i = 0; i < w->graph->parameters; i++) find_weight(&s, i);
     for (int i = 0; i < w->file->count; i++)
         if (!s.used[i]) w->unused_name[w->unused++] = w->file->tensor[i].name;
@@ -202,12 +271,8 @@ enum status weights_load(const struct weights *weights, struct backend *backend,
 char *weights_text(const struct weights *weights)
 {
     struct region *region = weights->file->region;
-    struct list initialised = {0}, unused = {0};
-    for (int i = 0; i < weights->initialised; i++) list_add_name(&initialised, region, weights->initialised_name[i]);
-    for (int i = 0; i < weights->unused; i++) list_add_name(&unused, region, weights->unused_name[i]);
-    return region_text(region, "%s: %d of %d parameters%s%s%s%s", weights->file->path,
-                       weights->graph->parameters - weights->initialised, weights->graph->parameters,
-                       initialised.count ? "; initialised as usual: " : "",
-                       initialised.count ? list_text(&initialised, region) : "", unused.count ? "; not used: " : "",
-                       unused.count ? list_text(&unused, region) : "");
+    const int all = weights->graph->parameters, initialised = weights->initialised;
+    return region_text(region, "%s: %d of %d parameters%s%s", weights->file->path, all - initialised, all,
+                       names_text("; initialised as usual: ", initialised, weights->initialised_name, region),
+                       names_text("; not used: ", weights->unused, weights->unused_name, region));
 }

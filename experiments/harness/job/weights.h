@@ -1,12 +1,13 @@
 /* Initial values from a file (model.init.file): the tensor or tensors that each parameter is loaded from, found by the
- * parameter's own name or by those of weight_names.h. */
+ * parameter's own name or by Hugging Face's. */
 #ifndef REMATCH_JOB_WEIGHTS_H
 #define REMATCH_JOB_WEIGHTS_H
 
 #include "job/safetensors.h"
-#include "job/weight_names.h"
 #include "spec/spec.h"
 #include "train/executor.h"
+
+enum { WEIGHT_SOURCES_MAX = 3 };
 
 /* The tensors of a parameter's rows; count 0: it is not in the file. */
 struct weight {
