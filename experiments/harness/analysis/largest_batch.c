@@ -91,6 +91,7 @@ static enum status plan_rows(struct batch_search *s, int64_t batch, const struct
         status = row->own ? policy_grid_own(g) : policy_grid_policy(g, row->policy);
         if (status == ST_OK) judge(g, row, batch);
     }
+    g->job = s->job;
     network_destroy(sized.network);
     graph_destroy(sized.graph);
     return status;

@@ -358,7 +358,7 @@ static enum status check_figures(const struct verification *v)
                                             .most_ns = t->most_ns};
     const struct field *const columns[] = {record_figure_columns, record_device_columns};
     struct record_figures found = {0};
-    for (int i = 0; i <= device; i++) {
+    for (int i = 0; i < (device ? 2 : 1); i++) {
         size_t row;
         char is[96], should[96];
         table_read_attributes(&r->h5, "/summary", columns[i], &found, r->region);

@@ -116,7 +116,7 @@ void figures_table(const json_t *rows, const char *keys, int indent, bool exact,
     struct column column[COLUMNS_MOST];
     struct columns table = {.column = column, .indent = indent, .rows = (int)json_array_size(rows)};
     while (next_key(&keys, key[table.count])) table.count++;
-    const char **cell = region_array(region, (size_t)(table.rows * table.count), sizeof *cell);
+    const char **cell = region_array(region, (size_t)table.rows * (size_t)table.count, sizeof *cell);
     table.cell = cell;
     for (int c = 0; c < table.count; c++) {
         const struct label label = label_of(key[c]);
