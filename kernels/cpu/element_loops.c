@@ -76,26 +76,16 @@ void sum_into(float *out, const float *a, const float *b, int64_t count)
     for (int64_t i = 0; i < count; i++) out[i] = a[i] + b[i];
 }
 
-/* A loop for each of the two, so that neither contains a branch. */
-#define EACH(out, formula)                                                                                             \
-    do {                                                                                                               \
-        _Pragma("omp parallel for simd schedule(static)") for (int64_t i = 0; i < count; i++)(out)[i] = formula;       \
-    } while (0)
-
-void gelu_apply(float *y, const float *x, bool by_tanh, int64_t count)
+void gelu_apply(float *y, const float *x, int64_t count)
 {
-    if (by_tanh)
-        EACH(y, element_gelu_tanh(x[i]));
-    else
-        EACH(y, element_gelu(x[i]));
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < count; i++) y[i] = element_gelu(x[i]);
 }
 
-void gelu_derive(float *dx, const float *dy, const float *x, bool by_tanh, int64_t count)
+void gelu_derive(float *dx, const float *dy, const float *x, int64_t count)
 {
-    if (by_tanh)
-        EACH(dx, dy[i] * element_gelu_tanh_slope(x[i]));
-    else
-        EACH(dx, dy[i] * element_gelu_slope(x[i]));
+#pragma omp parallel for simd schedule(static)
+    for (int64_t i = 0; i < count; i++) dx[i] = dy[i] * element_gelu_slope(x[i]);
 }
 
 void copy_bytes(void *to, const void *from, size_t bytes)

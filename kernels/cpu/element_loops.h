@@ -34,8 +34,8 @@ void relu_apply(float *out, const float *x, int64_t count);
 void sum_into(float *out, const float *a, const float *b, int64_t count);
 
 /* y = gelu(x), y may be x; dx = dy times gelu's derivative at x, dx may be dy. */
-void gelu_apply(float *y, const float *x, bool by_tanh, int64_t count);
-void gelu_derive(float *dx, const float *dy, const float *x, bool by_tanh, int64_t count);
+void gelu_apply(float *y, const float *x, int64_t count);
+void gelu_derive(float *dx, const float *dy, const float *x, int64_t count);
 
 void copy_bytes(void *to, const void *from, size_t bytes);
 /* Copies rows rows of count floats, stride floats apart, to contiguous rows. */

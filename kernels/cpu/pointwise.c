@@ -56,7 +56,7 @@ static enum status gelu_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     uint64_t lap = clock_now_ns();
-    gelu_apply(args->y, args->x[0], node_chooses(s->node, "approximate", "tanh"), s->x.count);
+    gelu_apply(args->y, args->x[0], s->x.count);
     clock_lap(s->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;
 }
@@ -65,7 +65,7 @@ static enum status gelu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     uint64_t lap = clock_now_ns();
-    gelu_derive(args->dx[0], args->dy, args->x[0], node_chooses(s->node, "approximate", "tanh"), s->x.count);
+    gelu_derive(args->dx[0], args->dy, args->x[0], s->x.count);
     clock_lap(s->backend, CLOCK_ACTIVATION, &lap);
     return ST_OK;
 }

@@ -51,16 +51,15 @@ static enum status gelu_prepare(struct backend *backend, const struct graph *gra
 static enum status gelu_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    launch_gelu(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], node_chooses(s->node, "approximate", "tanh"),
-                s->x.count, args->y);
+    launch_gelu(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], false, s->x.count, args->y);
     return cuda_queued("gelu");
 }
 
 static enum status gelu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    launch_gelu_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->x[0],
-                           node_chooses(s->node, "approximate", "tanh"), s->x.count, args->dx[0]);
+    launch_gelu_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->x[0], false, s->x.count,
+                           args->dx[0]);
     return cuda_queued("gradient of gelu");
 }
 

@@ -46,7 +46,6 @@ static const struct {
     {"layernorm", {2, {200, 67}}, {.epsilon = 1e-12}},
     {"layernorm", {2, {128, 96}}, {.epsilon = 1e-12}},
     {"gelu", {2, {31, 67}}, {0}},
-    {"gelu", {2, {31, 67}}, {.approximate = APPROXIMATE_TANH}},
     {"select", {2, {31, 67}}, {.token = 1}},
     {"dropout", {2, {31, 67}}, {.rate = 0.1}},
     {"add", {2, {31, 67}}, {0}},

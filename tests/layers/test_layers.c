@@ -53,7 +53,6 @@ static const struct layer_case {
     {"layernorm", {2, {3, 5}}, {.epsilon = 0.1}},
     {"layernorm", {1, {12}}, {.epsilon = 1e-5}},
     {"gelu", {2, {3, 7}}, {0}},
-    {"gelu", {2, {3, 7}}, {.approximate = APPROXIMATE_TANH}},
     {"gelu", {3, {4, 5, 3}}, {0}},
     {"select", {2, {4, 7}}, {0}},
     {"select", {2, {4, 7}}, {.token = 3}},

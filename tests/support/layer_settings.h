@@ -4,7 +4,6 @@
 
 #include "model/layer.h"
 
-enum { APPROXIMATE_NONE, APPROXIMATE_TANH };
 enum { SAVE_PROBABILITIES, SAVE_NOTHING };
 
 /* The keys of all layers. What is left out is 0. */
@@ -13,7 +12,6 @@ struct settings {
     int activation, init;
     bool bias;
     double rate, epsilon;
-    int approximate;
     int64_t token, heads;
     int save;
     int64_t vocabulary, positions, segments;
