@@ -107,13 +107,11 @@ static enum status read_shape(const struct safetensors *file, const json_t *shap
 }
 
 /* data: where the data begins. */
-static enum status read_place(const struct safetensors *file, const json_t *offsets, uint64_t data,
-                              struct safetensor *t)
+static enum status read_place(const struct safetensors *file, json_t *offsets, uint64_t data, struct safetensor *t)
 {
-    const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
-    const json_int_t from = json_integer_value(begin), to = json_integer_value(end);
+    json_int_t from, to;
     uint64_t bytes;
-    if (json_array_size(offsets) != 2 || !json_is_integer(begin) || !json_is_integer(end) || from < 0 || to < from)
+    if (json_unpack(offsets, "[I, I!]", &from, &to) != 0 || from < 0 || to < from)
         return wrong(file, t->name, "expected data_offsets of [begin, end]");
     if ((uint64_t)to > file->bytes - data) return wrong(file, t->name, "its data_offsets are beyond the file's end");
     t->at = data + (uint64_t)from;
