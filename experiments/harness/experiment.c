@@ -6,10 +6,10 @@
 #include "analysis/policy_grid.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "console/report_error.h"
+#include "console/terminal.h"
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 
 const char *const side_names[SIDES] = {"baseline", "variant"};
 

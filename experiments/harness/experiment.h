@@ -62,4 +62,9 @@ bool verdict_expectations(const struct experiment *experiment, FILE *out);
 /* `rematch run` of a spec without a sweep; destroys the spec and returns the exit code. */
 int experiment_run(const struct request *request, struct spec *spec);
 
+/* `rematch run` of a spec with a sweep: every combination of its values, one after the other, each run in a process of
+ * its own; at the end a table and a CSV file. A key that an override sets is not swept. Destroys the spec. Returns the
+ * exit code of the worst point: a point that fails does not stop the others, a signal does. */
+int sweep_run(const struct request *request, struct spec *spec);
+
 #endif

@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "build.h"
 #include "console/arguments.h"
-#include "console/report_error.h"
 #include "console/terminal.h"
+#include "experiment.h"
 #include "job/cuda_program.h"
 #include "job/thread_waiting.h"
 #include "report/list.h"
@@ -23,8 +23,7 @@
 #include "run/job_plans.h"
 #include "spec/chain_file.h"
 #include "spec/schema.h"
-#include "spec/spec_load.h"
-#include "sweep.h"
+#include "spec/spec.h"
 #include "yaml/yaml_write.h"
 
 static int run_list(const struct arguments *a)

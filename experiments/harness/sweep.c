@@ -1,15 +1,14 @@
-#include "sweep.h"
+#include "experiment.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/result_row.h"
 #include "console/columns.h"
-#include "console/report_error.h"
 #include "console/terminal.h"
 #include "report/figures_text.h"
 #include "result/record_file.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "yaml/text_errors.h"
 #include "yaml/yaml_write.h"
 

@@ -10,7 +10,7 @@
 #include "analysis/policy_grid.h"
 #include "policies/rivals.h"
 #include "run/job_plans.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "tests/support/cli.h"
 
 static const char cnn[] =

@@ -6,7 +6,7 @@
 
 #include "job/job.h"
 #include "run/job_plans.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "spec/spec_settings.h"
 #include "tests/support/spec_text.h"
 

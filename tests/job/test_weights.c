@@ -9,7 +9,7 @@
 
 #include "job/run_id.h"
 #include "run/job_plans.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "tests/support/cli.h"
 #include "tests/support/made_runs.h"
 #include "tests/support/safetensors_files.h"

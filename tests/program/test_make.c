@@ -6,7 +6,7 @@
 #include <string.h>
 #include <wordexp.h>
 
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "tests/support/spec_text.h"
 
 /* Commands that make would run for name, with rematch run in them; *last: the last. */

@@ -9,7 +9,7 @@
 #include "analysis/plan_summary.h"
 #include "run/job_plans.h"
 #include "spec/chain_file.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "tests/support/spec_text.h"
 
 TestSuite(chain_file, .init = spec_text_begin, .fini = spec_text_end);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "spec/model.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "tests/support/spec_text.h"
 
 TestSuite(model, .init = spec_text_begin, .fini = spec_text_end);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "spec/spec_settings.h"
 #include "tests/support/spec_text.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "spec/model.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "tests/support/spec_text.h"
 
 TestSuite(spec, .init = spec_text_begin, .fini = spec_text_end);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 
 static char path[] = P_tmpdir "/rematch-spec-XXXXXX"; /* of the spec that a test writes; each test is a process */
 static FILE *captured;                                /* replaces stderr */

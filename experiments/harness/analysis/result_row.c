@@ -10,7 +10,7 @@
 #include "analysis/compare.h"
 #include "console/utf8.h"
 #include "result/result.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "spec/spec_settings.h"
 #include "yaml/yaml_tree.h"
 

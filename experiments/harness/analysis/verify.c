@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 #include "check/simulate.h"
-#include "console/report_error.h"
+#include "console/terminal.h"
 #include "plan/placement.h"
 #include "result/plan_file.h"
 #include "result/record_plan.h"
 #include "run/child.h"
 #include "run/job_plans.h"
 #include "run/signals.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "spec/spec_settings.h"
 
 /* ---- the plan ---- */

@@ -1,9 +1,11 @@
-/* A terminal's width and colour, and lines broken at words to fit it. */
+/* A terminal's width and colour, lines broken at words to fit it, and errors and warnings on stderr. */
 #ifndef REMATCH_CONSOLE_TERMINAL_H
 #define REMATCH_CONSOLE_TERMINAL_H
 
 #include <stdbool.h>
 #include <stdio.h>
+
+#include "base/status.h"
 
 /* The width of out's terminal in columns: as the terminal reports it now, else $COLUMNS, else 80; 0: out is no
  * terminal, and lines may have any length. */
@@ -24,5 +26,11 @@ void terminal_wrap(FILE **stream);
 /* Shows the progress of a search as one line on a terminal, in place of the previous one; "" removes it. Prints nothing
  * where out is NULL or no terminal. */
 void terminal_note(FILE *out, const char *text);
+
+/* Unless status is ST_OK, prints "rematch: " and the message of fail(); returns status. */
+enum status report_error(enum status status);
+
+/* Prints a warning, but not NULL and not the last one again: the points of a sweep repeat it. */
+void report_warning(const char *text);
 
 #endif

@@ -11,7 +11,7 @@
 #include "console/arguments.h"
 #include "console/utf8.h"
 #include "report/figures_text.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 
 struct runs {
     struct region *region;

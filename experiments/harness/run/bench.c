@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "console/report_error.h"
+#include "console/terminal.h"
 #include "job/batches.h"
 #include "job/machine.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "yaml/yaml_write.h"
 
 struct bench {

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "console/report_error.h"
+#include "console/terminal.h"
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
 #include "run/signals.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 
 enum { REPORT_FD = 3 };
 

@@ -4,7 +4,7 @@
 
 #include "backend/abstract_chain.h"
 #include "spec/overrides.h"
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 #include "spec/spec_read.h"
 
 struct item {

@@ -1,6 +1,6 @@
 /* Loading a spec: the file is parsed, the overrides are applied and the baseline is derived, all on the tree; then both
  * trees are read. Contract: the same file and arguments give the same resolved text. */
-#include "spec/spec_load.h"
+#include "spec/spec.h"
 
 #include <assert.h>
 #include <string.h>
