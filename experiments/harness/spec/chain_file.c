@@ -3,7 +3,6 @@
 #include "spec/chain_file.h"
 
 #include "backend/abstract_chain.h"
-#include "spec/overrides.h"
 #include "spec/spec.h"
 #include "spec/spec_read.h"
 

@@ -1,6 +1,6 @@
 /* Contract: overrides change the tree before it is read, so their errors are found by the same checks as the file's and
  * are reported at the argument. */
-#include "spec/overrides.h"
+#include "spec/spec_read.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "spec/schema.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -34,25 +35,16 @@ static void add(json_t *rows, const char *key, const char *expected, bool needed
     json_array_append_new(rows, row);
 }
 
-static const char *preset_text(const struct setting *setting, struct region *region)
+/* NULL: none, or outside the range, which means unset. */
+static const char *preset_of(const struct setting *f)
 {
-    union {
-        int64_t integer;
-        double real;
-        uint64_t bytes;
-        const char *text;
-        struct setting_list list;
-    } value;
-    struct setting alone[] = {*setting, {.key = NULL}};
-    alone->offset = 0;
-    if (!setting->preset || setting_defaults(alone, &value, region) != ST_OK || setting_unset(alone, &value))
-        return NULL;
-    return setting_print(alone, &value, region);
+    const bool below = f->type == SETTING_INT && f->preset && strtoll(f->preset, NULL, 10) < (long long)f->min;
+    return f->preset && *f->preset && !below ? f->preset : NULL;
 }
 
 static void add_setting(struct schema *s, json_t *rows, const struct setting *f)
 {
-    add(rows, f->key, setting_expected(f, s->region), !f->preset, preset_text(f, s->region), f->doc);
+    add(rows, f->key, setting_expected(f, s->region), !f->preset, preset_of(f), f->doc);
 }
 
 static json_t *add_keys(struct schema *s, json_t *rows, const struct setting *keys)

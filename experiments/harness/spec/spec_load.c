@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "spec/overrides.h"
 #include "spec/spec_read.h"
 #include "spec/spec_settings.h"
 
