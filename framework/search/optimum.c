@@ -3,8 +3,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "search/relu_choice.h"
-
 /* A visit: stages [first, last] are differentiated; the cut value before first is live. */
 struct visit {
     int first, last;
@@ -362,7 +360,7 @@ static void write_backward(const struct schedule_writer *w, int first, int last,
 {
     const struct node_range nodes = nodes_of(w, first, last);
     const bool *marks = variants_unpack(recompute, nodes.to - nodes.from, w->schedule->region);
-    relu_choice_set(w->network, nodes.from, nodes.to, signs);
+    variants_choose_signs(w->network, nodes.from, nodes.to, signs);
     subnetwork_backward(w->network, nodes.from, nodes.to, marks, w->schedule);
 }
 
@@ -374,7 +372,7 @@ static enum status write_last(const struct schedule_writer *w, int first, int la
         schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
     } else {
         bool *marks;
-        relu_choice_set(w->network, nodes.from, nodes.to, variant->signs);
+        variants_choose_signs(w->network, nodes.from, nodes.to, variant->signs);
         TRY(variants_last_nodes(w->network, &nodes, variant->recompute, w->optimum->stages.rng, w->schedule->region,
                                 &marks));
         for (int i = nodes.from; i < nodes.to; i++)

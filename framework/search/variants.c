@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "search/relu_choice.h"
-
 /* A node of a run in a set; those behind the 64th are in none. */
 static uint64_t bit(int node) { return node < 64 ? UINT64_C(1) << node : 0; }
 
@@ -14,6 +12,30 @@ bool *variants_unpack(uint64_t recompute, int nodes, struct region *region)
     NEW(region, marks, (size_t)nodes);
     for (int i = 0; i < nodes; i++) marks[i] = recompute & bit(i);
     return marks;
+}
+
+/* Open relus among the nodes [from, to), as a set; and those of them that keep signs in this network. */
+static uint64_t open_relus(const struct network *network, int from, int to)
+{
+    uint64_t open = 0;
+    for (int i = from; i < to; i++)
+        if (network_relu_open(network, i)) open |= bit(i - from);
+    return open;
+}
+
+static uint64_t signs_kept(const struct network *network, int from, int to)
+{
+    uint64_t kept = 0;
+    for (int i = from; i < to; i++)
+        if (network_relu_open(network, i) && network->binding[i].footprint.saved) kept |= bit(i - from);
+    return kept;
+}
+
+void variants_choose_signs(struct network *network, int from, int to, uint64_t signs)
+{
+    for (int i = from; i < to && i - from < 64; i++)
+        if (network_relu_open(network, i))
+            footprint_keep_sign_bits(&network->binding[i].footprint, signs & bit(i - from));
 }
 
 /* The rest of a probe's schedule after one forward of everything and the sink's backward. */
@@ -132,7 +154,7 @@ static enum status examine(struct subnetwork *subnetwork, enum probe kind, uint6
 {
     struct region *scratch = region_create();
     struct stage_profile p;
-    relu_choice_set(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
+    variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
     enum status status = probe(subnetwork, kind, recompute, scratch, &p);
     if (status == ST_OK) {
         struct variant v = variant_of(subnetwork, kind, &p);
@@ -186,13 +208,13 @@ static int choose_free(const struct subnetwork *subnetwork, uint64_t forced, int
 
 static enum status list_subsets(struct subnetwork *subnetwork, uint64_t forced, struct lists *lists)
 {
-    const uint64_t open = relu_choice_open(&subnetwork->network, 1, subnetwork->nodes + 1);
-    const uint64_t kept = relu_choice_kept(&subnetwork->network, 1, subnetwork->nodes + 1);
+    const uint64_t open = open_relus(&subnetwork->network, 1, subnetwork->nodes + 1);
+    const uint64_t kept = signs_kept(&subnetwork->network, 1, subnetwork->nodes + 1);
     int free_nodes[FREE_NODES_MAX], frees = choose_free(subnetwork, forced, free_nodes);
     for (uint64_t set = 0; set < UINT64_C(1) << frees; set++) {
         uint64_t recompute = forced;
         for (int i = 0; i < frees; i++) recompute |= (set >> i & 1) << free_nodes[i];
-        relu_choice_set(&subnetwork->network, 1, subnetwork->nodes + 1, kept);
+        variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, kept);
         if (useful(subnetwork, recompute)) TRY(examine_signs(subnetwork, recompute, open, kept, lists));
     }
     return ST_OK;
@@ -225,7 +247,7 @@ static enum status measure_tail(struct subnetwork *subnetwork, uint64_t signs, i
                                 struct tail *tail)
 {
     struct stage_profile p;
-    relu_choice_set(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
+    variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
     TRY(probe(subnetwork, PROBE_TAIL, 0, scratch, &p));
     tail->backward[outlives] = p.backward;
     if (outlives) return ST_OK;
@@ -250,8 +272,7 @@ static enum status measure(const struct network *network, enum rng_mode rng, str
         *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
         stage->once = p.once;
         stage->time = p.forward_time;
-        const uint64_t open = relu_choice_open(&subnetwork.network, 1, subnetwork.nodes + 1),
-                       signs[TAILS_MAX] = {0, open};
+        const uint64_t open = open_relus(&subnetwork.network, 1, subnetwork.nodes + 1), signs[TAILS_MAX] = {0, open};
         stage->tails = open ? TAILS_MAX : 1;
         for (int t = 0; t < stage->tails; t++)
             TRY(measure_tail(&subnetwork, signs[t], outlives, scratch, &stage->tail[t]));

@@ -18,7 +18,7 @@ enum { RUN_NODES_MAX = 12, FREE_NODES_MAX = 11 };
 
 struct variant {
     uint64_t recompute; /* nodes of the run, bit 0 the first */
-    uint64_t signs;     /* relus of the run that keep sign bits, of those that are open (relu_choice.h) */
+    uint64_t signs;     /* relus of the run that keep sign bits, of those that are open */
     size_t forward;     /* peak of its forward, the cut value it reads included (here and below) */
     size_t again;       /* the same in a recomputation, where all stashes and masks exist already */
     size_t keep;        /* live between its forward and its backward, its own output left out */
@@ -77,6 +77,10 @@ struct stages {
 
 enum status variants_list(const struct network *network, enum rng_mode rng, struct region *region,
                           struct stages *stages);
+
+/* Makes the open relus of [from, to) keep sign bits or outputs; signs: bit 0 is the first node. Nodes after the 64th
+ * stay as the network has them. */
+void variants_choose_signs(struct network *network, int from, int to, uint64_t signs);
 
 /* The bits of recomputation as one bool a node. */
 bool *variants_unpack(uint64_t recompute, int nodes, struct region *region);
