@@ -30,9 +30,8 @@ ldd "$build/rematch-cuda" "$build/suite" | awk '$2 == "=>" && $3 ~ /^\// {print 
     while read -r library; do cp -L "$library" "$folder/lib/"; done
 cp -r experiments "$folder/experiments"
 rm -rf "$folder/experiments/harness" "$folder/experiments/plans"
-cp -r bench "$folder/bench"
 cp -r tests/bad tests/bad_chains "$folder/tests/"
-rm -rf "$folder/bench/__pycache__"
+rm -rf "$folder/experiments/bench/__pycache__"
 cp experiments/bench/gpu/gpu.sh "$folder/gpu.sh"
 chmod +x "$folder/gpu.sh"
 tar -C "$folder" -czf "$folder/lib.tar.gz" lib # unpacked by gpu.sh; oneDNN alone has 40 MB

@@ -105,9 +105,9 @@ part_device() {
 # A hundred steps under every policy; and what is recorded once and queued again beside the same calls one by one.
 part_steps() {
     for net in images tokens; do
-        run 100 0 14 "100 steps, every policy: $net" bench/gpu/$net.yaml
+        run 100 0 14 "100 steps, every policy: $net" experiments/bench/gpu/$net.yaml
         for graph in true false; do
-            try 40 0 3 "100 steps, backend.graph=$graph: $net" ./rematch run bench/gpu/$net.yaml --quiet --only variant \
+            try 40 0 3 "100 steps, backend.graph=$graph: $net" ./rematch run experiments/bench/gpu/$net.yaml --quiet --only variant \
                 policy=every backend.graph=$graph "results=$results/$net-$graph"
         done
         try 20 0 5 "recorded steps are equal to calls: $net" ./rematch compare "$results/$net"-{true,false}/*/*.h5
@@ -155,7 +155,7 @@ part_sanitizer() {
         try 90 0 8 "compute-sanitizer $way" env "LD_LIBRARY_PATH=$PWD/lib:$LD_LIBRARY_PATH" "$tool" --tool "${way%:*}" \
             --target-processes application-only --report-api-errors no --error-exitcode 9 \
             --kernel-name-exclude "regex=$others" program/rematch-cuda child-run variant quiet 1 "" "" \
-            "bench/gpu/${way#*:}.yaml" batch=4 steps=1 policy=every backend.graph=false "results=$results" 3>/dev/null
+            "experiments/bench/gpu/${way#*:}.yaml" batch=4 steps=1 policy=every backend.graph=false "results=$results" 3>/dev/null
     done
 }
 
