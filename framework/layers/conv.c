@@ -115,8 +115,7 @@ static void backward_params(const struct reference *r, const struct kernel_args 
     for (int64_t o = 0; o < r->y.dim[2]; o++)
         for (int64_t i = 0; i < r->x.dim[2]; i++)
             for (int64_t u = 0; u < k; u++)
-                for (int64_t v = 0; v < k; v++)
-                    put_gradient(dw++, weight_gradient(r, args->x[0], args->dy, o, i, u, v), args->accumulate);
+                for (int64_t v = 0; v < k; v++) *dw++ = (float)weight_gradient(r, args->x[0], args->dy, o, i, u, v);
     if (s->bias) bias_gradient(r, args, r->y.dim[2]);
 }
 

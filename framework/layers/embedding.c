@@ -94,8 +94,7 @@ static void row_gradient(const struct reference *r, const struct kernel_args *ar
             rows_of(r, args->x[0], n, t, rows);
             for (int64_t i = 0; rows[table] == row && i < count; i++) sum[i] += dy[i];
         }
-    for (int64_t i = 0; i < count; i++)
-        put_gradient(&args->gradients[table][row * width + first + i], sum[i], args->accumulate);
+    for (int64_t i = 0; i < count; i++) args->gradients[table][row * width + first + i] = (float)sum[i];
 }
 
 static enum status backward(void *state, const struct kernel_args *args)

@@ -81,8 +81,8 @@ static void backward_params(const struct reference *r, const struct kernel_args 
             weight += dy[n * width + i] * normal(s[n], x[n * width + i]);
             bias += dy[n * width + i];
         }
-        put_gradient(&args->gradients[0][i], weight, args->accumulate);
-        put_gradient(&args->gradients[1][i], bias, args->accumulate);
+        args->gradients[0][i] = (float)weight;
+        args->gradients[1][i] = (float)bias;
     }
 }
 

@@ -70,7 +70,7 @@ static void backward_params(const struct reference *r, const struct kernel_args 
         for (int64_t i = 0; i < in; i++) {
             double sum = 0;
             for (int64_t n = 0; n < rows; n++) sum += (double)dy[n * out + u] * x[n * in + i];
-            put_gradient(&args->gradients[0][u * in + i], sum, args->accumulate);
+            args->gradients[0][u * in + i] = (float)sum;
         }
     if (((const struct settings *)r->settings)->bias) bias_gradient(r, args, out);
 }

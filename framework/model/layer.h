@@ -2,8 +2,7 @@
  *
  * A definition consists of the settings, the output shape, the parameters and the arithmetic, and has a reference
  * kernel in plain C. A backend replaces reference kernels by kernels of its own. Kernels are pure functions of their
- * arguments: no allocation, no hidden state, no random numbers of their own. Parameter gradients are assigned, or added
- * with args.accumulate; activation gradients are always assigned. */
+ * arguments: no allocation, no hidden state, no random numbers of their own. Gradients are assigned. */
 #ifndef REMATCH_MODEL_LAYER_H
 #define REMATCH_MODEL_LAYER_H
 
@@ -85,10 +84,9 @@ struct kernel_args {
     float *gradients[NODE_PARAMETERS_MAX];
     const int32_t *labels; /* a loss: one a sample */
     struct draw draw;
-    unsigned parts;  /* backward: enum part, or'ed; PARAMS only where the node has parameters, INPUT only where an input
-                        wants a gradient */
-    bool save;       /* forward: write the saved tensors */
-    bool accumulate; /* PARAMS: += instead of =, for backwards over slices of the batch; no op sets it today */
+    unsigned parts; /* backward: enum part, or'ed; PARAMS only where the node has parameters, INPUT only where an input
+                       wants a gradient */
+    bool save;      /* forward: write the saved tensors */
 };
 
 struct backend;

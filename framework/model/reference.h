@@ -80,12 +80,6 @@ void activation_derivative(const struct reference *r, const float *y, const uint
  * dy by the derivative, in place. */
 void activation_footprint(const struct reference *r, struct footprint *footprint);
 
-/* gradient = or += value. */
-static inline void put_gradient(float *gradient, double value, bool accumulate)
-{
-    *gradient = accumulate ? *gradient + (float)value : (float)value;
-}
-
 /* The gradient of a bias, a layer's second parameter, with one element for each of so many outputs. */
 void bias_gradient(const struct reference *r, const struct kernel_args *args, int64_t outputs);
 

@@ -99,7 +99,7 @@ static enum status make_probabilities(const struct attention *a, const struct ke
     const float *x = args->x[0], *batch = args->x[1];
     const float *mask = batch + (head->sample * TOKEN_ROWS + TOKEN_MASK) * a->tokens;
     const struct matrix q = {x + head->q, stride, false}, k = {x + head->k, stride, true};
-    TRY(gemm(a->tokens, a->tokens, a->width / a->heads, q, k, false, p, a->tokens));
+    TRY(gemm(a->tokens, a->tokens, a->width / a->heads, q, k, p, a->tokens));
     for (int64_t i = 0; i < a->tokens; i++) softmax(p + i * a->tokens, mask, a->tokens, a->scale);
     return ST_OK;
 }
@@ -127,7 +127,7 @@ static enum status forward_head(const struct attention *a, const struct kernel_a
         dropped = p;
     const struct matrix kept = {dropped, a->tokens, false};
     const struct matrix v = {(const float *)args->x[0] + head.v, 3 * a->width, false};
-    return gemm(a->tokens, a->width / a->heads, a->tokens, kept, v, false, (float *)args->y + head.y, a->width);
+    return gemm(a->tokens, a->width / a->heads, a->tokens, kept, v, (float *)args->y + head.y, a->width);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
@@ -162,11 +162,11 @@ static enum status head_gradients(const struct attention *a, const struct kernel
     float *dx = args->dx[0];
     const struct matrix q = {x + head->q, stride, false}, k = {x + head->k, stride, false};
     const struct matrix v = {x + head->v, stride, true}, dy = {(const float *)args->dy + head->y, a->width, false};
-    TRY(gemm(tokens, width, tokens, (struct matrix){dropped, tokens, true}, dy, false, dx + head->v, stride));
-    TRY(gemm(tokens, tokens, width, dy, v, false, slope, tokens));
+    TRY(gemm(tokens, width, tokens, (struct matrix){dropped, tokens, true}, dy, dx + head->v, stride));
+    TRY(gemm(tokens, tokens, width, dy, v, slope, tokens));
     make_slopes(a, p, dropped, slope);
-    TRY(gemm(tokens, width, tokens, (struct matrix){slope, tokens, false}, k, false, dx + head->q, stride));
-    return gemm(tokens, width, tokens, (struct matrix){slope, tokens, true}, q, false, dx + head->k, stride);
+    TRY(gemm(tokens, width, tokens, (struct matrix){slope, tokens, false}, k, dx + head->q, stride));
+    return gemm(tokens, width, tokens, (struct matrix){slope, tokens, true}, q, dx + head->k, stride);
 }
 
 /* saved NULL: the probabilities are recomputed. */

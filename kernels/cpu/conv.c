@@ -124,7 +124,7 @@ static enum status backward_params(struct conv *conv, const struct kernel_args *
         if (conv->relu) mask_chunk(conv, args, n, which ? plan->rest : plan->chunk);
         clock_lap(conv->backend, CLOCK_ACTIVATION, &lap);
         TRY(reordered(conv, &plan->image[which], &x, (char *)args->scratch + plan->image_at, &lap));
-        TRY(chunk_params(conv, args, which, x, dy, args->accumulate || n > 0, &lap));
+        TRY(chunk_params(conv, args, which, x, dy, n > 0, &lap));
     }
     return ST_OK;
 }

@@ -266,9 +266,9 @@ void call_release(struct call *call)
     *call = (struct call){0};
 }
 
-enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, bool add, float *c, int64_t stride)
+enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, float *c, int64_t stride)
 {
     DNNL(dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', m, n, k, 1.0f, a.data, a.stride, b.data,
-                    b.stride, add ? 1.0f : 0.0f, c, stride));
+                    b.stride, 0.0f, c, stride));
     return ST_OK;
 }

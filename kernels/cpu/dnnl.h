@@ -107,8 +107,8 @@ struct matrix {
     bool transposed;
 };
 
-/* c (m x n, rows stride apart) = a b, or += where add; a is m x k, b is k x n. Called in a parallel region it runs on
- * the calling thread alone. */
-enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, bool add, float *c, int64_t stride);
+/* c (m x n, rows stride apart) = a b; a is m x k, b is k x n. Called in a parallel region it runs on the calling thread
+ * alone. */
+enum status gemm(int64_t m, int64_t n, int64_t k, struct matrix a, struct matrix b, float *c, int64_t stride);
 
 #endif

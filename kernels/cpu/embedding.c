@@ -81,7 +81,7 @@ static enum status embedding_backward(void *state, const struct kernel_args *arg
     uint64_t lap = clock_now_ns();
 #pragma omp parallel
     {
-        for (int k = 0; k < TABLES && !args->accumulate; k++) {
+        for (int k = 0; k < TABLES; k++) {
 #pragma omp for schedule(static)
             for (int64_t row = 0; row < e->rows[k]; row++)
                 memset(args->gradients[k] + row * e->width, 0, (size_t)e->width * sizeof(float));

@@ -115,7 +115,7 @@ static enum status backward(void *state, const struct kernel_args *args)
         backward_piece(norm, args, from, to < norm->rows ? to : norm->rows, sums + 2 * p * width, dx);
     }
     for (int i = 0; args->parts & PART_PARAMS && i < 2; i++)
-        reduce_pieces(sums + i * width, pieces, 2 * width, width, args->accumulate, args->gradients[i]);
+        reduce_pieces(sums + i * width, pieces, 2 * width, width, args->gradients[i]);
     clock_lap(norm->backend, CLOCK_NORM, &lap);
     return ST_OK;
 }

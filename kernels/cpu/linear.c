@@ -97,7 +97,7 @@ static void finish_transposed(const struct linear *linear, const float *product,
 static enum status forward_transposed(struct linear *linear, const struct kernel_args *args, uint64_t *lap)
 {
     const struct matrix x = {args->x[0], linear->inputs, true}, w = {args->parameters[0], linear->inputs, false};
-    TRY(gemm(linear->units, linear->rows, linear->inputs, w, x, false, args->scratch, linear->rows));
+    TRY(gemm(linear->units, linear->rows, linear->inputs, w, x, args->scratch, linear->rows));
     clock_lap(linear->backend, CLOCK_LINEAR, lap);
     finish_transposed(linear, args->scratch, args->parameters[1], args->y);
     return ST_OK;
@@ -110,7 +110,7 @@ static enum status forward_direct(struct linear *linear, const struct kernel_arg
     if (linear->product.primitive != NULL)
         TRY(call_run(&linear->product, (const void *[]){x.data, w.data, args->parameters[1], y, args->scratch}));
     else
-        TRY(gemm(linear->rows, linear->units, linear->inputs, x, w, false, y, linear->units));
+        TRY(gemm(linear->rows, linear->units, linear->inputs, x, w, y, linear->units));
     clock_lap(linear->backend, CLOCK_LINEAR, lap);
     if (linear->activation == ACTIVATION_NONE) return ST_OK;
 #pragma omp parallel for schedule(static)
@@ -153,12 +153,12 @@ static enum status linear_backward(void *state, const struct kernel_args *args)
         derive(linear, args);
         clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
         const struct matrix dy = {args->dy, units, true}, x = {args->x[0], inputs, false};
-        TRY(gemm(units, inputs, rows, dy, x, args->accumulate, args->gradients[0], inputs));
-        if (linear->bias) reduce_columns(args->dy, rows, units, args->accumulate, args->scratch, args->gradients[1]);
+        TRY(gemm(units, inputs, rows, dy, x, args->gradients[0], inputs));
+        if (linear->bias) reduce_columns(args->dy, rows, units, args->scratch, args->gradients[1]);
     }
     if (args->parts & PART_INPUT) {
         const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
-        TRY(gemm(rows, inputs, units, dy, w, false, args->dx[0], inputs));
+        TRY(gemm(rows, inputs, units, dy, w, args->dx[0], inputs));
     }
     clock_lap(linear->backend, CLOCK_LINEAR, &lap);
     return ST_OK;

@@ -17,37 +17,27 @@ static void sum_rows(const float *x, int64_t stride, int64_t rows, int64_t colum
     }
 }
 
-static void put(float *out, const float *sum, int64_t columns, bool add)
-{
-    for (int64_t c = 0; c < columns; c++) out[c] = add ? out[c] + sum[c] : sum[c];
-}
-
 size_t reduce_columns_scratch(int64_t rows, int64_t columns)
 {
     return rows > PIECE_ROWS ? (size_t)(row_pieces(rows) * columns) * sizeof(float) : 0;
 }
 
-void reduce_columns(const float *x, int64_t rows, int64_t columns, bool add, void *scratch, float *out)
+void reduce_columns(const float *x, int64_t rows, int64_t columns, void *scratch, float *out)
 {
     const int64_t pieces = row_pieces(rows);
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t p = 0; p < pieces; p++)
         for (int64_t c = 0; c < columns; c += PANEL) {
-            float sum[PANEL];
-            const int64_t width = least(PANEL, columns - c);
-            sum_rows(x + p * PIECE_ROWS * columns + c, columns, least(PIECE_ROWS, rows - p * PIECE_ROWS), width, sum);
-            put(pieces > 1 ? (float *)scratch + p * columns + c : out + c, sum, width, pieces == 1 && add);
+            float *sum = pieces > 1 ? (float *)scratch + p * columns + c : out + c;
+            sum_rows(x + p * PIECE_ROWS * columns + c, columns, least(PIECE_ROWS, rows - p * PIECE_ROWS),
+                     least(PANEL, columns - c), sum);
         }
-    if (pieces > 1) reduce_pieces(scratch, pieces, columns, columns, add, out);
+    if (pieces > 1) reduce_pieces(scratch, pieces, columns, columns, out);
 }
 
-void reduce_pieces(const float *piece, int64_t pieces, int64_t stride, int64_t columns, bool add, float *out)
+void reduce_pieces(const float *piece, int64_t pieces, int64_t stride, int64_t columns, float *out)
 {
 #pragma omp parallel for schedule(static)
-    for (int64_t c = 0; c < columns; c += PANEL) {
-        float sum[PANEL];
-        const int64_t width = least(PANEL, columns - c);
-        sum_rows(piece + c, stride, pieces, width, sum);
-        put(out + c, sum, width, add);
-    }
+    for (int64_t c = 0; c < columns; c += PANEL)
+        sum_rows(piece + c, stride, pieces, least(PANEL, columns - c), out + c);
 }

@@ -5,7 +5,6 @@
 #ifndef REMATCH_KERNELS_CPU_REDUCTIONS_H
 #define REMATCH_KERNELS_CPU_REDUCTIONS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,12 +12,12 @@ enum { PIECE_ROWS = 256 };
 
 static inline int64_t row_pieces(int64_t rows) { return (rows + PIECE_ROWS - 1) / PIECE_ROWS; }
 
-/* out[c] = or += the sum of column c of x, rows x columns. scratch: reduce_columns_scratch() bytes, 0 for a single
+/* out[c] = the sum of column c of x, rows x columns. scratch: reduce_columns_scratch() bytes, 0 for a single
  * piece. */
-void reduce_columns(const float *x, int64_t rows, int64_t columns, bool add, void *scratch, float *out);
+void reduce_columns(const float *x, int64_t rows, int64_t columns, void *scratch, float *out);
 size_t reduce_columns_scratch(int64_t rows, int64_t columns);
 
-/* The second half of it: out = or += the sum of pieces rows, stride floats apart. */
-void reduce_pieces(const float *piece, int64_t pieces, int64_t stride, int64_t columns, bool add, float *out);
+/* The second half of it: out = the sum of pieces rows, stride floats apart. */
+void reduce_pieces(const float *piece, int64_t pieces, int64_t stride, int64_t columns, float *out);
 
 #endif

@@ -92,7 +92,7 @@ static void derive(const struct conv *conv, const struct kernel_args *args)
     if (conv->activation != ACTIVATION_NONE)
         launch_activation_derivative(stream, args->dy, args->y, args->saved, conv->activation, all, args->dy);
     if (conv->bias)
-        launch_reduce_units(stream, args->dy, all / (channels * conv->pixels), channels, conv->pixels, args->accumulate,
+        launch_reduce_units(stream, args->dy, all / (channels * conv->pixels), channels, conv->pixels, false,
                             args->scratch, args->gradients[1]);
 }
 
@@ -137,7 +137,7 @@ static enum status backward_params(const struct conv *conv, const struct kernel_
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
     float *out = conv->reorders ? weights_in(plan, args->scratch) : args->gradients[0];
-    const bool add = args->accumulate && !conv->reorders;
+    const bool add = false;
     const struct conv_operands all = {.x = args->x[0],
                                       .y = args->dy,
                                       .out = out,
@@ -147,7 +147,7 @@ static enum status backward_params(const struct conv *conv, const struct kernel_
     derive(conv, args);
     cuda_queue(conv->backend, CLOCK_CONV);
     TRY(plan->choice.chunk < conv->batch ? sum_chunks(conv, args, add, out) : run(conv, CONV_PARAMS, 0, &all));
-    if (conv->reorders) reorder(conv, out, true, args->accumulate, args->gradients[0]);
+    if (conv->reorders) reorder(conv, out, true, false, args->gradients[0]);
     return ST_OK;
 }
 

@@ -49,12 +49,12 @@ static enum status backward(void *state, const struct kernel_args *args)
     const cudaStream_t stream = cuda_queue(e->backend, CLOCK_OTHER);
     const int64_t used = shape->tokens * shape->width, all = e->positions * shape->width;
     float *positions = args->gradients[POSITION];
-    launch_embedding_gradient(stream, *shape, args->x[0], TOKEN_IDS, shape->words, args->dy, args->accumulate,
-                              args->scratch, args->gradients[WORD]);
-    launch_embedding_gradient(stream, *shape, args->x[0], TOKEN_SEGMENTS, shape->segments, args->dy, args->accumulate,
+    launch_embedding_gradient(stream, *shape, args->x[0], TOKEN_IDS, shape->words, args->dy, false, args->scratch,
+                              args->gradients[WORD]);
+    launch_embedding_gradient(stream, *shape, args->x[0], TOKEN_SEGMENTS, shape->segments, args->dy, false,
                               args->scratch, args->gradients[SEGMENT]);
-    launch_reduce_units(stream, args->dy, shape->batch, used, 1, args->accumulate, args->scratch, positions);
-    if (!args->accumulate && all > used) launch_fill(stream, 0, all - used, positions + used);
+    launch_reduce_units(stream, args->dy, shape->batch, used, 1, false, args->scratch, positions);
+    if (all > used) launch_fill(stream, 0, all - used, positions + used);
     return cuda_queued("gradients of embedding");
 }
 

@@ -48,7 +48,7 @@ static enum status backward(void *state, const struct kernel_args *args)
                                                 .w = args->parameters[0],
                                                 .statistics = args->saved,
                                                 .scratch = args->scratch,
-                                                .add = args->accumulate,
+                                                .add = false,
                                                 .dw = params ? args->gradients[0] : NULL,
                                                 .db = params ? args->gradients[1] : NULL,
                                                 .dx = args->parts & PART_INPUT ? args->dx[0] : NULL};

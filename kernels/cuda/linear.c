@@ -99,17 +99,14 @@ static enum status linear_forward(void *state, const struct kernel_args *args)
 
 static enum status backward_params(const struct linear *linear, const struct kernel_args *args)
 {
-    const struct gemm_operands operands = {.a = args->dy,
-                                           .b = args->x[0],
-                                           .c = args->gradients[0],
-                                           .accumulate = args->accumulate,
-                                           .workspace = args->scratch};
+    const struct gemm_operands operands = {
+        .a = args->dy, .b = args->x[0], .c = args->gradients[0], .accumulate = false, .workspace = args->scratch};
     if (linear->activation != ACTIVATION_NONE)
         launch_activation_derivative(cuda_queue(linear->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved,
                                      linear->activation, linear->rows * linear->units, args->dy);
     if (linear->bias)
-        launch_reduce_units(cuda_queue(linear->backend, CLOCK_LINEAR), args->dy, linear->rows, linear->units, 1,
-                            args->accumulate, args->scratch, args->gradients[1]);
+        launch_reduce_units(cuda_queue(linear->backend, CLOCK_LINEAR), args->dy, linear->rows, linear->units, 1, false,
+                            args->scratch, args->gradients[1]);
     return run(linear, GEMM_DW, &operands);
 }
 

@@ -1,5 +1,5 @@
 /* The cuda backend's own kernels, layer by layer, against the reference: in both layouts, in place and not, saving and
- * not, adding to gradients and not, with all sources of randomness. */
+ * not, with all sources of randomness. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -285,22 +285,20 @@ static void forward(struct pair *p)
 static void backward_over(struct pair *p, const struct kernel_args *args)
 {
     struct kernel_args over = *args;
-    over.accumulate = false;
     over.dy = over.dx[0] = array_there(p->bytes[1]);
     ok(cudaMemcpyAsync(over.dy, args->dy, p->bytes[1], cudaMemcpyDeviceToDevice, cuda_of(p->backend)->stream));
     for (int i = 0; i < p->node->parameters; i++) over.gradients[i] = array_there(parameter_bytes(p, i));
     cr_assert(p->row->kernel->backward(p->state[1], &over) == ST_OK);
     same_bits(p, "dx over dy", over.dx[0], args->dx[0], p->bytes[0]);
     for (int i = 0; i < p->node->parameters; i++)
-        if (!args->accumulate) same_bits(p, "a gradient", over.gradients[i], args->gradients[i], parameter_bytes(p, i));
+        same_bits(p, "a gradient", over.gradients[i], args->gradients[i], parameter_bytes(p, i));
 }
 
-static void backward(struct pair *p, bool accumulate)
+static void backward(struct pair *p)
 {
     const struct kernel *kernel = p->row->kernel, *reference = &p->node->layer->reference;
     const bool gradient = strcmp(p->row->layer, "embedding") != 0;
     if (!kernel->backward || p->footprint[1].passes_gradient) return;
-    p->host.accumulate = p->there.accumulate = accumulate;
     p->host.parts = p->there.parts = (gradient ? PART_INPUT : 0) | (p->node->parameters ? PART_PARAMS : 0);
     struct kernel_args host = p->host, there = p->there;
     withhold(&p->footprint[0], &host), withhold(&p->footprint[1], &there);
@@ -337,12 +335,12 @@ static void check(const struct row *row, const struct shape *x, bool channels_fi
 {
     const bool draws = row->settings.rate > 0;
     for (int mode = draws ? RNG_COUNTER : RNG_OFF; mode <= RNG_OFF; mode++)
-        for (int accumulate = 0; accumulate < 2; accumulate++) {
+        for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
             struct pair p;
             open_pair(&p, row, x, channels_first, bits);
-            set_draw(&p, (enum rng_mode)mode, accumulate);
+            set_draw(&p, (enum rng_mode)mode, elsewhere);
             forward(&p);
-            backward(&p, accumulate);
+            backward(&p);
             cr_assert(p.seen > 0 || x->dim[0] == 1, "%s: nothing but zeros", row->layer);
             close_pair(&p);
         }

@@ -209,10 +209,9 @@ static void forward(struct subject *s)
 }
 
 /* All parts, as one call or split; hidden: operands that the footprint does not list as read are overwritten first. */
-static void backward(struct subject *s, bool split, bool accumulate)
+static void backward(struct subject *s, bool split)
 {
     struct kernel_args args = subject_args(s);
-    args.accumulate = accumulate;
     unsigned reads = s->footprint.reads[0] | s->footprint.reads[1];
     if (!(reads & READS_Y)) spoil(s->y.data, s->y.bytes);
     if (!(reads & READS_SAVED)) spoil(s->saved.data, s->saved.bytes);
@@ -248,10 +247,10 @@ static void check_mode(const char *backend, const struct subject_case *c, enum r
     fill(&own), fill(&ref);
     forward(&own), forward(&ref);
     agree(&own, &ref, ref.node->output, own.y.data, ref.y.data, "y");
-    for (int accumulate = 0; accumulate < 2; accumulate++) {
+    for (int split = 0; split < 2; split++) {
         forward(&own), forward(&ref);
         fill_dy(&own, &ref);
-        backward(&own, accumulate, accumulate), backward(&ref, false, accumulate);
+        backward(&own, split), backward(&ref, false);
         check_numbers(&own, &ref);
     }
     subject_close(&own), subject_close(&ref);
@@ -312,7 +311,7 @@ static void trial(const char *backend, const struct subject_case *c, bool split,
     memcpy(*y, s.y.data, s.y.bytes);
     float *dy = randoms(subject_elements(&s, s.node->output), 9);
     subject_put(&s, s.node->output, dy, s.dy.data);
-    backward(&s, split, false);
+    backward(&s, split);
     results(&s, *rest);
     free(dy);
     subject_close(&s);
@@ -353,7 +352,7 @@ Test(kernels, a_fused_relu_changes_no_other_bit, .timeout = 300)
             cr_assert(y[i] == (x[i] > 0 ? x[i] : 0), "%s, case %d: y[%zu]", backends[k], (int)(c - cases), i);
             masked[i] = y[i] > 0 ? masked[i] : 0;
         }
-        backward(&fused, true, false), backward(&plain, true, false);
+        backward(&fused, true), backward(&plain, true);
         for (int i = 0; i < fused.node->parameters; i++)
             cr_assert(!memcmp(fused.gradient[i].data, plain.gradient[i].data, plain.gradient[i].bytes), "gradient");
         cr_assert(!memcmp(fused.dx[0].data, plain.dx[0].data, plain.dx[0].bytes), "dx");

@@ -38,7 +38,7 @@ Test(packing, stays_within_the_reported_bytes)
                 const struct matrix b = {calloc((size_t)(k * n), 4), t & 2 ? k : n, t & 2};
                 float *c = calloc((size_t)(m * n), sizeof *c);
                 asked = 0;
-                cr_assert(gemm(m, n, k, a, b, false, c, n) == ST_OK);
+                cr_assert(gemm(m, n, k, a, b, c, n) == ST_OK);
                 most = asked > most ? asked : most;
                 free((void *)(uintptr_t)a.data);
                 free((void *)(uintptr_t)b.data);

@@ -392,29 +392,6 @@ static void check_overlays(struct single *single)
 
 Test(layers, overlays_change_no_bit) { for_every_case(check_overlays); }
 
-static void check_accumulate(struct single *single)
-{
-    if (!single->parameters) return;
-    struct results once = plain(single);
-    const float tolerance = single->backend->kind->device ? 1e-5f : 0; /* it may add chunk by chunk */
-    for (int i = 0; i < NODE_PARAMETERS_MAX; i++)
-        if (single->gradient[i]) memcpy(single->gradient[i], once.gradient[i], single->parameter_bytes[i]);
-    struct kernel_args args = single_args(single);
-    args.accumulate = true;
-    args.dx[0] = NULL; /* as where the input wants no gradient */
-    single_random(single->dy, single->y_bytes, 1, 9);
-    single_pass_backward(single, &args, PART_PARAMS);
-    for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
-        float *one = once.gradient[i];
-        for (size_t j = 0; j < single->parameter_bytes[i] / sizeof *one; j++)
-            cr_assert(fabsf(single->gradient[i][j] - 2 * one[j]) <= tolerance, "%s: twice accumulated is not twice",
-                      single->node->name);
-    }
-    results_free(&once);
-}
-
-Test(layers, gradients_accumulate) { for_every_case(check_accumulate); }
-
 Test(layers, sign_bits_change_no_bit)
 {
     for (int c = 0; c < CASES; c++) {
