@@ -59,7 +59,7 @@ LDLIBS := $(if $(DNNL),-ldnnl) -lhdf5_hl -lcsv $(PACKAGE_LIBS) -lm
 CUDA_PROGRAM := $(if $(KERNELS_CU),$(BUILD)/rematch-cuda)
 CUDA_TRACE := $(if $(KERNELS_CU),$(and $(wildcard $(CUDA)/include/cupti.h),$(wildcard $(CUDA)/lib64/libcupti.so),$(BUILD)/trace.so))
 CUDA_PATH := -L$(CUDA)/lib64 -Wl,--enable-new-dtags,-rpath,$(CUDA)/lib64
-CUDA_LIBS := $(if $(KERNELS_CU),$(CUDA_PATH) -lcudnn -lcublas -lcublasLt -lcudart -lstdc++)
+CUDA_LIBS := $(if $(KERNELS_CU),$(CUDA_PATH) -lcudnn -lcublas -lcudart -lstdc++)
 # Machine code for the A100's and the H100's generation, and PTX, which later devices compile.
 DEVICES := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 WERROR := $(if $(filter true,$(CI)),-Werror)

@@ -14,7 +14,7 @@ BEGIN {
     home["zlib.h"] = home["csv.h"] = "^(datasets|tests)/"
     home["utf8proc.h"] = home["sha2.h"] = "^(datasets|experiments|tests)/"
     home["immintrin.h"] = "^framework/numerics/philox_lanes.h$"
-    home["cudnn.h"] = home["cublas_v2.h"] = home["cublasLt.h"] = home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = \
+    home["cudnn.h"] = home["cublas_v2.h"] = home["cuda_runtime.h"] = home["cuda_runtime_api.h"] = \
         "^(kernels/cuda|tests/device)/"
     home["criterion/criterion.h"] = "^tests/"
     c_library = " assert ctype errno float inttypes limits math stdarg stdatomic stdbool stddef stdint stdio stdlib " \

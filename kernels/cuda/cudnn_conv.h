@@ -1,4 +1,4 @@
-/* cuDNN's convolutions: descriptors, algorithms, workspaces, the three passes behind one interface.
+/* cuDNN's convolutions: algorithms, workspaces, chunks of the batch, the three passes behind one interface.
  *
  * Only algorithms that cuDNN calls deterministic are used, both in its reference (enums of cudnn_ops.h: backward filter
  * 0 and 3 and backward data 0 are not) and in its answer for the problem. The fused call that adds bias and relu is not
@@ -10,12 +10,11 @@
 #include "cuda.h"
 
 enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
-enum conv_family { FAMILY_NONE, FAMILY_DIRECT, FAMILY_FFT, FAMILY_WINOGRAD }; /* NONE: not used */
-enum { ALGORITHMS_MOST = CUDNN_CONVOLUTION_FWD_ALGO_COUNT };
 
 /* What is convolved. x, y: {H, W, C} of one sample; weights: {O, I, k, k}. All three lie in the same order, the
  * weights O I H W with channels first and O H W I else. */
 struct conv_problem {
+    int64_t batch;
     struct shape x, y, weights;
     enum order order;
     int64_t stride, padding;
@@ -27,51 +26,34 @@ struct convolution {
     cudnnTensorDescriptor_t x, y;
     cudnnFilterDescriptor_t w;
     cudnnConvolutionDescriptor_t window;
-    bool tf32;
 };
 
-/* FORWARD reads x and w, PARAMS x and y, INPUT w and y; out is the third. */
+/* How a pass is computed. */
+struct conv_plan {
+    int algorithm;              /* its number in cuDNN */
+    const char *name;           /* of the algorithm */
+    cudnnMathType_t math;       /* the arithmetic of its kernel */
+    int64_t chunk, rest;        /* samples: of a call, and of the last one where the batch is no multiple, else 0 */
+    size_t workspace;           /* bytes of a call */
+    struct convolution call[2]; /* of a chunk, and of the rest */
+};
+
+/* Chooses by cuDNN's heuristics, which know the device but time nothing, so that two runs of one spec choose alike: of
+ * the largest chunk for which there is one, the first deterministic algorithm of the wanted kind whose workspace keeps
+ * the limit. Where no chunk keeps it, the smallest chunk and the least workspace. Winograd's kind is only a wish.
+ * ST_FAILED: there is no algorithm. */
+enum status cudnn_plan_make(cudnnHandle_t cudnn, const struct conv_problem *problem, enum conv_pass pass,
+                            enum conv_algorithm wanted, size_t limit, struct conv_plan *plan);
+void cudnn_plan_release(struct conv_plan *plan);
+
+/* Values and weights, whole, in device memory. */
 struct conv_operands {
-    const void *x, *w, *y;
-    void *out;
-    bool accumulate; /* out += */
+    float *x, *w, *y;
     void *workspace;
-    size_t workspace_bytes;
 };
 
-/* An algorithm, and the arithmetic of its kernel, for which rank, workspace and determinism hold. */
-struct conv_ranked {
-    int algorithm;
-    cudnnMathType_t math;
-};
-
-/* An algorithm of a pass, by its number in cuDNN. */
-struct conv_algorithm_row {
-    const char *name;
-    enum conv_family family;
-};
-
-/* The arithmetic of the query. */
-static inline cudnnMathType_t conv_math(const struct conv_problem *problem)
-{
-    return problem->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
-}
-
-/* ST_FAILED where cuDNN cannot describe it; a tensor holds at most 2^31 - 1 elements. */
-enum status convolution_describe(const struct conv_problem *problem, int64_t samples, cudnnMathType_t math,
-                                 struct convolution *convolution);
-void convolution_release(struct convolution *convolution);
-
-/* Ranks the usable algorithms, fastest first by cuDNN's heuristics; returns their number, -1: cuDNN failed, the message
- * says why. */
-int convolution_rank(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                     struct conv_ranked ranked[ALGORITHMS_MOST]);
-const struct conv_algorithm_row *convolution_algorithm(enum conv_pass pass, int algorithm);
-
-/* Bytes of workspace; false where the algorithm does not support the problem. */
-bool convolution_workspace(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                           int algorithm, size_t *bytes);
-enum status convolution_run(cudnnHandle_t cudnn, const struct convolution *convolution, enum conv_pass pass,
-                            int algorithm, const struct conv_operands *operands);
+/* FORWARD computes y of x and w, PARAMS w of x and y, INPUT x of w and y; chunk after chunk, over which PARAMS adds. */
+enum status cudnn_plan_run(cudnnHandle_t cudnn, const struct conv_problem *problem, enum conv_pass pass,
+                           const struct conv_plan *plan, const struct conv_operands *operands);
 
 #endif

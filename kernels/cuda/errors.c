@@ -1,4 +1,4 @@
-#include "errors.h"
+#include "cuda.h"
 
 enum status cuda_check(cudaError_t error, const char *what)
 {

@@ -1,58 +1,42 @@
-/* Layer normalisation; see layernorm_kernels.h, and framework/layers/layernorm.c for the formulas. */
+/* Layer normalisation; framework/layers/layernorm.c has the formulas. */
 #include <stdlib.h>
 
 #include "cuda.h"
-#include "layernorm_kernels.h"
+#include "kernels.h"
 
-struct layernorm {
-    struct backend *backend;
-    struct layernorm_shape shape;
-};
+static struct layernorm_shape shape_of(const struct layer_state *s)
+{
+    const int64_t width = shape_width(&s->x.shape);
+    return (struct layernorm_shape){s->x.count / width, width, (float)node_real(s->node, "epsilon")};
+}
 
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    const struct extent x = extent_of(graph, node->inputs[0]);
-    const int64_t width = shape_width(&x.shape);
-    if (width > LAYERNORM_WIDTH_MOST)
-        return fail(ST_SPEC, "cuda: layernorm takes rows of at most %d elements, these have %lld", LAYERNORM_WIDTH_MOST,
-                    (long long)width);
-    struct layernorm *norm = *state = allocate(1, sizeof *norm);
-    *norm = (struct layernorm){backend, {x.count / width, width, (float)node_real(node, "epsilon")}};
-    const size_t sums = layernorm_scratch(norm->shape);
-    *footprint = (struct footprint){
-        .saved = (size_t)norm->shape.rows * sizeof(struct layernorm_statistics),
-        .backward_scratch = {sums, sums},
-        .reads = {READS_X | READS_SAVED, READS_X | READS_SAVED},
-        .y_over_x = true,
-        .dx_over_dy = true,
-        .implementation = "own",
-    };
+    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    footprint->saved = (size_t)shape_of(*state).rows * sizeof(struct layernorm_statistics);
     return ST_OK;
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
-    const struct layernorm *norm = state;
-    launch_layernorm(cuda_queue(norm->backend, CLOCK_NORM), norm->shape, args->x[0], args->parameters[0],
+    const struct layer_state *s = state;
+    launch_layernorm(cuda_queue(s->backend, CLOCK_NORM), shape_of(s), args->x[0], args->parameters[0],
                      args->parameters[1], args->save ? args->saved : NULL, args->y);
     return cuda_queued("layernorm");
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
-    const struct layernorm *norm = state;
-    const bool params = args->parts & PART_PARAMS;
-    const struct layernorm_operands operands = {.x = args->x[0],
-                                                .dy = args->dy,
-                                                .w = args->parameters[0],
-                                                .statistics = args->saved,
-                                                .scratch = args->scratch,
-                                                .add = false,
-                                                .dw = params ? args->gradients[0] : NULL,
-                                                .db = params ? args->gradients[1] : NULL,
-                                                .dx = args->parts & PART_INPUT ? args->dx[0] : NULL};
-    launch_layernorm_gradients(cuda_queue(norm->backend, CLOCK_NORM), norm->shape, operands);
+    const struct layer_state *s = state;
+    const struct layernorm_shape shape = shape_of(s);
+    const cudaStream_t stream = cuda_queue(s->backend, CLOCK_NORM);
+    if (args->parts & PART_PARAMS) {
+        launch_layernorm_weights(stream, shape, args->x[0], args->saved, args->dy, args->gradients[0]);
+        launch_reduce_units(stream, args->dy, shape.rows, shape.width, 1, args->gradients[1]);
+    }
+    if (args->parts & PART_INPUT)
+        launch_layernorm_gradient(stream, shape, args->x[0], args->saved, args->parameters[0], args->dy, args->dx[0]);
     return cuda_queued("gradients of layernorm");
 }
 

@@ -1,18 +1,15 @@
-/* The losses: softmax cross-entropy, see loss_kernels.h, and the sum of all elements. */
+/* The losses: softmax cross-entropy, see kernels.h, and the sum of all elements. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda.h"
-#include "float_blocks.h"
-#include "loss_kernels.h"
-#include "reductions.h"
+#include "kernels.h"
 
 static enum status entropy_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                    struct footprint *footprint, void **state)
 {
-    const struct layer_state *s = *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){
-        .forward_scratch = cross_entropy_scratch(s->x.batch), .reads = {0, READS_X}, .implementation = "own"};
+    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    footprint->forward_scratch = cross_entropy_scratch(graph->batch);
     return ST_OK;
 }
 
@@ -32,21 +29,12 @@ static enum status entropy_backward(void *state, const struct kernel_args *args)
     return cuda_queued("gradient of cross_entropy");
 }
 
-static enum status sum_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                               struct footprint *footprint, void **state)
-{
-    const struct layer_state *s = *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){.forward_scratch = reduce_units_scratch(s->x.batch, 1, s->x.elements),
-                                    .implementation = "own"};
-    return ST_OK;
-}
-
 static enum status sum_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     const cudaStream_t stream = cuda_queue(s->backend, CLOCK_OTHER);
     launch_fill(stream, 0, 2, args->y);
-    launch_reduce_units(stream, args->x[0], s->x.batch, 1, s->x.elements, false, args->scratch, args->y);
+    launch_reduce_units(stream, args->x[0], s->x.batch, 1, s->x.elements, args->y);
     return cuda_queued("sum");
 }
 
@@ -61,4 +49,4 @@ static enum status sum_backward(void *state, const struct kernel_args *args)
 }
 
 const struct kernel cuda_cross_entropy = {true, entropy_prepare, entropy_forward, entropy_backward, free};
-const struct kernel cuda_sum = {true, sum_prepare, sum_forward, sum_backward, free};
+const struct kernel cuda_sum = {true, cuda_prepare_own, sum_forward, sum_backward, free};

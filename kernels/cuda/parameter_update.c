@@ -1,12 +1,16 @@
 /* The update after a step's backward, in six launches for all parameters: squares of gradients are summed, the
  * gradients checked and digested, parameters and state updated and digested; a tensor's digest is that of its pieces'
- * digests. The room holds the tables of pieces, which are written once, and the results. */
-#include "parameter_update.h"
-
+ * digests. The room holds the tables of pieces, which are written once, and the results. Also the digest and the sum of
+ * squares of one tensor, for which the host waits. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tensor_pieces.h"
+#include "cuda.h"
+#include "kernels.h"
+
+_Static_assert((int)PIECE_BYTES == (int)DIGEST_PIECE && sizeof(struct xxh3) == sizeof(struct digest),
+               "host and device agree on pieces and digests");
 
 /* Offsets in the room: first the tables, then the results. Pieces and tensors are in the order of enum digested: all
  * gradients, all parameters, all state. */
@@ -28,12 +32,19 @@ static size_t put(struct room *room, int64_t count, size_t bytes)
     return offset;
 }
 
-/* pieces: of count parameters, and of their state. */
-static struct room room_of(int count, int states, int64_t parameter_pieces, int64_t state_pieces)
+static int64_t bytes_of(int64_t elements) { return elements * (int64_t)sizeof(float); }
+
+/* Counts the pieces of a parameter with so many copies of state. */
+static void count_pieces(struct room *room, int64_t elements, int states)
 {
-    struct room r = {.gradients = parameter_pieces,
-                     .pieces = 2 * parameter_pieces + state_pieces,
-                     .tensors = (int64_t)count * (states > 0 ? 3 : 2)};
+    room->gradients += pieces_of(bytes_of(elements));
+    room->pieces += 2 * pieces_of(bytes_of(elements)) + pieces_of(states * bytes_of(elements));
+}
+
+/* The offsets, for count parameters whose pieces are counted. */
+static struct room placed(struct room r, int count, int states)
+{
+    r.tensors = (int64_t)count * (states > 0 ? 3 : 2);
     r.piece = put(&r, r.pieces, sizeof(struct tensor_piece));
     r.tensor = put(&r, r.tensors, sizeof(struct tensor_piece));
     r.update = put(&r, r.gradients, sizeof(struct update_piece));
@@ -47,28 +58,18 @@ static struct room room_of(int count, int states, int64_t parameter_pieces, int6
     return r;
 }
 
-static int64_t bytes_of(int64_t elements) { return elements * (int64_t)sizeof(float); }
-
 static struct room room_for(const struct update *update)
 {
-    int64_t parameter_pieces = 0, state_pieces = 0;
-    for (int i = 0; i < update->count; i++) {
-        const int64_t bytes = bytes_of(update->tensor[i].elements);
-        parameter_pieces += pieces_of(bytes);
-        state_pieces += pieces_of(update->states * bytes);
-    }
-    return room_of(update->count, update->states, parameter_pieces, state_pieces);
+    struct room room = {0};
+    for (int i = 0; i < update->count; i++) count_pieces(&room, update->tensor[i].elements, update->states);
+    return placed(room, update->count, update->states);
 }
 
 static size_t update_bytes(const struct graph *graph, int states)
 {
-    int64_t parameter_pieces = 0, state_pieces = 0;
-    for (int i = 0; i < graph->parameters; i++) {
-        const int64_t bytes = bytes_of(graph->parameter[i].elements);
-        parameter_pieces += pieces_of(bytes);
-        state_pieces += pieces_of(states * bytes);
-    }
-    return room_of(graph->parameters, states, parameter_pieces, state_pieces).bytes;
+    struct room room = {0};
+    for (int i = 0; i < graph->parameters; i++) count_pieces(&room, graph->parameter[i].elements, states);
+    return placed(room, graph->parameters, states).bytes;
 }
 
 /* ---- the tables ---- */
@@ -196,3 +197,54 @@ static enum status update_collect(struct backend *backend, const struct update *
 }
 
 const struct update_kind cuda_update = {update_bytes, update_prepare, update_run, update_collect};
+
+/* ---- one tensor, some pieces at a time ---- */
+
+struct tensor {
+    struct backend *backend;
+    const char *data;
+    size_t bytes;
+};
+
+/* Of count pieces from the first-th on; squares NULL: not wanted. Zeros where the device is lost, which wait reports.
+ */
+static void find(const struct tensor *t, size_t first, size_t count, struct digest *digest, double *squares)
+{
+    const struct cuda *cuda = cuda_of(t->backend);
+    const struct backend_kind *kind = t->backend->kind;
+    const size_t from = first * PIECE_BYTES;
+    const struct tensor_pieces pieces = {.whole = {t->data + from, (int64_t)(t->bytes - from)},
+                                         .count = (int64_t)count};
+    memset(digest, 0, count * sizeof *digest);
+    if (squares) memset(squares, 0, count * sizeof *squares);
+    launch_digests(cuda->stream, pieces, false, cuda->there->digest, squares ? cuda->there->squares : NULL);
+    kind->download(t->backend, digest, cuda->there->digest, count * sizeof *digest);
+    if (squares) kind->download(t->backend, squares, cuda->there->squares, count * sizeof *squares);
+}
+
+static void find_digests(void *self, size_t first, size_t count, struct digest *digest)
+{
+    find(self, first, count, digest, NULL);
+}
+
+struct digest cuda_digest(struct backend *backend, const void *data, size_t bytes)
+{
+    assert((uintptr_t)data % sizeof(uint64_t) == 0);
+    return digest_pieces(bytes, find_digests, &(struct tensor){backend, data, bytes});
+}
+
+double cuda_squares(struct backend *backend, const float *x, size_t count)
+{
+    assert((uintptr_t)x % sizeof(uint64_t) == 0);
+    const struct tensor tensor = {backend, (const char *)x, count * sizeof *x};
+    const size_t pieces = (size_t)pieces_of((int64_t)tensor.bytes);
+    double total = 0;
+    for (size_t done = 0; done < pieces; done += DIGEST_PIECES_AT_ONCE) {
+        struct digest digest[DIGEST_PIECES_AT_ONCE];
+        double squares[DIGEST_PIECES_AT_ONCE];
+        const size_t now = pieces - done < DIGEST_PIECES_AT_ONCE ? pieces - done : DIGEST_PIECES_AT_ONCE;
+        find(&tensor, done, now, digest, squares);
+        for (size_t i = 0; i < now; i++) total += squares[i];
+    }
+    return total;
+}

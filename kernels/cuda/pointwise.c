@@ -1,74 +1,60 @@
-/* Pointwise layers: relu, gelu, add, in any layout that input and output share; and flatten, which transposes images
- * from channels first to the logical order.
+/* Layers whose elements are computed alone or moved: relu, gelu, add, dropout, in any layout that input and output
+ * share; flatten, which transposes images from channels first to the logical order; and select.
  *
- * Contract: a relu's sign bits lie as activations.h says. */
+ * Contract: what dropout drops depends on an element's place in logical order alone, so all backends have equal masks;
+ * its backward draws again. */
 #include <stdlib.h>
 
-#include "activations.h"
 #include "cuda.h"
-#include "float_blocks.h"
-#include "transpose.h"
+#include "kernels.h"
+
+enum status cuda_prepare_own(struct backend *backend, const struct graph *graph, const struct node *node,
+                             struct footprint *footprint, void **state)
+{
+    *state = layer_state_create(backend, graph, node);
+    *footprint = node->layer->footprint;
+    footprint->implementation = "own";
+    return ST_OK;
+}
 
 static enum status relu_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
-    const struct layer_state *s = *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){
-        .signs = sign_bytes(s->x.count),
-        .reads = {0, READS_Y},
-        .y_over_x = true,
-        .dx_over_dy = true,
-        .implementation = "own",
-    };
+    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    footprint->signs = sign_bytes(((const struct layer_state *)*state)->x.count);
     return ST_OK;
 }
 
 static enum status relu_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    launch_activation(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], (struct bias){.values = NULL},
-                      ACTIVATION_RELU, s->x.count, args->y, args->save ? args->saved : NULL);
+    launch_function(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], (struct bias){.values = NULL}, FUNCTION_RELU,
+                    s->x.count, args->y, args->save ? args->saved : NULL);
     return cuda_queued("relu");
 }
 
 static enum status relu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    launch_activation_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved,
-                                 ACTIVATION_RELU, s->x.count, args->dx[0]);
+    launch_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved, FUNCTION_RELU,
+                      s->x.count, args->dx[0]);
     return cuda_queued("gradient of relu");
-}
-
-static enum status gelu_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                                struct footprint *footprint, void **state)
-{
-    *state = layer_state_create(backend, graph, node);
-    *footprint =
-        (struct footprint){.reads = {0, READS_X}, .y_over_x = true, .dx_over_dy = true, .implementation = "own"};
-    return ST_OK;
 }
 
 static enum status gelu_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    launch_gelu(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], false, s->x.count, args->y);
+    launch_function(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], (struct bias){.values = NULL}, FUNCTION_GELU,
+                    s->x.count, args->y, NULL);
     return cuda_queued("gelu");
 }
 
 static enum status gelu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    launch_gelu_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->x[0], false, s->x.count,
-                           args->dx[0]);
+    launch_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->x[0], NULL, FUNCTION_GELU, s->x.count,
+                      args->dx[0]);
     return cuda_queued("gradient of gelu");
-}
-
-static enum status add_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                               struct footprint *footprint, void **state)
-{
-    *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true, .implementation = "own"};
-    return ST_OK;
 }
 
 static enum status add_forward(void *state, const struct kernel_args *args)
@@ -76,6 +62,31 @@ static enum status add_forward(void *state, const struct kernel_args *args)
     const struct layer_state *s = state;
     launch_add(cuda_queue(s->backend, CLOCK_OTHER), args->x[0], args->x[1], s->x.count, args->y);
     return cuda_queued("add");
+}
+
+static enum status drop(const struct layer_state *s, const struct draw *draw, const float *from, float *to)
+{
+    const cudaStream_t stream = cuda_queue(s->backend, CLOCK_OTHER);
+    const double rate = node_real(s->node, "rate");
+    if (rng_drops(draw, rate)) {
+        const struct element_draw element_draw = element_draw_of(draw, rate);
+        const int64_t channels = channels_first(&s->x) ? s->x.shape.dim[2] : s->x.elements;
+        const struct dropout_shape shape = {s->x.batch, channels, s->x.elements / channels};
+        launch_dropout(stream, shape, &element_draw, survivor_factor(rate), from, to);
+    } else if (to != from) {
+        s->backend->kind->copy(s->backend, to, from, (size_t)s->x.count * sizeof *to);
+    }
+    return cuda_queued("dropout");
+}
+
+static enum status dropout_forward(void *state, const struct kernel_args *args)
+{
+    return drop(state, &args->draw, args->x[0], args->y);
+}
+
+static enum status dropout_backward(void *state, const struct kernel_args *args)
+{
+    return drop(state, &args->draw, args->dy, args->dx[0]);
 }
 
 /* Whether both orders differ. */
@@ -87,10 +98,10 @@ static bool transposes(const struct layer_state *s)
 static enum status flatten_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                    struct footprint *footprint, void **state)
 {
-    const struct layer_state *s = *state = layer_state_create(backend, graph, node);
-    const bool same = !transposes(s);
-    *footprint = (struct footprint){
-        .y_over_x = same, .passes_gradient = same, .implementation = same ? "copy" : "transposition"};
+    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    const bool same = !transposes(*state);
+    footprint->y_over_x = footprint->passes_gradient = same;
+    footprint->implementation = same ? "copy" : "transposition";
     return ST_OK;
 }
 
@@ -99,9 +110,9 @@ static enum status move(const struct layer_state *s, const float *from, int64_t 
 {
     const cudaStream_t stream = cuda_queue(s->backend, CLOCK_REORDER);
     if (transposes(s))
-        launch_transpose(stream, from, s->x.batch, rows, s->x.elements / rows, false, to);
+        launch_transpose(stream, from, s->x.batch, rows, s->x.elements / rows, to);
     else if (to != from)
-        launch_copy(stream, from, s->x.count, to);
+        s->backend->kind->copy(s->backend, to, from, (size_t)s->x.count * sizeof *to);
     return cuda_queued("flatten");
 }
 
@@ -117,7 +128,35 @@ static enum status flatten_backward(void *state, const struct kernel_args *args)
     return move(s, args->dy, image_pixels(&s->x), args->dx[0]);
 }
 
+/* Of every sample, the selected token's row, of x or dx and of y or dy. */
+static enum status copy_rows(const struct layer_state *s, float *to, int64_t to_next, const float *from,
+                             int64_t from_next)
+{
+    const size_t one = sizeof *to;
+    return cuda_check(cudaMemcpy2DAsync(to, (size_t)to_next * one, from, (size_t)from_next * one,
+                                        (size_t)s->y.elements * one, (size_t)s->x.batch, cudaMemcpyDeviceToDevice,
+                                        cuda_queue(s->backend, CLOCK_OTHER)),
+                      "select");
+}
+
+static enum status select_forward(void *state, const struct kernel_args *args)
+{
+    const struct layer_state *s = state;
+    const float *x = (const float *)args->x[0] + node_integer(s->node, "token") * s->y.elements;
+    return copy_rows(s, args->y, s->y.elements, x, s->x.elements);
+}
+
+static enum status select_backward(void *state, const struct kernel_args *args)
+{
+    const struct layer_state *s = state;
+    float *dx = args->dx[0];
+    launch_fill(cuda_queue(s->backend, CLOCK_OTHER), 0, s->x.count, dx);
+    return copy_rows(s, dx + node_integer(s->node, "token") * s->y.elements, s->x.elements, args->dy, s->y.elements);
+}
+
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
-const struct kernel cuda_gelu = {true, gelu_prepare, gelu_forward, gelu_backward, free};
-const struct kernel cuda_add = {true, add_prepare, add_forward, NULL, free};
+const struct kernel cuda_gelu = {true, cuda_prepare_own, gelu_forward, gelu_backward, free};
+const struct kernel cuda_add = {true, cuda_prepare_own, add_forward, NULL, free};
+const struct kernel cuda_dropout = {true, cuda_prepare_own, dropout_forward, dropout_backward, free};
 const struct kernel cuda_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, free};
+const struct kernel cuda_select = {true, cuda_prepare_own, select_forward, select_backward, free};

@@ -1,8 +1,7 @@
-#include "tensor_pieces.h"
-
 #include <float.h>
 
-#include "launch.h"
+#include "device.cuh"
+#include "kernels.h"
 #include "numerics/element_exp.h"
 
 /* ---- digests and squares ----
@@ -12,8 +11,6 @@
  * block is loaded before the current one is processed. */
 
 enum { TEAMS = (int)WARP / XXH3_LANES, STRIPES = XXH3_STRIPES };
-
-#define ALL_LANES 0xffffffffu
 
 static __device__ struct tensor_piece piece_at(const struct tensor_pieces &s, int64_t i)
 {
@@ -146,15 +143,6 @@ void launch_digests(cudaStream_t stream, struct tensor_pieces pieces, int canoni
         LAUNCH(digest_pieces_kernel<false>, blocks, WARP, stream, pieces, canonical, digest, squares);
 }
 
-static __device__ struct xxh3 found_digest[PIECES_AT_ONCE];
-static __device__ double found_squares[PIECES_AT_ONCE];
-
-cudaError_t piece_results_addresses(struct xxh3 **digest, double **squares)
-{
-    const cudaError_t error = cudaGetSymbolAddress((void **)digest, found_digest);
-    return error == cudaSuccess ? cudaGetSymbolAddress((void **)squares, found_squares) : error;
-}
-
 /* ---- sums ---- */
 
 enum { AT_ONCE = 4 * THREADS };
@@ -224,27 +212,6 @@ static __device__ void update_element(struct optimizer_numbers n, float *p, floa
     if (RULE == UPDATE_ADAM) adam_element(n, p, g, first, second);
 }
 
-/* Elements from to end, four at a time. */
-template <enum update_rule RULE>
-static __device__ void update_quads(const struct update_piece &piece, struct optimizer_numbers n, int from, int end)
-{
-    const float4 zero = {0, 0, 0, 0};
-    for (int i = from / 4 + (int)threadIdx.x; i < end / 4; i += THREADS) {
-        float4 *const at = (float4 *)piece.parameter + i, *const first_at = (float4 *)piece.state + i;
-        float4 *const second_at = (float4 *)(piece.state + piece.copy) + i;
-        const float4 g = ((const float4 *)piece.gradient)[i];
-        float4 p = *at, first = RULE >= UPDATE_MOMENTUM ? *first_at : zero;
-        float4 second = RULE >= UPDATE_ADAM ? *second_at : zero;
-        update_element<RULE>(n, &p.x, g.x, &first.x, &second.x);
-        update_element<RULE>(n, &p.y, g.y, &first.y, &second.y);
-        update_element<RULE>(n, &p.z, g.z, &first.z, &second.z);
-        update_element<RULE>(n, &p.w, g.w, &first.w, &second.w);
-        *at = p;
-        if (RULE >= UPDATE_MOMENTUM) *first_at = first;
-        if (RULE >= UPDATE_ADAM) *second_at = second;
-    }
-}
-
 template <enum update_rule RULE>
 static __global__ void __launch_bounds__(THREADS)
     update_pieces(const struct update_piece *pieces, const struct optimizer_numbers *numbers,
@@ -256,11 +223,7 @@ static __global__ void __launch_bounds__(THREADS)
     n.scale = verdict->scale;
     const int from = (int)(blockIdx.x % PARTS) * PART;
     const int end = from + PART < piece.elements ? from + PART : piece.elements;
-    if (from >= end) return;
-    const bool in_quads = RULE < UPDATE_ADAM || piece.copy % 4 == 0; /* else the second copy is not aligned */
-    const int quads_end = in_quads ? end - end % 4 : from;
-    update_quads<RULE>(piece, n, from, quads_end);
-    for (int i = quads_end + (int)threadIdx.x; i < end; i += THREADS)
+    for (int i = from + (int)threadIdx.x; i < end; i += THREADS)
         update_element<RULE>(n, piece.parameter + i, piece.gradient[i], piece.state + i, piece.state + piece.copy + i);
 }
 

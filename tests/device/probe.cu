@@ -51,15 +51,6 @@ static __global__ void diverge(int shuffle)
         __syncthreads();
 }
 
-static __global__ void divide_all(const int64_t *n, int count, struct divisor by, int64_t *out)
-{
-    for (int64_t i = thread_first(); i < count; i += thread_stride()) {
-        const struct divided d = divide(n[i], by);
-        out[2 * i] = d.quotient;
-        out[2 * i + 1] = d.rest;
-    }
-}
-
 static __global__ void read_step(uint32_t *out) { *out = step; }
 
 void probe_set(float *out, float value, int count, unsigned blocks, cudaStream_t stream)
@@ -75,9 +66,5 @@ void probe_sum(float *out, const float *x, int rows, int columns, cudaStream_t s
 void probe_where(int *where, cudaStream_t stream) { LAUNCH(where_blocks, dim3(3, 4, 5), dim3(8, 2), stream, where); }
 void probe_turn(int *out, int barrier, cudaStream_t stream) { LAUNCH(turn, 1, 64, stream, out, barrier); }
 void probe_diverge(int shuffle, cudaStream_t stream) { LAUNCH(diverge, 1, WARP, stream, shuffle); }
-void probe_divide(const int64_t *n, int count, int64_t by, int64_t *out, cudaStream_t stream)
-{
-    LAUNCH(divide_all, 1, THREADS, stream, n, count, divisor_of(by), out);
-}
 cudaError_t probe_step(uint32_t **address) { return cudaGetSymbolAddress((void **)address, step); }
 void probe_read_step(uint32_t *out, cudaStream_t stream) { LAUNCH(read_step, 1, 1, stream, out); }

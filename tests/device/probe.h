@@ -24,9 +24,6 @@ void probe_turn(int *out, int barrier, cudaStream_t stream);
 /* Half of the threads never reach the barrier, or the shuffle. */
 void probe_diverge(int shuffle, cudaStream_t stream);
 
-/* out[2 i] = n[i] / by, out[2 i + 1] = n[i] % by, as kernels divide. */
-void probe_divide(const int64_t *n, int count, int64_t by, int64_t *out, cudaStream_t stream);
-
 /* A variable of the device: its address, and a kernel that copies it. */
 cudaError_t probe_step(uint32_t **step);
 void probe_read_step(uint32_t *out, cudaStream_t stream);

@@ -417,6 +417,20 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind 
     return cudaMemcpyAsync(to, from, bytes, kind, nullptr);
 }
 
+/* On the device alone. */
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    USABLE();
+    if (kind != cudaMemcpyDeviceToDevice || width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
+    for (size_t i = 0; i < height; i++) {
+        const cudaError_t error =
+            cudaMemcpyAsync((char *)to + i * to_pitch, (const char *)from + i * from_pitch, width, kind, stream);
+        if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
     if (!device_holds(to, bytes)) return device_error(cudaErrorInvalidValue);

@@ -1,6 +1,5 @@
 /* The host device's cuBLAS and cuDNN against products and convolutions that follow the definitions. */
 #include <criterion/criterion.h>
-#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cudnn.h>
 #include <math.h>
@@ -52,92 +51,40 @@ static void expect(const float *there, const float *right, int count, const char
 
 enum { M = 5, N = 4, K = 3, LD = 7 };
 
-/* d = 2 op(a) op(b) + beta d + bias by column-major matrices of leading dimension LD. */
-static void product(const float *a, const float *b, float *d, int ta, int tb, float beta, const float *bias, int relu)
+/* d = 2 op(a) op(b) + d by column-major matrices of leading dimension LD. */
+static void product(const float *a, const float *b, float *d, int ta, int tb)
 {
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             float sum = 0;
             for (int k = 0; k < K; k++)
                 sum += (ta ? a[k + i * LD] : a[i + k * LD]) * (tb ? b[j + k * LD] : b[k + j * LD]);
-            d[i + j * LD] = 2 * sum + beta * d[i + j * LD] + (bias ? bias[i] : 0);
-            if (relu) d[i + j * LD] = fmaxf(d[i + j * LD], 0);
+            d[i + j * LD] += 2 * sum;
         }
 }
 
 Test(vendor, products_in_batches)
 {
+    enum { EACH = LD * LD, COUNT = 2 * EACH };
     cublasHandle_t blas;
-    float a[2][LD * LD], b[2][LD * LD], c[2][LD * LD], *there[3][2], **pointers;
+    float a[COUNT], b[COUNT], c[COUNT];
     const float alpha = 2, beta = 1;
     OK(cublasCreate(&blas));
-    OK(cudaMalloc((void **)&pointers, sizeof there));
     for (int t = 0; t < 4; t++) {
-        for (int i = 0; i < 2; i++) {
-            there[0][i] = numbers(LD * LD, i, a[i]), there[1][i] = numbers(LD * LD, 3 + i, b[i]);
-            there[2][i] = numbers(LD * LD, 6 + i, c[i]);
-            product(a[i], b[i], c[i], t & 1, t & 2, beta, NULL, 0);
-        }
-        OK(cudaMemcpy(pointers, there, sizeof there, cudaMemcpyHostToDevice));
-        const void *const *p = (const void *const *)pointers;
+        float *there[] = {numbers(COUNT, 0, a), numbers(COUNT, 3, b), numbers(COUNT, 6, c)};
+        for (int i = 0; i < 2; i++) product(a + i * EACH, b + i * EACH, c + i * EACH, t & 1, t & 2);
 #define MULTIPLY()                                                                                                     \
-    cublasGemmBatchedEx(blas, t & 1 ? CUBLAS_OP_T : CUBLAS_OP_N, t & 2 ? CUBLAS_OP_T : CUBLAS_OP_N, M, N, K, &alpha,   \
-                        p, CUDA_R_32F, LD, p + 2, CUDA_R_32F, LD, &beta, (void *const *)pointers + 4, CUDA_R_32F, LD,  \
-                        2, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)
+    cublasGemmStridedBatchedEx(blas, t & 1 ? CUBLAS_OP_T : CUBLAS_OP_N, t & 2 ? CUBLAS_OP_T : CUBLAS_OP_N, M, N, K,    \
+                               &alpha, there[0], CUDA_R_32F, LD, EACH, there[1], CUDA_R_32F, LD, EACH, &beta,          \
+                               there[2], CUDA_R_32F, LD, EACH, 2, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT)
         OK(cublasSetStream(blas, stream));
         cr_assert(MULTIPLY() == CUBLAS_STATUS_ALLOC_FAILED, "it has no workspace of its own");
         OK(cublasSetWorkspace(blas, room, ROOM));
         OK(MULTIPLY());
-        for (int i = 0; i < 2; i++) expect(there[2][i], c[i], LD * LD, "product", t);
-        for (int i = 0; i < 6; i++) OK(cudaFree(there[i / 2][i % 2]));
+        expect(there[2], c, COUNT, "product", t);
+        for (int i = 0; i < 3; i++) OK(cudaFree(there[i]));
     }
-    OK(cudaFree(pointers));
     OK(cublasDestroy(blas));
-}
-
-Test(vendor, products_with_a_bias_and_a_relu)
-{
-    cublasLtHandle_t lt;
-    cublasLtMatmulDesc_t operation;
-    cublasLtMatrixLayout_t as, bs, ds;
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t found;
-    float a[LD * LD], b[LD * LD], d[LD * LD], bias[M];
-    float *at = numbers(LD * LD, 1, a), *bt = numbers(LD * LD, 2, b), *dt = numbers(LD * LD, 3, d),
-          *biast = numbers(M, 4, bias);
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_RELU_BIAS;
-    const size_t most = ROOM;
-    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    const float alpha = 2, beta = 0;
-    int count;
-    OK(cublasLtCreate(&lt));
-    OK(cublasLtMatmulDescCreate(&operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    OK(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed));
-    OK(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-    OK(cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &biast, sizeof biast));
-    OK(cublasLtMatrixLayoutCreate(&as, CUDA_R_32F, K, M, LD));
-    OK(cublasLtMatrixLayoutCreate(&bs, CUDA_R_32F, K, N, LD));
-    OK(cublasLtMatrixLayoutCreate(&ds, CUDA_R_32F, M, N, LD));
-    OK(cublasLtMatmulPreferenceCreate(&preference));
-    OK(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
-    OK(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
-                                            sizeof schemes));
-    OK(cublasLtMatmulAlgoGetHeuristic(lt, operation, as, bs, ds, ds, preference, 1, &found, &count));
-    cr_assert(count == 1 && found.workspaceSize > 0);
-#define MATMUL(bytes)                                                                                                  \
-    cublasLtMatmul(lt, operation, &alpha, at, as, bt, bs, &beta, dt, ds, dt, ds, &found.algo, room, bytes, stream)
-    cr_assert(MATMUL(found.workspaceSize - 1) == CUBLAS_STATUS_INVALID_VALUE);
-    OK(MATMUL(found.workspaceSize));
-    product(a, b, d, 1, 0, 0, bias, 1);
-    expect(dt, d, LD * LD, "product with a relu", 0);
-    float *all[] = {at, bt, dt, biast};
-    for (int i = 0; i < 4; i++) OK(cudaFree(all[i]));
-    OK(cublasLtMatmulPreferenceDestroy(preference));
-    cublasLtMatrixLayout_t layouts[] = {as, bs, ds};
-    for (int i = 0; i < 3; i++) OK(cublasLtMatrixLayoutDestroy(layouts[i]));
-    OK(cublasLtMatmulDescDestroy(operation));
-    OK(cublasLtDestroy(lt));
 }
 
 enum { B = 2, C = 3, H = 6, W = 5, O = 4, R = 3, X = B * C * H * W, F = O * C * R * R };

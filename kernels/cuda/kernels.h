@@ -1,0 +1,240 @@
+/* Launches of our own kernels (.cu), for C.
+ *
+ * All pointers are the device's, and matrices lie row by row without gaps. Work is queued on the stream. An element is
+ * computed by one thread; the order of a sum depends on the shape alone. */
+#ifndef REMATCH_CUDA_KERNELS_H
+#define REMATCH_CUDA_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "numerics/element_draw.h"
+#include "numerics/element_optimizer.h"
+#include "numerics/element_xxh3.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- elements.cu ---- */
+
+/* As enum activation of layer.h, and gelu. */
+enum function { FUNCTION_NONE, FUNCTION_RELU, FUNCTION_TANH, FUNCTION_GELU };
+
+/* Bytes of the sign bits of count elements: bit i % 8 of byte i / 8 is 1 where element i is above 0. */
+static inline size_t sign_bytes(int64_t count) { return (size_t)((count + 7) / 8); }
+
+/* Which bias belongs to element i of a value: number i / inner % units. Rows of units and images N H W C have inner 1,
+ * images N C H W have H * W. */
+struct bias {
+    const float *values; /* NULL: none */
+    int64_t units, inner;
+};
+
+/* to = function(from + bias); writes the sign bits of to unless NULL. to may be from. */
+void launch_function(cudaStream_t stream, const float *from, struct bias bias, enum function function, int64_t count,
+                     float *to, uint8_t *signs);
+
+/* dx = dy times the function's derivative: at its input for gelu, else at its output; a relu's from signs unless
+ * NULL. dx may be dy. */
+void launch_derivative(cudaStream_t stream, const float *dy, const float *at, const uint8_t *signs,
+                       enum function function, int64_t count, float *dx);
+
+/* out[i] = a[i] + b[i]; out may be a or b. */
+void launch_add(cudaStream_t stream, const float *a, const float *b, int64_t count, float *out);
+
+/* Sets count words to a 32-bit pattern. */
+void launch_fill(cudaStream_t stream, uint32_t pattern, int64_t count, void *to);
+
+/* For each of batch matrices, rows x columns from and columns x rows to: to = the transpose of from; to is not from.
+ * N H W C to N C H W: rows = H * W, columns = C; O I H W to O H W I: batch = O, rows = I, columns = H * W. */
+void launch_transpose(cudaStream_t stream, const float *from, int64_t batch, int64_t rows, int64_t columns, float *to);
+
+/* A value of batch samples: channels x pixels each where the image lies N C H W, else in logical order, and pixels
+ * is 1. */
+struct dropout_shape {
+    int64_t batch, channels, pixels;
+};
+
+/* to = from * factor where rng_keep() keeps an element, else 0; to may be from. */
+void launch_dropout(cudaStream_t stream, struct dropout_shape shape, const struct element_draw *draw, float factor,
+                    const float *from, float *to);
+
+/* As rng_mask_fill(): sets mask to the bits of draw, whose own mask is not read. */
+void launch_dropout_mask(cudaStream_t stream, const struct element_draw *draw, int64_t elements, int64_t batch,
+                         uint8_t *mask);
+
+/* *to = *base + offset. */
+void launch_stream_position(cudaStream_t stream, const uint64_t *base, uint64_t offset, uint64_t *to);
+
+/* ---- reductions.cu: sums over all but one dimension, in double ---- */
+
+/* out[u] = the sum of x[o][u][i] over o and i, x being outer x units x inner. Rows of units and images N H W C have
+ * inner 1, images N C H W have outer N and inner H * W. */
+void launch_reduce_units(cudaStream_t stream, const float *x, int64_t outer, int64_t units, int64_t inner, float *out);
+
+/* ---- layernorm_kernels.cu; the formulas are with the layer's definition ---- */
+
+struct layernorm_shape {
+    int64_t rows, width;
+    float epsilon;
+};
+
+/* Of a row; saved for each row. */
+struct layernorm_statistics {
+    float mean, rstd;
+};
+
+/* A warp computes a row in two passes, so that the variance does not cancel. statistics NULL: not wanted. y may be
+ * x. */
+void launch_layernorm(cudaStream_t stream, struct layernorm_shape shape, const float *x, const float *w, const float *b,
+                      struct layernorm_statistics *statistics, float *y);
+
+/* dx may be dy. */
+void launch_layernorm_gradient(cudaStream_t stream, struct layernorm_shape shape, const float *x,
+                               const struct layernorm_statistics *statistics, const float *w, const float *dy,
+                               float *dx);
+
+/* The gradient of w; that of b is the sum over rows. In reductions.cu. */
+void launch_layernorm_weights(cudaStream_t stream, struct layernorm_shape shape, const float *x,
+                              const struct layernorm_statistics *statistics, const float *dy, float *dw);
+
+/* ---- attention_kernels.cu: softmax and dropout over all heads of a batch, and their backward; see
+ * framework/layers/attention.c. Blocks of scores, probabilities and slopes are batch x heads x tokens x tokens. ---- */
+
+struct attention_shape {
+    int64_t first, batch, heads, tokens; /* first: sample, where these are a part of the batch */
+    float scale;                         /* of scores: 1 / sqrt of a head's width */
+    float factor;                        /* survivor_factor() */
+};
+
+/* From scores Q K^T, not yet scaled, the probabilities p over the keys whose mask is above 0, and what dropout leaves
+ * of them; p or dropped may be NULL, where it is not wanted, and either may be scores. A probability below exp(-87) of
+ * its row's largest is 0. text: value 0, see token_batch.h. draw is read where dropped is not NULL. */
+void launch_attention_softmax(cudaStream_t stream, struct attention_shape shape, const float *text, const float *scores,
+                              float *p, const struct element_draw *draw, float *dropped);
+
+/* slope, dP of what was dropped, becomes dS, and dropped what dropout leaves of p; NULL: nothing is dropped. */
+void launch_attention_slope(cudaStream_t stream, struct attention_shape shape, const float *p,
+                            const struct element_draw *draw, float *dropped, float *slope);
+
+/* ---- embedding_kernels.cu: rows of tables by number ---- */
+
+/* text: value 0, see token_batch.h; tables of so many rows, width floats each. What is no row of its table is row 0. */
+struct embedding_shape {
+    int64_t batch, tokens, width;
+    int64_t words, segments;
+};
+
+/* y = word's row + position's row + segment's row. */
+void launch_embedding(cudaStream_t stream, struct embedding_shape shape, const float *text, const float *word,
+                      const float *position, const float *segment, float *y);
+
+/* gradient = for each of rows rows the sum of dy over the tokens whose number in line (TOKEN_IDS, TOKEN_SEGMENTS) is
+ * that row, in their order. */
+void launch_embedding_gradient(cudaStream_t stream, struct embedding_shape shape, const float *text, int line,
+                               int64_t rows, const float *dy, float *gradient);
+
+/* ---- pooling_kernels.cu: the maximum and the mean of each window and channel, in either layout, and their gradients.
+ * Of equal elements the first in row order is the maximum, and a NaN wins; padding is ignored. An element of the
+ * gradient is summed over the windows that contain it, in row order. ---- */
+
+struct pooling_shape {
+    int64_t batch, channels, height, width; /* of x */
+    int64_t out_height, out_width;          /* of y */
+    int64_t kernel, stride, padding;
+    bool channels_first;
+};
+
+/* Bytes of the index of a window's maximum, which is saved for each element of y: 1 where 8 bits suffice, else 4. */
+static inline size_t pooling_index_bytes(int64_t kernel) { return kernel * kernel <= 256 ? 1 : sizeof(int32_t); }
+
+/* indices NULL: not wanted. */
+void launch_max_pool(cudaStream_t stream, struct pooling_shape shape, const float *x, void *indices, float *y);
+void launch_avg_pool(cudaStream_t stream, struct pooling_shape shape, const float *x, float *y);
+
+/* indices NULL: windows of one place. */
+void launch_max_pool_gradient(cudaStream_t stream, struct pooling_shape shape, const float *dy, const void *indices,
+                              float *dx);
+void launch_avg_pool_gradient(cudaStream_t stream, struct pooling_shape shape, const float *dy, float *dx);
+
+/* ---- loss_kernels.cu: softmax cross-entropy; a warp sums a sample in double ---- */
+
+/* y = {mean loss, correct predictions} of batch x classes; scratch: cross_entropy_scratch() bytes. A label that is
+ * not a class makes the loss a NaN, since a kernel cannot report an error. */
+void launch_cross_entropy(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch, int64_t classes,
+                          void *scratch, float *y);
+static inline size_t cross_entropy_scratch(int64_t batch) { return (size_t)batch * 2 * sizeof(double); }
+
+/* dx = (softmax of x - 1 at the label) / batch. */
+void launch_cross_entropy_gradient(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch,
+                                   int64_t classes, float *dx);
+
+/* ---- tensor_pieces.cu: work on many tensors at once, cut into pieces of 64 KiB: digests, sums of squares, optimizers.
+ * The number of launches does not depend on the number of tensors; a team or a block works on a piece. Sums of squares
+ * are sum_of_squares()'s and digests digest_tensor()'s in every bit; an element is updated as element_optimizer.h says.
+ * ---- */
+
+enum { PIECE_BYTES = 64 * 1024, PIECE_FLOATS = PIECE_BYTES / 4 };
+
+static inline int64_t pieces_of(int64_t bytes) { return bytes / PIECE_BYTES + (bytes % PIECE_BYTES != 0); }
+
+/* Bytes of the device's memory, at a multiple of 8. */
+struct tensor_piece {
+    const void *data;
+    int64_t bytes;
+};
+
+/* Count pieces: those of a table in device memory or, where that is NULL, the pieces of whole. */
+struct tensor_pieces {
+    const struct tensor_piece *table;
+    struct tensor_piece whole;
+    int64_t count;
+};
+
+/* A piece of a parameter, its gradient and its state. */
+struct update_piece {
+    float *parameter, *state;
+    const float *gradient;
+    int64_t copy; /* floats from a copy of the state to the next */
+    int32_t elements, numbers;
+};
+
+/* Whether and how to update, as the gradients decide. */
+struct verdict {
+    float scale; /* of gradients */
+    int32_t go;  /* 0: no update */
+};
+
+/* The verdict's inputs and outputs: all in device memory but clip. */
+struct judgement {
+    double clip;
+    const float *loss;
+    double *squares;     /* of all gradients */
+    int32_t *not_finite; /* the last tensor whose gradient is not finite, -1: none */
+    struct verdict *verdict;
+};
+
+enum update_rule { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM };
+
+/* One XXH3-128 a piece, in canonical form or as numbers; and its sum of squares as of floats, squares NULL: none. */
+void launch_digests(cudaStream_t stream, struct tensor_pieces pieces, int canonical, struct xxh3 *digest,
+                    double *squares);
+
+/* The sums of squares of count tensors, of which the i-th has the pieces from first[i] to first[i + 1]. */
+void launch_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum);
+
+/* Adds count sums in descending order and decides. */
+void launch_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement);
+
+/* Updates count pieces if the verdict is to go. */
+void launch_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
+                   const struct optimizer_numbers *numbers, const struct verdict *verdict);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
