@@ -66,41 +66,4 @@ ELEMENT_GELU float element_gelu_slope(float x)
     return element_choose(x, below, above) + 0.0f * x;
 }
 
-/* Terms of its approximation by tanh: y = x (1 + tanh u) / 2 = x / (1 + exp(-2 u)). */
-struct element_logistic {
-    float exp;  /* exp(-2 |u|) */
-    float bend; /* |x| times the derivative of 2 u */
-};
-
-/* 2 u = x (2 sqrt(2 / pi) + 0.044715 * 2 sqrt(2 / pi) x^2), in two floats; |x| counts as at most 12, where exp is 0 in
- * float. */
-ELEMENT_GELU struct element_logistic element_logistic(float x)
-{
-    const float a = element_size(x, 12.0f);
-    const float linear = 0x1.988454p0f, linear_rest = -4.53406804211e-8f;
-    const float cubic = 0x1.2444f2p-4f, cubic_rest = 2.39883239599e-9f;
-    const float square = a * a, square_rest = fmaf(a, a, -square);
-    const float term = cubic * square;
-    const float term_rest = fmaf(cubic, square, -term) + fmaf(cubic, square_rest, cubic_rest * square);
-    const float sum = linear + term, part = sum - linear; /* the sum's rounding error: Knuth's two-sum */
-    const float sum_rest = (linear - (sum - part)) + (term - part) + (term_rest + linear_rest);
-    const float u = a * sum, u_rest = fmaf(a, sum, -u) + a * sum_rest;
-    struct element_logistic logistic = {element_exp(-u, -u_rest), a * fmaf(3.0f, term, linear)};
-    return logistic;
-}
-
-/* y, within 6 ulp; and its derivative, within 6 ulp of the larger of its two terms or 2^-140. */
-ELEMENT_GELU float element_gelu_tanh(float x)
-{
-    const struct element_logistic l = element_logistic(x);
-    return element_choose(x, x * l.exp, x) / (1.0f + l.exp);
-}
-
-ELEMENT_GELU float element_gelu_tanh_slope(float x)
-{
-    const struct element_logistic l = element_logistic(x);
-    const float sum = 1.0f + l.exp, below = l.exp * (sum - l.bend), above = fmaf(l.exp, l.bend, sum);
-    return element_choose(x, below, above) / (sum * sum) + 0.0f * x;
-}
-
 #endif
