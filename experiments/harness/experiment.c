@@ -37,6 +37,7 @@ void experiment_destroy(struct experiment *experiment)
         plan_summary_destroy(side->summary);
         job_destroy(side->job);
     }
+    json_decref(experiment->comparison.figures);
     spec_destroy(experiment->spec);
     free(experiment);
 }

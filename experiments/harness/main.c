@@ -117,14 +117,15 @@ static int run_compare(const struct arguments *a)
 {
     struct comparison comparison;
     enum status status = compare_files(a->operand[0], a->operand[1], &comparison);
-    if (status != ST_OK) return (int)report_error(status);
-    if (a->given[OPTION_JSON]) {
+    if (report_error(status) == ST_OK && a->given[OPTION_JSON]) {
         comparison_json(&comparison, stdout);
-    } else {
+    } else if (status == ST_OK) {
         comparison_print_figures(&comparison, stdout);
         comparison_print_verdict(&comparison, true, stdout);
     }
-    return (int)comparison_status(&comparison);
+    if (status == ST_OK) status = comparison_status(&comparison);
+    json_decref(comparison.figures);
+    return (int)status;
 }
 
 static int run_show(const struct arguments *a)

@@ -175,7 +175,8 @@ static void side_failed(struct sweep *s, struct point *p, const struct side *sid
 static enum status code_of(const struct comparison *c)
 {
     const enum status status = comparison_status(c);
-    return status == ST_UNPROVEN && !comparison_doubted(c, REASON_NO_RECOMPUTATION) ? ST_OK : status;
+    const bool alone = json_array_size(json_object_get(c->figures, "reasons")) == 1;
+    return status == ST_UNPROVEN && alone && comparison_reason(c, "no_recomputation") ? ST_OK : status;
 }
 
 static void add_runs(json_t *row, const struct run_report *baseline, const struct run_report *variant)
@@ -204,10 +205,12 @@ static void add_comparison(json_t *row, const struct comparison *c, struct regio
         PUT(row, "first_difference", c->first_tensor);
         remark = region_text(region, "at step %lld, %s", (long long)c->first_step, c->first_tensor);
     }
-    for (int i = 0; c->equal && i < NOTE_CONTROL; i++) {
-        if (!*c->remark[i]) continue;
-        remark = region_text(region, "%s%s%s", remark, *remark ? "; " : "no proof: ", c->remark[i]);
-        names = region_text(region, "%s%s%s", names, *names ? " " : "", remark_name((enum remark)i));
+    size_t i;
+    json_t *reason;
+    json_array_foreach(c->equal ? json_object_get(c->figures, "reasons") : NULL, i, reason)
+    {
+        remark = region_text(region, "%s%s%s", remark, *remark ? "; " : "no proof: ", figure_string(reason, "text"));
+        names = region_text(region, "%s%s%s", names, *names ? " " : "", figure_string(reason, "name"));
     }
     PUT(row, "no_proof", names);
     PUT(row, "remark", remark);

@@ -62,26 +62,27 @@ Test(proof, reasons_against_a_proof_are_named)
              fake.job.graph->parameter[2].name);
     const struct {
         void (*change)(struct fake *, struct step_record *);
-        enum remark reason;
-        const char *says;
-    } cases[] = {{NULL, REMARKS, ""},
-                 {zero_loss, REASON_LOSS, "the loss of step 3 is 0"},
-                 {not_a_number, REASON_LOSS, "the loss of step 2 is not a number"},
-                 {zero_gradients, REASON_ZERO_STEP, "every gradient of step 1 is zero"},
-                 {one_zero_at_most_steps, REMARKS, ""},
-                 {one_zero, REASON_ZERO_TENSORS, tensor}};
+        const char *reason, *says;
+    } cases[] = {{NULL, NULL, ""},
+                 {zero_loss, "loss", "the loss of step 3 is 0"},
+                 {not_a_number, "loss", "the loss of step 2 is not a number"},
+                 {zero_gradients, "all_gradients_zero", "every gradient of step 1 is zero"},
+                 {one_zero_at_most_steps, NULL, ""},
+                 {one_zero, "zero_gradients", tensor}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fake_write(&fake, "baseline", STEPS, cases[i].change, one);
         struct comparison c;
         fake_write(&fake, "variant", STEPS, cases[i].change, other);
         cr_assert(compare_files(one, other, &c) == ST_OK, "%s", status_message());
         cr_assert(c.equal && c.same[COLUMN_LOSS] == STEPS, "case %zu", i);
-        for (int r = 0; r < NOTE_CONTROL; r++)
-            cr_assert(!*c.remark[r] == (r != (int)cases[i].reason), "case %zu: %s", i, c.remark[r]);
-        const bool proven = cases[i].reason == REMARKS;
+        const bool proven = !cases[i].reason;
+        const size_t reasons = json_array_size(json_object_get(c.figures, "reasons"));
+        cr_assert(reasons == !proven, "case %zu: %zu reasons", i, reasons);
         cr_assert(comparison_verdict(&c) == (proven ? VERDICT_EQUAL : VERDICT_UNPROVEN));
         cr_assert(comparison_status(&c) == (proven ? ST_OK : ST_UNPROVEN));
-        if (!proven) cr_assert(strstr(c.remark[cases[i].reason], cases[i].says), "%s", c.remark[cases[i].reason]);
+        const char *says = proven ? "" : comparison_reason(&c, cases[i].reason);
+        cr_assert(says && strstr(says, cases[i].says), "case %zu: %s", i, says);
+        json_decref(c.figures);
     }
     fake_close(&fake);
     folder_remove(folder);
@@ -98,7 +99,13 @@ static void print_both(const struct comparison *c, bool expected, char text[4096
 /* The last line is the verdict, and its reasons. */
 Test(proof, the_verdict_comes_last)
 {
-    struct comparison c = {.differs = true, .first_step = 2, .first_tensor = "loss", .loss_ulp = 1, .steps = STEPS};
+    struct comparison c = {.differs = true,
+                           .first_step = 2,
+                           .first_tensor = "loss",
+                           .loss_ulp = 1,
+                           .steps = STEPS,
+                           .name = {"A", "B"},
+                           .figures = json_pack("{s:{}, s:{}, s:[]}", "a", "b", "reasons")};
     char text[4096] = "";
     print_both(&c, true, text);
     cr_assert(strstr(text, "\nverdict   DIFFERS at step 2, loss; the losses are 1 ulp apart\n"), "%s", text);
@@ -107,8 +114,9 @@ Test(proof, the_verdict_comes_last)
     cr_assert_str_eq(strstr(text, "\nverdict "), "\nverdict   EQUAL IN EVERY BIT\n");
     print_both(&c, false, text);
     cr_assert_str_eq(strstr(text, "\nverdict "), "\nverdict   EQUAL IN EVERY BIT; an expectation FAILED\n");
-    snprintf(c.remark[REASON_GAPS], REMARK_TEXT, "gaps");
-    snprintf(c.remark[REASON_COPY], REMARK_TEXT, "a copy");
+    json_object_set_new(
+        c.figures, "reasons",
+        json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "copy", "text", "a copy", "name", "gaps", "text", "gaps"));
     print_both(&c, true, text);
     cr_assert_str_eq(strstr(text, "\nverdict "),
                      "\nverdict   EQUAL IN EVERY BIT, BUT NOT A PROOF: a copy\n          and: gaps\n");
@@ -116,6 +124,7 @@ Test(proof, the_verdict_comes_last)
     print_both(&c, true, text);
     cr_assert_str_eq(strstr(text, "\nverdict "),
                      "\nverdict   FAULT NOT CAUGHT: equal in every bit, although an error\n");
+    json_decref(c.figures);
 }
 
 /* ---- Files of runs, altered. ---- */

@@ -127,7 +127,7 @@ static void compare_ends(struct pair *p)
         if (!*r->not_finite || same || !passed || !is_first(p->c, (int64_t)step)) continue;
         snprintf(p->c->first_tensor, sizeof p->c->first_tensor, "%.*s",
                  text_shown(r->not_finite, (int)sizeof p->c->first_tensor - 1), r->not_finite);
-        snprintf(p->c->not_finite, sizeof p->c->not_finite, "%s", s ? p->c->b.name : p->c->a.name);
+        p->c->not_finite = p->c->name[s];
     }
 }
 
@@ -160,7 +160,7 @@ static enum status compare_evaluations(struct pair *p)
 {
     struct result *const sides[2] = {p->a, p->b};
     uint32_t *column[EVALUATION_COLUMNS][2];
-    uint64_t count[2];
+    uint64_t *count = p->evaluations;
     for (int s = 0; s < 2; s++) {
         count[s] = h5_rows(&sides[s]->h5, "/eval/committed");
         for (int k = 0; k < EVALUATION_COLUMNS; k++)
@@ -175,10 +175,6 @@ static enum status compare_evaluations(struct pair *p)
         i += whole || x <= y;
         j += whole || y <= x;
     }
-    if (p->c->evaluations != (int64_t)count[0] || p->c->evaluations != (int64_t)count[1])
-        snprintf(p->c->remark[REASON_EVALUATIONS], REMARK_TEXT,
-                 "of %llu and %llu evaluations, %lld are of common steps", (unsigned long long)count[0],
-                 (unsigned long long)count[1], (long long)p->c->evaluations);
     return ST_OK;
 }
 
@@ -247,40 +243,55 @@ static enum status check_apart(const char *a, const char *b)
     return ST_OK;
 }
 
-static struct compared describe(const struct result *r, const char *name)
+static json_t *side_figures(const struct result *r)
 {
-    struct compared c = {.steps = (int64_t)r->steps,
-                         .peak = r->peak_bytes,
-                         .live_peak = r->live_peak,
-                         .high_water = r->high_water,
-                         .median_ns = r->timing.median_ns,
-                         .least_ns = r->timing.least_ns,
-                         .most_ns = r->timing.most_ns,
-                         .best_case_ns = (double)r->best_case_ns};
-    snprintf(c.name, sizeof c.name, "%s", name);
-    snprintf(c.path, sizeof c.path, "%s", r->h5.path);
-    utf8_clean(c.path, "");
-    snprintf(c.policy, sizeof c.policy, "%.*s", text_shown(r->policy, (int)sizeof c.policy - 1), r->policy);
-    return c;
+    json_t *all = json_object();
+    char *path = region_text(r->region, "%s", r->h5.path);
+    utf8_clean(path, "");
+    PUT(all, "path", path);
+    PUT(all, "policy", r->policy);
+    PUT(all, "steps", r->steps);
+    PUT(all, "peak_bytes", r->peak_bytes);
+    PUT(all, "live_peak_bytes", r->live_peak);
+    PUT(all, "high_water_bytes", r->high_water);     /* 0: the run has not ended */
+    PUT(all, "step_median_ns", r->timing.median_ns); /* of the steps after the first; 0: there are none */
+    PUT(all, "step_least_ns", r->timing.least_ns);
+    PUT(all, "step_most_ns", r->timing.most_ns);
+    PUT(all, "step_best_case_ns", (double)r->best_case_ns); /* timing_best_case(); 0: not known */
+    return all;
 }
 
-static void describe_both(struct pair *p)
+static void name_sides(struct pair *p)
 {
-    static const char *const roles[] = {"baseline", "variant"};
-    const char *a = p->a->variant, *b = p->b->variant;
-    const bool one_of_each =
-        (!strcmp(a, roles[0]) && !strcmp(b, roles[1])) || (!strcmp(a, roles[1]) && !strcmp(b, roles[0]));
-    p->c->a = describe(p->a, one_of_each ? a : "A");
-    p->c->b = describe(p->b, one_of_each ? b : "B");
+    static const char *const names[][2] = {{"baseline", "variant"}, {"variant", "baseline"}, {"A", "B"}};
+    int i = 0;
+    while (i < 2 && (strcmp(p->a->variant, names[i][0]) != 0 || strcmp(p->b->variant, names[i][1]) != 0)) i++;
+    memcpy(p->c->name, names[i], sizeof names[i]);
 }
 
 static double ratio(double b, double a) { return a > 0 && b > 0 ? b / a : (double)NAN; }
+
+/* "losses_equal": at how many steps; null: the runs have no such column. */
+static void add_counts(const struct comparison *c)
+{
+    json_t *all = c->figures;
+    for (int k = 0; k < STEP_COLUMNS; k++) {
+        char key[48];
+        snprintf(key, sizeof key, "%s_equal", step_column_names[k]);
+        for (char *blank = key; (blank = strchr(blank, ' '));) *blank = '_';
+        PUT(all, key, k != COLUMN_STATE || c->has_state ? json_integer(c->same[k]) : json_null());
+    }
+    PUT(all, "evaluations", c->evaluations);
+    PUT(all, "evaluations_equal", c->same_evaluations);
+    PUT(all, "tensors", c->tensors);
+    PUT(all, "tensors_equal", c->same_tensors);
+}
 
 static enum status compare_results(struct pair *p)
 {
     struct comparison *c = p->c;
     TRY(check_parameters(p->a, p->b));
-    describe_both(p);
+    name_sides(p);
     TRY(compare_steps(p));
     compare_ends(p);
     if (c->steps == 0 && !c->differs)
@@ -289,10 +300,13 @@ static enum status compare_results(struct pair *p)
     TRY(compare_tensors(p));
     c->equal = !c->differs;
     TRY(comparison_judge(p));
-    c->peak_ratio = ratio((double)c->b.peak, (double)c->a.peak);
-    c->live_ratio = ratio((double)c->b.live_peak, (double)c->a.live_peak);
-    c->time_ratio = ratio(c->b.median_ns, c->a.median_ns);
-    c->best_case_ratio = ratio(c->b.best_case_ns, c->a.best_case_ns);
+    c->peak_ratio = ratio((double)p->b->peak_bytes, (double)p->a->peak_bytes);
+    c->live_ratio = ratio((double)p->b->live_peak, (double)p->a->live_peak);
+    c->time_ratio = ratio(p->b->timing.median_ns, p->a->timing.median_ns);
+    c->best_case_ratio = ratio((double)p->b->best_case_ns, (double)p->a->best_case_ns);
+    add_counts(c);
+    PUT(c->figures, "a", side_figures(p->a));
+    PUT(c->figures, "b", side_figures(p->b));
     c->side_by_side = *p->a->invocation && strcmp(p->a->invocation, p->b->invocation) == 0;
     TRY(h5_status(&p->a->h5));
     return h5_status(&p->b->h5);
@@ -301,7 +315,7 @@ static enum status compare_results(struct pair *p)
 enum status compare_files(const char *a, const char *b, struct comparison *comparison)
 {
     struct pair pair = {.c = comparison};
-    *comparison = (struct comparison){.first_step = -1};
+    *comparison = (struct comparison){.first_step = -1, .figures = json_object()};
     enum status status = check_apart(a, b);
     if (status == ST_OK) status = result_open(a, &pair.a);
     if (status == ST_OK) status = result_open(b, &pair.b);

@@ -2,21 +2,8 @@
 #ifndef REMATCH_ANALYSIS_COMPARE_H
 #define REMATCH_ANALYSIS_COMPARE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "base/status.h"
-#include "result/provenance.h"
-
-/* One of the two files. name: "baseline" and "variant" where the files are one of each, else "A", "B". */
-struct compared {
-    char name[16], path[512], policy[32];
-    int64_t steps;
-    uint64_t peak, live_peak, high_water; /* bytes; high_water 0: the run has not ended */
-    double median_ns, least_ns, most_ns;  /* of the steps after the first; 0: there are none */
-    double best_case_ns;                  /* timing_best_case(); 0: not known */
-};
+#include "analysis/figures.h"
+#include "result/result.h"
 
 /* The deterministic columns of a step, in the order in which a difference is looked for. */
 enum step_column {
@@ -36,36 +23,10 @@ extern const char *const step_column_names[STEP_COLUMNS];
 
 enum verdict { VERDICT_EQUAL, VERDICT_DIFFERS, VERDICT_NOT_CAUGHT, VERDICT_UNPROVEN, VERDICTS };
 
-/* Reasons for which equal bits are no proof; from NOTE_CONTROL on, notes beside the verdict. */
-enum remark {
-    REASON_COPY,
-    REASON_LOSS,
-    REASON_ZERO_STEP,
-    REASON_ZERO_TENSORS,
-    REASON_NO_RECOMPUTATION,
-    REASON_STATUS,
-    REASON_STEPS,
-    REASON_GAPS,
-    REASON_SHORT,
-    REASON_EVALUATIONS,
-    REASON_FAULT,
-    NOTE_CONTROL,
-    NOTE_NO_DIGESTS,
-    NOTE_OTHER_DATA,
-    NOTE_ONES,
-    REMARKS
-};
-const char *remark_name(enum remark remark); /* in JSON */
-
-enum { REMARK_TEXT = 320, FAULT_TEXT = 96, ASIDE_TEXT = 400, ASIDES = ENVIRONMENT_ROWS + 16 };
-
-/* A difference of program, machine, data or spec between the files. */
-struct aside {
-    char name[32], a[ASIDE_TEXT], b[ASIDE_TEXT];
-};
+enum { FAULT_TEXT = 96 };
 
 struct comparison {
-    struct compared a, b;
+    const char *name[2];        /* "baseline" and "variant" where the files are one of each, else "A", "B" */
     bool equal;                 /* in every bit of every common step, evaluation and kept tensor */
     int64_t steps;              /* common to both */
     int64_t same[STEP_COLUMNS]; /* steps at which the column is the same */
@@ -75,14 +36,15 @@ struct comparison {
     int64_t first_step;     /* -1 where none */
     char first_tensor[192]; /* order within a step: as enum step_column, gradients as backwards make them */
     int64_t loss_ulp;       /* at the first differing step */
-    char not_finite[16];    /* the side that ended there, because a loss or gradient was not finite; "": none */
+    const char *not_finite; /* the side that ended there, because a loss or gradient was not finite; NULL: none */
     char fault[FAULT_TEXT]; /* a deliberate error within the steps compared; "": none */
-    char remark[REMARKS][REMARK_TEXT]; /* "": it does not apply */
-    int asides;
-    struct aside aside[ASIDES];
     double peak_ratio, live_ratio, time_ratio; /* b : a; NaN where there is nothing to divide; time: of the medians */
     double best_case_ratio;
     bool side_by_side; /* measured in one invocation */
+    /* Under the keys of --json: "reasons" for which equal bits are no proof, and "notes" beside the verdict, {name,
+     * text}; "unlike", differences of program, machine, data or spec, {name, a, b}; "a" and "b", figures of each file.
+     */
+    json_t *figures;
 };
 
 /* Two files while they are compared. */
@@ -90,21 +52,22 @@ struct pair {
     struct result *a, *b;
     struct region *region; /* of a */
     struct comparison *c;
+    uint64_t evaluations[2];
     const struct yaml_tree *spec[2]; /* as resolved; NULL: cannot be read */
 };
 
 /* ST_OK also where they differ; ST_SPEC: not result files, or not of the same experiment (different parameters or no
- * common step); ST_FAILED: unreadable. */
+ * common step); ST_FAILED: unreadable. The figures of a comparison are to be freed, whatever the status. */
 enum status compare_files(const char *a, const char *b, struct comparison *comparison);
 
 /* The verdict, and the exit code that it is: ST_OK, ST_DIFFERS or ST_UNPROVEN. */
 enum verdict comparison_verdict(const struct comparison *comparison);
 enum status comparison_status(const struct comparison *comparison);
 
-/* Whether any reason except one applies. */
-bool comparison_doubted(const struct comparison *comparison, enum remark but);
+/* The text of a reason; NULL: it does not apply. */
+const char *comparison_reason(const struct comparison *comparison, const char *name);
 
-/* compare_proof.c: sets the fault, remarks and asides of a comparison that is otherwise complete. */
+/* compare_proof.c: sets the fault, reasons, notes and differences of a comparison that is otherwise complete. */
 enum status comparison_judge(struct pair *pair);
 
 /* report/compare_print.c: figures of both, differences and notes; then, as the last lines, the verdict. expected: the

@@ -6,11 +6,11 @@
 
 #include "analysis/compare.h"
 #include "base/text.h"
+#include "console/utf8.h"
+#include "result/provenance.h"
 #include "yaml/yaml_tree.h"
 
 static struct result *side_of(const struct pair *p, int side) { return side ? p->b : p->a; }
-
-static const char *name_of(const struct pair *p, int side) { return side ? p->c->b.name : p->c->a.name; }
 
 /* The text at key or section.key of the resolved spec, "" where there is none. */
 static const char *setting(const struct pair *p, int side, const char *section, const char *key)
@@ -19,6 +19,8 @@ static const char *setting(const struct pair *p, int side, const char *section, 
     const struct yaml_tree *value = yaml_tree_get(map, key);
     return value && value->kind == YAML_TEXT ? value->text : "";
 }
+
+enum { REMARK_TEXT = 320 };
 
 /* Appends to a remark as far as it has room. */
 static void add(char text[REMARK_TEXT], const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -49,16 +51,16 @@ static void find_status(struct pair *p, char *text)
         const struct result *r = side_of(p, s);
         if (!strcmp(r->status, "completed")) continue;
         result_status(r, status);
-        add(text, "%s%s is not completed: %.*s", *text ? "; " : "", name_of(p, s), text_shown(status, 120), status);
+        add(text, "%s%s is not completed: %.*s", *text ? "; " : "", p->c->name[s], text_shown(status, 120), status);
     }
 }
 
 static void find_steps(struct pair *p, char *text)
 {
-    const struct comparison *c = p->c;
-    if (c->a.steps != c->b.steps || c->steps != c->a.steps)
-        add(text, "%s has %lld step%s, %s %lld; %lld in common", c->a.name, (long long)c->a.steps,
-            text_plural(c->a.steps), c->b.name, (long long)c->b.steps, (long long)c->steps);
+    const size_t a = p->a->steps, b = p->b->steps, both = (size_t)p->c->steps;
+    if (a != b || both != a)
+        add(text, "%s has %zu step%s, %s %zu; %zu in common", p->c->name[0], a, text_plural((int64_t)a), p->c->name[1],
+            b, both);
 }
 
 static void find_gaps(struct pair *p, char *text)
@@ -66,7 +68,7 @@ static void find_gaps(struct pair *p, char *text)
     for (int s = 0; s < 2; s++) {
         const struct result *r = side_of(p, s);
         if (r->steps && r->step[r->steps - 1] + 1 != r->steps)
-            add(text, "%sthe %zu steps of %s end with number %u", *text ? "; " : "", r->steps, name_of(p, s),
+            add(text, "%sthe %zu steps of %s end with number %u", *text ? "; " : "", r->steps, p->c->name[s],
                 r->step[r->steps - 1]);
     }
 }
@@ -90,7 +92,7 @@ static void find_short(struct pair *p, char *text)
         const struct result *r = side_of(p, s);
         const uint64_t asked = steps_asked(p, s);
         if (!strcmp(r->status, "completed") && r->steps < asked)
-            add(text, "%s%s has %zu of the %llu steps that its spec asks for", *text ? "; " : "", name_of(p, s),
+            add(text, "%s%s has %zu of the %llu steps that its spec asks for", *text ? "; " : "", p->c->name[s],
                 r->steps, (unsigned long long)asked);
     }
 }
@@ -203,7 +205,7 @@ static void find_no_recomputation(struct pair *p, char *text)
 {
     if (recomputes(p->a) || recomputes(p->b) || (stores_all(p->a) && stores_all(p->b))) return;
     add(text, "nothing is recomputed: policy %s does what store_all does",
-        stores_all(p->b) ? p->c->a.policy : p->c->b.policy);
+        stores_all(p->b) ? p->a->policy : p->b->policy);
 }
 
 static void find_control(struct pair *p, char *text)
@@ -229,29 +231,13 @@ static void find_ones(struct pair *p, char *text)
         add(text, "data: ones: all samples are alike, so that an exchange of samples would not show");
 }
 
-/* By enum remark: its name in JSON, and what finds it; NULL: found elsewhere. */
-static const struct {
-    const char *name;
-    void (*find)(struct pair *p, char *text);
-} remarks[REMARKS] = {
-    [REASON_COPY] = {"copy", find_copy},
-    [REASON_LOSS] = {"loss", find_loss},
-    [REASON_ZERO_STEP] = {"all_gradients_zero", find_zero_step},
-    [REASON_ZERO_TENSORS] = {"zero_gradients", find_zero_tensors},
-    [REASON_NO_RECOMPUTATION] = {"no_recomputation", find_no_recomputation},
-    [REASON_STATUS] = {"not_completed", find_status},
-    [REASON_STEPS] = {"steps", find_steps},
-    [REASON_GAPS] = {"gaps", find_gaps},
-    [REASON_SHORT] = {"fewer_steps", find_short},
-    [REASON_EVALUATIONS] = {"evaluations", NULL},
-    [REASON_FAULT] = {"fault", NULL},
-    [NOTE_CONTROL] = {"control", find_control},
-    [NOTE_NO_DIGESTS] = {"no_digests", find_no_digests},
-    [NOTE_OTHER_DATA] = {"other_data", find_other_data},
-    [NOTE_ONES] = {"ones", find_ones},
-};
-
-const char *remark_name(enum remark remark) { return remarks[remark].name; }
+static void find_evaluations(struct pair *p, char *text)
+{
+    const uint64_t *count = p->evaluations, both = (uint64_t)p->c->evaluations;
+    if (both != count[0] || both != count[1])
+        add(text, "of %llu and %llu evaluations, %llu are of common steps", (unsigned long long)count[0],
+            (unsigned long long)count[1], (unsigned long long)both);
+}
 
 /* ---- deliberate errors ---- */
 
@@ -270,27 +256,25 @@ static void fault_of(struct pair *p, int side, char text[FAULT_TEXT])
 }
 
 /* A fault of both sides cannot be seen in their equality. */
-static void find_fault(struct pair *p)
+static void find_fault(struct pair *p, char *text)
 {
-    struct comparison *c = p->c;
     char a[FAULT_TEXT], b[FAULT_TEXT];
     fault_of(p, 0, a);
     fault_of(p, 1, b);
     if (strcmp(a, b) != 0)
-        snprintf(c->fault, FAULT_TEXT, "%s", *b ? b : a);
+        snprintf(p->c->fault, FAULT_TEXT, "%s", *b ? b : a);
     else if (*a)
-        add(c->remark[REASON_FAULT], "both runs have the same deliberate error: %s", a);
+        add(text, "both runs have the same deliberate error: %s", a);
 }
 
 /* ---- differences of spec and machine ---- */
 
-static void add_aside(struct comparison *c, const char *name, const char *a, const char *b)
+static void add_unlike(const struct pair *p, const char *name, const char *a, const char *b)
 {
-    if (c->asides == ASIDES) return;
-    struct aside *x = &c->aside[c->asides++];
-    snprintf(x->name, sizeof x->name, "%.*s", text_shown(name, (int)sizeof x->name - 1), name);
-    snprintf(x->a, sizeof x->a, "%.*s", text_shown(a, ASIDE_TEXT - 1), a);
-    snprintf(x->b, sizeof x->b, "%.*s", text_shown(b, ASIDE_TEXT - 1), b);
+    enum { MOST = 399 };
+    json_array_append_new(
+        json_object_get(p->c->figures, "unlike"),
+        json_pack("{s:s, s:s#, s:s#}", "name", name, "a", a, text_shown(a, MOST), "b", b, text_shown(b, MOST)));
 }
 
 /* Keys that change no number of training, or that are reported elsewhere. */
@@ -318,16 +302,55 @@ static void find_keys(struct pair *p, int side)
         const char *key = spec->key[i]->text;
         if (is_left_out(key) || (side && yaml_tree_get(p->spec[0], key))) continue;
         const char *a = printed(p, 0, key), *b = printed(p, 1, key);
-        if (strcmp(a, b) != 0) add_aside(p->c, key, a, b);
+        if (strcmp(a, b) != 0) add_unlike(p, key, a, b);
     }
 }
 
-static void find_asides(struct pair *p)
+static void find_unlike(struct pair *p)
 {
     struct environment_difference found[ENVIRONMENT_ROWS];
     const int count = environment_differences(p->a, p->b, p->region, found);
-    for (int i = 0; i < count; i++) add_aside(p->c, found[i].name, found[i].a, found[i].b);
+    PUT(p->c->figures, "unlike", json_array());
+    for (int i = 0; i < count; i++) add_unlike(p, found[i].name, found[i].a, found[i].b);
     for (int s = 0; s < 2; s++) find_keys(p, s);
+}
+
+/* ---- all of them ---- */
+
+/* list: "reasons" or "notes". */
+static const struct {
+    const char *list, *name;
+    void (*find)(struct pair *p, char *text);
+} remarks[] = {
+    {"reasons", "copy", find_copy},
+    {"reasons", "loss", find_loss},
+    {"reasons", "all_gradients_zero", find_zero_step},
+    {"reasons", "zero_gradients", find_zero_tensors},
+    {"reasons", "no_recomputation", find_no_recomputation},
+    {"reasons", "not_completed", find_status},
+    {"reasons", "steps", find_steps},
+    {"reasons", "gaps", find_gaps},
+    {"reasons", "fewer_steps", find_short},
+    {"reasons", "evaluations", find_evaluations},
+    {"reasons", "fault", find_fault},
+    {"notes", "control", find_control},
+    {"notes", "no_digests", find_no_digests},
+    {"notes", "other_data", find_other_data},
+    {"notes", "ones", find_ones},
+};
+
+static void find_remarks(struct pair *p)
+{
+    PUT(p->c->figures, "reasons", json_array());
+    PUT(p->c->figures, "notes", json_array());
+    for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++) {
+        char text[REMARK_TEXT] = "";
+        remarks[i].find(p, text);
+        utf8_clean(text, ""); /* it may have been cut within a character */
+        if (*text)
+            json_array_append_new(json_object_get(p->c->figures, remarks[i].list),
+                                  json_pack("{s:s, s:s}", "name", remarks[i].name, "text", text));
+    }
 }
 
 static enum status read_spec(struct pair *p, int side)
@@ -343,27 +366,29 @@ static enum status read_spec(struct pair *p, int side)
 enum status comparison_judge(struct pair *pair)
 {
     for (int s = 0; s < 2; s++) TRY(read_spec(pair, s));
-    find_fault(pair);
-    for (int i = 0; i < REMARKS; i++)
-        if (remarks[i].find) remarks[i].find(pair, pair->c->remark[i]);
-    find_asides(pair);
+    find_remarks(pair);
+    find_unlike(pair);
     return ST_OK;
 }
 
 /* ---- the verdict ---- */
 
-bool comparison_doubted(const struct comparison *comparison, enum remark but)
+const char *comparison_reason(const struct comparison *comparison, const char *name)
 {
-    for (int i = 0; i < NOTE_CONTROL; i++)
-        if (i != (int)but && *comparison->remark[i]) return true;
-    return false;
+    size_t i;
+    json_t *reason;
+    json_array_foreach(json_object_get(comparison->figures, "reasons"), i, reason)
+    {
+        if (!strcmp(figure_string(reason, "name"), name)) return figure_string(reason, "text");
+    }
+    return NULL;
 }
 
 enum verdict comparison_verdict(const struct comparison *comparison)
 {
     if (!comparison->equal) return VERDICT_DIFFERS;
     if (*comparison->fault) return VERDICT_NOT_CAUGHT;
-    return comparison_doubted(comparison, REMARKS) ? VERDICT_UNPROVEN : VERDICT_EQUAL;
+    return json_array_size(json_object_get(comparison->figures, "reasons")) ? VERDICT_UNPROVEN : VERDICT_EQUAL;
 }
 
 enum status comparison_status(const struct comparison *comparison)

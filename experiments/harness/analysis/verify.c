@@ -233,9 +233,9 @@ static enum status compare_again(struct verification *v, const struct run_report
     struct result *other = NULL;
     const char *path = region_text(v->result->region, "%s%s", report->path, report->finished ? "" : ".part");
     TRY(compare_files(v->path, path, c));
-    bool fewer = v->result->whole && c->a.steps != c->b.steps;
-    v->steps = c->equal && !fewer ? STEPS_SAME : STEPS_DIFFER;
     TRY(result_open(path, &other));
+    const bool fewer = v->result->whole && v->result->steps != other->steps;
+    v->steps = c->equal && !fewer ? STEPS_SAME : STEPS_DIFFER;
     v->differences = environment_differences(v->result, other, v->result->region, v->difference);
     enum status judged = ST_OK;
     if (v->spec->record_state) judged = judge_batches(v, other, "/state/x", NUMBER_F32);
@@ -331,6 +331,7 @@ int verify_file(const char *path, bool plan_only, bool json, FILE *out)
     if (status == ST_OK) code = verdict(&v);
     if (status == ST_OK && json) verify_json(&v, code, out);
     if (again.descriptor >= 0) close(again.descriptor);
+    json_decref(v.comparison.figures);
     spec_destroy(v.spec);
     result_close(v.result);
     return code;

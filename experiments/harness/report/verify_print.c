@@ -63,7 +63,10 @@ static void print_record(const struct verification *v, FILE *out)
 }
 
 /* A loss is 0 or not finite, or every gradient of a step is zero. */
-static bool degenerate(const struct comparison *c) { return *c->remark[REASON_LOSS] || *c->remark[REASON_ZERO_STEP]; }
+static bool degenerate(const struct comparison *c)
+{
+    return comparison_reason(c, "loss") || comparison_reason(c, "all_gradients_zero");
+}
 
 static void print_steps(const struct verification *v, FILE *out)
 {
@@ -83,8 +86,8 @@ static void print_steps(const struct verification *v, FILE *out)
         break;
     case STEPS_DIFFER:
         if (c->equal)
-            fprintf(out, "steps     DIFFER: %lld in the file; its spec has %lld\n", (long long)c->a.steps,
-                    (long long)c->b.steps);
+            fprintf(out, "steps     DIFFER: %zu in the file; its spec has %.0f\n", v->result->steps,
+                    figure_number(json_object_get(c->figures, "b"), "steps"));
         else
             fprintf(out, "steps     DIFFER: first at step %lld, in %s\n", (long long)c->first_step, c->first_tensor);
     }
