@@ -1,4 +1,4 @@
-/* The decisions that a device makes one by one, or four by four, are those that the host makes by the row. */
+/* The decisions that a device makes one by one are those that the host makes by the row. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -24,12 +24,9 @@ static void check(const struct draw *draw, const struct element_draw *element, d
     uint8_t keep[256];
     for (int64_t n = 0; n < BATCH; n++) {
         rng_keep(draw, rate, elements, n, 0, elements, keep);
-        for (int64_t i = 0; i < elements; i++) {
-            const unsigned four = element_keep_quad(element, elements, n, i & ~(int64_t)3);
+        for (int64_t i = 0; i < elements; i++)
             cr_assert(element_keep(element, elements, n, i) == keep[i], "mode %d, element %d of sample %d of %d",
                       (int)draw->mode, (int)i, (int)n, (int)elements);
-            cr_assert((four >> (i & 3) & 1) == keep[i], "mode %d, four at %d", (int)draw->mode, (int)(i & ~3));
-        }
     }
 }
 
