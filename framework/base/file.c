@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,18 +44,12 @@ enum status file_read_text(const char *path, size_t most, struct region *region,
     int descriptor;
     uint64_t bytes;
     TRY(file_open(path, &descriptor, &bytes));
-    FILE *file = fdopen(descriptor, "rb");
-    if (!file) {
-        close(descriptor);
-        return fail(ST_FAILED, "%s: cannot be read", path);
-    }
-    const bool fits = bytes <= most;
-    *text = region_array(region, fits ? (size_t)bytes + 1 : 1, 1);
-    const size_t read = fits ? fread(*text, 1, (size_t)bytes, file) : 0;
-    const bool bad = ferror(file);
-    fclose(file);
-    if (bad) return fail(ST_FAILED, "%s: cannot be read", path);
-    if (!fits) return fail(ST_FAILED, "%s: is larger than %zu bytes", path, most);
-    if (memchr(*text, 0, read)) return fail(ST_FAILED, "%s: holds a zero byte: not a text file", path);
+    enum status status = ST_OK;
+    if (bytes > most) status = fail(ST_FAILED, "%s: is larger than %zu bytes", path, most);
+    *text = region_array(region, status == ST_OK ? (size_t)bytes + 1 : 1, 1);
+    if (status == ST_OK) status = file_read(descriptor, path, 0, (size_t)bytes, *text);
+    close(descriptor);
+    TRY(status);
+    if (memchr(*text, 0, (size_t)bytes)) return fail(ST_FAILED, "%s: holds a zero byte: not a text file", path);
     return ST_OK;
 }
