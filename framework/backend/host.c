@@ -107,7 +107,7 @@ static void run(struct backend *backend, const struct update *update)
     host_phase(backend, PHASE_OPTIMIZER);
     struct optimizer_numbers numbers[2];
     memcpy(numbers, backend->now->numbers, sizeof numbers);
-    for (int i = 0; i < 2; i++) numbers[i].scale = (float)optimizer_scale(&update->settings, sqrt(outcome->squares));
+    for (int i = 0; i < 2; i++) numbers[i].scale = (float)optimizer_clip(update->settings.clip, sqrt(outcome->squares));
     for (int i = 0; i < update->count; i++) {
         const struct update_tensor *t = &update->tensor[i];
         update->optimizer->update(&numbers[t->numbers], t->elements, t->parameter, t->gradient, t->state,

@@ -145,11 +145,6 @@ struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, co
     return numbers;
 }
 
-double optimizer_scale(const struct optimizer_settings *settings, double norm)
-{
-    return optimizer_clip(settings->clip, norm);
-}
-
 const struct optimizer *optimizer_find(const char *name)
 {
     for (const struct optimizer *const *o = optimizer_table; *o; o++)

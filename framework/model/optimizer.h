@@ -36,10 +36,6 @@ struct optimizer {
 struct optimizer_numbers optimizer_numbers(const struct optimizer *optimizer, const struct optimizer_settings *settings,
                                            double lr, double scale, uint32_t step, int rank);
 
-/* The factor that clips gradients whose L2 norm, all together, is norm (Pascanu et al., "On the difficulty of training
- * recurrent neural networks", 2013), with the 1e-6 of torch.nn.utils.clip_grad_norm_. */
-double optimizer_scale(const struct optimizer_settings *settings, double norm);
-
 const struct optimizer *optimizer_find(const char *name);
 extern const struct optimizer *const optimizer_table[];
 

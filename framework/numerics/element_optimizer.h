@@ -26,7 +26,8 @@ struct optimizer_numbers {
     float epsilon;
 };
 
-/* The factor for gradients whose L2 norm, all together, is norm and may be at most clip; 0: unlimited. */
+/* The factor for gradients whose L2 norm, all together, is norm and may be at most clip (0: unlimited; Pascanu et al.,
+ * "On the difficulty of training recurrent neural networks", 2013), with the 1e-6 of torch.nn.utils.clip_grad_norm_. */
 ELEMENT_OPTIM double optimizer_clip(double clip, double norm) { return clip > 0 ? fmin(1.0, clip / (norm + 1e-6)) : 1; }
 
 /* p -= rate g */

@@ -112,7 +112,7 @@ static bool update_here(struct trial *t, uint32_t step, struct step_outcome *out
         outcome->squares += squares;
     }
     if (!isfinite(outcome->loss[0]) || outcome->not_finite >= 0) return false;
-    const double scale = optimizer_scale(&u->settings, sqrt(outcome->squares));
+    const double scale = optimizer_clip(u->settings.clip, sqrt(outcome->squares));
     for (int i = 0; i < TENSORS; i++) {
         const struct optimizer_numbers n =
             optimizer_numbers(u->optimizer, &u->settings, u->settings.lr, scale, step, 1 + i % 2);
