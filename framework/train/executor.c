@@ -1,9 +1,8 @@
-/* The loop, and what is prepared before step 0: addresses of everything static, one address a buffer, the buffers that
- * begin and end at each op. Modes differ only in what happens then. */
+/* The loop, and what is prepared before step 0: addresses of everything static, and one address a buffer. Modes differ
+ * only in what happens where buffers begin and end. */
 #include "train/executor.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backend/batch_transfer.h"
@@ -14,11 +13,10 @@ enum { SIGNALLING_NAN = 0x7fa0dead };
 /* A plan bound to addresses. */
 struct bound {
     const struct plan *plan;
-    void **at;        /* buffer -> address */
-    int *born, *dead; /* buffers by birth and by death */
-    size_t *counted;  /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
-    uint64_t *ns;     /* of each op of that step; NULL: a device, which runs them later */
-    uint64_t drawn;   /* in that step, of the sequential stream (rng stash, unsafe) */
+    void **at;       /* buffer -> address */
+    size_t *counted; /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
+    uint64_t *ns;    /* of each op of that step; NULL: a device, which runs them later */
+    uint64_t drawn;  /* in that step, of the sequential stream (rng stash, unsafe) */
 };
 
 struct executor {
@@ -39,20 +37,6 @@ struct executor {
     bool looking;              /* stops at the first value that is not finite */
     int not_finite;            /* the node that wrote it */
 };
-
-static int order_by_birth(const void *a, const void *b, void *buffers)
-{
-    const struct buffer *buffer = buffers;
-    int x = buffer[*(const int *)a].birth, y = buffer[*(const int *)b].birth;
-    return x != y ? (x > y) - (x < y) : *(const int *)a - *(const int *)b;
-}
-
-static int order_by_death(const void *a, const void *b, void *buffers)
-{
-    const struct buffer *buffer = buffers;
-    int x = buffer[*(const int *)a].death, y = buffer[*(const int *)b].death;
-    return x != y ? (x > y) - (x < y) : *(const int *)a - *(const int *)b;
-}
 
 /* Cuts the static block in the order of enum static_category. */
 static enum status bind_static(struct executor *e)
@@ -85,16 +69,9 @@ static void bind_plan(struct executor *e, const struct plan *plan, struct bound 
     const struct lowered *l = &plan->lowered;
     bound->plan = plan;
     NEW(e->region, bound->at, (size_t)l->buffers + 1);
-    NEW(e->region, bound->born, (size_t)l->buffers + 1);
-    NEW(e->region, bound->dead, (size_t)l->buffers + 1);
     if (e->options.memory == MEMORY_DYNAMIC) NEW(e->region, bound->counted, (size_t)l->ops + 1);
     if (!e->backend->kind->device) NEW(e->region, bound->ns, (size_t)l->ops + 1);
-    for (int i = 0; i < l->buffers; i++) {
-        bound->born[i] = bound->dead[i] = i;
-        if (e->arena) bound->at[i] = e->arena + l->buffer[i].offset;
-    }
-    qsort_r(bound->born, (size_t)l->buffers, sizeof *bound->born, order_by_birth, l->buffer);
-    qsort_r(bound->dead, (size_t)l->buffers, sizeof *bound->dead, order_by_death, l->buffer);
+    for (int i = 0; e->arena && i < l->buffers; i++) bound->at[i] = e->arena + l->buffer[i].offset;
 }
 
 static enum status create(struct executor *e)
@@ -165,25 +142,29 @@ static enum status count(struct executor *e, int op)
                 e->backend->moment.step, op, name, exact_bytes_text(counted, a), exact_bytes_text(planned, b));
 }
 
-/* DYNAMIC: allocates the buffers that op is the first to use. */
+/* DYNAMIC: allocates the buffers that op is the first to use; buffers are numbered by birth. */
 static enum status begin_buffers(struct executor *e, int op, int *next)
 {
     const struct lowered *l = &e->now->plan->lowered;
     char text[UNIT_TEXT];
-    for (; *next < l->buffers && l->buffer[e->now->born[*next]].birth == op; ++*next) {
-        int id = e->now->born[*next];
-        if (!(e->now->at[id] = e->backend->kind->allocate(e->backend, l->buffer[id].bytes)))
-            return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(l->buffer[id].bytes, text));
+    for (; *next < l->buffers && l->buffer[*next].birth == op; ++*next) {
+        const size_t bytes = l->buffer[*next].bytes;
+        if (!(e->now->at[*next] = e->backend->kind->allocate(e->backend, bytes)))
+            return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(bytes, text));
     }
     return count(e, op);
 }
 
-/* Releases, or fills with NaN, the buffers that op was the last to use. */
-static void end_buffers(struct executor *e, int op, int *next)
+/* Releases, or fills with NaN, the operands that the op at index is the last to use. One may be listed twice. */
+static void end_buffers(struct executor *e, int index)
 {
     const struct lowered *l = &e->now->plan->lowered;
-    for (; *next < l->buffers && l->buffer[e->now->dead[*next]].death == op; ++*next) {
-        int id = e->now->dead[*next];
+    const struct op *op = &l->op[index];
+    const int operands[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
+    _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
+    for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) {
+        const int id = operands[k];
+        if (id < 0 || l->buffer[id].death != index || !e->now->at[id]) continue;
         if (e->options.memory == MEMORY_POISON)
             e->backend->kind->fill(e->backend, e->now->at[id], SIGNALLING_NAN, l->buffer[id].bytes);
         if (e->options.memory == MEMORY_DYNAMIC) {
@@ -367,7 +348,7 @@ enum status executor_queue(struct executor *e)
     const bool faulty_step = fault->step == e->backend->moment.step && e->now == &e->training;
     const bool dynamic = e->options.memory == MEMORY_DYNAMIC;
     const int faulty = faulty_step ? e->fault_op : -1;
-    int born = 0, dead = 0;
+    int born = 0;
     e->now->drawn = 0;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
@@ -377,7 +358,7 @@ enum status executor_queue(struct executor *e)
         if (op->recompute) start += undefine(e, op);
         TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
         if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
-        end_buffers(e, i, &dead);
+        if (e->options.memory != MEMORY_PLANNED) end_buffers(e, i);
         if (e->now->ns) e->now->ns[i] = clock_now_ns() - start;
     }
     return dynamic ? count(e, l->ops) : ST_OK;
