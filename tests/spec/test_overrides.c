@@ -23,6 +23,14 @@ Test(overrides, are_recorded_with_old_and_new_value)
     spec_destroy(spec);
 }
 
+Test(overrides, a_removed_key_that_was_not_set_is_not_recorded)
+{
+    struct spec *spec = load_well(MINIMAL, "sweep= title= steps=3", false);
+    cr_expect(spec->overrides == 2 && !strcmp(spec->override[0], "title: small -> small") &&
+              !strcmp(spec->override[1], "steps: 2 -> 3"));
+    spec_destroy(spec);
+}
+
 Test(overrides, a_name_drops_its_maps_other_keys)
 {
     static const char *const text = MINIMAL "policy: {name: segments, segments: 2, unit: stage, keep_last: false}\n";

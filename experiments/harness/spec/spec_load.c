@@ -106,12 +106,13 @@ static void note_changes(struct spec *spec, const struct yaml_tree *before, cons
         if (figures >> figure & 1 && !spec->changed[figure]) spec->changed[figure] = key;
 }
 
+/* NULL: unset. */
 static const char *shown_value(const struct yaml_tree *written, const struct yaml_tree *resolved, const char *key,
                                struct region *region)
 {
     const struct yaml_tree *value = yaml_tree_follow(written, key);
     if (!value) value = yaml_tree_follow(resolved, key);
-    return value ? yaml_tree_print(value, region) : "unset";
+    return value ? yaml_tree_print(value, region) : NULL;
 }
 
 /* The resolved tree of the file without overrides; NULL: without them it is no spec. */
@@ -132,15 +133,18 @@ static void resolve(struct loader *l, struct spec *spec, const struct yaml_tree 
     NEW(l->region, lines, (size_t)l->overrides);
     spec->resolved = spec_print(spec, root, l->region);
     spec->override = lines;
-    spec->overrides = l->overrides;
     if (!l->overrides) return;
     const struct yaml_tree *before = resolve_file(l, !spec->baseline),
                            *after = yaml_tree_of_text(spec->resolved, l->region);
     assert(after);
     note_changes(spec, before, after, before ? "" : l->key[0]);
-    for (int i = 0; i < l->overrides; i++)
-        lines[i] = region_text(l->region, "%s: %s -> %s", l->key[i], shown_value(l->file, before, l->key[i], l->region),
-                               shown_value(root, after, l->key[i], l->region));
+    for (int i = 0; i < l->overrides; i++) {
+        const char *from = shown_value(l->file, before, l->key[i], l->region);
+        const char *to = shown_value(root, after, l->key[i], l->region);
+        if (from || to) /* else it removed a key that was not there */
+            lines[spec->overrides++] =
+                region_text(l->region, "%s: %s -> %s", l->key[i], from ? from : "unset", to ? to : "unset");
+    }
 }
 
 /* ---- loading ---- */
