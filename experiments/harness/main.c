@@ -26,12 +26,12 @@
 #include "spec/spec.h"
 #include "yaml/yaml_write.h"
 
-static int run_list(const struct arguments *a)
+static enum status run_list(struct arguments *a)
 {
     const char *folder = a->operands ? a->operand[0] : "experiments";
     const bool json = a->given[OPTION_JSON], csv = a->given[OPTION_CSV];
-    if (json && csv) return (int)report_error(fail(ST_SPEC, "list: expected one of --json and --csv"));
-    return (int)report_error(list_folder(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout));
+    if (json && csv) return fail(ST_SPEC, "list: expected one of --json and --csv");
+    return list_folder(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout);
 }
 
 /* choices: with the plans of other policies. */
@@ -51,16 +51,6 @@ static enum status plan_one(const struct arguments *a, const struct job *job, bo
     return ST_OK;
 }
 
-static enum status plan_spec(const struct arguments *a, const struct plan_query *query, struct spec *spec)
-{
-    struct job *job = NULL;
-    TRY(job_create(spec, &job));
-    report_warning(job->dataset->notice);
-    enum status status = query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job, true);
-    job_destroy(job);
-    return status;
-}
-
 /* Without a policy the plan is that of store_all, as for a spec, and the other policies are listed. */
 static enum status plan_chain(const struct arguments *a)
 {
@@ -78,87 +68,89 @@ static enum status plan_chain(const struct arguments *a)
     return status;
 }
 
-static int run_plan(const struct arguments *a)
+static enum status run_plan(struct arguments *a)
 {
     const char *path;
-    struct spec *spec = NULL;
+    struct spec *spec;
+    struct job *job = NULL;
     struct plan_query query;
-    enum status status = plan_query_read(a, &query);
-    if (status == ST_OK && a->given[OPTION_CHAIN]) return (int)report_error(plan_chain(a));
-    if (status == ST_OK) status = arguments_spec(a, &path);
-    if (status != ST_OK) return (int)report_error(status);
-    status = spec_load(path, a->overrides, a->override, &spec);
-    if (status != ST_OK) return (int)status; /* spec_load printed every error */
-    int code = (int)report_error(plan_spec(a, &query, spec));
+    TRY(plan_query_read(a, &query));
+    if (a->given[OPTION_CHAIN]) return plan_chain(a);
+    TRY(arguments_spec(a, &path));
+    TRY(spec_load(path, a->overrides, a->override, &spec));
+    enum status status = job_create(spec, &job);
+    if (status == ST_OK) {
+        report_warning(job->dataset->notice);
+        status = query.question ? plan_query_answer(&query, job, stdout) : plan_one(a, job, true);
+    }
+    job_destroy(job);
     spec_destroy(spec);
-    return code;
+    return status;
 }
 
-static int run_run(const struct arguments *a)
+static enum status run_run(struct arguments *a)
 {
     struct request request = {.overrides = a->overrides,
                               .override = a->override,
                               .quiet = a->given[OPTION_QUIET],
                               .verbose = a->given[OPTION_VERBOSE]};
-    enum status status = request.quiet && request.verbose
-                             ? fail(ST_SPEC, "run: --quiet and --verbose; expected one of them at most")
-                             : arguments_spec(a, &request.spec);
-    if (status != ST_OK) return (int)report_error(status);
+    struct spec *spec;
+    if (request.quiet && request.verbose)
+        return fail(ST_SPEC, "run: --quiet and --verbose; expected one of them at most");
+    TRY(arguments_spec(a, &request.spec));
     for (int i = 0; i < SIDES; i++)
         request.only[i] = a->given[OPTION_ONLY] && strcmp(a->value[OPTION_ONLY], side_names[i]) == 0;
-    struct spec *spec;
-    status = spec_load(request.spec, request.overrides, request.override, &spec);
-    if (status != ST_OK) return (int)status; /* spec_load printed every error */
+    TRY(spec_load(request.spec, request.overrides, request.override, &spec));
     child_name_invocation();
-    return spec->axes ? sweep_run(&request, spec) : experiment_run(&request, spec);
+    a->code = spec->axes ? sweep_run(&request, spec) : experiment_run(&request, spec);
+    return ST_OK;
 }
 
-static int run_compare(const struct arguments *a)
+static enum status run_compare(struct arguments *a)
 {
     struct comparison comparison;
-    enum status status = compare_files(a->operand[0], a->operand[1], &comparison);
-    if (report_error(status) == ST_OK && a->given[OPTION_JSON]) {
+    const enum status status = compare_files(a->operand[0], a->operand[1], &comparison);
+    if (status == ST_OK && a->given[OPTION_JSON]) {
         comparison_json(&comparison, stdout);
     } else if (status == ST_OK) {
         comparison_print_figures(&comparison, stdout);
         comparison_print_verdict(&comparison, true, stdout);
     }
-    if (status == ST_OK) status = comparison_status(&comparison);
+    if (status == ST_OK) a->code = (int)comparison_status(&comparison);
     json_decref(comparison.figures);
-    return (int)status;
+    return status;
 }
 
-static int run_show(const struct arguments *a)
+static enum status run_show(struct arguments *a)
 {
-    return (int)report_error(show_file(a->operand[0], a->given[OPTION_PROVENANCE], a->given[OPTION_JSON], stdout));
+    return show_file(a->operand[0], a->given[OPTION_PROVENANCE], a->given[OPTION_JSON], stdout);
 }
 
-static int run_verify(const struct arguments *a)
+static enum status run_verify(struct arguments *a)
 {
     child_name_invocation();
-    return verify_file(a->operand[0], a->given[OPTION_PLAN_ONLY], a->given[OPTION_JSON], stdout);
+    a->code = verify_file(a->operand[0], a->given[OPTION_PLAN_ONLY], a->given[OPTION_JSON], stdout);
+    return ST_OK;
 }
 
-static int run_schema(const struct arguments *a)
+static enum status run_schema(struct arguments *a)
 {
-    return (int)report_error(schema_print(a->operands ? a->operand[0] : NULL, a->given[OPTION_JSON], stdout));
+    return schema_print(a->operands ? a->operand[0] : NULL, a->given[OPTION_JSON], stdout);
 }
 
-static int run_bench(const struct arguments *a)
+static enum status run_bench(struct arguments *a)
 {
     /* each pass at least so often, and again and again for as long where all of them take less */
     static const struct measure_options passes = {ROUNDS_LEAST, 5000000000};
     const char *path;
-    if (!a->given[OPTION_COSTS])
-        return (int)report_error(fail(ST_SPEC, "bench: expected --costs; make bench compares speeds"));
-    enum status status = arguments_spec(a, &path);
-    if (status == ST_OK) status = yaml_write_check(a->value[OPTION_OUT], "rematch_costs", a->region);
-    if (status != ST_OK) return (int)report_error(status);
+    if (!a->given[OPTION_COSTS]) return fail(ST_SPEC, "bench: expected --costs; make bench compares speeds");
+    TRY(arguments_spec(a, &path));
+    TRY(yaml_write_check(a->value[OPTION_OUT], "rematch_costs", a->region));
     if (waiting_choose()) cuda_program_restart(); /* what runs here is timed */
-    return (int)bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
+    return bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
 }
 
-static int run_help(const struct arguments *a);
+static enum status run_help(struct arguments *a);
 
 static const struct command commands[] = {
     {"list", "list [FOLDER] [--json | --csv]",
@@ -236,10 +228,10 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static int run_help(const struct arguments *a)
+static enum status run_help(struct arguments *a)
 {
     const struct command *command = a->operands ? find_command(a->operand[0]) : NULL;
-    if (a->operands && !command) return (int)report_error(ST_SPEC);
+    if (a->operands && !command) return ST_SPEC;
     if (command)
         arguments_help(command, stdout);
     else
@@ -262,14 +254,15 @@ static bool is_data(const struct arguments *a)
 static int run_command(const struct command *command, int count, char **words)
 {
     struct arguments arguments = {.region = region_create()};
-    int code = (int)report_error(arguments_read(command, count, words, &arguments));
+    enum status status = arguments_read(command, count, words, &arguments);
     if (!is_data(&arguments)) terminal_wrap(&stdout);
-    if (code == ST_OK && arguments.given[OPTION_HELP])
+    if (status == ST_OK && arguments.given[OPTION_HELP])
         arguments_help(command, stdout);
-    else if (code == ST_OK)
-        code = command->run(&arguments);
+    else if (status == ST_OK)
+        status = command->run(&arguments);
+    report_error(status);
     region_destroy(arguments.region);
-    return code;
+    return status == ST_OK ? arguments.code : (int)status;
 }
 
 /* Output that could not be written, as on a full disk, is a failure. */

@@ -73,7 +73,7 @@ static enum status load_point(const struct sweep *s, const struct point *p, stru
     *request = *s->request;
     request->overrides = count + s->axes;
     request->override = override;
-    TRY(spec_load(request->spec, request->overrides, request->override, &spec));
+    TRY(report_error(spec_load(request->spec, request->overrides, request->override, &spec)));
     return experiment_create(spec, experiment);
 }
 

@@ -68,17 +68,17 @@ Test(spec, other_files_are_refused)
 {
     struct spec *spec;
     cr_expect(spec_load("/nonexistent/spec.yaml", 0, NULL, &spec) == ST_SPEC && !spec);
-    cr_expect(strstr(messages(), "/nonexistent/spec.yaml: No such file or directory"));
+    cr_expect(strstr(status_message(), "/nonexistent/spec.yaml: No such file or directory"));
     cr_expect(spec_load("tests/bad", 0, NULL, &spec) == ST_SPEC);
-    cr_expect(strstr(messages(), "tests/bad: is not a plain file"));
+    cr_expect(strstr(status_message(), "tests/bad: is not a plain file"));
     const char *path = write_bytes("", 0);
     cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(messages(), ":1:1: error: nothing in it"));
     write_bytes("name: a\0b\n", 10);
-    cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(messages(), "holds a zero byte"));
+    cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(status_message(), "holds a zero byte"));
     static char large[(1 << 20) + 2];
     memset(large, '#', sizeof large);
     write_bytes(large, sizeof large);
-    cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(messages(), "is larger than"));
+    cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(status_message(), "is larger than"));
     spec_destroy(load_well("\xEF\xBB\xBF" MINIMAL, "", false)); /* a byte order mark is skipped */
 }
 

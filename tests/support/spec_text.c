@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "console/terminal.h"
 #include "spec/spec.h"
 
 static char path[] = P_tmpdir "/rematch-spec-XXXXXX"; /* of the spec that a test writes; each test is a process */
@@ -105,7 +106,7 @@ struct spec *load(const char *text, const char *overrides, bool baseline)
     write_bytes(text, strlen(text));
     snprintf(copy, sizeof copy, "%s", overrides);
     for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) argument[count++] = word;
-    enum status status = spec_load(path, count, argument, &spec);
+    enum status status = report_error(spec_load(path, count, argument, &spec));
     cr_assert(status == ST_OK || (status == ST_SPEC && !spec));
     return spec && baseline ? spec->baseline : spec;
 }

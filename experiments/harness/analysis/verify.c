@@ -84,7 +84,9 @@ static enum status load_spec(struct verification *v, struct again *again)
     again->override[OVERRIDE_PLAN] = set_text(v, "plan", &spec, &spec.plan, v->path);
     again->override[OVERRIDE_COSTS] = "costs=flops";
     enum status status = spec_load_as(again->spec, shown, OVERRIDE_RESULTS, again->override, &v->spec);
-    return status == ST_SPEC ? ST_OK : status; /* spec_load reported it; judge_bounds() finds no spec */
+    if (status != ST_SPEC) return status;
+    report_error(status); /* judge_bounds() finds no spec */
+    return ST_OK;
 }
 
 /* ---- the lower bounds ---- */

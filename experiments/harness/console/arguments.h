@@ -36,6 +36,7 @@ struct arguments {
     const char *value[OPTIONS]; /* of an option that takes one */
     int operands, overrides;
     const char **operand, **override;
+    int code; /* the exit code of a command that did not fail */
 };
 
 /* Whether a folder's entry is a spec, for scandir(). */
@@ -43,10 +44,10 @@ int arguments_is_spec(const struct dirent *entry);
 
 struct command {
     const char *name, *usage, *doc;
-    unsigned options;                              /* bit 1 << enum option for each besides --help */
-    int least, most;                               /* operands */
-    bool overrides;                                /* takes key=value */
-    int (*run)(const struct arguments *arguments); /* returns the exit code; errors were reported */
+    unsigned options;                                /* bit 1 << enum option for each besides --help */
+    int least, most;                                 /* operands */
+    bool overrides;                                  /* takes key=value */
+    enum status (*run)(struct arguments *arguments); /* returns a failure, which is then reported */
 };
 
 /* ST_SPEC, with the message set: an unknown option or a wrong number of operands. */

@@ -9,6 +9,7 @@
 #include "analysis/result_row.h"
 #include "base/text.h"
 #include "console/arguments.h"
+#include "console/terminal.h"
 #include "console/utf8.h"
 #include "report/figures_text.h"
 #include "spec/spec.h"
@@ -202,7 +203,7 @@ static json_t *last_figures(const char *file)
 static enum status add_experiment(const char *path, json_t *all)
 {
     struct spec *spec;
-    TRY(spec_load(path, 0, NULL, &spec));
+    TRY(report_error(spec_load(path, 0, NULL, &spec)));
     json_t *one = json_object();
     const char *file = newest(region_text(spec->region, "%s/%s", spec->results, spec->name), spec->region);
     PUT(one, "name", spec->name);

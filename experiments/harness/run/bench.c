@@ -155,10 +155,10 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
     struct bench b = {.region = region_create(), .options = options};
     struct spec *variant;
     enum status status = spec_load(spec, overrides, override, &variant);
-    if (status == ST_OK) status = report_error(time_side(&b, variant, false));
-    if (status == ST_OK) status = report_error(time_side(&b, variant->baseline, true));
+    if (status == ST_OK) status = time_side(&b, variant, false);
+    if (status == ST_OK) status = time_side(&b, variant->baseline, true);
     spec_destroy(variant);
-    if (status == ST_OK) status = report_error(yaml_write_whole(out, write_costs, &b));
+    if (status == ST_OK) status = yaml_write_whole(out, write_costs, &b);
     if (status == ST_OK && out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
                 b.costs.rows, out, out);

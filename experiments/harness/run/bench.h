@@ -5,8 +5,7 @@
 #include "train/node_timing.h"
 
 /* Prepares the spec and its baseline, times every kind of node of both and what a step does besides, and writes the
- * file of costs (costs.h) to out, whole or not at all; NULL: to stdout. The spec's own costs are not read. Errors
- * are already reported on stderr. */
+ * file of costs (costs.h) to out, whole or not at all; NULL: to stdout. The spec's own costs are not read. */
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
                         const struct measure_options *options, const char *out);
 

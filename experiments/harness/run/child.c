@@ -149,15 +149,13 @@ static enum status check_planned(const struct spec *spec, const char *planned)
     return fail(ST_SPEC, "%s: it, or its model file, has changed since it was planned", spec->path);
 }
 
-static int train_spec(struct spec *spec, const char *role, bool quiet, int64_t steps)
+static enum status train_spec(struct spec *spec, const char *role, bool quiet, int64_t steps, int *stopped)
 {
-    struct job *job = NULL;
-    int stopped = 0;
-    enum status status = job_create(spec, &job);
-    if (status == ST_OK) status = training_run(job, role, quiet, steps, REPORT_FD, &stopped);
+    struct job *job;
+    TRY(job_create(spec, &job));
+    const enum status status = training_run(job, role, quiet, steps, REPORT_FD, stopped);
     job_destroy(job);
-    if (report_error(status) != ST_OK) return (int)status;
-    return stopped ? 128 + stopped : 0;
+    return status;
 }
 
 /* Lets the system end this process with its parent: nothing else would stop it, and it may hold a device. If the parent
@@ -182,14 +180,14 @@ int child_main(int count, const char *const *arguments)
     (void)signals_block(0);
     const int64_t steps = strtoll(arguments[2], NULL, 10);
     struct spec *spec = NULL;
+    int stopped = 0;
     enum status status = spec_load(arguments[5], count - 6, arguments + 6, &spec);
-    int code = (int)status;
     if (status == ST_OK) {
         struct spec *side = baseline ? spec->baseline : spec;
-        status = report_error(check_planned(side, arguments[3]));
-        code = status == ST_OK ? train_spec(side, roles[baseline], strcmp(arguments[1], "quiet") == 0, steps)
-                               : (int)status;
+        status = check_planned(side, arguments[3]);
+        if (status == ST_OK)
+            status = train_spec(side, roles[baseline], strcmp(arguments[1], "quiet") == 0, steps, &stopped);
     }
     spec_destroy(spec);
-    return code;
+    return report_error(status) == ST_OK && stopped ? 128 + stopped : (int)status;
 }

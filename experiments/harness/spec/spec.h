@@ -91,8 +91,8 @@ struct spec {
 };
 
 /* Reads path and applies count overrides "key.path=value". The spec's baseline stores everything and has no fault; the
- * file's baseline: block may set more of it. All errors at once on stderr as file:line:col with the line, a caret and
- * what was expected; then ST_SPEC. */
+ * file's baseline: block may set more of it. ST_SPEC: all errors were printed on stderr, as file:line:col with the
+ * line, a caret and what was expected, and the message counts them; or the file cannot be read. */
 enum status spec_load(const char *path, int count, const char *const *overrides, struct spec **spec);
 
 /* The same; error messages call the file shown, for a temporary copy. */

@@ -192,7 +192,6 @@ enum status spec_load_as(const char *path, const char *shown, int count, const c
         status = load(&l, source, overrides, *spec);
     }
     if (status == ST_OK) return ST_OK;
-    fprintf(stderr, "rematch: %s\n", status_message());
     region_destroy(region);
     *spec = NULL;
     return status;
