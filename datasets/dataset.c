@@ -24,20 +24,13 @@ const struct dataset_kind *dataset_find(const char *name)
     return NULL;
 }
 
-static bool has_key(const struct dataset_kind *kind, const char *key) { return setting_find(kind->keys, key); }
-
-static enum status check_settings(struct dataset *dataset)
+static enum status take_shape(struct dataset *dataset)
 {
-    const struct dataset_settings *settings = &dataset->settings;
-    const struct setting_list *shape = &settings->shape;
-    if (shape->count < has_key(dataset->kind, "shape") || shape->count > SHAPE_RANK_MAX)
-        return fail(ST_SPEC, "data.shape has %zu numbers; expected: 1 to %d", shape->count, SHAPE_RANK_MAX);
+    const struct setting_list *shape = &dataset->settings.shape;
     dataset->shape.rank = (int)shape->count;
     for (size_t i = 0; i < shape->count; i++) dataset->shape.dim[i] = shape->ints[i];
     if (shape_elements(&dataset->shape) < 0)
         return fail(ST_SPEC, "data.shape: every number must be positive and their product at most 2^46");
-    if (settings->classes < has_key(dataset->kind, "classes"))
-        return fail(ST_SPEC, "data.classes is %" PRId64 "; expected: at least 1", settings->classes);
     return ST_OK;
 }
 
@@ -72,7 +65,7 @@ static void digest_files(struct dataset *dataset)
 
 static enum status open_into(struct dataset *dataset)
 {
-    TRY(check_settings(dataset));
+    TRY(take_shape(dataset));
     TRY(dataset->kind->open(dataset));
     dataset->synthetic = dataset->files == 0;
     if (dataset->synthetic) return digest_samples(dataset);

@@ -11,7 +11,7 @@ enum split { SPLIT_TRAIN, SPLIT_TEST, SPLITS };
 enum normalize { NORMALIZE_NONE, NORMALIZE_UNIT, NORMALIZE_STANDARD };
 enum lengths { LENGTHS_FULL, LENGTHS_VARIED };
 
-/* The settings of every data set (`data:`). */
+/* The settings of every data set (`data:`), within the ranges of its keys. */
 struct dataset_settings {
     struct setting_list shape; /* ones, synthetic: H, W, C, or one number */
     int64_t classes;           /* ones, synthetic, synthetic-tokens */

@@ -131,7 +131,7 @@ static enum status read_split(struct dataset *dataset, const char *folder, enum 
     uint32_t number[4];
     uint8_t *pixels, *label;
     TRY(read_file(dataset, folder, images[split], image_header, 4, number, &pixels));
-    TRY(image_format(dataset, 1, number[2], number[3], &statistics, &state->format));
+    image_format(dataset, 1, number[2], number[3], &statistics, &state->format);
     const uint32_t count = number[1];
     const struct field label_header[] = {{"magic number", MAGIC_LABELS, MAGIC_LABELS},
                                          {"number of labels (as of images)", count, count}};

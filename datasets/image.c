@@ -15,11 +15,10 @@ const struct setting image_keys[] = {
     {0},
 };
 
-enum status image_format(struct dataset *dataset, int64_t channels, int64_t height, int64_t width,
-                         const struct image_statistics *statistics, struct image_format *format)
+void image_format(struct dataset *dataset, int64_t channels, int64_t height, int64_t width,
+                  const struct image_statistics *statistics, struct image_format *format)
 {
     int64_t side = dataset->settings.resize;
-    if (side < 0 || side > IMAGE_SIDE_MAX) return fail(ST_SPEC, "data.resize: expected 0 to %d", IMAGE_SIDE_MAX);
     *format = (struct image_format){channels, height, width, side ? side : height, side ? side : width, {0}, {0}};
     for (int64_t c = 0; c < channels; c++) {
         double scale = 1, shift = 0;
@@ -32,7 +31,6 @@ enum status image_format(struct dataset *dataset, int64_t channels, int64_t heig
         format->shift[c] = (float)shift;
     }
     dataset->shape = (struct shape){3, {format->to_height, format->to_width, channels}};
-    return ST_OK;
 }
 
 /* The two source pixels on either side of an output pixel, and its relative distance from the first. */

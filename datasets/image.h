@@ -23,10 +23,9 @@ struct image_format {
     float scale[IMAGE_CHANNELS_MAX], shift[IMAGE_CHANNELS_MAX];
 };
 
-/* The format by dataset's settings, of channels planes of height x width; also sets dataset->shape. ST_SPEC
- * for a side that is out of range. */
-enum status image_format(struct dataset *dataset, int64_t channels, int64_t height, int64_t width,
-                         const struct image_statistics *statistics, struct image_format *format);
+/* The format by dataset's settings, of channels planes of height x width; also sets dataset->shape. */
+void image_format(struct dataset *dataset, int64_t channels, int64_t height, int64_t width,
+                  const struct image_statistics *statistics, struct image_format *format);
 
 /* planes[channels][height][width] -> x[to_height][to_width][channels]. Bilinear with half-pixel centres: output i looks
  * at (i + 1/2) * from / to - 1/2, kept within the image. */

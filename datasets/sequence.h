@@ -5,10 +5,10 @@
 
 #include "dataset.h"
 
-enum { SEQUENCE_PRESET = 128, SEQUENCE_LEAST = 3, SEQUENCE_MAX = 1 << 16 };
+enum { SEQUENCE_LEAST = 3, SEQUENCE_MAX = 1 << 16 };
 
-/* dataset->shape for settings.max_length; ST_SPEC where that is out of range. */
-enum status sequence_shape(struct dataset *dataset);
+/* Sets dataset->shape by settings.max_length. */
+void sequence_shape(struct dataset *dataset);
 
 /* count tokens (at most T) and padding into x. */
 void sequence_deliver(const struct dataset *dataset, const int32_t *token, int64_t count, int32_t padding, float *x);

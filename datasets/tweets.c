@@ -238,7 +238,7 @@ static enum status open_tweets(struct dataset *dataset)
     struct tweets *t;
     struct files_handle handle;
     const char *folder;
-    TRY(sequence_shape(dataset));
+    sequence_shape(dataset);
     if (s->vocabulary && s->vocabulary_size)
         return fail(ST_SPEC, "data.vocabulary_size: has no use beside data.vocabulary, a file of all tokens");
     NEW(dataset->region, t, 1);

@@ -213,8 +213,6 @@ Test(dataset_files, normalize_scales_and_shifts_by_channel)
     check_sample(b, SPLIT_TEST, 2, 5, 2, size, scale, shift);
     dataset_close(a);
     dataset_close(b);
-    standard.resize = 4097;
-    cr_assert(dataset_open("cifar10", &standard, 1, &a) == ST_SPEC);
 }
 
 Test(dataset_files, sha256_matches_sha256sum)

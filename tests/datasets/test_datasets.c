@@ -208,17 +208,13 @@ Test(datasets, synthetic_can_be_learnt)
     cr_assert(nearest_mean(&settings, 500, 200) > 0.8);
 }
 
-Test(datasets, refuse_invalid_shapes_and_classes)
+Test(datasets, refuse_invalid_shapes)
 {
-    static const int64_t zero[] = {4, 0, 3}, huge[] = {1 << 30, 1 << 30, 3}, good[] = {4};
+    static const int64_t zero[] = {4, 0, 3}, huge[] = {1 << 30, 1 << 30, 3};
     struct dataset *dataset;
-    struct dataset_settings settings = {.classes = 10, .samples = 10};
-    cr_assert(dataset_open("ones", &settings, 1, &dataset) == ST_SPEC);
-    settings.shape = (struct setting_list){3, {zero}};
+    struct dataset_settings settings = {.shape = {3, {zero}}, .classes = 10, .samples = 10};
     cr_assert(dataset_open("ones", &settings, 1, &dataset) == ST_SPEC);
     settings.shape = (struct setting_list){3, {huge}};
-    cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_SPEC);
-    settings = (struct dataset_settings){.shape = {1, {good}}, .classes = 0};
     cr_assert(dataset_open("synthetic", &settings, 1, &dataset) == ST_SPEC);
     cr_assert(dataset_open("nothing", &settings, 1, &dataset) == ST_SPEC && !dataset);
 }

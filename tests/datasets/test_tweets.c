@@ -139,8 +139,6 @@ Test(tweets, contradicting_settings_are_refused)
     wanted.vocabulary_size = 100;
     cr_expect(dataset_open("tweets", &wanted, 1, &dataset) == ST_SPEC);
     cr_expect(strstr(status_message(), "data.vocabulary_size: has no use beside data.vocabulary"));
-    wanted = settings(2, false);
-    cr_expect(dataset_open("tweets", &wanted, 1, &dataset) == ST_SPEC && strstr(status_message(), "data.max_length"));
     wanted = settings(8, false);
     wanted.vocabulary_size = 20;
     cr_expect(dataset_open("tweets", &wanted, 1, &dataset) == ST_SPEC);
