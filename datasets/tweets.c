@@ -7,8 +7,7 @@
  * is found and data.path is not set, synthetic tokens of the same shape stand in; a notice says so and is recorded. */
 #include "csv_rows.h"
 #include "sequence.h"
-#include "text/basic_tokenizer.h"
-#include "text/wordpiece.h"
+#include "text/tokenizer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -73,11 +72,12 @@ static enum status at_line(const struct pass *pass, const struct csv_row *row, e
     return status == ST_OK ? ST_OK : fail(status, "%s:%" PRId64 ": %s", pass->path, row->line, status_message());
 }
 
-static void count_word(void *context, const char *word, size_t bytes)
+/* As word_counts_add(), but counts the word in the total alone. */
+static void count_in_total(void *counts, const char *word, size_t bytes)
 {
     (void)word;
     (void)bytes;
-    ++*(int64_t *)context;
+    ((struct word_counts *)counts)->total++;
 }
 
 /* Whether rows are as many as data.samples asks for. */
@@ -92,12 +92,12 @@ static enum status count_words(void *context, const struct csv_row *row)
 {
     struct pass *pass = context;
     const struct csv_field *text = &row->field[COLUMN_TEXT];
-    int64_t words = 0, before = pass->counts.total;
+    const int64_t before = pass->counts.total;
     if (is_enough(pass, pass->row)) return ST_OK;
-    TRY(at_line(pass, row,
-                is_test(pass->row) ? basic_tokenize(text->text, text->bytes, count_word, &words)
-                                   : word_counts_add(&pass->counts, text->text, text->bytes)));
-    pass->row += words + pass->counts.total - before > 0;
+    TRY(at_line(
+        pass, row,
+        basic_tokenize(text->text, text->bytes, is_test(pass->row) ? count_in_total : word_counts_add, &pass->counts)));
+    pass->row += pass->counts.total > before;
     return ST_OK;
 }
 

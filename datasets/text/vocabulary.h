@@ -3,12 +3,35 @@
 #ifndef REMATCH_VOCABULARY_H
 #define REMATCH_VOCABULARY_H
 
-#include <stdbool.h>
+#include <stdint.h>
 
-#include "token_table.h"
+#include "base/region.h"
+
+/* ---- byte strings numbered in the order of their first appearance ---- */
+
+struct token {
+    const char *text; /* not ended by a zero */
+    size_t bytes;
+};
+
+/* Empty where all but region is zero. */
+struct token_table {
+    struct region *region;
+    int64_t count;
+    struct token *token; /* by number */
+    int32_t *slot;       /* by hash: 1 + a token's number, 0: free */
+    size_t slots;
+};
+
+/* The number of a token, -1: it is not in the table. */
+int64_t token_table_find(const struct token_table *table, const char *text, size_t bytes);
+
+/* The number of a token, which is added if the table does not have it. */
+int64_t token_table_add(struct token_table *table, const char *text, size_t bytes);
+
+/* ---- vocabularies ---- */
 
 enum special { SPECIAL_PADDING, SPECIAL_UNKNOWN, SPECIAL_START, SPECIAL_SEPARATOR, SPECIALS };
-extern const char *const special_tokens[SPECIALS]; /* "[PAD]" ... */
 
 enum {
     VOCABULARY_PRESET = 8192,
@@ -17,8 +40,8 @@ enum {
     VOCABULARY_BYTES_MAX = 1 << 28,
 };
 
-/* Whether a byte of UTF-8 is the first of a character. */
-static inline bool begins_character(char byte) { return ((unsigned char)byte & 0xC0) != 0x80; }
+/* The characters of a UTF-8 text. */
+int64_t characters_in(const char *text, size_t bytes);
 
 struct vocabulary {
     struct token_table table;
@@ -33,8 +56,8 @@ struct word_counts {
     int64_t *count, total;
 };
 
-/* Counts the words of a text (basic_tokenizer.h). ST_FAILED: not UTF-8; the message names the byte. */
-enum status word_counts_add(struct word_counts *counts, const char *text, size_t bytes);
+/* Counts a word in counts, a struct word_counts; for basic_tokenize(). */
+void word_counts_add(void *counts, const char *word, size_t bytes);
 
 /* Reads text, the bytes of the file path; the tokens live in region. ST_FAILED, naming file and line: an empty line, a
  * token twice, not UTF-8, no special token. */

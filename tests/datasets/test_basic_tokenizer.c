@@ -1,5 +1,5 @@
 /* Words of texts; the expected ones follow by hand from the description of the algorithm. */
-#include "datasets/text/basic_tokenizer.h"
+#include "datasets/text/tokenizer.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
