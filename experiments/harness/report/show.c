@@ -102,7 +102,7 @@ static json_t *texts_figure(struct result *r, const struct shown_group *group, c
 
 static void add_group(json_t *all, struct result *r, const struct shown_group *group)
 {
-    if (strcmp(group->path, "/") != 0 && !h5_exists(&r->h5, group->path)) return;
+    if (!h5_exists(&r->h5, group->path)) return;
     json_t *object = json_object();
     add_attributes(object, &r->h5, group->path);
     if (group->text) {

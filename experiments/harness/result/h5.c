@@ -182,7 +182,7 @@ enum status h5_close(struct h5 *h5)
     return h5_status(h5);
 }
 
-static hid_t type_of(const struct h5 *h5, enum number number, bool in_memory)
+hid_t h5_type(const struct h5 *h5, enum number number, bool in_memory)
 {
     const hid_t types[NUMBERS][2] = {[NUMBER_U8] = {H5T_STD_U8LE, H5T_NATIVE_UINT8},
                                      [NUMBER_I32] = {H5T_STD_I32LE, H5T_NATIVE_INT32},
@@ -194,18 +194,8 @@ static hid_t type_of(const struct h5 *h5, enum number number, bool in_memory)
     return types[number][in_memory];
 }
 
-hid_t h5_file_type(const struct h5 *h5, enum number number) { return type_of(h5, number, false); }
-hid_t h5_memory_type(const struct h5 *h5, enum number number) { return type_of(h5, number, true); }
-
 size_t h5_number_bytes(enum number number)
 {
     static const size_t bytes[NUMBERS] = {1, 4, 4, 8, 4, 8, sizeof(const char *)};
     return bytes[number];
-}
-
-hid_t h5_dataset(struct h5 *h5, const char *path)
-{
-    const hid_t id = h5->broken ? -1 : H5Dopen2(h5->file, path, H5P_DEFAULT);
-    h5_check(h5, id >= 0, "open", path);
-    return id;
 }

@@ -45,12 +45,8 @@ bool h5_check(struct h5 *h5, bool ok, const char *what, const char *name);
 void h5_drop(struct h5 *h5, hid_t id, const char *name);
 
 /* The type of a number in the file and in memory, and its bytes there. */
-hid_t h5_file_type(const struct h5 *h5, enum number number);
-hid_t h5_memory_type(const struct h5 *h5, enum number number);
+hid_t h5_type(const struct h5 *h5, enum number number, bool in_memory);
 size_t h5_number_bytes(enum number number);
-
-/* The open array at path, for h5_drop(); -1: the failure is recorded. */
-hid_t h5_dataset(struct h5 *h5, const char *path);
 
 /* Records that name is invalid, and why; returns false. */
 bool h5_refuse(struct h5 *h5, const char *name, const char *why);

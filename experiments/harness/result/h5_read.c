@@ -1,4 +1,5 @@
 /* Reading HDF5 files that may be damaged: no size is accepted that exceeds the file. */
+#include <hdf5_hl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,19 +18,10 @@ bool h5_refuse(struct h5 *h5, const char *name, const char *why)
     return false;
 }
 
-/* Also all groups of its path. */
 bool h5_exists(struct h5 *h5, const char *path)
 {
-    char prefix[512];
-    bool there = !h5->broken && strlen(path) < sizeof prefix;
     h5_guard(h5);
-    for (const char *end = path; there && *end;) {
-        end = strchr(end + 1, '/');
-        if (!end) end = path + strlen(path);
-        memcpy(prefix, path, (size_t)(end - path));
-        prefix[end - path] = 0;
-        there = H5Lexists(h5->file, prefix, H5P_DEFAULT) > 0;
-    }
+    const bool there = !h5->broken && H5LTpath_valid(h5->file, path, false) > 0;
     h5_release(h5);
     return there;
 }
@@ -139,7 +131,7 @@ static bool read_rows(struct h5 *h5, const char *path, const struct array *array
     if (count == 0 || array->row == 0) return true;
     hid_t memory = H5Screate_simple(array->rank, extent, NULL);
     bool ok = memory >= 0 && H5Sselect_hyperslab(array->space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
-              H5Dread(array->id, h5_memory_type(h5, number), memory, array->space, H5P_DEFAULT, data) >= 0;
+              H5Dread(array->id, h5_type(h5, number, true), memory, array->space, H5P_DEFAULT, data) >= 0;
     h5_check(h5, ok, "read", path);
     h5_drop(h5, memory, path);
     return ok;
@@ -238,12 +230,9 @@ static hid_t attribute_open(struct h5 *h5, const char *object, const char *name,
     const bool text = number == NUMBER_TEXT;
     h5_guard(h5);
     if (h5->broken) return -1;
-    if (strcmp(object, "/") != 0 && !h5_exists(h5, object)) {
-        if (!optional) h5_refuse(h5, object, "is missing");
-        return -1;
-    }
-    if (H5Aexists_by_name(h5->file, object, name, H5P_DEFAULT) <= 0) {
-        if (!optional) h5_refuse(h5, name, "is missing");
+    const bool there = h5_exists(h5, object);
+    if (!there || H5Aexists_by_name(h5->file, object, name, H5P_DEFAULT) <= 0) {
+        if (!optional) h5_refuse(h5, there ? name : object, "is missing");
         return -1;
     }
     hid_t id = H5Aopen_by_name(h5->file, object, name, H5P_DEFAULT, H5P_DEFAULT);
@@ -279,7 +268,7 @@ void h5_read_value(struct h5 *h5, const char *object, const char *name, enum num
     if (id >= 0 && number == NUMBER_TEXT)
         *(const char **)value = text_of(h5, id, name, region);
     else if (id >= 0)
-        h5_check(h5, H5Aread(id, h5_memory_type(h5, number), value) >= 0, "read attribute", name);
+        h5_check(h5, H5Aread(id, h5_type(h5, number, true), value) >= 0, "read attribute", name);
     h5_drop(h5, id, "an attribute");
     h5_release(h5);
 }

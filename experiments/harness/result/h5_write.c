@@ -100,6 +100,14 @@ static void entry_add(struct entry *entry, uint64_t count, const void *rows)
 
 /* ---- writing ---- */
 
+/* The open array at path, for h5_drop(); -1: the failure is recorded. */
+static hid_t dataset(struct h5 *h5, const char *path)
+{
+    const hid_t id = h5->broken ? -1 : H5Dopen2(h5->file, path, H5P_DEFAULT);
+    h5_check(h5, id >= 0, "open", path);
+    return id;
+}
+
 void h5_attribute(struct h5 *h5, const char *object, const char *name, enum number number, const void *value)
 {
     static const char *const empty = "";
@@ -107,10 +115,10 @@ void h5_attribute(struct h5 *h5, const char *object, const char *name, enum numb
     if (!h5_check(h5, there >= 0, "find attribute", name)) return;
     if (there) h5_check(h5, H5Adelete_by_name(h5->file, object, name, H5P_DEFAULT) >= 0, "replace", name);
     if (number == NUMBER_TEXT && !*(const char *const *)value) value = &empty;
-    const hid_t space = H5Screate(H5S_SCALAR), type = h5_file_type(h5, number);
+    const hid_t space = H5Screate(H5S_SCALAR), type = h5_type(h5, number, false);
     hid_t id = -1;
     if (space >= 0) id = H5Acreate_by_name(h5->file, object, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    h5_check(h5, id >= 0 && H5Awrite(id, h5_memory_type(h5, number), value) >= 0, "write attribute", name);
+    h5_check(h5, id >= 0 && H5Awrite(id, h5_type(h5, number, true), value) >= 0, "write attribute", name);
     h5_drop(h5, id, name);
     h5_drop(h5, space, name);
     struct entry *entry = entry_of(h5, ATTRIBUTE, object, name);
@@ -156,7 +164,7 @@ static hid_t create(struct h5 *h5, const char *path, enum number number, int ran
     const bool ok = links >= 0 && space >= 0 && creation >= 0 && H5Pset_create_intermediate_group(links, true) >= 0 &&
                     H5Pset_obj_track_times(creation, false) >= 0;
     const hid_t id =
-        ok ? H5Dcreate2(h5->file, path, h5_file_type(h5, number), space, links, creation, H5P_DEFAULT) : -1;
+        ok ? H5Dcreate2(h5->file, path, h5_type(h5, number, false), space, links, creation, H5P_DEFAULT) : -1;
     h5_check(h5, id >= 0, "create", path);
     h5_drop(h5, links, path);
     h5_drop(h5, creation, path);
@@ -180,7 +188,7 @@ void h5_array(struct h5 *h5, const char *path, enum number number, int rank, con
     h5_check(h5, ok, "create", path);
     const hid_t id = create(h5, path, number, rank, extent, NULL, creation);
     if (data && id >= 0)
-        h5_check(h5, H5Dwrite(id, h5_memory_type(h5, number), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0, "write", path);
+        h5_check(h5, H5Dwrite(id, h5_type(h5, number, true), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0, "write", path);
     if (data) entry_add(entry_of(h5, ARRAY, path, ""), rank ? extent[0] : 1, data);
     h5_drop(h5, id, path);
 }
@@ -220,7 +228,7 @@ void h5_series(struct h5 *h5, const char *path, enum number number, int rank, co
 
 void h5_scale(struct h5 *h5, const char *path, const char *name)
 {
-    const hid_t id = h5_dataset(h5, path);
+    const hid_t id = dataset(h5, path);
     h5_check(h5, id >= 0 && H5DSset_scale(id, name) >= 0, "make a scale of", path);
     h5_drop(h5, id, path);
     entry_of(h5, SCALE, path, name);
@@ -228,7 +236,7 @@ void h5_scale(struct h5 *h5, const char *path, const char *name)
 
 void h5_attach(struct h5 *h5, const char *path, unsigned dimension, const char *scale)
 {
-    const hid_t id = h5_dataset(h5, path), to = h5_dataset(h5, scale);
+    const hid_t id = dataset(h5, path), to = dataset(h5, scale);
     h5_check(h5, id >= 0 && to >= 0 && H5DSattach_scale(id, to, dimension) >= 0, "attach a scale to", path);
     h5_drop(h5, to, scale);
     h5_drop(h5, id, path);
@@ -239,11 +247,11 @@ void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count
 {
     struct entry *entry = entry_of(h5, ARRAY, path, "");
     hsize_t start[RANK_MAX] = {first}, extent[RANK_MAX];
-    const hid_t id = h5_dataset(h5, path), space = id < 0 ? -1 : H5Dget_space(id);
+    const hid_t id = dataset(h5, path), space = id < 0 ? -1 : H5Dget_space(id);
     const int rank = space < 0 ? -1 : H5Sget_simple_extent_dims(space, extent, NULL);
     extent[0] = count;
     const bool ok = rank > 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0;
-    const hid_t memory = ok ? H5Screate_simple(rank, extent, NULL) : -1, type = h5_memory_type(h5, entry->number);
+    const hid_t memory = ok ? H5Screate_simple(rank, extent, NULL) : -1, type = h5_type(h5, entry->number, true);
     h5_check(h5, memory >= 0 && H5Dwrite(id, type, memory, space, H5P_DEFAULT, data) >= 0, "write", path);
     h5_drop(h5, memory, path);
     h5_drop(h5, space, path);
@@ -254,9 +262,9 @@ void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count
 void h5_append(struct h5 *h5, const char *path, const void *row)
 {
     struct entry *entry = entry_of(h5, ARRAY, path, "");
-    if (entry->dataset < 0) entry->dataset = h5_dataset(h5, path);
+    if (entry->dataset < 0) entry->dataset = dataset(h5, path);
     if (h5->broken) return;
-    const hid_t type = h5_memory_type(h5, entry->number);
+    const hid_t type = h5_type(h5, entry->number, true);
     h5_check(h5, H5DOappend(entry->dataset, H5P_DEFAULT, 0, 1, type, row) >= 0, "write", path);
     entry_add(entry, 1, row);
 }
@@ -304,7 +312,7 @@ static bool scale_holds(struct h5 *h5, const struct entry *e, struct entry *foun
     char name[SCALE_NAME] = "";
     (void)found, (void)region;
     h5_guard(h5);
-    const hid_t id = h5_dataset(h5, e->path), scale = attached ? h5_dataset(h5, e->name) : -1;
+    const hid_t id = dataset(h5, e->path), scale = attached ? dataset(h5, e->name) : -1;
     const bool ok = id >= 0 && (attached ? scale >= 0 && H5DSis_attached(id, scale, e->dimension) > 0
                                          : H5DSget_scale_name(id, name, sizeof name) >= 0 && !strcmp(name, e->name));
     h5_drop(h5, scale, e->name);
