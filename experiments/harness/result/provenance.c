@@ -62,59 +62,48 @@ static void write_git(struct h5 *h5)
     free(text);
 }
 
-static void write_build(struct h5 *h5)
+/* Program, libraries, machine and, where there is one, device. */
+static void write_system(struct h5 *h5, const struct backend *backend)
 {
-    const char *const group = "/provenance/build";
-    char program[33];
-    h5_group(h5, group);
-    h5_attribute_text(h5, group, "program_xxh3", program_digest(program) == ST_OK ? program : "unknown");
-    h5_attribute_text(h5, group, "compiler", "gcc " __VERSION__);
-    h5_attribute_text(h5, group, "flags", BUILD_FLAGS);
-    h5_attribute_text(h5, group, "variant", BUILD_VARIANT);
-    h5_attribute_text(h5, group, "backends", BUILD_BACKENDS);
-}
-
-static void write_libraries(struct h5 *h5, const struct backend *backend)
-{
-    const char *const group = "/provenance/libs";
+    static const char build[] = "/provenance/build", libs[] = "/provenance/libs", host[] = "/provenance/host",
+                      gpu[] = "/provenance/gpu";
     unsigned major = 0, minor = 0, release = 0;
-    char version[32];
-    H5get_libversion(&major, &minor, &release);
-    snprintf(version, sizeof version, "%u.%u.%u", major, minor, release);
-    h5_group(h5, group);
-    h5_attribute_text(h5, group, "kernels", backend->libraries);
-    h5_attribute_text(h5, group, "hdf5", version);
-    h5_attribute_text(h5, group, "libyaml", yaml_get_version_string());
-    h5_attribute_text(h5, group, "jansson", JANSSON_VERSION);
-    h5_attribute_text(h5, group, "libc", gnu_get_libc_version());
-    h5_attribute_text(h5, group, "utf8proc", utf8proc_version());
-}
-
-static void write_host(struct h5 *h5, const struct backend *backend)
-{
-    const char *const group = "/provenance/host";
+    char program[33], hdf5[32], cpu[256], waiting[256];
     struct utsname system = {0};
-    char text[256];
     uname(&system);
-    h5_group(h5, group);
-    h5_attribute_text(h5, group, "cpu", machine_cpu(text));
-    h5_attribute_u64(h5, group, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-    h5_attribute_u64(h5, group, "memory_bytes", (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
-    h5_attribute_text(h5, group, "kernel", system.release);
-    h5_attribute_text(h5, group, "machine", system.machine);
-    h5_attribute_text(h5, group, "isa", backend->isa);
-    h5_attribute_u64(h5, group, "threads", (uint64_t)backend->options.threads);
-    h5_attribute_text(h5, group, "waiting", waiting_text(text));
-}
-
-/* The device, as the backend describes it. */
-static void write_gpu(struct h5 *h5, const struct backend *backend)
-{
-    const char *const group = "/provenance/gpu";
-    h5_group(h5, group);
-    h5_attribute_text(h5, group, "device", backend->device);
-    h5_attribute_text(h5, group, "isa", backend->isa);
-    h5_attribute_text(h5, group, "libraries", backend->libraries);
+    H5get_libversion(&major, &minor, &release);
+    snprintf(hdf5, sizeof hdf5, "%u.%u.%u", major, minor, release);
+    const struct {
+        const char *group, *name, *text;
+    } texts[] = {
+        {build, "program_xxh3", program_digest(program) == ST_OK ? program : "unknown"},
+        {build, "compiler", "gcc " __VERSION__},
+        {build, "flags", BUILD_FLAGS},
+        {build, "variant", BUILD_VARIANT},
+        {build, "backends", BUILD_BACKENDS},
+        {libs, "kernels", backend->libraries},
+        {libs, "hdf5", hdf5},
+        {libs, "libyaml", yaml_get_version_string()},
+        {libs, "jansson", JANSSON_VERSION},
+        {libs, "libc", gnu_get_libc_version()},
+        {libs, "utf8proc", utf8proc_version()},
+        {host, "cpu", machine_cpu(cpu)},
+        {host, "kernel", system.release},
+        {host, "machine", system.machine},
+        {host, "isa", backend->isa},
+        {host, "waiting", waiting_text(waiting)},
+        {gpu, "device", backend->device}, /* as the backend describes it */
+        {gpu, "isa", backend->isa},
+        {gpu, "libraries", backend->libraries},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (texts[i].group == gpu && !backend->device) continue;
+        if (!h5_exists(h5, texts[i].group)) h5_group(h5, texts[i].group);
+        h5_attribute_text(h5, texts[i].group, texts[i].name, texts[i].text);
+    }
+    h5_attribute_u64(h5, host, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    h5_attribute_u64(h5, host, "memory_bytes", (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+    h5_attribute_u64(h5, host, "threads", (uint64_t)backend->options.threads);
 }
 
 static void write_data(struct h5 *h5, const struct dataset *dataset)
@@ -159,10 +148,7 @@ void provenance_write(struct h5 *h5, const struct job *job)
 {
     h5_group(h5, "/provenance");
     write_git(h5);
-    write_build(h5);
-    write_libraries(h5, job->backend);
-    write_host(h5, job->backend);
-    if (job->backend->device) write_gpu(h5, job->backend);
+    write_system(h5, job->backend);
     write_data(h5, job->dataset);
     if (job->weights) write_weights(h5, job->weights);
 }
