@@ -73,7 +73,7 @@ Test(plan_file, a_run_executes_the_plan_of_its_file)
         paths_of(&cli, baseline, variant);
         cr_assert(result_open(in(&cli, "plan.h5"), &plan) == ST_OK, "%s", status_message());
         cr_assert(result_open(variant, &run) == ST_OK, "%s", status_message());
-        cr_assert(!strcmp(plan->plan_hash, run->plan_hash) && plan->arena_bytes == run->arena_bytes);
+        cr_assert(!strcmp(plan->plan_hash, run->plan_hash) && plan->peak_bytes == run->peak_bytes);
         cr_assert(!strcmp(plan->run_id, run->run_id), "the run that was planned");
         cr_assert(!strcmp(attribute(run, "/plan", "source"), "plan.h5"));
         result_close(run);

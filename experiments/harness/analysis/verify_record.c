@@ -333,29 +333,18 @@ static enum status check_state(const struct verification *v)
 
 /* ---- the summary ---- */
 
-static uint64_t beyond(uint64_t used, uint64_t ours) { return used > ours ? used - ours : 0; }
-
 /* Figures that follow from the steps, the plan and what was measured. */
 static enum status check_figures(const struct verification *v)
 {
     struct result *r = v->result;
-    const struct timing *t = &r->timing;
     const bool device = on_device(v);
-    const size_t *count = v->data.count;
-    const uint64_t high_water = number_at(v, "/summary", "high_water_bytes"),
-                   used = device ? number_at(v, "/summary", "device_used_bytes") : 0,
-                   ours =
-                       count[COUNT_STATIC] + count[v->spec->memory == MEMORY_DYNAMIC ? COUNT_LIVE_PEAK : COUNT_ARENA];
-    const struct record_figures expected = {.steps = r->steps,
-                                            .live_peak = r->live_peak,
-                                            .peak = count[COUNT_PEAK],
-                                            .timed_steps = t->steps,
-                                            .overhead = beyond(high_water, device ? 0 : ours),
-                                            .device_overhead = beyond(used, ours),
-                                            .final_loss = r->steps ? r->loss[r->steps - 1] : 0,
-                                            .median_ns = t->median_ns,
-                                            .least_ns = t->least_ns,
-                                            .most_ns = t->most_ns};
+    const size_t *count = v->data.count,
+                 arena = count[v->spec->memory == MEMORY_DYNAMIC ? COUNT_LIVE_PEAK : COUNT_ARENA];
+    const struct run_summary summary = {
+        .high_water = number_at(v, "/summary", "high_water_bytes"),
+        .device_used = device ? number_at(v, "/summary", "device_used_bytes") : 0,
+    };
+    const struct record_figures expected = record_figures(r, &summary, count[COUNT_PEAK], count[COUNT_STATIC] + arena);
     const struct field *const columns[] = {record_figure_columns, record_device_columns};
     struct record_figures found = {0};
     for (int i = 0; i < (device ? 2 : 1); i++) {
@@ -366,8 +355,8 @@ static enum status check_figures(const struct verification *v)
         EXPECT(!c, "/summary@%s is %s; expected %s", c->name, column_text(c, &found, is),
                column_text(c, &expected, should));
     }
-    EXPECT(number_at(v, "/summary", "start_rss_bytes") <= high_water,
-           "/summary@start_rss_bytes is above high_water_bytes, %llu", (unsigned long long)high_water);
+    EXPECT(number_at(v, "/summary", "start_rss_bytes") <= summary.high_water,
+           "/summary@start_rss_bytes is above high_water_bytes, %llu", (unsigned long long)summary.high_water);
     return ST_OK;
 }
 

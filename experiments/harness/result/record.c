@@ -68,12 +68,12 @@ const struct field record_figure_columns[] = {
     {"steps", NUMBER_U64, 1, FIGURE(steps), NULL, NULL},
     {"live_peak_bytes", NUMBER_U64, 1, FIGURE(live_peak), NULL, NULL},
     {"peak_bytes", NUMBER_U64, 1, FIGURE(peak), NULL, NULL},
-    {"timed_steps", NUMBER_U64, 1, FIGURE(timed_steps), NULL, NULL},
+    {"timed_steps", NUMBER_U64, 1, FIGURE(timing.steps), NULL, NULL},
     {"overhead_bytes", NUMBER_U64, 1, FIGURE(overhead), NULL, NULL},
     {"final_loss", NUMBER_F32, 1, FIGURE(final_loss), NULL, NULL},
-    {"step_median_ns", NUMBER_F64, 1, FIGURE(median_ns), NULL, NULL},
-    {"step_least_ns", NUMBER_F64, 1, FIGURE(least_ns), NULL, NULL},
-    {"step_most_ns", NUMBER_F64, 1, FIGURE(most_ns), NULL, NULL},
+    {"step_median_ns", NUMBER_F64, 1, FIGURE(timing.median_ns), NULL, NULL},
+    {"step_least_ns", NUMBER_F64, 1, FIGURE(timing.least_ns), NULL, NULL},
+    {"step_most_ns", NUMBER_F64, 1, FIGURE(timing.most_ns), NULL, NULL},
     {0},
 };
 
@@ -341,8 +341,8 @@ static void summarise_prediction(struct h5 *h5, const struct job *job, const str
     if (!job->costs) return;
     const double predicted = costs_predict(job->costs, job->plan);
     h5_attribute_f64(h5, "/summary", "predicted_step_ns", predicted);
-    if (figures->timed_steps)
-        h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / figures->median_ns - 1));
+    if (figures->timing.steps)
+        h5_attribute_f64(h5, "/summary", "prediction_percent", 100 * (predicted / figures->timing.median_ns - 1));
 }
 
 static void summarise_ops(struct h5 *h5, const struct best_case *least)
@@ -359,37 +359,33 @@ static void summarise_ops(struct h5 *h5, const struct best_case *least)
 
 static uint64_t beyond(uint64_t used, uint64_t ours) { return used > ours ? used - ours : 0; }
 
-/* From the step columns and the plan. */
-static struct record_figures figures_of(struct h5 *h5, const struct job *job, const struct run_summary *summary)
+struct record_figures record_figures(const struct result *r, const struct run_summary *summary, uint64_t peak,
+                                     uint64_t bytes)
 {
-    const struct plan *plan = job->plan;
-    const bool device = summary->device_used;
-    const uint64_t rows = h5_rows(h5, "/steps/committed"),
-                   ours =
-                       plan_static(plan) + (job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes);
-    struct record_figures f = {.steps = rows,
-                               .peak = plan_peak(plan),
-                               .overhead = beyond(summary->high_water, device ? 0 : ours),
-                               .device_overhead = beyond(summary->device_used, ours)};
-    uint64_t *numbers = allocate(rows, sizeof *numbers);
-    h5_read_rows(h5, "/steps/live_peak", NUMBER_U64, 1, 0, rows, numbers);
-    for (uint64_t i = 0; i < rows; i++) f.live_peak = numbers[i] > f.live_peak ? numbers[i] : f.live_peak;
-    h5_read_rows(h5, "/steps/total_ns", NUMBER_U64, 1, 0, rows, numbers);
-    const struct timing timing = timing_of(numbers, rows);
-    free(numbers);
-    if (rows) h5_read_rows(h5, "/steps/loss", NUMBER_F32, 1, rows - 1, 1, &f.final_loss);
-    f.timed_steps = timing.steps;
-    f.median_ns = timing.median_ns;
-    f.least_ns = timing.least_ns;
-    f.most_ns = timing.most_ns;
-    return f;
+    return (struct record_figures){.steps = r->steps,
+                                   .live_peak = r->live_peak,
+                                   .peak = peak,
+                                   .overhead = beyond(summary->high_water, summary->device_used ? 0 : bytes),
+                                   .device_overhead = beyond(summary->device_used, bytes),
+                                   .final_loss = r->steps ? r->loss[r->steps - 1] : 0,
+                                   .timing = r->timing};
 }
 
-static void summarise(struct h5 *h5, const struct job *job, const char *status, struct run_summary *summary,
+static enum status find_figures(const struct record *r, struct run_summary *summary)
+{
+    const struct plan *plan = r->job->plan;
+    const size_t arena = r->job->spec->memory == MEMORY_DYNAMIC ? plan->live_peak : plan->arena_bytes;
+    struct result *result;
+    if (result_open(r->file.part, &result) != ST_OK) return fail(ST_FAILED, "%s", status_message());
+    summary->figures = record_figures(result, summary, plan_peak(plan), plan_static(plan) + arena);
+    result_close(result);
+    return ST_OK;
+}
+
+static void summarise(struct h5 *h5, const struct job *job, const char *status, const struct run_summary *summary,
                       const struct best_case *least)
 {
     char name[64];
-    summary->figures = figures_of(h5, job, summary);
     table_write_attributes(h5, "/summary", summary_columns, summary);
     table_write_attributes(h5, "/summary", record_figure_columns, &summary->figures);
     if (summary->device_used) {
@@ -415,6 +411,7 @@ static enum status finish(struct record *r, const char *status, struct run_summa
                           const struct best_case *least)
 {
     TRY(h5_close(&r->h5));
+    TRY(find_figures(r, summary));
     TRY(record_file_copy(&r->file));
     TRY(h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_EDIT));
     summarise(&r->h5, r->job, status, summary, least);

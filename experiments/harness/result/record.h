@@ -4,8 +4,8 @@
 #define REMATCH_RESULT_RECORD_H
 
 #include "job/job.h"
+#include "result/result.h"
 #include "result/table.h"
-#include "result/timing.h"
 #include "train/training_step.h"
 
 /* One step, as measured. */
@@ -26,9 +26,9 @@ struct eval_record {
 
 /* Figures of /summary that follow from others: of the steps, of the plan, and of what was measured. */
 struct record_figures {
-    uint64_t steps, live_peak, peak, timed_steps, overhead, device_overhead;
+    uint64_t steps, live_peak, peak, overhead, device_overhead;
     float final_loss;
-    double median_ns, least_ns, most_ns; /* of timed_steps */
+    struct timing timing;
 };
 
 /* Known only at the end. */
@@ -48,6 +48,10 @@ struct run_summary {
  * record_figures), the second ones on a device. */
 extern const struct field record_step_columns[], record_eval_columns[], record_figure_columns[],
     record_device_columns[];
+
+/* From the steps of a file, what was measured, and the peak and the bytes in use of the plan. */
+struct record_figures record_figures(const struct result *result, const struct run_summary *summary, uint64_t peak,
+                                     uint64_t bytes);
 
 /* Whether the spec asks for the bytes at each op of a step. */
 bool record_wants_memory(const struct spec *spec, int64_t step);

@@ -45,7 +45,6 @@ static void read_root(struct result *r)
         uint64_t *to;
         const char *object, *name;
     } numbers[] = {
-        {&r->arena_bytes, "/plan", "arena_bytes"},
         {&r->peak_bytes, "/plan", "peak_bytes"},
         {&r->high_water, "/summary", "high_water_bytes"},
         {&r->best_case_ns, "/summary", "step_best_case_ns"},

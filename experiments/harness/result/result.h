@@ -17,7 +17,7 @@ struct result {
     bool whole, written; /* it is a .h5; a process is writing it now */
 
     /* Bytes, as planned; live_peak: of the steps, counted in dynamic memory; high_water: measured, 0 before the end. */
-    uint64_t arena_bytes, peak_bytes, live_peak, high_water;
+    uint64_t peak_bytes, live_peak, high_water;
     uint64_t best_case_ns; /* timing_best_case(); 0: not known */
 
     size_t parameters;

@@ -208,7 +208,7 @@ static enum status finish(struct training *t, enum status status)
     else
         snprintf(how, sizeof how, "failed: %s", message);
     enum status closed = record_finish(t->record, how, summary, &t->least);
-    if (summary->figures.timed_steps) t->report.step_ns = (uint64_t)summary->figures.median_ns;
+    if (summary->figures.timing.steps) t->report.step_ns = (uint64_t)summary->figures.timing.median_ns;
     t->report.best_case_ns = timing_best_case(&t->least);
     if (status != ST_OK) return fail(status, "%s", message);
     t->report.finished = closed == ST_OK && !cut;
