@@ -182,7 +182,7 @@ static enum status compare_evaluations(struct pair *p)
 
 static enum status compare_parameter(struct pair *p, const char *moment, size_t i, int64_t step)
 {
-    const char *path = region_text(p->region, "/state/%s/%s", moment, p->a->parameter[i]);
+    const char *path = region_text(p->a->region, "/state/%s/%s", moment, p->a->parameter[i]);
     uint64_t same;
     const uint64_t rows = h5_rows(&p->a->h5, path);
     TRY(h5_status(&p->a->h5));
@@ -319,10 +319,7 @@ enum status compare_files(const char *a, const char *b, struct comparison *compa
     enum status status = check_apart(a, b);
     if (status == ST_OK) status = result_open(a, &pair.a);
     if (status == ST_OK) status = result_open(b, &pair.b);
-    if (status == ST_OK) {
-        pair.region = pair.a->region;
-        status = compare_results(&pair);
-    }
+    if (status == ST_OK) status = compare_results(&pair);
     result_close(pair.a);
     result_close(pair.b);
     return status;

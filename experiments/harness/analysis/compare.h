@@ -50,7 +50,6 @@ struct comparison {
 /* Two files while they are compared. */
 struct pair {
     struct result *a, *b;
-    struct region *region; /* of a */
     struct comparison *c;
     uint64_t evaluations[2];
     const struct yaml_tree *spec[2]; /* as resolved; NULL: cannot be read */

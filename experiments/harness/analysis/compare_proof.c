@@ -136,7 +136,7 @@ static struct digest *zero_digests(const struct pair *p)
 {
     const struct result *r = p->a;
     struct digest *digest;
-    NEW(p->region, digest, r->parameters);
+    NEW(p->a->region, digest, r->parameters);
     for (size_t i = 0; i < r->parameters; i++) {
         float *zeros = r->elements[i] < SIZE_MAX / sizeof *zeros ? calloc(r->elements[i], sizeof *zeros) : NULL;
         if (!zeros) return NULL;
@@ -153,7 +153,7 @@ static bool find_alive(const struct pair *p, struct result *r, const struct dige
     const uint64_t rows = h5_rows(&r->h5, "/digests/step");
     const uint32_t *steps = result_column(r, "/digests/step", NUMBER_U32, 1, rows);
     struct digest *row;
-    NEW(p->region, row, r->parameters);
+    NEW(p->a->region, row, r->parameters);
     for (uint64_t i = 0; i < rows && !r->h5.broken; i++) {
         if (!compared(p, steps[i])) continue;
         h5_read_rows(&r->h5, "/digests/gradient", NUMBER_U64, 2 * r->parameters, i, 1, row);
@@ -179,7 +179,7 @@ static void find_zero_tensors(struct pair *p, char *text)
     size_t zeros = 0;
     const struct digest *zero = r ? zero_digests(p) : NULL;
     if (!zero) return;
-    NEW(p->region, alive, r->parameters);
+    NEW(p->a->region, alive, r->parameters);
     if (!find_alive(p, r, zero, alive)) return;
     for (size_t i = 0; i < r->parameters; i++) zeros += !alive[i];
     if (!zeros) return;
@@ -216,7 +216,7 @@ static void find_control(struct pair *p, char *text)
 
 static const char *data_of(struct pair *p, int side, const char *name)
 {
-    return h5_read_attribute_text(&side_of(p, side)->h5, "/provenance/data", name, "", p->region);
+    return h5_read_attribute_text(&side_of(p, side)->h5, "/provenance/data", name, "", p->a->region);
 }
 
 static void find_other_data(struct pair *p, char *text)
@@ -290,7 +290,7 @@ static bool is_left_out(const char *key)
 static const char *printed(const struct pair *p, int side, const char *key)
 {
     const struct yaml_tree *value = yaml_tree_get(p->spec[side], key);
-    const char *text = value ? yaml_tree_print(value, p->region) : NULL;
+    const char *text = value ? yaml_tree_print(value, p->a->region) : NULL;
     return text ? text : "";
 }
 
@@ -309,7 +309,7 @@ static void find_keys(struct pair *p, int side)
 static void find_unlike(struct pair *p)
 {
     struct environment_difference found[ENVIRONMENT_ROWS];
-    const int count = environment_differences(p->a, p->b, p->region, found);
+    const int count = environment_differences(p->a, p->b, p->a->region, found);
     PUT(p->c->figures, "unlike", json_array());
     for (int i = 0; i < count; i++) add_unlike(p, found[i].name, found[i].a, found[i].b);
     for (int s = 0; s < 2; s++) find_keys(p, s);
@@ -357,9 +357,9 @@ static enum status read_spec(struct pair *p, int side)
 {
     struct h5 *h5 = &side_of(p, side)->h5;
     if (!h5_exists(h5, "/spec/resolved")) return h5_status(h5);
-    const char *text = h5_read_text(h5, "/spec/resolved", p->region);
+    const char *text = h5_read_text(h5, "/spec/resolved", p->a->region);
     TRY(h5_status(h5));
-    p->spec[side] = yaml_tree_of_text(text, p->region);
+    p->spec[side] = yaml_tree_of_text(text, p->a->region);
     return ST_OK;
 }
 

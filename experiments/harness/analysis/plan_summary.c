@@ -105,28 +105,20 @@ struct stage_counts {
     int nodes, recomputed, recomputations; /* nodes recomputed at least once; recomputations in all */
 };
 
-/* Of one node: whether some forward of the plan saves it, and how often it is recomputed. */
-static void count_ops(const struct plan *plan, int node, bool *saves, int *recomputations)
-{
-    *saves = false;
-    *recomputations = 0;
-    for (int i = 0; i < plan->lowered.ops; i++) {
-        const struct op *op = &plan->lowered.op[i];
-        if (op->kind != OP_FORWARD || op->node != node) continue;
-        *saves |= op->save;
-        *recomputations += op->recompute;
-    }
-}
-
 static void count_node(struct stage_counts *stage, const struct plan *plan, int node)
 {
     const struct network *network = plan->network;
     const struct node *n = &network->graph->node[node];
     const struct footprint *f = &network->binding[node].footprint;
     const bool params = network_parts(network, node) & PART_PARAMS, input = network_parts(network, node) & PART_INPUT;
-    bool saves;
-    int recomputations;
-    count_ops(plan, node, &saves, &recomputations);
+    bool saves = false; /* some forward of the plan saves the node */
+    int recomputations = 0;
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        const struct op *op = &plan->lowered.op[i];
+        if (op->kind != OP_FORWARD || op->node != node) continue;
+        saves |= op->save;
+        recomputations += op->recompute;
+    }
     const size_t backward =
         larger(params ? f->backward_scratch[PART_INDEX_PARAMS] : 0, input ? f->backward_scratch[PART_INDEX_INPUT] : 0);
     stage->scratch_bytes = larger(stage->scratch_bytes, network_round(network, larger(f->forward_scratch, backward)));
