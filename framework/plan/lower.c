@@ -5,7 +5,6 @@
 #include "plan/lower.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* A step of the schedule at one node, a split backward being two. */
 struct event {
@@ -52,12 +51,10 @@ static void expand_backward(struct builder *b, int node)
     b->event[b->events++] = event;
 }
 
-static enum status expand(struct builder *b, const struct schedule *schedule)
+static void expand(struct builder *b, const struct schedule *schedule)
 {
     size_t room = 0;
     for (size_t i = 0; i < schedule->steps; i++) room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from);
-    if (room > INT32_MAX / 16)
-        return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", room / 2);
     NEW(b->region, b->event, room);
     int forward = 0; /* nodes below have had their first forward */
     for (size_t i = 0; i < schedule->steps; i++) {
@@ -68,7 +65,6 @@ static enum status expand(struct builder *b, const struct schedule *schedule)
         }
         for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) expand_backward(b, n);
     }
-    return ST_OK;
 }
 
 /* Sweeps the events from the last to the first and marks dead recomputations and forwards that save. */
@@ -286,13 +282,13 @@ static void compact(struct builder *b)
     b->out->buffers = buffers;
 }
 
-enum status lower(const struct network *network, const struct schedule *schedule, const struct lower_options *options,
-                  struct region *region, struct lowered *lowered)
+struct lowered lower(const struct network *network, const struct schedule *schedule,
+                     const struct lower_options *options, struct region *region)
 {
+    struct lowered lowered = {.ops = 0};
     struct builder b = {
-        .network = network, .graph = network->graph, .options = options, .region = region, .out = lowered};
-    memset(lowered, 0, sizeof *lowered);
-    TRY(expand(&b, schedule));
+        .network = network, .graph = network->graph, .options = options, .region = region, .out = &lowered};
+    expand(&b, schedule);
     mark(&b);
     reserve(&b);
     for (size_t i = 0; i < b.events; i++) {
@@ -305,5 +301,5 @@ enum status lower(const struct network *network, const struct schedule *schedule
     }
     overlay_all(&b);
     compact(&b);
-    return ST_OK;
+    return lowered;
 }

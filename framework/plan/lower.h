@@ -20,8 +20,8 @@ struct lowered {
 };
 
 /* schedule must have passed schedule_check(). No op reads the loss's value: the executor does, right after its first
- * forward. Everything lives in region. ST_SPEC: the schedule has too many steps. */
-enum status lower(const struct network *network, const struct schedule *schedule, const struct lower_options *options,
-                  struct region *region, struct lowered *lowered);
+ * forward. Everything lives in region. */
+struct lowered lower(const struct network *network, const struct schedule *schedule,
+                     const struct lower_options *options, struct region *region);
 
 #endif

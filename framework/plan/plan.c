@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "plan/placement.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,29 +153,32 @@ const struct network *plan_network(const struct network *network, const struct s
     return copy;
 }
 
-enum status plan_build(const struct network *network, const struct schedule *schedule,
-                       const struct plan_options *options, struct plan **plan)
+struct plan *plan_build(const struct network *network, const struct schedule *schedule,
+                        const struct plan_options *options)
 {
-    *plan = NULL;
-    TRY(schedule_check(schedule, network->graph->nodes, options->forward_only));
+    assert(schedule_check(schedule, network->graph->nodes, options->forward_only) == ST_OK);
     struct region *region = region_create();
     struct plan *p = region_array(region, 1, sizeof *p);
     p->region = region;
     p->network = plan_network(network, schedule, region);
     p->options = *options;
     p->schedule = schedule_print(schedule, region);
-    const enum status status = lower(p->network, schedule, &options->lower, region, &p->lowered);
-    if (status != ST_OK) {
-        region_destroy(region);
-        return status;
-    }
+    p->lowered = lower(p->network, schedule, &options->lower, region);
     count_live(p);
     p->arena_bytes = options->unplaced ? p->live_peak : placement_assign(p->lowered.buffer, p->lowered.buffers);
     count_static(p);
     count_time(p);
     hash_plan(p);
-    *plan = p;
-    return ST_OK;
+    return p;
+}
+
+struct plan_cost plan_cost(const struct network *network, const struct schedule *schedule,
+                           const struct lower_options *options)
+{
+    struct plan *plan = plan_build(network, schedule, &(struct plan_options){.lower = *options, .unplaced = true});
+    const struct plan_cost cost = {plan->live_peak, plan->time};
+    plan_destroy(plan);
+    return cost;
 }
 
 void plan_destroy(struct plan *plan)

@@ -32,10 +32,18 @@ struct plan {
     struct digest hash; /* of ops, buffers and offsets */
 };
 
-/* Checks the schedule, lowers, places. Errors: those of schedule_check() and lower(). */
-enum status plan_build(const struct network *network, const struct schedule *schedule,
-                       const struct plan_options *options, struct plan **plan);
+/* Lowers and places a schedule that schedule_check() accepts. */
+struct plan *plan_build(const struct network *network, const struct schedule *schedule,
+                        const struct plan_options *options);
 void plan_destroy(struct plan *plan);
+
+/* The live peak and the time of such a schedule's plan, without placing it, which takes most of the time. */
+struct plan_cost {
+    size_t live_peak;
+    double time;
+};
+struct plan_cost plan_cost(const struct network *network, const struct schedule *schedule,
+                           const struct lower_options *options);
 
 /* A copy of the network in region whose relus save what the schedule sets. */
 const struct network *plan_network(const struct network *network, const struct schedule *schedule,

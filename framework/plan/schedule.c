@@ -1,9 +1,12 @@
 #include "plan/schedule.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { RUNS_MAX = INT32_MAX / 32 }; /* of a node, forward or backward: the ops are counted by an int */
 
 struct schedule schedule_empty(struct region *region) { return (struct schedule){.region = region}; }
 
@@ -47,11 +50,13 @@ void schedule_append_all(struct schedule *schedule, const struct schedule *more)
 enum status schedule_check(const struct schedule *schedule, int nodes, bool forward_only)
 {
     int forward = 0, backward = nodes; /* first F done of [0, forward), B done of [backward, nodes) */
+    size_t runs = 0;
     for (size_t i = 0; i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
         if (s->from < 0 || s->to > nodes || s->from >= s->to)
             return fail(ST_SPEC, "step %zu of the schedule: [%d,%d) is not a range of the network's %d nodes", i + 1,
                         s->from, s->to, nodes);
+        runs += (size_t)(s->to - s->from);
         if (s->kind == STEP_FORWARD) {
             if (s->from > forward)
                 return fail(ST_SPEC, "step %zu of the schedule runs node %d forward, but node %d has not run yet",
@@ -73,6 +78,7 @@ enum status schedule_check(const struct schedule *schedule, int nodes, bool forw
     if (forward < nodes) return fail(ST_SPEC, "the schedule ends before node %d has run forward", forward);
     if (backward > 0 && !forward_only)
         return fail(ST_SPEC, "the schedule ends before node %d has run backward", backward - 1);
+    if (runs > RUNS_MAX) return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", runs);
     return ST_OK;
 }
 

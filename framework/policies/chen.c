@@ -27,9 +27,8 @@ struct chen_search {
     const struct segment_settings *settings;
     struct node_ranges stages;
     bool *cut, *best; /* before a stage, of the current plan and of the best */
-    size_t least;     /* live peak of the best */
-    double time;      /* of the best */
-    double budget;    /* of the best */
+    struct plan_cost least;
+    double budget; /* of the best */
     int tries;
 };
 
@@ -54,45 +53,37 @@ static void divide(struct chen_search *s, double budget, double *kept, double *l
 }
 
 /* Plans the division of a budget; keeps it where it is better. */
-static enum status try_budget(struct chen_search *s, double budget)
+static void try_budget(struct chen_search *s, double budget)
 {
     struct region *region = region_create();
-    struct plan *plan = NULL;
     struct schedule schedule = schedule_empty(region);
-    struct plan_options options = *policy_plan_options(s->input);
-    options.unplaced = true; /* only the live peak matters, and placing takes most of the time */
     policy_cuts_emit(s->network, &s->stages, s->cut, s->settings, &schedule);
-    enum status status = plan_build(s->network, &schedule, &options, &plan);
+    const struct plan_cost cost = plan_cost(s->network, &schedule, &policy_plan_options(s->input)->lower);
     region_destroy(region);
-    if (status != ST_OK) return status;
     s->tries++;
-    if (plan->live_peak < s->least || (plan->live_peak == s->least && plan->time < s->time)) {
-        s->least = plan->live_peak;
-        s->time = plan->time;
-        s->budget = budget;
-        memcpy(s->best, s->cut, (size_t)s->stages.count * sizeof *s->best);
-    }
-    plan_destroy(plan);
-    return ST_OK;
+    if (cost.live_peak > s->least.live_peak) return;
+    if (cost.live_peak == s->least.live_peak && cost.time >= s->least.time) return;
+    s->least = cost;
+    s->budget = budget;
+    memcpy(s->best, s->cut, (size_t)s->stages.count * sizeof *s->best);
 }
 
-static enum status find_budget(struct chen_search *s)
+static void find_budget(struct chen_search *s)
 {
     double budget = 0, least = INFINITY, kept, largest;
-    s->least = SIZE_MAX;
+    s->least.live_peak = SIZE_MAX;
     for (int i = 0; i < REFINEMENTS; i++) {
         divide(s, budget, &kept, &largest);
-        TRY(try_budget(s, budget));
+        try_budget(s, budget);
         if (largest < least) least = largest;
         budget = floor(sqrt(kept * largest / 2));
     }
     const double step = (sqrt(2) * budget - least) / GRID;
     for (int i = 1; step > 0 && i <= GRID; i++) {
         divide(s, floor(least + i * step), &kept, &largest);
-        TRY(try_budget(s, floor(least + i * step)));
+        try_budget(s, floor(least + i * step));
     }
     s->cut = s->best;
-    return ST_OK;
 }
 
 static void note_found(const struct chen_search *s, struct policy_notes *notes)
@@ -111,7 +102,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     NEW(schedule->region, s.cut, (size_t)s.stages.count);
     if (!budget || !strcmp(budget, "search")) {
         NEW(schedule->region, s.best, (size_t)s.stages.count);
-        TRY(find_budget(&s));
+        find_budget(&s);
         if (input->notes) note_found(&s, input->notes);
     } else {
         uint64_t bytes;

@@ -25,11 +25,9 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     const struct plan_options *options = policy_plan_options(input);
     struct budget budget;
     struct budgeted budgeted = {.point = -1};
-    struct optimum *optimum;
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
-    TRY(optimum_prepare(input->network, options->lower.rng, &optimum));
-    enum status status = rivals_add(optimum);
-    if (status == ST_OK) status = budget_schedule(optimum, &budget, options, schedule, &budgeted);
+    struct optimum *optimum = rivals_prepare(input->network, options->lower.rng);
+    enum status status = budget_schedule(optimum, &budget, options, schedule, &budgeted);
     if (status == ST_SPEC) status = rivals_refuse(input, &budget, budgeted.limit);
     if (status == ST_OK && input->notes) note_found(optimum, &budgeted, input->notes);
     optimum_destroy(optimum);

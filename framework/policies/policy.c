@@ -28,6 +28,14 @@ const struct policy *policy_find(const char *name)
     return NULL;
 }
 
+struct policy_settings policy_defaults(const struct policy *policy, struct region *region)
+{
+    struct policy_settings settings = {0};
+    const enum status status = setting_defaults(policy->keys, &settings, region);
+    assert(status == ST_OK);
+    return settings;
+}
+
 const char *policy_budget(const struct policy *policy, const struct policy_settings *settings)
 {
     return policy->keys == policy_budget_keys ? ((const struct budget_settings *)settings->bytes)->budget : NULL;
@@ -61,25 +69,26 @@ void policy_state_sign_bits(const struct network *network, struct schedule *sche
     }
 }
 
+/* The schedule as the policy emits it, where it can be planned. */
+static enum status emit(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)
+{
+    TRY(policy->emit(input, schedule));
+    return schedule_check(schedule, input->network->graph->nodes, false);
+}
+
 enum status policy_schedule(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)
 {
     struct region *region = schedule->region;
     struct policy_input bits = *input;
-    struct plan_options options = *policy_plan_options(input);
+    const struct lower_options *options = &policy_plan_options(input)->lower;
     struct schedule kept[2] = {schedule_empty(region), schedule_empty(region)};
-    struct plan *plan[2];
-    if (policy->chooses_relus || !network_any_relu_open(input->network)) return policy->emit(input, schedule);
+    if (policy->chooses_relus || !network_any_relu_open(input->network)) return emit(policy, input, schedule);
     bits.network = policy_keep_sign_bits(input->network, region);
-    options.unplaced = true; /* placing takes most of the time */
-    TRY(policy->emit(input, &kept[0]));
-    TRY(policy->emit(&bits, &kept[1]));
+    TRY(emit(policy, input, &kept[0]));
+    TRY(emit(policy, &bits, &kept[1]));
     policy_state_sign_bits(input->network, &kept[1]);
-    TRY(plan_build(input->network, &kept[0], &options, &plan[0]));
-    const enum status status = plan_build(input->network, &kept[1], &options, &plan[1]);
-    const bool fewer = status == ST_OK && plan[1]->live_peak < plan[0]->live_peak;
-    plan_destroy(plan[0]);
-    TRY(status);
-    plan_destroy(plan[1]);
+    const bool fewer =
+        plan_cost(input->network, &kept[1], options).live_peak < plan_cost(input->network, &kept[0], options).live_peak;
     schedule_append_all(schedule, &kept[fewer]);
     return ST_OK;
 }
@@ -89,7 +98,7 @@ enum status policy_plan(const struct policy *policy, const struct policy_input *
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
     enum status status = policy_schedule(policy, input, &schedule);
-    if (status == ST_OK) status = plan_build(input->network, &schedule, policy_plan_options(input), plan);
+    if (status == ST_OK) *plan = plan_build(input->network, &schedule, policy_plan_options(input));
     region_destroy(region);
     return status;
 }

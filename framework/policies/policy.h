@@ -52,6 +52,9 @@ enum status policy_plan(const struct policy *policy, const struct policy_input *
 struct network *policy_keep_sign_bits(const struct network *network, struct region *region);
 void policy_state_sign_bits(const struct network *network, struct schedule *schedule);
 
+/* Its settings where none is set; texts and lists live in region. */
+struct policy_settings policy_defaults(const struct policy *policy, struct region *region);
+
 /* input->options, or the default. */
 const struct plan_options *policy_plan_options(const struct policy_input *input);
 

@@ -34,34 +34,32 @@ static int to_advance(int64_t units, int64_t slots)
     return (int)(before < units - rest ? before : units - rest);
 }
 
-static enum status advance(struct reversal *r, int from, int to)
+static void advance(struct reversal *r, int from, int to)
 {
     if (to > r->forwarded) r->forwarded = to;
     schedule_append(r->schedule, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
-    return ST_OK;
 }
 
-static enum status differentiate(struct reversal *r, int u)
+static void differentiate(struct reversal *r, int u)
 {
     if (u < r->forwarded) {
         stages_recompute(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->schedule);
-        return ST_OK;
+        return;
     }
-    TRY(advance(r, u, u + 1));
+    advance(r, u, u + 1);
     schedule_append(r->schedule, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
-    return ST_OK;
 }
 
 /* Units [from, to), the state before the first of them in one of the slots. */
-static enum status reverse(struct reversal *r, int from, int to, int64_t slots)
+static void reverse(struct reversal *r, int from, int to, int64_t slots)
 {
     while (to - from > 1) {
         int middle = from + to_advance(to - from, slots);
-        TRY(advance(r, from, middle));
-        TRY(reverse(r, middle, to, slots - 1));
+        advance(r, from, middle);
+        reverse(r, middle, to, slots - 1);
         to = middle;
     }
-    return differentiate(r, from);
+    differentiate(r, from);
 }
 
 /* The fewest slots that need no more repetitions than slots: both grow with the logarithm of the length (Griewank,
@@ -83,7 +81,8 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
                          .keep_saved = settings->segment.keep_saved,
                          .schedule = schedule};
     int64_t slots = settings->slots ? settings->slots : logarithmic(units.count);
-    return reverse(&r, 0, units.count, slots < units.count ? slots : units.count);
+    reverse(&r, 0, units.count, slots < units.count ? slots : units.count);
+    return ST_OK;
 }
 
 static const struct setting keys[] = {{"slots", SETTING_INT, offsetof(struct revolve_settings, slots), 0, 1e6, "0",

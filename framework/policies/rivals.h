@@ -5,14 +5,11 @@
 #include "policies/policy.h"
 #include "search/budget.h"
 
-/* Adds to optimum, before it is solved, the schedules of every policy without a budget, with all values of its switches
+/* optimum_prepare(), with the schedules of every policy without a budget as candidates, with all values of its switches
  * and choices and numbers up to RIVALS_NUMBER_MAX: where a stage is too long for all subsets of its nodes to be
  * examined, or groups divide one. No such schedule then beats the front. */
 enum { RIVALS_NUMBER_MAX = 64 };
-enum status rivals_add(struct optimum *optimum);
-
-/* Prepares, adds and solves, for the whole front. */
-enum status rivals_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum);
+struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng);
 
 /* After `optimal` refused a budget, which leaves limit bytes for the arena: ST_SPEC with its message, followed by the
  * fastest plan of another policy that keeps the budget with its other settings at their defaults, where there is one.

@@ -1,6 +1,5 @@
 #include "search/budget.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,73 +58,64 @@ static struct network *as_written(const struct network *network, struct region *
     return written;
 }
 
-enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes)
+size_t budget_baseline(const struct network *network, const struct plan_options *options)
 {
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
-    struct plan_options unplaced = *options;
-    struct plan *plan = NULL;
-    unplaced.unplaced = true;
     schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
     schedule_append_backward(&schedule, 0, network->graph->nodes, RELU_OUTPUT);
-    const enum status status = plan_build(as_written(network, region), &schedule, &unplaced, &plan);
-    if (status == ST_OK) *bytes = plan->live_peak;
-    plan_destroy(plan);
+    const size_t bytes = plan_cost(as_written(network, region), &schedule, &options->lower).live_peak;
     region_destroy(region);
-    return status;
+    return bytes;
 }
 
-enum status budget_place(const struct optimum *optimum, int point, const struct plan_options *options,
-                         struct plan **plan)
+struct plan *budget_place(const struct optimum *optimum, int point, const struct plan_options *options)
 {
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
-    enum status status = optimum_schedule(optimum, point, &schedule);
-    if (status == ST_OK) status = plan_build(optimum->network, &schedule, options, plan);
+    optimum_schedule(optimum, point, &schedule);
+    struct plan *plan = plan_build(optimum->network, &schedule, options);
     region_destroy(region);
-    return status;
+    return plan;
 }
 
-/* Places a point's schedule; takes it where it fits. */
-static enum status try_point(const struct optimum *optimum, int point, const struct plan_options *options,
-                             struct budgeted *b, size_t *arena)
-{
-    struct plan *plan;
-    TRY(budget_place(optimum, point, options, &plan));
-    b->tries++;
-    *arena = plan->arena_bytes;
-    if (*arena <= b->limit) {
-        b->point = point;
-        b->live_peak = plan->live_peak;
-        b->arena = *arena;
-    }
-    plan_destroy(plan);
-    return ST_OK;
-}
-
-enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
+/* Places a point's schedule and takes it where it fits; returns the bytes of its arena. */
+static size_t try_point(const struct optimum *optimum, int point, const struct plan_options *options,
                         struct budgeted *b)
 {
+    struct plan *plan = budget_place(optimum, point, options);
+    const size_t arena = plan->arena_bytes;
+    b->tries++;
+    if (arena <= b->limit) {
+        b->point = point;
+        b->live_peak = plan->live_peak;
+        b->arena = arena;
+    }
+    plan_destroy(plan);
+    return arena;
+}
+
+struct budgeted budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options)
+{
     const struct front *front = &optimum->front;
-    size_t arena;
     const int within = front_at(front, limit);
     int at = within, failed = at + 1;
-    *b = (struct budgeted){.point = -1, .limit = limit};
-    while (at >= 0 && b->point < 0) {
-        TRY(try_point(optimum, at, options, b, &arena));
-        if (b->point >= 0) break;
+    struct budgeted b = {.point = -1, .limit = limit};
+    while (at >= 0 && b.point < 0) {
+        const size_t arena = try_point(optimum, at, options, &b);
+        if (b.point >= 0) break;
         failed = at;
-        limit = arena - b->limit < limit ? limit - (arena - b->limit) : 0;
+        limit = arena - b.limit < limit ? limit - (arena - b.limit) : 0;
         at = front_at(front, limit) < at ? front_at(front, limit) : at - 1;
     }
-    for (int i = failed - 1, first = b->point; i > first && failed - i <= REFINED_MAX; i--) {
-        if (b->point > first) break;
-        TRY(try_point(optimum, i, options, b, &arena));
+    for (int i = failed - 1, first = b.point; i > first && failed - i <= REFINED_MAX; i--) {
+        if (b.point > first) break;
+        try_point(optimum, i, options, &b);
     }
-    for (int i = front->count < LEAST_POINTS ? front->count - 1 : LEAST_POINTS - 1; i >= 0 && b->point < 0; i--)
-        if (front->point[i].peak <= b->limit) TRY(try_point(optimum, i, options, b, &arena));
-    if (b->point >= 0) b->lost = front->point[b->point].time - front->point[within].time;
-    return ST_OK;
+    for (int i = front->count < LEAST_POINTS ? front->count - 1 : LEAST_POINTS - 1; i >= 0 && b.point < 0; i--)
+        if (front->point[i].peak <= b.limit) try_point(optimum, i, options, &b);
+    if (b.point >= 0) b.lost = front->point[b.point].time - front->point[within].time;
+    return b;
 }
 
 /* The least percentage, to two decimals, of which bytes are a share. */
@@ -136,7 +126,8 @@ static double percent_of(size_t bytes, size_t baseline)
     return percent;
 }
 
-enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *policy)
+enum status budget_refuse(const struct network *network, const struct budget *budget,
+                          const struct plan_options *options, const struct plan *least, const char *policy)
 {
     char op[128], bytes[UNIT_TEXT], given[UNIT_TEXT], share[64] = "", fixed[96] = "";
     const bool percent = budget->kind == BUDGET_PERCENT;
@@ -147,7 +138,7 @@ enum status budget_refuse(const struct budget *budget, const struct plan *least,
         exact_bytes_text((size_t)budget->bytes, given);
     if (percent)
         snprintf(share, sizeof share, "%.2f%% of store_all's live peak, outputs kept, ",
-                 percent_of(least->arena_bytes, baseline));
+                 percent_of(least->arena_bytes, budget_baseline(network, options)));
     if (plan_static(least))
         snprintf(fixed, sizeof fixed, ", %s %s that no schedule changes", percent ? "besides" : "including",
                  bytes_text((double)plan_static(least), bytes));
@@ -159,24 +150,14 @@ enum status budget_refuse(const struct budget *budget, const struct plan *least,
         plan_op_text(least, least->peak_op, op), tensors);
 }
 
-enum status budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
-                         const struct plan *least, size_t *limit, size_t *baseline)
+size_t budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
+                    const struct plan *least)
 {
-    *baseline = 0;
-    size_t fixed = plan_static(least);
-    switch (budget->kind) {
-    case BUDGET_LEAST:
-        *limit = least->arena_bytes;
-        break;
-    case BUDGET_BYTES:
-        *limit = budget->bytes > fixed ? (size_t)(budget->bytes - fixed) : 0;
-        break;
-    case BUDGET_PERCENT:
-        TRY(budget_baseline(network, options, baseline));
-        double share = (double)*baseline * budget->percent / 100;
-        *limit = share < (double)(SIZE_MAX / 2) ? (size_t)share : SIZE_MAX / 2;
-    }
-    return ST_OK;
+    const size_t fixed = plan_static(least);
+    if (budget->kind == BUDGET_LEAST) return least->arena_bytes;
+    if (budget->kind == BUDGET_BYTES) return budget->bytes > fixed ? (size_t)(budget->bytes - fixed) : 0;
+    const double share = (double)budget_baseline(network, options) * budget->percent / 100;
+    return share < (double)(SIZE_MAX / 2) ? (size_t)share : SIZE_MAX / 2;
 }
 
 enum status budget_evaluation(const struct plan *evaluation, size_t limit)
@@ -191,21 +172,16 @@ enum status budget_evaluation(const struct plan *evaluation, size_t limit)
 }
 
 /* The plan of least arena among the points of least memory. */
-static enum status find_least(const struct optimum *optimum, const struct plan_options *options, struct plan **least)
+static struct plan *find_least(const struct optimum *optimum, const struct plan_options *options)
 {
-    *least = NULL;
-    for (int i = 0; i < LEAST_POINTS && i < optimum->front.count; i++) {
-        struct plan *plan;
-        enum status status = budget_place(optimum, i, options, &plan);
-        if (status != ST_OK) {
-            plan_destroy(*least);
-            return status;
-        }
-        bool better = !*least || plan->arena_bytes < (*least)->arena_bytes;
-        plan_destroy(better ? *least : plan);
-        if (better) *least = plan;
+    struct plan *least = budget_place(optimum, 0, options); /* a front has a point */
+    for (int i = 1; i < LEAST_POINTS && i < optimum->front.count; i++) {
+        struct plan *plan = budget_place(optimum, i, options);
+        const bool better = plan->arena_bytes < least->arena_bytes;
+        plan_destroy(better ? least : plan);
+        if (better) least = plan;
     }
-    return ST_OK;
+    return least;
 }
 
 static void extend(struct optimum *optimum, size_t bytes)
@@ -214,38 +190,28 @@ static void extend(struct optimum *optimum, size_t bytes)
 }
 
 /* Extends the front until it has the points of least memory; short fronts take little time. */
-static enum status extend_to_least(struct optimum *optimum, const struct plan_options *options)
+static void extend_to_least(struct optimum *optimum, const struct plan_options *options)
 {
-    size_t all = 0;
-    if (optimum->most == SIZE_MAX) return ST_OK;
-    TRY(budget_baseline(optimum->network, options, &all));
+    if (optimum->most == SIZE_MAX) return;
+    const size_t all = budget_baseline(optimum->network, options);
     for (size_t bytes = all / FIRST_SHARE + 1; optimum->most < SIZE_MAX && optimum->front.count < LEAST_POINTS;
          bytes *= 2)
         extend(optimum, bytes > all ? SIZE_MAX : bytes);
-    return ST_OK;
-}
-
-static enum status choose(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
-                          const struct plan *least, struct schedule *schedule, struct budgeted *b)
-{
-    size_t baseline;
-    size_t limit = 0;
-    TRY(budget_limit(optimum->network, budget, options, least, &limit, &baseline));
-    extend(optimum, limit);
-    TRY(budget_find(optimum, limit, options, b));
-    if (b->point < 0) return budget_refuse(budget, least, baseline, "optimal");
-    return optimum_schedule(optimum, b->point, schedule);
 }
 
 enum status budget_schedule(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                             struct schedule *schedule, struct budgeted *budgeted)
 {
-    *budgeted = (struct budgeted){.point = -1};
-    struct plan *least;
-    TRY(extend_to_least(optimum, options));
-    TRY(find_least(optimum, options, &least));
-    assert(least); /* a front has a point */
-    enum status status = choose(optimum, budget, options, least, schedule, budgeted);
+    enum status status = ST_OK;
+    extend_to_least(optimum, options);
+    struct plan *least = find_least(optimum, options);
+    const size_t limit = budget_limit(optimum->network, budget, options, least);
+    extend(optimum, limit);
+    *budgeted = budget_find(optimum, limit, options);
+    if (budgeted->point >= 0)
+        optimum_schedule(optimum, budgeted->point, schedule);
+    else
+        status = budget_refuse(optimum->network, budget, options, least, "optimal");
     plan_destroy(least);
     return status;
 }

@@ -23,16 +23,17 @@ enum status budget_check(const char *text);
 
 /* store_all's live peak with relus that keep their outputs and stand where they were written: 100 % for all plans of a
  * model. */
-enum status budget_baseline(const struct network *network, const struct plan_options *options, size_t *bytes);
+size_t budget_baseline(const struct network *network, const struct plan_options *options);
 
 /* Bytes that a budget leaves for the arena; least: a plan of least memory, for its static bytes and for BUDGET_LEAST.
- * *baseline: 100 %, where the budget is a percentage. */
-enum status budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
-                         const struct plan *least, size_t *limit, size_t *baseline);
+ */
+size_t budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
+                    const struct plan *least);
 
 /* ST_SPEC with a message: the policy found no schedule that keeps the budget; the bytes of least, the smallest plan
  * that it found, and the op and the tensors of its peak. */
-enum status budget_refuse(const struct budget *budget, const struct plan *least, size_t baseline, const char *policy);
+enum status budget_refuse(const struct network *network, const struct budget *budget,
+                          const struct plan_options *options, const struct plan *least, const char *policy);
 
 /* Evaluations must keep the budget, too, and need the same with every schedule of the training: ST_SPEC where that is
  * more than the limit of the arena (0: no limit). */
@@ -48,14 +49,12 @@ struct budgeted {
 };
 
 /* The plan of a point of the front. */
-enum status budget_place(const struct optimum *optimum, int point, const struct plan_options *options,
-                         struct plan **plan);
+struct plan *budget_place(const struct optimum *optimum, int point, const struct plan_options *options);
 
 /* The fastest point, of those examined, whose placed arena takes at most limit bytes; point -1: none. Not every point
  * is placed: from the fastest that may fit, downwards by the excess of the last one; then the fastest few between the
  * last that did not fit and the one that did; and where none fits, a few of least memory. */
-enum status budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options,
-                        struct budgeted *budgeted);
+struct budgeted budget_find(const struct optimum *optimum, size_t limit, const struct plan_options *options);
 
 /* Appends to an empty schedule; solves as much of the front as that requires. Errors: ST_SPEC where no point examined
  * keeps the budget: budget_refuse() with the least arena among a few points of least memory. */

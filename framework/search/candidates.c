@@ -31,28 +31,23 @@ static void append_lowered(const struct lowered *l, const struct schedule *origi
     append_backwards(schedule, 0, due, original);
 }
 
-enum status candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
-                                 const struct schedule *schedule, const char *policy, struct region *region)
+void candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
+                          const struct schedule *schedule, const char *policy, struct region *region)
 {
-    const struct lower_options options = {.drop_dead = true, .rng = rng};
-    const int nodes = network->graph->nodes;
-    struct candidate_point candidate = {.policy = policy, .schedule = schedule_empty(region)};
-    struct point *point = &candidate.point;
-    struct lowered l;
-    size_t *live;
-    TRY(lower(plan_network(network, schedule, schedule->region), schedule, &options, schedule->region, &l));
-    NEW(schedule->region, live, (size_t)l.ops + 1);
-    point->peak = buffers_live(l.buffer, l.buffers, l.ops, live);
-    for (int i = 0; i < l.ops; i++) point->time += l.op[i].kind == OP_FORWARD ? network->cost[l.op[i].node].forward : 0;
-    for (int i = 0; i < nodes; i++) point->time += network_backward_time(network, i);
+    const struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}, .unplaced = true};
+    struct plan *plan = plan_build(network, schedule, &options);
+    bool better = true;
     for (int i = 0; i < candidates->count; i++) {
         const struct point *other = &candidates->candidate[i].point;
-        if (other->peak <= point->peak && other->time <= point->time) return ST_OK;
+        better &= other->peak > plan->live_peak || other->time > plan->time;
     }
-    append_lowered(&l, schedule, nodes, &candidate.schedule);
-    region_grow(region, &candidates->candidate, candidates->count, sizeof *candidates->candidate);
-    candidates->candidate[candidates->count++] = candidate;
-    return ST_OK;
+    if (better) {
+        region_grow(region, &candidates->candidate, candidates->count, sizeof *candidates->candidate);
+        struct candidate_point *candidate = &candidates->candidate[candidates->count++];
+        *candidate = (struct candidate_point){policy, {plan->live_peak, plan->time}, schedule_empty(region)};
+        append_lowered(&plan->lowered, schedule, network->graph->nodes, &candidate->schedule);
+    }
+    plan_destroy(plan);
 }
 
 struct merged_point {

@@ -18,8 +18,8 @@ struct candidate_points {
 
 /* Adds a schedule of any class without its dead recomputations, unless another candidate is as good. It is copied into
  * region; policy must outlive it. */
-enum status candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
-                                 const struct schedule *schedule, const char *policy, struct region *region);
+void candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
+                          const struct schedule *schedule, const char *policy, struct region *region);
 
 /* The front with the candidates of at most most bytes; (*origin)[point]: the candidate that the point is, NULL: the
  * front had it. Both in region. */

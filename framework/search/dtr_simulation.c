@@ -58,14 +58,13 @@ enum status dtr_simulation_create(const struct network *network, const struct lo
                                   struct region *region, struct dtr_simulation *simulation)
 {
     const int nodes = network->graph->nodes;
-    struct lowered lowered;
     struct schedule schedule = schedule_empty(region);
     if (nodes > NODES_MAX)
         return fail(ST_SPEC, "policy dtr: %d nodes; expected at most %d, for the time it takes", nodes, NODES_MAX);
     *simulation = (struct dtr_simulation){.network = network, .region = region};
     schedule_append(&schedule, STEP_FORWARD, 0, nodes);
     schedule_append(&schedule, STEP_BACKWARD, 0, nodes);
-    TRY(lower(network, &schedule, options, region, &lowered));
+    const struct lowered lowered = lower(network, &schedule, options, region);
     NEW(region, simulation->once, (size_t)nodes);
     NEW(region, simulation->gap, (size_t)nodes);
     NEW(region, simulation->first, (size_t)nodes + 1);

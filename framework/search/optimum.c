@@ -261,9 +261,11 @@ static void find_equal(const struct optimum *o)
         }
 }
 
-static enum status prepare(struct optimum *o, enum rng_mode rng)
+struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng)
 {
-    TRY(variants_list(o->network, rng, o->region, &o->stages));
+    struct region *region = region_create();
+    struct optimum *o = region_array(region, 1, sizeof *o);
+    *o = (struct optimum){.region = region, .network = network, .stages = variants_list(network, rng, region)};
     const size_t count = (size_t)o->stages.count;
     NEW(o->region, o->shift, count * count);
     find_equal(o);
@@ -284,7 +286,7 @@ static enum status prepare(struct optimum *o, enum rng_mode rng)
             for (int first = last; first >= 0; first--)
                 *needs_of(o, first, last, tail) = reads || (first < last && *needs_of(o, first, last - 1, 0));
         }
-    return ST_OK;
+    return o;
 }
 
 static void publish(struct optimum *o)
@@ -310,23 +312,11 @@ void optimum_within(struct optimum *o, size_t most)
     publish(o);
 }
 
-enum status optimum_prepare(const struct network *network, enum rng_mode rng, struct optimum **optimum)
+struct optimum *optimum_solve(const struct network *network, enum rng_mode rng)
 {
-    struct region *region = region_create();
-    struct optimum *o = region_array(region, 1, sizeof *o);
-    o->region = region;
-    o->network = network;
-    enum status status = prepare(o, rng);
-    if (status != ST_OK) region_destroy(region);
-    *optimum = status == ST_OK ? o : NULL;
-    return status;
-}
-
-enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum)
-{
-    TRY(optimum_prepare(network, rng, optimum));
-    optimum_within(*optimum, SIZE_MAX);
-    return ST_OK;
+    struct optimum *o = optimum_prepare(network, rng);
+    optimum_within(o, SIZE_MAX);
+    return o;
 }
 
 void optimum_destroy(struct optimum *optimum)
@@ -365,25 +355,23 @@ static void write_backward(const struct schedule_writer *w, int first, int last,
 }
 
 /* A run that ends a visit; of a recomputation only the nodes that are needed. */
-static enum status write_last(const struct schedule_writer *w, int first, int last, const struct variant *variant)
+static void write_last(const struct schedule_writer *w, int first, int last, const struct variant *variant)
 {
     const struct node_range nodes = nodes_of(w, first, last);
     if (last + 1 == w->optimum->stages.count) {
         schedule_append(w->schedule, STEP_FORWARD, nodes.from, nodes.to);
     } else {
-        bool *marks;
         variants_choose_signs(w->network, nodes.from, nodes.to, variant->signs);
-        TRY(variants_last_nodes(w->network, &nodes, variant->recompute, w->optimum->stages.rng, w->schedule->region,
-                                &marks));
+        const bool *marks =
+            variants_last_nodes(w->network, &nodes, variant->recompute, w->optimum->stages.rng, w->schedule->region);
         for (int i = nodes.from; i < nodes.to; i++)
             if (marks[i - nodes.from]) schedule_append(w->schedule, STEP_FORWARD, i, i + 1);
     }
     write_backward(w, first, last, variant->recompute, variant->signs);
-    return ST_OK;
 }
 
 /* The schedule of a visit by stages after v; of equal visits only the first was solved. */
-static enum status write_visit(const struct schedule_writer *w, const struct visit *v, int by, size_t peak)
+static void write_visit(const struct schedule_writer *w, const struct visit *v, int by, size_t peak)
 {
     const struct optimum *o = w->optimum;
     const struct front *cell = cell_of(o, v);
@@ -399,38 +387,39 @@ static enum status write_visit(const struct schedule_writer *w, const struct vis
     switch (f->kind) {
     case RUN:
         write_forward(w, first, at);
-        TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
+        write_visit(w, &f->a, by, peak - f->cost.shift);
         write_backward(w, first, at, f->variant->recompute, f->variant->signs);
-        return ST_OK;
+        break;
     case LAST:
-        return write_last(w, first, last, f->variant);
+        write_last(w, first, last, f->variant);
+        break;
     case PASS:
         write_forward(w, first, at - 1);
-        TRY(write_visit(w, &f->a, by, peak - f->cost.shift));
-        return write_visit(w, &f->b, by, peak);
+        write_visit(w, &f->a, by, peak - f->cost.shift);
+        write_visit(w, &f->b, by, peak);
+        break;
     case TWICE:
         write_forward(w, first, last);
-        return write_visit(w, &f->a, by, peak);
+        write_visit(w, &f->a, by, peak);
+        break;
     case EARLY:
+    case READY:
         if (f->variant)
-            TRY(write_last(w, last, last, f->variant));
+            write_last(w, last, last, f->variant);
         else
             write_backward(w, last, last, 0, tail->signs);
-        return f->cost.a ? write_visit(w, &f->a, by, peak) : ST_OK;
-    case READY:
+        if (f->cost.a) write_visit(w, &f->a, by, peak);
         break;
     }
-    write_backward(w, last, last, 0, tail->signs);
-    return ST_OK;
 }
 
-enum status optimum_schedule(const struct optimum *o, int point, struct schedule *schedule)
+void optimum_schedule(const struct optimum *o, int point, struct schedule *schedule)
 {
     struct schedule_writer w = {.optimum = o, .schedule = schedule};
     if (o->origin[point]) {
         schedule_append_all(schedule, &o->origin[point]->schedule);
-        return ST_OK;
+        return;
     }
     w.network = network_copy(o->network, schedule->region);
-    return write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
+    write_visit(&w, &(struct visit){.last = o->stages.count - 1}, 0, o->front.point[point].peak);
 }

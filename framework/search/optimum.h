@@ -43,17 +43,17 @@ struct optimum {
 };
 
 /* Everything that does not depend on memory; there is no front yet. rng: the plan's. */
-enum status optimum_prepare(const struct network *network, enum rng_mode rng, struct optimum **optimum);
+struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng);
 
 /* The front up to most bytes, equal to that part of the whole front: no part of a schedule takes more bytes than the
  * schedule. The smaller most, the faster. */
 void optimum_within(struct optimum *optimum, size_t most);
 
 /* Both, for the whole front. */
-enum status optimum_solve(const struct network *network, enum rng_mode rng, struct optimum **optimum);
+struct optimum *optimum_solve(const struct network *network, enum rng_mode rng);
 void optimum_destroy(struct optimum *optimum);
 
 /* Appends the schedule of a point of the front to an empty schedule. */
-enum status optimum_schedule(const struct optimum *optimum, int point, struct schedule *schedule);
+void optimum_schedule(const struct optimum *optimum, int point, struct schedule *schedule);
 
 #endif

@@ -75,10 +75,7 @@ static bool reads_cut(const struct subnetwork *subnetwork, const struct op *op)
     const struct node *node = &subnetwork->network.graph->node[op->node];
     const struct footprint *f = &subnetwork->network.binding[op->node].footprint;
     if (op->node < 1 || op->node > subnetwork->nodes || op->kind > OP_BACKWARD) return false;
-    unsigned reads = 0;
-    if (op->parts & PART_PARAMS) reads |= f->reads[PART_INDEX_PARAMS];
-    if (op->parts & PART_INPUT) reads |= f->reads[PART_INDEX_INPUT];
-    if (op->kind == OP_BACKWARD && !(reads & READS_X)) return false;
+    if (op->kind == OP_BACKWARD && !(footprint_reads(f->reads, op->parts) & READS_X)) return false;
     for (int k = 0; k < node->layer->inputs; k++)
         if (node->inputs[k] == 1) return true;
     return false;
@@ -109,17 +106,16 @@ static void count(const struct subnetwork *subnetwork, struct stage_profile *p)
     }
 }
 
-enum status subnetwork_profile(const struct subnetwork *subnetwork, const struct schedule *schedule,
-                               struct region *region, struct stage_profile *profile)
+struct stage_profile subnetwork_profile(const struct subnetwork *subnetwork, const struct schedule *schedule,
+                                        struct region *region)
 {
-    memset(profile, 0, sizeof *profile);
     const struct lower_options options = {.drop_dead = true, .rng = subnetwork->rng};
-    TRY(lower(&subnetwork->network, schedule, &options, region, &profile->lowered));
-    const struct lowered *l = &profile->lowered;
-    NEW(region, profile->live, (size_t)l->ops + 1);
-    buffers_live(l->buffer, l->buffers, l->ops, profile->live);
-    count(subnetwork, profile);
-    return ST_OK;
+    struct stage_profile profile = {.lowered = lower(&subnetwork->network, schedule, &options, region)};
+    const struct lowered *l = &profile.lowered;
+    NEW(region, profile.live, (size_t)l->ops + 1);
+    buffers_live(l->buffer, l->buffers, l->ops, profile.live);
+    count(subnetwork, &profile);
+    return profile;
 }
 
 /* Marks in now[] those nodes marked in due[] that must be recomputed before node's backward. */

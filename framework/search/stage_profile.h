@@ -36,8 +36,8 @@ struct stage_profile {
     bool reads_input;      /* an op of the run after the sink's backward reads the cut value */
 };
 
-enum status subnetwork_profile(const struct subnetwork *subnetwork, const struct schedule *schedule,
-                               struct region *region, struct stage_profile *profile);
+struct stage_profile subnetwork_profile(const struct subnetwork *subnetwork, const struct schedule *schedule,
+                                        struct region *region);
 
 /* Appends the backwards of nodes [from, to) of a network, from the last to the first, each after the recomputations
  * that it still needs of nodes marked in recompute[] (recompute[0]: node from). The schedule states what open relus

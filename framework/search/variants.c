@@ -14,21 +14,14 @@ bool *variants_unpack(uint64_t recompute, int nodes, struct region *region)
     return marks;
 }
 
-/* Open relus among the nodes [from, to), as a set; and those of them that keep signs in this network. */
-static uint64_t open_relus(const struct network *network, int from, int to)
+/* Open relus among the nodes of the run, as a set; signs: only those of them that keep signs in this network. */
+static uint64_t open_relus(const struct subnetwork *subnetwork, bool signs)
 {
+    const struct network *network = &subnetwork->network;
     uint64_t open = 0;
-    for (int i = from; i < to; i++)
-        if (network_relu_open(network, i)) open |= bit(i - from);
+    for (int i = 1; i <= subnetwork->nodes; i++)
+        if (network_relu_open(network, i) && (!signs || network->binding[i].footprint.saved)) open |= bit(i - 1);
     return open;
-}
-
-static uint64_t signs_kept(const struct network *network, int from, int to)
-{
-    uint64_t kept = 0;
-    for (int i = from; i < to; i++)
-        if (network_relu_open(network, i) && network->binding[i].footprint.saved) kept |= bit(i - from);
-    return kept;
 }
 
 void variants_choose_signs(struct network *network, int from, int to, uint64_t signs)
@@ -46,8 +39,8 @@ enum probe {
     PROBE_TAIL     /* the cut value recomputed, then the backwards of what was saved */
 };
 
-static enum status probe(const struct subnetwork *subnetwork, enum probe kind, uint64_t recompute,
-                         struct region *region, struct stage_profile *profile)
+static struct stage_profile probe(const struct subnetwork *subnetwork, enum probe kind, uint64_t recompute,
+                                  struct region *region)
 {
     struct schedule schedule = schedule_empty(region);
     const int end = subnetwork->nodes + 1, all = subnetwork->network.graph->nodes;
@@ -58,27 +51,27 @@ static enum status probe(const struct subnetwork *subnetwork, enum probe kind, u
     if (kind == PROBE_LAST || kind == PROBE_PASS) schedule_append(&schedule, STEP_FORWARD, 1, end);
     subnetwork_backward(&subnetwork->network, 1, end, marks, &schedule);
     schedule_append(&schedule, STEP_BACKWARD, 0, 1);
-    return subnetwork_profile(subnetwork, &schedule, region, profile);
+    return subnetwork_profile(subnetwork, &schedule, region);
 }
 
-enum status variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
-                                enum rng_mode rng, struct region *region, bool **marks)
+bool *variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
+                          enum rng_mode rng, struct region *region)
 {
     struct subnetwork subnetwork;
-    struct stage_profile profile;
+    bool *marks;
     subnetwork_cut(network, nodes->from, nodes->to, true, false, rng, region, &subnetwork);
-    TRY(probe(&subnetwork, PROBE_LAST, recompute, region, &profile));
-    NEW(region, *marks, (size_t)(nodes->to - nodes->from));
+    const struct stage_profile profile = probe(&subnetwork, PROBE_LAST, recompute, region);
+    NEW(region, marks, (size_t)(nodes->to - nodes->from));
     for (int i = profile.turn + 1; i < profile.lowered.ops; i++) {
         const struct op *op = &profile.lowered.op[i];
         if (op->kind != OP_FORWARD || op->node < 1) continue;
         if (recompute & bit(op->node - 1)) {
             recompute &= ~bit(op->node - 1); /* the variant's recomputation; another one is the forward's */
         } else {
-            (*marks)[op->node - 1] = true;
+            marks[op->node - 1] = true;
         }
     }
-    return ST_OK;
+    return marks;
 }
 
 /* Whether a later recomputation or a backward of the run reads each recomputation. */
@@ -149,29 +142,25 @@ static struct variant variant_of(const struct subnetwork *subnetwork, enum probe
 }
 
 /* Adds the variant of a set of recomputations and of relus that keep signs. */
-static enum status examine(struct subnetwork *subnetwork, enum probe kind, uint64_t recompute, uint64_t signs,
-                           struct lists *lists)
+static void examine(struct subnetwork *subnetwork, enum probe kind, uint64_t recompute, uint64_t signs,
+                    struct lists *lists)
 {
     struct region *scratch = region_create();
-    struct stage_profile p;
     variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
-    enum status status = probe(subnetwork, kind, recompute, scratch, &p);
-    if (status == ST_OK) {
-        struct variant v = variant_of(subnetwork, kind, &p);
-        bool reads_y = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
-        v.recompute = recompute;
-        v.signs = signs;
-        v.outlives = kind == PROBE_THROUGH && reads_y && !(recompute & bit(subnetwork->nodes - 1));
-        bool through = kind == PROBE_THROUGH && subnetwork->sink;
-        add(through ? &lists->through : &lists->last, &v, lists->region);
-    }
+    const struct stage_profile p = probe(subnetwork, kind, recompute, scratch);
+    struct variant v = variant_of(subnetwork, kind, &p);
+    bool reads_y = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
+    v.recompute = recompute;
+    v.signs = signs;
+    v.outlives = kind == PROBE_THROUGH && reads_y && !(recompute & bit(subnetwork->nodes - 1));
+    bool through = kind == PROBE_THROUGH && subnetwork->sink;
+    add(through ? &lists->through : &lists->last, &v, lists->region);
     region_destroy(scratch);
-    return status;
 }
 
 /* All sets of signs to examine, with and without stages that follow in the visit. */
-static enum status examine_signs(struct subnetwork *subnetwork, uint64_t recompute, uint64_t open, uint64_t kept,
-                                 struct lists *lists)
+static void examine_signs(struct subnetwork *subnetwork, uint64_t recompute, uint64_t open, uint64_t kept,
+                          struct lists *lists)
 {
     const uint64_t last = open & bit(subnetwork->nodes - 1);
     const uint64_t sets[] = {kept & ~last, kept | last, 0, open};
@@ -179,9 +168,8 @@ static enum status examine_signs(struct subnetwork *subnetwork, uint64_t recompu
         for (int i = 0; i < (int)(sizeof sets / sizeof *sets); i++) {
             bool again = false;
             for (int before = 0; before < i; before++) again |= sets[before] == sets[i];
-            if (!again) TRY(examine(subnetwork, kind, recompute, sets[i], lists));
+            if (!again) examine(subnetwork, kind, recompute, sets[i], lists);
         }
-    return ST_OK;
 }
 
 /* Picks the nodes whose subsets are tried: all but the forced ones, or those that free most bytes for their time. */
@@ -206,86 +194,73 @@ static int choose_free(const struct subnetwork *subnetwork, uint64_t forced, int
     return count;
 }
 
-static enum status list_subsets(struct subnetwork *subnetwork, uint64_t forced, struct lists *lists)
+static void list_subsets(struct subnetwork *subnetwork, uint64_t forced, struct lists *lists)
 {
-    const uint64_t open = open_relus(&subnetwork->network, 1, subnetwork->nodes + 1);
-    const uint64_t kept = signs_kept(&subnetwork->network, 1, subnetwork->nodes + 1);
+    const uint64_t open = open_relus(subnetwork, false), kept = open_relus(subnetwork, true);
     int free_nodes[FREE_NODES_MAX], frees = choose_free(subnetwork, forced, free_nodes);
     for (uint64_t set = 0; set < UINT64_C(1) << frees; set++) {
         uint64_t recompute = forced;
         for (int i = 0; i < frees; i++) recompute |= (set >> i & 1) << free_nodes[i];
         variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, kept);
-        if (useful(subnetwork, recompute)) TRY(examine_signs(subnetwork, recompute, open, kept, lists));
+        if (useful(subnetwork, recompute)) examine_signs(subnetwork, recompute, open, kept, lists);
     }
-    return ST_OK;
 }
 
-static enum status list_run(const struct network *network, const struct stages *stages, int first, int count,
-                            struct region *region, struct run *run)
+static struct run *list_run(const struct network *network, const struct stages *stages, int first, int count,
+                            struct region *region)
 {
     const struct stage *s = &stages->stage[first];
     const int from = s->nodes.from, to = stages->stage[first + count - 1].nodes.to;
     uint64_t forced = 0;
+    struct run *run;
+    NEW(region, run, 1);
     for (int i = 0; i + 1 < count; i++) forced |= UINT64_C(1) << (stages->stage[first + i].nodes.to - 1 - from);
     for (int outlives = 0; outlives <= (int)s->outlives; outlives++) {
         struct subnetwork subnetwork;
         struct lists lists = {.region = region_create()};
         subnetwork_cut(network, from, to, to < network->graph->nodes, outlives, stages->rng, lists.region, &subnetwork);
-        const enum status status = list_subsets(&subnetwork, forced, &lists);
+        list_subsets(&subnetwork, forced, &lists);
         settle(&lists.through, region);
         settle(&lists.last, region);
         run->through[outlives] = lists.through;
         run->last[outlives] = lists.last;
         region_destroy(lists.region);
-        TRY(status);
     }
-    return ST_OK;
+    return run;
 }
 
 /* Measures a pass that saves, with one set of signs; outlives: the cut value before must outlive the stage. */
-static enum status measure_tail(struct subnetwork *subnetwork, uint64_t signs, int outlives, struct region *scratch,
-                                struct tail *tail)
+static void measure_tail(struct subnetwork *subnetwork, uint64_t signs, int outlives, struct region *scratch,
+                         struct tail *tail)
 {
-    struct stage_profile p;
     variants_choose_signs(&subnetwork->network, 1, subnetwork->nodes + 1, signs);
-    TRY(probe(subnetwork, PROBE_TAIL, 0, scratch, &p));
+    const struct stage_profile p = probe(subnetwork, PROBE_TAIL, 0, scratch);
     tail->backward[outlives] = p.backward;
-    if (outlives) return ST_OK;
+    if (outlives) return;
     tail->signs = signs;
     tail->forward = p.forward;
     tail->again = p.again;
     tail->keep = p.keep;
     tail->reads = p.reads_input;
     tail->outlives = network_reads(&subnetwork->network, subnetwork->nodes) & READS_Y;
-    return ST_OK;
 }
 
-static enum status measure(const struct network *network, enum rng_mode rng, struct region *scratch,
-                           struct stage *stage)
+static void measure_stage(const struct network *network, enum rng_mode rng, struct stage *stage)
 {
+    struct region *scratch = region_create();
     for (int outlives = 0; outlives < 2; outlives++) {
         struct subnetwork subnetwork;
-        struct stage_profile p;
         subnetwork_cut(network, stage->nodes.from, stage->nodes.to, true, outlives, rng, scratch, &subnetwork);
-        TRY(probe(&subnetwork, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch, &p));
+        const struct stage_profile p = probe(&subnetwork, outlives ? PROBE_LAST : PROBE_PASS, 0, scratch);
         *(outlives ? &stage->held : &stage->passed) = p.forward;
         *(outlives ? &stage->held_again : &stage->passed_again) = p.again;
         stage->once = p.once;
         stage->time = p.forward_time;
-        const uint64_t open = open_relus(&subnetwork.network, 1, subnetwork.nodes + 1), signs[TAILS_MAX] = {0, open};
+        const uint64_t open = open_relus(&subnetwork, false), signs[TAILS_MAX] = {0, open};
         stage->tails = open ? TAILS_MAX : 1;
-        for (int t = 0; t < stage->tails; t++)
-            TRY(measure_tail(&subnetwork, signs[t], outlives, scratch, &stage->tail[t]));
+        for (int t = 0; t < stage->tails; t++) measure_tail(&subnetwork, signs[t], outlives, scratch, &stage->tail[t]);
     }
-    return ST_OK;
-}
-
-static enum status measure_stage(const struct network *network, enum rng_mode rng, struct stage *stage)
-{
-    struct region *scratch = region_create();
-    enum status status = measure(network, rng, scratch, stage);
     region_destroy(scratch);
-    return status;
 }
 
 static bool same_footprint(const struct footprint *a, const struct footprint *b)
@@ -324,10 +299,9 @@ static bool same_stage(const struct network *network, const struct stage *a, con
     return true;
 }
 
-static enum status list_stages(const struct network *network, struct region *region, struct stages *stages)
+static void list_stages(const struct network *network, struct region *region, struct stages *stages)
 {
-    struct node_ranges ranges;
-    ranges = stages_find(network->graph, region);
+    const struct node_ranges ranges = stages_find(network->graph, region);
     stages->count = ranges.count;
     NEW(region, stages->stage, (size_t)ranges.count);
     for (int s = 0; s < ranges.count; s++) {
@@ -345,14 +319,13 @@ static enum status list_stages(const struct network *network, struct region *reg
         for (int other = 0; other < s && stage->class == s; other++)
             if (same_stage(network, &stages->stage[other], stage)) stage->class = stages->stage[other].class;
         if (stage->class == s) {
-            TRY(measure_stage(network, stages->rng, stage));
+            measure_stage(network, stages->rng, stage);
         } else {
             struct node_range nodes = stage->nodes;
             *stage = stages->stage[stage->class];
             stage->nodes = nodes;
         }
     }
-    return ST_OK;
 }
 
 /* An earlier run of the same stages, NULL: none. */
@@ -366,21 +339,19 @@ static struct run *find_equal(const struct stages *stages, int first, int count)
     return NULL;
 }
 
-enum status variants_list(const struct network *network, enum rng_mode rng, struct region *region,
-                          struct stages *stages)
+struct stages variants_list(const struct network *network, enum rng_mode rng, struct region *region)
 {
-    *stages = (struct stages){.reach = RUN_NODES_MAX, .rng = rng};
-    TRY(list_stages(network, region, stages));
-    NEW(region, stages->run, (size_t)stages->count * (size_t)stages->reach);
-    for (int first = 0; first < stages->count; first++)
-        for (int count = 1; count <= stages->reach && first + count <= stages->count; count++) {
-            int nodes = stages->stage[first + count - 1].nodes.to - stages->stage[first].nodes.from;
+    struct stages stages = {.reach = RUN_NODES_MAX, .rng = rng};
+    list_stages(network, region, &stages);
+    NEW(region, stages.run, (size_t)stages.count * (size_t)stages.reach);
+    for (int first = 0; first < stages.count; first++)
+        for (int count = 1; count <= stages.reach && first + count <= stages.count; count++) {
+            int nodes = stages.stage[first + count - 1].nodes.to - stages.stage[first].nodes.from;
             if (count > 1 && nodes > RUN_NODES_MAX) break;
-            stages->partial |= count == 1 && nodes > FREE_NODES_MAX;
-            struct run **run = &stages->run[first * stages->reach + count - 1];
-            if ((*run = find_equal(stages, first, count)) != NULL) continue;
-            NEW(region, *run, 1);
-            TRY(list_run(network, stages, first, count, region, *run));
+            stages.partial |= count == 1 && nodes > FREE_NODES_MAX;
+            struct run **run = &stages.run[first * stages.reach + count - 1];
+            *run = find_equal(&stages, first, count);
+            if (!*run) *run = list_run(network, &stages, first, count, region);
         }
-    return ST_OK;
+    return stages;
 }

@@ -75,8 +75,7 @@ struct stages {
     enum rng_mode rng;
 };
 
-enum status variants_list(const struct network *network, enum rng_mode rng, struct region *region,
-                          struct stages *stages);
+struct stages variants_list(const struct network *network, enum rng_mode rng, struct region *region);
 
 /* Makes the open relus of [from, to) keep sign bits or outputs; signs: bit 0 is the first node. Nodes after the 64th
  * stay as the network has them. */
@@ -86,7 +85,7 @@ void variants_choose_signs(struct network *network, int from, int to, uint64_t s
 bool *variants_unpack(uint64_t recompute, int nodes, struct region *region);
 
 /* Marks the nodes of the forward of a run that ends a visit: those whose output or saved tensors are read. */
-enum status variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
-                                enum rng_mode rng, struct region *region, bool **marks);
+bool *variants_last_nodes(const struct network *network, const struct node_range *nodes, uint64_t recompute,
+                          enum rng_mode rng, struct region *region);
 
 #endif

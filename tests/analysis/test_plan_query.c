@@ -170,15 +170,14 @@ Test(query, pareto_has_the_figures_of_each_plan)
 static size_t least_arena(const struct job *job, double slowdown)
 {
     const struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 1};
-    struct optimum *o;
     size_t least = SIZE_MAX;
-    cr_assert(rivals_solve(job->network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    struct optimum *o = rivals_prepare(job->network, RNG_COUNTER);
+    optimum_within(o, SIZE_MAX);
     for (int i = 0; i < o->front.count; i++) {
         struct region *region = region_create();
         struct schedule schedule = schedule_empty(region);
-        struct plan *plan;
-        cr_assert(optimum_schedule(o, i, &schedule) == ST_OK &&
-                  plan_build(job->network, &schedule, &options, &plan) == ST_OK);
+        optimum_schedule(o, i, &schedule);
+        struct plan *plan = plan_build(job->network, &schedule, &options);
         if (plan->slowdown <= slowdown && plan->arena_bytes < least) least = plan->arena_bytes;
         plan_destroy(plan);
         region_destroy(region);

@@ -86,12 +86,11 @@ static void move(const struct plan_data *a, const char *what)
 
 static void judge(const struct network *network, const struct schedule *schedule, const char *what)
 {
-    struct plan *plan;
     struct plan_data data;
     const struct plan_options options = {.lower = {judged % 3 > 0, (enum rng_mode)(judged % 4)},
                                          .state_per_parameter = judged % 3};
     struct region *region = region_create();
-    cr_assert(plan_build(network, schedule, &options, &plan) == ST_OK, "%s: %s", what, status_message());
+    struct plan *plan = plan_build(network, schedule, &options);
     plan_to_data(plan, region, &data);
     cr_assert(simulate(&data) == ST_OK, "%s: %s", what, status_message());
     alter(&data, what, alterations, ALTERATIONS, made);

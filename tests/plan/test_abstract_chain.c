@@ -22,13 +22,12 @@ static const struct abstract_stage chain[] = {
 static void check(const char *text, int ops, const size_t *live, double time)
 {
     struct network *network;
-    struct plan *plan;
     struct schedule schedule;
     int at;
     cr_assert(abstract_create(chain, 3, &at, &network) == ST_OK, "%s", status_message());
     cr_assert(schedule_parse(text, network->graph->region, &schedule) == ST_OK);
     struct plan_options options = {.lower = {.drop_dead = true}, .state_per_parameter = 2};
-    cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
+    struct plan *plan = plan_build(network, &schedule, &options);
     cr_assert(plan->lowered.ops == ops, "%s: %d ops", text, plan->lowered.ops);
     for (int i = 0; i < ops; i++) cr_assert(plan->live[i] == live[i], "%s: op %d has %zu live", text, i, plan->live[i]);
     cr_assert(plan_static(plan) == 0);

@@ -117,13 +117,12 @@ Test(lower, lifetimes_written_by_hand)
         const struct by_hand *t = &by_hand[i];
         struct sketch sketch;
         struct schedule schedule;
-        struct plan *plan;
         struct plan_options options = {.lower = {t->drop_dead, t->rng}};
         char ops[1024] = "", buffers[1024] = "";
         sketch_begin(&sketch, 1024);
         sketch_finish(&sketch, t->build(&sketch));
         cr_assert(schedule_parse(t->schedule, sketch.graph->region, &schedule) == ST_OK);
-        cr_assert(plan_build(sketch.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
+        struct plan *plan = plan_build(sketch.network, &schedule, &options);
         for (int k = 0; k < plan->lowered.ops; k++) print_op(&plan->lowered.op[k], ops + strlen(ops));
         for (int k = 0; k < plan->lowered.buffers; k++) {
             const struct buffer *b = &plan->lowered.buffer[k];
@@ -215,8 +214,7 @@ static bool same_forwards(const struct plan *plan, const struct schedule *schedu
 static void check(const struct network *network, const struct schedule *schedule, const struct plan_options *options,
                   const char *what)
 {
-    struct plan *plan;
-    cr_assert(plan_build(network, schedule, options, &plan) == ST_OK, "%s: %s", what, status_message());
+    struct plan *plan = plan_build(network, schedule, options);
     cr_assert(simulate_plan(plan) == ST_OK, "%s, drop_dead %d, rng %d, schedule %s\n  %s", what,
               options->lower.drop_dead, (int)options->lower.rng, plan->schedule, status_message());
     cr_assert(same_forwards(plan, schedule, options->lower.drop_dead), "%s, drop_dead %d: other forwards than %s", what,

@@ -110,3 +110,16 @@ Test(schedule, validity)
                   status_message());
     }
 }
+
+Test(schedule, too_many_steps_are_refused)
+{
+    enum { NODES = 1 << 20, ONCE = 30 };
+    struct schedule schedule = schedule_empty(region);
+    schedule_append(&schedule, STEP_FORWARD, 0, NODES);
+    for (int i = 0; i < ONCE; i++) schedule_append(&schedule, STEP_FORWARD, 0, NODES);
+    schedule_append(&schedule, STEP_BACKWARD, 0, NODES);
+    cr_assert(schedule_check(&schedule, NODES, false) == ST_OK, "%s", status_message());
+    for (int i = 0; i < 2 * ONCE; i++) schedule_append(&schedule, STEP_FORWARD, 0, NODES);
+    cr_assert(schedule_check(&schedule, NODES, false) == ST_SPEC &&
+              strstr(status_message(), "more than can be planned"));
+}

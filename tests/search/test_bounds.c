@@ -173,14 +173,13 @@ Test(bounds, hold_for_every_choice_of_relus)
         for (int c = 0; c < 200; c += THINNING) {
             char settings[80];
             struct region *region = region_create();
-            struct plan *plan;
             snprintf(settings, sizeof settings, "segments=%u unit=stage keep_last=%s", draw_below(&source, 8),
                      c % 2 ? "true" : "false");
             struct schedule schedule = policy_text_schedule(b.network, "segments", settings, region);
             for (size_t i = 0; i < schedule.steps; i++)
                 if (schedule.step[i].kind == STEP_BACKWARD)
                     schedule.step[i].relu = draw_below(&source, 2) ? RELU_BITS : RELU_OUTPUT;
-            cr_assert(plan_build(b.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
+            struct plan *plan = plan_build(b.network, &schedule, &options);
             const struct bounds bounds = bounds_find(b.network, plan->live_peak);
             cr_assert(plan->live_peak >= bounds.memory && plan->time >= bounds.best * (1 - 1e-12),
                       "%s: %s: %g, bound %g", net->name, plan->schedule, plan->time, bounds.best);

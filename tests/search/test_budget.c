@@ -57,10 +57,9 @@ Test(budget, is_kept_by_a_thousand_random_chains)
     for (int c = 0; c < 100; c += THINNING) {
         struct abstract_stage stage[20];
         int stages = 1 + c % 20;
-        struct optimum *o;
         chain_draw(&source, &limits, stages, stage);
         struct network *network = chain_network(stage, stages);
-        cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+        struct optimum *o = optimum_solve(network, RNG_COUNTER);
         size_t least_live = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
         for (int k = 0; k < 10; k++) {
             struct budget budget = {.kind = BUDGET_BYTES,
@@ -76,8 +75,7 @@ Test(budget, is_kept_by_a_thousand_random_chains)
                 refused++;
                 continue;
             }
-            struct plan *plan;
-            cr_assert(plan_build(network, &schedule, &usual, &plan) == ST_OK, "%s", status_message());
+            struct plan *plan = plan_build(network, &schedule, &usual);
             cr_assert(plan_peak(plan) <= budget.bytes, "%zu with a budget of %llu", plan_peak(plan),
                       (unsigned long long)budget.bytes);
             cr_assert(plan->live_peak == b.live_peak && plan->live_peak == o->front.point[b.point].peak);
@@ -95,8 +93,7 @@ Test(budget, is_kept_by_a_thousand_random_chains)
 static void check_monotone(const struct network *network, const char *what)
 {
     enum { BUDGETS = 30 };
-    struct optimum *o;
-    cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    struct optimum *o = optimum_solve(network, RNG_COUNTER);
     const size_t least = o->front.point[0].peak, most = o->front.point[o->front.count - 1].peak;
     struct plan *any = plan_of(network, "least", &usual);
     const size_t fixed = plan_static(any);
@@ -144,12 +141,11 @@ Test(budget, more_memory_is_never_slower) { check_all(33, check_monotone); }
  */
 static char *outcome(const struct network *network, const char *text, bool whole, struct region *region)
 {
-    struct optimum *o;
     struct budget budget;
     struct budgeted b;
     struct schedule schedule = schedule_empty(region);
     cr_assert(budget_parse(text, &budget) == ST_OK);
-    cr_assert((whole ? optimum_solve : optimum_prepare)(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    struct optimum *o = (whole ? optimum_solve : optimum_prepare)(network, RNG_COUNTER);
     const enum status status = budget_schedule(o, &budget, &usual, &schedule, &b);
     cr_assert(status == ST_OK || status == ST_SPEC, "%s", status_message());
     optimum_destroy(o);
@@ -177,10 +173,9 @@ Test(budget, notes_match_front_and_plan)
     int tries = 0;
     for (int c = 0; c < 60; c += THINNING) {
         struct abstract_stage stage[20];
-        struct optimum *o;
         chain_draw(&source, &limits, 20, stage);
         struct network *network = chain_network(stage, 20);
-        cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+        struct optimum *o = optimum_solve(network, RNG_COUNTER);
         /* a point's own peak, which its placing may just miss */
         size_t bytes = o->front.point[draw_below(&source, (uint32_t)o->front.count)].peak;
         char text[32];
@@ -226,10 +221,9 @@ Test(budget, is_kept_by_networks)
     for (const struct net *net = nets; net->name; net++)
         for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_BITS; relu++) {
             struct bound_net b = net_bind(net, relu);
-            size_t baseline;
             uint64_t bytes;
             char named[64], text[64];
-            cr_assert(budget_baseline(b.network, &options, &baseline) == ST_OK, "%s", status_message());
+            size_t baseline = budget_baseline(b.network, &options);
             struct plan *least = plan_of(b.network, "least", &options), *plan;
             cr_assert(least != NULL);
             cr_assert(!plan_of(b.network, "1", &options));
@@ -277,8 +271,7 @@ static void check_convolutions(void)
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++)
         for (int n = 0; n < 3; n++) { /* those of images */
             struct bound_net b = net_bind_to("cpu", &ways[w], &nets[n], RELU_AUTO);
-            size_t baseline;
-            cr_assert(budget_baseline(b.network, &usual, &baseline) == ST_OK, "%s", status_message());
+            size_t baseline = budget_baseline(b.network, &usual);
             for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) check_kept(b.network, budgets[i], baseline);
             net_release(&b);
         }
@@ -344,7 +337,7 @@ Test(budget, is_a_share_of_outputs_kept)
                 if (relu == RELU_OUTPUT && !after) written = stored->live_peak;
                 less += relu == RELU_OUTPUT && stored->live_peak < written;
                 plan_destroy(stored);
-                cr_assert(budget_baseline(b.network, &usual, &baseline) == ST_OK);
+                baseline = budget_baseline(b.network, &usual);
                 cr_assert(baseline == written, "%s: %zu, not %zu", net->name, baseline, written);
                 net_release(&b);
             }
@@ -370,12 +363,11 @@ Test(budget, applies_to_evaluations)
 {
     for (const struct net *net = nets; net->name; net++) {
         struct bound_net b = net_bind(net, RELU_AUTO);
-        struct plan *plan;
         char needed[64];
         const struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
         struct schedule schedule = schedule_empty(b.graph->region);
         schedule_append(&schedule, STEP_FORWARD, 0, b.graph->nodes);
-        cr_assert(plan_build(b.network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
+        struct plan *plan = plan_build(b.network, &schedule, &options);
         cr_assert(budget_evaluation(plan, plan->arena_bytes) == ST_OK && budget_evaluation(plan, 0) == ST_OK);
         cr_assert(budget_evaluation(plan, plan->arena_bytes - 1) == ST_SPEC);
         check_named(plan);

@@ -99,11 +99,10 @@ static int check_limits(const struct network *network, enum rng_mode rng, const 
     struct dtr_result result;
     for (size_t limit = SIZE_MAX, all = 0; count < 20; limit = limit == SIZE_MAX ? all : limit - all / 16) {
         struct schedule schedule = schedule_empty(region);
-        struct plan *plan;
         enum status status = dtr_simulation_schedule(&simulation, limit, &schedule, &result);
         cr_assert(status == ST_OK || (status == ST_SPEC && limit < SIZE_MAX), "%s: %s", what, status_message());
         if (status != ST_OK) break;
-        cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s: %s", what, status_message());
+        struct plan *plan = plan_build(network, &schedule, &options);
         if (limit == SIZE_MAX) {
             all = result.peak;
             cr_assert(!result.evictions);
@@ -194,8 +193,7 @@ static void compare(const struct optimum *o, const struct plan *plan, struct tal
 static void try_budgets(const struct abstract_stage *stage, int stages, struct source *source, struct tally *tally)
 {
     struct network *network = chain_network(stage, stages);
-    struct optimum *o;
-    cr_assert(optimum_solve(network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    struct optimum *o = optimum_solve(network, RNG_COUNTER);
     size_t low = o->front.point[0].peak, high = o->front.point[o->front.count - 1].peak;
     for (int k = 0; k < 10; k++) {
         uint64_t budget = low - low / 50 + draw_below(source, (uint32_t)(high - low) + 10), least;

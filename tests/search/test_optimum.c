@@ -31,9 +31,7 @@ static void random_chain(struct source *source, int stages, struct abstract_stag
 
 static struct optimum *solve(const struct abstract_stage *stage, int stages)
 {
-    struct optimum *optimum;
-    cr_assert(optimum_solve(chain_network(stage, stages), RNG_COUNTER, &optimum) == ST_OK, "%s", status_message());
-    return optimum;
+    return optimum_solve(chain_network(stage, stages), RNG_COUNTER);
 }
 
 static void done(struct optimum *optimum)
@@ -178,9 +176,7 @@ Test(optimum, reaches_the_binomial_number_of_advances_on_uniform_chains)
 static struct plan *plan_of(const struct network *network, const struct schedule *schedule,
                             const struct plan_options *options)
 {
-    struct plan *plan;
-    cr_assert(plan_build(network, schedule, options, &plan) == ST_OK, "%s", status_message());
-    return plan;
+    return plan_build(network, schedule, options);
 }
 
 /* Every point of a front, up to about most of them: monotone, and what lowering says of its schedule. */
@@ -193,7 +189,7 @@ static void check_front(const struct optimum *o, const struct plan_options *opti
         if (i % (1 + o->front.count / most) && i + 1 < o->front.count) continue;
         struct region *region = region_create();
         struct schedule schedule = schedule_empty(region);
-        cr_assert(optimum_schedule(o, i, &schedule) == ST_OK, "%s", status_message());
+        optimum_schedule(o, i, &schedule);
         struct plan *plan = plan_of(o->network, &schedule, options);
         cr_assert(plan->live_peak == p[i].peak, "%s, point %d: %zu predicted, %zu lowered: %s", what, i, p[i].peak,
                   plan->live_peak, plan->schedule);
@@ -238,9 +234,8 @@ Test(optimum, predicts_what_lowering_says_of_networks)
         for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++)
             for (enum rng_mode rng = RNG_COUNTER; rng <= RNG_MASK; rng++) {
                 struct bound_net p = net_bind(net, relu);
-                struct optimum *o;
                 struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
-                cr_assert(optimum_solve(p.network, rng, &o) == ST_OK, "%s", status_message());
+                struct optimum *o = optimum_solve(p.network, rng);
                 check_front(o, &options, 25, net->name);
                 check_bounds(o, net->name);
                 optimum_destroy(o);
@@ -290,8 +285,7 @@ Test(optimum, is_never_behind_another_policy)
     for (const struct net *net = nets; net->name; net++)
         for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
             struct bound_net p = net_bind(net, relu);
-            struct optimum *o;
-            cr_assert(optimum_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+            struct optimum *o = optimum_solve(p.network, RNG_COUNTER);
             check_rivals(o, net->name);
             optimum_destroy(o);
             net_release(&p);
@@ -306,8 +300,7 @@ static void check_named(const struct optimum *o, const char *what)
     for (int i = 0; i < o->front.count; i++) {
         char budget[32];
         struct policy_notes notes = {0};
-        struct plan *least = NULL, *plan = NULL;
-        cr_assert(budget_place(o, i, &usual, &least) == ST_OK, "%s", status_message());
+        struct plan *least = budget_place(o, i, &usual), *plan = NULL;
         snprintf(budget, sizeof budget, "budget=%zu", plan_peak(least));
         plan_destroy(least);
         const struct policy_settings settings = policy_text_settings(policy_find("optimal"), budget, region);
@@ -327,8 +320,8 @@ static void check_named(const struct optimum *o, const char *what)
 static void check_candidates(const struct net *net)
 {
     struct bound_net p = net_bind(net, RELU_AUTO);
-    struct optimum *o;
-    cr_assert(rivals_solve(p.network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
+    struct optimum *o = rivals_prepare(p.network, RNG_COUNTER);
+    optimum_within(o, SIZE_MAX);
     check_front(o, &usual, 25, net->name);
     check_bounds(o, net->name);
     check_rivals(o, net->name);
@@ -377,12 +370,11 @@ Test(optimum, predicts_what_lowering_says_of_any_network)
     struct source source = {.seed = 12};
     for (int c = 0; c < 300; c += THINNING) {
         struct sketch sketch;
-        struct optimum *o;
         char what[32];
         (c % 2 ? sketch_random : chain_sketch)(&sketch, &source, 2 + c % 13);
         enum rng_mode rng = c % 3 ? RNG_COUNTER : RNG_MASK;
         struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}};
-        cr_assert(optimum_solve(sketch.network, rng, &o) == ST_OK, "%s", status_message());
+        struct optimum *o = optimum_solve(sketch.network, rng);
         snprintf(what, sizeof what, "network %d", c);
         check_front(o, &options, 30, what);
         optimum_destroy(o);
@@ -392,12 +384,10 @@ Test(optimum, predicts_what_lowering_says_of_any_network)
 
 static struct optimum *solve_relus(const struct bound_net *p, uint64_t open, uint64_t signs)
 {
-    struct optimum *o;
     for (int i = 0; i < p->graph->nodes; i++)
         p->graph->node[i].relu_save = open >> i & 1 ? RELU_AUTO : signs >> i & 1 ? RELU_BITS : RELU_OUTPUT;
     network_settle_relus(p->network);
-    cr_assert(optimum_solve(p->network, RNG_COUNTER, &o) == ST_OK, "%s", status_message());
-    return o;
+    return optimum_solve(p->network, RNG_COUNTER);
 }
 
 /* Whether a front is nowhere behind another one. */

@@ -57,9 +57,8 @@ struct plan *policy_text_plan(const struct network *network, const char *policy,
     const struct policy_settings own = policy_text_settings(p, settings, region);
     const struct policy_input input = {.network = network, .settings = &own, .options = options};
     struct schedule schedule = schedule_empty(region);
-    struct plan *plan;
     cr_assert(p->emit(&input, &schedule) == ST_OK, "%s: %s", policy, status_message());
-    cr_assert(plan_build(network, &schedule, policy_plan_options(&input), &plan) == ST_OK, "%s", status_message());
+    struct plan *plan = plan_build(network, &schedule, policy_plan_options(&input));
     region_destroy(region);
     return plan;
 }

@@ -34,10 +34,9 @@ static struct plan *plan_of(const struct network *network, bool forward_only)
     struct schedule schedule = schedule_empty(region);
     const struct plan_options options = {.lower = {.drop_dead = true, .rng = forward_only ? RNG_OFF : RNG_STASH},
                                          .forward_only = forward_only};
-    struct plan *plan;
     schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
     if (!forward_only) schedule_append(&schedule, STEP_BACKWARD, 0, network->graph->nodes);
-    cr_assert(plan_build(network, &schedule, &options, &plan) == ST_OK, "%s", status_message());
+    struct plan *plan = plan_build(network, &schedule, &options);
     region_destroy(region);
     return plan;
 }

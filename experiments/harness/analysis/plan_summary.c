@@ -273,11 +273,10 @@ static void add_choice(struct plan_summary *s, const struct policy *policy, cons
 /* The plan of a policy with its presets; one that requires a setting, or does not fit the network, is left out. */
 static enum status add_policy(struct plan_summary *s, const struct policy *policy)
 {
-    struct policy_settings settings = {0};
     struct plan *plan;
     for (const struct setting *f = policy->keys; f && f->key; f++)
         if (!f->preset) return ST_OK;
-    TRY(setting_defaults(policy->keys, &settings, s->region));
+    const struct policy_settings settings = policy_defaults(policy, s->region);
     enum status status = job_plan(s->job, policy, &settings, NULL, &plan);
     if (status == ST_SPEC) return ST_OK;
     TRY(status);
@@ -291,8 +290,7 @@ static enum status add_policy(struct plan_summary *s, const struct policy *polic
 /* The front of `optimal`, with points at equal distances as choices, its ends among them. */
 static enum status add_front(struct plan_summary *s, const struct policy *policy)
 {
-    struct optimum *optimum;
-    TRY(optimum_solve(s->job->network, RNG_COUNTER, &optimum));
+    struct optimum *optimum = optimum_solve(s->job->network, RNG_COUNTER);
     const struct front *front = &optimum->front;
     const int rows = front->count < FRONT_ROWS ? front->count : FRONT_ROWS;
     json_t *points = json_array();

@@ -178,37 +178,32 @@ static enum status plan_values(struct policy_grid *g, const struct policy *polic
 /* ---- the front of `optimal` ---- */
 
 /* The plan of the budget of so many arena bytes and what is static, as the policy itself finds it. */
-static enum status plan_arena(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum,
-                              size_t arena)
+static void plan_arena(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum, size_t arena)
 {
     const struct plan_options options = job_plan_options(g->job);
-    struct budgeted found;
-    struct plan *plan;
-    TRY(budget_find(optimum, arena, &options, &found));
-    if (found.point < 0) return ST_OK;
-    TRY(budget_place(optimum, found.point, &options, &plan));
+    const struct budgeted found = budget_find(optimum, arena, &options);
+    if (found.point < 0) return;
+    struct plan *plan = budget_place(optimum, found.point, &options);
     if (plan->slowdown <= g->slowdown)
         add_trial(g, policy, region_text(g->region, "budget=%zu", plan_static(plan) + arena), false, plan);
     plan_destroy(plan);
-    return ST_OK;
 }
 
 /* Points with as much memory as the other policies' trials: without them a point that is left out could make such a
  * trial seem better than the front. */
-static enum status plan_beside(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum)
+static void plan_beside(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum)
 {
     const int trials = g->trials;
     for (int i = 0; i < trials; i++) {
         bool seen = g->trial[i].policy == policy;
         for (int j = 0; j < i && !seen; j++) seen = g->trial[j].plan.arena == g->trial[i].plan.arena;
-        if (!seen) TRY(plan_arena(g, policy, optimum, g->trial[i].plan.arena));
+        if (!seen) plan_arena(g, policy, optimum, g->trial[i].plan.arena);
     }
-    return ST_OK;
 }
 
 /* Points from the smallest up, or some of them evenly spread. With a slowdown only those that keep it, for as long as
  * their live peak, which no arena undercuts, is below the least arena so far. */
-static enum status plan_points(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum)
+static void plan_points(struct policy_grid *g, const struct policy *policy, const struct optimum *optimum)
 {
     const struct front *front = &optimum->front;
     const struct plan_options options = job_plan_options(g->job);
@@ -220,29 +215,27 @@ static enum status plan_points(struct policy_grid *g, const struct policy *polic
     g->left_out = front->count - count;
     for (int k = 0; k < count; k++) {
         int point = count < front->count ? (int)((int64_t)(front->count - 1) * k / (count - 1)) : k;
-        struct plan *plan;
         char at[32];
         if (front->point[point].peak >= least) break;
         if (front->point[point].time > slowest) continue;
         snprintf(at, sizeof at, "point %d of %d", k + 1, count);
         note(g, policy, at);
-        TRY(budget_place(optimum, point, &options, &plan));
+        struct plan *plan = budget_place(optimum, point, &options);
         const size_t arena = plan->arena_bytes;
         plan_destroy(plan);
-        TRY(plan_arena(g, policy, optimum, arena));
+        plan_arena(g, policy, optimum, arena);
         if (!all && arena < least) least = arena;
     }
-    return g->left_out ? plan_beside(g, policy, optimum) : ST_OK;
+    if (g->left_out) plan_beside(g, policy, optimum);
 }
 
-static enum status plan_front(struct policy_grid *g, const struct policy *policy)
+static void plan_front(struct policy_grid *g, const struct policy *policy)
 {
-    struct optimum *optimum;
     note(g, policy, "");
-    TRY(rivals_solve(g->job->network, (enum rng_mode)g->job->spec->rng, &optimum));
-    enum status status = plan_points(g, policy, optimum);
+    struct optimum *optimum = rivals_prepare(g->job->network, (enum rng_mode)g->job->spec->rng);
+    optimum_within(optimum, SIZE_MAX);
+    plan_points(g, policy, optimum);
     optimum_destroy(optimum);
-    return status;
 }
 
 /* ---- all ---- */
@@ -253,9 +246,8 @@ enum status policy_grid_policy(struct policy_grid *grid, const struct policy *po
 {
     const int before = grid->trials;
     const char *why = NULL;
-    struct policy_settings settings = {0};
-    if (has_front(policy) && !grid->memory) return plan_front(grid, policy);
-    TRY(setting_defaults(policy->keys, &settings, grid->region));
+    if (has_front(policy) && !grid->memory) return plan_front(grid, policy), ST_OK;
+    struct policy_settings settings = policy_defaults(policy, grid->region);
     TRY(plan_values(grid, policy, policy->keys, &settings, "", &why));
     if (grid->trials == before && why) refuse(grid, policy, why);
     return ST_OK;

@@ -39,15 +39,13 @@ enum status plan_bounds(const struct plan *plan, const struct policy *policy, co
 {
     const char *text = policy_budget(policy, settings);
     struct budget budget;
-    size_t limit, baseline;
     *within = (struct bounds){.budget = 0};
     *own = bounds_find(plan->network, plan->live_peak);
     TRY(check_bound(plan, own));
     if (!text) return ST_OK;
     TRY(budget_parse(text, &budget));
     if (budget.kind == BUDGET_LEAST) return ST_OK;
-    TRY(budget_limit(plan->network, &budget, options, plan, &limit, &baseline));
-    *within = bounds_find(plan->network, limit);
+    *within = bounds_find(plan->network, budget_limit(plan->network, &budget, options, plan));
     return check_bound(plan, within);
 }
 

@@ -82,7 +82,8 @@ static enum status find_all(struct answer *a, const struct trial ***row)
     const struct plan_options options = job_plan_options(a->job);
     TRY(policy_grid_all(&a->grid));
     NEW(a->grid.region, *row, (size_t)a->grid.trials);
-    return budget_baseline(a->job->network, &options, &a->baseline);
+    a->baseline = budget_baseline(a->job->network, &options);
+    return ST_OK;
 }
 
 static enum status find_pareto(struct answer *a)

@@ -143,7 +143,9 @@ static enum status build(struct taking *t, struct plan **plan)
     const struct plan_options options = job_plan_options(t->job);
     TRY(check_model(t));
     TRY(schedule_parse(t->theirs.schedule, t->region, &schedule));
-    return plan_build(t->job->network, &schedule, &options, plan);
+    TRY(schedule_check(&schedule, t->job->graph->nodes, false));
+    *plan = plan_build(t->job->network, &schedule, &options);
+    return ST_OK;
 }
 
 static enum status take(struct taking *t, struct result *r, struct plan **plan)

@@ -25,12 +25,11 @@ static enum status plan_evaluation(struct job *job)
     options.forward_only = true;
     options.lower.rng = RNG_OFF;
     schedule_append(&schedule, STEP_FORWARD, 0, job->graph->nodes);
-    enum status status = plan_build(job->network, &schedule, &options, &job->evaluation);
+    job->evaluation = plan_build(job->network, &schedule, &options);
     region_destroy(region);
-    if (status == ST_OK) status = budget_evaluation(job->evaluation, job->budget_bounds.budget);
-    if (status == ST_OK && job->evaluation->arena_bytes > job->plan->arena_bytes)
-        job->plan->arena_bytes = job->evaluation->arena_bytes;
-    return status;
+    TRY(budget_evaluation(job->evaluation, job->budget_bounds.budget));
+    if (job->evaluation->arena_bytes > job->plan->arena_bytes) job->plan->arena_bytes = job->evaluation->arena_bytes;
+    return ST_OK;
 }
 
 /* rng: unsafe must make a difference that the comparison can catch. */
