@@ -90,6 +90,7 @@ static void cuda_close(struct backend *backend)
     if (cuda->sent != NULL) cudaEventDestroy(cuda->sent);
     if (cuda->copies != NULL) cudaStreamDestroy(cuda->copies);
     if (cuda->stream != NULL) cudaStreamDestroy(cuda->stream);
+    free(cuda->results);
     free(cuda);
     backend->vendor = NULL;
 }

@@ -11,8 +11,8 @@
 
 #include "backend/backend.h"
 #include "backend/layer_state.h"
+#include "kernels.h"
 #include "numerics/element_draw.h"
-#include "numerics/element_xxh3.h"
 
 /* Images (values of rank 3) lie N H W C, the logical order, or N C H W; all else in logical order. No padding. */
 enum order { ORDER_LOGICAL, ORDER_CHANNELS_FIRST };
@@ -28,8 +28,7 @@ struct mailbox {
 struct device_state {
     char workspace[4 << 20];
     struct mailbox mail;
-    struct xxh3 digest[DIGEST_PIECES_AT_ONCE]; /* of pieces, where the host waits for them */
-    double squares[DIGEST_PIECES_AT_ONCE];
+    struct piece_result piece[DIGEST_PIECES_AT_ONCE]; /* where the host waits for them */
 };
 
 /* Times of a step's phases and classes: an event in the queue wherever phase or class changes. */
@@ -47,12 +46,13 @@ struct cuda {
     cudaEvent_t sent, taken;     /* the next batch is there; it is the batch now, and its place is free */
     cudnnHandle_t cudnn;
     cublasHandle_t blas;
-    bool tf32;                  /* products and convolutions may round their operands to TF32 */
-    bool stepped;               /* a step was queued since the last wait */
-    cudaError_t failed;         /* the first error of what returns none */
-    struct mailbox *mail;       /* the host's, page-locked */
-    struct device_state *there; /* on the device */
-    cudaGraphExec_t graph;      /* the captured step, and the argument of its body; NULL: none */
+    bool tf32;                    /* products and convolutions may round their operands to TF32 */
+    bool stepped;                 /* a step was queued since the last wait */
+    cudaError_t failed;           /* the first error of what returns none */
+    struct mailbox *mail;         /* the host's, page-locked */
+    struct device_state *there;   /* on the device */
+    struct piece_result *results; /* the host's, of an update's tensors */
+    cudaGraphExec_t graph;        /* the captured step, and the argument of its body; NULL: none */
     void *graph_self;
     struct phase_timing timing[2]; /* of the last step queued call by call, and of the captured one */
     struct phase_timing *now;      /* of the last step; while steps are queued, its marks are written */

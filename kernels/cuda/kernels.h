@@ -172,66 +172,39 @@ static inline size_t cross_entropy_scratch(int64_t batch) { return (size_t)batch
 void launch_cross_entropy_gradient(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch,
                                    int64_t classes, float *dx);
 
-/* ---- tensor_pieces.cu: work on many tensors at once, cut into pieces of 64 KiB: digests, sums of squares, optimizers.
- * The number of launches does not depend on the number of tensors; a team or a block works on a piece. Sums of squares
- * are sum_of_squares()'s and digests digest_tensor()'s in every bit; an element is updated as element_optimizer.h says.
+/* ---- parameter_update_kernels.cu: digests, sums of squares, optimizers. A tensor is cut into pieces of 64 KiB, as by
+ * digest_tensor() and sum_of_squares(), whose bits the results have; an element is updated as element_optimizer.h says.
  * ---- */
 
-enum { PIECE_BYTES = 64 * 1024, PIECE_FLOATS = PIECE_BYTES / 4 };
+enum { PIECE_BYTES = 64 * 1024 };
 
 static inline int64_t pieces_of(int64_t bytes) { return bytes / PIECE_BYTES + (bytes % PIECE_BYTES != 0); }
 
-/* Bytes of the device's memory, at a multiple of 8. */
-struct tensor_piece {
-    const void *data;
-    int64_t bytes;
+struct piece_result {
+    struct xxh3 digest; /* XXH3-128; undefined for at most XXH3_SHORT bytes */
+    double squares;     /* the sum of squares, as of floats */
 };
 
-/* Count pieces: those of a table in device memory or, where that is NULL, the pieces of whole. */
-struct tensor_pieces {
-    const struct tensor_piece *table;
-    struct tensor_piece whole;
-    int64_t count;
-};
+/* Of every piece of bytes bytes at a multiple of 8. */
+void launch_pieces(cudaStream_t stream, const void *data, int64_t bytes, struct piece_result *result);
 
-/* A piece of a parameter, its gradient and its state. */
-struct update_piece {
-    float *parameter, *state;
-    const float *gradient;
-    int64_t copy; /* floats from a copy of the state to the next */
-    int32_t elements, numbers;
-};
-
-/* Whether and how to update, as the gradients decide. */
-struct verdict {
-    float scale; /* of gradients */
-    int32_t go;  /* 0: no update */
-};
-
-/* The verdict's inputs and outputs: all in device memory but clip. */
+/* What decides whether and how to update; all in device memory but clip. */
 struct judgement {
     double clip;
     const float *loss;
     double *squares;     /* of all gradients */
     int32_t *not_finite; /* the last tensor whose gradient is not finite, -1: none */
-    struct verdict *verdict;
 };
+
+/* Takes in the gradient of a tensor; for all tensors in descending order, from squares 0 and not_finite -1. */
+void launch_judgement(cudaStream_t stream, int tensor, int64_t pieces, const struct piece_result *result,
+                      struct judgement judgement);
 
 enum update_rule { UPDATE_SGD, UPDATE_MOMENTUM, UPDATE_ADAM };
 
-/* One XXH3-128 a piece, in canonical form or as numbers; and its sum of squares as of floats, squares NULL: none. */
-void launch_digests(cudaStream_t stream, struct tensor_pieces pieces, int canonical, struct xxh3 *digest,
-                    double *squares);
-
-/* The sums of squares of count tensors, of which the i-th has the pieces from first[i] to first[i + 1]. */
-void launch_squares(cudaStream_t stream, int count, const int64_t *first, const double *squares, double *sum);
-
-/* Adds count sums in descending order and decides. */
-void launch_judgement(cudaStream_t stream, int count, const double *sum, struct judgement judgement);
-
-/* Updates count pieces if the verdict is to go. */
-void launch_update(cudaStream_t stream, enum update_rule rule, int64_t count, const struct update_piece *piece,
-                   const struct optimizer_numbers *numbers, const struct verdict *verdict);
+/* Updates count elements, if the loss and all gradients are finite. state: copy after copy. */
+void launch_update(cudaStream_t stream, enum update_rule rule, float *parameter, const float *gradient, float *state,
+                   int64_t count, const struct optimizer_numbers *numbers, struct judgement judgement);
 
 #ifdef __cplusplus
 }

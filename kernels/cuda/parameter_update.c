@@ -1,7 +1,6 @@
-/* The update after a step's backward, in six launches for all parameters: squares of gradients are summed, the
- * gradients checked and digested, parameters and state updated and digested; a tensor's digest is that of its pieces'
- * digests. The room holds the tables of pieces, which are written once, and the results. Also the digest and the sum of
- * squares of one tensor, for which the host waits. */
+/* The update after a step's backward, and the digest and the sum of squares of one tensor. The device computes the
+ * digests and squares of pieces; the host digests pieces of at most XXH3_SHORT bytes, and a tensor's pieces' digests.
+ */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,117 +8,87 @@
 #include "cuda.h"
 #include "kernels.h"
 
-_Static_assert((int)PIECE_BYTES == (int)DIGEST_PIECE && sizeof(struct xxh3) == sizeof(struct digest),
-               "host and device agree on pieces and digests");
+_Static_assert((int)PIECE_BYTES == (int)DIGEST_PIECE, "host and device agree on pieces");
 
-/* Offsets in the room: first the tables, then the results. Pieces and tensors are in the order of enum digested: all
- * gradients, all parameters, all state. */
-struct room {
-    int64_t gradients, pieces; /* pieces of the gradients, and of everything */
-    int64_t tensors;
-    size_t piece, tensor, update, first; /* struct tensor_piece, struct tensor_piece, struct update_piece, int64_t */
-    size_t tables;                       /* bytes of all four */
-    size_t canonical, digest;            /* struct xxh3, of pieces and of tensors */
-    size_t squares, sum, verdict;        /* double, double, struct verdict */
+/* In the device's memory, at a multiple of 8 bytes. */
+struct tensor {
+    struct backend *backend;
+    const char *data;
     size_t bytes;
+    const struct piece_result *found; /* the host's, of its pieces; NULL: not computed yet */
 };
 
-/* Appends count members of bytes each; returns their offset. */
-static size_t put(struct room *room, int64_t count, size_t bytes)
+/* ---- one tensor, some pieces at a time ---- */
+
+/* Zeros where the device is lost, which wait reports. */
+static void find(const struct tensor *t, size_t first, size_t count, struct piece_result *result)
 {
-    const size_t offset = room->bytes;
-    room->bytes += round_up((size_t)count * bytes);
-    return offset;
+    const struct cuda *cuda = cuda_of(t->backend);
+    const size_t from = first * PIECE_BYTES, left = t->bytes - from;
+    memset(result, 0, count * sizeof *result);
+    launch_pieces(cuda->stream, t->data + from, (int64_t)(left < count * PIECE_BYTES ? left : count * PIECE_BYTES),
+                  cuda->there->piece);
+    t->backend->kind->download(t->backend, result, cuda->there->piece, count * sizeof *result);
 }
 
-static int64_t bytes_of(int64_t elements) { return elements * (int64_t)sizeof(float); }
-
-/* Counts the pieces of a parameter with so many copies of state. */
-static void count_pieces(struct room *room, int64_t elements, int states)
+static void find_digests(void *self, size_t first, size_t count, struct digest *digest)
 {
-    room->gradients += pieces_of(bytes_of(elements));
-    room->pieces += 2 * pieces_of(bytes_of(elements)) + pieces_of(states * bytes_of(elements));
+    const struct tensor *t = self;
+    const size_t end = (first + count) * PIECE_BYTES, rest = t->bytes % PIECE_BYTES;
+    struct piece_result results[DIGEST_PIECES_AT_ONCE];
+    if (!t->found) find(t, first, count, results);
+    const struct piece_result *result = t->found ? t->found + first : results;
+    for (size_t i = 0; i < count; i++) digest[i] = (struct digest){result[i].digest.low, result[i].digest.high};
+    if (end > t->bytes && rest <= XXH3_SHORT) {
+        char piece[XXH3_SHORT] = {0};
+        t->backend->kind->download(t->backend, piece, t->data + t->bytes - rest, rest);
+        digest[count - 1] = digest_bytes(piece, rest);
+    }
 }
 
-/* The offsets, for count parameters whose pieces are counted. */
-static struct room placed(struct room r, int count, int states)
+struct digest cuda_digest(struct backend *backend, const void *data, size_t bytes)
 {
-    r.tensors = (int64_t)count * (states > 0 ? 3 : 2);
-    r.piece = put(&r, r.pieces, sizeof(struct tensor_piece));
-    r.tensor = put(&r, r.tensors, sizeof(struct tensor_piece));
-    r.update = put(&r, r.gradients, sizeof(struct update_piece));
-    r.first = put(&r, count + 1, sizeof(int64_t));
-    r.tables = r.bytes;
-    r.canonical = put(&r, r.pieces, sizeof(struct xxh3));
-    r.digest = put(&r, r.tensors, sizeof(struct xxh3));
-    r.squares = put(&r, r.gradients, sizeof(double));
-    r.sum = put(&r, count, sizeof(double));
-    r.verdict = put(&r, 1, sizeof(struct verdict));
-    return r;
+    assert((uintptr_t)data % sizeof(uint64_t) == 0);
+    return digest_pieces(bytes, find_digests, &(struct tensor){backend, data, bytes, NULL});
 }
 
-static struct room room_for(const struct update *update)
+double cuda_squares(struct backend *backend, const float *x, size_t count)
 {
-    struct room room = {0};
-    for (int i = 0; i < update->count; i++) count_pieces(&room, update->tensor[i].elements, update->states);
-    return placed(room, update->count, update->states);
+    assert((uintptr_t)x % sizeof(uint64_t) == 0);
+    const struct tensor tensor = {backend, (const char *)x, count * sizeof *x, NULL};
+    const size_t pieces = (size_t)pieces_of((int64_t)tensor.bytes);
+    double total = 0;
+    for (size_t done = 0; done < pieces; done += DIGEST_PIECES_AT_ONCE) {
+        struct piece_result result[DIGEST_PIECES_AT_ONCE];
+        const size_t now = pieces - done < DIGEST_PIECES_AT_ONCE ? pieces - done : DIGEST_PIECES_AT_ONCE;
+        find(&tensor, done, now, result);
+        for (size_t i = 0; i < now; i++) total += result[i].squares;
+    }
+    return total;
+}
+
+/* ---- the update of a step. The room holds struct piece_result of every piece: tensors in the order of enum digested,
+ * and of each of these from the last parameter to the first, as gradients are summed. ---- */
+
+/* Bytes of the room for a parameter. */
+static size_t room_bytes(int64_t elements, int states)
+{
+    const int64_t bytes = elements * (int64_t)sizeof(float);
+    return (size_t)(2 * pieces_of(bytes) + pieces_of(states * bytes)) * sizeof(struct piece_result);
 }
 
 static size_t update_bytes(const struct graph *graph, int states)
 {
-    struct room room = {0};
-    for (int i = 0; i < graph->parameters; i++) count_pieces(&room, graph->parameter[i].elements, states);
-    return placed(room, graph->parameters, states).bytes;
+    size_t bytes = 0;
+    for (int i = 0; i < graph->parameters; i++) bytes += room_bytes(graph->parameter[i].elements, states);
+    return bytes;
 }
 
-/* ---- the tables ---- */
-
-static void fill_updates(const struct update_tensor *tensor, struct update_piece **next)
+static size_t results_bytes(const struct update *update)
 {
-    for (int64_t from = 0; from < tensor->elements; from += PIECE_FLOATS) {
-        const int64_t left = tensor->elements - from;
-        *(*next)++ = (struct update_piece){.parameter = tensor->parameter + from,
-                                           .gradient = tensor->gradient + from,
-                                           .state = tensor->state ? tensor->state + from : NULL,
-                                           .copy = tensor->elements,
-                                           .elements = left < PIECE_FLOATS ? (int32_t)left : PIECE_FLOATS,
-                                           .numbers = tensor->numbers};
-    }
-}
-
-/* The pieces of a tensor; returns the array of their digests from canonical on, of which the tensor's digest is made.
- */
-static struct tensor_piece fill_pieces(const void *data, int64_t bytes, struct tensor_piece **next,
-                                       const struct xxh3 *canonical)
-{
-    for (int64_t from = 0; from < bytes; from += PIECE_BYTES) {
-        const int64_t left = bytes - from;
-        *(*next)++ = (struct tensor_piece){(const char *)data + from, left < PIECE_BYTES ? left : PIECE_BYTES};
-    }
-    return (struct tensor_piece){canonical, pieces_of(bytes) * (int64_t)sizeof *canonical};
-}
-
-/* Writes the tables, the start of the room, in host memory. */
-static void fill_tables(const struct update *update, const struct room *room, char *tables)
-{
-    struct tensor_piece *const piece = (struct tensor_piece *)(void *)(tables + room->piece), *next = piece;
-    struct tensor_piece *tensor = (struct tensor_piece *)(void *)(tables + room->tensor);
-    struct update_piece *next_update = (struct update_piece *)(void *)(tables + room->update);
-    int64_t *first = (int64_t *)(void *)(tables + room->first);
-    const struct xxh3 *canonical = (const struct xxh3 *)(void *)((char *)update->room + room->canonical);
-    const int copies[DIGESTEDS] = {1, 1, update->states};
-    for (int what = 0; what < DIGESTEDS; what++)
-        for (int i = 0; i < update->count && copies[what] > 0; i++) {
-            const struct update_tensor *t = &update->tensor[i];
-            const void *const data[DIGESTEDS] = {t->gradient, t->parameter, t->state};
-            if (what == DIGESTED_GRADIENT) {
-                first[i] = next - piece;
-                first[i + 1] = first[i] + pieces_of(bytes_of(t->elements));
-                fill_updates(t, &next_update);
-            }
-            *tensor++ =
-                fill_pieces(data[what], copies[what] * bytes_of(t->elements), &next, canonical + (next - piece));
-        }
+    size_t bytes = 0;
+    for (int i = 0; i < update->count; i++) bytes += room_bytes(update->tensor[i].elements, update->states);
+    return bytes;
 }
 
 /* An optimizer's rule, by the copies of the parameters that it keeps as state. */
@@ -140,111 +109,70 @@ static int find_rule(const struct update *update)
 
 static enum status update_prepare(struct backend *backend, const struct update *update)
 {
+    struct cuda *cuda = cuda_of(backend);
     if (find_rule(update) == RULES)
         return fail(ST_MISSING, "backend cuda has no optimizer %s with %d copies of the parameters as state",
                     update->optimizer->name, update->states);
-    const struct room room = room_for(update);
-    char *tables = allocate(1, room.tables);
-    fill_tables(update, &room, tables);
-    backend->kind->upload(backend, update->room, tables, room.tables);
-    free(tables);
-    return cuda_queued("table of the parameters' pieces");
+    free(cuda->results);
+    cuda->results = allocate(1, results_bytes(update));
+    return ST_OK;
 }
 
-/* ---- the update of a step ---- */
+static struct tensor tensor_of(struct backend *backend, const struct update *update, int what, int i)
+{
+    const struct update_tensor *t = &update->tensor[i];
+    const void *const data[DIGESTEDS] = {t->gradient, t->parameter, t->state};
+    const size_t copies[DIGESTEDS] = {1, 1, (size_t)update->states};
+    return (struct tensor){backend, data[what], copies[what] * (size_t)t->elements * sizeof(float), NULL};
+}
+
+/* Computes the pieces of tensor i; returns how many there are. */
+static int64_t queue_pieces(struct backend *backend, const struct update *update, int what, int i,
+                            struct piece_result *result)
+{
+    const struct tensor t = tensor_of(backend, update, what, i);
+    launch_pieces(cuda_of(backend)->stream, t.data, (int64_t)t.bytes, result);
+    return pieces_of((int64_t)t.bytes);
+}
 
 static void update_run(struct backend *backend, const struct update *update)
 {
-    const struct room r = room_for(update);
     const cudaStream_t stream = cuda_of(backend)->stream;
-    char *const at = update->room;
-    const struct tensor_piece *piece = (const struct tensor_piece *)(void *)(at + r.piece);
-    struct xxh3 *canonical = (struct xxh3 *)(void *)(at + r.canonical);
-    double *squares = (double *)(void *)(at + r.squares), *sum = (double *)(void *)(at + r.sum);
-    struct verdict *verdict = (struct verdict *)(void *)(at + r.verdict);
+    const enum update_rule rule = rules[find_rule(update)].rule;
     struct step_outcome *outcome = backend->outcome_now;
-
+    const struct judgement judgement = {update->settings.clip, outcome->loss, &outcome->squares, &outcome->not_finite};
+    struct piece_result *next = update->room;
     cuda_phase(backend, PHASE_DIGEST);
-    launch_digests(stream, (struct tensor_pieces){.table = piece, .count = r.gradients}, true, canonical, squares);
-    launch_squares(stream, update->count, (const int64_t *)(void *)(at + r.first), squares, sum);
-    launch_judgement(stream, update->count, sum,
-                     (struct judgement){.clip = update->settings.clip,
-                                        .loss = outcome->loss,
-                                        .squares = &outcome->squares,
-                                        .not_finite = &outcome->not_finite,
-                                        .verdict = verdict});
+    launch_fill(stream, 0, sizeof(double) / sizeof(uint32_t), judgement.squares);
+    launch_fill(stream, UINT32_MAX, 1, judgement.not_finite);
+    for (int i = update->count - 1; i >= 0; i--) {
+        const int64_t pieces = queue_pieces(backend, update, DIGESTED_GRADIENT, i, next);
+        launch_judgement(stream, i, pieces, next, judgement);
+        next += pieces;
+    }
     cuda_phase(backend, PHASE_OPTIMIZER);
-    launch_update(stream, rules[find_rule(update)].rule, r.gradients,
-                  (const struct update_piece *)(void *)(at + r.update), backend->now->numbers, verdict);
+    for (int i = 0; i < update->count; i++) {
+        const struct update_tensor *t = &update->tensor[i];
+        launch_update(stream, rule, t->parameter, t->gradient, t->state, t->elements,
+                      &backend->now->numbers[t->numbers], judgement);
+    }
     cuda_phase(backend, PHASE_DIGEST);
-    launch_digests(stream, (struct tensor_pieces){.table = piece + r.gradients, .count = r.pieces - r.gradients}, true,
-                   canonical + r.gradients, NULL);
-    launch_digests(
-        stream,
-        (struct tensor_pieces){.table = (const struct tensor_piece *)(void *)(at + r.tensor), .count = r.tensors},
-        false, (struct xxh3 *)(void *)(at + r.digest), NULL);
+    for (int what = DIGESTED_PARAMETER; what < DIGESTEDS; what++)
+        for (int i = update->count - 1; i >= 0; i--) next += queue_pieces(backend, update, what, i, next);
 }
 
 static enum status update_collect(struct backend *backend, const struct update *update)
 {
-    const struct room r = room_for(update);
-    const size_t bytes = (size_t)update->count * sizeof(struct digest);
-    const char *from = (const char *)update->room + r.digest;
-    for (int what = 0; what < DIGESTEDS && bytes > 0; what++)
-        if (update->digest[what])
-            backend->kind->download(backend, update->digest[what], from + (size_t)what * bytes, bytes);
+    const struct piece_result *next = cuda_of(backend)->results;
+    backend->kind->download(backend, cuda_of(backend)->results, update->room, results_bytes(update));
+    for (int what = 0; what < DIGESTEDS; what++)
+        for (int i = update->count - 1; i >= 0 && update->digest[what]; i--) {
+            struct tensor t = tensor_of(backend, update, what, i);
+            t.found = next;
+            next += pieces_of((int64_t)t.bytes);
+            update->digest[what][i] = digest_pieces(t.bytes, find_digests, &t);
+        }
     return cuda_queued("digests");
 }
 
 const struct update_kind cuda_update = {update_bytes, update_prepare, update_run, update_collect};
-
-/* ---- one tensor, some pieces at a time ---- */
-
-struct tensor {
-    struct backend *backend;
-    const char *data;
-    size_t bytes;
-};
-
-/* Of count pieces from the first-th on; squares NULL: not wanted. Zeros where the device is lost, which wait reports.
- */
-static void find(const struct tensor *t, size_t first, size_t count, struct digest *digest, double *squares)
-{
-    const struct cuda *cuda = cuda_of(t->backend);
-    const struct backend_kind *kind = t->backend->kind;
-    const size_t from = first * PIECE_BYTES;
-    const struct tensor_pieces pieces = {.whole = {t->data + from, (int64_t)(t->bytes - from)},
-                                         .count = (int64_t)count};
-    memset(digest, 0, count * sizeof *digest);
-    if (squares) memset(squares, 0, count * sizeof *squares);
-    launch_digests(cuda->stream, pieces, false, cuda->there->digest, squares ? cuda->there->squares : NULL);
-    kind->download(t->backend, digest, cuda->there->digest, count * sizeof *digest);
-    if (squares) kind->download(t->backend, squares, cuda->there->squares, count * sizeof *squares);
-}
-
-static void find_digests(void *self, size_t first, size_t count, struct digest *digest)
-{
-    find(self, first, count, digest, NULL);
-}
-
-struct digest cuda_digest(struct backend *backend, const void *data, size_t bytes)
-{
-    assert((uintptr_t)data % sizeof(uint64_t) == 0);
-    return digest_pieces(bytes, find_digests, &(struct tensor){backend, data, bytes});
-}
-
-double cuda_squares(struct backend *backend, const float *x, size_t count)
-{
-    assert((uintptr_t)x % sizeof(uint64_t) == 0);
-    const struct tensor tensor = {backend, (const char *)x, count * sizeof *x};
-    const size_t pieces = (size_t)pieces_of((int64_t)tensor.bytes);
-    double total = 0;
-    for (size_t done = 0; done < pieces; done += DIGEST_PIECES_AT_ONCE) {
-        struct digest digest[DIGEST_PIECES_AT_ONCE];
-        double squares[DIGEST_PIECES_AT_ONCE];
-        const size_t now = pieces - done < DIGEST_PIECES_AT_ONCE ? pieces - done : DIGEST_PIECES_AT_ONCE;
-        find(&tensor, done, now, digest, squares);
-        for (size_t i = 0; i < now; i++) total += squares[i];
-    }
-    return total;
-}
