@@ -1,5 +1,7 @@
 #include "backend/layer_state.h"
 
+#include "backend/backend.h"
+
 struct extent extent_of(const struct graph *graph, int value)
 {
     const struct value *v = &graph->value[value];
@@ -7,11 +9,14 @@ struct extent extent_of(const struct graph *graph, int value)
     return (struct extent){graph->batch, count / graph->batch, count, v->shape, v->layout};
 }
 
-struct layer_state *layer_state_create(struct backend *backend, const struct graph *graph, const struct node *node)
+enum status layer_state_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                struct footprint *footprint, void **state)
 {
-    struct layer_state *state = allocate(1, sizeof *state);
-    *state = (struct layer_state){backend, node, extent_of(graph, node->inputs[0]), extent_of(graph, node->output)};
-    return state;
+    struct layer_state *s = *state = allocate(1, sizeof *s);
+    *s = (struct layer_state){backend, node, extent_of(graph, node->inputs[0]), extent_of(graph, node->output)};
+    *footprint = node->layer->footprint;
+    footprint->implementation = backend->kind->device ? "own" : "loops";
+    return ST_OK;
 }
 
 enum status value_arrange(struct graph *graph, int value, int layout, const struct shape *physical)

@@ -25,7 +25,9 @@ struct layer_state {
     struct extent x, y; /* x: the first input */
 };
 
-struct layer_state *layer_state_create(struct backend *backend, const struct graph *graph, const struct node *node);
+/* For struct kernel's prepare: such a state, and the footprint of the layer's definition. */
+enum status layer_state_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                                struct footprint *footprint, void **state);
 
 /* For struct backend_kind's arrange: sets a value's layout and bytes. physical: its shape, padding included. ST_SPEC:
  * the value is too large. */

@@ -10,14 +10,6 @@
 
 enum { PIECE = 4096 }; /* elements drawn at a time; whole blocks */
 
-static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                           struct footprint *footprint, void **state)
-{
-    *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){.y_over_x = true, .dx_over_dy = true, .implementation = "loops"};
-    return ST_OK;
-}
-
 static void drop_row(const uint8_t *keep, float scale, const float *from, float *to, int64_t count)
 {
 #pragma omp simd
@@ -87,4 +79,4 @@ static enum status backward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-const struct kernel cpu_dropout = {true, prepare, forward, backward, free};
+const struct kernel cpu_dropout = {true, layer_state_prepare, forward, backward, free};

@@ -10,14 +10,9 @@
 static enum status relu_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
-    const struct layer_state *s = *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){
-        .signs = (size_t)s->x.batch * sign_words(s->x.elements) * sizeof(uint32_t),
-        .reads = {0, READS_Y},
-        .y_over_x = true,
-        .dx_over_dy = true,
-        .implementation = "loops",
-    };
+    TRY(layer_state_prepare(backend, graph, node, footprint, state));
+    const struct layer_state *s = *state;
+    footprint->signs = (size_t)s->x.batch * sign_words(s->x.elements) * sizeof(uint32_t);
     return ST_OK;
 }
 
@@ -43,15 +38,6 @@ static enum status relu_backward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-static enum status gelu_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                                struct footprint *footprint, void **state)
-{
-    *state = layer_state_create(backend, graph, node);
-    *footprint =
-        (struct footprint){.reads = {0, READS_X}, .y_over_x = true, .dx_over_dy = true, .implementation = "loops"};
-    return ST_OK;
-}
-
 static enum status gelu_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
@@ -67,14 +53,6 @@ static enum status gelu_backward(void *state, const struct kernel_args *args)
     uint64_t lap = clock_now_ns();
     gelu_derive(args->dx[0], args->dy, args->x[0], s->x.count);
     clock_lap(s->backend, CLOCK_ACTIVATION, &lap);
-    return ST_OK;
-}
-
-static enum status add_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                               struct footprint *footprint, void **state)
-{
-    *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){.y_over_x = true, .passes_gradient = true, .implementation = "loops"};
     return ST_OK;
 }
 
@@ -162,6 +140,6 @@ static enum status flatten_backward(void *state, const struct kernel_args *args)
 }
 
 const struct kernel cpu_relu = {true, relu_prepare, relu_forward, relu_backward, free};
-const struct kernel cpu_gelu = {true, gelu_prepare, gelu_forward, gelu_backward, free};
-const struct kernel cpu_add = {true, add_prepare, add_forward, NULL, free};
+const struct kernel cpu_gelu = {true, layer_state_prepare, gelu_forward, gelu_backward, free};
+const struct kernel cpu_add = {true, layer_state_prepare, add_forward, NULL, free};
 const struct kernel cpu_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, flatten_release};

@@ -135,14 +135,6 @@ static int64_t group_width(const struct extent *x)
     return order_block(x->layout) > 1 ? order_block(x->layout) : x->shape.dim[2];
 }
 
-static enum status mean_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                                struct footprint *footprint, void **state)
-{
-    *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){.implementation = "loops"};
-    return ST_OK;
-}
-
 static enum status mean_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
@@ -183,4 +175,4 @@ static enum status mean_backward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-const struct kernel cpu_global_avg_pool = {true, mean_prepare, mean_forward, mean_backward, free};
+const struct kernel cpu_global_avg_pool = {true, layer_state_prepare, mean_forward, mean_backward, free};

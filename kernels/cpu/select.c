@@ -8,8 +8,8 @@
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){.implementation = "copy"};
+    TRY(layer_state_prepare(backend, graph, node, footprint, state));
+    footprint->implementation = "copy";
     return ST_OK;
 }
 

@@ -79,10 +79,6 @@ static inline void cuda_note(struct backend *backend, cudaError_t error)
 /* Whether an image lies N C H W. */
 static inline bool channels_first(const struct extent *x) { return x->layout == ORDER_CHANNELS_FIRST; }
 
-/* Of a layer whose kernel is our own and needs what its definition says and nothing else. */
-enum status cuda_prepare_own(struct backend *backend, const struct graph *graph, const struct node *node,
-                             struct footprint *footprint, void **state);
-
 /* ---- errors.c: errors of the runtime and of the libraries as ours. Each function returns ST_OK, or ST_FAILED with a
  * message "LIBRARY: WHAT: the library's own text". ---- */
 

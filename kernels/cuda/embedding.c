@@ -35,4 +35,4 @@ static enum status backward(void *state, const struct kernel_args *args)
     return cuda_queued("gradients of embedding");
 }
 
-const struct kernel cuda_embedding = {true, cuda_prepare_own, forward, backward, free};
+const struct kernel cuda_embedding = {true, layer_state_prepare, forward, backward, free};

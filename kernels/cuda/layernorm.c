@@ -13,7 +13,7 @@ static struct layernorm_shape shape_of(const struct layer_state *s)
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    TRY(layer_state_prepare(backend, graph, node, footprint, state));
     footprint->saved = (size_t)shape_of(*state).rows * sizeof(struct layernorm_statistics);
     return ST_OK;
 }

@@ -8,7 +8,7 @@
 static enum status entropy_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                    struct footprint *footprint, void **state)
 {
-    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    TRY(layer_state_prepare(backend, graph, node, footprint, state));
     footprint->forward_scratch = cross_entropy_scratch(graph->batch);
     return ST_OK;
 }
@@ -49,4 +49,4 @@ static enum status sum_backward(void *state, const struct kernel_args *args)
 }
 
 const struct kernel cuda_cross_entropy = {true, entropy_prepare, entropy_forward, entropy_backward, free};
-const struct kernel cuda_sum = {true, cuda_prepare_own, sum_forward, sum_backward, free};
+const struct kernel cuda_sum = {true, layer_state_prepare, sum_forward, sum_backward, free};

@@ -8,19 +8,10 @@
 #include "cuda.h"
 #include "kernels.h"
 
-enum status cuda_prepare_own(struct backend *backend, const struct graph *graph, const struct node *node,
-                             struct footprint *footprint, void **state)
-{
-    *state = layer_state_create(backend, graph, node);
-    *footprint = node->layer->footprint;
-    footprint->implementation = "own";
-    return ST_OK;
-}
-
 static enum status relu_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                 struct footprint *footprint, void **state)
 {
-    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    TRY(layer_state_prepare(backend, graph, node, footprint, state));
     footprint->signs = sign_bytes(((const struct layer_state *)*state)->x.count);
     return ST_OK;
 }
@@ -98,7 +89,7 @@ static bool transposes(const struct layer_state *s)
 static enum status flatten_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                                    struct footprint *footprint, void **state)
 {
-    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    TRY(layer_state_prepare(backend, graph, node, footprint, state));
     const bool same = !transposes(*state);
     footprint->y_over_x = footprint->passes_gradient = same;
     footprint->implementation = same ? "copy" : "transposition";
@@ -155,8 +146,8 @@ static enum status select_backward(void *state, const struct kernel_args *args)
 }
 
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
-const struct kernel cuda_gelu = {true, cuda_prepare_own, gelu_forward, gelu_backward, free};
-const struct kernel cuda_add = {true, cuda_prepare_own, add_forward, NULL, free};
-const struct kernel cuda_dropout = {true, cuda_prepare_own, dropout_forward, dropout_backward, free};
+const struct kernel cuda_gelu = {true, layer_state_prepare, gelu_forward, gelu_backward, free};
+const struct kernel cuda_add = {true, layer_state_prepare, add_forward, NULL, free};
+const struct kernel cuda_dropout = {true, layer_state_prepare, dropout_forward, dropout_backward, free};
 const struct kernel cuda_flatten = {true, flatten_prepare, flatten_forward, flatten_backward, free};
-const struct kernel cuda_select = {true, cuda_prepare_own, select_forward, select_backward, free};
+const struct kernel cuda_select = {true, layer_state_prepare, select_forward, select_backward, free};
