@@ -73,6 +73,7 @@ struct backend {
     void *vendor;          /* engine, stream, handles */
     enum phase phase;      /* a host's: the current phase and its start */
     uint64_t phase_start;
+    uint64_t lap_start; /* a host's: of the work that is counted to a class next */
 };
 
 /* Operations of a device only, whose memory is not the host's and is filled while it computes. */

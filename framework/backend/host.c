@@ -49,7 +49,7 @@ void host_phase(struct backend *backend, enum phase phase)
 {
     const uint64_t now = clock_now_ns();
     backend->phase_ns[backend->phase] += now - backend->phase_start;
-    backend->phase_start = now;
+    backend->phase_start = backend->lap_start = now;
     backend->phase = phase;
 }
 
@@ -57,7 +57,7 @@ enum status host_step(struct backend *backend, bool same, enum status (*body)(vo
 {
     (void)same;
     backend->phase = PHASE_FORWARD;
-    backend->phase_start = clock_now_ns();
+    backend->phase_start = backend->lap_start = clock_now_ns();
     memset(backend->phase_ns, 0, sizeof backend->phase_ns);
     enum status status = body(self);
     host_phase(backend, PHASE_FORWARD);

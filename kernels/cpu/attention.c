@@ -134,10 +134,9 @@ static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct attention *a = state;
     bool failed = false;
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for schedule(static) num_threads(a->threads) reduction(|| : failed)
     for (int64_t task = 0; task < a->batch * a->heads; task++) failed = forward_head(a, args, task) != ST_OK || failed;
-    clock_lap(a->backend, CLOCK_ATTENTION, &lap);
+    clock_lap(a->backend, CLOCK_ATTENTION);
     return failed ? fail(ST_FAILED, "oneDNN: sgemm failed") : ST_OK;
 }
 
@@ -188,11 +187,10 @@ static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct attention *a = state;
     bool failed = false;
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for schedule(static) num_threads(a->threads) reduction(|| : failed)
     for (int64_t task = 0; task < a->batch * a->heads; task++)
         failed = backward_head(a, args, args->saved, task) != ST_OK || failed;
-    clock_lap(a->backend, CLOCK_ATTENTION, &lap);
+    clock_lap(a->backend, CLOCK_ATTENTION);
     return failed ? fail(ST_FAILED, "oneDNN: sgemm failed") : ST_OK;
 }
 

@@ -27,13 +27,12 @@ static const float *chunk_at(const void *value, const struct extent *extent, int
 }
 
 /* *operand as the primitive expects it: as it is, or reordered into scratch. */
-static enum status reordered(const struct conv *conv, const struct call *reorder, const float **operand, char *scratch,
-                             uint64_t *lap)
+static enum status reordered(const struct conv *conv, const struct call *reorder, const float **operand, char *scratch)
 {
     if (reorder->primitive == NULL) return ST_OK;
     TRY(call_run(reorder, (const void *[]){*operand, scratch}));
     *operand = (const float *)(const void *)scratch;
-    clock_lap(conv->backend, CLOCK_REORDER, lap);
+    clock_lap(conv->backend, CLOCK_REORDER);
     return ST_OK;
 }
 
@@ -43,18 +42,17 @@ static enum status conv_forward(void *state, const struct kernel_args *args)
     const struct conv_plan *plan = &conv->pass[CONV_FORWARD];
     const float *w = args->parameters[0];
     char *scratch = args->scratch;
-    uint64_t lap = clock_now_ns();
-    TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at, &lap));
+    TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at));
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *x = chunk_at(args->x[0], &conv->x, n), *y = chunk_at(args->y, &conv->y, n);
-        TRY(reordered(conv, &plan->image[which], &x, scratch + plan->image_at, &lap));
+        TRY(reordered(conv, &plan->image[which], &x, scratch + plan->image_at));
         TRY(call_run(&plan->conv[which], (const void *[]){x, w, args->parameters[1], y, scratch}));
-        clock_lap(conv->backend, CLOCK_CONV, &lap);
+        clock_lap(conv->backend, CLOCK_CONV);
         if (!args->save) continue;
         sign_pack(y, which ? plan->rest : plan->chunk, conv->y.elements,
                   (uint32_t *)args->saved + (size_t)n * sign_words(conv->y.elements));
-        clock_lap(conv->backend, CLOCK_ACTIVATION, &lap);
+        clock_lap(conv->backend, CLOCK_ACTIVATION);
     }
     return ST_OK;
 }
@@ -98,18 +96,18 @@ static const float *group_dy(const struct conv *conv, const float *dy, int64_t s
 
 /* The parameters' gradients over a chunk; x is in the primitive's order. */
 static enum status chunk_params(const struct conv *conv, const struct kernel_args *args, int which, const float *x,
-                                const float *dy, bool add, uint64_t *lap)
+                                const float *dy, bool add)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
     char *scratch = args->scratch;
     for (int64_t group = 0; group < plan->groups; group++) {
         const float *y = group_dy(conv, dy, which ? plan->rest : plan->chunk, group, scratch);
-        clock_lap(conv->backend, CLOCK_REORDER, lap);
+        clock_lap(conv->backend, CLOCK_REORDER);
         TRY(call_run(&plan->conv[which],
                      (const void *[]){x, scratch + plan->weights_at, scratch + plan->bias_at, y, scratch}));
-        clock_lap(conv->backend, CLOCK_CONV, lap);
+        clock_lap(conv->backend, CLOCK_CONV);
         TRY(collect(conv, args, scratch, group, add));
-        clock_lap(conv->backend, CLOCK_REORDER, lap);
+        clock_lap(conv->backend, CLOCK_REORDER);
     }
     return ST_OK;
 }
@@ -117,14 +115,13 @@ static enum status chunk_params(const struct conv *conv, const struct kernel_arg
 static enum status backward_params(struct conv *conv, const struct kernel_args *args)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    uint64_t lap = clock_now_ns();
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *x = chunk_at(args->x[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
         if (conv->relu) mask_chunk(conv, args, n, which ? plan->rest : plan->chunk);
-        clock_lap(conv->backend, CLOCK_ACTIVATION, &lap);
-        TRY(reordered(conv, &plan->image[which], &x, (char *)args->scratch + plan->image_at, &lap));
-        TRY(chunk_params(conv, args, which, x, dy, n > 0, &lap));
+        clock_lap(conv->backend, CLOCK_ACTIVATION);
+        TRY(reordered(conv, &plan->image[which], &x, (char *)args->scratch + plan->image_at));
+        TRY(chunk_params(conv, args, which, x, dy, n > 0));
     }
     return ST_OK;
 }
@@ -134,13 +131,12 @@ static enum status backward_input(struct conv *conv, const struct kernel_args *a
     const struct conv_plan *plan = &conv->pass[CONV_INPUT];
     const float *w = args->parameters[0];
     char *scratch = args->scratch;
-    uint64_t lap = clock_now_ns();
-    TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at, &lap));
+    TRY(reordered(conv, &plan->weights, &w, scratch + plan->weights_at));
     for (int64_t n = 0; n < conv->x.batch; n += plan->chunk) {
         const int which = n + plan->chunk > conv->x.batch;
         const float *dx = chunk_at(args->dx[0], &conv->x, n), *dy = chunk_at(args->dy, &conv->y, n);
         TRY(call_run(&plan->conv[which], (const void *[]){dx, w, NULL, dy, scratch}));
-        clock_lap(conv->backend, CLOCK_CONV, &lap);
+        clock_lap(conv->backend, CLOCK_CONV);
     }
     return ST_OK;
 }

@@ -19,12 +19,12 @@ extern const struct kernel cpu_conv, cpu_linear, cpu_max_pool, cpu_avg_pool, cpu
 
 static inline struct cpu *cpu_of(const struct backend *backend) { return backend->vendor; }
 
-/* Adds the time since *since to a class and sets *since to now. */
-static inline void clock_lap(struct backend *backend, enum clock_class class, uint64_t *since)
+/* Adds the time since the last call, or since the op began, to a class. */
+static inline void clock_lap(struct backend *backend, enum clock_class class)
 {
-    uint64_t now = clock_now_ns();
-    backend->clock_ns[class] += now - *since;
-    *since = now;
+    const uint64_t now = clock_now_ns();
+    backend->clock_ns[class] += now - backend->lap_start;
+    backend->lap_start = now;
 }
 
 #endif

@@ -56,7 +56,6 @@ static void drop_blocked(const struct layer_state *d, const struct draw *draw, c
 
 static void drop(struct layer_state *d, const struct draw *draw, const float *from, float *to)
 {
-    uint64_t lap = clock_now_ns();
     if (!rng_drops(draw, node_real(d->node, "rate"))) {
         if (to != from) copy_bytes(to, from, (size_t)d->x.count * sizeof *to);
     } else if (order_block(d->x.layout) > 1) {
@@ -64,7 +63,7 @@ static void drop(struct layer_state *d, const struct draw *draw, const float *fr
     } else {
         drop_logical(d, draw, from, to);
     }
-    clock_lap(d->backend, CLOCK_OTHER, &lap);
+    clock_lap(d->backend, CLOCK_OTHER);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)

@@ -44,7 +44,6 @@ static enum status embedding_forward(void *state, const struct kernel_args *args
     const struct embedding *e = state;
     const float *const *tables = args->parameters;
     float *y = args->y;
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < e->batch; n++)
         for (int64_t t = 0; t < e->tokens; t++) {
@@ -55,7 +54,7 @@ static enum status embedding_forward(void *state, const struct kernel_args *args
             float *row = y + (n * e->tokens + t) * e->width;
             for (int64_t i = 0; i < e->width; i++) row[i] = word[i] + position[i] + segment[i];
         }
-    clock_lap(e->backend, CLOCK_OTHER, &lap);
+    clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;
 }
 
@@ -78,7 +77,6 @@ static enum status embedding_backward(void *state, const struct kernel_args *arg
 {
     const struct embedding *e = state;
     const int64_t lines = ratio_up(e->width, LINE), threads = e->backend->options.threads;
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel
     {
         for (int k = 0; k < TABLES; k++) {
@@ -92,7 +90,7 @@ static enum status embedding_backward(void *state, const struct kernel_args *arg
             scatter(e, args, slice * lines / threads * LINE, to < e->width ? to : e->width);
         }
     }
-    clock_lap(e->backend, CLOCK_OTHER, &lap);
+    clock_lap(e->backend, CLOCK_OTHER);
     return ST_OK;
 }
 

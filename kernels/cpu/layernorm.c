@@ -54,7 +54,6 @@ static enum status forward(void *state, const struct kernel_args *args)
 {
     struct layernorm *norm = state;
     const float *w = args->parameters[0], *b = args->parameters[1];
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for schedule(static)
     for (int64_t n = 0; n < norm->rows; n++) {
         const float *x = (const float *)args->x[0] + n * norm->width;
@@ -64,7 +63,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 #pragma omp simd
         for (int64_t i = 0; i < norm->width; i++) y[i] = (x[i] - s.mean) * s.rstd * w[i] + b[i];
     }
-    clock_lap(norm->backend, CLOCK_NORM, &lap);
+    clock_lap(norm->backend, CLOCK_NORM);
     return ST_OK;
 }
 
@@ -108,7 +107,6 @@ static enum status backward(void *state, const struct kernel_args *args)
     struct layernorm *norm = state;
     const int64_t width = norm->width, pieces = row_pieces(norm->rows);
     float *sums = args->scratch, *dx = args->parts & PART_INPUT ? args->dx[0] : NULL;
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for schedule(static)
     for (int64_t p = 0; p < pieces; p++) {
         const int64_t from = p * PIECE_ROWS, to = from + PIECE_ROWS;
@@ -116,7 +114,7 @@ static enum status backward(void *state, const struct kernel_args *args)
     }
     for (int i = 0; args->parts & PART_PARAMS && i < 2; i++)
         reduce_pieces(sums + i * width, pieces, 2 * width, width, args->gradients[i]);
-    clock_lap(norm->backend, CLOCK_NORM, &lap);
+    clock_lap(norm->backend, CLOCK_NORM);
     return ST_OK;
 }
 

@@ -94,16 +94,16 @@ static void finish_transposed(const struct linear *linear, const float *product,
         }
 }
 
-static enum status forward_transposed(struct linear *linear, const struct kernel_args *args, uint64_t *lap)
+static enum status forward_transposed(struct linear *linear, const struct kernel_args *args)
 {
     const struct matrix x = {args->x[0], linear->inputs, true}, w = {args->parameters[0], linear->inputs, false};
     TRY(gemm(linear->units, linear->rows, linear->inputs, w, x, args->scratch, linear->rows));
-    clock_lap(linear->backend, CLOCK_LINEAR, lap);
+    clock_lap(linear->backend, CLOCK_LINEAR);
     finish_transposed(linear, args->scratch, args->parameters[1], args->y);
     return ST_OK;
 }
 
-static enum status forward_direct(struct linear *linear, const struct kernel_args *args, uint64_t *lap)
+static enum status forward_direct(struct linear *linear, const struct kernel_args *args)
 {
     const struct matrix x = {args->x[0], linear->inputs, false}, w = {args->parameters[0], linear->inputs, true};
     float *y = args->y;
@@ -111,7 +111,7 @@ static enum status forward_direct(struct linear *linear, const struct kernel_arg
         TRY(call_run(&linear->product, (const void *[]){x.data, w.data, args->parameters[1], y, args->scratch}));
     else
         TRY(gemm(linear->rows, linear->units, linear->inputs, x, w, y, linear->units));
-    clock_lap(linear->backend, CLOCK_LINEAR, lap);
+    clock_lap(linear->backend, CLOCK_LINEAR);
     if (linear->activation == ACTIVATION_NONE) return ST_OK;
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < linear->rows * linear->units; i++) y[i] = activated(linear->activation, y[i]);
@@ -121,10 +121,9 @@ static enum status forward_direct(struct linear *linear, const struct kernel_arg
 static enum status linear_forward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
-    uint64_t lap = clock_now_ns();
-    TRY(linear->transposed ? forward_transposed(linear, args, &lap) : forward_direct(linear, args, &lap));
+    TRY(linear->transposed ? forward_transposed(linear, args) : forward_direct(linear, args));
     if (args->save) sign_pack(args->y, linear->batch, sample_elements(linear), args->saved);
-    clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
+    clock_lap(linear->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
 
@@ -148,10 +147,9 @@ static enum status linear_backward(void *state, const struct kernel_args *args)
 {
     struct linear *linear = state;
     const int64_t rows = linear->rows, inputs = linear->inputs, units = linear->units;
-    uint64_t lap = clock_now_ns();
     if (args->parts & PART_PARAMS) {
         derive(linear, args);
-        clock_lap(linear->backend, CLOCK_ACTIVATION, &lap);
+        clock_lap(linear->backend, CLOCK_ACTIVATION);
         const struct matrix dy = {args->dy, units, true}, x = {args->x[0], inputs, false};
         TRY(gemm(units, inputs, rows, dy, x, args->gradients[0], inputs));
         if (linear->bias) reduce_columns(args->dy, rows, units, args->scratch, args->gradients[1]);
@@ -160,7 +158,7 @@ static enum status linear_backward(void *state, const struct kernel_args *args)
         const struct matrix dy = {args->dy, units, false}, w = {args->parameters[0], inputs, false};
         TRY(gemm(rows, inputs, units, dy, w, args->dx[0], inputs));
     }
-    clock_lap(linear->backend, CLOCK_LINEAR, &lap);
+    clock_lap(linear->backend, CLOCK_LINEAR);
     return ST_OK;
 }
 

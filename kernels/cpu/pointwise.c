@@ -19,49 +19,44 @@ static enum status relu_prepare(struct backend *backend, const struct graph *gra
 static enum status relu_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    uint64_t lap = clock_now_ns();
     relu_apply(args->y, args->x[0], s->x.count);
     if (args->save) sign_pack(args->y, s->x.batch, s->x.elements, args->saved);
-    clock_lap(s->backend, CLOCK_ACTIVATION, &lap);
+    clock_lap(s->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
 
 static enum status relu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    uint64_t lap = clock_now_ns();
     if (args->saved)
         sign_mask(args->dx[0], args->dy, args->saved, s->x.batch, s->x.elements);
     else
         relu_mask(args->dx[0], args->dy, args->y, s->x.count);
-    clock_lap(s->backend, CLOCK_ACTIVATION, &lap);
+    clock_lap(s->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
 
 static enum status gelu_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    uint64_t lap = clock_now_ns();
     gelu_apply(args->y, args->x[0], s->x.count);
-    clock_lap(s->backend, CLOCK_ACTIVATION, &lap);
+    clock_lap(s->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
 
 static enum status gelu_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    uint64_t lap = clock_now_ns();
     gelu_derive(args->dx[0], args->dy, args->x[0], s->x.count);
-    clock_lap(s->backend, CLOCK_ACTIVATION, &lap);
+    clock_lap(s->backend, CLOCK_ACTIVATION);
     return ST_OK;
 }
 
 static enum status add_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
-    uint64_t lap = clock_now_ns();
     sum_into(args->y, args->x[0], args->x[1], s->x.count);
-    clock_lap(s->backend, CLOCK_OTHER, &lap);
+    clock_lap(s->backend, CLOCK_OTHER);
     return ST_OK;
 }
 
@@ -118,12 +113,11 @@ static enum status flatten_prepare(struct backend *backend, const struct graph *
 /* to = from by the call, or as it is. */
 static enum status move(const struct flatten *f, const struct call *call, void *to, const void *from)
 {
-    uint64_t lap = clock_now_ns();
     if (call->primitive != NULL)
         TRY(call_run(call, (const void *[]){from, to}));
     else if (to != from)
         copy_bytes(to, from, (size_t)f->x.count * sizeof(float));
-    clock_lap(f->backend, CLOCK_REORDER, &lap);
+    clock_lap(f->backend, CLOCK_REORDER);
     return ST_OK;
 }
 

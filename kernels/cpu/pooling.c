@@ -99,7 +99,6 @@ static enum status avg_prepare(struct backend *backend, const struct graph *grap
 static enum status pool_forward(void *state, const struct kernel_args *args)
 {
     struct pool *pool = state;
-    uint64_t lap = clock_now_ns();
     if (pool->identity) {
         if (args->y != args->x[0]) copy_bytes(args->y, args->x[0], (size_t)pool->x.count * sizeof(float));
     } else {
@@ -107,21 +106,20 @@ static enum status pool_forward(void *state, const struct kernel_args *args)
         TRY(call_run(call, (const void *[]){args->x[0], args->y, args->saved, args->scratch}));
         if (pool->relu) relu_apply(args->y, args->y, pool->y.count);
     }
-    clock_lap(pool->backend, CLOCK_POOL, &lap);
+    clock_lap(pool->backend, CLOCK_POOL);
     return ST_OK;
 }
 
 static enum status pool_backward(void *state, const struct kernel_args *args)
 {
     struct pool *pool = state;
-    uint64_t lap = clock_now_ns();
     if (pool->identity) {
         if (args->dx[0] != args->dy) copy_bytes(args->dx[0], args->dy, (size_t)pool->x.count * sizeof(float));
     } else {
         if (pool->relu) relu_mask(args->dy, args->dy, args->y, pool->y.count);
         TRY(call_run(&pool->call[BACKWARD], (const void *[]){args->dy, args->dx[0], args->saved, args->scratch}));
     }
-    clock_lap(pool->backend, CLOCK_POOL, &lap);
+    clock_lap(pool->backend, CLOCK_POOL);
     return ST_OK;
 }
 
@@ -139,7 +137,6 @@ static enum status mean_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     const int64_t channels = s->y.elements, pixels = image_pixels(&s->x), width = group_width(&s->x);
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < s->x.batch; n++)
         for (int64_t c = 0; c < channels; c += width) {
@@ -151,7 +148,7 @@ static enum status mean_forward(void *state, const struct kernel_args *args)
                 for (int64_t j = 0; j < count; j++) y[j] += x[p * width + j];
             for (int64_t j = 0; j < count; j++) y[j] /= (float)pixels;
         }
-    clock_lap(s->backend, CLOCK_POOL, &lap);
+    clock_lap(s->backend, CLOCK_POOL);
     return ST_OK;
 }
 
@@ -159,7 +156,6 @@ static enum status mean_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     const int64_t channels = s->y.elements, pixels = image_pixels(&s->x), width = group_width(&s->x);
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for collapse(2) schedule(static)
     for (int64_t n = 0; n < s->x.batch; n++)
         for (int64_t c = 0; c < channels; c += width) {
@@ -171,7 +167,7 @@ static enum status mean_backward(void *state, const struct kernel_args *args)
                 for (int64_t j = count; j < width; j++) dx[p * width + j] = 0.0f;
             }
         }
-    clock_lap(s->backend, CLOCK_POOL, &lap);
+    clock_lap(s->backend, CLOCK_POOL);
     return ST_OK;
 }
 
