@@ -53,16 +53,11 @@ static const struct setting row_keys[] = {
 
 /* ---- reading ---- */
 
-static const struct costs_row *find_row(const struct costs *c, int rows, const char *key)
-{
-    for (int i = 0; i < rows; i++)
-        if (c->row[i].key && !strcmp(c->row[i].key, key)) return &c->row[i];
-    return NULL;
-}
-
 const struct costs_row *costs_find(const struct costs *costs, const char *key)
 {
-    return find_row(costs, costs->rows, key);
+    for (int i = 0; i < costs->rows; i++)
+        if (costs->row[i].key && !strcmp(costs->row[i].key, key)) return &costs->row[i];
+    return NULL;
 }
 
 static void read_rows(struct yaml_reader *r, const struct yaml_tree *root, struct costs *c)
@@ -73,12 +68,12 @@ static void read_rows(struct yaml_reader *r, const struct yaml_tree *root, struc
         return;
     }
     NEW(r->region, c->row, (size_t)list->count);
-    c->rows = list->count;
-    for (int i = 0; i < list->count; i++) {
-        const char *path = region_text(r->region, "nodes[%d]", i);
-        yaml_read_map(r, list->item[i], path, "a node's times", row_keys, NULL, &c->row[i]);
-        if (c->row[i].key && find_row(c, i, c->row[i].key))
-            yaml_read_error(r, list->item[i], path, "key", "repeats an earlier key");
+    for (; c->rows < list->count; c->rows++) {
+        struct costs_row *row = &c->row[c->rows];
+        const char *path = region_text(r->region, "nodes[%d]", c->rows);
+        yaml_read_map(r, list->item[c->rows], path, "a node's times", row_keys, NULL, row);
+        if (row->key && costs_find(c, row->key))
+            yaml_read_error(r, list->item[c->rows], path, "key", "repeats an earlier key");
     }
 }
 
