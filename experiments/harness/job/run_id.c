@@ -1,14 +1,13 @@
 /* Contract: the run id is a pure function of its parts. Neither times enter it nor paths, except those in the spec. */
 #include "job/run_id.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 /* Whether the line starts a top-level block of the canonical YAML whose key does not affect the numbers. */
 static bool is_left_out(const char *line)
@@ -36,19 +35,16 @@ static const char *numerics_of(const char *resolved, struct region *region)
 
 enum status program_digest(char text[33])
 {
-    struct stat file;
-    int descriptor = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0 || fstat(descriptor, &file) < 0 || file.st_size <= 0) {
-        if (descriptor >= 0) close(descriptor);
-        return fail(ST_FAILED, "/proc/self/exe: %s; the run id depends on the program", strerror(errno));
-    }
-    void *bytes = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    static const char path[] = "/proc/self/exe";
+    int descriptor;
+    uint64_t bytes;
+    TRY(file_open(path, &descriptor, &bytes));
+    void *program = allocate((size_t)bytes, 1);
+    const enum status status = file_read(descriptor, path, 0, (size_t)bytes, program);
+    digest_print(digest_bytes(program, (size_t)bytes), text);
+    free(program);
     close(descriptor);
-    if (bytes == MAP_FAILED)
-        return fail(ST_FAILED, "/proc/self/exe: %s; the run id depends on the program", strerror(errno));
-    digest_print(digest_bytes(bytes, (size_t)file.st_size), text);
-    munmap(bytes, (size_t)file.st_size);
-    return ST_OK;
+    return status;
 }
 
 static const char *digest_text(struct digest digest, struct region *region)
