@@ -8,18 +8,24 @@
 
 enum { PATH_ROOM = 1024, LINE_ROOM = 1024 };
 
-/* The number after "key" at the start of a line of the file, in *value; false: no such file or line. */
-static bool read_field(const char *path, const char *key, uint64_t *value)
+/* What follows key on the first line of the file that begins with it; false: no such file or line. */
+static bool read_line(const char *path, const char *key, char line[LINE_ROOM])
 {
     FILE *file = fopen(path, "re");
-    if (!file) return false;
-    char line[LINE_ROOM];
+    const size_t length = strlen(key);
     bool found = false;
-    size_t length = strlen(key);
-    while (!found && fgets(line, sizeof line, file))
-        found = strncmp(line, key, length) == 0 && sscanf(line + length, "%" SCNu64, value) == 1;
+    if (!file) return false;
+    while (!found && fgets(line, LINE_ROOM, file)) found = strncmp(line, key, length) == 0;
     fclose(file);
+    if (found) memmove(line, line + length, strlen(line + length) + 1);
     return found;
+}
+
+/* The same as a number; false also where it is none. */
+static bool read_field(const char *path, const char *key, uint64_t *value)
+{
+    char line[LINE_ROOM];
+    return read_line(path, key, line) && sscanf(line, "%" SCNu64, value) == 1;
 }
 
 static void lower_to(struct machine_memory *least, uint64_t bytes, const char *limit)
@@ -127,15 +133,7 @@ uint64_t process_high_water(void) { return status_bytes("VmHWM:"); }
 const char *machine_cpu(char text[256])
 {
     char line[LINE_ROOM];
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    snprintf(text, 256, "unknown");
-    while (file && fgets(line, sizeof line, file)) {
-        const char *name = strchr(line, ':');
-        if (!name || strncmp(line, "model name", strlen("model name")) != 0) continue;
-        name += 1 + strspn(name + 1, " \t");
-        snprintf(text, 256, "%.*s", (int)strcspn(name, "\n"), name);
-        break;
-    }
-    if (file) fclose(file);
+    const char *name = read_line("/proc/cpuinfo", "model name", line) ? line + strspn(line, " \t:") : "unknown";
+    snprintf(text, 256, "%.*s", (int)strcspn(name, "\n"), name);
     return text;
 }
