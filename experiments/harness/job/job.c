@@ -61,12 +61,7 @@ static enum status count_steps(struct job *job)
     if (job->dataset->kind->sized && each < 1)
         return fail(ST_SPEC, "batch: %lld is more than the %lld training samples of data set '%s'",
                     (long long)spec->batch, (long long)job->dataset->count[SPLIT_TRAIN], job->dataset->kind->name);
-    if (spec->epochs > 0 && each < 1)
-        return fail(ST_SPEC, "epochs: data set '%s' has no end, so it has no epochs; give steps",
-                    job->dataset->kind->name);
     job->steps = spec->epochs > 0 ? spec->epochs * each : spec->steps;
-    if (spec->epochs > 0 && job->steps / each != spec->epochs)
-        return fail(ST_SPEC, "epochs: %lld is too many", (long long)spec->epochs);
     if (job->steps >= UINT32_MAX)
         return fail(ST_SPEC, "steps: %lld is too many; expected at most 2^32 - 2", (long long)job->steps);
     return ST_OK;
