@@ -9,7 +9,6 @@
 #include "base/region.h"
 #include "base/text.h"
 #include "console/utf8.h"
-#include "datasets/files.h"
 
 enum { LENGTH_BYTES = 8, HEADER_MAX = 100 << 20, PIECE = 1 << 18, SHOWN = 100 };
 
@@ -67,11 +66,6 @@ enum status safetensors_floats(const struct safetensors *file, const struct safe
         types[tensor->type].floats(piece, now, to + done);
     }
     return ST_OK;
-}
-
-enum status safetensors_sha256(const struct safetensors *file, char text[65])
-{
-    return files_sha256(file->descriptor, file->path, file->bytes, text);
 }
 
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name)

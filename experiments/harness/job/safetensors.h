@@ -43,7 +43,4 @@ bool safetensors_is_float(const struct safetensor *tensor);
 enum status safetensors_floats(const struct safetensors *file, const struct safetensor *tensor, int64_t first,
                                int64_t count, float *to);
 
-/* SHA-256 of the whole file, in hexadecimal. */
-enum status safetensors_sha256(const struct safetensors *file, char text[65]);
-
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "datasets/files.h"
 
 enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80, MISFIT_SHOWN = 400 };
 
@@ -230,7 +231,8 @@ enum status weights_open(const struct spec *spec, const struct graph *graph, str
 
 enum status weights_digest(struct weights *weights)
 {
-    return *weights->sha256 ? ST_OK : safetensors_sha256(weights->file, weights->sha256);
+    const struct safetensors *file = weights->file;
+    return *weights->sha256 ? ST_OK : files_sha256(file->descriptor, file->path, file->bytes, weights->sha256);
 }
 
 void weights_close(struct weights *weights)
