@@ -31,8 +31,7 @@ struct sweep {
     struct region *region;
     const struct request *request;
     struct spec *spec;
-    int axes, points, baselines;
-    const struct sweep_axis *axis; /* the spec's, without keys that an override sets */
+    int points, baselines;
     struct point *point;
     struct shared_baseline *baseline;
     json_t *rows;   /* of all points, at the end */
@@ -43,17 +42,17 @@ struct sweep {
 static void collect_points(struct sweep *s)
 {
     s->points = 1;
-    for (int a = 0; a < s->axes; a++) s->points *= (int)s->axis[a].values.count;
+    for (int a = 0; a < s->spec->axes; a++) s->points *= (int)s->spec->axis[a].values.count;
     NEW(s->region, s->point, (size_t)s->points);
     NEW(s->region, s->baseline, (size_t)s->points);
     for (int i = 0; i < s->points; i++) {
         s->point[i].row =
             json_pack("{s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}", "live_peak_bytes", "arena_bytes", "peak_ratio",
                       "live_ratio", "time_ratio", "best_case_ratio", "planned_ratio", "last_loss");
-        NEW(s->region, s->point[i].value, (size_t)s->axes);
-        for (int a = s->axes - 1, rest = i; a >= 0; a--) {
-            int count = (int)s->axis[a].values.count;
-            s->point[i].value[a] = s->axis[a].values.texts[rest % count];
+        NEW(s->region, s->point[i].value, (size_t)s->spec->axes);
+        for (int a = s->spec->axes - 1, rest = i; a >= 0; a--) {
+            int count = (int)s->spec->axis[a].values.count;
+            s->point[i].value[a] = s->spec->axis[a].values.texts[rest % count];
             rest /= count;
         }
     }
@@ -66,12 +65,12 @@ static enum status load_point(const struct sweep *s, const struct point *p, stru
     struct spec *spec;
     const int count = s->request->overrides;
     const char **override;
-    NEW(s->region, override, (size_t)(count + s->axes));
+    NEW(s->region, override, (size_t)(count + s->spec->axes));
     for (int i = 0; i < count; i++) override[i] = s->request->override[i];
-    for (int a = 0; a < s->axes; a++)
-        override[count + a] = region_text(s->region, "%s=%s", s->axis[a].key, p->value[a]);
+    for (int a = 0; a < s->spec->axes; a++)
+        override[count + a] = region_text(s->region, "%s=%s", s->spec->axis[a].key, p->value[a]);
     *request = *s->request;
-    request->overrides = count + s->axes;
+    request->overrides = count + s->spec->axes;
     request->override = override;
     TRY(report_error(spec_load(request->spec, request->overrides, request->override, &spec)));
     return experiment_create(spec, experiment);
@@ -88,8 +87,8 @@ static void give_up(struct sweep *s, struct point *p, const char *outcome, int c
 static const char *point_text(const struct sweep *s, const struct point *p)
 {
     const char *text = "";
-    for (int a = 0; a < s->axes; a++)
-        text = region_text(s->region, "%s%s%s=%s", text, *text ? " " : "", s->axis[a].key, p->value[a]);
+    for (int a = 0; a < s->spec->axes; a++)
+        text = region_text(s->region, "%s%s%s=%s", text, *text ? " " : "", s->spec->axis[a].key, p->value[a]);
     return text;
 }
 
@@ -252,7 +251,7 @@ static json_t *rows_of(const struct sweep *s)
     json_t *rows = json_array();
     for (int i = 0; i < s->points; i++) {
         const struct point *p = &s->point[i];
-        for (int a = 0; a < s->axes; a++) PUT(p->row, s->axis[a].key, p->value[a]);
+        for (int a = 0; a < s->spec->axes; a++) PUT(p->row, s->spec->axis[a].key, p->value[a]);
         PUT(p->row, "outcome", p->outcome);
         PUT(p->row, "bits", p->outcome);
         PUT(p->row, "exit_code", p->code);
@@ -266,7 +265,8 @@ static json_t *rows_of(const struct sweep *s)
 static const char *keys_of(const struct sweep *s, int axes, const char *others)
 {
     const char *keys = "";
-    for (int a = 0; a < s->axes && a < axes; a++) keys = region_text(s->region, "%s%s ", keys, s->axis[a].key);
+    for (int a = 0; a < s->spec->axes && a < axes; a++)
+        keys = region_text(s->region, "%s%s ", keys, s->spec->axis[a].key);
     return region_text(s->region, "%s%s", keys, others);
 }
 
@@ -291,7 +291,7 @@ static void print_reasons(const struct sweep *s, FILE *out)
 static bool write_rows(const void *of, FILE *out)
 {
     const struct sweep *s = of;
-    const char *keys = keys_of(s, s->axes,
+    const char *keys = keys_of(s, s->spec->axes,
                                "outcome exit_code static_bytes live_peak_bytes arena_bytes peak_ratio live_ratio "
                                "time_ratio best_case_ratio slowdown step_ns first_loss last_loss accuracy no_proof "
                                "first_difference_step first_difference reason baseline variant");
@@ -310,18 +310,17 @@ static enum status write_csv(const struct sweep *s)
     return ST_OK;
 }
 
-/* The worse of two exit codes: signals are worst, then failures of a run or plan, then those of comparisons. */
-static int worse(int a, int b)
+/* Signals are worst, then failures of a run or plan, then those of comparisons. */
+static int rank_of(int code)
 {
     static const int mildest_first[] = {ST_OK, ST_UNPROVEN, ST_DIFFERS, ST_SPEC, ST_FAILED, ST_MISSING};
     enum { CODES = sizeof mildest_first / sizeof *mildest_first };
-    int rank[2] = {CODES, CODES};
-    for (int i = 0; i < CODES; i++) {
-        if (mildest_first[i] == a) rank[0] = i;
-        if (mildest_first[i] == b) rank[1] = i;
-    }
-    return rank[1] > rank[0] ? b : a;
+    int rank = 0;
+    while (rank < CODES && mildest_first[rank] != code) rank++;
+    return rank;
 }
+
+static int worse(int a, int b) { return rank_of(b) > rank_of(a) ? b : a; }
 
 static int run_points(struct sweep *s)
 {
@@ -342,8 +341,7 @@ static int run_points(struct sweep *s)
 
 int sweep_run(const struct request *request, struct spec *spec)
 {
-    struct sweep s = {
-        .region = region_create(), .request = request, .spec = spec, .axes = spec->axes, .axis = spec->axis};
+    struct sweep s = {.region = region_create(), .request = request, .spec = spec};
     const char *key = spec->axis[0].key;
     int code = ST_SPEC;
     if (request->only[SIDE_BASELINE] || request->only[SIDE_VARIANT]) {
