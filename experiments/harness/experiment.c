@@ -13,20 +13,20 @@
 
 const char *const side_names[SIDES] = {"baseline", "variant"};
 
-static enum status plan_side(struct side *side, struct spec *spec)
+static enum status plan_side(struct side *side)
 {
-    side->spec = spec;
-    TRY(report_error(job_create(spec, &side->job)));
-    if (spec->baseline) report_warning(side->job->dataset->notice);
+    TRY(report_error(job_create(side->spec, &side->job)));
+    if (side->spec->baseline) report_warning(side->job->dataset->notice);
     return report_error(plan_summary_create(side->job, false, &side->summary));
 }
 
 enum status experiment_create(struct spec *spec, struct experiment **experiment)
 {
     struct experiment *e = *experiment = allocate(1, sizeof *e);
-    e->spec = spec;
-    TRY(plan_side(&e->side[SIDE_VARIANT], spec));
-    return plan_side(&e->side[SIDE_BASELINE], spec->baseline);
+    e->side[SIDE_VARIANT].spec = spec;
+    e->side[SIDE_BASELINE].spec = spec->baseline;
+    TRY(plan_side(&e->side[SIDE_VARIANT]));
+    return plan_side(&e->side[SIDE_BASELINE]);
 }
 
 void experiment_destroy(struct experiment *experiment)
@@ -38,7 +38,7 @@ void experiment_destroy(struct experiment *experiment)
         job_destroy(side->job);
     }
     json_decref(experiment->comparison.figures);
-    spec_destroy(experiment->spec);
+    spec_destroy(experiment->side[SIDE_VARIANT].spec);
     free(experiment);
 }
 

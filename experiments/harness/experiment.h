@@ -18,8 +18,7 @@ struct side {
 };
 
 struct experiment {
-    struct spec *spec; /* the variant's, which owns the baseline's */
-    struct side side[SIDES];
+    struct side side[SIDES];      /* the variant's spec owns the baseline's */
     struct comparison comparison; /* after both */
 };
 
