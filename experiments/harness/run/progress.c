@@ -6,7 +6,6 @@
 
 #include "base/units.h"
 #include "console/terminal.h"
-#include "console/utf8.h"
 
 enum { BAR_MOST = 24, BAR_LEAST = 6, BAR_ENDS = 2, GAP = 2, FIRST_LINES = 3, ITEM_TEXT = UNIT_TEXT + 16 };
 static const uint64_t second = 1000000000;
