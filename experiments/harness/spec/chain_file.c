@@ -3,7 +3,6 @@
 #include "spec/chain_file.h"
 
 #include "backend/abstract_chain.h"
-#include "spec/spec.h"
 #include "spec/spec_read.h"
 
 struct item {
@@ -109,7 +108,7 @@ static void read_file(struct chain_reader *c, const struct yaml_tree *root, stru
     yaml_read_map(r, root, NULL, "a chain file", file_keys, also_file, spec);
     if (root->kind != YAML_MAP) return;
     if (!spec->title) spec->title = spec->name;
-    spec_read_version(r, root);
+    yaml_read_version(r, root, "rematch", SPEC_VERSION, "a spec");
     if (yaml_tree_get(root, "policy")) spec_read_section(r, spec_section("policy"), root, spec);
     if (list)
         read_list(c, list, "chain");

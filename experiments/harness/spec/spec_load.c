@@ -22,12 +22,7 @@ struct loader {
 static const char *const own_keys[] = {"backend",   "check",           "conv", "drop_dead", "memory", "record",
                                        "relu_save", "relu_after_pool", "rng",  NULL};
 
-bool spec_is_own(const char *key)
-{
-    int at = 0;
-    while (own_keys[at] && strcmp(own_keys[at], key)) at++;
-    return own_keys[at];
-}
+bool spec_is_own(const char *key) { return yaml_read_among(key, own_keys); }
 
 /* value NULL: removes the key. */
 static void set_key(struct yaml_tree *root, const char *key, const char *value, struct region *region)

@@ -65,7 +65,7 @@ static void print_key(struct printer *p, const char *key)
     const struct section *section = spec_section(key);
     const struct yaml_tree *tree = yaml_tree_get(p->root, key);
     if (!strcmp(key, "rematch"))
-        fputs("rematch: 1\n", p->out);
+        fprintf(p->out, "rematch: %d\n", SPEC_VERSION);
     else if (!strcmp(key, "model"))
         print_model(p);
     else if (!strcmp(key, "expect"))

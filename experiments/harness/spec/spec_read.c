@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "spec/model.h"
 
-enum { VERSION = 1, POINTS_MAX = 1000 };
+enum { POINTS_MAX = 1000 };
 
 /* ---- sections ---- */
 
@@ -156,9 +156,8 @@ static void read_axis(struct yaml_reader *r, const struct yaml_tree *key, const 
     int count = values->kind == YAML_LIST ? values->count : 0;
     const char *section = region_text(r->region, "%.*s", (int)strcspn(key->text, "."), key->text);
     axis->key = key->text;
-    for (int i = 0; no_axes[i]; i++)
-        if (!strcmp(section, no_axes[i]))
-            yaml_read_error(r, key, "sweep", key->text, "cannot be swept: no result depends on it");
+    if (yaml_read_among(section, no_axes))
+        yaml_read_error(r, key, "sweep", key->text, "cannot be swept: no result depends on it");
     if (!count) yaml_read_error(r, values, "sweep", key->text, "expected a list of the values it takes");
     NEW(r->region, texts, (size_t)count);
     for (int i = 0; i < count; i++) texts[i] = yaml_tree_print(values->item[i], r->region);
@@ -259,11 +258,6 @@ static void check_backend(struct yaml_reader *r, const struct yaml_tree *root, c
                  spec->backend_options.precision);
 }
 
-void spec_read_version(struct yaml_reader *r, const struct yaml_tree *root)
-{
-    yaml_read_version(r, root, "rematch", VERSION, "a spec");
-}
-
 void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
 {
     struct yaml_reader *r = &reader->yaml;
@@ -276,7 +270,7 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     yaml_read_map(r, root, NULL, "a spec", spec_keys, spec_order, spec);
     if (root->kind != YAML_MAP) return;
     if (!spec->title) spec->title = spec->name;
-    spec_read_version(r, root);
+    yaml_read_version(r, root, "rematch", SPEC_VERSION, "a spec");
     for (const struct section *s = spec_sections; s->key; s++) spec_read_section(r, s, root, spec);
     if (!yaml_tree_get(root, "eval"))
         spec->eval_every = 0;

@@ -5,6 +5,8 @@
 #include "spec/spec_settings.h"
 #include "yaml/yaml_read.h"
 
+enum { SPEC_VERSION = 1 }; /* of the format */
+
 struct spec_reader {
     struct yaml_reader yaml;
     struct model_file *files; /* those read so far: the points of a sweep share them */
@@ -16,9 +18,6 @@ void spec_read(struct spec_reader *r, const struct yaml_tree *root, struct spec 
 /* Reads the section of root into spec. */
 void spec_read_section(struct yaml_reader *r, const struct section *section, const struct yaml_tree *root,
                        struct spec *spec);
-
-/* Any other version of the format than this program's is an error. */
-void spec_read_version(struct yaml_reader *r, const struct yaml_tree *root);
 
 /* Canonical YAML of everything in spec, with the baseline: and sweep: blocks of root. */
 char *spec_print(const struct spec *spec, const struct yaml_tree *root, struct region *region);

@@ -177,26 +177,22 @@ struct setting registry_setting(const struct registry *registry, struct region *
 static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAULT_NONE; }
 static bool has_evaluation(const struct spec *spec) { return spec->eval_every > 0; }
 
+static const char *const also_model[] = {"layers", "init", NULL}, *const also_name[] = {"name", NULL};
+
 const struct section spec_sections[] = {
-    {"model", "file", model_keys, NULL, {"layers", "init"}, true, NULL, "the layers, in a file or here"},
-    {"data", "name", NULL, &data_registry, {"name"}, true, NULL, "the training data"},
-    {"loss", "name", NULL, &loss_registry, {"name"}, false, NULL, "the loss, the last node of the model"},
-    {"optimizer", "name", NULL, &optimizer_registry, {"name"}, false, NULL, "how parameters are updated"},
-    {"lr_schedule",
-     "name",
-     NULL,
-     &learning_rate_registry,
-     {"name"},
-     false,
-     NULL,
+    {"model", "file", model_keys, NULL, also_model, true, NULL, "the layers, in a file or here"},
+    {"data", "name", NULL, &data_registry, also_name, true, NULL, "the training data"},
+    {"loss", "name", NULL, &loss_registry, also_name, false, NULL, "the loss, the last node of the model"},
+    {"optimizer", "name", NULL, &optimizer_registry, also_name, false, NULL, "how parameters are updated"},
+    {"lr_schedule", "name", NULL, &learning_rate_registry, also_name, false, NULL,
      "how the learning rate changes over the steps"},
-    {"backend", "name", NULL, &backend_registry, {"name"}, false, NULL, "the kernels that run"},
-    {"conv", NULL, conv_keys, NULL, {NULL}, false, NULL, "algorithms of convolutions"},
-    {"policy", "name", NULL, &policy_registry, {"name"}, false, NULL, "what is recomputed, and when"},
-    {"costs", "name", costs_keys, NULL, {NULL}, false, NULL, "source of the times that planning uses"},
-    {"fault", "kind", fault_keys, NULL, {NULL}, false, has_fault, "a deliberate error, which the comparison must find"},
-    {"record", NULL, record_keys, NULL, {NULL}, false, NULL, "optional parts of a result file"},
-    {"eval", "split", eval_keys, NULL, {NULL}, false, has_evaluation, "predictions of a split; default: none"},
+    {"backend", "name", NULL, &backend_registry, also_name, false, NULL, "the kernels that run"},
+    {"conv", NULL, conv_keys, NULL, NULL, false, NULL, "algorithms of convolutions"},
+    {"policy", "name", NULL, &policy_registry, also_name, false, NULL, "what is recomputed, and when"},
+    {"costs", "name", costs_keys, NULL, NULL, false, NULL, "source of the times that planning uses"},
+    {"fault", "kind", fault_keys, NULL, NULL, false, has_fault, "a deliberate error, which the comparison must find"},
+    {"record", NULL, record_keys, NULL, NULL, false, NULL, "optional parts of a result file"},
+    {"eval", "split", eval_keys, NULL, NULL, false, has_evaluation, "predictions of a split; default: none"},
     {.key = NULL},
 };
 

@@ -28,7 +28,7 @@ struct section {
     const char *word;                       /* NULL: no bare word */
     const struct setting *keys;             /* members of struct spec; NULL: none */
     const struct registry *registry;        /* NULL: nothing is chosen by name */
-    const char *also[3];                    /* further keys, read elsewhere, ended by NULL */
+    const char *const *also;                /* further keys, read elsewhere, NULL-terminated; NULL: none */
     bool needed;                            /* must be given */
     bool (*shown)(const struct spec *spec); /* in the resolved spec; NULL: always */
     const char *doc;                        /* one line */

@@ -94,7 +94,7 @@ void yaml_read_value(struct yaml_reader *r, const struct yaml_tree *value, const
         yaml_read_error(r, value, path, setting->key, "%s", status_message());
 }
 
-static bool among(const char *word, const char *const *words)
+bool yaml_read_among(const char *word, const char *const *words)
 {
     for (int i = 0; words && words[i]; i++)
         if (!strcmp(word, words[i])) return true;
@@ -135,7 +135,7 @@ void yaml_read_map(struct yaml_reader *r, const struct yaml_tree *map, const cha
         const struct setting *setting = setting_find(keys, map->key[i]->text);
         if (setting)
             yaml_read_value(r, map->item[i], path, setting, object);
-        else if (!among(map->key[i]->text, also))
+        else if (!yaml_read_among(map->key[i]->text, also))
             unknown_key(r, map->key[i], path, of, keys, also);
     }
     for (const struct setting *f = keys; f && f->key; f++)

@@ -21,6 +21,9 @@ void yaml_read_error(struct yaml_reader *r, const struct yaml_tree *at, const ch
 /* The message "'it' is not known; expected one of a|b (did you mean 'a'?)" for a word that is not among words. */
 char *yaml_read_unknown(struct yaml_reader *r, const char *word, const char *const *words);
 
+/* Whether word is among words (NULL-terminated; NULL: none). */
+bool yaml_read_among(const char *word, const char *const *words);
+
 /* Reads one value into the member of object that setting describes. A relative path in a file is searched beside that
  * file, then in the current folder, in experiments/ and in $REMATCH_DATA; one in an argument, in the current folder
  * first. The member is the path as found, or as written if it is not found. */
