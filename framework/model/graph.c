@@ -183,6 +183,13 @@ void graph_select_first(struct graph *graph)
     }
 }
 
+size_t graph_parameter_bytes(const struct graph *graph)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < graph->parameters; i++) bytes += parameter_static_bytes(&graph->parameter[i]);
+    return bytes;
+}
+
 int graph_find_node(const struct graph *graph, const char *name)
 {
     for (int i = 0; i < graph->nodes; i++)

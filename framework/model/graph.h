@@ -97,6 +97,9 @@ enum status graph_finish(struct graph *graph);
  * with parameters reads the pool's output, whose backward keeps it nearly as long. */
 void graph_select_first(struct graph *graph);
 
+/* The sum of parameter_static_bytes(). */
+size_t graph_parameter_bytes(const struct graph *graph);
+
 /* Index by name, -1: none. */
 int graph_find_node(const struct graph *graph, const char *name);
 int graph_find_group(const struct graph *graph, const char *name);

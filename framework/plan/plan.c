@@ -78,8 +78,7 @@ size_t plan_device_bytes(const struct network *network, const struct plan_option
 static void count_static(struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
-    size_t parameters = 0;
-    for (int i = 0; i < graph->parameters; i++) parameters += parameter_static_bytes(&graph->parameter[i]);
+    const size_t parameters = graph_parameter_bytes(graph);
     plan->static_bytes[STATIC_PARAMETERS] = parameters;
     plan->static_bytes[STATIC_GRADIENTS] = parameters;
     plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;

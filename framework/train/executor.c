@@ -29,7 +29,7 @@ struct executor {
     struct backend *backend;
     char *fixed, *arena; /* the static block and the arena */
     size_t fixed_bytes, arena_bytes;
-    float **parameter, **gradient, **state;
+    struct update_tensor *tensor; /* of each parameter */
     struct batch_transfer transfer;
     void *update_room;
     uint64_t position;         /* in the sequential stream (rng stash, unsafe), after the last step */
@@ -43,23 +43,11 @@ static enum status bind_static(struct executor *e)
 {
     const struct plan *plan = e->plan;
     const struct graph *graph = plan->network->graph;
-    size_t parameters = (size_t)graph->parameters, offset = 0;
-    bool has_state = plan->static_bytes[STATIC_OPTIMIZER] > 0;
-    NEW(e->region, e->parameter, parameters);
-    NEW(e->region, e->gradient, parameters);
-    NEW(e->region, e->state, parameters);
+    NEW(e->region, e->tensor, (size_t)graph->parameters);
     TRY(e->backend->kind->reserve(e->backend, e->fixed_bytes, (void **)&e->fixed));
-    float **tables[] = {e->parameter, e->gradient, e->state};
-    size_t copies[] = {1, 1,
-                       plan->static_bytes[STATIC_OPTIMIZER] / (plan->static_bytes[STATIC_PARAMETERS] + !parameters)};
-    for (int t = 0; t < 2 + has_state; t++)
-        for (size_t i = 0; i < parameters; i++) {
-            tables[t][i] = (float *)(void *)(e->fixed + offset);
-            offset += parameter_static_bytes(&graph->parameter[i]) * copies[t];
-        }
-    void *batch = e->fixed + offset;
-    void *next = e->fixed + offset + batch_bytes(graph);
-    e->update_room = (char *)next + batch_transfer_next_bytes(e->backend, graph);
+    char *batch = e->fixed + update_cut(graph, plan->options.state_per_parameter, e->fixed, e->tensor);
+    char *next = batch + batch_bytes(graph);
+    e->update_room = next + batch_transfer_next_bytes(e->backend, graph);
     return batch_transfer_open(&e->transfer, e->backend, graph, batch, next);
 }
 
@@ -118,9 +106,10 @@ void executor_destroy(struct executor *exec)
     region_destroy(exec->region);
 }
 
-float *executor_parameter(struct executor *exec, int parameter) { return exec->parameter[parameter]; }
-float *executor_gradient(struct executor *exec, int parameter) { return exec->gradient[parameter]; }
-float *executor_state(struct executor *exec, int parameter) { return exec->state[parameter]; }
+float *executor_parameter(struct executor *exec, int parameter) { return exec->tensor[parameter].parameter; }
+float *executor_gradient(struct executor *exec, int parameter) { return exec->tensor[parameter].gradient; }
+float *executor_state(struct executor *exec, int parameter) { return exec->tensor[parameter].state; }
+struct update_tensor *executor_tensors(struct executor *exec) { return exec->tensor; }
 void *executor_update_room(struct executor *exec) { return exec->update_room; }
 void *executor_batch(struct executor *exec) { return batch_transfer_batch(&exec->transfer); }
 int32_t *executor_labels(struct executor *exec) { return batch_transfer_labels(&exec->transfer); }
@@ -224,8 +213,8 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
         args.dx[k] = address(e, op->dx[k]);
     }
     for (int k = 0; k < node->parameters; k++) {
-        args.parameters[k] = e->parameter[node->first_parameter + k];
-        args.gradients[k] = e->gradient[node->first_parameter + k];
+        args.parameters[k] = e->tensor[node->first_parameter + k].parameter;
+        args.gradients[k] = e->tensor[node->first_parameter + k].gradient;
     }
     return args;
 }

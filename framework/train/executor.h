@@ -26,11 +26,12 @@ struct executor;
 enum status executor_create(const struct plan *plan, const struct executor_options *options, struct executor **exec);
 void executor_destroy(struct executor *exec);
 
-/* Static blocks in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL), and
+/* Static blocks in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL); all of them; and
  * update_kind.bytes() for the update. */
 float *executor_parameter(struct executor *exec, int parameter);
 float *executor_gradient(struct executor *exec, int parameter);
 float *executor_state(struct executor *exec, int parameter);
+struct update_tensor *executor_tensors(struct executor *exec);
 void *executor_update_room(struct executor *exec);
 
 /* The next batch, to be written by the host in logical order, and its labels. */

@@ -200,26 +200,24 @@ static int newest_input(const struct node *node)
     return newest;
 }
 
+/* Times a pass with the args that cut has now. */
+static enum status time_pass(const struct bench *b, int node, const struct operands *cut, struct timed_pass *pass,
+                             double *time)
+{
+    *pass = (struct timed_pass){&b->network->binding[node], cut->args};
+    return time_step(b, run_pass, pass, time);
+}
+
 static enum status time_forward(const struct bench *b, int node, struct operands *cut, bool save,
                                 struct timed_pass *pass, double *time)
 {
     const int newest = newest_input(&b->network->graph->node[node]);
     cut->args.save = save;
-    *pass = (struct timed_pass){&b->network->binding[node], cut->args};
     for (int k = 0; k < NODE_INPUTS_MAX; k++)
         if (k != newest) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
     pass_time_elsewhere(b);
     write_operand(b, cut->args.x[newest], cut->x_bytes[newest]);
-    return time_step(b, run_pass, pass, time);
-}
-
-/* part: the index of its time. */
-static enum status time_backward(const struct bench *b, int node, const struct operands *cut, unsigned parts, int part,
-                                 struct timed_node *passes, struct measured *times)
-{
-    passes->backward[part] = (struct timed_pass){&b->network->binding[node], cut->args};
-    passes->backward[part].args.parts = parts;
-    return time_step(b, run_pass, &passes->backward[part], &times->backward[part]);
+    return time_pass(b, node, cut, pass, time);
 }
 
 /* The passes of a node once; the backward reads what the forward before it wrote. */
@@ -234,9 +232,13 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
     if (!parts) return ST_OK;
     pass_time_elsewhere(b);
     write_operand(b, cut.args.dy, cut.dy_bytes);
-    if (!f->split) return time_backward(b, node, &cut, parts, parts == PART_INPUT, passes, times);
-    if (parts & PART_PARAMS) TRY(time_backward(b, node, &cut, PART_PARAMS, PART_INDEX_PARAMS, passes, times));
-    return parts & PART_INPUT ? time_backward(b, node, &cut, PART_INPUT, PART_INDEX_INPUT, passes, times) : ST_OK;
+    const bool one = !f->split && parts & PART_PARAMS; /* one op, under PARAMS */
+    const unsigned op[] = {one ? parts : parts & PART_PARAMS, one ? 0 : parts & PART_INPUT};
+    for (int part = 0; part < 2; part++) {
+        cut.args.parts = op[part];
+        if (op[part]) TRY(time_pass(b, node, &cut, &passes->backward[part], &times->backward[part]));
+    }
+    return ST_OK;
 }
 
 /* A pass that was never timed takes no time; a forward without saved tensors takes no more than one with them. */
@@ -315,40 +317,6 @@ static enum status time_shared(struct shared *shared, double *time)
     return time_step(b, run_shared, shared, time);
 }
 
-/* Lays out all parameters, their gradients and state in the block one after the other, as the update expects them. */
-static enum status lay_out(const struct bench *b, struct region *region, struct update *u)
-{
-    const struct graph *graph = b->network->graph;
-    char *next = b->block;
-    NEW(region, u->tensor, (size_t)u->count);
-    for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
-        NEW(region, u->digest[what], (size_t)u->count);
-    for (int i = 0; i < u->count; i++) {
-        const int64_t elements = graph->parameter[i].elements;
-        const size_t bytes = round_up((size_t)elements * sizeof(float));
-        u->tensor[i] = (struct update_tensor){.parameter = (float *)(void *)next,
-                                              .gradient = (float *)(void *)(next + bytes),
-                                              .state = u->states > 0 ? (float *)(void *)(next + 2 * bytes) : NULL,
-                                              .elements = elements,
-                                              .numbers = graph->parameter[i].definition.shape.rank > 1};
-        next += (2 + (size_t)u->states) * bytes;
-    }
-    u->room = next;
-    const struct update_kind *kind = b->backend->kind->update;
-    return kind->prepare ? kind->prepare(b->backend, u) : ST_OK;
-}
-
-/* Bytes that lay_out() takes. */
-static size_t update_bytes(const struct network *network, int states)
-{
-    const struct graph *graph = network->graph;
-    const struct update_kind *kind = network->backend->kind->update;
-    size_t bytes = kind->bytes ? kind->bytes(graph, states) : 0;
-    for (int i = 0; i < graph->parameters; i++)
-        bytes += (2 + (size_t)states) * round_up((size_t)graph->parameter[i].elements * sizeof(float));
-    return bytes;
-}
-
 struct timed_update {
     const struct bench *bench;
     const struct update *update;
@@ -362,14 +330,37 @@ static enum status run_update(void *self)
 }
 
 /* Runs the update once, as in a step, with a finite loss. */
-static enum status time_update(struct timed_update *u, double *digest, double *optimizer)
+static enum status time_update(struct timed_update *u, struct measured_rest *rest)
 {
     static const float loss[2] = {0};
     const struct backend *backend = u->bench->backend;
     backend->kind->upload(u->bench->backend, backend->outcome_now->loss, loss, sizeof loss);
     TRY(do_step(u->bench, run_update, u));
-    *digest = fmin(*digest, (double)backend->phase_ns[PHASE_DIGEST]);
-    *optimizer = fmin(*optimizer, (double)backend->phase_ns[PHASE_OPTIMIZER]);
+    rest->digest = fmin(rest->digest, (double)backend->phase_ns[PHASE_DIGEST]);
+    rest->optimizer = fmin(rest->optimizer, (double)backend->phase_ns[PHASE_OPTIMIZER]);
+    return ST_OK;
+}
+
+/* u->tensor and room are cut from the block. */
+static enum status time_rest(struct bench *b, struct update *u, size_t shared, int rounds, struct region *region,
+                             struct measured_rest *rest)
+{
+    struct timed_update update = {b, u};
+    struct shared added = {b, shared, true}, copied = {b, shared, false};
+    NEW(region, u->tensor, (size_t)u->count);
+    u->room = b->block + update_cut(b->network->graph, u->states, b->block, u->tensor);
+    write_operand(b, b->block, b->block_bytes);
+    TRY(update_open(u, b->backend, region));
+    for (int i = 0; i < rounds; i++) {
+        b->again = i > 0;
+        TRY(time_update(&update, rest));
+    }
+    /* after the update, whose tables it overwrites */
+    for (int i = 0; shared && i < rounds; i++) {
+        b->again = i > 0;
+        TRY(time_shared(&added, &rest->add));
+        TRY(time_shared(&copied, &rest->copy));
+    }
     return ST_OK;
 }
 
@@ -378,36 +369,23 @@ enum status measure_rest(const struct network *network, const struct optimizer *
                          struct measured_rest *rest)
 {
     const struct graph *graph = network->graph;
+    struct backend *backend = network->backend;
     const size_t shared = shared_gradient(graph);
-    const double mib = (double)shared / (1 << 20);
-    struct update u = {.optimizer = optimizer,
-                       .settings = *settings,
-                       .states = optimizer->state(settings),
-                       .count = graph->parameters};
-    const size_t bytes = most(update_bytes(network, u.states), 2 * round_up(shared));
-    double digest = INFINITY, update = INFINITY, add = INFINITY, copy = INFINITY;
+    const double mib = shared ? (double)shared / (1 << 20) : 1;
+    const int states = optimizer->state(settings);
+    const size_t room = backend->kind->update->bytes ? backend->kind->update->bytes(graph, states) : 0;
+    const size_t bytes = (2 + (size_t)states) * graph_parameter_bytes(graph) + room;
+    struct update u = {.optimizer = optimizer, .settings = *settings, .states = states, .count = graph->parameters};
     struct region *region = region_create();
     struct bench b;
-    struct timed_update timed = {&b, &u};
-    struct shared added = {&b, shared, true}, copied = {&b, shared, false};
-    enum status status = open_bench(network, bytes, &b);
+    enum status status = open_bench(network, most(bytes, 2 * round_up(shared)), &b);
+    *rest = (struct measured_rest){INFINITY, INFINITY, shared ? INFINITY : 0, shared ? INFINITY : 0};
     for (int i = 0; i < 2; i++)
-        network->backend->moment.numbers[i] = optimizer_numbers(optimizer, settings, settings->lr, 1, 0, 1 + i);
-    if (status == ST_OK) write_operand(&b, b.block, bytes);
-    if (status == ST_OK) status = lay_out(&b, region, &u);
-    for (int i = 0; status == ST_OK && i < options->rounds_least; i++) {
-        b.again = i > 0;
-        status = time_update(&timed, &digest, &update);
-    }
-    /* after the update, whose tables it overwrites */
-    for (int i = 0; status == ST_OK && shared && i < options->rounds_least; i++) {
-        b.again = i > 0;
-        status = time_shared(&added, &add);
-        if (status == ST_OK) status = time_shared(&copied, &copy);
-    }
+        backend->moment.numbers[i] = optimizer_numbers(optimizer, settings, settings->lr, 1, 0, 1 + i);
+    if (status == ST_OK) status = time_rest(&b, &u, shared, options->rounds_least, region, rest);
     close_bench(&b);
     region_destroy(region);
-    *rest = (struct measured_rest){
-        .digest = digest, .optimizer = update, .add = shared ? add / mib : 0, .copy = shared ? copy / mib : 0};
+    rest->add /= mib;
+    rest->copy /= mib;
     return status;
 }

@@ -43,37 +43,6 @@ static void initialise(const struct train *train)
     free(slice);
 }
 
-/* The update's view of all parameters. */
-static void gather(struct train *train)
-{
-    struct update *u = &train->update;
-    const size_t count = (size_t)train->graph->parameters;
-    *u = (struct update){.optimizer = train->options.optimizer,
-                         .settings = train->options.settings,
-                         .states = train->options.optimizer->state(&train->options.settings),
-                         .count = (int)count,
-                         .room = executor_update_room(train->exec)};
-    NEW(train->region, u->tensor, count);
-    for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++)
-        NEW(train->region, u->digest[what], count);
-    for (int i = 0; i < u->count; i++) {
-        const struct parameter *p = &train->graph->parameter[i];
-        u->tensor[i] = (struct update_tensor){.parameter = executor_parameter(train->exec, i),
-                                              .gradient = executor_gradient(train->exec, i),
-                                              .state = u->states > 0 ? executor_state(train->exec, i) : NULL,
-                                              .elements = p->elements,
-                                              .numbers = p->definition.shape.rank > 1};
-    }
-}
-
-static enum status create(struct train *train)
-{
-    const struct update_kind *kind = train->backend->kind->update;
-    gather(train);
-    initialise(train);
-    return kind->prepare ? kind->prepare(train->backend, &train->update) : ST_OK;
-}
-
 enum status train_create(const struct network *network, struct executor *exec, const struct train_options *options,
                          struct train **train)
 {
@@ -82,11 +51,18 @@ enum status train_create(const struct network *network, struct executor *exec, c
     *train = NULL;
     *t = (struct train){
         .region = region, .graph = network->graph, .backend = network->backend, .exec = exec, .options = *options};
-    enum status status = create(t);
+    t->update = (struct update){.optimizer = options->optimizer,
+                                .settings = options->settings,
+                                .states = options->optimizer->state(&options->settings),
+                                .count = t->graph->parameters,
+                                .tensor = executor_tensors(exec),
+                                .room = executor_update_room(exec)};
+    enum status status = update_open(&t->update, t->backend, region);
     if (status != ST_OK) {
         train_destroy(t);
         return status;
     }
+    initialise(t);
     *train = t;
     return ST_OK;
 }
