@@ -131,34 +131,30 @@ static enum status count(struct executor *e, int op)
                 e->backend->moment.step, op, name, exact_bytes_text(counted, a), exact_bytes_text(planned, b));
 }
 
-/* DYNAMIC: allocates the buffers that op is the first to use; buffers are numbered by birth. */
-static enum status begin_buffers(struct executor *e, int op, int *next)
+/* DYNAMIC: allocates the buffers that op is the first to use. */
+static enum status begin_buffers(struct executor *e, int op)
 {
     const struct lowered *l = &e->now->plan->lowered;
     char text[UNIT_TEXT];
-    for (; *next < l->buffers && l->buffer[*next].birth == op; ++*next) {
-        const size_t bytes = l->buffer[*next].bytes;
-        if (!(e->now->at[*next] = e->backend->kind->allocate(e->backend, bytes)))
-            return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(bytes, text));
+    for (int i = 0; i < l->buffers; i++) {
+        if (l->buffer[i].birth != op) continue;
+        if (!(e->now->at[i] = e->backend->kind->allocate(e->backend, l->buffer[i].bytes)))
+            return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(l->buffer[i].bytes, text));
     }
     return count(e, op);
 }
 
-/* Releases, or fills with NaN, the operands that the op at index is the last to use. One may be listed twice. */
-static void end_buffers(struct executor *e, int index)
+/* Releases, or fills with NaN, the buffers that op was the last to use. */
+static void end_buffers(struct executor *e, int op)
 {
     const struct lowered *l = &e->now->plan->lowered;
-    const struct op *op = &l->op[index];
-    const int operands[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
-    _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
-    for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) {
-        const int id = operands[k];
-        if (id < 0 || l->buffer[id].death != index || !e->now->at[id]) continue;
+    for (int i = 0; i < l->buffers; i++) {
+        if (l->buffer[i].death != op) continue;
         if (e->options.memory == MEMORY_POISON)
-            e->backend->kind->fill(e->backend, e->now->at[id], SIGNALLING_NAN, l->buffer[id].bytes);
+            e->backend->kind->fill(e->backend, e->now->at[i], SIGNALLING_NAN, l->buffer[i].bytes);
         if (e->options.memory == MEMORY_DYNAMIC) {
-            e->backend->kind->release(e->backend, e->now->at[id]);
-            e->now->at[id] = NULL;
+            e->backend->kind->release(e->backend, e->now->at[i]);
+            e->now->at[i] = NULL;
         }
     }
 }
@@ -337,13 +333,12 @@ enum status executor_queue(struct executor *e)
     const bool faulty_step = fault->step == e->backend->moment.step && e->now == &e->training;
     const bool dynamic = e->options.memory == MEMORY_DYNAMIC;
     const int faulty = faulty_step ? e->fault_op : -1;
-    int born = 0;
     e->now->drawn = 0;
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
         uint64_t start = clock_now_ns();
         e->backend->kind->phase(e->backend, phase_of(op));
-        if (dynamic) TRY(begin_buffers(e, i, &born));
+        if (dynamic) TRY(begin_buffers(e, i));
         if (op->recompute) start += undefine(e, op);
         TRY(i == faulty ? run_faulty(e, op) : run_op(e, op));
         if (op->kind == OP_FORWARD) TRY(after_forward(e, op));
