@@ -20,23 +20,21 @@ static const char *invent(const struct fake *f, void (*set)(const struct node *,
     const int nodes = network->graph->nodes;
     struct region *r = region_create();
     struct costs c = {.machine = "a: machine", .isa = "any", .backend = "ref", .libraries = "none", .threads = 2};
-    const char **names = NULL;
     c.batch = f->spec.batch;
     c.rounds = 3;
     c.step = (struct costs_step){costs_step_key(&f->spec, network, r), 1, 300, 4000, 1 << 20, 2 << 20};
     NEW(r, c.row, (size_t)nodes);
-    NEW(r, names, (size_t)nodes);
     for (int i = 0; i < nodes; i++) {
         const char *key = measure_key(network, i, r);
         bool there = false;
         for (int j = 0; j < c.rows; j++) there |= !strcmp(c.row[j].key, key);
         if (there) continue;
         c.row[c.rows].key = key;
-        names[c.rows] = network->graph->node[i].name;
+        c.row[c.rows].names = network->graph->node[i].name;
         set(&network->graph->node[i], &c.row[c.rows++]);
     }
     FILE *out = fmemopen(text, ROOM, "w");
-    cr_assert(out && costs_write(&c, names, out) && !fclose(out));
+    cr_assert(out && costs_write(&c, out) && !fclose(out));
     region_destroy(r);
     return text;
 }
@@ -57,7 +55,8 @@ static void open_fake(struct fake *f, const struct net *net)
 
 static void by_index(const struct node *node, struct costs_row *row)
 {
-    *row = (struct costs_row){row->key, 7 * node->index + 1, 8 * node->index + 3, 9 * node->index, INT64_C(1000000000)};
+    *row = (struct costs_row){row->key,        row->names,         7 * node->index + 1, 8 * node->index + 3,
+                              9 * node->index, INT64_C(1000000000)};
 }
 
 Test(costs, a_written_file_reads_back_equal)
@@ -78,14 +77,12 @@ Test(costs, a_written_file_reads_back_equal)
             cr_expect(cost->forward == 7 * first + 1 && c->node[i]->saving == 8 * first + 3, "node %d", i);
             cr_expect(cost->backward[0] == 9 * first && cost->backward[1] == 1e9);
         }
-        const char **names = calloc((size_t)c->rows, sizeof *names);
         for (int i = 0, row = 0; i < f.job.graph->nodes; i++)
-            if (c->node[i] == &c->row[row]) names[row++] = f.job.graph->node[i].name;
+            if (c->node[i] == &c->row[row]) c->row[row++].names = f.job.graph->node[i].name;
         FILE *out = fmemopen(again, sizeof again, "w");
-        cr_assert(costs_write(c, names, out) && !fclose(out));
+        cr_assert(costs_write(c, out) && !fclose(out));
         cr_expect(!strcmp(text, again), "%s\nbecame\n%s", text, again);
         cr_expect(digest_equal(c->digest, digest_bytes(text, strlen(text))));
-        free(names);
         fake_close(&f);
     }
 }
@@ -168,7 +165,7 @@ static struct plan *plan_of(const struct fake *f, const char *policy, const char
 static void by_place(const struct node *node, struct costs_row *row)
 {
     (void)node;
-    *row = (struct costs_row){row->key, 1, 101, 10000, 1000000};
+    *row = (struct costs_row){row->key, row->names, 1, 101, 10000, 1000000};
 }
 
 /* Bytes of gradients added when everything is stored: one for each reader of a value but the first. */
@@ -219,7 +216,7 @@ static int dear; /* the node that by_price makes expensive */
 
 static void by_price(const struct node *node, struct costs_row *row)
 {
-    *row = (struct costs_row){row->key, node->index == dear ? 100000000 : 100, 0, 100, 100};
+    *row = (struct costs_row){row->key, row->names, node->index == dear ? 100000000 : 100, 0, 100, 100};
     row->saving = row->forward;
 }
 

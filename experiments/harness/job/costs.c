@@ -178,8 +178,9 @@ char *costs_step_key(const struct spec *spec, const struct network *network, str
 
 /* ---- writing ---- */
 
-bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
+bool costs_write(const void *of, FILE *out)
 {
+    const struct costs *costs = of;
     struct region *region = region_create();
     fprintf(out, "# times in ns, the least of all rounds; add and copy: of a MiB\nrematch_costs: %d\n", VERSION);
     yaml_write_settings(head_keys, costs, "", "\n", region, out);
@@ -187,7 +188,7 @@ bool costs_write(const struct costs *costs, const char *const *names, FILE *out)
     yaml_write_settings(step_keys, &costs->step, "", ", ", region, out);
     fprintf(out, "}\nnodes:\n");
     for (int i = 0; i < costs->rows; i++) {
-        fprintf(out, "  # %s\n  - {", names[i]);
+        fprintf(out, "  # %s\n  - {", costs->row[i].names);
         yaml_write_settings(row_keys, &costs->row[i], "", ", ", region, out);
         fprintf(out, "}\n");
     }

@@ -18,7 +18,7 @@
 #include "train/node_timing.h"
 
 struct costs_row {
-    const char *key;
+    const char *key, *names; /* names: of its nodes, written as a comment; NULL where it was read */
     int64_t forward, saving, backward_params, backward_input; /* ns */
 };
 
@@ -52,8 +52,8 @@ bool costs_here(const struct costs *costs, const struct backend *backend);
 /* "Intel Xeon, avx512_core, cpu, 2 threads, oneDNN 2.6.3": where, and with what. */
 const char *costs_where(const struct costs *costs, struct region *region);
 
-/* The file's text in canonical form; names: of each row's nodes. false: the stream failed. */
-bool costs_write(const struct costs *costs, const char *const *names, FILE *out);
+/* The file's text of costs, a struct costs, in canonical form, for yaml_write_whole(). false: the stream failed. */
+bool costs_write(const void *costs, FILE *out);
 
 /* Everything that the times of a step's other work depend on. */
 char *costs_step_key(const struct spec *spec, const struct network *network, struct region *region);

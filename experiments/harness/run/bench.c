@@ -1,7 +1,6 @@
 /* Contract: nodes with the same key are timed once and share a row, so that equal stages have equal times. */
 #include "run/bench.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@ struct bench {
     struct region *region; /* owns costs and names, not the specs */
     const struct measure_options *options;
     struct costs costs;
-    const char **names; /* of each row's nodes, for people */
 };
 
 /* ---- nodes ---- */
@@ -33,13 +31,12 @@ static void add_rows(struct bench *b, const struct network *network, int *nodes,
         const int row = known ? (int)(known - b->costs.row) : b->costs.rows;
         if (!known) {
             region_grow(b->region, &b->costs.row, row, sizeof *b->costs.row);
-            region_grow(b->region, &b->names, row, sizeof *b->names);
-            assert(b->names); /* the analyser does not follow region_grow() */
-            b->costs.row[b->costs.rows++] = (struct costs_row){.key = key};
-            b->names[row] = region_text(b->region, "%s", graph->node[i].name);
+            b->costs.row[b->costs.rows++] =
+                (struct costs_row){.key = key, .names = region_text(b->region, "%s", graph->node[i].name)};
             nodes[(*count)++] = i;
-        } else if (b->names && row >= had) { /* a row of the other side keeps the names that it has there */
-            b->names[row] = region_text(b->region, "%s %s", b->names[row], graph->node[i].name);
+        } else if (row >= had) { /* a row of the other side keeps the names that it has there */
+            const char **names = &b->costs.row[row].names;
+            *names = region_text(b->region, "%s %s", *names, graph->node[i].name);
         }
     }
 }
@@ -71,9 +68,12 @@ static enum status time_nodes(struct bench *b, const struct network *network)
     TRY(measure_nodes(network, nodes, count, b->options, times, &rounds));
     for (int i = 0; i < count; i++) {
         struct costs_row *row = &b->costs.row[first + i];
-        *row =
-            (struct costs_row){row->key, whole(fmax(times[i].forward, 1)), whole(times[i].saving),
-                               whole(times[i].backward[PART_INDEX_PARAMS]), whole(times[i].backward[PART_INDEX_INPUT])};
+        *row = (struct costs_row){row->key,
+                                  row->names,
+                                  whole(fmax(times[i].forward, 1)),
+                                  whole(times[i].saving),
+                                  whole(times[i].backward[PART_INDEX_PARAMS]),
+                                  whole(times[i].backward[PART_INDEX_INPUT])};
     }
     char took[UNIT_TEXT];
     fprintf(stderr, "%d kinds of nodes, %d rounds, in %s\n", count, rounds,
@@ -143,12 +143,6 @@ static enum status time_side(struct bench *b, struct spec *spec, bool baseline)
     return status;
 }
 
-static bool write_costs(const void *of, FILE *out)
-{
-    const struct bench *b = of;
-    return costs_write(&b->costs, b->names, out);
-}
-
 enum status bench_costs(const char *spec, int overrides, const char *const *override,
                         const struct measure_options *options, const char *out)
 {
@@ -158,7 +152,7 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
     if (status == ST_OK) status = time_side(&b, variant, false);
     if (status == ST_OK) status = time_side(&b, variant->baseline, true);
     spec_destroy(variant);
-    if (status == ST_OK) status = yaml_write_whole(out, write_costs, &b);
+    if (status == ST_OK) status = yaml_write_whole(out, costs_write, &b.costs);
     if (status == ST_OK && out)
         fprintf(stderr, "costs of %d kinds of nodes in %s; a spec reads them by costs: {name: measured, file: %s}\n",
                 b.costs.rows, out, out);
