@@ -1,7 +1,5 @@
 #include "sequence.h"
 
-void sequence_shape(struct dataset *dataset) { dataset->shape = (struct shape){2, {3, dataset->settings.max_length}}; }
-
 void sequence_deliver(const struct dataset *dataset, const int32_t *token, int64_t count, int32_t padding, float *x)
 {
     int64_t length = dataset->shape.dim[1];

@@ -7,9 +7,6 @@
 
 enum { SEQUENCE_LEAST = 3, SEQUENCE_MAX = 1 << 16 };
 
-/* Sets dataset->shape by settings.max_length. */
-void sequence_shape(struct dataset *dataset);
-
 /* count tokens (at most T) and padding into x. */
 void sequence_deliver(const struct dataset *dataset, const int32_t *token, int64_t count, int32_t padding, float *x);
 

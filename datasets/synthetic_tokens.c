@@ -31,7 +31,7 @@ static const struct setting keys[] = {
 static enum status open_synthetic_tokens(struct dataset *dataset)
 {
     const struct dataset_settings *s = &dataset->settings;
-    sequence_shape(dataset);
+    dataset->shape = (struct shape){2, {3, dataset->settings.max_length}};
     if (s->vocabulary_size < SPECIALS + s->classes)
         return fail(ST_SPEC, "data.vocabulary_size is %" PRId64 "; expected: %" PRId64 " to %d, a word for every class",
                     s->vocabulary_size, SPECIALS + s->classes, VOCABULARY_MAX);

@@ -238,7 +238,7 @@ static enum status open_tweets(struct dataset *dataset)
     struct tweets *t;
     struct files_handle handle;
     const char *folder;
-    sequence_shape(dataset);
+    dataset->shape = (struct shape){2, {3, dataset->settings.max_length}};
     if (s->vocabulary && s->vocabulary_size)
         return fail(ST_SPEC, "data.vocabulary_size: has no use beside data.vocabulary, a file of all tokens");
     NEW(dataset->region, t, 1);

@@ -53,10 +53,9 @@ unsigned spec_changes(const char *key);
 /* All keys of the top level in the order of a resolved spec, NULL-terminated. */
 extern const char *const spec_order[];
 
-/* By enum layout_choice, enum precision and enum conv_algorithm, NULL-terminated. */
+/* By enum layout_choice and enum precision, NULL-terminated. */
 extern const char *const layout_names[];
 extern const char *const precision_names[];
-extern const char *const conv_algorithm_names[];
 
 /* The section called key, NULL: none. */
 const struct section *spec_section(const char *key);
