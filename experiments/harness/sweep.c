@@ -192,7 +192,7 @@ static void add_runs(json_t *row, const struct run_report *baseline, const struc
 /* With where the bits differ first, or why equal ones prove nothing. */
 static void add_comparison(json_t *row, const struct comparison *c, struct region *region)
 {
-    const char *names = "", *remark = c->equal && *c->fault ? "FAULT NOT CAUGHT" : "";
+    const char *names = "", *remark = !c->differs && *c->fault ? "FAULT NOT CAUGHT" : "";
     if (c->steps) {
         PUT(row, "peak_ratio", c->peak_ratio);
         PUT(row, "live_ratio", c->live_ratio);
@@ -206,7 +206,7 @@ static void add_comparison(json_t *row, const struct comparison *c, struct regio
     }
     size_t i;
     json_t *reason;
-    json_array_foreach(c->equal ? json_object_get(c->figures, "reasons") : NULL, i, reason)
+    json_array_foreach(!c->differs ? json_object_get(c->figures, "reasons") : NULL, i, reason)
     {
         remark = region_text(region, "%s%s%s", remark, *remark ? "; " : "no proof: ", figure_string(reason, "text"));
         names = region_text(region, "%s%s%s", names, *names ? " " : "", figure_string(reason, "name"));
@@ -229,7 +229,7 @@ static enum status run_both(struct sweep *s, struct point *p, struct experiment 
     TRY(experiment_compare(e));
     add_comparison(p->row, &e->comparison, s->region);
     p->code = (int)code_of(&e->comparison);
-    p->outcome = e->comparison.equal ? "equal" : "DIFFERS";
+    p->outcome = !e->comparison.differs ? "equal" : "DIFFERS";
     return ST_OK;
 }
 

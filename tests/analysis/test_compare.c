@@ -103,7 +103,7 @@ static double figure(const struct comparison *c, const char *side, const char *k
 Test(compare, runs_that_differ_in_times_alone_are_equal)
 {
     struct comparison c = compare_with(times, STEPS);
-    cr_assert(c.equal && !c.differs && !json_array_size(json_object_get(c.figures, "reasons")) && c.steps == STEPS &&
+    cr_assert(!c.differs && !json_array_size(json_object_get(c.figures, "reasons")) && c.steps == STEPS &&
               c.first_step == -1);
     for (int k = 0; k < STEP_COLUMNS; k++) cr_assert(c.same[k] == STEPS, "%s", step_column_names[k]);
     cr_assert(c.peak_ratio == 1 && c.live_ratio == 1 && c.time_ratio == 3, "%g", c.time_ratio);
@@ -127,7 +127,7 @@ Test(compare, ratios_are_of_the_second_to_the_first)
     small.job.plan = policy_text_plan(small.job.network, "optimal", "budget=least", &options);
     small.live = small.job.plan->live;
     fake_write(&small, "variant", STEPS, NULL, other);
-    cr_assert(compare(one, other, &c) == ST_OK && c.equal, "%s", status_message());
+    cr_assert(compare(one, other, &c) == ST_OK && !c.differs, "%s", status_message());
     const struct plan *a = fake.job.plan, *b = small.job.plan;
     cr_assert(figure(&c, "a", "peak_bytes") == (double)plan_peak(a) &&
               c.peak_ratio == (double)plan_peak(b) / (double)plan_peak(a));
@@ -153,7 +153,7 @@ Test(compare, names_the_first_difference)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct comparison c = compare_with(cases[i].change, STEPS);
-        cr_assert(!c.equal && c.differs && c.first_step == cases[i].step, "%s: step %lld", cases[i].tensor,
+        cr_assert(c.differs && c.first_step == cases[i].step, "%s: step %lld", cases[i].tensor,
                   (long long)c.first_step);
         cr_assert(strcmp(c.first_tensor, cases[i].tensor) == 0, "'%s', not '%s'", c.first_tensor, cases[i].tensor);
         cr_assert(c.loss_ulp == cases[i].ulp && c.same[COLUMN_LOSS] == cases[i].losses);
@@ -187,7 +187,7 @@ Test(compare, side_by_side_within_one_invocation)
 Test(compare, only_common_steps_are_compared)
 {
     struct comparison c = compare_with(NULL, 2), none;
-    cr_assert(c.equal && c.steps == 2 && figure(&c, "a", "steps") == STEPS && figure(&c, "b", "steps") == 2);
+    cr_assert(!c.differs && c.steps == 2 && figure(&c, "a", "steps") == STEPS && figure(&c, "b", "steps") == 2);
     fake_write(&fake, "variant", 0, NULL, other);
     cr_assert(compare(one, other, &none) == ST_SPEC && strstr(status_message(), "no step in common"), "%s",
               status_message());
@@ -207,7 +207,7 @@ Test(compare, an_unfinished_file_is_compared)
     }
     snprintf(other, sizeof other, "%.1000s.part", record_path(record));
     cr_assert(compare(one, other, &c) == ST_OK, "%s", status_message());
-    cr_assert(c.steps == 2 && c.first_step == 1 && !c.equal);
+    cr_assert(c.steps == 2 && c.first_step == 1 && c.differs);
     record_abandon(record);
 }
 

@@ -298,7 +298,6 @@ static enum status compare_results(struct pair *p)
         return fail(ST_SPEC, "%s and %s have no step in common", p->a->h5.path, p->b->h5.path);
     TRY(compare_evaluations(p));
     TRY(compare_tensors(p));
-    c->equal = !c->differs;
     TRY(comparison_judge(p));
     c->peak_ratio = ratio((double)p->b->peak_bytes, (double)p->a->peak_bytes);
     c->live_ratio = ratio((double)p->b->live_peak, (double)p->a->live_peak);

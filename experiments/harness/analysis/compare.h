@@ -27,12 +27,11 @@ enum { FAULT_TEXT = 96 };
 
 struct comparison {
     const char *name[2];        /* "baseline" and "variant" where the files are one of each, else "A", "B" */
-    bool equal;                 /* in every bit of every common step, evaluation and kept tensor */
     int64_t steps;              /* common to both */
     int64_t same[STEP_COLUMNS]; /* steps at which the column is the same */
     bool has_state;             /* the optimiser keeps any */
     int64_t evaluations, same_evaluations, tensors, same_tensors; /* common to both; tensors of /state */
-    bool differs;
+    bool differs;           /* in some bit of a common step, evaluation or kept tensor */
     int64_t first_step;     /* -1 where none */
     char first_tensor[192]; /* order within a step: as enum step_column, gradients as backwards make them */
     int64_t loss_ulp;       /* at the first differing step */

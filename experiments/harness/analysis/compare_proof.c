@@ -150,12 +150,10 @@ static struct digest *zero_digests(const struct pair *p)
 static bool find_alive(const struct pair *p, struct result *r, const struct digest *zero, bool *alive)
 {
     uint64_t seen = 0;
-    const uint64_t rows = h5_rows(&r->h5, "/digests/step");
-    const uint32_t *steps = result_column(r, "/digests/step", NUMBER_U32, 1, rows);
     struct digest *row;
     NEW(p->a->region, row, r->parameters);
-    for (uint64_t i = 0; i < rows && !r->h5.broken; i++) {
-        if (!compared(p, steps[i])) continue;
+    for (size_t i = 0; i < r->digest_rows && !r->h5.broken; i++) {
+        if (!compared(p, r->digest_step[i])) continue;
         h5_read_rows(&r->h5, "/digests/gradient", NUMBER_U64, 2 * r->parameters, i, 1, row);
         for (size_t k = 0; k < r->parameters; k++) alive[k] |= !digest_equal(row[k], zero[k]);
         seen++;
@@ -221,7 +219,7 @@ static const char *data_of(struct pair *p, int side, const char *name)
 
 static void find_other_data(struct pair *p, char *text)
 {
-    if (p->c->equal && strcmp(data_of(p, 0, "digest_xxh3"), data_of(p, 1, "digest_xxh3")) != 0)
+    if (!p->c->differs && strcmp(data_of(p, 0, "digest_xxh3"), data_of(p, 1, "digest_xxh3")) != 0)
         add(text, "the bits are equal although the data are not");
 }
 
@@ -386,7 +384,7 @@ const char *comparison_reason(const struct comparison *comparison, const char *n
 
 enum verdict comparison_verdict(const struct comparison *comparison)
 {
-    if (!comparison->equal) return VERDICT_DIFFERS;
+    if (comparison->differs) return VERDICT_DIFFERS;
     if (*comparison->fault) return VERDICT_NOT_CAUGHT;
     return json_array_size(json_object_get(comparison->figures, "reasons")) ? VERDICT_UNPROVEN : VERDICT_EQUAL;
 }

@@ -18,7 +18,7 @@ static json_t *categories(const size_t *bytes, const char *const *names, int cou
     return all;
 }
 
-void figures_of_plan(const struct plan *plan, json_t *all)
+static void add_plan(const struct plan *plan, json_t *all)
 {
     const struct network *network = plan->network;
     json_t *bits = json_array(), *after = json_array();
@@ -46,7 +46,7 @@ void figures_of_plan(const struct plan *plan, json_t *all)
     PUT(all, "hash", digest_print(plan->hash, hash));
 }
 
-json_t *figures_of_bounds(const struct bounds *bounds, const struct plan *plan)
+static json_t *bound_figures(const struct bounds *bounds, const struct plan *plan)
 {
     json_t *all = json_object();
     PUT(all, "live_bytes", bounds->budget);
@@ -59,7 +59,7 @@ json_t *figures_of_bounds(const struct bounds *bounds, const struct plan *plan)
     return all;
 }
 
-json_t *figures_of_peak(const struct plan *plan)
+static json_t *peak_figures(const struct plan *plan)
 {
     struct region *region = region_create();
     char text[128];
@@ -337,7 +337,7 @@ static enum status gather(struct plan_summary *s, bool choices)
     PUT(all, "policy", job->spec->policy->name);
     PUT(all, "backend", job->spec->backend);
     PUT(all, "batch", job->spec->batch);
-    figures_of_plan(plan, all);
+    add_plan(plan, all);
     PUT(all, "sampled_after_forward_bytes", plan_sampled_forward(plan));
     PUT(all, "sampled_after_gradients_bytes", plan_static(plan));
     PUT(all, "forward_flops", plan->forward_flops);
@@ -347,9 +347,9 @@ static enum status gather(struct plan_summary *s, bool choices)
     if (job->costs) PUT(all, "predicted_step_ns", costs_predict(job->costs, plan));
     PUT(all, "planning_ms", (double)job->planning_ns * 1e-6);
     PUT(all, "preparing_ms", (double)job->preparing_ns * 1e-6);
-    PUT(all, "peak", figures_of_peak(plan));
-    PUT(all, "bounds", figures_of_bounds(&job->bounds, plan));
-    PUT(all, "budget_bounds", budget ? figures_of_bounds(&job->budget_bounds, plan) : json_null());
+    PUT(all, "peak", peak_figures(plan));
+    PUT(all, "bounds", bound_figures(&job->bounds, plan));
+    PUT(all, "budget_bounds", budget ? bound_figures(&job->budget_bounds, plan) : json_null());
     PUT(all, "placing", job->notes.tries ? placing_figures(job) : json_null());
     PUT(all, "policy_found", *job->notes.found ? job->notes.found : NULL);
     PUT(all, "machine_bytes", s->machine.bytes);

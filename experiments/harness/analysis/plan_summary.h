@@ -26,12 +26,7 @@ bool plan_summary_fits(const struct plan_summary *summary);
 /* One object; ops: with every op. */
 void plan_summary_json(const struct plan_summary *summary, bool ops, FILE *out);
 
-/* Figures of any plan: bytes, times, recomputations, the schedule and the hash, set in the object all; lower bounds and
- * the distance to them; the op that sets the peak, with the buffers that are live there; every op with its live bytes.
- */
-void figures_of_plan(const struct plan *plan, json_t *all);
-json_t *figures_of_bounds(const struct bounds *bounds, const struct plan *plan);
-json_t *figures_of_peak(const struct plan *plan);
+/* Every op of a plan with its live bytes. */
 json_t *figures_of_ops(const struct plan *plan);
 
 /* report/plan_print.c: the spec's name, title and overrides; the whole summary; two plans side by side, with the notes

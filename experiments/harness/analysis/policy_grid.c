@@ -34,6 +34,18 @@ int trial_order(const struct trial *a, const struct trial *b)
     return (a->plan.time > b->plan.time) - (a->plan.time < b->plan.time);
 }
 
+const struct trial *policy_grid_least(const struct policy_grid *g, const struct policy *policy, bool own,
+                                      double slowdown)
+{
+    const struct trial *least = NULL;
+    for (int i = 0; i < g->trials; i++) {
+        const struct trial *trial = &g->trial[i];
+        if (trial->policy != policy || trial->own != own || trial->plan.slowdown > slowdown) continue;
+        if (!least || trial_order(trial, least) < 0) least = trial;
+    }
+    return least;
+}
+
 static void add_trial(struct policy_grid *g, const struct policy *policy, const char *settings, bool own,
                       const struct plan *plan)
 {

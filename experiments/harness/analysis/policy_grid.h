@@ -46,6 +46,10 @@ enum status policy_grid_all(struct policy_grid *grid);
 /* Compares by peak, then by time. */
 int trial_order(const struct trial *a, const struct trial *b);
 
+/* Of a policy's trials, own: of the spec's as it is, the least peak at most this slowdown; NULL: none. */
+const struct trial *policy_grid_least(const struct policy_grid *grid, const struct policy *policy, bool own,
+                                      double slowdown);
+
 /* Settings, bytes, slowdown and the op that sets the peak. */
 json_t *trial_figures(const struct trial *trial);
 

@@ -237,7 +237,7 @@ static enum status compare_again(struct verification *v, const struct run_report
     TRY(compare_files(v->path, path, c));
     TRY(result_open(path, &other));
     const bool fewer = v->result->whole && v->result->steps != other->steps;
-    v->steps = c->equal && !fewer ? STEPS_SAME : STEPS_DIFFER;
+    v->steps = !c->differs && !fewer ? STEPS_SAME : STEPS_DIFFER;
     v->differences = environment_differences(v->result, other, v->result->region, v->difference);
     enum status judged = ST_OK;
     if (v->spec->record_state) judged = judge_batches(v, other, "/state/x", NUMBER_F32);

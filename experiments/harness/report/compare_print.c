@@ -154,7 +154,7 @@ void comparison_json(const struct comparison *c, FILE *out)
         PUT(first, "loss_ulp", c->loss_ulp);
     }
     PUT(all, "verdict", verdicts[verdict].json);
-    PUT_FLAG(all, "equal", c->equal);
+    PUT_FLAG(all, "equal", !c->differs);
     PUT_FLAG(all, "proven", verdict == VERDICT_EQUAL);
     PUT(all, "first_difference", first);
     PUT(all, "fault_not_caught", verdict == VERDICT_NOT_CAUGHT ? c->fault : NULL);

@@ -96,18 +96,6 @@ static enum status find_pareto(struct answer *a)
     return ST_OK;
 }
 
-/* Of a policy's trials, own: of the spec's as it is, the least peak at most this slowdown; NULL: none. */
-static const struct trial *least_of(const struct policy_grid *g, const struct policy *policy, bool own, double slowdown)
-{
-    const struct trial *least = NULL;
-    for (int i = 0; i < g->trials; i++) {
-        const struct trial *trial = &g->trial[i];
-        if (trial->policy != policy || trial->own != own || trial->plan.slowdown > slowdown) continue;
-        if (!least || trial_order(trial, least) < 0) least = trial;
-    }
-    return least;
-}
-
 /* The fastest of a policy's trials whose peak is at most peak. */
 static const struct trial *fastest_of(const struct policy_grid *g, const struct policy *policy, size_t peak)
 {
@@ -127,9 +115,9 @@ static enum status find_min_memory(struct answer *a)
     const struct trial **row, *least = NULL;
     int rows = 0;
     TRY(find_all(a, &row));
-    if ((least = least_of(&a->grid, a->job->spec->policy, true, a->query->slowdown))) row[rows++] = least;
+    if ((least = policy_grid_least(&a->grid, a->job->spec->policy, true, a->query->slowdown))) row[rows++] = least;
     for (const struct policy *const *p = policy_table; *p; p++)
-        if ((least = least_of(&a->grid, *p, false, a->query->slowdown))) row[rows++] = least;
+        if ((least = policy_grid_least(&a->grid, *p, false, a->query->slowdown))) row[rows++] = least;
     qsort(row, (size_t)rows, sizeof *row, by_peak);
     PUT(a->figures, "slowdown", a->query->slowdown);
     add_rows(a, row, rows);
@@ -145,7 +133,7 @@ static enum status find_explain(struct answer *a)
     int rows = 0;
     TRY(find_all(a, &row));
     for (const struct policy *const *p = policy_table; *p; p++) {
-        const struct trial *least = least_of(&a->grid, *p, false, INFINITY),
+        const struct trial *least = policy_grid_least(&a->grid, *p, false, INFINITY),
                            *fastest = fastest_of(&a->grid, *p, plan_peak(plan));
         if (least) row[rows++] = least;
         if (fastest && fastest != least) row[rows++] = fastest;

@@ -85,7 +85,7 @@ static void print_steps(const struct verification *v, FILE *out)
         fprintf(out, "steps     not run again: exit code %d\n", v->code);
         break;
     case STEPS_DIFFER:
-        if (c->equal)
+        if (!c->differs)
             fprintf(out, "steps     DIFFER: %zu in the file; its spec has %.0f\n", v->result->steps,
                     figure_number(json_object_get(c->figures, "b"), "steps"));
         else

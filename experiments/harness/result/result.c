@@ -86,18 +86,15 @@ static enum status check_steps(const struct result *r)
 static enum status check_digests(struct result *r, const char *path, const char *column, const struct digest *of_step)
 {
     enum { BLOCK = 256, BYTES = 1 << 20 };
-    uint32_t steps[BLOCK];
     const uint64_t fit = BYTES / (r->parameters * sizeof *of_step), block = fit < 1 ? 1 : fit < BLOCK ? fit : BLOCK;
     struct digest *digests;
     if (!h5_exists(&r->h5, path)) return h5_status(&r->h5);
-    uint64_t rows = h5_rows(&r->h5, "/digests/step"), count;
-    if (rows > r->steps) rows = r->steps; /* the writer is ahead of what it has committed */
-    h5_expect_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, rows);
+    h5_expect_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, r->digest_rows);
     TRY(h5_status(&r->h5));
     NEW(r->region, digests, block * r->parameters);
-    for (uint64_t first = 0, row = 0; first < rows; first += count) {
-        count = rows - first < block ? rows - first : block;
-        h5_read_rows(&r->h5, "/digests/step", NUMBER_U32, 1, first, count, steps);
+    for (uint64_t first = 0, row = 0, count; first < r->digest_rows; first += count) {
+        const uint32_t *steps = r->digest_step + first;
+        count = r->digest_rows - first < block ? r->digest_rows - first : block;
         h5_read_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, first, count, digests);
         TRY(h5_status(&r->h5));
         for (uint64_t i = 0; i < count; i++) {
@@ -148,6 +145,11 @@ static enum status read_steps(struct result *r)
     r->timing = timing_of(r->total_ns, r->steps);
     TRY(h5_status(&r->h5));
     TRY(check_steps(r));
+    if (h5_exists(&r->h5, "/digests")) {
+        const uint64_t rows = h5_rows(&r->h5, "/digests/step");
+        r->digest_rows = rows < r->steps ? rows : r->steps; /* the writer is ahead of what it has committed */
+        r->digest_step = result_column(r, "/digests/step", NUMBER_U32, 1, r->digest_rows);
+    }
     TRY(check_digests(r, "/digests/gradient", "grad_digest", r->gradients));
     TRY(check_digests(r, "/digests/parameter", "param_digest", r->parameters_digest));
     return check_digests(r, "/digests/state", "state_digest", r->state);
@@ -223,16 +225,11 @@ enum status result_same_rows(struct result *a, struct result *b, const char *pat
 struct digest *result_digests(struct result *result, const char *which, uint32_t step)
 {
     char path[64];
-    uint32_t *steps;
     struct digest *digests;
     snprintf(path, sizeof path, "/digests/%s", which);
-    if (!h5_exists(&result->h5, path) || !h5_exists(&result->h5, "/digests/step")) return NULL;
-    const uint64_t rows = h5_rows(&result->h5, "/digests/step");
-    NEW(result->region, steps, rows);
-    NEW(result->region, digests, result->parameters);
-    h5_read_rows(&result->h5, "/digests/step", NUMBER_U32, 1, 0, rows, steps);
-    for (uint64_t i = 0; i < rows; i++) {
-        if (steps[i] != step) continue;
+    for (size_t i = 0; i < result->digest_rows; i++) {
+        if (result->digest_step[i] != step || !h5_exists(&result->h5, path)) continue;
+        NEW(result->region, digests, result->parameters);
         h5_read_rows(&result->h5, path, NUMBER_U64, 2 * result->parameters, i, 1, digests);
         return result->h5.broken ? NULL : digests;
     }

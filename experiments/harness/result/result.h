@@ -32,6 +32,10 @@ struct result {
     struct digest *gradients, *parameters_digest, *state;
     uint8_t *gradients_zero, *committed;
     struct timing timing;
+
+    /* The steps with a digest of every tensor. */
+    size_t digest_rows;
+    uint32_t *digest_step;
 };
 
 /* ST_SPEC: missing, or no result file of this schema; ST_FAILED: unreadable. The message names the file. */
