@@ -164,9 +164,7 @@ static bool winograd_wanted(const struct backend *backend, const struct conv_req
 static enum status ready(const struct cpu *cpu, const struct conv_request *request, struct conv_plan *plan)
 {
     static const int reorder[] = {DNNL_ARG_FROM, DNNL_ARG_TO, DNNL_ARG_SCRATCHPAD};
-    int argument[ARGUMENTS];
-    for (int i = 0; i < ARGUMENTS; i++) argument[i] = arguments[request->pass][i];
-    if (!request->bias) argument[AT_B] = 0;
+    const int *argument = arguments[request->pass];
     struct call *const reorders[] = {&plan->image[0], &plan->image[1], &plan->weights, &plan->weights_add};
     for (int i = 0; i < 2; i++)
         if (plan->conv[i].desc != NULL) TRY(call_ready(&plan->conv[i], cpu->engine, cpu->stream, ARGUMENTS, argument));

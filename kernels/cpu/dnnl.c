@@ -69,7 +69,7 @@ void dnnl_library(char *text, size_t room)
 
 enum status tensor_images(int64_t batch, const struct shape *shape, enum order order, struct tensor *tensor)
 {
-    static const dnnl_format_tag_t tags[] = {dnnl_nhwc, dnnl_nChw8c, dnnl_nChw16c, dnnl_nchw, dnnl_format_tag_any};
+    static const dnnl_format_tag_t tags[] = {dnnl_nhwc, dnnl_nChw8c, dnnl_nChw16c, dnnl_format_tag_any};
     bool image = shape->rank == 3;
     const dnnl_dims_t dims = {batch, shape->dim[image ? 2 : 0], image ? shape->dim[0] : 1, image ? shape->dim[1] : 1};
     DNNL(dnnl_memory_desc_init_by_tag(&tensor->desc, 4, dims, dnnl_f32, tags[order]));
@@ -152,32 +152,19 @@ bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *
     return describe(engine, &operation, false, NULL, call);
 }
 
-static dnnl_alg_kind_t pool_algorithm(const struct pool_call *pool)
-{
-    return pool->max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
-}
-
-bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, struct call *call)
+bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call)
 {
     const dnnl_dims_t strides = {pool->stride, pool->stride}, padding = {pool->padding, pool->padding};
     const dnnl_dims_t kernel = {pool->kernel, pool->kernel};
+    const dnnl_memory_desc_t *x = &pool->x.desc, *y = &pool->y.desc;
+    const dnnl_alg_kind_t algorithm = pool->max ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
+    const dnnl_prop_kind_t kind = pool->save ? dnnl_forward_training : dnnl_forward_inference;
     dnnl_pooling_desc_t operation;
     *call = (struct call){0};
-    dnnl_prop_kind_t kind = pool->save ? dnnl_forward_training : dnnl_forward_inference;
-    return dnnl_pooling_forward_desc_init(&operation, kind, pool_algorithm(pool), &pool->x.desc, &pool->y.desc, strides,
-                                          kernel, padding, padding) == dnnl_success &&
-           describe(engine, &operation, false, NULL, call);
-}
-
-bool call_unpool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call)
-{
-    const dnnl_dims_t strides = {pool->stride, pool->stride}, padding = {pool->padding, pool->padding};
-    const dnnl_dims_t kernel = {pool->kernel, pool->kernel};
-    dnnl_pooling_desc_t operation;
-    *call = (struct call){0};
-    return dnnl_pooling_backward_desc_init(&operation, pool_algorithm(pool), &pool->x.desc, &pool->y.desc, strides,
-                                           kernel, padding, padding) == dnnl_success &&
-           describe(engine, &operation, false, forward, call);
+    const dnnl_status_t status =
+        forward ? dnnl_pooling_backward_desc_init(&operation, algorithm, x, y, strides, kernel, padding, padding)
+                : dnnl_pooling_forward_desc_init(&operation, kind, algorithm, x, y, strides, kernel, padding, padding);
+    return status == dnnl_success && describe(engine, &operation, false, forward, call);
 }
 
 static bool plain(int dimensions, int64_t rows, int64_t columns, dnnl_memory_desc_t *desc)
@@ -236,8 +223,8 @@ enum status call_ready(struct call *call, dnnl_engine_t engine, dnnl_stream_t st
     for (; call->arguments < arguments; call->arguments++) {
         dnnl_exec_arg_t *slot = &call->argument[call->arguments];
         *slot = (dnnl_exec_arg_t){argument[call->arguments], NULL};
-        if (slot->arg == 0) continue;
         const struct tensor tensor = call_tensor(call, slot->arg);
+        if (tensor.desc.ndims == 0) continue;
         DNNL(dnnl_memory_create(&slot->memory, &tensor.desc, engine, DNNL_MEMORY_NONE));
     }
     return ST_OK;

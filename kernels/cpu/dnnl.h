@@ -17,7 +17,6 @@ enum order {
     ORDER_LOGICAL,    /* N H W C, the order of everything outside kernels */
     ORDER_BLOCKED_8,  /* N C/8 H W 8, channels padded with zeros: fastest for 256-bit convolutions */
     ORDER_BLOCKED_16, /* N C/16 H W 16: 512-bit */
-    ORDER_PLANAR,     /* N C H W */
     ORDER_ANY,        /* the primitive's choice */
 };
 
@@ -69,7 +68,7 @@ struct conv_call {
     struct tensor x, w, b, y;
 };
 
-/* A pooling; describing the backward requires the described forward. */
+/* A pooling. */
 struct pool_call {
     bool max, save;                  /* save: writes the indices of the maxima as a workspace */
     int64_t kernel, stride, padding; /* padding is left out of averages */
@@ -78,8 +77,8 @@ struct pool_call {
 
 /* Each returns false where the library has no implementation. */
 bool call_conv(dnnl_engine_t engine, const struct conv_call *conv, struct call *call);
-bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, struct call *call);
-bool call_unpool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call);
+/* forward NULL: a forward, else the backward of forward. */
+bool call_pool(dnnl_engine_t engine, const struct pool_call *pool, const struct call *forward, struct call *call);
 /* y (rows x units) = x (rows x inputs) w^T + b, all row by row. */
 bool call_inner_product(dnnl_engine_t engine, int64_t rows, int64_t inputs, int64_t units, struct call *call);
 /* add: to += from, else to = from. */
@@ -92,7 +91,7 @@ struct tensor call_tensor(const struct call *call, int argument);
 size_t call_scratch(const struct call *call);
 const char *call_implementation(const struct call *call);
 
-/* Creates the primitive and a memory for each argument; an argument 0 is left out. */
+/* Creates the primitive and a memory for each argument; those that the call does not have are left out. */
 enum status call_ready(struct call *call, dnnl_engine_t engine, dnnl_stream_t stream, int arguments,
                        const int *argument);
 /* Executes on pointers in the order given to call_ready(); those of arguments left out are ignored. */

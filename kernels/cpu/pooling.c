@@ -29,11 +29,8 @@ static void pool_release(void *state)
 /* Describes and creates the three calls. */
 static enum status make_calls(struct pool *pool, const struct node *node, bool max)
 {
-    static const int forward[] = {DNNL_ARG_SRC, DNNL_ARG_DST, 0, DNNL_ARG_SCRATCHPAD};
-    static const int saving[] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
+    static const int forward[] = {DNNL_ARG_SRC, DNNL_ARG_DST, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
     static const int backward[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, DNNL_ARG_WORKSPACE, DNNL_ARG_SCRATCHPAD};
-    static const int averaging[] = {DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_SRC, 0, DNNL_ARG_SCRATCHPAD};
-    const int *const arguments[] = {forward, max ? saving : forward, max ? backward : averaging};
     const struct cpu *cpu = cpu_of(pool->backend);
     struct pool_call want = {
         .max = max, .kernel = node_integer(node, "kernel"), .padding = node_integer(node, "padding")};
@@ -42,12 +39,13 @@ static enum status make_calls(struct pool *pool, const struct node *node, bool m
     TRY(tensor_images(pool->x.batch, &pool->x.shape, pool->x.layout, &want.x));
     TRY(tensor_images(pool->y.batch, &pool->y.shape, pool->y.layout, &want.y));
     struct call *call = pool->call;
-    bool found = call_pool(cpu->engine, &want, &call[FORWARD]);
+    bool found = call_pool(cpu->engine, &want, NULL, &call[FORWARD]);
     want.save = true;
-    found = found && call_pool(cpu->engine, &want, &call[FORWARD_SAVING]) &&
-            call_unpool(cpu->engine, &want, &call[FORWARD_SAVING], &call[BACKWARD]);
+    found = found && call_pool(cpu->engine, &want, NULL, &call[FORWARD_SAVING]) &&
+            call_pool(cpu->engine, &want, &call[FORWARD_SAVING], &call[BACKWARD]);
     if (!found) return fail(ST_FAILED, "oneDNN has no such pooling");
-    for (int i = 0; i < POOL_CALLS; i++) TRY(call_ready(&call[i], cpu->engine, cpu->stream, 4, arguments[i]));
+    for (int i = 0; i < POOL_CALLS; i++)
+        TRY(call_ready(&call[i], cpu->engine, cpu->stream, 4, i == BACKWARD ? backward : forward));
     return ST_OK;
 }
 
