@@ -182,7 +182,7 @@ static const char *synonym(const char *text, const char *const *words)
     return NULL;
 }
 
-const char *text_nearest(const char *text, const char *const *words)
+static const char *nearest_word(const char *text, const char *const *words)
 {
     size_t length = strnlen(text, WORD_MAX);
     const char *nearest = synonym(text, words);
@@ -197,7 +197,7 @@ const char *text_nearest(const char *text, const char *const *words)
 
 char *text_suggestion(const char *text, const char *const *words, char suggestion[TEXT_SUGGESTION])
 {
-    const char *near = text_nearest(text, words);
+    const char *near = nearest_word(text, words);
     *suggestion = '\0';
     if (near) snprintf(suggestion, TEXT_SUGGESTION, " (did you mean '%s'?)", near);
     return suggestion;

@@ -27,12 +27,8 @@ char *text_from_bytes(uint64_t value, struct region *region);
 /* text as a YAML scalar: bare where every YAML reader takes it for a text, else in double quotes. */
 char *text_quote(const char *text, struct region *region);
 
-/* The word of words (NULL-terminated) that is a synonym of text, or nearest to it, whatever the case; NULL: none is
- * near.
- */
-const char *text_nearest(const char *text, const char *const *words);
-
-/* Writes " (did you mean 'word'?)" with that word, or "", into suggestion and returns it. */
+/* Writes " (did you mean 'word'?)" into suggestion and returns it: with the word of words (NULL-terminated) that is a
+ * synonym of text, or nearest to it, whatever the case; "" where none is near. */
 enum { TEXT_SUGGESTION = 96 };
 char *text_suggestion(const char *text, const char *const *words, char suggestion[TEXT_SUGGESTION]);
 

@@ -247,8 +247,7 @@ Test(setting, near_misses)
                  {"", NULL},
                  {"milp", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *got = text_nearest(cases[i].text, words), *word = cases[i].word;
-        cr_expect(got == word || (got && word && !strcmp(got, word)), "%s: %s", cases[i].text, got ? got : "none");
+        const char *word = cases[i].word;
         char suggestion[TEXT_SUGGESTION], expected[TEXT_SUGGESTION] = "";
         if (word) snprintf(expected, sizeof expected, " (did you mean '%s'?)", word);
         cr_expect_str_eq(text_suggestion(cases[i].text, words, suggestion), expected);
@@ -256,7 +255,8 @@ Test(setting, near_misses)
     char longer[200];
     memset(longer, 's', sizeof longer);
     longer[sizeof longer - 1] = 0;
-    cr_expect(!text_nearest(longer, words));
+    char suggestion[TEXT_SUGGESTION];
+    cr_expect_str_empty(text_suggestion(longer, words, suggestion));
 }
 
 /* Every row of a table: a preset that can be read, within its range or meant as unset, that prints and reads back. */
