@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/batch_transfer.h"
+#include "backend/update_memory.h"
 #include "base/units.h"
 
 enum { SIGNALLING_NAN = 0x7fa0dead };

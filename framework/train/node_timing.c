@@ -1,5 +1,7 @@
 #include "train/node_timing.h"
 
+#include "backend/update_memory.h"
+
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,7 @@
 #include "train/training_step.h"
 
+#include "backend/update_memory.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

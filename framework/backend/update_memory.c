@@ -1,6 +1,4 @@
-#include "backend/parameter_update.h"
-
-#include "backend/backend.h"
+#include "backend/update_memory.h"
 
 size_t update_cut(const struct graph *graph, int states, char *block, struct update_tensor *tensor)
 {
