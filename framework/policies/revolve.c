@@ -40,16 +40,6 @@ static void advance(struct reversal *r, int from, int to)
     schedule_append(r->schedule, STEP_FORWARD, r->unit[from].from, r->unit[to - 1].to);
 }
 
-static void differentiate(struct reversal *r, int u)
-{
-    if (u < r->forwarded) {
-        stages_recompute(r->network, r->unit[u].from, r->unit[u].to, r->keep_saved, r->schedule);
-        return;
-    }
-    advance(r, u, u + 1);
-    schedule_append(r->schedule, STEP_BACKWARD, r->unit[u].from, r->unit[u].to);
-}
-
 /* Units [from, to), the state before the first of them in one of the slots. */
 static void reverse(struct reversal *r, int from, int to, int64_t slots)
 {
@@ -59,7 +49,12 @@ static void reverse(struct reversal *r, int from, int to, int64_t slots)
         reverse(r, middle, to, slots - 1);
         to = middle;
     }
-    differentiate(r, from);
+    if (from < r->forwarded) {
+        stages_recompute(r->network, r->unit[from].from, r->unit[from].to, r->keep_saved, r->schedule);
+    } else {
+        advance(r, from, to);
+        schedule_append(r->schedule, STEP_BACKWARD, r->unit[from].from, r->unit[from].to);
+    }
 }
 
 /* The fewest slots that need no more repetitions than slots: both grow with the logarithm of the length (Griewank,

@@ -86,11 +86,7 @@ static size_t try_point(const struct optimum *optimum, int point, const struct p
     struct plan *plan = budget_place(optimum, point, options);
     const size_t arena = plan->arena_bytes;
     b->tries++;
-    if (arena <= b->limit) {
-        b->point = point;
-        b->live_peak = plan->live_peak;
-        b->arena = arena;
-    }
+    if (arena <= b->limit) b->point = point;
     plan_destroy(plan);
     return arena;
 }

@@ -40,12 +40,10 @@ enum status budget_refuse(const struct network *network, const struct budget *bu
 enum status budget_evaluation(const struct plan *evaluation, size_t limit);
 
 struct budgeted {
-    int point;        /* of the front */
-    int tries;        /* schedules placed until one kept the limit */
-    size_t limit;     /* of the arena */
-    size_t live_peak; /* of the lowered plan; the front predicts the same to the byte */
-    size_t arena;
-    double lost; /* time above that of the fastest schedule whose live peak keeps the budget */
+    int point;    /* of the front */
+    int tries;    /* schedules placed until one kept the limit */
+    size_t limit; /* of the arena */
+    double lost;  /* time above that of the fastest schedule whose live peak keeps the budget */
 };
 
 /* The plan of a point of the front. */
