@@ -98,9 +98,9 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
         MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
     }
     TRY(once(m, node, true));
-    TRY(scratch(m, node->forward_scratch));
-    TRY(machine_apart(m, op->y, node->y_over_x ? op->x[0] : BUFFER_NONE, (op->x[0] == op->y) + (op->x[1] == op->y),
-                      "y"));
+    TRY(scratch(m, node->footprint.forward_scratch));
+    TRY(machine_apart(m, op->y, node->footprint.y_over_x ? op->x[0] : BUFFER_NONE,
+                      (op->x[0] == op->y) + (op->x[1] == op->y), "y"));
     TRY(called(m, op->y, CATEGORY_ACTIVATION, n));
     TRY(machine_writes(m, op->y, node->output_bytes, name(VALUE, (uint64_t)n + 1, 0), "y"));
     m->value_at[n] = m->at;
@@ -112,13 +112,13 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
     m->saved_at[n] = m->at;
     TRY(machine_apart(m, op->saved, BUFFER_NONE, 0, "the saved tensors"));
     TRY(called(m, op->saved, CATEGORY_SAVED, n));
-    return machine_writes(m, op->saved, node->saved, name(SAVED, (uint64_t)n, 0), "the saved tensors");
+    return machine_writes(m, op->saved, node->footprint.saved, name(SAVED, (uint64_t)n, 0), "the saved tensors");
 }
 
 static enum status backward_order(struct machine *m, const struct plan_data_node *node)
 {
     unsigned parts = m->op->parts, wanted = m->parts[m->op->node], done = m->done[m->op->node];
-    bool split = node->split && wanted == (PART_PARAMS | PART_INPUT);
+    bool split = node->footprint.split && wanted == (PART_PARAMS | PART_INPUT);
     while (m->due > m->op->node && m->done[m->due] == m->parts[m->due]) m->due--;
     MUST(m->due == m->op->node, "out of order; expected the backward of node %d (%s)", m->due,
          m->data->node[m->due].name);
@@ -141,13 +141,13 @@ static enum status backward_gradients(struct machine *m, const struct plan_data_
         TRY(called(m, op->dy, CATEGORY_GRADIENT, op->node));
         TRY(machine_writes(m, op->dy, node->gradient_bytes, dy, "dy"));
     }
-    TRY(machine_reads(m, op->dy, node->gradient_bytes, node->writes_dy && again ? derived : dy, "dy"));
-    if (node->writes_dy && !again) TRY(machine_writes(m, op->dy, node->gradient_bytes, derived, "dy"));
+    TRY(machine_reads(m, op->dy, node->gradient_bytes, node->footprint.writes_dy && again ? derived : dy, "dy"));
+    if (node->footprint.writes_dy && !again) TRY(machine_writes(m, op->dy, node->gradient_bytes, derived, "dy"));
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         int x = node->inputs[k];
         bool wanted = x > 0 && op->parts & PART_INPUT && m->data->node[x - 1].wants_gradient;
         size_t bytes = wanted ? m->data->node[x - 1].gradient_bytes : 0;
-        TRY(machine_apart(m, op->dx[k], k == 0 && node->dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
+        TRY(machine_apart(m, op->dx[k], k == 0 && node->footprint.dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
         if (wanted) TRY(called(m, op->dx[k], CATEGORY_GRADIENT, x - 1));
         TRY(machine_writes(m, op->dx[k], bytes, name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k), "dx"));
     }
@@ -158,7 +158,7 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
 {
     const struct op *op = m->op;
     TRY(backward_order(m, node));
-    const unsigned read = footprint_reads(node->reads, op->parts);
+    const unsigned read = footprint_reads(node->footprint.reads, op->parts);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         bool wanted = read & READS_X && node->inputs[k] >= 0;
         MUST(wanted || op->x[k] == BUFFER_NONE, "x is buffer %d; expected none, it is not read", op->x[k]);
@@ -166,12 +166,12 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     }
     MUST(read & READS_Y || op->y == BUFFER_NONE, "y is buffer %d; expected none, it is not read", op->y);
     if (read & READS_Y) TRY(reads_value(m, op->y, op->node + 1, "y"));
-    bool saved = read & READS_SAVED && node->saved;
+    bool saved = read & READS_SAVED && node->footprint.saved;
     MUST(saved || op->saved == BUFFER_NONE,
          "the saved tensors are in buffer %d; expected none, the op does not read them", op->saved);
-    if (saved) TRY(reads_saved(m, op->node, node->saved));
+    if (saved) TRY(reads_saved(m, op->node, node->footprint.saved));
     TRY(once(m, node, op->parts & PART_INPUT));
-    TRY(scratch(m, footprint_scratch(node->backward_scratch, op->parts)));
+    TRY(scratch(m, footprint_scratch(node->footprint.backward_scratch, op->parts)));
     TRY(backward_gradients(m, node));
     m->done[op->node] |= op->parts;
     return ST_OK;
@@ -182,7 +182,7 @@ static uint64_t contribution(const struct machine *m, int node, int k)
 {
     const struct plan_data_node *n = &m->data->node[node];
     if (n->inputs[k] <= 0 || !m->data->node[n->inputs[k] - 1].wants_gradient) return 0;
-    return n->passes_gradient ? m->gradient[node + 1] : name(INPUT_GRADIENT, (uint64_t)node, (uint64_t)k);
+    return n->footprint.passes_gradient ? m->gradient[node + 1] : name(INPUT_GRADIENT, (uint64_t)node, (uint64_t)k);
 }
 
 /* COPY copies its node's dy, ACCUMULATE adds its node's contribution to a sum. The sum is not checked here: a wrong one
@@ -204,7 +204,7 @@ static enum status combine(struct machine *m)
     }
     MUST(of >= 0, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
          machine_buffer(m, op->x[two]));
-    MUST(two || (m->data->node[op->node].writes_dy && m->parts[op->node] && !m->done[op->node] &&
+    MUST(two || (m->data->node[op->node].footprint.writes_dy && m->parts[op->node] && !m->done[op->node] &&
                  m->data->buffer[op->x[0]].death > m->at),
          "is a copy; expected one only before a backward that overwrites a gradient with later readers");
     int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
@@ -321,7 +321,8 @@ static void find_parts(struct machine *m)
     for (int n = 0; n < a->nodes; n++)
         for (int k = 0; k < NODE_INPUTS_MAX; k++) {
             int x = a->node[n].inputs[k];
-            if (x > 0 && a->node[x - 1].wants_gradient && !a->node[n].passes_gradient) m->parts[n] |= PART_INPUT;
+            if (x > 0 && a->node[x - 1].wants_gradient && !a->node[n].footprint.passes_gradient)
+                m->parts[n] |= PART_INPUT;
         }
 }
 

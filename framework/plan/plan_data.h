@@ -19,14 +19,13 @@ extern const char *const static_names[STATICS];
 
 /* All that planning sees of a node and of the value it writes. Times are in any unit that all nodes share. */
 struct plan_data_node {
-    const char *name, *layer, *group, *shape, *implementation;
+    const char *name, *layer, *group, *shape;
     int inputs[NODE_INPUTS_MAX];         /* values: 0 the batch, i + 1 what node i writes; -1: none */
     size_t elements;                     /* of the value, a sample */
     size_t draws;                        /* random numbers that its forward draws for a sample */
     size_t output_bytes, gradient_bytes; /* of the value and of its gradient (0: it has none), not rounded */
-    size_t saved, forward_scratch, backward_scratch[2]; /* bytes, as in struct footprint; so are the members below */
-    unsigned reads[2];
-    bool wants_gradient, split, y_over_x, dx_over_dy, writes_dy, passes_gradient;
+    bool wants_gradient;
+    struct footprint footprint; /* but for signs, which is not stored */
     double forward_flops, backward_flops[2], forward_time, backward_time[2];
 };
 

@@ -8,7 +8,6 @@ static void describe_node(const struct network *network, int i, struct region *r
     const struct graph *graph = network->graph;
     const struct node *node = &graph->node[i];
     const struct value *value = &graph->value[node->output];
-    const struct footprint *f = &network->binding[i].footprint;
     const struct cost *cost = &network->cost[i];
     char shape[96];
     *to = (struct plan_data_node){
@@ -16,26 +15,18 @@ static void describe_node(const struct network *network, int i, struct region *r
         .layer = node->layer->name,
         .group = node->group >= 0 ? graph->group[node->group].name : "",
         .shape = region_text(region, "%s", shape_print(&value->shape, shape)),
-        .implementation = f->implementation ? f->implementation : "",
         .elements = (size_t)shape_elements(&value->shape),
         .draws = (size_t)node->draws,
         .output_bytes = value->bytes,
         .gradient_bytes = value->gradient_bytes,
-        .saved = f->saved,
-        .forward_scratch = f->forward_scratch,
-        .backward_scratch = {f->backward_scratch[0], f->backward_scratch[1]},
-        .reads = {f->reads[0], f->reads[1]},
         .wants_gradient = value->wants_gradient,
-        .split = f->split,
-        .y_over_x = f->y_over_x,
-        .dx_over_dy = f->dx_over_dy,
-        .writes_dy = f->writes_dy,
-        .passes_gradient = f->passes_gradient,
+        .footprint = network->binding[i].footprint,
         .forward_flops = node->flops.forward,
         .backward_flops = {node->flops.backward_params, node->flops.backward_input},
         .forward_time = cost->forward,
         .backward_time = {cost->backward[0], cost->backward[1]},
     };
+    if (!to->footprint.implementation) to->footprint.implementation = "";
     for (int k = 0; k < NODE_INPUTS_MAX; k++) to->inputs[k] = k < node->layer->inputs ? node->inputs[k] : -1;
 }
 

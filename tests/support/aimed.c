@@ -22,7 +22,7 @@ static const struct plan_data_node *node_of(const struct plan_data *a, int op) {
 /* What a backward op reads, enum reads. */
 static unsigned reads_of(const struct plan_data *a, int op)
 {
-    const unsigned *reads = node_of(a, op)->reads, parts = a->op[op].parts;
+    const unsigned *reads = node_of(a, op)->footprint.reads, parts = a->op[op].parts;
     return (parts & PART_PARAMS ? reads[PART_INDEX_PARAMS] : 0) | (parts & PART_INPUT ? reads[PART_INDEX_INPUT] : 0);
 }
 
@@ -38,7 +38,7 @@ static bool x_spare(const struct plan_data *a, int op) { return backward(a, op) 
 static bool y_spare(const struct plan_data *a, int op) { return backward(a, op) && !(reads_of(a, op) & READS_Y); }
 static bool spares_saved(const struct plan_data *a, int op)
 {
-    return backward(a, op) && !(reads_of(a, op) & READS_SAVED && node_of(a, op)->saved);
+    return backward(a, op) && !(reads_of(a, op) & READS_SAVED && node_of(a, op)->footprint.saved);
 }
 static bool first_but_last(const struct plan_data *a, int op)
 {
@@ -46,17 +46,17 @@ static bool first_but_last(const struct plan_data *a, int op)
 }
 static bool saves_nothing(const struct plan_data *a, int op)
 {
-    return forward(a, op) && !a->op[op].save && !node_of(a, op)->saved;
+    return forward(a, op) && !a->op[op].save && !node_of(a, op)->footprint.saved;
 }
 /* The first of the two ops of a split backward; one that has no parameters. */
 static bool split(const struct plan_data *a, int op)
 {
-    return backward(a, op) && node_of(a, op)->split && a->op[op].parts == PART_PARAMS && op + 1 < a->ops &&
+    return backward(a, op) && node_of(a, op)->footprint.split && a->op[op].parts == PART_PARAMS && op + 1 < a->ops &&
            backward(a, op + 1) && a->op[op + 1].node == a->op[op].node;
 }
 static bool input_alone(const struct plan_data *a, int op)
 {
-    return backward(a, op) && !node_of(a, op)->split && a->op[op].parts == PART_INPUT;
+    return backward(a, op) && !node_of(a, op)->footprint.split && a->op[op].parts == PART_INPUT;
 }
 
 /* One that sets member to value in an op that fits; op is its number. */
@@ -92,7 +92,7 @@ static bool parameters_twice(struct plan_data *a, struct source *s)
 static bool unneeded_copy(struct plan_data *a, struct source *s)
 {
     const int op = op_that(a, s, copies);
-    if (op >= 0) a->node[a->op[op].node].writes_dy = false;
+    if (op >= 0) a->node[a->op[op].node].footprint.writes_dy = false;
     return op >= 0;
 }
 

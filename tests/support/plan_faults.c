@@ -198,7 +198,8 @@ static bool output_over_input(struct plan_data *a, struct source *s)
     int from = (int)draw_below(s, (uint32_t)a->ops);
     for (int k = 0; k < a->ops; k++) {
         int at = (from + k) % a->ops, x = a->op[at].x[0], y = a->op[at].y;
-        if (a->op[at].kind != OP_FORWARD || x < 0 || y < 0 || x == y || a->node[a->op[at].node].y_over_x) continue;
+        if (a->op[at].kind != OP_FORWARD || x < 0 || y < 0 || x == y || a->node[a->op[at].node].footprint.y_over_x)
+            continue;
         if (a->buffer[x].death != at || a->buffer[x].bytes != a->buffer[y].bytes) continue;
         for (int i = 0; i < a->ops; i++) {
             struct op *op = &a->op[i];
@@ -332,10 +333,11 @@ static bool gradient_unwanted(struct plan_data *a, struct source *s)
 static bool reads_more(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, OP_BACKWARD);
-    unsigned missing = (READS_X | READS_Y) & ~(a->node[op->node].reads[0] | a->node[op->node].reads[1]);
+    unsigned missing =
+        (READS_X | READS_Y) & ~(a->node[op->node].footprint.reads[0] | a->node[op->node].footprint.reads[1]);
     if (!missing || (missing == READS_Y && a->node[op->node].output_bytes == 0)) return false;
-    a->node[op->node].reads[0] |= missing;
-    a->node[op->node].reads[1] |= missing;
+    a->node[op->node].footprint.reads[0] |= missing;
+    a->node[op->node].footprint.reads[1] |= missing;
     return true;
 }
 
@@ -398,7 +400,7 @@ ALTERATION(memory_another, a->memory[draw_below(s, PLAN_DATA_CATEGORIES)] += 256
 ALTERATION(peak_elsewhere, a->peak_op = "F nothing")
 ALTERATION(word_none, a->schedule = "forwards and backwards")
 ALTERATION(output_larger, any_node(a, s)->output_bytes += 256)
-ALTERATION(scratch_larger, any_node(a, s)->forward_scratch += 256)
+ALTERATION(scratch_larger, any_node(a, s)->footprint.forward_scratch += 256)
 ALTERATION(parameter_nowhere, a->parameter[draw_below(s, (uint32_t)a->parameters)].node = a->nodes)
 ALTERATION(parameter_larger, a->parameter[draw_below(s, (uint32_t)a->parameters)].elements += 64)
 ALTERATION(granularity_none, a->granularity = 0)

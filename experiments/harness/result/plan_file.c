@@ -110,8 +110,8 @@ static enum status check_nodes(const struct taking *t, const struct field *colum
     const bool number = c->number != NUMBER_TEXT;
     return fail(ST_SPEC, "plan: %s is of another %s: node %zu (%s): %s is %s in it%s and %s here%s", t->path,
                 number ? "network" : "model", row, ours->name, c->name, column_text(c, theirs, a),
-                number ? region_text(t->region, " (%s)", theirs->implementation) : "", column_text(c, ours, b),
-                number ? region_text(t->region, " (%s)", ours->implementation) : "");
+                number ? region_text(t->region, " (%s)", theirs->footprint.implementation) : "",
+                column_text(c, ours, b), number ? region_text(t->region, " (%s)", ours->footprint.implementation) : "");
 }
 
 /* The input of planning that depends on neither schedule nor kernels. */

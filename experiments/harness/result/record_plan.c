@@ -10,6 +10,7 @@
 #define OP(member)        offsetof(struct op, member)
 #define BUFFER(member)    offsetof(struct buffer, member)
 #define NODE(member)      offsetof(struct plan_data_node, member)
+#define FOOTPRINT(member) NODE(footprint.member)
 #define PARAMETER(member) offsetof(struct plan_data_parameter, member)
 #define DATA(member)      offsetof(struct plan_data, member)
 #define BOUND(member)     offsetof(struct record_bounds, member)
@@ -60,16 +61,16 @@ const struct field record_model_columns[] = {
 const struct field record_node_columns[] = {
     {"output_bytes", NUMBER_U64, 1, NODE(output_bytes), "byte", "of the value it writes, in its layout"},
     {"gradient_bytes", NUMBER_U64, 1, NODE(gradient_bytes), "byte", "of that value's gradient; 0: it has none"},
-    {"saved_bytes", NUMBER_U64, 1, NODE(saved), "byte", "of its saved tensors"},
-    {"forward_scratch_bytes", NUMBER_U64, 1, NODE(forward_scratch), "byte", NULL},
-    {"backward_scratch_bytes", NUMBER_U64, 2, NODE(backward_scratch), "byte", "for parameters, for the input"},
-    {"reads", NUMBER_U32, 2, NODE(reads), NULL,
+    {"saved_bytes", NUMBER_U64, 1, FOOTPRINT(saved), "byte", "of its saved tensors"},
+    {"forward_scratch_bytes", NUMBER_U64, 1, FOOTPRINT(forward_scratch), "byte", NULL},
+    {"backward_scratch_bytes", NUMBER_U64, 2, FOOTPRINT(backward_scratch), "byte", "for parameters, for the input"},
+    {"reads", NUMBER_U32, 2, FOOTPRINT(reads), NULL,
      "by its backward for parameters, for the input: 1 x, 2 y, 4 saved tensors"},
-    {"split", NUMBER_U8, 1, NODE(split), NULL, "1: its backward may be two ops, parameters first"},
-    {"y_over_x", NUMBER_U8, 1, NODE(y_over_x), NULL, "1: y may be written over x"},
-    {"dx_over_dy", NUMBER_U8, 1, NODE(dx_over_dy), NULL, "1: dx may be written over dy"},
-    {"writes_dy", NUMBER_U8, 1, NODE(writes_dy), NULL, "1: the first part of its backward writes in place on dy"},
-    {"passes_gradient", NUMBER_U8, 1, NODE(passes_gradient), NULL, "1: dx is dy, there is no op for the input"},
+    {"split", NUMBER_U8, 1, FOOTPRINT(split), NULL, "1: its backward may be two ops, parameters first"},
+    {"y_over_x", NUMBER_U8, 1, FOOTPRINT(y_over_x), NULL, "1: y may be written over x"},
+    {"dx_over_dy", NUMBER_U8, 1, FOOTPRINT(dx_over_dy), NULL, "1: dx may be written over dy"},
+    {"writes_dy", NUMBER_U8, 1, FOOTPRINT(writes_dy), NULL, "1: the first part of its backward writes in place on dy"},
+    {"passes_gradient", NUMBER_U8, 1, FOOTPRINT(passes_gradient), NULL, "1: dx is dy, there is no op for the input"},
     {0},
 };
 
@@ -91,7 +92,7 @@ const struct field record_name_columns[] = {
 /* Not compared, either. */
 static const struct field remark_columns[] = {
     {"group", NUMBER_TEXT, 1, NODE(group)},
-    {"implementation", NUMBER_TEXT, 1, NODE(implementation)},
+    {"implementation", NUMBER_TEXT, 1, FOOTPRINT(implementation)},
     {0},
 };
 
