@@ -27,16 +27,14 @@ static void add_rows(struct bench *b, const struct network *network, int *nodes,
     const int had = b->costs.rows;
     for (int i = 0; i < graph->nodes; i++) {
         const char *key = measure_key(network, i, b->region);
-        const struct costs_row *known = costs_find(&b->costs, key);
-        const int row = known ? (int)(known - b->costs.row) : b->costs.rows;
+        struct costs_row *known = (struct costs_row *)(uintptr_t)costs_find(&b->costs, key);
         if (!known) {
-            region_grow(b->region, &b->costs.row, row, sizeof *b->costs.row);
+            region_grow(b->region, &b->costs.row, b->costs.rows, sizeof *b->costs.row);
             b->costs.row[b->costs.rows++] =
                 (struct costs_row){.key = key, .names = region_text(b->region, "%s", graph->node[i].name)};
             nodes[(*count)++] = i;
-        } else if (row >= had) { /* a row of the other side keeps the names that it has there */
-            const char **names = &b->costs.row[row].names;
-            *names = region_text(b->region, "%s %s", *names, graph->node[i].name);
+        } else if (known - b->costs.row >= had) { /* a row of the other side keeps the names that it has there */
+            known->names = region_text(b->region, "%s %s", known->names, graph->node[i].name);
         }
     }
 }
