@@ -130,11 +130,80 @@ def bert(options):
     return [[Embedding(30522, 512, width)], *blocks, [nn.Sequential(*head)]], tokens, labels
 
 
+def normalised(inputs, outputs, kernel, stride=1, groups=1, relu=True):
+    """A convolution without a bias, then batch normalisation."""
+    return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+                         nn.BatchNorm2d(outputs), *([nn.ReLU(inplace=True)] if relu else []))
+
+
+class Residual(nn.Module):
+    """The sum of the layers' output and of the shortcut's, then a relu."""
+
+    def __init__(self, layers, shortcut):
+        super().__init__()
+        self.layers, self.shortcut, self.relu = layers, shortcut, nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        return self.relu(self.layers(x) + self.shortcut(x))
+
+
+def resnet50(options):
+    """He and others, 2015, with the stride of a stage in its 3x3 convolution."""
+    groups, channels = [[normalised(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)]], 64
+    for width, blocks, first in (64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2):
+        for stride in (first, *[1] * (blocks - 1)):
+            layers = nn.Sequential(normalised(channels, width, 1), normalised(width, width, 3, stride),
+                                   normalised(width, 4 * width, 1, relu=False))
+            projects = channels != 4 * width
+            shortcut = normalised(channels, 4 * width, 1, stride, relu=False) if projects else nn.Identity()
+            groups.append([Residual(layers, shortcut)])
+            channels = 4 * width
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
+    return [*groups, [head]], *images(options, 3, 224)
+
+
+def mobilenet(options):
+    """Howard and others, 2017, width 1."""
+    groups, channels = [[normalised(3, 32, 3, 2)]], 32
+    for width, blocks, first in (64, 1, 1), (128, 2, 2), (256, 2, 2), (512, 6, 2), (1024, 2, 2):
+        for stride in (first, *[1] * (blocks - 1)):
+            groups.append([nn.Sequential(normalised(channels, channels, 3, stride, channels),
+                                         normalised(channels, width, 1))])
+            channels = width
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000))
+    return [*groups, [head]], *images(options, 3, 224)
+
+
+class UNet(nn.Module):
+    """Two convolutions, and within them, at half the height and width, the next level, whose channels are joined."""
+
+    def __init__(self, inputs, width, levels):
+        super().__init__()
+        self.down = nn.Sequential(normalised(inputs, width, 3), normalised(width, width, 3))
+        self.inner, self.up = None, None
+        if levels > 1:
+            self.inner = nn.Sequential(nn.MaxPool2d(2), UNet(width, 2 * width, levels - 1),
+                                       nn.Upsample(scale_factor=2), normalised(2 * width, width, 3))
+            self.up = nn.Sequential(normalised(2 * width, width, 3), normalised(width, width, 3))
+
+    def forward(self, x):
+        x = self.down(x)
+        return self.up(torch.cat([self.inner(x), x], 1)) if self.inner else x
+
+
+def unet(options):
+    """Ronneberger and others, 2015, with padding, batch normalisation and nearest upsampling; the mean of its output,
+    one channel a class, is classified."""
+    head = nn.Sequential(nn.Conv2d(64, 2, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return [[UNet(3, 64, 5)], [head]], *images(options, 3, 128)
+
+
 def images(options, channels, side):
     return torch.ones(options.batch, channels, side, side), torch.ones(options.batch, dtype=torch.long)
 
 
-NETWORKS = {"vgg16": vgg16, "sample-cnn": sample_cnn, "bert": bert}
+NETWORKS = {"vgg16": vgg16, "sample-cnn": sample_cnn, "bert": bert, "resnet50": resnet50, "mobilenet": mobilenet,
+            "unet": unet}
 OPTIMIZERS = {"sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.01),
               "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=5e-5)}
 

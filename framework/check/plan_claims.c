@@ -36,11 +36,12 @@ static enum status check_reals(const struct plan_data *a, const struct outcome *
 /* The static categories, then those of the arena. */
 static void expect_memory(const struct plan_data *a, const struct outcome *o, size_t memory[PLAN_DATA_CATEGORIES])
 {
-    size_t parameters = 0;
+    size_t parameters = 0, state = 0;
     for (int i = 0; i < a->parameters; i++) parameters += round_up(a->parameter[i].elements * sizeof(float));
     memory[STATIC_PARAMETERS] = memory[STATIC_GRADIENTS] = parameters;
     memory[STATIC_OPTIMIZER] = parameters * a->optimizer_copies;
-    memory[STATIC_STATE] = 0;
+    for (int i = 0; i < a->states; i++) state += round_up(a->state[i].elements * sizeof(float));
+    memory[STATIC_STATE] = state;
     memory[STATIC_INPUTS] = round_up(a->batch_bytes) + round_up(a->batch * sizeof(int32_t));
     memory[STATIC_DEVICE] = a->device_bytes;
     memcpy(memory + STATICS, o->peak, sizeof o->peak);
@@ -110,7 +111,7 @@ static enum status follow(struct follower *f, enum step_kind kind, int node)
 static enum status follow_schedule(const struct plan_data *a, const struct schedule *schedule, int *dropped)
 {
     struct follower f = {.data = a};
-    TRY(schedule_check(schedule, a->nodes, a->forward_only));
+    TRY(schedule_check(schedule, a->nodes, a->evaluate));
     for (size_t i = 0; i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
         for (int k = 0; k < s->to - s->from; k++)

@@ -68,18 +68,20 @@ static enum status scratch(struct machine *m, size_t bytes)
     return machine_apart(m, m->op->scratch, BUFFER_NONE, 0, "scratch");
 }
 
-/* The stash or mask of a random node: written by its first forward. */
+/* What a node writes once, at its first forward: a random one its stash or mask, another its statistics. */
 static enum status once(struct machine *m, const struct plan_data_node *node, bool wanted)
 {
     const struct plan_data *a = m->data;
     size_t bytes = a->rng == RNG_MASK ? (node->draws + 7) / 8 * a->batch : sizeof(uint64_t);
-    if (!wanted || !node->draws || a->rng == RNG_COUNTER) bytes = 0;
-    TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "the stash"));
+    if (a->rng == RNG_COUNTER) bytes = 0;
+    if (!node->draws) bytes = node->footprint.once;
+    if (!wanted || a->evaluate) bytes = 0;
+    TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "what is written once"));
     TRY(called(m, m->op->once, CATEGORY_SAVED, m->op->node));
     uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
     if (m->op->kind == OP_FORWARD && !m->op->recompute)
-        return machine_writes(m, m->op->once, bytes, content, "the stash");
-    return machine_reads(m, m->op->once, bytes, content, "the stash");
+        return machine_writes(m, m->op->once, bytes, content, "what is written once");
+    return machine_reads(m, m->op->once, bytes, content, "what is written once");
 }
 
 /* ---- ops ---- */
@@ -170,7 +172,7 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     MUST(saved || op->saved == BUFFER_NONE,
          "the saved tensors are in buffer %d; expected none, the op does not read them", op->saved);
     if (saved) TRY(reads_saved(m, op->node, node->footprint.saved));
-    TRY(once(m, node, op->parts & PART_INPUT));
+    TRY(once(m, node, op->parts & PART_INPUT || node->footprint.once));
     TRY(scratch(m, footprint_scratch(node->footprint.backward_scratch, op->parts)));
     TRY(backward_gradients(m, node));
     m->done[op->node] |= op->parts;
@@ -316,7 +318,7 @@ static void differentiate(struct machine *m)
 static void find_parts(struct machine *m)
 {
     const struct plan_data *a = m->data;
-    if (a->forward_only) return;
+    if (a->evaluate) return;
     for (int p = 0; p < a->parameters; p++) m->parts[a->parameter[p].node] |= PART_PARAMS;
     for (int n = 0; n < a->nodes; n++)
         for (int k = 0; k < NODE_INPUTS_MAX; k++) {

@@ -114,7 +114,7 @@ static struct head head_at(const struct reference *r, const struct kernel_args *
     float *after = (void *)(head.slope + block);
     head.p = saved ? saved + (n * heads + h) * block : after;
     head.keep = (void *)(after + block);
-    const bool drops = rng_drops(&args->draw, rate);
+    const bool drops = kernel_drops(args, rate);
     head.factor = drops ? 1 / (1 - rate) : 1;
     memset(head.keep, 1, (size_t)block);
     if (drops) rng_keep(&args->draw, rate, heads * block, n, h * block, block, head.keep);

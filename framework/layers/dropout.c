@@ -17,10 +17,10 @@ static int64_t draws(const void *settings, const struct shape *input)
     return ((const struct settings *)settings)->rate > 0 ? shape_elements(input) : 0;
 }
 
-static void drop(const struct reference *r, const struct draw *draw, const float *from, float *to)
+static void drop(const struct reference *r, const struct kernel_args *args, const float *from, float *to)
 {
     const double rate = ((const struct settings *)r->settings)->rate;
-    if (!rng_drops(draw, rate)) {
+    if (!kernel_drops(args, rate)) {
         copy_batch(r, to, from);
         return;
     }
@@ -30,20 +30,20 @@ static void drop(const struct reference *r, const struct draw *draw, const float
         for (int64_t first = 0; first < r->x_elements; first += PIECE) {
             int64_t count = r->x_elements - first < PIECE ? r->x_elements - first : PIECE;
             int64_t at = n * r->x_elements + first;
-            rng_keep(draw, rate, r->x_elements, n, first, count, keep);
+            rng_keep(&args->draw, rate, r->x_elements, n, first, count, keep);
             for (int64_t i = 0; i < count; i++) to[at + i] = keep[i] ? from[at + i] * scale : 0;
         }
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
-    drop(state, &args->draw, args->x[0], args->y);
+    drop(state, args, args->x[0], args->y);
     return ST_OK;
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
-    drop(state, &args->draw, args->dy, args->dx[0]);
+    drop(state, args, args->dy, args->dx[0]);
     return ST_OK;
 }
 

@@ -44,14 +44,13 @@ static enum status name_node(struct graph *graph, struct node *node, const char 
     return ST_OK;
 }
 
-static enum status add_parameters(struct graph *graph, struct node *node, const struct shape *input)
+/* Appends tensors of node to a list of parameters or of running state. */
+static enum status append(struct graph *graph, const struct node *node, const struct parameter_definition *definition,
+                          int tensors, struct parameter **list, int *count)
 {
-    struct parameter_definition definition[NODE_PARAMETERS_MAX] = {{.name = NULL}};
-    node->first_parameter = graph->parameters;
-    if (node->layer->parameters) node->parameters = node->layer->parameters(node->settings, input, definition);
-    for (int i = 0; i < node->parameters; i++) {
-        region_grow(graph->region, &graph->parameter, graph->parameters, sizeof *graph->parameter);
-        struct parameter *p = &graph->parameter[graph->parameters++];
+    for (int i = 0; i < tensors; i++) {
+        region_grow(graph->region, list, *count, sizeof **list);
+        struct parameter *p = &(*list)[(*count)++];
         p->definition = definition[i];
         p->node = node->index;
         p->elements = shape_elements(&definition[i].shape);
@@ -59,6 +58,19 @@ static enum status add_parameters(struct graph *graph, struct node *node, const 
         if (p->elements < 0) return fail(ST_SPEC, "%s is too large", p->name);
     }
     return ST_OK;
+}
+
+static enum status add_parameters(struct graph *graph, struct node *node, const struct shape *input)
+{
+    const struct layer *layer = node->layer;
+    struct parameter_definition parameter[NODE_PARAMETERS_MAX] = {{.name = NULL}};
+    struct parameter_definition state[NODE_STATES_MAX] = {{.name = NULL}};
+    node->first_parameter = graph->parameters;
+    node->first_state = graph->states;
+    if (layer->parameters) node->parameters = layer->parameters(node->settings, input, parameter);
+    if (layer->states) node->states = layer->states(node->settings, input, state);
+    TRY(append(graph, node, parameter, node->parameters, &graph->parameter, &graph->parameters));
+    return append(graph, node, state, node->states, &graph->state, &graph->states);
 }
 
 /* The innermost group that is still open, -1: none. */
@@ -98,6 +110,9 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
     int64_t elements = shape_elements(&result);
     if (elements < 0 || elements > (INT64_C(1) << 44) / graph->batch)
         return fail(ST_SPEC, "layer '%s': its output is too large", node->name);
+    if (layer->mixes_samples && graph->batch * shape_elements(&shapes[0]) == shape_width(&shapes[0]))
+        return fail(ST_SPEC, "layer '%s': one value a channel has no variance; expected a larger batch or image",
+                    node->name);
     node->draws = layer->draws ? layer->draws(node->settings, &shapes[0]) : 0;
     if (node->draws < 0 || node->draws > (INT64_C(1) << 44) / graph->batch)
         return fail(ST_SPEC, "layer '%s': it draws too many random numbers", node->name);

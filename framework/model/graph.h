@@ -38,14 +38,20 @@ struct node {
     enum relu_save relu_save;    /* of a fused relu, or a relu layer */
     bool relu_of_input;          /* graph_select_first() moved its relu here from the node that it reads */
     int first_parameter, parameters;
+    int first_state, states;
     struct flops flops; /* of the whole batch */
     int64_t draws;      /* random numbers that its forward draws for a sample; 0: it is not random */
 };
 
+static inline size_t parameter_bytes(const struct parameter *parameter)
+{
+    return (size_t)parameter->elements * sizeof(float);
+}
+
 /* What it occupies in static memory; so do its gradient and each copy of the optimizer's state. */
 static inline size_t parameter_static_bytes(const struct parameter *parameter)
 {
-    return round_up((size_t)parameter->elements * sizeof(float));
+    return round_up(parameter_bytes(parameter));
 }
 
 /* A named node range of the model file. Groups nest; they are ordered by their start, an outer one before its inner
@@ -59,10 +65,11 @@ struct group {
 struct graph {
     struct region *region; /* owns everything below */
     int64_t batch;
-    int nodes, values, parameters, groups;
+    int nodes, values, parameters, states, groups;
     struct node *node;
     struct value *value;
     struct parameter *parameter;
+    struct parameter *state; /* running state: tensors without gradients */
     struct group *group;
 };
 

@@ -15,10 +15,10 @@
 #include "numerics/rng.h"
 #include "numerics/shape.h"
 
-enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 3 };
+enum { NODE_INPUTS_MAX = 2, NODE_PARAMETERS_MAX = 3, NODE_STATES_MAX = 2 };
 enum activation { ACTIVATION_NONE, ACTIVATION_RELU, ACTIVATION_TANH };
 
-/* A parameter as its layer defines it; sizes and digests of parameters are in this logical order. */
+/* A parameter, or a tensor of running state, as its layer defines it; sizes and digests are in this logical order. */
 struct parameter_definition {
     const char *name; /* "weight", "bias" */
     struct shape shape;
@@ -42,6 +42,8 @@ enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4 };
 struct footprint {
     size_t saved;               /* bytes of the saved tensors, 0: none */
     size_t signs;               /* bytes of a relu's sign bits, 0: no relu; see footprint_keep_sign_bits() */
+    size_t once;                /* bytes that the first forward of a training step writes, and its recomputations and
+                                   its backward read: statistics of the batch; 0: none */
     size_t forward_scratch;     /* bytes needed within a forward */
     size_t backward_scratch[2]; /* by part index; an unsplit kernel uses the larger */
     unsigned reads[2];          /* enum reads, by part index; an unsplit kernel reads the union */
@@ -79,15 +81,23 @@ struct kernel_args {
     void *dx[NODE_INPUTS_MAX];      /* INPUT: written; NULL where that input wants no gradient, never all of them */
     void *dy;
     void *saved;   /* forward: written where save; backward: read where READS_SAVED, else NULL */
+    void *once;    /* training: forward: written where first, else read; backward: read */
     void *scratch; /* as many bytes as the footprint says, undefined before and after */
     const float *parameters[NODE_PARAMETERS_MAX];
     float *gradients[NODE_PARAMETERS_MAX];
+    float *states[NODE_STATES_MAX];
     const int32_t *labels; /* a loss: one a sample */
     struct draw draw;
     unsigned parts; /* backward: enum part, or'ed; PARAMS only where the node has parameters, INPUT only where an input
                        wants a gradient */
+    bool evaluate;  /* forward: not of a training step: reads the running state, and drops nothing at random */
+    bool first;     /* forward of a training step, not a recomputation: writes once */
+    bool commit;    /* forward of a training step: moves the running state */
     bool save;      /* forward: write the saved tensors */
 };
+
+/* Whether a node of that rate drops anything. */
+static inline bool kernel_drops(const struct kernel_args *args, double rate) { return rate > 0 && !args->evaluate; }
 
 struct backend;
 struct graph;
@@ -112,6 +122,7 @@ struct layer {
     const char *family; /* a name that policies may use for several layers ("pool", "norm"), NULL: none */
     int inputs;
     bool reads_batch;           /* its last input is value 0; a model file does not name it */
+    bool mixes_samples;         /* a sample's output depends on the other samples of the batch */
     bool loss;                  /* ends the graph: reads labels, writes {loss, correct predictions} */
     bool predicts;              /* a loss: the mean over the batch, and predictions that can be counted */
     const struct setting *keys; /* what YAML may set: members of the layer's own struct; NULL: nothing */
@@ -125,6 +136,9 @@ struct layer {
     /* Fills definitions and returns their number; NULL: none. */
     int (*parameters)(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX]);
+    /* The same for running state: tensors that a training step moves and an evaluation reads. */
+    int (*states)(const void *settings, const struct shape *input,
+                  struct parameter_definition definitions[NODE_STATES_MAX]);
     struct flops element_flops; /* of an element of the input, where flops is NULL */
     struct flops (*flops)(const void *settings, const struct shape *input, const struct shape *output);
     /* Random numbers that a forward draws for a sample, 0: none, -1: too many to count; NULL: none, whatever the

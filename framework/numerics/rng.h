@@ -14,8 +14,7 @@
 #include "numerics/shape.h"
 
 enum rng_domain { RNG_INIT, RNG_DATA, RNG_DROPOUT, RNG_SHUFFLE };
-/* OFF: no draws and no dropout, as in an evaluation. */
-enum rng_mode { RNG_COUNTER, RNG_STASH, RNG_MASK, RNG_UNSAFE, RNG_OFF };
+enum rng_mode { RNG_COUNTER, RNG_STASH, RNG_MASK, RNG_UNSAFE };
 
 /* Where a random node's numbers come from in one forward or backward. */
 struct draw {
@@ -30,9 +29,6 @@ struct draw {
     const uint64_t *position_there;
 };
 
-/* Whether a node of that rate drops anything. */
-static inline bool rng_drops(const struct draw *draw, double rate) { return rate > 0 && draw->mode != RNG_OFF; }
-
 /* Four random words; see the head of this file. */
 struct philox rng_words(uint64_t seed, enum rng_domain domain, uint32_t quad, uint32_t sample, uint32_t node,
                         uint32_t step);
@@ -45,8 +41,7 @@ static inline uint32_t rng_threshold(double rate) { return (uint32_t)(rate * 0x1
 static inline float rng_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 
 /* Sets keep[i] to 1 where element first + i (logical order) of sample survives dropout at rate in [0, 1), else to 0;
- * elements = numbers drawn for a sample. A pure function of its arguments (mode MASK reads draw->mask). Not for mode
- * OFF: see rng_drops(). */
+ * elements = numbers drawn for a sample. A pure function of its arguments (mode MASK reads draw->mask). */
 void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sample, int64_t first, int64_t count,
               uint8_t *keep);
 

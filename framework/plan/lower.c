@@ -26,7 +26,7 @@ struct builder {
     size_t events;
     int *current;  /* value -> buffer of its newest incarnation */
     int *saved;    /* node -> buffer of its newest saved tensors */
-    int *once;     /* node -> stash or mask */
+    int *once;     /* node -> what its first forward writes once */
     int *gradient; /* value -> buffer of its gradient so far */
     int *roles;    /* buffer -> number of values whose gradient it is: several where add passed it to both arms */
     int *over;     /* buffer -> the buffer that it reuses, -1: none */
@@ -136,9 +136,12 @@ static bool overlay(struct builder *b, int op, int out, int in)
     return true;
 }
 
+/* A random node's mask or place in the stream; of another node, what its kernel writes once. */
 static size_t once_bytes(const struct builder *b, const struct node *node)
 {
-    if (!node->draws || b->options->rng == RNG_COUNTER || b->options->rng == RNG_OFF) return 0;
+    if (b->options->evaluate) return 0;
+    if (!node->draws) return footprint_of(b, node->index)->once;
+    if (b->options->rng == RNG_COUNTER) return 0;
     return b->options->rng == RNG_MASK ? rng_mask_bytes(node->draws, b->graph->batch) : sizeof(uint64_t);
 }
 
@@ -217,7 +220,7 @@ static void emit_backward(struct builder *b, const struct event *e)
         }
         if (reads & READS_Y) op->y = use(b, b->current[node->output]);
         if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[e->node]);
-        if (e->parts & PART_INPUT) op->once = use(b, b->once[e->node]);
+        if (e->parts & PART_INPUT || f->once) op->once = use(b, b->once[e->node]);
         op->scratch = make(b, CATEGORY_SCRATCH, e->node, footprint_scratch(f->backward_scratch, e->parts));
         b->out->ops++;
     }

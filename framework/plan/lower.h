@@ -10,6 +10,7 @@
 struct lower_options {
     bool drop_dead; /* leave out dead recomputations */
     enum rng_mode rng;
+    bool evaluate; /* only forwards: nothing is drawn, and running state is read */
 };
 
 struct lowered {

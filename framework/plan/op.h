@@ -40,7 +40,8 @@ struct op {
     int x[NODE_INPUTS_MAX], y;
     int dx[NODE_INPUTS_MAX], dy;
     int saved, scratch;
-    int once; /* stash or mask: written by the node's first forward, read by recomputations and the backward */
+    int once; /* a stash, a mask or statistics: written by the node's first forward, read by recomputations and the
+                 backward */
     /* COPY: y = x[0]; ACCUMULATE: y = x[0] + x[1]; gradients of bytes bytes */
     size_t bytes;
 };

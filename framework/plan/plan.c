@@ -82,6 +82,8 @@ static void count_static(struct plan *plan)
     plan->static_bytes[STATIC_PARAMETERS] = parameters;
     plan->static_bytes[STATIC_GRADIENTS] = parameters;
     plan->static_bytes[STATIC_OPTIMIZER] = parameters * (size_t)plan->options.state_per_parameter;
+    for (int i = 0; i < graph->states; i++)
+        plan->static_bytes[STATIC_STATE] += parameter_static_bytes(&graph->state[i]);
     plan->static_bytes[STATIC_INPUTS] = batch_bytes(graph);
     plan->static_bytes[STATIC_DEVICE] = plan_device_bytes(plan->network, &plan->options);
 }
@@ -91,7 +93,7 @@ static void count_time(struct plan *plan)
     const struct graph *graph = plan->network->graph;
     double least = 0;
     for (int i = 0; i < graph->nodes; i++) {
-        unsigned parts = plan->options.forward_only ? 0 : network_parts(plan->network, i);
+        unsigned parts = plan->options.lower.evaluate ? 0 : network_parts(plan->network, i);
         least += plan->network->cost[i].forward + (parts ? network_backward_time(plan->network, i) : 0);
         plan->forward_flops += graph->node[i].flops.forward;
         plan->backward_flops += (parts & PART_PARAMS ? graph->node[i].flops.backward_params : 0) +
@@ -155,7 +157,7 @@ const struct network *plan_network(const struct network *network, const struct s
 struct plan *plan_build(const struct network *network, const struct schedule *schedule,
                         const struct plan_options *options)
 {
-    assert(schedule_check(schedule, network->graph->nodes, options->forward_only) == ST_OK);
+    assert(schedule_check(schedule, network->graph->nodes, options->lower.evaluate) == ST_OK);
     struct region *region = region_create();
     struct plan *p = region_array(region, 1, sizeof *p);
     p->region = region;

@@ -8,7 +8,6 @@
 struct plan_options {
     struct lower_options lower;
     int state_per_parameter; /* optimiser state, in copies of the parameters */
-    bool forward_only;       /* an evaluation: the schedule has no B */
     bool unplaced;           /* never run: without offsets, and the arena is the live peak */
 };
 

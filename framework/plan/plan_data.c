@@ -77,6 +77,7 @@ enum status plan_data_check(const struct plan_data *data)
     WITHIN((long long)a->drop_dead, 0, 1, "drop_dead" EXPECTED);
     for (int i = 0; i < a->parameters; i++)
         WITHIN(a->parameter[i].node, 0, a->nodes - 1, "parameter %d: node" EXPECTED, i);
+    for (int i = 0; i < a->states; i++) WITHIN(a->state[i].node, 0, a->nodes - 1, "running state %d: node" EXPECTED, i);
     for (int i = 0; i < a->nodes; i++) TRY(check_node(a, i));
     for (int i = 0; i < a->ops; i++) TRY(check_op(a, i));
     for (int i = 0; i < a->buffers; i++) TRY(check_buffer(a, i));

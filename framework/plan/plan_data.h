@@ -52,9 +52,9 @@ extern const char *const plan_data_count_names[COUNTS], *const plan_data_real_na
 enum { PLAN_DATA_CATEGORIES = (int)STATICS + (int)CATEGORIES }; /* static ones first */
 
 struct plan_data {
-    int nodes, parameters, ops, buffers;
+    int nodes, parameters, states, ops, buffers;
     struct plan_data_node *node;
-    struct plan_data_parameter *parameter;
+    struct plan_data_parameter *parameter, *state; /* state: running state */
     struct op *op;
     struct buffer *buffer;
     const char *schedule;
@@ -64,7 +64,7 @@ struct plan_data {
      * forward of an evaluation needs of the same arena, 0: there is none. */
     size_t batch, batch_bytes, device_bytes, optimizer_copies, granularity, evaluation_arena;
     size_t rng, drop_dead; /* enum rng_mode; 0 or 1 */
-    bool forward_only;
+    bool evaluate;
 
     /* What it claims. */
     size_t *live; /* bytes while each op runs */

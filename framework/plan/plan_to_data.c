@@ -67,6 +67,7 @@ void plan_network_to_data(const struct network *network, const struct plan_optio
     *data = (struct plan_data){
         .nodes = graph->nodes,
         .parameters = graph->parameters,
+        .states = graph->states,
         .batch = (size_t)graph->batch,
         .batch_bytes = graph->value[0].bytes,
         .device_bytes = plan_device_bytes(network, options),
@@ -74,12 +75,14 @@ void plan_network_to_data(const struct network *network, const struct plan_optio
         .granularity = network->granularity,
         .rng = options->lower.rng,
         .drop_dead = options->lower.drop_dead,
-        .forward_only = options->forward_only,
+        .evaluate = options->lower.evaluate,
     };
     NEW(region, data->node, (size_t)graph->nodes);
     NEW(region, data->parameter, (size_t)graph->parameters);
+    NEW(region, data->state, (size_t)graph->states);
     for (int i = 0; i < graph->nodes; i++) describe_node(network, i, region, &data->node[i]);
     for (int i = 0; i < graph->parameters; i++) describe_parameter(&graph->parameter[i], region, &data->parameter[i]);
+    for (int i = 0; i < graph->states; i++) describe_parameter(&graph->state[i], region, &data->state[i]);
 }
 
 void plan_to_data(const struct plan *plan, struct region *region, struct plan_data *data)

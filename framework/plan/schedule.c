@@ -47,7 +47,7 @@ void schedule_append_all(struct schedule *schedule, const struct schedule *more)
     for (size_t i = 0; i < more->steps; i++) append(schedule, more->step[i]);
 }
 
-enum status schedule_check(const struct schedule *schedule, int nodes, bool forward_only)
+enum status schedule_check(const struct schedule *schedule, int nodes, bool evaluate)
 {
     int forward = 0, backward = nodes; /* first F done of [0, forward), B done of [backward, nodes) */
     size_t runs = 0;
@@ -64,7 +64,7 @@ enum status schedule_check(const struct schedule *schedule, int nodes, bool forw
             if (s->to > forward) forward = s->to;
             continue;
         }
-        if (forward_only) return fail(ST_SPEC, "step %zu of the schedule runs backward in an evaluation", i + 1);
+        if (evaluate) return fail(ST_SPEC, "step %zu of the schedule runs backward in an evaluation", i + 1);
         if (s->to > forward)
             return fail(ST_SPEC, "step %zu of the schedule runs node %d backward before its forward", i + 1, s->to - 1);
         if (backward == 0)
@@ -76,7 +76,7 @@ enum status schedule_check(const struct schedule *schedule, int nodes, bool forw
         backward = s->from;
     }
     if (forward < nodes) return fail(ST_SPEC, "the schedule ends before node %d has run forward", forward);
-    if (backward > 0 && !forward_only)
+    if (backward > 0 && !evaluate)
         return fail(ST_SPEC, "the schedule ends before node %d has run backward", backward - 1);
     if (runs > RUNS_MAX) return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", runs);
     return ST_OK;

@@ -34,8 +34,8 @@ void schedule_append_backward(struct schedule *schedule, int from, int to, enum 
 void schedule_append_all(struct schedule *schedule, const struct schedule *more);
 
 /* Valid: every node's first F comes in topological order and every node's B exactly once, in reverse, after its first
- * F. forward_only: no B at all. Else ST_SPEC naming step and node; or the schedule has too many steps to be planned. */
-enum status schedule_check(const struct schedule *schedule, int nodes, bool forward_only);
+ * F. evaluate: no B at all. Else ST_SPEC naming step and node; or the schedule has too many steps to be planned. */
+enum status schedule_check(const struct schedule *schedule, int nodes, bool evaluate);
 
 /* "F[0,9) B[6,9):bits F[3,6)"; the text lives in region. */
 char *schedule_print(const struct schedule *schedule, struct region *region);

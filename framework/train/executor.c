@@ -31,6 +31,7 @@ struct executor {
     char *fixed, *arena; /* the static block and the arena */
     size_t fixed_bytes, arena_bytes;
     struct update_tensor *tensor; /* of each parameter */
+    float **running;              /* of each tensor of running state */
     struct batch_transfer transfer;
     void *update_room;
     uint64_t position;         /* in the sequential stream (rng stash, unsafe), after the last step */
@@ -45,9 +46,14 @@ static enum status bind_static(struct executor *e)
     const struct plan *plan = e->plan;
     const struct graph *graph = plan->network->graph;
     NEW(e->region, e->tensor, (size_t)graph->parameters);
+    NEW(e->region, e->running, (size_t)graph->states);
     TRY(e->backend->kind->reserve(e->backend, e->fixed_bytes, (void **)&e->fixed));
-    char *batch = e->fixed + update_cut(graph, plan->options.state_per_parameter, e->fixed, e->tensor);
-    char *next = batch + batch_bytes(graph);
+    char *running = e->fixed + update_cut(graph, plan->options.state_per_parameter, e->fixed, e->tensor);
+    for (int i = 0; i < graph->states; i++) {
+        e->running[i] = (float *)(void *)running;
+        running += parameter_static_bytes(&graph->state[i]);
+    }
+    char *batch = running, *next = batch + batch_bytes(graph);
     e->update_room = next + batch_transfer_next_bytes(e->backend, graph);
     return batch_transfer_open(&e->transfer, e->backend, graph, batch, next);
 }
@@ -111,6 +117,7 @@ float *executor_parameter(struct executor *exec, int parameter) { return exec->t
 float *executor_gradient(struct executor *exec, int parameter) { return exec->tensor[parameter].gradient; }
 float *executor_state(struct executor *exec, int parameter) { return exec->tensor[parameter].state; }
 struct update_tensor *executor_tensors(struct executor *exec) { return exec->tensor; }
+float *executor_running(struct executor *exec, int state) { return exec->running[state]; }
 void *executor_update_room(struct executor *exec) { return exec->update_room; }
 void *executor_batch(struct executor *exec) { return batch_transfer_batch(&exec->transfer); }
 int32_t *executor_labels(struct executor *exec) { return batch_transfer_labels(&exec->transfer); }
@@ -175,8 +182,7 @@ static struct draw draw_for(struct executor *e, const struct op *op)
     struct draw draw = {
         .mode = e->options.rng, .seed = e->options.seed, .node = (uint32_t)op->node, .step = b->moment.step};
     if (b->kind->device) draw.step_there = &b->now->step;
-    if (!node->draws || e->now == &e->evaluation) draw.mode = RNG_OFF; /* evaluations drop nothing */
-    if (draw.mode == RNG_COUNTER || draw.mode == RNG_OFF) return draw;
+    if (!node->draws || e->now == &e->evaluation || draw.mode == RNG_COUNTER) return draw;
     bool first = op->kind == OP_FORWARD && !op->recompute;
     bool draws = first || (op->kind == OP_FORWARD && draw.mode == RNG_UNSAFE);
     void *state = address(e, op->once);
@@ -197,13 +203,19 @@ static struct draw draw_for(struct executor *e, const struct op *op)
 static struct kernel_args args_for(struct executor *e, const struct op *op)
 {
     const struct node *node = &e->plan->network->graph->node[op->node];
+    const bool evaluate = e->now == &e->evaluation, forward = op->kind == OP_FORWARD;
+    const bool first = forward && !evaluate && !op->recompute;
     struct kernel_args args = {.y = address(e, op->y),
                                .dy = address(e, op->dy),
                                .saved = address(e, op->saved),
+                               .once = address(e, op->once),
                                .scratch = address(e, op->scratch),
                                .labels = e->transfer.labels,
                                .draw = draw_for(e, op),
                                .parts = op->parts,
+                               .evaluate = evaluate,
+                               .first = first,
+                               .commit = !e->looking && (first || (e->options.commit_every && forward && !evaluate)),
                                .save = op->save};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         args.x[k] = address(e, op->x[k]);
@@ -213,6 +225,7 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
         args.parameters[k] = e->tensor[node->first_parameter + k].parameter;
         args.gradients[k] = e->tensor[node->first_parameter + k].gradient;
     }
+    for (int k = 0; k < node->states; k++) args.states[k] = e->running[node->first_state + k];
     return args;
 }
 

@@ -14,6 +14,7 @@ enum memory_mode {
 struct executor_options {
     enum memory_mode memory;
     enum rng_mode rng;
+    bool commit_every; /* recomputations move the running state too: wrong, in order to be caught */
     uint64_t seed;
     bool check_recompute; /* compare the digest of each recomputed value with its first forward's */
     struct fault fault;
@@ -26,12 +27,13 @@ struct executor;
 enum status executor_create(const struct plan *plan, const struct executor_options *options, struct executor **exec);
 void executor_destroy(struct executor *exec);
 
-/* Static blocks in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL); all of them; and
- * update_kind.bytes() for the update. */
+/* Static blocks in the backend's memory: parameter i, its gradient, its optimiser state (may be NULL); all of them; a
+ * tensor of running state; and update_kind.bytes() for the update. */
 float *executor_parameter(struct executor *exec, int parameter);
 float *executor_gradient(struct executor *exec, int parameter);
 float *executor_state(struct executor *exec, int parameter);
 struct update_tensor *executor_tensors(struct executor *exec);
+float *executor_running(struct executor *exec, int state);
 void *executor_update_room(struct executor *exec);
 
 /* The next batch, to be written by the host in logical order, and its labels. */

@@ -44,7 +44,7 @@ struct bench {
 struct operands {
     struct kernel_args args;
     size_t bytes; /* of all of them */
-    size_t x_bytes[NODE_INPUTS_MAX], dy_bytes, saved_bytes, parameter_bytes[NODE_PARAMETERS_MAX];
+    size_t x_bytes[NODE_INPUTS_MAX], dy_bytes, parameter_bytes[NODE_PARAMETERS_MAX];
 };
 
 static void *take(char *block, size_t *used, size_t bytes)
@@ -83,10 +83,9 @@ static struct operands cut_node(const struct bench *b, int index)
     const struct footprint *f = &b->network->binding[index].footprint;
     const struct value *y = &graph->value[node->output];
     struct operands cut = {.args = {.labels = b->labels, .draw = {.mode = RNG_COUNTER, .node = (uint32_t)index}},
-                           .dy_bytes = y->gradient_bytes,
-                           .saved_bytes = f->saved};
+                           .dy_bytes = y->gradient_bytes};
     for (int k = 0; k < node->parameters; k++) {
-        cut.parameter_bytes[k] = (size_t)graph->parameter[node->first_parameter + k].elements * sizeof(float);
+        cut.parameter_bytes[k] = parameter_bytes(&graph->parameter[node->first_parameter + k]);
         cut.args.parameters[k] = take(b->block, &cut.bytes, cut.parameter_bytes[k]);
         cut.args.gradients[k] = take(b->block, &cut.bytes, cut.parameter_bytes[k]);
     }
@@ -97,6 +96,9 @@ static struct operands cut_node(const struct bench *b, int index)
     cut.args.y = in_place(b->network, index) ? (void *)(uintptr_t)cut.args.x[0] : take(b->block, &cut.bytes, y->bytes);
     cut.args.dy = take(b->block, &cut.bytes, cut.dy_bytes);
     cut.args.saved = take(b->block, &cut.bytes, f->saved);
+    cut.args.once = take(b->block, &cut.bytes, f->once);
+    for (int k = 0; k < node->states; k++)
+        cut.args.states[k] = take(b->block, &cut.bytes, parameter_bytes(&graph->state[node->first_state + k]));
     cut.args.scratch =
         take(b->block, &cut.bytes, most(f->forward_scratch, most(f->backward_scratch[0], f->backward_scratch[1])));
     cut_gradients(b, node, &cut);
@@ -210,11 +212,13 @@ static enum status time_pass(const struct bench *b, int node, const struct opera
     return time_step(b, run_pass, pass, time);
 }
 
-static enum status time_forward(const struct bench *b, int node, struct operands *cut, bool save,
+/* first: one that writes the saved tensors, and what a first forward writes once. */
+static enum status time_forward(const struct bench *b, int node, struct operands *cut, bool first,
                                 struct timed_pass *pass, double *time)
 {
     const int newest = newest_input(&b->network->graph->node[node]);
-    cut->args.save = save;
+    cut->args.save = first && b->network->binding[node].footprint.saved;
+    cut->args.first = cut->args.commit = first && b->network->binding[node].footprint.once;
     for (int k = 0; k < NODE_INPUTS_MAX; k++)
         if (k != newest) write_operand(b, cut->args.x[k], cut->x_bytes[k]);
     pass_time_elsewhere(b);
@@ -229,8 +233,9 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
     const unsigned parts = network_parts(b->network, node);
     struct operands cut = cut_node(b, node);
     for (int k = 0; k < NODE_PARAMETERS_MAX; k++) write_operand(b, cut.args.parameters[k], cut.parameter_bytes[k]);
+    write_operand(b, cut.args.once, f->once);
     TRY(time_forward(b, node, &cut, false, &passes->forward, &times->forward));
-    if (f->saved) TRY(time_forward(b, node, &cut, true, &passes->saving, &times->saving));
+    if (f->saved || f->once) TRY(time_forward(b, node, &cut, true, &passes->saving, &times->saving));
     if (!parts) return ST_OK;
     pass_time_elsewhere(b);
     write_operand(b, cut.args.dy, cut.dy_bytes);

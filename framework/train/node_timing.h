@@ -19,7 +19,8 @@ enum { ROUNDS_LEAST = 3, ROUNDS_MOST = 100, DISTANCE_MAX = 64 << 20 };
 
 /* ns. */
 struct measured {
-    double forward, saving; /* without the saved tensors, and writing it; equal where there is none */
+    double forward, saving; /* writes only y, and a first forward that writes the saved tensors and what is written
+                               once; equal where there are none */
     double backward[2];     /* by part index; an unsplit backward of both parts stands under PARAMS */
 };
 

@@ -14,35 +14,42 @@ struct train {
     struct executor *exec;
     struct train_options options;
     struct update update;
-    double lr;           /* of the step that began */
-    enum status started; /* its status */
-    bool warm;           /* a step was done before */
+    struct digest *running; /* one a tensor of running state, after the last step */
+    double lr;              /* of the step that began */
+    enum status started;    /* its status */
+    bool warm;              /* a step was done before */
 };
 
-static size_t parameter_bytes(const struct parameter *parameter) { return (size_t)parameter->elements * sizeof(float); }
-
 /* Initial values are made slice by slice in the host's memory, since the backend's may be a device's. */
-static void initialise(const struct train *train)
+static void initialise_tensor(const struct train *train, const struct parameter *p, int index, float *to)
 {
     enum { SLICE = 1 << 18 };
-    const struct backend_kind *kind = train->backend->kind;
+    const struct parameter_definition *d = &p->definition;
     float *slice = allocate(SLICE, sizeof *slice);
-    for (int i = 0; i < train->graph->parameters; i++) {
-        const struct parameter *p = &train->graph->parameter[i];
-        const struct parameter_definition *d = &p->definition;
-        const bool given = train->options.given && train->options.given[i];
-        for (int64_t first = 0; !given && first < p->elements; first += SLICE) {
-            const int64_t count = p->elements - first < SLICE ? p->elements - first : SLICE;
-            rng_init(d->init, train->options.seed, (uint32_t)i, d->fan_in, d->fan_out, first, count, slice);
-            kind->upload(train->backend, executor_parameter(train->exec, i) + first, slice,
-                         (size_t)count * sizeof *slice);
-        }
+    for (int64_t first = 0; first < p->elements; first += SLICE) {
+        const int64_t count = p->elements - first < SLICE ? p->elements - first : SLICE;
+        rng_init(d->init, train->options.seed, (uint32_t)index, d->fan_in, d->fan_out, first, count, slice);
+        train->backend->kind->upload(train->backend, to + first, slice, (size_t)count * sizeof *slice);
+    }
+    free(slice);
+}
+
+static void initialise(const struct train *train)
+{
+    const struct backend_kind *kind = train->backend->kind;
+    const struct graph *graph = train->graph;
+    for (int i = 0; i < graph->states; i++)
+        if (!train->options.given_state || !train->options.given_state[i])
+            initialise_tensor(train, &graph->state[i], i, executor_running(train->exec, i));
+    for (int i = 0; i < graph->parameters; i++) {
+        const struct parameter *p = &graph->parameter[i];
+        if (!train->options.given || !train->options.given[i])
+            initialise_tensor(train, p, i, executor_parameter(train->exec, i));
         kind->fill(train->backend, executor_gradient(train->exec, i), 0, parameter_bytes(p));
         if (train->update.states > 0)
             kind->fill(train->backend, executor_state(train->exec, i), 0,
                        (size_t)train->update.states * parameter_bytes(p));
     }
-    free(slice);
 }
 
 enum status train_create(const struct network *network, struct executor *exec, const struct train_options *options,
@@ -59,6 +66,7 @@ enum status train_create(const struct network *network, struct executor *exec, c
                                 .count = t->graph->parameters,
                                 .tensor = executor_tensors(exec),
                                 .room = executor_update_room(exec)};
+    NEW(region, t->running, (size_t)t->graph->states);
     enum status status = update_open(&t->update, t->backend, region);
     if (status != ST_OK) {
         train_destroy(t);
@@ -150,6 +158,9 @@ enum status train_end(struct train *train, struct train_result *result)
     TRY(check_finite(train, &outcome, b->moment.step, result));
     if (b->kind->update->collect) TRY(b->kind->update->collect(b, u));
     train->warm = true;
+    for (int i = 0; i < train->graph->states; i++)
+        train->running[i] =
+            b->kind->digest(b, executor_running(train->exec, i), parameter_bytes(&train->graph->state[i]));
     *result = (struct train_result){.loss = outcome.loss[0],
                                     .correct = outcome.loss[1],
                                     .lr = train->lr,
@@ -158,9 +169,11 @@ enum status train_end(struct train *train, struct train_result *result)
                                     .parameters = digest_of(u->digest[DIGESTED_PARAMETER], u->count),
                                     .gradient = u->digest[DIGESTED_GRADIENT],
                                     .parameter = u->digest[DIGESTED_PARAMETER],
-                                    .parameter_state = u->digest[DIGESTED_STATE]};
+                                    .parameter_state = u->digest[DIGESTED_STATE],
+                                    .running_state = train->running};
     memcpy(result->phase_ns, b->phase_ns, sizeof result->phase_ns);
     if (u->states > 0) result->state = digest_of(u->digest[DIGESTED_STATE], u->count);
+    if (train->graph->states > 0) result->running = digest_of(train->running, train->graph->states);
     return ST_OK;
 }
 

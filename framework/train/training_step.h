@@ -17,7 +17,8 @@ struct train_options {
     struct learning_rate_settings learning_rate_settings;
     int64_t steps; /* of the whole run, for the learning rate */
     uint64_t seed;
-    const bool *given; /* by parameter: the caller writes its initial values; NULL: none */
+    /* By parameter, and by tensor of running state: the caller writes its initial values; NULL: none. */
+    const bool *given, *given_state;
 };
 
 struct train;
@@ -25,12 +26,14 @@ struct train;
 enum { NOT_FINITE = 160 };
 struct train_result {
     float loss;
-    float correct;                              /* predictions in the batch */
-    double lr, gradient_norm;                   /* of the update; L2, of all gradients before clipping */
-    uint64_t phase_ns[PHASES];                  /* digest: and the gradients' norm */
-    struct digest gradients, parameters, state; /* state: zero where the optimiser has none */
-    /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none. */
-    const struct digest *gradient, *parameter, *parameter_state;
+    float correct;             /* predictions in the batch */
+    double lr, gradient_norm;  /* of the update; L2, of all gradients before clipping */
+    uint64_t phase_ns[PHASES]; /* digest: and the gradients' norm */
+    /* state: zero where the optimiser has none; running: zero where the network has no running state */
+    struct digest gradients, parameters, state, running;
+    /* One a parameter, valid until the next step; parameter_state is NULL where the optimiser has none; and one a
+     * tensor of running state. */
+    const struct digest *gradient, *parameter, *parameter_state, *running_state;
     /* The first loss, output or gradient that is not finite, where that ended the run; "": none. */
     char not_finite[NOT_FINITE];
 };

@@ -121,7 +121,7 @@ static enum status forward_head(const struct attention *a, const struct kernel_a
     const struct head head = head_at(a, task);
     float *dropped = scratch_block(a, args, 1, 0), *p = args->save ? (float *)args->saved + task * a->block : dropped;
     TRY(make_probabilities(a, args, &head, p));
-    if (rng_drops(&args->draw, a->rate))
+    if (kernel_drops(args, a->rate))
         drop(a, &args->draw, &head, p, dropped);
     else
         dropped = p;
@@ -173,7 +173,7 @@ static enum status backward_head(const struct attention *a, const struct kernel_
                                  int64_t task)
 {
     const struct head head = head_at(a, task);
-    const bool drops = rng_drops(&args->draw, a->rate);
+    const bool drops = kernel_drops(args, a->rate);
     const int blocks = 1 + (a->rate > 0) + (saved == NULL);
     float *slope = scratch_block(a, args, blocks, 0), *dropped = scratch_block(a, args, blocks, drops);
     float *again = scratch_block(a, args, blocks, blocks - 1);

@@ -54,27 +54,27 @@ static void drop_blocked(const struct layer_state *d, const struct draw *draw, c
             }
 }
 
-static void drop(struct layer_state *d, const struct draw *draw, const float *from, float *to)
+static void drop(struct layer_state *d, const struct kernel_args *args, const float *from, float *to)
 {
-    if (!rng_drops(draw, node_real(d->node, "rate"))) {
+    if (!kernel_drops(args, node_real(d->node, "rate"))) {
         if (to != from) copy_bytes(to, from, (size_t)d->x.count * sizeof *to);
     } else if (order_block(d->x.layout) > 1) {
-        drop_blocked(d, draw, from, to);
+        drop_blocked(d, &args->draw, from, to);
     } else {
-        drop_logical(d, draw, from, to);
+        drop_logical(d, &args->draw, from, to);
     }
     clock_lap(d->backend, CLOCK_OTHER);
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
-    drop(state, &args->draw, args->x[0], args->y);
+    drop(state, args, args->x[0], args->y);
     return ST_OK;
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
-    drop(state, &args->draw, args->dy, args->dx[0]);
+    drop(state, args, args->dy, args->dx[0]);
     return ST_OK;
 }
 

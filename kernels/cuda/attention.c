@@ -154,14 +154,14 @@ static enum status make_scores(const struct attention *a, const struct chunk *c)
 
 static struct element_draw draw_of(const struct attention *a, const struct kernel_args *args)
 {
-    return rng_drops(&args->draw, a->rate) ? element_draw_of(&args->draw, a->rate) : (struct element_draw){.node = 0};
+    return kernel_drops(args, a->rate) ? element_draw_of(&args->draw, a->rate) : (struct element_draw){.node = 0};
 }
 
 /* saved: receives the probabilities if they are saved, else NULL. */
 static enum status forward_chunk(const struct attention *a, const struct kernel_args *args, struct chunk *c,
                                  float *saved)
 {
-    const bool drops = rng_drops(&args->draw, a->rate);
+    const bool drops = kernel_drops(args, a->rate);
     const struct element_draw draw = draw_of(a, args);
     float *y = (float *)args->y + c->shape.first * a->tokens * a->width;
     c->p = saved != NULL ? saved : block_at(a, args, 0);
@@ -187,7 +187,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 static enum status backward_chunk(const struct attention *a, const struct kernel_args *args, struct chunk *c,
                                   float *saved)
 {
-    const bool drops = rng_drops(&args->draw, a->rate);
+    const bool drops = kernel_drops(args, a->rate);
     const struct element_draw draw = draw_of(a, args);
     const int64_t row = c->shape.first * a->tokens;
     const float *dx = (const float *)args->dx[0] + row * 3 * a->width;

@@ -128,7 +128,7 @@ enum status gemm_run(const struct cuda *cuda, const struct gemm *gemm);
 
 /* ---- draws, in the form that kernels take ---- */
 
-/* The draw of a layer with this rate; not for mode OFF: see rng_drops(). */
+/* The draw of a layer with this rate; only where kernel_drops(). */
 struct element_draw element_draw_of(const struct draw *draw, double rate);
 
 /* The factor of surviving elements. */

@@ -55,12 +55,12 @@ static enum status add_forward(void *state, const struct kernel_args *args)
     return cuda_queued("add");
 }
 
-static enum status drop(const struct layer_state *s, const struct draw *draw, const float *from, float *to)
+static enum status drop(const struct layer_state *s, const struct kernel_args *args, const float *from, float *to)
 {
     const cudaStream_t stream = cuda_queue(s->backend, CLOCK_OTHER);
     const double rate = node_real(s->node, "rate");
-    if (rng_drops(draw, rate)) {
-        const struct element_draw element_draw = element_draw_of(draw, rate);
+    if (kernel_drops(args, rate)) {
+        const struct element_draw element_draw = element_draw_of(&args->draw, rate);
         const int64_t channels = channels_first(&s->x) ? s->x.shape.dim[2] : s->x.elements;
         const struct dropout_shape shape = {s->x.batch, channels, s->x.elements / channels};
         launch_dropout(stream, shape, &element_draw, survivor_factor(rate), from, to);
@@ -72,12 +72,12 @@ static enum status drop(const struct layer_state *s, const struct draw *draw, co
 
 static enum status dropout_forward(void *state, const struct kernel_args *args)
 {
-    return drop(state, &args->draw, args->x[0], args->y);
+    return drop(state, args, args->x[0], args->y);
 }
 
 static enum status dropout_backward(void *state, const struct kernel_args *args)
 {
-    return drop(state, &args->draw, args->dy, args->dx[0]);
+    return drop(state, args, args->dy, args->dx[0]);
 }
 
 /* Whether both orders differ. */

@@ -118,7 +118,7 @@ static float *reordered(const struct pair *p, int value, const float *from, bool
     return to;
 }
 
-static size_t parameter_bytes(const struct pair *p, int i)
+static size_t gradient_bytes(const struct pair *p, int i)
 {
     return (size_t)p->graph->parameter[i].elements * sizeof(float);
 }
@@ -164,7 +164,7 @@ static void fill_arguments(struct pair *p)
         p->there.dx[i] = array_there(p->bytes[0]);
     }
     for (int i = 0; i < p->node->parameters; i++) {
-        const size_t bytes = parameter_bytes(p, i);
+        const size_t bytes = gradient_bytes(p, i);
         p->host.parameters[i] = numbers(20 + (uint32_t)i, bytes);
         p->there.parameters[i] = array_upload(p->host.parameters[i], bytes);
         p->host.gradients[i] = numbers(30 + (uint32_t)i, bytes);
@@ -287,11 +287,11 @@ static void backward_over(struct pair *p, const struct kernel_args *args)
     struct kernel_args over = *args;
     over.dy = over.dx[0] = array_there(p->bytes[1]);
     ok(cudaMemcpyAsync(over.dy, args->dy, p->bytes[1], cudaMemcpyDeviceToDevice, cuda_of(p->backend)->stream));
-    for (int i = 0; i < p->node->parameters; i++) over.gradients[i] = array_there(parameter_bytes(p, i));
+    for (int i = 0; i < p->node->parameters; i++) over.gradients[i] = array_there(gradient_bytes(p, i));
     cr_assert(p->row->kernel->backward(p->state[1], &over) == ST_OK);
     same_bits(p, "dx over dy", over.dx[0], args->dx[0], p->bytes[0]);
     for (int i = 0; i < p->node->parameters; i++)
-        same_bits(p, "a gradient", over.gradients[i], args->gradients[i], parameter_bytes(p, i));
+        same_bits(p, "a gradient", over.gradients[i], args->gradients[i], gradient_bytes(p, i));
 }
 
 static void backward(struct pair *p)
@@ -311,14 +311,22 @@ static void backward(struct pair *p)
     if (gradient) compare(p, "dx", 0, there.dx[0], host.dx[0], p->bytes[0]);
     if (p->footprint[1].dx_over_dy) backward_over(p, &there);
     for (int i = 0; i < p->node->parameters; i++)
-        compare(p, "a gradient", -1, p->there.gradients[i], p->host.gradients[i], parameter_bytes(p, i));
+        compare(p, "a gradient", -1, p->there.gradients[i], p->host.gradients[i], gradient_bytes(p, i));
 }
 
-static void set_draw(struct pair *p, enum rng_mode mode, bool elsewhere)
+enum { EVALUATING = RNG_UNSAFE + 1 };
+
+/* mode: enum rng_mode, or EVALUATING. */
+static void set_draw(struct pair *p, int mode, bool elsewhere)
 {
     const int64_t elements = shape_elements(&p->graph->value[0].shape);
     struct draw *draw = &p->host.draw;
-    *draw = (struct draw){.mode = mode, .seed = 7, .node = 3, .step = 5, .position = 1234567890123};
+    p->host.evaluate = p->there.evaluate = mode == EVALUATING;
+    *draw = (struct draw){.mode = mode == EVALUATING ? RNG_COUNTER : (enum rng_mode)mode,
+                          .seed = 7,
+                          .node = 3,
+                          .step = 5,
+                          .position = 1234567890123};
     if (mode == RNG_MASK) {
         draw->mask = array_here(rng_mask_bytes(elements, BATCH));
         rng_mask_fill(draw, p->row->settings.rate, elements, BATCH);
@@ -334,11 +342,11 @@ static void set_draw(struct pair *p, enum rng_mode mode, bool elsewhere)
 static void check(const struct row *row, const struct shape *x, bool channels_first, bool bits)
 {
     const bool draws = row->settings.rate > 0;
-    for (int mode = draws ? RNG_COUNTER : RNG_OFF; mode <= RNG_OFF; mode++)
+    for (int mode = draws ? RNG_COUNTER : EVALUATING; mode <= EVALUATING; mode++)
         for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
             struct pair p;
             open_pair(&p, row, x, channels_first, bits);
-            set_draw(&p, (enum rng_mode)mode, elsewhere);
+            set_draw(&p, mode, elsewhere);
             forward(&p);
             backward(&p);
             cr_assert(p.seen > 0 || x->dim[0] == 1, "%s: nothing but zeros", row->layer);

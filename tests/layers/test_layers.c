@@ -409,8 +409,8 @@ Test(layers, sign_bits_change_no_bit)
     }
 }
 
-/* A random layer that is told to draw nothing does what it does at rate 0, where it has nothing to draw. */
-Test(layers, what_draws_nothing_drops_nothing)
+/* A random layer that evaluates does what it does at rate 0, where it has nothing to draw. */
+Test(layers, evaluations_drop_nothing)
 {
     int random = 0;
     for (int c = 0; c < CASES; c++) {
@@ -423,7 +423,7 @@ Test(layers, what_draws_nothing_drops_nothing)
         cr_assert(off.node->draws > 0 && zero.node->draws == 0, "%s", cases[c].layer);
         single_forward(&off), single_forward(&zero);
         cr_assert(!same_bits(off.y, zero.y, off.y_bytes), "%s: drops nothing", cases[c].layer);
-        off.draw.mode = RNG_OFF;
+        off.evaluate = true;
         struct results expected = plain(&zero), got = plain(&off);
         cr_assert(same_bits(off.y, zero.y, off.y_bytes), "%s: drops", cases[c].layer);
         cr_assert(same_bits(got.dx, expected.dx, off.x_bytes), "%s: drops from dx", cases[c].layer);

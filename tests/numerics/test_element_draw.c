@@ -38,7 +38,7 @@ Test(element_draw, equals_the_host_in_every_mode)
     for (int e = 0; e < 8; e++)
         for (int r = 0; r < 3; r++)
             for (int p = 0; p < 5; p++)
-                for (int mode = RNG_COUNTER; mode < RNG_OFF; mode++) {
+                for (int mode = RNG_COUNTER; mode <= RNG_UNSAFE; mode++) {
                     struct draw draw = {.mode = (enum rng_mode)mode, .seed = 7, .node = 3, .step = 11};
                     draw.position = positions[p];
                     if (mode == RNG_MASK) {

@@ -176,7 +176,7 @@ Test(plan, an_evaluation_goes_forward_only)
 {
     struct bound_net s = net_bind(&vgg, RELU_BITS);
     struct schedule schedule = schedule_empty(s.graph->region);
-    struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
+    struct plan_options options = {.lower = {.drop_dead = true, .evaluate = true}};
     schedule_append(&schedule, STEP_FORWARD, 0, s.graph->nodes);
     struct plan *plan = plan_build(s.network, &schedule, &options);
     cr_expect(plan->lowered.ops == s.graph->nodes);

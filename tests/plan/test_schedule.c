@@ -79,7 +79,7 @@ Test(schedule, validity)
 {
     static const struct {
         const char *text, *message; /* NULL: valid */
-        bool forward_only;
+        bool evaluate;
     } cases[] = {
         {"F[0,4) B[0,4)", NULL, false},
         {"F[0,4) B[2,4) F[0,2) B[0,2)", NULL, false},
@@ -104,7 +104,7 @@ Test(schedule, validity)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct schedule schedule;
         cr_assert(schedule_parse(cases[i].text, region, &schedule) == ST_OK, "%s", status_message());
-        enum status status = schedule_check(&schedule, 4, cases[i].forward_only);
+        enum status status = schedule_check(&schedule, 4, cases[i].evaluate);
         cr_expect(status == (cases[i].message ? ST_SPEC : ST_OK), "'%s': status %d", cases[i].text, (int)status);
         cr_expect(!cases[i].message || strstr(status_message(), cases[i].message), "'%s': %s", cases[i].text,
                   status_message());

@@ -364,7 +364,7 @@ Test(budget, applies_to_evaluations)
     for (const struct net *net = nets; net->name; net++) {
         struct bound_net b = net_bind(net, RELU_AUTO);
         char needed[64];
-        const struct plan_options options = {.lower = {.drop_dead = true}, .forward_only = true};
+        const struct plan_options options = {.lower = {.drop_dead = true, .evaluate = true}};
         struct schedule schedule = schedule_empty(b.graph->region);
         schedule_append(&schedule, STEP_FORWARD, 0, b.graph->nodes);
         struct plan *plan = plan_build(b.network, &schedule, &options);

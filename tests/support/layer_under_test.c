@@ -121,6 +121,12 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
         s->parameter[i] = block_make(s, bytes);
         s->gradient[i] = block_make(s, bytes);
     }
+    s->once = block_make(s, s->footprint.once);
+    for (int i = 0; i < node->states; i++) {
+        const int64_t elements = s->graph->state[node->first_state + i].elements;
+        s->running[i] = block_make(s, (size_t)elements * sizeof(float));
+        for (int64_t k = 0; k < elements; k++) ((float *)(void *)s->running[i].data)[k] = 1;
+    }
 }
 
 void subject_close(struct subject *s)
@@ -128,7 +134,8 @@ void subject_close(struct subject *s)
     for (int i = 0; i < NODE_INPUTS_MAX; i++) block_free(&s->x[i]), block_free(&s->dx[i]);
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) block_free(&s->parameter[i]), block_free(&s->gradient[i]);
     for (int i = 0; i < 3; i++) block_free(&s->scratch[i]);
-    block_free(&s->y), block_free(&s->dy), block_free(&s->saved), block_free(&s->mask);
+    for (int i = 0; i < NODE_STATES_MAX; i++) block_free(&s->running[i]);
+    block_free(&s->y), block_free(&s->dy), block_free(&s->saved), block_free(&s->once), block_free(&s->mask);
     mirror_close(&s->mirror);
     if (s->kernel->release != NULL) s->kernel->release(s->state);
     graph_destroy(s->graph);
@@ -186,7 +193,13 @@ void subject_get(const struct subject *s, int value, const void *data, float *lo
 
 struct kernel_args subject_args(const struct subject *s)
 {
-    struct kernel_args args = {.y = s->y.data, .dy = s->dy.data, .save = s->saved.bytes > 0};
+    struct kernel_args args = {.y = s->y.data,
+                               .dy = s->dy.data,
+                               .save = s->saved.bytes > 0,
+                               .once = s->once.bytes > 0 && !s->evaluate ? s->once.data : NULL,
+                               .evaluate = s->evaluate,
+                               .first = !s->evaluate,
+                               .commit = !s->evaluate};
     args.saved = s->saved.bytes > 0 ? s->saved.data : NULL;
     args.draw = s->draw;
     for (int i = 0; i < NODE_INPUTS_MAX; i++) {
@@ -197,6 +210,7 @@ struct kernel_args subject_args(const struct subject *s)
         args.parameters[i] = (const float *)(const void *)s->parameter[i].data;
         args.gradients[i] = (float *)(void *)s->gradient[i].data;
     }
+    for (int i = 0; i < NODE_STATES_MAX; i++) args.states[i] = (float *)(void *)s->running[i].data;
     return args;
 }
 

@@ -47,7 +47,9 @@ struct subject {
     struct draw draw; /* mode COUNTER; mask: of another mode, made by that one */
     struct block x[NODE_INPUTS_MAX], dx[NODE_INPUTS_MAX], y, dy, saved, scratch[3];
     struct block parameter[NODE_PARAMETERS_MAX], gradient[NODE_PARAMETERS_MAX];
+    struct block running[NODE_STATES_MAX], once; /* running: full of ones at first */
     struct block mask;
+    bool evaluate;
     struct mirror mirror;
 };
 
@@ -61,6 +63,7 @@ void subject_put(const struct subject *subject, int value, const float *logical,
 void subject_get(const struct subject *subject, int value, const void *data, float *logical);
 int64_t subject_elements(const struct subject *subject, int value); /* of the batch, logical */
 
+/* Of a training step's first forward, or of an evaluation. */
 struct kernel_args subject_args(const struct subject *subject);
 /* Runs a pass with scratch full of NaNs. parts: enum part, or'ed. */
 void subject_forward(struct subject *subject, struct kernel_args *args);

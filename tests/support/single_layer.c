@@ -76,6 +76,12 @@ void single_open(struct single *single, const char *backend, const char *layer, 
         single->parameter[i] = memory(single, single->parameter_bytes[i]);
         single->gradient[i] = memory(single, single->parameter_bytes[i]);
     }
+    single->once = memory(single, single->footprint.once);
+    for (int i = 0; i < single->node->states; i++) {
+        const struct parameter *state = &single->graph->state[single->node->first_state + i];
+        single->running_bytes[i] = (size_t)state->elements * sizeof(float);
+        single->running[i] = memory(single, single->running_bytes[i]);
+    }
     single->labels = memory(single, (size_t)batch * sizeof *single->labels);
     single->draw = (struct draw){.mode = RNG_COUNTER, .seed = 7, .node = 3, .step = 5};
     single_fill(single, 0);
@@ -85,7 +91,9 @@ void single_close(struct single *single)
 {
     for (int i = 0; i < NODE_INPUTS_MAX; i++) free(single->x[i]), free(single->dx[i]);
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) free(single->parameter[i]), free(single->gradient[i]);
-    free(single->y), free(single->dy), free(single->saved), free(single->scratch), free(single->labels);
+    for (int i = 0; i < NODE_STATES_MAX; i++) free(single->running[i]);
+    free(single->y), free(single->dy), free(single->saved), free(single->once), free(single->scratch);
+    free(single->labels);
     mirror_close(&single->mirror);
     network_destroy(single->network);
     graph_destroy(single->graph);
@@ -110,6 +118,11 @@ void single_fill(struct single *single, uint32_t seed)
     }
     for (int i = 0; i < single->parameters; i++)
         single_random(single->parameter[i], single->parameter_bytes[i], seed, 2 + (uint32_t)i);
+    for (int i = 0; i < NODE_STATES_MAX; i++) {
+        single_random(single->running[i], single->running_bytes[i], seed, 8 + (uint32_t)i);
+        for (size_t k = 0; k < single->running_bytes[i] / sizeof(float); k++)
+            single->running[i][k] = 1.5f + single->running[i][k] / 2;
+    }
     uint32_t classes = (uint32_t)shape_elements(&single->graph->value[0].shape);
     for (uint32_t n = 0; n < single->batch; n++)
         single->labels[n] = (int32_t)(rng_words(99, RNG_DATA, n, seed, 4, 0).word[0] % classes);
@@ -120,15 +133,20 @@ struct kernel_args single_args(const struct single *single)
     struct kernel_args args = {.y = single->y,
                                .dy = single->dy,
                                .saved = single->saved,
+                               .once = single->evaluate ? NULL : single->once,
                                .scratch = single->scratch,
                                .labels = single->labels,
                                .draw = single->draw,
+                               .evaluate = single->evaluate,
+                               .first = !single->evaluate,
+                               .commit = !single->evaluate,
                                .save = single->footprint.saved > 0};
     for (int i = 0; i < NODE_INPUTS_MAX; i++) args.x[i] = single->x[i], args.dx[i] = single->dx[i];
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
         args.parameters[i] = single->parameter[i];
         args.gradients[i] = single->gradient[i];
     }
+    for (int i = 0; i < NODE_STATES_MAX; i++) args.states[i] = single->running[i];
     return args;
 }
 

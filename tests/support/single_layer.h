@@ -19,12 +19,15 @@ struct single {
     size_t x_bytes, y_bytes;    /* of the batch, in the backend's layout; x of the first input */
     bool text[NODE_INPUTS_MAX]; /* the input is a batch of text: it has no gradient */
     float *x[NODE_INPUTS_MAX], *dx[NODE_INPUTS_MAX], *y, *dy;
-    void *saved, *scratch;
+    void *saved, *once, *scratch;
     int parameters;
     size_t parameter_bytes[NODE_PARAMETERS_MAX];
     float *parameter[NODE_PARAMETERS_MAX], *gradient[NODE_PARAMETERS_MAX];
+    size_t running_bytes[NODE_STATES_MAX];
+    float *running[NODE_STATES_MAX];
     int32_t *labels;
     struct draw draw; /* counter, a fixed seed */
+    bool evaluate;
     struct mirror mirror;
 };
 
@@ -34,14 +37,14 @@ void single_open(struct single *single, const char *backend, const char *layer, 
                  const struct shape *input, int64_t batch, enum relu_save relu_save);
 void single_close(struct single *single);
 
-/* Inputs and parameters uniform in [-1, 1), sentences where the input is text, labels uniform; another seed, other
- * numbers. */
+/* Inputs and parameters uniform in [-1, 1), running state in [1, 2), sentences where the input is text, labels uniform;
+ * another seed, other numbers. */
 void single_fill(struct single *single, uint32_t seed);
 
 /* bytes / 4 numbers uniform in [-1, 1), stream number which of seed. */
 void single_random(float *x, size_t bytes, uint32_t seed, uint32_t which);
 
-/* All arguments, for both directions. */
+/* All arguments, for both directions, of a training step's first forward or of an evaluation. */
 struct kernel_args single_args(const struct single *single);
 
 /* Forward that saves. */

@@ -18,24 +18,21 @@ static void look(const struct network *network, int i, const struct kernel_args 
 {
     const struct node *node = &network->graph->node[i];
     if (parts) return;
-    if (stream.evaluating || !node->draws) {
-        cr_assert(args->draw.mode == RNG_OFF, "%s", node->name);
-        return;
-    }
+    cr_assert(args->evaluate == stream.evaluating, "%s", node->name);
+    if (stream.evaluating || !node->draws) return;
     cr_assert(args->draw.mode == RNG_STASH && args->draw.position == stream.next, "%s: %llu, expected %llu", node->name,
               (unsigned long long)args->draw.position, (unsigned long long)stream.next);
     stream.next += (uint64_t)(node->draws * network->graph->batch);
     stream.seen++;
 }
 
-static struct plan *plan_of(const struct network *network, bool forward_only)
+static struct plan *plan_of(const struct network *network, bool evaluate)
 {
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
-    const struct plan_options options = {.lower = {.drop_dead = true, .rng = forward_only ? RNG_OFF : RNG_STASH},
-                                         .forward_only = forward_only};
+    const struct plan_options options = {.lower = {.drop_dead = true, .rng = RNG_STASH, .evaluate = evaluate}};
     schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
-    if (!forward_only) schedule_append(&schedule, STEP_BACKWARD, 0, network->graph->nodes);
+    if (!evaluate) schedule_append(&schedule, STEP_BACKWARD, 0, network->graph->nodes);
     struct plan *plan = plan_build(network, &schedule, &options);
     region_destroy(region);
     return plan;

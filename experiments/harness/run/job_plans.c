@@ -22,8 +22,7 @@ static enum status plan_evaluation(struct job *job)
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
     struct plan_options options = job_plan_options(job);
-    options.forward_only = true;
-    options.lower.rng = RNG_OFF;
+    options.lower.evaluate = true;
     schedule_append(&schedule, STEP_FORWARD, 0, job->graph->nodes);
     job->evaluation = plan_build(job->network, &schedule, &options);
     region_destroy(region);
