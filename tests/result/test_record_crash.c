@@ -118,12 +118,11 @@ static size_t check_result(const char *path, bool whole)
     cr_assert(result->whole == whole && !result->written);
     cr_assert(!whole || (result->steps == STEPS && strcmp(result->status, "completed") == 0));
     for (uint32_t i = 0; i < result->steps; i++) {
-        static const char *const kinds[] = {"gradient", "parameter", "state"};
         cr_assert(result->loss_bits[i] == bits_of(2.0F / (float)(i + 1)), "%s: step %u", path, i);
-        for (uint64_t k = 0; k < 3; k++) {
-            const struct digest *digests = result_digests(result, kinds[k], i);
-            cr_assert(digests && digest_equal(digests[1], (struct digest){i * 1000 + 1, k + 1}), "%s: step %u: %s",
-                      path, i, result->h5.message);
+        for (int k = DIGESTS_GRADIENT; k <= DIGESTS_STATE; k++) {
+            const struct digest *digests = result_digests(result, (enum digests)k, i);
+            cr_assert(digests && digest_equal(digests[1], (struct digest){i * 1000 + 1, (uint64_t)k + 1}),
+                      "%s: step %u: %s", path, i, result->h5.message);
         }
     }
     const size_t steps = result->steps;

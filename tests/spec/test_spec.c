@@ -96,7 +96,7 @@ Test(spec, missing_keys_get_their_defaults)
         "lr_schedule: {name: constant}\n"
         "backend: {name: cpu, threads: 0, layout: auto}\nprecision: fp32\nconv: {algorithm: auto, scratch_limit: "
         "128MiB}\n"
-        "relu_save: output\nrelu_after_pool: false\nrng: counter\nmemory: planned\ndrop_dead: true\npolicy: {name: "
+        "relu_save: output\nrelu_after_pool: false\nrng: counter\ncommit: once\nmemory: planned\ndrop_dead: true\npolicy: {name: "
         "store_all}\ncosts: {name: "
         "flops}\ncheck: none\n"
         "record: {state: false, digests: true, memory_steps: [0, 1], fsync: 0}\nresults: results\n";
@@ -129,7 +129,7 @@ Test(spec, every_key_is_read)
         "data: {name: ones, shape: 16, classes: 3}\nbatch: 8\nsteps: 5\nseed: 9\nloss: cross_entropy\n"
         "optimizer: {name: sgd, lr: 0.5, momentum: 0.9, weight_decay: 1e-4}\n"
         "backend: {name: cpu, threads: 2, layout: blocked}\nconv: {algorithm: winograd, scratch_limit: 1.5MiB}\n"
-        "relu_save: bits\nrelu_after_pool: true\nrng: mask\nmemory: poison\ndrop_dead: false\n"
+        "relu_save: bits\nrelu_after_pool: true\nrng: mask\ncommit: once\nmemory: poison\ndrop_dead: false\n"
         "policy: {name: segments, segments: 2, unit: stage, keep_last: false, keep_saved: false}\ncheck: recompute\n"
         "fault: {kind: stale_read, step: 4, node: linear1}\nrecord: {state: true, digests: false, memory_steps: [3]}\n"
         "costs: {name: measured, file: a/costs.yaml}\n"

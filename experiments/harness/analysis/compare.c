@@ -1,5 +1,6 @@
-/* Contract: equal means the same bits at every common step, without any tolerance: losses; gradients, parameters and
- * optimiser state by their digests; the other deterministic columns; evaluations; and tensors that both files hold. */
+/* Contract: equal means the same bits at every common step, without any tolerance: losses; gradients, parameters,
+ * optimiser state and running state by their digests; the other deterministic columns; evaluations; and tensors that
+ * both files hold. */
 #include "analysis/compare.h"
 
 #include <math.h>
@@ -15,22 +16,26 @@ static const struct {
     const char *path;
     enum number number;
     size_t width;
-    const char *one;              /* in a message */
-    const char *digests, *prefix; /* of each tensor, under /digests; before a tensor's name */
-    bool backwards;               /* the last parameter's gradient comes first */
+    const char *one;    /* in a message */
+    int digests;        /* enum digests of each tensor, -1: none */
+    const char *prefix; /* before a tensor's name */
+    bool backwards;     /* the last parameter's gradient comes first */
+    bool optional;      /* zero where there is nothing */
 } columns[STEP_COLUMNS] = {
-    [COLUMN_LOSS] = {"/steps/loss_bits", NUMBER_U32, 1, "loss", NULL, NULL, false},
-    [COLUMN_GRADIENTS] = {"/steps/grad_digest", NUMBER_U64, 2, "gradients", "gradient", "gradient of ", true},
-    [COLUMN_PARAMETERS] = {"/steps/param_digest", NUMBER_U64, 2, "parameters", "parameter", "", false},
-    [COLUMN_STATE] = {"/steps/state_digest", NUMBER_U64, 2, "state", "state", "state of ", false},
-    [COLUMN_METRIC] = {"/steps/metric", NUMBER_F32, 1, "metric", NULL, NULL, false},
-    [COLUMN_RATE] = {"/steps/lr", NUMBER_F64, 1, "learning rate", NULL, NULL, false},
-    [COLUMN_NORM] = {"/steps/grad_norm", NUMBER_F64, 1, "gradient norm", NULL, NULL, false},
-    [COLUMN_ZERO] = {"/steps/gradients_zero", NUMBER_U8, 1, "flag of gradients that are all zero", NULL, NULL, false},
+    [COLUMN_LOSS] = {"/steps/loss_bits", NUMBER_U32, 1, "loss", -1},
+    [COLUMN_GRADIENTS] = {"/steps/grad_digest", NUMBER_U64, 2, "gradients", DIGESTS_GRADIENT, "gradient of ", true},
+    [COLUMN_PARAMETERS] = {"/steps/param_digest", NUMBER_U64, 2, "parameters", DIGESTS_PARAMETER, ""},
+    [COLUMN_STATE] = {"/steps/state_digest", NUMBER_U64, 2, "state", DIGESTS_STATE, "state of ", .optional = true},
+    [COLUMN_RUNNING] = {"/steps/running_digest", NUMBER_U64, 2, "running state", DIGESTS_RUNNING, "", .optional = true},
+    [COLUMN_METRIC] = {"/steps/metric", NUMBER_F32, 1, "metric", -1},
+    [COLUMN_RATE] = {"/steps/lr", NUMBER_F64, 1, "learning rate", -1},
+    [COLUMN_NORM] = {"/steps/grad_norm", NUMBER_F64, 1, "gradient norm", -1},
+    [COLUMN_ZERO] = {"/steps/gradients_zero", NUMBER_U8, 1, "flag of gradients that are all zero", -1},
 };
 
-const char *const step_column_names[STEP_COLUMNS] = {"losses",  "gradients",      "parameters",     "state",
-                                                     "metrics", "learning rates", "gradient norms", "zero flags"};
+const char *const step_column_names[STEP_COLUMNS] = {"losses",         "gradients",      "parameters",
+                                                     "state",          "running state",  "metrics",
+                                                     "learning rates", "gradient norms", "zero flags"};
 
 /* The number of floats from a to b, +0 and -0 being one. */
 static int64_t ulp_distance(uint32_t a, uint32_t b)
@@ -56,13 +61,14 @@ static void name_tensor(struct pair *p, int column, uint32_t step)
     char *name = p->c->first_tensor;
     const size_t room = sizeof p->c->first_tensor;
     snprintf(name, room, "%s", columns[column].one);
-    if (!columns[column].digests) return;
-    const struct digest *x = result_digests(p->a, columns[column].digests, step);
-    const struct digest *y = result_digests(p->b, columns[column].digests, step);
-    for (size_t i = 0; x && y && i < p->a->parameters; i++) {
-        const size_t tensor = columns[column].backwards ? p->a->parameters - 1 - i : i;
+    if (columns[column].digests < 0) return;
+    const enum digests which = (enum digests)columns[column].digests;
+    const struct result_tensors *tensors = result_tensors(p->a, which);
+    const struct digest *x = result_digests(p->a, which, step), *y = result_digests(p->b, which, step);
+    for (size_t i = 0; x && y && i < tensors->count; i++) {
+        const size_t tensor = columns[column].backwards ? tensors->count - 1 - i : i;
         if (digest_equal(x[tensor], y[tensor])) continue;
-        snprintf(name, room, "%s%s", columns[column].prefix, p->a->parameter[tensor]);
+        snprintf(name, room, "%s%s", columns[column].prefix, tensors->name[tensor]);
         return;
     }
 }
@@ -102,7 +108,7 @@ static enum status compare_steps(struct pair *p)
             const size_t steps = sides[s]->steps;
             column[k][s] = result_column(sides[s], columns[k].path, columns[k].number, columns[k].width, steps);
             TRY(h5_status(&sides[s]->h5));
-            p->c->has_state |= k == COLUMN_STATE && !all_zero(column[k][s], steps * sizeof(struct digest));
+            p->c->present[k] |= !columns[k].optional || !all_zero(column[k][s], steps * sizeof(struct digest));
         }
     for (size_t i = 0, j = 0; i < p->a->steps && j < p->b->steps;) {
         const uint32_t x = p->a->step[i], y = p->b->step[j];
@@ -180,9 +186,9 @@ static enum status compare_evaluations(struct pair *p)
 
 /* ---- tensors ---- */
 
-static enum status compare_parameter(struct pair *p, const char *moment, size_t i, int64_t step)
+static enum status compare_tensor(struct pair *p, const char *moment, const char *name, int64_t step)
 {
-    const char *path = region_text(p->a->region, "/state/%s/%s", moment, p->a->parameter[i]);
+    const char *path = region_text(p->a->region, "/state/%s/%s", moment, name);
     uint64_t same;
     const uint64_t rows = h5_rows(&p->a->h5, path);
     TRY(h5_status(&p->a->h5));
@@ -206,31 +212,37 @@ static enum status compare_tensors(struct pair *p)
     const size_t steps = p->a->steps;
     const bool ended = !strcmp(p->a->status, "completed") && !strcmp(p->b->status, "completed") && steps == p->b->steps;
     const int64_t last = steps ? p->a->step[steps - 1] : 0;
-    static const char *const moments[] = {"initial", "gradient", "final"};
-    for (int m = 0; m < (ended ? 3 : 1); m++) {
+    const struct {
+        const char *name;
+        const struct result_tensors *tensors;
+    } moments[] = {{"initial", &p->a->parameters},
+                   {"initial", &p->a->running},
+                   {"gradient", &p->a->parameters},
+                   {"final", &p->a->parameters},
+                   {"final", &p->a->running}};
+    for (int m = 0; m < (ended ? 5 : 2); m++) {
         char group[32];
-        snprintf(group, sizeof group, "/state/%s", moments[m]);
-        for (size_t i = 0; in_both(p, group) && i < p->a->parameters; i++)
-            TRY(compare_parameter(p, moments[m], i, m ? last : 0));
+        snprintf(group, sizeof group, "/state/%s", moments[m].name);
+        for (size_t i = 0; in_both(p, group) && i < moments[m].tensors->count; i++)
+            TRY(compare_tensor(p, moments[m].name, moments[m].tensors->name[i], m < 2 ? 0 : last));
     }
     return ST_OK;
 }
 
 /* ---- what can be compared ---- */
 
-/* Two runs can be compared where they train the same parameters. */
-static enum status check_parameters(const struct result *a, const struct result *b)
+/* Two runs can be compared where they train the same parameters and keep the same running state. */
+static enum status check_tensors(const struct result *a, const struct result *b, const struct result_tensors *x,
+                                 const struct result_tensors *y, const char *what)
 {
-    if (a->parameters != b->parameters)
-        return fail(ST_SPEC, "%s has %zu parameters, %s has %zu: not of the same experiment", a->h5.path, a->parameters,
-                    b->h5.path, b->parameters);
-    for (size_t i = 0; i < a->parameters; i++)
-        if (strcmp(a->parameter[i], b->parameter[i]) != 0 || a->elements[i] != b->elements[i])
-            return fail(ST_SPEC,
-                        "parameter %zu is %s (%llu elements) in %s and %s (%llu) in %s: not of the same "
-                        "experiment",
-                        i, a->parameter[i], (unsigned long long)a->elements[i], a->h5.path, b->parameter[i],
-                        (unsigned long long)b->elements[i], b->h5.path);
+    if (x->count != y->count)
+        return fail(ST_SPEC, "%s has %zu %ss, %s has %zu: not of the same experiment", a->h5.path, x->count, what,
+                    b->h5.path, y->count);
+    for (size_t i = 0; i < x->count; i++)
+        if (strcmp(x->name[i], y->name[i]) != 0 || x->elements[i] != y->elements[i])
+            return fail(ST_SPEC, "%s %zu is %s (%llu elements) in %s and %s (%llu) in %s: not of the same experiment",
+                        what, i, x->name[i], (unsigned long long)x->elements[i], a->h5.path, y->name[i],
+                        (unsigned long long)y->elements[i], b->h5.path);
     return ST_OK;
 }
 
@@ -279,7 +291,7 @@ static void add_counts(const struct comparison *c)
         char key[48];
         snprintf(key, sizeof key, "%s_equal", step_column_names[k]);
         for (char *blank = key; (blank = strchr(blank, ' '));) *blank = '_';
-        PUT(all, key, k != COLUMN_STATE || c->has_state ? json_integer(c->same[k]) : json_null());
+        PUT(all, key, c->present[k] ? json_integer(c->same[k]) : json_null());
     }
     PUT(all, "evaluations", c->evaluations);
     PUT(all, "evaluations_equal", c->same_evaluations);
@@ -290,7 +302,8 @@ static void add_counts(const struct comparison *c)
 static enum status compare_results(struct pair *p)
 {
     struct comparison *c = p->c;
-    TRY(check_parameters(p->a, p->b));
+    TRY(check_tensors(p->a, p->b, &p->a->parameters, &p->b->parameters, "parameter"));
+    TRY(check_tensors(p->a, p->b, &p->a->running, &p->b->running, "tensor of running state"));
     name_sides(p);
     TRY(compare_steps(p));
     compare_ends(p);

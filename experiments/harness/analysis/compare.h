@@ -11,6 +11,7 @@ enum step_column {
     COLUMN_GRADIENTS,
     COLUMN_PARAMETERS,
     COLUMN_STATE,
+    COLUMN_RUNNING,
     COLUMN_METRIC,
     COLUMN_RATE,
     COLUMN_NORM,
@@ -29,7 +30,7 @@ struct comparison {
     const char *name[2];        /* "baseline" and "variant" where the files are one of each, else "A", "B" */
     int64_t steps;              /* common to both */
     int64_t same[STEP_COLUMNS]; /* steps at which the column is the same */
-    bool has_state;             /* the optimiser keeps any */
+    bool present[STEP_COLUMNS]; /* false: the optimiser keeps no state, or the network no running state */
     int64_t evaluations, same_evaluations, tensors, same_tensors; /* common to both; tensors of /state */
     bool differs;           /* in some bit of a common step, evaluation or kept tensor */
     int64_t first_step;     /* -1 where none */

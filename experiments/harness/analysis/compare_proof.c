@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "console/utf8.h"
 #include "result/provenance.h"
+#include "spec/spec.h"
 #include "yaml/yaml_tree.h"
 
 static struct result *side_of(const struct pair *p, int side) { return side ? p->b : p->a; }
@@ -136,11 +137,13 @@ static struct digest *zero_digests(const struct pair *p)
 {
     const struct result *r = p->a;
     struct digest *digest;
-    NEW(p->a->region, digest, r->parameters);
-    for (size_t i = 0; i < r->parameters; i++) {
-        float *zeros = r->elements[i] < SIZE_MAX / sizeof *zeros ? calloc(r->elements[i], sizeof *zeros) : NULL;
+    NEW(p->a->region, digest, r->parameters.count);
+    for (size_t i = 0; i < r->parameters.count; i++) {
+        float *zeros = r->parameters.elements[i] < SIZE_MAX / sizeof *zeros
+                           ? calloc(r->parameters.elements[i], sizeof *zeros)
+                           : NULL;
         if (!zeros) return NULL;
-        digest[i] = digest_tensor(zeros, (size_t)r->elements[i] * sizeof *zeros, 1);
+        digest[i] = digest_tensor(zeros, (size_t)r->parameters.elements[i] * sizeof *zeros, 1);
         free(zeros);
     }
     return digest;
@@ -151,11 +154,11 @@ static bool find_alive(const struct pair *p, struct result *r, const struct dige
 {
     uint64_t seen = 0;
     struct digest *row;
-    NEW(p->a->region, row, r->parameters);
+    NEW(p->a->region, row, r->parameters.count);
     for (size_t i = 0; i < r->digest_rows && !r->h5.broken; i++) {
         if (!compared(p, r->digest_step[i])) continue;
-        h5_read_rows(&r->h5, "/digests/gradient", NUMBER_U64, 2 * r->parameters, i, 1, row);
-        for (size_t k = 0; k < r->parameters; k++) alive[k] |= !digest_equal(row[k], zero[k]);
+        h5_read_rows(&r->h5, "/digests/gradient", NUMBER_U64, 2 * r->parameters.count, i, 1, row);
+        for (size_t k = 0; k < r->parameters.count; k++) alive[k] |= !digest_equal(row[k], zero[k]);
         seen++;
     }
     return !r->h5.broken && seen >= (uint64_t)p->c->steps;
@@ -177,13 +180,14 @@ static void find_zero_tensors(struct pair *p, char *text)
     size_t zeros = 0;
     const struct digest *zero = r ? zero_digests(p) : NULL;
     if (!zero) return;
-    NEW(p->a->region, alive, r->parameters);
+    NEW(p->a->region, alive, r->parameters.count);
     if (!find_alive(p, r, zero, alive)) return;
-    for (size_t i = 0; i < r->parameters; i++) zeros += !alive[i];
+    for (size_t i = 0; i < r->parameters.count; i++) zeros += !alive[i];
     if (!zeros) return;
-    add(text, "zero at every step, of %zu tensors the gradient%s of ", r->parameters, text_plural((int64_t)zeros));
-    for (size_t i = 0, named = 0; i < r->parameters && named < NAMED; i++)
-        if (!alive[i]) add(text, "%s%.40s", named++ ? ", " : "", r->parameter[i]);
+    add(text, "zero at every step, of %zu tensors the gradient%s of ", r->parameters.count,
+        text_plural((int64_t)zeros));
+    for (size_t i = 0, named = 0; i < r->parameters.count && named < NAMED; i++)
+        if (!alive[i]) add(text, "%s%.40s", named++ ? ", " : "", r->parameters.name[i]);
     if (zeros > NAMED) add(text, " and %zu more", zeros - NAMED);
 }
 
@@ -249,8 +253,8 @@ static void fault_of(struct pair *p, int side, char text[FAULT_TEXT])
     if (*kind && strcmp(kind, "none") != 0 && step >= 0 && step <= UINT32_MAX && compared(p, (uint32_t)step))
         snprintf(text, FAULT_TEXT, "%.20s at step %lld, node %.40s", kind, (long long)step,
                  setting(p, side, "fault", "node"));
-    else if (!strcmp(setting(p, side, NULL, "rng"), "unsafe") && recomputes(side_of(p, side)))
-        snprintf(text, FAULT_TEXT, "rng: unsafe");
+    for (const struct wrong_value *w = spec_wrong_values; w->key && !*text && recomputes(side_of(p, side)); w++)
+        if (!strcmp(setting(p, side, NULL, w->key), w->value)) snprintf(text, FAULT_TEXT, "%s: %s", w->key, w->value);
 }
 
 /* A fault of both sides cannot be seen in their equality. */

@@ -47,8 +47,8 @@ static const char *append(const char *text, const struct yaml_tree *root, const 
 {
     const struct yaml_tree *value = yaml_tree_get(root, key);
     const char *printed = value ? yaml_tree_print(value, region) : "";
-    /* the baseline of rng: unsafe has stash */
-    if (!strcmp(key, "rng") && !strcmp(printed, "unsafe")) printed = "stash";
+    for (const struct wrong_value *w = spec_wrong_values; w->key; w++)
+        if (!strcmp(key, w->key) && !strcmp(printed, w->value)) printed = w->of_baseline;
     return region_text(region, "%s%s: %s\n", text, key, printed);
 }
 

@@ -182,15 +182,14 @@ static enum status check_plan_names(const struct verification *v)
 {
     const struct plan_data *a = &v->data;
     struct record_plan_names names;
-    const char **parameter;
     record_plan_names(a, v->result->region, &names);
-    NEW(v->result->region, parameter, (size_t)a->parameters);
-    for (int i = 0; i < a->parameters; i++) parameter[i] = a->parameter[i].name;
     TRY(check_list(v, "/plan/ops/text", (size_t)a->ops, names.op));
     TRY(check_list(v, "/plan/buffers/text", (size_t)a->buffers, names.buffer));
     TRY(check_list(v, "/plan/peak_tensors", names.peaks, names.peak));
     if (!v->spec->record_digests) return ST_OK;
-    return check_list(v, "/digests/tensor", (size_t)a->parameters, parameter);
+    TRY(check_list(v, "/digests/tensor", v->result->parameters.count, v->result->parameters.name));
+    if (!v->result->running.count) return ST_OK;
+    return check_list(v, "/digests/running_tensor", v->result->running.count, v->result->running.name);
 }
 
 /* ---- the steps ---- */
@@ -289,18 +288,18 @@ static enum status check_evaluations(const struct verification *v)
 
 /* ---- the tensors ---- */
 
-static enum status digest_of(const struct verification *v, const char *what, int parameter, struct digest *digest)
+static enum status digest_of(const struct verification *v, const char *what, const char *name, size_t elements,
+                             struct digest *digest)
 {
     struct h5 *h5 = &v->result->h5;
-    const struct plan_data_parameter *p = &v->data.parameter[parameter];
     char path[512];
-    snprintf(path, sizeof path, "/state/%s/%s", what, p->name);
+    snprintf(path, sizeof path, "/state/%s/%s", what, name);
     const uint64_t rows = h5_rows(h5, path);
-    EXPECT(rows && p->elements % rows == 0, "%s has %llu rows; expected a divisor of %zu", path,
-           (unsigned long long)rows, p->elements);
-    float *values = allocate(p->elements, sizeof *values);
-    h5_read_rows(h5, path, NUMBER_F32, p->elements / rows, 0, rows, values);
-    *digest = digest_tensor(values, p->elements * sizeof *values, 1);
+    EXPECT(rows && elements % rows == 0, "%s has %llu rows; expected a divisor of %zu", path, (unsigned long long)rows,
+           elements);
+    float *values = allocate(elements, sizeof *values);
+    h5_read_rows(h5, path, NUMBER_F32, elements / rows, 0, rows, values);
+    *digest = digest_tensor(values, elements * sizeof *values, 1);
     free(values);
     return h5_status(h5);
 }
@@ -310,22 +309,27 @@ static enum status check_state(const struct verification *v)
 {
     struct result *r = v->result;
     const struct {
-        const char *what, *digests;
+        const char *what;
+        enum digests digests;
         const struct digest *of_step;
-    } kinds[] = {{"final", "parameter", r->parameters_digest}, {"gradient", "gradient", r->gradients}};
+    } kinds[] = {{"final", DIGESTS_PARAMETER, r->parameters_digest},
+                 {"gradient", DIGESTS_GRADIENT, r->gradients},
+                 {"final", DIGESTS_RUNNING, r->running_digest}};
     struct digest *found;
     if (!v->spec->record_state) return ST_OK;
     TRY(check_rows(v, "/state/step"));
     if (!is(v, "completed") || !r->steps) return ST_OK;
-    NEW(r->region, found, r->parameters);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const struct result_tensors *tensors = result_tensors(r, kinds[k].digests);
+        if (!tensors->count) continue;
+        NEW(r->region, found, tensors->count);
         const struct digest *of_tensor = result_digests(r, kinds[k].digests, r->step[r->steps - 1]);
-        for (int i = 0; i < v->data.parameters; i++) {
-            TRY(digest_of(v, kinds[k].what, i, &found[i]));
+        for (size_t i = 0; i < tensors->count; i++) {
+            TRY(digest_of(v, kinds[k].what, tensors->name[i], tensors->elements[i], &found[i]));
             EXPECT(!of_tensor || digest_equal(found[i], of_tensor[i]),
-                   "/state/%s/%s is not what the last step's digest is of", kinds[k].what, v->data.parameter[i].name);
+                   "/state/%s/%s is not what the last step's digest is of", kinds[k].what, tensors->name[i]);
         }
-        EXPECT(digest_equal(digest_bytes(found, r->parameters * sizeof *found), kinds[k].of_step[r->steps - 1]),
+        EXPECT(digest_equal(digest_bytes(found, tensors->count * sizeof *found), kinds[k].of_step[r->steps - 1]),
                "/state/%s is not what the last step's digest is of", kinds[k].what);
     }
     return ST_OK;

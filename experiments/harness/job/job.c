@@ -87,6 +87,7 @@ struct executor_options job_exec_options(const struct job *job)
     return (struct executor_options){
         .memory = (enum memory_mode)spec->memory,
         .rng = (enum rng_mode)spec->rng,
+        .commit_every = spec->commit,
         .seed = (uint64_t)spec->seed,
         .check_recompute = spec->check,
         .fault = {(enum fault_kind)spec->fault_kind, spec->fault_step, job->fault_node},

@@ -17,7 +17,7 @@ static void print_counts(const struct comparison *c, FILE *out)
     fprintf(out, "equal     ");
     if (c->steps == 0) fprintf(out, "no step in common");
     for (int k = 0; c->steps && k < STEP_COLUMNS; k++)
-        if (k != COLUMN_STATE || c->has_state)
+        if (c->present[k])
             fprintf(out, "%s%s %lld/%lld",
                     !k                   ? ""
                     : k == COLUMN_METRIC ? ",\n          "

@@ -124,6 +124,8 @@ static enum status check_model(struct taking *t)
     TRY(check_count(t, "node", t->theirs.nodes, t->ours.nodes));
     TRY(check_table(t, "parameter", record_parameter_columns, t->theirs.parameter, t->theirs.parameters,
                     t->ours.parameter, t->ours.parameters, sizeof *t->ours.parameter));
+    TRY(check_table(t, "state", record_parameter_columns, t->theirs.state, t->theirs.states, t->ours.state,
+                    t->ours.states, sizeof *t->ours.state));
     return check_nodes(t, record_model_columns);
 }
 

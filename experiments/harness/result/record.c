@@ -45,6 +45,7 @@ const struct field record_step_columns[] = {
     {"grad_digest", NUMBER_U64, 2, STEP(result.gradients), NULL, digest_doc},
     {"param_digest", NUMBER_U64, 2, STEP(result.parameters), NULL, digest_doc},
     {"state_digest", NUMBER_U64, 2, STEP(result.state), NULL, digest_doc},
+    {"running_digest", NUMBER_U64, 2, STEP(result.running), NULL, "the same of the running state; 0, 0: there is none"},
     {"gradients_zero", NUMBER_U8, 1, STEP(gradients_zero), NULL, "1: every gradient is zero: equality proves nothing"},
     {0},
 };
@@ -80,14 +81,11 @@ const struct field record_figure_columns[] = {
 const struct field record_device_columns[] = {
     {"device_overhead_bytes", NUMBER_U64, 1, FIGURE(device_overhead), NULL, NULL}, {0}};
 
-/* Digests of every tensor, and of which step: gradients, parameters, and the optimiser's state if it has any. */
-enum { DIGESTS = 3 };
-static const char *const digest_paths[DIGESTS] = {"/digests/gradient", "/digests/parameter", "/digests/state"};
-
-static int digests_kept(const struct job *job)
+/* Digests of every tensor: of the optimizer's and of running state where there is any. */
+static bool is_kept(const struct job *job, int digests)
 {
-    if (!job->spec->record_digests) return 0;
-    return job->spec->optimizer->state(&job->spec->optimizer_settings) > 0 ? DIGESTS : DIGESTS - 1;
+    if (digests == DIGESTS_STATE) return job->spec->optimizer->state(&job->spec->optimizer_settings) > 0;
+    return digests != DIGESTS_RUNNING || job->graph->states > 0;
 }
 
 bool record_wants_memory(const struct spec *spec, int64_t step)
@@ -109,7 +107,7 @@ static void layout_root(struct h5 *h5, const struct job *job, const char *varian
     strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
     const char *const attributes[][2] = {
         {"schema", "rematch-run"},
-        {"schema_version", "3.0"},
+        {"schema_version", "4.0"},
         {"run_id", id},
         {"experiment", job->spec->name},
         {"title", job->spec->title},
@@ -148,23 +146,31 @@ static void layout_steps(struct h5 *h5)
     h5_group(h5, "/summary");
 }
 
-/* Digests of every tensor: [step, parameter, low and high word]. */
+static void layout_tensors(struct h5 *h5, const char *path, const struct parameter *tensor, int count)
+{
+    const char **names = allocate((size_t)count, sizeof *names);
+    for (int i = 0; i < count; i++) names[i] = tensor[i].name;
+    h5_texts(h5, path, (size_t)count, names);
+    h5_scale(h5, path, "tensor");
+    free(names);
+}
+
+/* Digests of every tensor: [step, tensor, low and high word]. */
 static void layout_digests(struct h5 *h5, const struct job *job)
 {
     const struct graph *graph = job->graph;
-    const hsize_t extent[2] = {(hsize_t)graph->parameters, 2};
-    const char **names = allocate((size_t)graph->parameters, sizeof *names);
     h5_group(h5, "/digests");
-    for (int i = 0; i < graph->parameters; i++) names[i] = graph->parameter[i].name;
-    h5_texts(h5, "/digests/tensor", (size_t)graph->parameters, names);
-    free(names);
+    layout_tensors(h5, "/digests/tensor", graph->parameter, graph->parameters);
+    if (graph->states) layout_tensors(h5, "/digests/running_tensor", graph->state, graph->states);
     h5_series(h5, "/digests/step", NUMBER_U32, 0, NULL);
     h5_scale(h5, "/digests/step", "step");
-    h5_scale(h5, "/digests/tensor", "tensor");
-    for (int i = 0; i < digests_kept(job); i++) {
+    for (int i = 0; i < DIGESTS; i++) {
+        const bool running = i == DIGESTS_RUNNING;
+        const hsize_t extent[2] = {(hsize_t)(running ? graph->states : graph->parameters), 2};
+        if (!is_kept(job, i)) continue;
         h5_series(h5, digest_paths[i], NUMBER_U64, 2, extent);
         h5_attach(h5, digest_paths[i], 0, "/digests/step");
-        h5_attach(h5, digest_paths[i], 1, "/digests/tensor");
+        h5_attach(h5, digest_paths[i], 1, running ? "/digests/running_tensor" : "/digests/tensor");
         h5_attach(h5, digest_paths[i], 2, "/steps/pair");
     }
 }
@@ -192,7 +198,7 @@ void record_layout(struct h5 *h5, const struct job *job, const char *variant, co
     provenance_write(h5, job);
     record_plan(h5, job);
     layout_steps(h5);
-    if (digests_kept(job)) layout_digests(h5, job);
+    if (job->spec->record_digests) layout_digests(h5, job);
     layout_memory(h5, job);
     if (job->spec->record_state) record_state_layout(h5, job);
 }
@@ -294,10 +300,12 @@ enum status record_batch(struct record *record, uint32_t step, const float *x, c
 
 static void append_digests(struct h5 *h5, const struct job *job, const struct step_record *step)
 {
-    const struct digest *rows[DIGESTS] = {step->result.gradient, step->result.parameter, step->result.parameter_state};
-    const int kept = step->result.gradient ? digests_kept(job) : 0;
-    for (int i = 0; i < kept; i++) h5_append(h5, digest_paths[i], rows[i]);
-    if (kept) h5_append(h5, "/digests/step", &step->step);
+    if (!step->result.gradient || !job->spec->record_digests) return;
+    const struct train_result *r = &step->result;
+    const struct digest *const rows[DIGESTS] = {r->gradient, r->parameter, r->parameter_state, r->running_state};
+    for (int i = 0; i < DIGESTS; i++)
+        if (is_kept(job, i)) h5_append(h5, digest_paths[i], rows[i]);
+    h5_append(h5, "/digests/step", &step->step);
 }
 
 static void append_memory(struct h5 *h5, const struct step_record *step)

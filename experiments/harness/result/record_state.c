@@ -8,15 +8,25 @@
 
 enum { SLICE_BYTES = 1 << 24 };
 
-/* The tensors recorded of every parameter. */
+/* The tensors recorded of every parameter, and of the running state. */
 static const struct moment {
     const char *name;
     bool after; /* the last step; else before the first */
-    float *(*values)(struct executor *exec, int parameter);
-} moments[] = {
-    {"initial", false, executor_parameter}, {"final", true, executor_parameter}, {"gradient", true, executor_gradient}};
+    bool running;
+    float *(*values)(struct executor *exec, int tensor);
+} moments[] = {{"initial", false, false, executor_parameter},
+               {"final", true, false, executor_parameter},
+               {"gradient", true, false, executor_gradient},
+               {"initial", false, true, executor_running},
+               {"final", true, true, executor_running}};
 
-static char *parameter_path(char path[512], const char *what, const struct parameter *parameter)
+static int tensors_of(const struct graph *graph, const struct moment *moment, const struct parameter **tensor)
+{
+    *tensor = moment->running ? graph->state : graph->parameter;
+    return moment->running ? graph->states : graph->parameters;
+}
+
+static char *tensor_path(char path[512], const char *what, const struct parameter *parameter)
 {
     snprintf(path, 512, "/state/%s/%s", what, parameter->name);
     return path;
@@ -49,19 +59,20 @@ void record_state_layout(struct h5 *h5, const struct job *job)
     h5_group(h5, "/state");
     layout_batches(h5, job->graph);
     for (size_t m = 0; m < sizeof moments / sizeof *moments; m++) {
+        const struct parameter *tensor;
+        const int count = tensors_of(job->graph, &moments[m], &tensor);
         snprintf(path, sizeof path, "/state/%s", moments[m].name);
-        h5_group(h5, path);
-        for (int i = 0; i < job->graph->parameters; i++) {
-            const struct parameter *p = &job->graph->parameter[i];
-            int rank = extent_of(&p->definition.shape, extent);
-            h5_array(h5, parameter_path(path, moments[m].name, p), NUMBER_F32, rank, extent, NULL);
+        if (!moments[m].running) h5_group(h5, path);
+        for (int i = 0; i < count; i++) {
+            int rank = extent_of(&tensor[i].definition.shape, extent);
+            h5_array(h5, tensor_path(path, moments[m].name, &tensor[i]), NUMBER_F32, rank, extent, NULL);
         }
     }
 }
 
 /* In slices along the first dimension, through host memory. */
-static void write_parameter(struct h5 *h5, const struct job *job, const char *path, const struct parameter *p,
-                            const float *values)
+static void write_tensor(struct h5 *h5, const struct job *job, const char *path, const struct parameter *p,
+                         const float *values)
 {
     const hsize_t rows = (hsize_t)p->definition.shape.dim[0], row = (hsize_t)p->elements / rows;
     const hsize_t most = row * sizeof(float) < SLICE_BYTES ? SLICE_BYTES / (row * sizeof(float)) : 1;
@@ -77,10 +88,10 @@ static void write_parameter(struct h5 *h5, const struct job *job, const char *pa
 static void write_moment(struct h5 *h5, const struct job *job, const struct moment *moment, struct executor *exec)
 {
     char path[512];
-    for (int i = 0; i < job->graph->parameters && !h5->broken; i++) {
-        const struct parameter *p = &job->graph->parameter[i];
-        write_parameter(h5, job, parameter_path(path, moment->name, p), p, moment->values(exec, i));
-    }
+    const struct parameter *tensor;
+    const int count = tensors_of(job->graph, moment, &tensor);
+    for (int i = 0; i < count && !h5->broken; i++)
+        write_tensor(h5, job, tensor_path(path, moment->name, &tensor[i]), &tensor[i], moment->values(exec, i));
     h5_flush(h5);
 }
 

@@ -26,8 +26,8 @@ static enum status check_schema(struct result *r)
     TRY(h5_status(&r->h5));
     if (strcmp(schema, "rematch-run") != 0)
         return fail(ST_SPEC, "%s: schema '%s'; expected 'rematch-run'", r->h5.path, schema);
-    if (strncmp(version, "3.", 2) != 0)
-        return fail(ST_SPEC, "%s: schema version '%s'; expected 3.x: run the experiment again", r->h5.path, version);
+    if (strncmp(version, "4.", 2) != 0)
+        return fail(ST_SPEC, "%s: schema version '%s'; expected 4.x: run the experiment again", r->h5.path, version);
     return ST_OK;
 }
 
@@ -56,14 +56,35 @@ static void read_root(struct result *r)
         *numbers[i].to = h5_read_attribute_u64(&r->h5, numbers[i].object, numbers[i].name, 0);
 }
 
-static enum status read_parameters(struct result *r)
+static enum status read_tensors(struct result *r, const char *table, struct result_tensors *tensors)
 {
-    r->parameter = h5_read_texts(&r->h5, "/plan/parameters/name", r->region, &r->parameters);
+    tensors->name = h5_read_texts(&r->h5, region_text(r->region, "%s/name", table), r->region, &tensors->count);
     TRY(h5_status(&r->h5));
-    if (r->parameters == 0) return fail(ST_SPEC, "%s: has no parameters", r->h5.path);
-    NEW(r->region, r->elements, r->parameters);
-    h5_read_rows(&r->h5, "/plan/parameters/elements", NUMBER_U64, 1, 0, r->parameters, r->elements);
+    tensors->elements = result_column(r, region_text(r->region, "%s/elements", table), NUMBER_U64, 1, tensors->count);
     return h5_status(&r->h5);
+}
+
+const char *const digest_paths[DIGESTS] = {
+    [DIGESTS_GRADIENT] = "/digests/gradient",
+    [DIGESTS_PARAMETER] = "/digests/parameter",
+    [DIGESTS_STATE] = "/digests/state",
+    [DIGESTS_RUNNING] = "/digests/running",
+};
+
+/* The digest of all of them at a step: its column, and that column's member. */
+static const struct {
+    const char *column;
+    size_t member;
+} of_steps[DIGESTS] = {
+    [DIGESTS_GRADIENT] = {"grad_digest", offsetof(struct result, gradients)},
+    [DIGESTS_PARAMETER] = {"param_digest", offsetof(struct result, parameters_digest)},
+    [DIGESTS_STATE] = {"state_digest", offsetof(struct result, state)},
+    [DIGESTS_RUNNING] = {"running_digest", offsetof(struct result, running_digest)},
+};
+
+const struct result_tensors *result_tensors(const struct result *result, enum digests which)
+{
+    return which == DIGESTS_RUNNING ? &result->running : &result->parameters;
 }
 
 /* Every row is committed, loss and its bit pattern agree, steps ascend. */
@@ -83,26 +104,31 @@ static enum status check_steps(const struct result *r)
 }
 
 /* A step's digest must be the digest of its tensors' digests, of which a step has at most one row. */
-static enum status check_digests(struct result *r, const char *path, const char *column, const struct digest *of_step)
+static enum status check_digests(struct result *r, enum digests which)
 {
     enum { BLOCK = 256, BYTES = 1 << 20 };
-    const uint64_t fit = BYTES / (r->parameters * sizeof *of_step), block = fit < 1 ? 1 : fit < BLOCK ? fit : BLOCK;
-    struct digest *digests;
+    const char *path = digest_paths[which];
+    const size_t tensors = result_tensors(r, which)->count;
+    struct digest *found, *of_step;
     if (!h5_exists(&r->h5, path)) return h5_status(&r->h5);
-    h5_expect_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, r->digest_rows);
+    if (tensors == 0) return fail(ST_SPEC, "%s: has %s, but no tensors for them", r->h5.path, path);
+    const uint64_t fit = BYTES / (tensors * sizeof *found), block = fit < 1 ? 1 : fit < BLOCK ? fit : BLOCK;
+    h5_expect_rows(&r->h5, path, NUMBER_U64, 2 * tensors, r->digest_rows);
     TRY(h5_status(&r->h5));
-    NEW(r->region, digests, block * r->parameters);
+    memcpy(&of_step, (char *)r + of_steps[which].member, sizeof of_step);
+    NEW(r->region, found, block * tensors);
     for (uint64_t first = 0, row = 0, count; first < r->digest_rows; first += count) {
         const uint32_t *steps = r->digest_step + first;
         count = r->digest_rows - first < block ? r->digest_rows - first : block;
-        h5_read_rows(&r->h5, path, NUMBER_U64, 2 * r->parameters, first, count, digests);
+        h5_read_rows(&r->h5, path, NUMBER_U64, 2 * tensors, first, count, found);
         TRY(h5_status(&r->h5));
         for (uint64_t i = 0; i < count; i++) {
             while (row < r->steps && r->step[row] < steps[i]) row++;
             if (row == r->steps || r->step[row] != steps[i]) continue;
-            const struct digest *own = digests + i * r->parameters;
-            if (!digest_equal(digest_bytes(own, r->parameters * sizeof *own), of_step[row++]))
-                return fail(ST_SPEC, "%s: step %u: %s and %s disagree", r->h5.path, steps[i], column, path);
+            const struct digest *own = found + i * tensors;
+            if (!digest_equal(digest_bytes(own, tensors * sizeof *own), of_step[row++]))
+                return fail(ST_SPEC, "%s: step %u: %s and %s disagree", r->h5.path, steps[i], of_steps[which].column,
+                            path);
         }
     }
     return ST_OK;
@@ -123,6 +149,7 @@ static const struct {
     {"/steps/grad_digest", NUMBER_U64, 2, MEMBER(gradients)},
     {"/steps/param_digest", NUMBER_U64, 2, MEMBER(parameters_digest)},
     {"/steps/state_digest", NUMBER_U64, 2, MEMBER(state)},
+    {"/steps/running_digest", NUMBER_U64, 2, MEMBER(running_digest)},
     {"/steps/gradients_zero", NUMBER_U8, 1, MEMBER(gradients_zero)},
 };
 enum { STEP_COLUMNS = sizeof step_columns / sizeof *step_columns };
@@ -150,9 +177,8 @@ static enum status read_steps(struct result *r)
         r->digest_rows = rows < r->steps ? rows : r->steps; /* the writer is ahead of what it has committed */
         r->digest_step = result_column(r, "/digests/step", NUMBER_U32, 1, r->digest_rows);
     }
-    TRY(check_digests(r, "/digests/gradient", "grad_digest", r->gradients));
-    TRY(check_digests(r, "/digests/parameter", "param_digest", r->parameters_digest));
-    return check_digests(r, "/digests/state", "state_digest", r->state);
+    for (int which = 0; which < DIGESTS; which++) TRY(check_digests(r, (enum digests)which));
+    return ST_OK;
 }
 
 static enum status read_all(struct result *r, const char *path)
@@ -166,7 +192,9 @@ static enum status read_all(struct result *r, const char *path)
     TRY(opened);
     TRY(check_schema(r));
     read_root(r);
-    TRY(read_parameters(r));
+    TRY(read_tensors(r, "/plan/parameters", &r->parameters));
+    if (r->parameters.count == 0) return fail(ST_SPEC, "%s: has no parameters", r->h5.path);
+    TRY(read_tensors(r, "/plan/states", &r->running));
     return read_steps(r);
 }
 
@@ -222,16 +250,16 @@ enum status result_same_rows(struct result *a, struct result *b, const char *pat
     return h5_status(&b->h5);
 }
 
-struct digest *result_digests(struct result *result, const char *which, uint32_t step)
+struct digest *result_digests(struct result *result, enum digests which, uint32_t step)
 {
-    char path[64];
-    struct digest *digests;
-    snprintf(path, sizeof path, "/digests/%s", which);
+    const char *path = digest_paths[which];
+    const size_t tensors = result_tensors(result, which)->count;
+    struct digest *found;
     for (size_t i = 0; i < result->digest_rows; i++) {
         if (result->digest_step[i] != step || !h5_exists(&result->h5, path)) continue;
-        NEW(result->region, digests, result->parameters);
-        h5_read_rows(&result->h5, path, NUMBER_U64, 2 * result->parameters, i, 1, digests);
-        return result->h5.broken ? NULL : digests;
+        NEW(result->region, found, tensors);
+        h5_read_rows(&result->h5, path, NUMBER_U64, 2 * tensors, i, 1, found);
+        return result->h5.broken ? NULL : found;
     }
     return NULL;
 }

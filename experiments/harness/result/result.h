@@ -20,16 +20,18 @@ struct result {
     uint64_t peak_bytes, live_peak, high_water;
     uint64_t best_case_ns; /* timing_best_case(); 0: not known */
 
-    size_t parameters;
-    const char **parameter; /* names */
-    uint64_t *elements;
+    struct result_tensors {
+        size_t count;
+        const char **name;
+        uint64_t *elements;
+    } parameters, running; /* running: of the running state */
 
     /* By step, in ascending order. */
     size_t steps;
     uint32_t *step, *loss_bits;
     float *loss;
     uint64_t *total_ns, *live;
-    struct digest *gradients, *parameters_digest, *state;
+    struct digest *gradients, *parameters_digest, *state, *running_digest;
     uint8_t *gradients_zero, *committed;
     struct timing timing;
 
@@ -50,8 +52,14 @@ void *result_column(struct result *result, const char *path, enum number number,
 enum status result_same_rows(struct result *a, struct result *b, const char *path, enum number number, uint64_t rows,
                              uint64_t *same);
 
-/* Digests of every parameter's tensor at a step; NULL: that step has none. which: "gradient", "parameter", "state". */
-struct digest *result_digests(struct result *result, const char *which, uint32_t step);
+enum digests { DIGESTS_GRADIENT, DIGESTS_PARAMETER, DIGESTS_STATE, DIGESTS_RUNNING, DIGESTS };
+extern const char *const digest_paths[DIGESTS];
+
+/* Digests of every tensor at a step; NULL: that step has none. */
+struct digest *result_digests(struct result *result, enum digests which, uint32_t step);
+
+/* The tensors that they are of. */
+const struct result_tensors *result_tensors(const struct result *result, enum digests which);
 
 /* "completed", "running", "died after 3 steps" (no process writes the file), "failed: ..."; returns text. */
 enum { RESULT_STATUS = 2064 };

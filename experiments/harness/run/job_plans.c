@@ -31,15 +31,19 @@ static enum status plan_evaluation(struct job *job)
     return ST_OK;
 }
 
-/* rng: unsafe must make a difference that the comparison can catch. */
-static enum status check_unsafe(const struct job *job)
+/* rng: unsafe and commit: every must make a difference that the comparison can catch. */
+static enum status check_wrong(const struct job *job)
 {
-    if (job->spec->rng != RNG_UNSAFE) return ST_OK;
+    bool draws = job->spec->rng != RNG_UNSAFE, moves = !job->spec->commit;
     for (int i = 0; i < job->plan->lowered.ops; i++) {
         const struct op *op = &job->plan->lowered.op[i];
-        if (op->kind == OP_FORWARD && op->recompute && job->graph->node[op->node].draws) return ST_OK;
+        if (op->kind != OP_FORWARD || !op->recompute) continue;
+        draws |= job->graph->node[op->node].draws > 0;
+        moves |= job->graph->node[op->node].states > 0;
     }
-    return fail(ST_SPEC, "rng: unsafe, but the plan recomputes no random node, so nothing could differ");
+    if (!draws) return fail(ST_SPEC, "rng: unsafe, but the plan recomputes no random node, so nothing could differ");
+    if (moves) return ST_OK;
+    return fail(ST_SPEC, "commit: every, but the plan recomputes no node with running state, so nothing could differ");
 }
 
 static enum status check_evaluation(const struct job *job)
@@ -62,7 +66,7 @@ enum status job_make_plans(struct job *job)
     struct executor_options options = job_exec_options(job);
     int op;
     TRY(fault_find(job->plan, &options.fault, options.memory != MEMORY_DYNAMIC, &op));
-    TRY(check_unsafe(job));
+    TRY(check_wrong(job));
     TRY(check_evaluation(job));
     return spec->eval_every > 0 ? plan_evaluation(job) : ST_OK;
 }

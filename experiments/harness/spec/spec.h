@@ -62,6 +62,7 @@ struct spec {
     int relu_save;        /* enum relu_save */
     bool relu_after_pool; /* graph_select_first() */
     int rng;              /* enum rng_mode */
+    int commit;           /* 1: every forward moves the running state */
     int memory;           /* enum memory_mode */
     bool drop_dead;
     const char *plan; /* result file whose plan is used instead of the policy's, NULL: none */
@@ -101,6 +102,13 @@ enum status spec_load_as(const char *path, const char *shown, int count, const c
 
 /* Destroys the spec together with its baseline; NULL is accepted. */
 void spec_destroy(struct spec *spec);
+
+/* Values that make recomputations wrong, which the comparison must find; the baseline has its own value instead. Ended
+ * by key NULL. */
+struct wrong_value {
+    const char *key, *value, *of_baseline;
+};
+extern const struct wrong_value spec_wrong_values[];
 
 /* Whether the baseline: block may set this key of the top level: it affects how a step is computed, not its results. */
 bool spec_is_own(const char *key);

@@ -22,6 +22,8 @@ struct loader {
 static const char *const own_keys[] = {"backend",   "check",           "conv", "drop_dead", "memory", "record",
                                        "relu_save", "relu_after_pool", "rng",  NULL};
 
+const struct wrong_value spec_wrong_values[] = {{"rng", "unsafe", "stash"}, {"commit", "every", "once"}, {.key = NULL}};
+
 bool spec_is_own(const char *key) { return yaml_read_among(key, own_keys); }
 
 /* value NULL: removes the key. */
@@ -33,17 +35,20 @@ static void set_key(struct yaml_tree *root, const char *key, const char *value, 
 }
 
 /* The tree of root's baseline: it recomputes nothing, takes no stored plan and injects no fault; then its baseline:
- * block applies. With rng: unsafe, whose errors the comparison must find, the baseline draws the same stream safely:
- * stash. */
+ * block applies. */
 static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree *root)
 {
     static const char *const dropped[] = {"plan", "fault", "check", "baseline", "expect", "sweep", NULL};
     struct yaml_reader *r = &l->reader.yaml;
     struct yaml_tree *own = yaml_tree_copy(root, l->region);
-    const struct yaml_tree *block = yaml_tree_get(root, "baseline"), *rng = yaml_tree_get(root, "rng");
+    const struct yaml_tree *block = yaml_tree_get(root, "baseline");
     if (root->kind != YAML_MAP) return own;
     set_key(own, "policy", "store_all", l->region);
-    if (rng && rng->kind == YAML_TEXT && !strcmp(rng->text, "unsafe")) set_key(own, "rng", "stash", l->region);
+    for (const struct wrong_value *w = spec_wrong_values; w->key; w++) {
+        const struct yaml_tree *value = yaml_tree_get(root, w->key);
+        if (value && value->kind == YAML_TEXT && !strcmp(value->text, w->value))
+            set_key(own, w->key, w->of_baseline, l->region);
+    }
     for (const char *const *key = dropped; *key; key++) set_key(own, *key, NULL, l->region);
     if (block && block->kind != YAML_MAP) yaml_read_error(r, block, NULL, "baseline", "expected a map of keys");
     for (int i = 0; block && block->kind == YAML_MAP && i < block->count; i++) {

@@ -7,6 +7,7 @@
 enum { MOST = 1 << 30 };
 
 static const char *const relu_save_names[] = {"output", "bits", "auto", NULL};
+static const char *const commit_names[] = {"once", "every", NULL};
 static const char *const rng_names[] = {"counter", "stash", "mask", "unsafe", NULL};
 const char *const spec_memory_names[] = {"planned", "dynamic", "poison", NULL};
 static const char *const check_names[] = {"none", "recompute", NULL};
@@ -41,6 +42,8 @@ const struct setting spec_keys[] = {
     {"relu_after_pool", SETTING_BOOL, MEMBER(relu_after_pool), 0, 0, "false", NULL,
      "move a fused relu behind the max pool that alone reads it: same results, a smaller saved tensor"},
     {"rng", SETTING_CHOICE, MEMBER(rng), 0, 0, "counter", rng_names, "source of dropout's random numbers"},
+    {"commit", SETTING_CHOICE, MEMBER(commit), 0, 0, "once", commit_names,
+     "forwards that move the running state: the first of a step, or recomputations too, which is wrong"},
     {"precision", SETTING_CHOICE, MEMBER(backend_options.precision), 0, 0, "fp32", precision_names,
      "precision of the operands of products and convolutions"},
     {"memory", SETTING_CHOICE, MEMBER(memory), 0, 0, "planned", spec_memory_names, "how buffers are allocated"},
@@ -197,10 +200,10 @@ const struct section spec_sections[] = {
 };
 
 const char *const spec_order[] = {
-    "rematch",  "name",      "title",       "model",   "data",      "batch", "steps",     "epochs",          "seed",
-    "loss",     "optimizer", "lr_schedule", "backend", "precision", "conv",  "relu_save", "relu_after_pool", "rng",
-    "memory",   "drop_dead", "policy",      "plan",    "costs",     "check", "fault",     "record",          "eval",
-    "baseline", "expect",    "sweep",       "results", NULL};
+    "rematch", "name",      "title",       "model",   "data",      "batch", "steps",     "epochs",          "seed",
+    "loss",    "optimizer", "lr_schedule", "backend", "precision", "conv",  "relu_save", "relu_after_pool", "rng",
+    "commit",  "memory",    "drop_dead",   "policy",  "plan",      "costs", "check",     "fault",           "record",
+    "eval",    "baseline",  "expect",      "sweep",   "results",   NULL};
 
 /* ---- which figures a key changes ---- */
 
