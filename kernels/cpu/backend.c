@@ -51,13 +51,21 @@ static const struct row {
     const struct kernel *kernel;
     bool any_input;
 } rows[] = {
-    {"conv", &cpu_conv, true},           {"max_pool", &cpu_max_pool, false},
-    {"avg_pool", &cpu_avg_pool, false},  {"global_avg_pool", &cpu_global_avg_pool, true},
-    {"flatten", &cpu_flatten, true},     {"relu", &cpu_relu, false},
-    {"dropout", &cpu_dropout, false},    {"add", &cpu_add, false},
-    {"linear", &cpu_linear, false},      {"layernorm", &cpu_layernorm, false},
-    {"gelu", &cpu_gelu, false},          {"select", &cpu_select, false},
-    {"embedding", &cpu_embedding, true}, {"attention", &cpu_attention, false},
+    {"conv", &cpu_conv, true},
+    {"max_pool", &cpu_max_pool, false},
+    {"avg_pool", &cpu_avg_pool, false},
+    {"global_avg_pool", &cpu_global_avg_pool, true},
+    {"flatten", &cpu_flatten, true},
+    {"relu", &cpu_relu, false},
+    {"dropout", &cpu_dropout, false},
+    {"add", &cpu_add, false},
+    {"concat", &cpu_concat, true},
+    {"linear", &cpu_linear, false},
+    {"layernorm", &cpu_layernorm, false},
+    {"gelu", &cpu_gelu, false},
+    {"select", &cpu_select, false},
+    {"embedding", &cpu_embedding, true},
+    {"attention", &cpu_attention, false},
 };
 
 static const struct row *row_find(const struct layer *layer)

@@ -125,6 +125,7 @@ static const struct row {
     {"relu", &cuda_relu},
     {"dropout", &cuda_dropout},
     {"add", &cuda_add},
+    {"concat", &cuda_concat},
     {"linear", &cuda_linear},
     {"layernorm", &cuda_layernorm},
     {"gelu", &cuda_gelu},

@@ -21,6 +21,8 @@ static const struct row {
     {"relu", &cuda_relu, 0, {{3, {5, 4, 3}}, {3, {8, 8, 16}}, {1, {7}}, {2, {9, 33}}}, {0}},
     {"gelu", &cuda_gelu, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
     {"add", &cuda_add, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
+    {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {1, {7}}, {3, {1, 1, 9}}}, {.other = 6}},
+    {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}}, {0}},
     {"flatten", &cuda_flatten, 0, {{3, {5, 4, 3}}, {3, {7, 6, 40}}, {3, {1, 1, 9}}, {3, {6, 6, 1}}, {2, {3, 5}}}, {0}},
     {"dropout",
      &cuda_dropout,
@@ -95,7 +97,7 @@ struct pair {
     void *state[2];
     int inputs;
     struct kernel_args host, there; /* the reference's, and the device's */
-    size_t bytes[2];                /* of x and y */
+    size_t x_bytes[NODE_INPUTS_MAX], y_bytes;
     bool channels_first;
     double seen; /* sum of sizes of what was compared: a test of zeros proves nothing */
 };
@@ -153,15 +155,15 @@ static void fill_arguments(struct pair *p)
     const struct value *value = p->graph->value;
     const bool ties = p->row->kernel == &cuda_max_pool || p->row->kernel == &cuda_cross_entropy;
     for (int i = 0; i < p->inputs; i++) {
-        float *x = numbers((uint32_t)i, p->bytes[0]);
-        for (size_t k = 0; ties && k < p->bytes[0] / sizeof *x; k++) x[k] = roundf(4 * x[k]) / 4;
+        float *x = numbers((uint32_t)i, p->x_bytes[i]);
+        for (size_t k = 0; ties && k < p->x_bytes[0] / sizeof *x; k++) x[k] = roundf(4 * x[k]) / 4;
         for (int64_t k = 1; p->row->kernel == &cuda_max_pool && k <= value[0].shape.dim[2]; k++)
-            x[(int64_t)(p->bytes[0] / sizeof *x) - k] = 2; /* the last place of the last window */
+            x[(int64_t)(p->x_bytes[0] / sizeof *x) - k] = 2; /* the last place of the last window */
         if (!strcmp(p->row->layer, "embedding")) make_text(x, &p->row->settings, value[0].shape.dim[1]);
         p->host.x[i] = x;
-        p->host.dx[i] = numbers(9, p->bytes[0]);
-        p->there.x[i] = array_upload(reordered(p, 0, x, false), p->bytes[0]);
-        p->there.dx[i] = array_there(p->bytes[0]);
+        p->host.dx[i] = numbers(9, p->x_bytes[i]);
+        p->there.x[i] = array_upload(reordered(p, p->node->inputs[i], x, false), p->x_bytes[i]);
+        p->there.dx[i] = array_there(p->x_bytes[i]);
     }
     for (int i = 0; i < p->node->parameters; i++) {
         const size_t bytes = gradient_bytes(p, i);
@@ -170,9 +172,9 @@ static void fill_arguments(struct pair *p)
         p->host.gradients[i] = numbers(30 + (uint32_t)i, bytes);
         p->there.gradients[i] = array_upload(p->host.gradients[i], bytes);
     }
-    p->host.y = numbers(10, p->bytes[1]), p->there.y = array_there(p->bytes[1]);
-    p->host.dy = numbers(11, p->bytes[1]);
-    p->there.dy = array_upload(reordered(p, p->node->output, p->host.dy, false), p->bytes[1]);
+    p->host.y = numbers(10, p->y_bytes), p->there.y = array_there(p->y_bytes);
+    p->host.dy = numbers(11, p->y_bytes);
+    p->there.dy = array_upload(reordered(p, p->node->output, p->host.dy, false), p->y_bytes);
     int32_t labels[BATCH];
     for (int n = 0; n < BATCH; n++) labels[n] = (int32_t)(7 * n % shape_elements(&value[0].shape));
     p->host.labels = memcpy(array_here(sizeof labels), labels, sizeof labels);
@@ -193,16 +195,18 @@ static void open_pair(struct pair *p, const struct row *row, const struct shape 
     *p = (struct pair){.row = row, .inputs = layer->inputs, .channels_first = channels_first};
     cr_assert(backend_open("cuda", &(struct backend_options){0}, &p->backend) == ST_OK, "%s", status_message());
     cr_assert(graph_create(x, BATCH, &p->graph) == ST_OK);
+    if (row->settings.other) inputs[1] = value_of_width(p->graph, row->settings.other);
     cr_assert(graph_add(p->graph, layer, settings_of(layer, &row->settings), NULL, inputs, &output) == ST_OK, "%s",
               status_message());
-    p->node = &p->graph->node[0];
+    p->node = &p->graph->node[p->graph->nodes - 1];
     for (int v = 0; v < p->graph->values; v++) {
         struct value *value = &p->graph->value[v];
-        const int64_t samples = layer->loss && v > 0 ? 1 : BATCH;
+        const int64_t samples = layer->loss && v == output ? 1 : BATCH;
         value->bytes = (size_t)(samples * shape_elements(&value->shape)) * sizeof(float);
         value->layout = channels_first && value->shape.rank == 3 ? ORDER_CHANNELS_FIRST : ORDER_LOGICAL;
-        p->bytes[v] = value->bytes;
     }
+    for (int i = 0; i < p->inputs; i++) p->x_bytes[i] = p->graph->value[inputs[i]].bytes;
+    p->y_bytes = p->graph->value[output].bytes;
     const struct kernel *kernel[] = {&layer->reference, row->kernel};
     for (int k = 0; k < 2; k++) {
         cr_assert(kernel[k]->prepare(p->backend, p->graph, p->node, &p->footprint[k], &p->state[k]) == ST_OK, "%s",
@@ -267,17 +271,17 @@ static void forward(struct pair *p)
     p->host.save = p->footprint[0].saved > 0, p->there.save = p->footprint[1].saved > 0;
     cr_assert(p->node->layer->reference.forward(p->state[0], &p->host) == ST_OK, "%s", status_message());
     cr_assert(kernel->forward(p->state[1], &p->there) == ST_OK, "%s", status_message());
-    compare(p, "y", p->node->output, p->there.y, p->host.y, p->bytes[1]);
+    compare(p, "y", p->node->output, p->there.y, p->host.y, p->y_bytes);
     struct kernel_args again = p->there;
-    again.y = array_there(p->bytes[1]);
+    again.y = array_there(p->y_bytes);
     again.saved = NULL, again.save = false;
     cr_assert(kernel->forward(p->state[1], &again) == ST_OK);
-    same_bits(p, "y, not saving", again.y, p->there.y, p->bytes[1]);
-    if (p->footprint[1].y_over_x && p->bytes[0] == p->bytes[1]) {
-        copy_there(p, again.y, p->there.x[0], p->bytes[0]);
+    same_bits(p, "y, not saving", again.y, p->there.y, p->y_bytes);
+    if (p->footprint[1].y_over_x && p->x_bytes[0] == p->y_bytes) {
+        copy_there(p, again.y, p->there.x[0], p->x_bytes[0]);
         again.x[0] = again.y;
         cr_assert(kernel->forward(p->state[1], &again) == ST_OK);
-        same_bits(p, "y over x", again.y, p->there.y, p->bytes[1]);
+        same_bits(p, "y over x", again.y, p->there.y, p->y_bytes);
     }
 }
 
@@ -285,11 +289,11 @@ static void forward(struct pair *p)
 static void backward_over(struct pair *p, const struct kernel_args *args)
 {
     struct kernel_args over = *args;
-    over.dy = over.dx[0] = array_there(p->bytes[1]);
-    ok(cudaMemcpyAsync(over.dy, args->dy, p->bytes[1], cudaMemcpyDeviceToDevice, cuda_of(p->backend)->stream));
+    over.dy = over.dx[0] = array_there(p->y_bytes);
+    ok(cudaMemcpyAsync(over.dy, args->dy, p->y_bytes, cudaMemcpyDeviceToDevice, cuda_of(p->backend)->stream));
     for (int i = 0; i < p->node->parameters; i++) over.gradients[i] = array_there(gradient_bytes(p, i));
     cr_assert(p->row->kernel->backward(p->state[1], &over) == ST_OK);
-    same_bits(p, "dx over dy", over.dx[0], args->dx[0], p->bytes[0]);
+    same_bits(p, "dx over dy", over.dx[0], args->dx[0], p->x_bytes[0]);
     for (int i = 0; i < p->node->parameters; i++)
         same_bits(p, "a gradient", over.gradients[i], args->gradients[i], gradient_bytes(p, i));
 }
@@ -306,9 +310,10 @@ static void backward(struct pair *p)
     if (reference->backward && !p->footprint[0].passes_gradient)
         cr_assert(reference->backward(p->state[0], &host) == ST_OK);
     else
-        memcpy(p->host.dx[0], p->host.dy, p->bytes[0]);
+        memcpy(p->host.dx[0], p->host.dy, p->x_bytes[0]);
     cr_assert(kernel->backward(p->state[1], &there) == ST_OK);
-    if (gradient) compare(p, "dx", 0, there.dx[0], host.dx[0], p->bytes[0]);
+    for (int i = 0; gradient && i < p->inputs; i++)
+        compare(p, "dx", p->node->inputs[i], there.dx[i], host.dx[i], p->x_bytes[i]);
     if (p->footprint[1].dx_over_dy) backward_over(p, &there);
     for (int i = 0; i < p->node->parameters; i++)
         compare(p, "a gradient", -1, p->there.gradients[i], p->host.gradients[i], gradient_bytes(p, i));
@@ -377,12 +382,12 @@ Test(own_rows, nans_and_negative_zeros)
         open_pair(&p, &rows[r], &rows[r].x[0], false, false);
         float *x = (float *)(uintptr_t)p.host.x[0];
         x[1] = -0.0f, x[2] = NAN;
-        p.there.x[0] = array_upload(x, p.bytes[0]);
+        p.there.x[0] = array_upload(x, p.x_bytes[0]);
         cr_assert(p.node->layer->reference.forward(p.state[0], &p.host) == ST_OK);
         cr_assert(rows[r].kernel->forward(p.state[1], &p.there) == ST_OK);
-        const float *right = p.host.y, *y = array_download(p.there.y, p.bytes[1]);
+        const float *right = p.host.y, *y = array_download(p.there.y, p.y_bytes);
         int wrong = 0;
-        for (size_t i = 0; i < p.bytes[1] / sizeof *y; i++) {
+        for (size_t i = 0; i < p.y_bytes / sizeof *y; i++) {
             cr_assert(isnan(y[i]) == isnan(right[i]), "%s, row %zu, element %zu: %g, not %g", rows[r].layer, r, i,
                       (double)y[i], (double)right[i]);
             cr_assert(isnan(y[i]) || right[i] != 0 || rows[r].tolerance > 0 || signbit(y[i]) == signbit(right[i]),
@@ -399,6 +404,7 @@ Test(own_rows, nans_and_negative_zeros)
 CHECK(relu)
 CHECK(gelu)
 CHECK(add)
+CHECK(concat)
 CHECK(flatten)
 CHECK(dropout)
 CHECK(select)

@@ -76,6 +76,8 @@ static const struct subject_case cases[] = {
     {"relu", {2, {13, 515}}, {0}, 3, true},
     {"dropout", {2, {13, 515}}, {.rate = 0.1}, 3},
     {"add", {2, {13, 515}}, {0}, 3},
+    {"concat", {2, {13, 515}}, {.other = 40}, 3},
+    {"concat", {1, {33}}, {.other = 700}, 5},
     {"dropout", {1, {4500}}, {.rate = 0.5}, 3},
     /* text */
     {"embedding", {2, {3, 7}}, {.units = 35, .vocabulary = 11, .positions = 9, .segments = 2}, 3, false, true},
@@ -117,6 +119,15 @@ static const struct subject_case cases[] = {
     {"dropout", IMAGE(9, 8, 20), {.rate = 0.25}, 3, false, false, LAST},
     {"add", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
     {"add", IMAGE(9, 8, 20), {0}, 3, false, false, LAST},
+    {"concat", IMAGE(9, 8, 20), {.other = 5}, 3, false, false, LAST},
+    {"concat", IMAGE(9, 8, 32), {.other = 16}, 3, false, false, BLOCKED},
+    {"concat", IMAGE(9, 8, 16), {.other = 20}, 3, false, false, BLOCKED},
+    {"concat", IMAGE(9, 8, 20), {.other = 12}, 3, false, false, BLOCKED}, /* no padding of y */
+    {"concat", IMAGE(9, 8, 20), {.other = 37}, 3, false, false, BLOCKED},
+    {"concat", IMAGE(9, 8, 3), {.other = 2}, 3, false, false, BLOCKED},
+    {"concat", IMAGE(9, 8, 20), {0}, 1, false, false, BLOCKED},
+    {"concat", IMAGE(9, 8, 3), {.other = 16}, 3, false, true, BLOCKED},
+    {"concat", IMAGE(9, 8, 3), {.other = 16}, 3, false, true, LAST},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -229,7 +240,9 @@ static void backward(struct subject *s, bool split)
 static void check_numbers(const struct subject *own, const struct subject *ref)
 {
     if (!ref->footprint.passes_gradient && ref->parts & PART_INPUT)
-        agree(own, ref, ref->node->inputs[0], own->dx[0].data, ref->dx[0].data, "dx");
+        for (int k = 0; k < ref->node->layer->inputs; k++)
+            if (ref->dx[k].bytes > 0)
+                agree(own, ref, ref->node->inputs[k], own->dx[k].data, ref->dx[k].data, k ? "dx[1]" : "dx[0]");
     for (int i = 0; i < ref->node->parameters; i++) {
         const float *a = (const void *)own->gradient[i].data, *b = (const void *)ref->gradient[i].data;
         double d = distance(a, b, (int64_t)(ref->gradient[i].bytes / 4));

@@ -48,6 +48,8 @@ static const struct {
     {"select", {2, {31, 67}}, {.token = 1}},
     {"dropout", {2, {31, 67}}, {.rate = 0.1}},
     {"add", {2, {31, 67}}, {0}},
+    {"concat", {2, {31, 67}}, {.other = 5}},
+    {"concat", {3, {17, 19, 8}}, {.other = 3}},
 };
 
 /* All outputs of a forward and a backward, one after the other. */
@@ -61,13 +63,14 @@ static char *results(struct single *single, size_t *bytes)
         size_t bytes;
     } parts[] = {{single->y, single->y_bytes},
                  {single->saved, single->footprint.saved},
-                 {single->dx[0], single->x_bytes},
+                 {single->dx[0], single->x_bytes[0]},
+                 {single->dx[1], single->dx[1] ? single->x_bytes[1] : 0},
                  {single->gradient[0], single->parameter_bytes[0]},
                  {single->gradient[1], single->parameter_bytes[1]}};
-    char *all = malloc(2 * single->x_bytes + single->y_bytes + single->footprint.saved);
+    char *all = malloc(2 * single->x_bytes[0] + 2 * single->x_bytes[1] + single->y_bytes + single->footprint.saved);
     cr_assert(all);
     *bytes = 0;
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].bytes) memcpy(all + *bytes, parts[i].data, parts[i].bytes);
         *bytes += parts[i].bytes;
     }

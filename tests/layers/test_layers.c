@@ -65,6 +65,10 @@ static const struct layer_case {
     {"dropout", {2, {7, 9}}, {.rate = 0.1}},
     {"add", {3, {4, 5, 3}}, {0}},
     {"add", {2, {4, 5}}, {0}},
+    {"concat", {3, {4, 5, 3}}, {.other = 6}},
+    {"concat", {3, {4, 5, 3}}, {0}},
+    {"concat", {2, {4, 5}}, {.other = 2}},
+    {"concat", {1, {7}}, {.other = 12}},
     {"cross_entropy", {1, {10}}, {0}},
     {"sum", {3, {4, 3, 2}}, {0}},
 };
@@ -225,7 +229,7 @@ static bool check_gradients_at(struct single *single, uint32_t seed)
     single_backward(single);
     for (int i = 0; i < single->node->layer->inputs && straight; i++) {
         if (single->text[i]) continue;
-        struct target x = {single->x[i], single->dx[i], single->x_bytes / sizeof(float)};
+        struct target x = {single->x[i], single->dx[i], single->x_bytes[i] / sizeof(float)};
         straight = check_target(single, weight, x, seed);
     }
     for (int i = 0; i < single->parameters && straight; i++) {
@@ -258,7 +262,7 @@ Test(layers, losses_agree_with_the_reference)
             cr_assert(fabsf(one.y[i] - ref.y[i]) <= 1e-5f * fabsf(ref.y[i]), "%s: %g, not %g", cases[c].layer,
                       (double)one.y[i], (double)ref.y[i]);
         single_backward(&one), single_backward(&ref);
-        for (size_t i = 0; i < ref.x_bytes / sizeof(float); i++)
+        for (size_t i = 0; i < ref.x_bytes[0] / sizeof(float); i++)
             cr_assert(fabsf(one.dx[0][i] - ref.dx[0][i]) < 1e-6f, "%s: dx[%zu]", cases[c].layer, i);
         single_close(&one), single_close(&ref);
     }
@@ -282,30 +286,35 @@ static void *copy_of(const void *block, size_t bytes)
 
 /* The results of a backward: dx, gradients. */
 struct results {
-    void *dx, *gradient[NODE_PARAMETERS_MAX];
+    void *dx[NODE_INPUTS_MAX], *gradient[NODE_PARAMETERS_MAX];
 };
 
-static size_t dx_bytes(const struct single *single) { return single->dx[0] ? single->x_bytes : 0; }
+static size_t dx_bytes(const struct single *single, int k) { return single->dx[k] ? single->x_bytes[k] : 0; }
 
 static struct results results_take(const struct single *single)
 {
-    struct results r = {.dx = copy_of(single->dx[0], dx_bytes(single))};
+    struct results r;
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) {
+        r.dx[k] = copy_of(single->dx[k], dx_bytes(single, k));
+        poison(single->dx[k], dx_bytes(single, k));
+    }
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++)
         r.gradient[i] = copy_of(single->gradient[i], single->parameter_bytes[i]);
-    poison(single->dx[0], dx_bytes(single));
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) poison(single->gradient[i], single->parameter_bytes[i]);
     return r;
 }
 
 static void results_free(struct results *r)
 {
-    free(r->dx);
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) free(r->dx[k]);
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) free(r->gradient[i]);
 }
 
 static void results_expect(const struct single *single, struct results *r, const char *what)
 {
-    cr_assert(same_bits(r->dx, single->dx[0], dx_bytes(single)), "%s: %s changes dx", single->node->name, what);
+    for (int k = 0; k < NODE_INPUTS_MAX; k++)
+        cr_assert(same_bits(r->dx[k], single->dx[k], dx_bytes(single, k)), "%s: %s changes dx[%d]", single->node->name,
+                  what, k);
     for (int i = 0; i < NODE_PARAMETERS_MAX; i++) {
         cr_assert(same_bits(r->gradient[i], single->gradient[i], single->parameter_bytes[i]),
                   "%s: %s changes gradient %d", single->node->name, what, i);
@@ -324,7 +333,7 @@ static struct results plain(struct single *single)
 
 static void hide_unread(struct single *single, unsigned reads)
 {
-    if (!(reads & READS_X)) poison(single->x[0], single->x_bytes);
+    for (int k = 0; !(reads & READS_X) && k < NODE_INPUTS_MAX; k++) poison(single->x[k], single->x_bytes[k]);
     if (!(reads & READS_Y)) poison(single->y, single->y_bytes);
     if (!(reads & READS_SAVED)) poison(single->saved, single->footprint.saved);
 }
@@ -369,7 +378,7 @@ static void check_overlays(struct single *single)
 {
     struct kernel_args args = single_args(single);
     if (single->footprint.y_over_x) {
-        cr_assert(single->x_bytes == single->y_bytes);
+        cr_assert(single->x_bytes[0] == single->y_bytes);
         single_forward(single);
         void *y = copy_of(single->y, single->y_bytes);
         args.y = single->x[0];
@@ -385,10 +394,27 @@ static void check_overlays(struct single *single)
         args.dx[0] = single->dy;
         const unsigned parts = PART_INPUT | (single->parameters ? PART_PARAMS : 0u);
         single_pass_backward(single, &args, parts);
-        memcpy(single->dx[0], single->dy, single->x_bytes);
+        memcpy(single->dx[0], single->dy, single->x_bytes[0]);
         results_expect(single, &expected, "dx over dy");
     }
 }
+
+/* Where an input wants no gradient, the others' are the same. */
+static void check_unwanted(struct single *single)
+{
+    const bool two = single->dx[0] && single->dx[1];
+    if (!two || single->footprint.passes_gradient) return;
+    for (int k = 0; k < 2; k++) {
+        struct results expected = plain(single);
+        struct kernel_args args = single_args(single);
+        args.dx[k] = NULL;
+        single_pass_backward(single, &args, PART_INPUT | (single->parameters ? PART_PARAMS : 0u));
+        memcpy(single->dx[k], expected.dx[k], single->x_bytes[k]);
+        results_expect(single, &expected, "an input without a gradient");
+    }
+}
+
+Test(layers, an_input_may_want_no_gradient) { for_every_case(check_unwanted); }
 
 Test(layers, overlays_change_no_bit) { for_every_case(check_overlays); }
 
@@ -426,7 +452,7 @@ Test(layers, evaluations_drop_nothing)
         off.evaluate = true;
         struct results expected = plain(&zero), got = plain(&off);
         cr_assert(same_bits(off.y, zero.y, off.y_bytes), "%s: drops", cases[c].layer);
-        cr_assert(same_bits(got.dx, expected.dx, off.x_bytes), "%s: drops from dx", cases[c].layer);
+        cr_assert(same_bits(got.dx[0], expected.dx[0], off.x_bytes[0]), "%s: drops from dx", cases[c].layer);
         results_free(&got), results_free(&expected);
         single_close(&off), single_close(&zero);
         random++;

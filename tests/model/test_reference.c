@@ -187,11 +187,11 @@ Test(reference, linear_on_a_sequence_is_linear_on_its_rows)
     single_open(&row, "ref", "linear", &settings, &(struct shape){1, {7}}, 12, false);
     cr_assert(shape_equal(&all.graph->value[1].shape, &(struct shape){2, {4, 5}}));
     cr_assert(all.graph->node[0].flops.forward == row.graph->node[0].flops.forward);
-    memcpy(row.x[0], all.x[0], all.x_bytes);
+    memcpy(row.x[0], all.x[0], all.x_bytes[0]);
     single_random(all.dy, all.y_bytes, 1, 9), single_random(row.dy, row.y_bytes, 1, 9);
     single_forward(&all), single_forward(&row);
     single_backward(&all), single_backward(&row);
-    cr_assert(same_bits(all.y, row.y, all.y_bytes) && same_bits(all.dx[0], row.dx[0], all.x_bytes));
+    cr_assert(same_bits(all.y, row.y, all.y_bytes) && same_bits(all.dx[0], row.dx[0], all.x_bytes[0]));
     for (int i = 0; i < 2; i++) cr_assert(same_bits(all.gradient[i], row.gradient[i], all.parameter_bytes[i]));
     single_close(&all), single_close(&row);
 }
@@ -345,6 +345,14 @@ Test(reference, sums_and_copies)
     single_forward(&single);
     for (int i = 0; i < 18; i++) cr_assert(single.y[i] == single.x[0][i] + single.x[1][i]);
     single_close(&single);
+
+    single_open(&single, "ref", "concat", &(struct settings){.other = 2}, &(struct shape){3, {2, 3, 4}}, 2, false);
+    single_forward(&single);
+    cr_assert(single.y_bytes == 12 * 6 * sizeof(float) && single.x_bytes[1] == 12 * 2 * sizeof(float));
+    for (int i = 0; i < 12; i++)
+        for (int c = 0; c < 6; c++)
+            cr_assert(single.y[i * 6 + c] == (c < 4 ? single.x[0][i * 4 + c] : single.x[1][i * 2 + c - 4]));
+    single_close(&single);
 }
 
 /* ---- What is refused, and the words that must be in the message. */
@@ -371,6 +379,10 @@ static const struct refusal {
     {"select", {{2, {12, 5}}}, {.token = 12}, "token 12 is not in its input 12x5: the last is 11"},
     {"cross_entropy", {{3, {2, 2, 3}}}, {0}, "2x2x3"},
     {"add", {{1, {3}}, {1, {4}}}, {0}, "3 and 4"},
+    {"concat", {{3, {4, 4, 3}}, {3, {4, 5, 3}}}, {0}, "differ in channels alone, they are 4x4x3 and 4x5x3"},
+    {"concat", {{3, {4, 4, 3}}, {3, {2, 4, 8}}}, {0}, "differ in channels alone, they are 4x4x3 and 2x4x8"},
+    {"concat", {{2, {4, 3}}, {2, {5, 3}}}, {0}, "differ in width alone, they are 4x3 and 5x3"},
+    {"concat", {{1, {48}}, {3, {4, 4, 3}}}, {0}, "they are 48 and 4x4x3"},
 };
 
 Test(reference, shapes_that_do_not_fit_are_refused)

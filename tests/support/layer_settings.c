@@ -43,3 +43,14 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
     }
     return own;
 }
+
+int value_of_width(struct graph *graph, int64_t width)
+{
+    const int inputs[] = {0};
+    int output;
+    const struct settings s = {.kernel = 1, .stride = 1, .channels = width, .units = width};
+    const struct layer *layer = layer_find(graph->value[0].shape.rank == 3 ? "conv" : "linear");
+    enum status status = graph_add(graph, layer, settings_of(layer, &s), NULL, inputs, &output);
+    cr_assert(status == ST_OK, "%s", status_message());
+    return output;
+}

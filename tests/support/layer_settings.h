@@ -2,11 +2,12 @@
 #ifndef REMATCH_TESTS_SUPPORT_LAYER_SETTINGS_H
 #define REMATCH_TESTS_SUPPORT_LAYER_SETTINGS_H
 
-#include "model/layer.h"
+#include "model/graph.h"
 
 enum { SAVE_PROBABILITIES, SAVE_NOTHING };
 
-/* The keys of all layers. What is left out is 0. */
+/* The keys of all layers. What is left out is 0. other is no key: the width of the second of two inputs, 0: that of the
+ * first. */
 struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
@@ -15,10 +16,14 @@ struct settings {
     int64_t token, heads;
     int save;
     int64_t vocabulary, positions, segments;
+    int64_t other;
 };
 
 /* The layer's own struct with these values; NULL: its presets, and small numbers for keys without one. Valid until the
  * next call. */
 const void *settings_of(const struct layer *layer, const struct settings *settings);
+
+/* A value that a layer reads from the batch: of the batch's shape, but so wide. Fails the test on any error. */
+int value_of_width(struct graph *graph, int64_t width);
 
 #endif

@@ -32,19 +32,6 @@ static void block_free(struct block *b)
     free(b->memory);
 }
 
-/* A layer that writes an image, or a vector, of the shape of its input. */
-static int same_shape(struct graph *graph, const struct shape *x)
-{
-    const int inputs[] = {0};
-    int output;
-    const bool image = x->rank == 3;
-    struct settings s = {.kernel = 1, .stride = 1, .channels = x->dim[2], .units = shape_width(x)};
-    const struct layer *layer = layer_find(image ? "conv" : "linear");
-    enum status status = graph_add(graph, layer, settings_of(layer, &s), NULL, inputs, &output);
-    cr_assert(status == ST_OK, "%s", status_message());
-    return output;
-}
-
 /* The output of an embedding that has the shape, in a graph whose batch is sentences. */
 static int embedded(struct graph *graph, const struct shape *x)
 {
@@ -63,8 +50,10 @@ static void begin(struct subject *s, const struct layer *layer, int inputs[NODE_
     const struct subject_case *c = s->c;
     const struct shape text = {2, {3, c->x.dim[0]}};
     cr_assert(graph_create(layer->reads_batch ? &text : &c->x, c->batch, &s->graph) == ST_OK, "%s", status_message());
-    inputs[0] = layer->reads_batch ? embedded(s->graph, &c->x) : c->first ? 0 : same_shape(s->graph, &c->x);
-    inputs[1] = layer->reads_batch ? 0 : inputs[0];
+    inputs[0] = layer->reads_batch ? embedded(s->graph, &c->x)
+                : c->first         ? 0
+                                   : value_of_width(s->graph, shape_width(&c->x));
+    inputs[1] = layer->reads_batch ? 0 : c->settings.other ? value_of_width(s->graph, c->settings.other) : inputs[0];
 }
 
 /* Where a host has blocked images, a device has channels first. */
@@ -101,10 +90,10 @@ void subject_open(struct subject *s, const char *backend, const struct subject_c
               status_message());
     footprint_keep_sign_bits(&s->footprint, c->relu_bits);
     mirror_open(&s->mirror, s->backend);
-    s->parts = (node->parameters ? PART_PARAMS : 0u) | (c->first ? 0u : PART_INPUT);
+    s->parts = (node->parameters ? PART_PARAMS : 0u) | (c->first && !c->settings.other ? 0u : PART_INPUT);
     for (int i = 0; i < layer->inputs; i++) {
         s->x[i] = block_make(s, s->graph->value[inputs[i]].bytes);
-        s->dx[i] = block_make(s, s->graph->value[inputs[i]].wants_gradient || c->first ? s->x[i].bytes : 0);
+        s->dx[i] = block_make(s, s->graph->value[inputs[i]].wants_gradient ? s->x[i].bytes : 0);
     }
     s->y = block_make(s, s->graph->value[output].bytes);
     s->dy = block_make(s, s->graph->value[output].bytes);

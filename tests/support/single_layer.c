@@ -43,6 +43,10 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     cr_assert(backend_open(backend, &(struct backend_options){0}, &single->backend) == ST_OK, "%s", status_message());
     begin(single, definition, input, batch, inputs);
     single->graph->value[0].wants_gradient = !reads_text(definition);
+    if (settings && settings->other) {
+        inputs[1] = value_of_width(single->graph, settings->other);
+        single->graph->value[inputs[1]].wants_gradient = true;
+    }
     cr_assert(graph_add(single->graph, definition, settings_of(definition, settings), NULL, inputs, &output) == ST_OK,
               "%s", status_message());
     const int last = single->graph->nodes - 1;
@@ -54,13 +58,12 @@ void single_open(struct single *single, const char *backend, const char *layer, 
     single->state = single->network->binding[last].state;
     single->footprint = single->network->binding[last].footprint;
     single->batch = batch;
-    single->x_bytes = single->graph->value[inputs[0]].bytes;
     single->y_bytes = single->graph->value[output].bytes;
     for (int i = 0; i < definition->inputs; i++) {
-        const struct value *x = &single->graph->value[inputs[i]];
+        single->x_bytes[i] = single->graph->value[inputs[i]].bytes;
         single->text[i] = inputs[i] == 0 && reads_text(definition);
-        single->x[i] = memory(single, x->bytes);
-        if (!single->text[i]) single->dx[i] = memory(single, x->bytes);
+        single->x[i] = memory(single, single->x_bytes[i]);
+        if (!single->text[i]) single->dx[i] = memory(single, single->x_bytes[i]);
     }
     single->y = memory(single, single->y_bytes);
     single->dy = memory(single, single->y_bytes);
@@ -114,7 +117,7 @@ void single_fill(struct single *single, uint32_t seed)
         if (single->text[i])
             sentences_make(single->x[i], single->batch, single->graph->value[0].shape.dim[1], VOCABULARY, seed);
         else
-            single_random(single->x[i], single->x_bytes, seed, (uint32_t)i);
+            single_random(single->x[i], single->x_bytes[i], seed, (uint32_t)i);
     }
     for (int i = 0; i < single->parameters; i++)
         single_random(single->parameter[i], single->parameter_bytes[i], seed, 2 + (uint32_t)i);
@@ -171,7 +174,7 @@ void single_backward(struct single *single)
 {
     struct kernel_args args = single_args(single);
     if (single->footprint.passes_gradient) {
-        for (int i = 0; i < single->node->layer->inputs; i++) memcpy(single->dx[i], single->dy, single->x_bytes);
+        for (int i = 0; i < single->node->layer->inputs; i++) memcpy(single->dx[i], single->dy, single->x_bytes[i]);
         return;
     }
     unsigned parts = PART_INPUT | (single->parameters ? PART_PARAMS : 0);

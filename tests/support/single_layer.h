@@ -16,8 +16,8 @@ struct single {
     void *state;
     struct footprint footprint;
     int64_t batch;
-    size_t x_bytes, y_bytes;    /* of the batch, in the backend's layout; x of the first input */
-    bool text[NODE_INPUTS_MAX]; /* the input is a batch of text: it has no gradient */
+    size_t x_bytes[NODE_INPUTS_MAX], y_bytes; /* of the batch, in the backend's layout */
+    bool text[NODE_INPUTS_MAX];               /* the input is a batch of text: it has no gradient */
     float *x[NODE_INPUTS_MAX], *dx[NODE_INPUTS_MAX], *y, *dy;
     void *saved, *once, *scratch;
     int parameters;
