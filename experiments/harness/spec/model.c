@@ -1,5 +1,5 @@
-/* The forms of a list of layers: `- flatten`, `- conv: {channels: 64, kernel: 3}`, and group, repeat and residual,
- * which hold lists of their own. */
+/* The forms of a list of layers: `- flatten`, `- conv: {channels: 64, kernel: 3}`, and group, repeat, residual and
+ * concat, which hold lists of their own. */
 #include "spec/model.h"
 
 #include <string.h>
@@ -22,24 +22,33 @@ static enum status check_name(const char *name)
         "name", SETTING_TEXT, offsetof(struct item, name), 0, 0, preset, NULL,                                         \
             "its name in plans, policies and messages", check_name                                                     \
     }
+#define FROM(doc)                                                                                                      \
+    {                                                                                                                  \
+        "from", SETTING_TEXT, offsetof(struct item, from), 0, 0, "", NULL, doc, NULL                                   \
+    }
 static const struct setting named[] = {NAME(NULL), {.key = NULL}};
-static const struct setting may_be_named[] = {NAME(""), {.key = NULL}};
+static const struct setting of_layers[] = {
+    NAME(""), FROM("an earlier name, whose output it reads instead of the one before it"), {.key = NULL}};
+static const struct setting of_joins[] = {
+    NAME(""), FROM("an earlier name, whose output the shortcut reads instead of the one before"), {.key = NULL}};
 static const struct setting repeated[] = {
     {"times", SETTING_INT, offsetof(struct item, times), 1, TIMES_MAX, NULL, NULL, "repetitions, each a group NAME[i]"},
     NAME(NULL),
     {.key = NULL}};
 
+static const struct form_list body[] = {{"layers", "in their order", true}, {.key = NULL}};
+static const struct form_list arms[] = {
+    {"layers", "in their order; needed without from", false},
+    {"shortcut", "layers on the same input, or on from's output; without them, that itself", false},
+    {.key = NULL}};
+
 const struct form_rows model_forms[FORMS] = {
-    [FORM_LAYER] = {"", "a layer", may_be_named, {NULL}},
-    [FORM_GROUP] = {"group", "layers under a name, for policies and plans", named, {"layers", NULL}},
-    [FORM_REPEAT] = {"repeat",
-                     "the layers several times in a row, each repetition a group",
-                     repeated,
-                     {"layers", NULL}},
-    [FORM_RESIDUAL] = {"residual",
-                       "the sum of the layers' output and the shortcut's, or their input",
-                       may_be_named,
-                       {"layers", "shortcut", NULL}}};
+    [FORM_LAYER] = {"", "a layer", of_layers},
+    [FORM_GROUP] = {"group", "layers under a name, for policies and plans", named, body},
+    [FORM_REPEAT] = {"repeat", "the layers several times in a row, each repetition a group", repeated, body},
+    [FORM_RESIDUAL] = {"residual", "the sum of the layers' output and the shortcut's", of_joins, arms, "add"},
+    [FORM_CONCAT] = {"concat", "the channels of the layers' output, then those of the shortcut's", of_joins, arms,
+                     "concat"}};
 
 /* ---- reading ---- */
 
@@ -82,9 +91,9 @@ static bool find_form(struct yaml_reader *r, const struct yaml_tree *name, const
 static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const char *path, struct item *item,
                        int init)
 {
-    static const char *const also[] = {"name", NULL};
+    static const char *const also[] = {"name", "from", NULL};
     const struct setting *keys = item->layer->keys, *own = setting_find(keys, "init");
-    const struct yaml_tree *units = yaml_tree_get(map, "units"), *name = yaml_tree_get(map, "name");
+    const struct yaml_tree *units = yaml_tree_get(map, "units");
     struct yaml_tree *read = yaml_tree_copy(map, r->region);
     item->classes = units && setting_find(keys, "units") && units->kind == YAML_TEXT && !strcmp(units->text, "classes");
     if (item->classes)
@@ -92,10 +101,34 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
     item->settings = region_array(r->region, 1, item->layer->settings_size);
     yaml_read_map(r, read, path, item->layer->name, keys, also, item->settings);
     if (own && yaml_tree_find(map, "init") < 0) memcpy((char *)item->settings + own->offset, &init, sizeof init);
-    if (name) yaml_read_value(r, name, path, may_be_named, item);
+    for (const struct setting *f = of_layers; f->key; f++) {
+        const struct yaml_tree *value = yaml_tree_get(map, f->key);
+        if (value) yaml_read_value(r, value, path, f, item);
+    }
 }
 
 static struct layer_list read_list(struct yaml_reader *r, const struct yaml_tree *list, const char *path, int init);
+
+static const char *const *list_keys(struct yaml_reader *r, const struct form_rows *form)
+{
+    const char **keys;
+    NEW(r->region, keys, 3);
+    for (int i = 0; form->lists && form->lists[i].key; i++) keys[i] = form->lists[i].key;
+    return keys;
+}
+
+static void read_lists(struct yaml_reader *r, const struct yaml_tree *map, const char *path, int init,
+                       const struct form_rows *form, struct item *item)
+{
+    for (int i = 0; form->lists && form->lists[i].key; i++) {
+        const char *key = form->lists[i].key;
+        const struct yaml_tree *list = yaml_tree_get(map, key);
+        if (list)
+            item->list[i] = read_list(r, list, region_text(r->region, "%s.%s", path, key), init);
+        else if (i == 0 && !item->from)
+            yaml_read_error(r, map, path, key, "missing; expected a list of layers");
+    }
+}
 
 static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const char *path, int init,
                       struct item *item)
@@ -112,16 +145,11 @@ static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const
     const struct yaml_tree *map = mapped ? tree->item[0] : tree;
     if (map->kind == YAML_NULL || bare) map = yaml_tree_make(YAML_MAP, NULL, map->mark, r->region);
     if (map->kind != YAML_MAP || item->form != FORM_LAYER)
-        yaml_read_map(r, map, below, item->at->text, form->keys, form->lists, item);
+        yaml_read_map(r, map, below, item->at->text, form->keys, list_keys(r, form), item);
     else
         read_layer(r, map, below, item, init);
-    for (int i = 0; form->lists[i] && map->kind == YAML_MAP; i++) {
-        const struct yaml_tree *list = yaml_tree_get(map, form->lists[i]);
-        if (list)
-            item->list[i] = read_list(r, list, region_text(r->region, "%s.%s", below, form->lists[i]), init);
-        else if (i == 0)
-            yaml_read_error(r, map, below, form->lists[i], "missing; expected a list of layers");
-    }
+    item->from_at = yaml_tree_get(map, "from");
+    if (map->kind == YAML_MAP) read_lists(r, map, below, init, form, item);
     return true;
 }
 
@@ -173,7 +201,7 @@ static void print_layer(const struct item *item, struct region *region, FILE *ou
         fprintf(out, "%s%s: %s", between, f->key, classes ? "classes" : yaml_write_value(f, item->settings, region));
         between = ", ";
     }
-    if (!yaml_write_settings(may_be_named, item, between, "", region, out) && *between == ' ') fputs(" {", out);
+    if (!yaml_write_settings(of_layers, item, between, "", region, out) && *between == ' ') fputs(" {", out);
     fputs("}\n", out);
 }
 
@@ -191,9 +219,9 @@ void model_print(const struct layer_list *list, int indent, struct region *regio
         fputs(line, out);
         yaml_write_settings(form->keys, item, "", line, region, out);
         fputc('\n', out);
-        for (int k = 0; form->lists[k]; k++) {
+        for (int k = 0; form->lists[k].key; k++) {
             if (!item->list[k].count) continue;
-            fprintf(out, "%*s%s:\n", indent + 4, "", form->lists[k]);
+            fprintf(out, "%*s%s:\n", indent + 4, "", form->lists[k].key);
             model_print(&item->list[k], indent + 6, region, out);
         }
     }

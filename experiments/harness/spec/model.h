@@ -5,7 +5,7 @@
 #include "spec/spec.h"
 #include "yaml/yaml_read.h"
 
-enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORMS };
+enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORM_CONCAT, FORMS };
 
 struct layer_list {
     struct item *item;
@@ -17,20 +17,29 @@ struct item {
     enum form form;
     const struct yaml_tree *at; /* its place in the file */
     const char *name;           /* NULL: none given */
+    const char *from;           /* LAYER: whose output it reads, RESIDUAL, CONCAT: the shortcut; NULL: the one before */
+    const struct yaml_tree *from_at;
     /* FORM_LAYER */
     const struct layer *layer;
     void *settings; /* the layer's own struct */
     bool classes;   /* units: classes */
     /* the other forms */
     int64_t times;             /* REPEAT: repetitions, each a group name[0], name[1] ... */
-    struct layer_list list[2]; /* by form_rows.lists; RESIDUAL: the sum of both; no shortcut: the input itself */
+    struct layer_list list[2]; /* by form_rows.lists; an empty one is its input */
+};
+
+/* A key that holds a list of layers. */
+struct form_list {
+    const char *key, *doc;
+    bool needed;
 };
 
 /* The name and the keys of a form; of FORM_LAYER, the keys of every layer. */
 struct form_rows {
     const char *name, *doc;
     const struct setting *keys;
-    const char *lists[3]; /* keys that hold layers: the body, then a shortcut */
+    const struct form_list *lists; /* by place in item.list, ended by a NULL key; NULL: none */
+    const char *joins;             /* the layer that joins the outputs of both lists; NULL: there is one */
 };
 extern const struct form_rows model_forms[FORMS];
 

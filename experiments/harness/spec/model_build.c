@@ -1,18 +1,28 @@
 /* From the list of layers to a graph. Contract: names are unique. Within a repetition they begin with its group
- * ("block[2].conv1"); elsewhere a name is the given one or the layer and a number. */
+ * ("block[2].conv1"); elsewhere a name is the given one or the layer and a number. from: is looked up among the given
+ * names as plans print them, first within the innermost group that it is in, then outwards. */
 #include "spec/model.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYERS_MAX = 64 };
+#include "base/text.h"
+
+enum { LAYERS_MAX = 64, NAMES_SHOWN = 8, OPEN = -1 };
+
+/* A layer or group that from: may name. */
+struct named {
+    const char *name; /* in full */
+    int value;        /* its output; OPEN: it is not complete */
+};
 
 /* The range of node numbers: the whole model, or one repetition. */
 struct scope {
     const char *group; /* full name of the innermost group; "" */
     const char *nodes; /* prefix of node names; "" */
     int *number;       /* by layer: nodes numbered so far in this scope */
+    int entry;         /* the group's in building.named */
 };
 
 struct building {
@@ -20,10 +30,99 @@ struct building {
     struct graph *graph;
     struct region *region;
     const struct dataset *data;
-    const struct item *at; /* the item being added; errors are reported there */
+    const struct layer_list *model;
+    struct named *named; /* in the order of their starts */
+    int names;
+    const struct yaml_tree *at; /* the item being added, or its from; errors are reported there */
+    const char *key;            /* "from" */
 };
 
 static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value);
+
+/* ---- names ---- */
+
+static int add_name(struct building *b, const char *name, int value)
+{
+    region_grow(b->region, &b->named, b->names, sizeof *b->named);
+    b->named[b->names] = (struct named){name, value};
+    return b->names++;
+}
+
+/* The newest of that name, NULL: none. */
+static const struct named *find_name(const struct building *b, const char *name)
+{
+    for (int i = b->names; i-- > 0;)
+        if (!strcmp(b->named[i].name, name)) return &b->named[i];
+    return NULL;
+}
+
+/* Whether an item is called name, wherever it is. */
+static bool is_called(const struct layer_list *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++) {
+        const struct item *item = &list->item[i];
+        if (item->name && !strcmp(item->name, name)) return true;
+        if (is_called(&item->list[0], name) || is_called(&item->list[1], name)) return true;
+    }
+    return false;
+}
+
+/* The newest complete names, as they are written in this scope, and the one that is like name. */
+static const char *known_names(struct building *b, const struct scope *scope, const char *name)
+{
+    const char **words, *text = "";
+    char suggestion[TEXT_SUGGESTION];
+    const size_t prefix = strlen(scope->nodes);
+    int count = 0;
+    NEW(b->region, words, (size_t)b->names + 1);
+    for (int i = b->names; i-- > 0;) {
+        const char *full = b->named[i].name;
+        if (b->named[i].value != OPEN) words[count++] = full + (strncmp(full, scope->nodes, prefix) ? 0 : prefix);
+    }
+    if (!count) return "no name before it is";
+    for (int i = 0; i < count && i < NAMES_SHOWN; i++)
+        text = region_text(b->region, "%s%s%s", text, i ? "|" : "", words[i]);
+    return region_text(b->region, "expected one of %s%s%s", text, count > NAMES_SHOWN ? "|..." : "",
+                       text_suggestion(name, words, suggestion));
+}
+
+static const struct named *look_up(struct building *b, const struct scope *scope, const char *name)
+{
+    char *group = region_text(b->region, "%s", scope->group);
+    for (;;) {
+        const struct named *found = find_name(b, region_text(b->region, "%s%s%s", group, *group ? "." : "", name));
+        char *end = strrchr(group, '.');
+        if (found || !*group) return found;
+        *(end ? end : group) = '\0';
+    }
+}
+
+/* Whether the model has such an item, but none that was built. */
+static bool comes_later(struct building *b, const char *name)
+{
+    const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
+    for (int i = 0; i < b->names; i++)
+        if (text_ends(b->named[i].name, region_text(b->region, ".%s", last))) return false;
+    return is_called(b->model, last);
+}
+
+/* The value that item's from names. */
+static enum status resolve(struct building *b, const struct scope *scope, const struct item *item, int *value)
+{
+    const char *name = item->from;
+    const struct named *found = name ? look_up(b, scope, name) : NULL;
+    if (!name) return ST_OK;
+    if (found && found->value != OPEN) return *value = found->value, ST_OK;
+    b->at = item->from_at;
+    b->key = "from";
+    return fail(ST_SPEC, "'%.*s' %s; %s", text_shown(name, NAMES_SHOWN * 10), name,
+                found                  ? "is not complete here"
+                : comes_later(b, name) ? "comes later"
+                                       : "is no name here",
+                known_names(b, scope, name));
+}
+
+/* ---- nodes ---- */
 
 static int layer_index(const struct layer *layer)
 {
@@ -69,47 +168,61 @@ static enum status build_layer(struct building *b, struct scope scope, const str
         return fail(ST_SPEC, "units: classes, but the data set does not say how many it has");
     if (item->classes) *integer(item, "units") = b->data->classes;
     TRY(check_vocabulary(b, item));
+    TRY(resolve(b, &scope, item, value));
     const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
-    return add(b, &scope, item->layer, item->settings, item->name, inputs, value);
+    TRY(add(b, &scope, item->layer, item->settings, item->name, inputs, value));
+    if (item->name) add_name(b, node_name(b, &scope, item->layer, item->name), *value);
+    return ST_OK;
 }
 
 /* scope within the group called name. */
 static enum status enter(struct building *b, struct scope *scope, const char *name)
 {
     scope->group = region_text(b->region, "%s%s%s", scope->group, *scope->group ? "." : "", name);
+    scope->entry = add_name(b, scope->group, OPEN);
     return graph_group_begin(b->graph, scope->group);
+}
+
+static void leave(struct building *b, const struct scope *scope, int value)
+{
+    b->named[scope->entry].value = value;
+    graph_group_end(b->graph);
 }
 
 static enum status build_group(struct building *b, struct scope scope, const struct item *item, int *value)
 {
     TRY(enter(b, &scope, item->name));
     TRY(build_list(b, scope, &item->list[0], value));
-    graph_group_end(b->graph);
+    leave(b, &scope, *value);
     return ST_OK;
 }
 
 static enum status build_repeat(struct building *b, struct scope scope, const struct item *item, int *value)
 {
+    const char *between = *scope.group ? "." : "";
+    const int entry = add_name(b, region_text(b->region, "%s%s%s", scope.group, between, item->name), OPEN);
     for (int64_t turn = 0; turn < item->times; turn++) {
         struct scope inner = scope;
         TRY(enter(b, &inner, region_text(b->region, "%s[%" PRId64 "]", item->name, turn)));
         inner.nodes = region_text(b->region, "%s.", inner.group);
         NEW(b->region, inner.number, LAYERS_MAX);
         TRY(build_list(b, inner, &item->list[0], value));
-        graph_group_end(b->graph);
+        leave(b, &inner, *value);
     }
+    b->named[entry].value = *value;
     return ST_OK;
 }
 
-static enum status build_residual(struct building *b, struct scope scope, const struct item *item, int *value)
+/* A residual or a concat. */
+static enum status build_join(struct building *b, struct scope scope, const struct item *item, int *value)
 {
     int arms[2] = {*value, *value};
+    TRY(resolve(b, &scope, item, &arms[1]));
     if (item->name) TRY(enter(b, &scope, item->name));
-    TRY(build_list(b, scope, &item->list[0], &arms[0]));
-    TRY(build_list(b, scope, &item->list[1], &arms[1]));
-    b->at = item;
-    TRY(add(b, &scope, layer_find("add"), NULL, NULL, arms, value));
-    if (item->name) graph_group_end(b->graph);
+    for (int k = 0; k < 2; k++) TRY(build_list(b, scope, &item->list[k], &arms[k]));
+    b->at = item->at;
+    TRY(add(b, &scope, layer_find(model_forms[item->form].joins), NULL, NULL, arms, value));
+    if (item->name) leave(b, &scope, *value);
     return ST_OK;
 }
 
@@ -119,19 +232,21 @@ static enum status build_list(struct building *b, struct scope scope, const stru
                                              int *) = {[FORM_LAYER] = build_layer,
                                                        [FORM_GROUP] = build_group,
                                                        [FORM_REPEAT] = build_repeat,
-                                                       [FORM_RESIDUAL] = build_residual};
+                                                       [FORM_RESIDUAL] = build_join,
+                                                       [FORM_CONCAT] = build_join};
     for (int i = 0; i < list->count; i++) {
-        b->at = &list->item[i];
-        TRY(build[b->at->form](b, scope, b->at, value));
+        b->at = list->item[i].at;
+        TRY(build[list->item[i].form](b, scope, &list->item[i], value));
     }
     return ST_OK;
 }
 
 static enum status build_model(struct building *b, const struct layer_list *model)
 {
-    struct scope scope = {"", "", NULL};
+    struct scope scope = {.group = "", .nodes = ""};
     int value = 0;
     NEW(b->region, scope.number, LAYERS_MAX);
+    b->model = model;
     TRY(build_list(b, scope, model, &value));
     TRY(add(b, &scope, b->spec->loss, NULL, b->spec->loss->name, &value, &value));
     TRY(graph_finish(b->graph));
@@ -144,7 +259,7 @@ static enum status report(struct building *b)
 {
     struct errors *errors = errors_create(b->region);
     if (!b->at) return ST_SPEC;
-    errors_add(errors, b->at->at->mark, NULL, "%s", status_message());
+    errors_add(errors, b->at->mark, b->key, "%s", status_message());
     return errors_report(errors, stderr);
 }
 

@@ -102,8 +102,8 @@ static void add_layers(struct schema *s)
     add_keys(s, block(s, "model.init", NULL, "where training starts from"), init_keys);
     for (int f = FORM_GROUP; f < FORMS; f++) {
         json_t *rows = add_keys(s, block(s, "model", model_forms[f].name, model_forms[f].doc), model_forms[f].keys);
-        for (const char *const *list = model_forms[f].lists; *list; list++)
-            add(rows, *list, "a list of layers", list == model_forms[f].lists, NULL, "in their order");
+        for (const struct form_list *list = model_forms[f].lists; list->key; list++)
+            add(rows, list->key, "a list of layers", list->needed, NULL, list->doc);
     }
     for (int i = 0; layer_table[i]; i++) {
         if (!model_lists(layer_table[i])) continue;
