@@ -98,6 +98,7 @@ static void add_layers(struct schema *s)
 {
     json_t *model = json_object_get(json_object_get(s->all, "model"), "keys");
     add(model, "layers", "a list of layers", false, NULL, "or the list itself");
+    add(model, "parameters", "a map of names to values", false, NULL, "what $NAME stands for in the layers");
     add(model, "init", "a map of keys", false, NULL, "initial values; a bare word is its name");
     add_keys(s, block(s, "model.init", NULL, "where training starts from"), init_keys);
     for (int f = FORM_GROUP; f < FORMS; f++) {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "spec/model.h"
+#include "spec/model_parameters.h"
 
 enum { POINTS_MAX = 1000 };
 
@@ -76,18 +77,18 @@ static void read_init(struct yaml_reader *r, const struct yaml_tree *model, stru
 
 struct model_file {
     const char *path;
-    const struct yaml_tree *list; /* NULL: it could not be read, and the errors were reported */
+    const struct yaml_tree *tree; /* NULL: it could not be read, and the errors were reported */
     struct model_file *next;
 };
 
-/* The list of layers in the file at path; at is the node that names it. NULL: errors were added. */
+/* The file at path; at is the node that names it. NULL: errors were added. */
 static const struct yaml_tree *read_model_file(struct spec_reader *reader, const struct yaml_tree *at, const char *path)
 {
     struct yaml_reader *r = &reader->yaml;
     struct source *source;
     struct model_file *file;
     for (struct model_file *f = reader->files; f; f = f->next)
-        if (!strcmp(f->path, path)) return f->list;
+        if (!strcmp(f->path, path)) return f->tree;
     if (access(path, F_OK) != 0) {
         yaml_read_error(r, at, "model", "file", "no file '%.*s' beside the spec or in experiments/",
                         text_shown(path, 100), path);
@@ -95,21 +96,34 @@ static const struct yaml_tree *read_model_file(struct spec_reader *reader, const
     }
     NEW(r->region, file, 1);
     if (source_read(path, r->region, &source) == ST_OK)
-        file->list = yaml_tree_parse(source, 0, r->region, r->errors);
+        file->tree = yaml_tree_parse(source, 0, r->region, r->errors);
     else
         yaml_read_error(r, at, "model", "file", "%s", status_message());
     file->path = path;
     file->next = reader->files;
     reader->files = file;
-    return file->list;
+    return file->tree;
+}
+
+/* The list of layers of a model file that is a map; NULL: an error was reported. */
+static const struct yaml_tree *read_presets(struct yaml_reader *r, const struct yaml_tree *file,
+                                            const struct yaml_tree **presets)
+{
+    static const struct setting keys[] = {{.key = NULL}};
+    static const char *const also[] = {"parameters", "layers", NULL};
+    const struct yaml_tree *list = yaml_tree_get(file, "layers");
+    yaml_read_map(r, file, NULL, "a model file", keys, also, NULL);
+    if (!list) yaml_read_error(r, file, NULL, "layers", "missing; expected a list of layers");
+    *presets = yaml_tree_get(file, "parameters");
+    return list;
 }
 
 static void read_model(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
 {
     struct yaml_reader *r = &reader->yaml;
     struct yaml_tree *model = yaml_tree_get(root, "model");
-    const struct yaml_tree *list = yaml_tree_get(model, "layers"),
-                           *file = model && model->kind == YAML_TEXT ? model : NULL;
+    const struct yaml_tree *list = yaml_tree_get(model, "layers"), *parameters = yaml_tree_get(model, "parameters"),
+                           *file = model && model->kind == YAML_TEXT ? model : NULL, *presets = NULL;
     if (!file) file = yaml_tree_get(model, "file");
     if (!model || (model->kind != YAML_MAP && !file)) return; /* its section reported the error */
     read_init(r, model, spec);
@@ -119,7 +133,8 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
         yaml_read_error(r, model, "model", NULL, "neither a file nor layers; expected one of them");
     else if (!list && spec->model_path)
         list = read_model_file(reader, file, spec->model_path);
-    if (list) spec->layers = model_read(r, list, spec->init);
+    if (list && list->kind == YAML_MAP) list = read_presets(r, list, &presets);
+    if (list) spec->layers = model_read(r, model_parameters(r, presets, parameters, list), spec->init);
 }
 
 /* ---- lists of their own ---- */

@@ -57,7 +57,9 @@ const struct setting spec_keys[] = {
     {.key = NULL}};
 
 static const struct setting model_keys[] = {
-    {"file", SETTING_PATH, MEMBER(model_path), 0, 0, "", NULL, "a file with the list of layers"}, {.key = NULL}};
+    {"file", SETTING_PATH, MEMBER(model_path), 0, 0, "", NULL,
+     "a file with the list of layers, or with layers and the presets of parameters"},
+    {.key = NULL}};
 
 static const char *const missing_names[] = {"error", "init", NULL};
 const struct setting init_keys[] = {
@@ -180,7 +182,7 @@ struct setting registry_setting(const struct registry *registry, struct region *
 static bool has_fault(const struct spec *spec) { return spec->fault_kind != FAULT_NONE; }
 static bool has_evaluation(const struct spec *spec) { return spec->eval_every > 0; }
 
-static const char *const also_model[] = {"layers", "init", NULL}, *const also_name[] = {"name", NULL};
+static const char *const also_model[] = {"layers", "init", "parameters", NULL}, *const also_name[] = {"name", NULL};
 
 const struct section spec_sections[] = {
     {"model", "file", model_keys, NULL, also_model, true, NULL, "the layers, in a file or here"},
