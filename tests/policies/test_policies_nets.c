@@ -48,7 +48,7 @@ static bool is_chosen(const struct layer *layer, const char *kind)
     } families[] = {
         {"pool", " max_pool avg_pool global_avg_pool "},
         {"norm", " layernorm "},
-        {"weightless", " max_pool avg_pool global_avg_pool flatten attention gelu select relu dropout add "}};
+        {"weightless", " max_pool avg_pool global_avg_pool flatten attention gelu select relu dropout add concat "}};
     char name[64];
     snprintf(name, sizeof name, " %s ", layer->name);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)

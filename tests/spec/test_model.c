@@ -98,6 +98,115 @@ Test(model, a_residual_adds_its_arms)
     graph_destroy(graph);
 }
 
+/* Two graphs of the same nodes, whose names may differ. */
+static void check_same(struct graph *a, struct graph *b)
+{
+    cr_assert(a->nodes == b->nodes, "%d and %d nodes", a->nodes, b->nodes);
+    for (int i = 0; i < a->nodes; i++) {
+        const char *one = graph_node_key(a, i, a->region), *other = graph_node_key(b, i, b->region);
+        cr_expect(!strcmp(one, other), "node %d: %s, not %s", i, one, other);
+        for (int k = 0; k < a->node[i].layer->inputs; k++)
+            cr_expect(a->node[i].inputs[k] == b->node[i].inputs[k], "node %d reads %d, not %d", i, a->node[i].inputs[k],
+                      b->node[i].inputs[k]);
+    }
+    graph_destroy(a), graph_destroy(b);
+}
+
+#define POOL "max_pool: {kernel: 3, stride: 1, padding: 1}"
+#define END  "    - flatten\n    - linear: {units: 7}"
+
+/* Skips of a U-Net by nesting and by names; the layers' channels come first. */
+Test(model, a_concat_joins_its_arms)
+{
+    struct graph *nested = build("    - conv: {channels: 4, kernel: 1}\n"
+                                 "    - concat:\n        layers:\n"
+                                 "          - " POOL "\n          - conv: {channels: 8, kernel: 1}\n"
+                                 "          - concat: {layers: [{" POOL "}, {conv: {channels: 2, kernel: 1}}]}\n"
+                                 "          - relu\n" END,
+                                 "", 4, 1);
+    struct graph *flat = build("    - conv: {channels: 4, kernel: 1, name: enc1}\n    - " POOL "\n"
+                               "    - group: {name: enc2, layers: [{conv: {channels: 8, kernel: 1}}]}\n    - " POOL "\n"
+                               "    - conv: {channels: 2, kernel: 1}\n    - concat: {from: enc2}\n    - relu\n"
+                               "    - concat: {from: enc1, name: top}\n" END,
+                               "", 4, 1);
+    static const char *const nodes[] = {"conv1", "max_pool1", "conv2",    "max_pool2", "conv3",         "concat1",
+                                        "relu1", "concat2",   "flatten1", "linear1",   "cross_entropy", NULL};
+    check_names(nested, nodes);
+    const struct node *inner = &nested->node[5], *outer = &nested->node[7];
+    cr_expect(inner->inputs[0] == 5 && inner->inputs[1] == 3 && outer->inputs[0] == 7 && outer->inputs[1] == 1);
+    cr_expect(nested->value[6].shape.dim[2] == 10 && nested->value[8].shape.dim[2] == 14);
+    cr_expect(flat->groups == 2 && flat->group[1].from == 7 && flat->group[1].to == 8);
+    check_same(nested, flat);
+}
+
+/* Each layer of a DenseNet reads all before it; names in a repetition are its own. */
+Test(model, names_are_looked_up_outwards)
+{
+    struct graph *graph = build("    - conv: {channels: 1, kernel: 1, name: in}\n"
+                                "    - group: {name: g, layers: [{relu: {name: deep}}, {relu: {from: in}}]}\n"
+                                "    - residual: {from: deep}\n"
+                                "    - repeat:\n        name: block\n        times: 2\n        layers:\n"
+                                "          - relu: {name: in}\n"
+                                "          - repeat:\n              name: block\n              times: 2\n"
+                                "              layers: [{relu: {name: last}}, {residual: {from: in}}]\n"
+                                "          - residual: {from: block}\n"
+                                "          - residual: {from: deep, layers: [relu], shortcut: [relu]}\n"
+                                "    - residual: {from: block}\n"
+                                "    - residual: {from: 'block[0].block[1].last'}\n"
+                                "    - residual: {from: g, name: end}\n"
+                                "    - residual: {from: in, layers: [{dropout: {rate: 0.5, from: end}}, relu]}\n" END,
+                                "", 2, 1);
+    static const struct {
+        const char *node, *first, *second; /* what it reads */
+    } reads[] = {{"relu1", "in", NULL},
+                 {"add1", "relu1", "deep"},
+                 {"block[0].in", "add1", NULL},
+                 {"block[0].block[0].add1", "block[0].block[0].last", "block[0].in"},
+                 {"block[0].block[1].add1", "block[0].block[1].last", "block[0].in"},
+                 {"block[0].add1", "block[0].block[1].add1", "block[0].block[1].add1"},
+                 {"block[0].relu2", "deep", NULL},
+                 {"block[0].add2", "block[0].relu1", "block[0].relu2"},
+                 {"block[1].block[0].add1", "block[1].block[0].last", "block[1].in"},
+                 {"add2", "block[1].add2", "block[1].add2"},
+                 {"add3", "add2", "block[0].block[1].last"},
+                 {"add4", "add3", "relu1"},
+                 {"dropout1", "add4", NULL},
+                 {"add5", "relu2", "in"}};
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+        const int at = graph_find_node(graph, reads[i].node), first = graph_find_node(graph, reads[i].first);
+        cr_assert(at >= 0 && first >= 0, "%s", reads[i].node);
+        const struct node *node = &graph->node[at];
+        cr_expect(node->inputs[0] == first + 1, "%s reads %d", reads[i].node, node->inputs[0]);
+        if (!reads[i].second) continue;
+        cr_expect(node->inputs[1] == graph_find_node(graph, reads[i].second) + 1, "%s reads %d too", reads[i].node,
+                  node->inputs[1]);
+    }
+    graph_destroy(graph);
+}
+
+/* The resolved text has the keys, and is the same model. */
+Test(model, skips_are_printed)
+{
+    static const char skips[] =
+        "rematch: 1\nname: x\nmodel:\n  parameters: {n: 2, what: relu}\n  layers:\n"
+        "    - repeat: {name: a, times: $n, layers: [$what]}\n"
+        "    - concat: {from: 'a[0]', name: b, layers: [{dropout: {rate: 0.5, name: c, from: a}}]}\n"
+        "    - concat: {from: c}\n    - residual: {layers: [relu], shortcut: [relu], from: b}\n"
+        "    - concat: {layers: [relu]}\n    - flatten\n    - linear: {units: 3}\n"
+        "data: {name: synthetic, shape: [4, 4, 1], classes: 3}\nbatch: 8\nsteps: 2\noptimizer: {lr: 0.1}\n";
+    static const char *const lines[] = {"        times: 2\n",
+                                        "        name: b\n        from: \"a[0]\"\n        layers:\n",
+                                        "- dropout: {rate: 0.5, name: c, from: a}\n",
+                                        "    - concat:\n        from: c\n    - residual:\n        from: b\n",
+                                        "        shortcut:\n",
+                                        NULL};
+    struct spec *spec = load_well(skips, "", false), *again = load_well(spec->resolved, "", false);
+    for (int i = 0; lines[i]; i++)
+        cr_expect(strstr(spec->resolved, lines[i]), "%s is not in\n%s", lines[i], spec->resolved);
+    cr_expect(!strcmp(spec->resolved, again->resolved), "%s\nbecame\n%s", spec->resolved, again->resolved);
+    spec_destroy(spec), spec_destroy(again);
+}
+
 Test(model, init_and_relu_save_apply_to_layers)
 {
     struct graph *graph = build("    - conv: {channels: 4, kernel: 1, activation: relu}\n"

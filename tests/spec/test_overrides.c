@@ -263,6 +263,56 @@ Test(overrides, the_baseline_stores_everything)
     }
 }
 
+/* A model file with presets, beside the spec of each test. */
+static const char *write_model(const char *text)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s.model", write_bytes("", 0));
+    FILE *file = fopen(path, "wb");
+    cr_assert(file && fputs(text, file) >= 0 && !fclose(file));
+    return path;
+}
+
+/* The nearest of preset, spec and argument counts; each point of a sweep has its own value. */
+Test(overrides, parameters_of_a_model_can_be_set)
+{
+    const char *model = write_model("parameters: {depth: 2, width: 5}\nlayers:\n"
+                                    "  - repeat: {name: a, times: $depth, layers: [relu]}\n"
+                                    "  - flatten\n  - linear: {units: $width}\n  - linear: {units: classes}\n");
+    static const struct {
+        const char *of_spec, *arguments, *times, *units;
+    } cases[] = {{"", "", "times: 2\n", "units: 5,"},
+                 {"parameters: {width: 7}", "", "times: 2\n", "units: 7,"},
+                 {"parameters: {width: 7}", "model.parameters.depth=4", "times: 4\n", "units: 7,"},
+                 {"parameters: {width: 7}", "model.parameters.width=9", "times: 2\n", "units: 9,"},
+                 {"", "model.parameters.width=9", "times: 2\n", "units: 9,"},
+                 {"", "model.parameters={depth:\u00A03}", NULL, NULL},
+                 {"", "model.parameters.with=9", NULL, NULL},
+                 {"", "model.parameters.depth=$width", NULL, NULL}};
+    char text[1024];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text,
+                 "rematch: 1\nname: x\nmodel: {file: %s, %s}\nbatch: 8\nsteps: 2\noptimizer: {lr: 0.1}\n"
+                 "data: {name: synthetic, shape: [4, 4, 1], classes: 3}\n",
+                 model, cases[i].of_spec);
+        struct spec *spec = load(text, cases[i].arguments, false);
+        cr_expect(!spec == !cases[i].times, "%s: %s", cases[i].arguments, messages());
+        if (spec && cases[i].times)
+            cr_expect(strstr(spec->resolved, cases[i].times) && strstr(spec->resolved, cases[i].units), "%s: %s",
+                      cases[i].arguments, spec->resolved);
+        spec_destroy(spec);
+    }
+    strcat(text, "sweep: {model.parameters.depth: [1, 3]}\n");
+    spec_destroy(load_well(text, "", false));
+    *strstr(text, "3]}") = 'x';
+    cr_expect(!load(text, "", false) && strstr(messages(), ".times: 'x' is not an integer"));
+    write_model("parameters: {depth: 2}\nlayer: []\n");
+    cr_expect(!load(text, "", false));
+    const char *said = messages();
+    cr_expect(strstr(said, "layer: a model file has no such key") && strstr(said, "layers: missing"), "%s", said);
+    remove(model);
+}
+
 Test(overrides, a_swept_key_can_be_set)
 {
     static const char *const text =

@@ -191,6 +191,32 @@ static int pooled(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, flatten(graph, v));
 }
 
+static int concat(struct graph *graph, int x, int other)
+{
+    return add(graph, "concat", (struct settings){.rate = 0}, x, other);
+}
+
+/* Two skips, one within the other, as in a U-Net; then each output beside its input, as in a DenseNet, and the batch
+ * beside that. */
+static int skips(struct graph *graph)
+{
+    static const struct settings window = {.kernel = 3, .stride = 1, .padding = 1};
+    begin(graph, "unet");
+    const int outer = conv(graph, 8, ACTIVATION_RELU, 0);
+    const int inner = conv(graph, 16, ACTIVATION_RELU, add(graph, "max_pool", window, outer, -1));
+    int v = conv(graph, 16, ACTIVATION_RELU, add(graph, "avg_pool", window, inner, -1));
+    v = conv(graph, 8, ACTIVATION_RELU, concat(graph, v, inner));
+    v = concat(graph, v, outer);
+    graph_group_end(graph);
+    begin(graph, "dense");
+    v = concat(graph, conv(graph, 8, ACTIVATION_RELU, v), v);
+    v = concat(graph, dropout(graph, 0.2, conv(graph, 8, ACTIVATION_NONE, v)), v);
+    v = concat(graph, 0, v);
+    graph_group_end(graph);
+    v = add(graph, "global_avg_pool", (struct settings){.rate = 0}, v, -1);
+    return linear(graph, 4, ACTIVATION_NONE, v);
+}
+
 const struct net deep_net = {"deep", deep, {1, {12}}, 40, 4}, divided_net = {"divided", divided, {1, {16}}, 64, 4},
                  pooled_net = {"pooled", pooled, {3, {9, 8, 3}}, 3, 4};
 
@@ -198,6 +224,7 @@ const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"residual", residual, {3, {8, 8, 3}}, 2, 4},
                            {"vgg", vgg, {3, {32, 32, 3}}, 2, 10},
                            {"transformer", transformer, {2, {3, 7}}, 3, 3},
+                           {"skips", skips, {3, {8, 8, 3}}, 2, 4},
                            {NULL, NULL, {0}, 0, 0}};
 
 struct graph *net_build(const struct net *net, enum relu_save relu_save)

@@ -99,6 +99,8 @@ Test(equality, small_cnn_cpu) { compare_all(&nets[0], "cpu", STEPS_MANY); }
 Test(equality, residual_cpu) { compare_all(&nets[1], "cpu", STEPS_MANY); }
 Test(equality, transformer_ref) { compare_all(&nets[3], "ref", 2); }
 Test(equality, transformer_cpu) { compare_all(&nets[3], "cpu", STEPS_MANY); }
+Test(equality, skips_ref) { compare_all(&nets[4], "ref", 2); }
+Test(equality, skips_cpu) { compare_all(&nets[4], "cpu", STEPS_MANY); }
 Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MANY); }
 
 static void compare_on_device(const struct net *net)
@@ -109,6 +111,7 @@ static void compare_on_device(const struct net *net)
 
 Test(equality, small_cnn_cuda) { compare_on_device(&nets[0]); }
 Test(equality, residual_cuda) { compare_on_device(&nets[1]); }
+Test(equality, skips_cuda) { compare_on_device(&nets[4]); }
 Test(equality, transformer_cuda) { compare_on_device(&nets[3]); }
 
 /* Relus taken after their pools, whatever they keep, against all of them where they were written: each policy once. */

@@ -100,6 +100,7 @@ Test(fault, all_are_caught_small_cnn_cpu) { all_faults_are_caught(&nets[0], "cpu
 Test(fault, all_are_caught_residual_cpu) { all_faults_are_caught(&nets[1], "cpu", false); }
 Test(fault, all_are_caught_vgg_cpu) { all_faults_are_caught(&nets[2], "cpu", false); }
 Test(fault, all_are_caught_transformer_cpu) { all_faults_are_caught(&nets[3], "cpu", false); }
+Test(fault, all_are_caught_skips_cpu) { all_faults_are_caught(&nets[4], "cpu", false); }
 Test(fault, all_are_caught_small_cnn_cuda) { all_faults_are_caught(&nets[0], "cuda", false); }
 
 Test(fault, unsafe_randomness_is_caught)

@@ -201,7 +201,7 @@ static void print_layer(const struct item *item, struct region *region, FILE *ou
         fprintf(out, "%s%s: %s", between, f->key, classes ? "classes" : yaml_write_value(f, item->settings, region));
         between = ", ";
     }
-    if (!yaml_write_settings(of_layers, item, between, "", region, out) && *between == ' ') fputs(" {", out);
+    if (!yaml_write_settings(of_layers, item, between, ", ", region, out) && *between == ' ') fputs(" {", out);
     fputs("}\n", out);
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-enum { LAYERS_MAX = 64, NAMES_SHOWN = 8, OPEN = -1 };
+enum { LAYERS_MAX = 64, NAMES_SHOWN = 8, NAME_SHOWN = 80, OPEN = -1 };
 
 /* A layer or group that from: may name. */
 struct named {
@@ -79,7 +79,7 @@ static const char *known_names(struct building *b, const struct scope *scope, co
         const char *full = b->named[i].name;
         if (b->named[i].value != OPEN) words[count++] = full + (strncmp(full, scope->nodes, prefix) ? 0 : prefix);
     }
-    if (!count) return "no name before it is";
+    if (!count) return "nothing before it has a name";
     for (int i = 0; i < count && i < NAMES_SHOWN; i++)
         text = region_text(b->region, "%s%s%s", text, i ? "|" : "", words[i]);
     return region_text(b->region, "expected one of %s%s%s", text, count > NAMES_SHOWN ? "|..." : "",
@@ -106,7 +106,7 @@ static bool comes_later(struct building *b, const char *name)
     return is_called(b->model, last);
 }
 
-/* The value that item's from names. */
+/* The value that item's from names, if it has one. */
 static enum status resolve(struct building *b, const struct scope *scope, const struct item *item, int *value)
 {
     const char *name = item->from;
@@ -115,11 +115,11 @@ static enum status resolve(struct building *b, const struct scope *scope, const 
     if (found && found->value != OPEN) return *value = found->value, ST_OK;
     b->at = item->from_at;
     b->key = "from";
-    return fail(ST_SPEC, "'%.*s' %s; %s", text_shown(name, NAMES_SHOWN * 10), name,
-                found                  ? "is not complete here"
-                : comes_later(b, name) ? "comes later"
-                                       : "is no name here",
-                known_names(b, scope, name));
+    return fail(ST_SPEC,
+                found                  ? "'%.*s' is not complete here; %s"
+                : comes_later(b, name) ? "'%.*s' comes later; %s"
+                                       : "nothing before it is called '%.*s'; %s",
+                text_shown(name, NAME_SHOWN), name, known_names(b, scope, name));
 }
 
 /* ---- nodes ---- */

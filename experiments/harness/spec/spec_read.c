@@ -105,13 +105,14 @@ static const struct yaml_tree *read_model_file(struct spec_reader *reader, const
     return file->tree;
 }
 
-/* The list of layers of a model file that is a map; NULL: an error was reported. */
+/* The list of layers of a model file, which is the list or a map of it and of presets; NULL: errors were reported. */
 static const struct yaml_tree *read_presets(struct yaml_reader *r, const struct yaml_tree *file,
                                             const struct yaml_tree **presets)
 {
     static const struct setting keys[] = {{.key = NULL}};
     static const char *const also[] = {"parameters", "layers", NULL};
     const struct yaml_tree *list = yaml_tree_get(file, "layers");
+    if (!file || file->kind != YAML_MAP) return file;
     yaml_read_map(r, file, NULL, "a model file", keys, also, NULL);
     if (!list) yaml_read_error(r, file, NULL, "layers", "missing; expected a list of layers");
     *presets = yaml_tree_get(file, "parameters");
@@ -132,8 +133,7 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
     else if (!list && !file)
         yaml_read_error(r, model, "model", NULL, "neither a file nor layers; expected one of them");
     else if (!list && spec->model_path)
-        list = read_model_file(reader, file, spec->model_path);
-    if (list && list->kind == YAML_MAP) list = read_presets(r, list, &presets);
+        list = read_presets(r, read_model_file(reader, file, spec->model_path), &presets);
     if (list) spec->layers = model_read(r, model_parameters(r, presets, parameters, list), spec->init);
 }
 
