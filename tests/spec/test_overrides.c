@@ -276,19 +276,19 @@ static const char *write_model(const char *text)
 /* The nearest of preset, spec and argument counts; each point of a sweep has its own value. */
 Test(overrides, parameters_of_a_model_can_be_set)
 {
-    const char *model = write_model("parameters: {depth: 2, width: 5}\nlayers:\n"
+    const char *model = write_model("parameters: {depth: 2, width2: 5}\nlayers:\n"
                                     "  - repeat: {name: a, times: $depth, layers: [relu]}\n"
-                                    "  - flatten\n  - linear: {units: $width}\n  - linear: {units: classes}\n");
+                                    "  - flatten\n  - linear: {units: $width2}\n  - linear: {units: classes}\n");
     static const struct {
         const char *of_spec, *arguments, *times, *units;
     } cases[] = {{"", "", "times: 2\n", "units: 5,"},
-                 {"parameters: {width: 7}", "", "times: 2\n", "units: 7,"},
-                 {"parameters: {width: 7}", "model.parameters.depth=4", "times: 4\n", "units: 7,"},
-                 {"parameters: {width: 7}", "model.parameters.width=9", "times: 2\n", "units: 9,"},
-                 {"", "model.parameters.width=9", "times: 2\n", "units: 9,"},
+                 {"parameters: {width2: 7}", "", "times: 2\n", "units: 7,"},
+                 {"parameters: {width2: 7}", "model.parameters.depth=4", "times: 4\n", "units: 7,"},
+                 {"parameters: {width2: 7}", "model.parameters.width2=9", "times: 2\n", "units: 9,"},
+                 {"", "model.parameters.width2=9", "times: 2\n", "units: 9,"},
                  {"", "model.parameters={depth:\u00A03}", NULL, NULL},
                  {"", "model.parameters.with=9", NULL, NULL},
-                 {"", "model.parameters.depth=$width", NULL, NULL}};
+                 {"", "model.parameters.depth=$width2", NULL, NULL}};
     char text[1024];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(text, sizeof text,

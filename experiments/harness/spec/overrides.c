@@ -91,7 +91,7 @@ static struct yaml_tree *parse(struct yaml_reader *r, const char *argument, int 
     *value = NULL;
     *source = (struct source){argument, argument, number};
     const struct mark mark = {source, 1, 1, (int)length};
-    const bool plain = strspn(key, "abcdefghijklmnopqrstuvwxyz_.") == length;
+    const bool plain = strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.") == length;
     if (!argument[length] || !length || !plain || *key == '.' || key[length - 1] == '.' || strstr(key, "..")) {
         errors_add(r->errors, mark, NULL, "expected key=value, as in batch=8 or policy.segments=3");
         return NULL;
