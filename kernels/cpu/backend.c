@@ -66,6 +66,7 @@ static const struct row {
     {"select", &cpu_select, false},
     {"embedding", &cpu_embedding, true},
     {"attention", &cpu_attention, false},
+    {"batch_norm", &cpu_batch_norm, false},
 };
 
 static const struct row *row_find(const struct layer *layer)

@@ -128,6 +128,7 @@ static const struct row {
     {"concat", &cuda_concat},
     {"linear", &cuda_linear},
     {"layernorm", &cuda_layernorm},
+    {"batch_norm", &cuda_batch_norm},
     {"gelu", &cuda_gelu},
     {"select", &cuda_select},
     {"embedding", &cuda_embedding},

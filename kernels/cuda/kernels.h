@@ -71,8 +71,13 @@ void launch_stream_position(cudaStream_t stream, const uint64_t *base, uint64_t 
 
 /* ---- reductions.cu: sums over all but one dimension, in double ---- */
 
-/* out[u] = the sum of x[o][u][i] over o and i, x being outer x units x inner. Rows of units and images N H W C have
- * inner 1, images N C H W have outer N and inner H * W. */
+/* x[outer][units][inner]: rows of units and images N H W C have inner 1, images N C H W have outer N and inner H * W.
+ */
+struct units {
+    int64_t outer, units, inner;
+};
+
+/* out[u] = the sum of x[o][u][i] over o and i. */
 void launch_reduce_units(cudaStream_t stream, const float *x, int64_t outer, int64_t units, int64_t inner, float *out);
 
 /* ---- layernorm_kernels.cu; the formulas are with the layer's definition ---- */
@@ -100,6 +105,39 @@ void launch_layernorm_gradient(cudaStream_t stream, struct layernorm_shape shape
 /* The gradient of w; that of b is the sum over rows. In reductions.cu. */
 void launch_layernorm_weights(cudaStream_t stream, struct layernorm_shape shape, const float *x,
                               const struct layernorm_statistics *statistics, const float *dy, float *dw);
+
+/* ---- batch_norm_kernels.cu; the formulas are with the layer's definition. Units are channels. ---- */
+
+/* Statistics of the batch as the backward reads them: the means of all channels, then their rstds. running_mean NULL:
+ * the running state is not moved; unbias: the factor of the variance that goes into it. */
+struct batch_norm_statistics {
+    float *once; /* NULL: not wanted */
+    float *running_mean, *running_variance;
+    double epsilon, momentum, unbias;
+};
+
+void launch_batch_norm_statistics(cudaStream_t stream, struct units shape, const float *x,
+                                  struct batch_norm_statistics statistics);
+
+/* What elements are normalised with, by channel. */
+struct batch_norm_scaling {
+    const float *mean, *rstd, *variance; /* rstd NULL: from the variance */
+    const float *weight, *bias;          /* NULL: 1 and 0 */
+    double epsilon;
+    bool relu;
+};
+
+/* y may be x. */
+void launch_batch_norm(cudaStream_t stream, struct units shape, struct batch_norm_scaling scaling, const float *x,
+                       float *y);
+
+/* means: 2 floats a channel, mean(dy') of all channels and then mean(dy' h). dw and db NULL: not wanted. */
+void launch_batch_norm_sums(cudaStream_t stream, struct units shape, struct batch_norm_scaling scaling, const float *x,
+                            const float *dy, float *means, float *dw, float *db);
+
+/* dx may be dy. */
+void launch_batch_norm_gradient(cudaStream_t stream, struct units shape, struct batch_norm_scaling scaling,
+                                const float *x, const float *dy, const float *means, float *dx);
 
 /* ---- attention_kernels.cu: softmax and dropout over all heads of a batch, and their backward; see
  * framework/layers/attention.c. Blocks of scores, probabilities and slopes are batch x heads x tokens x tokens. ---- */

@@ -1,0 +1,398 @@
+/* Batch normalisation; the formulas are with the layer's definition.
+ *
+ * Contract: channels are cut into groups and a group's values into pieces that stay in the second-level cache, both by
+ * shape alone. A piece is read from memory once: its sum, then its squares about its mean; and the pieces of a channel
+ * are merged in ascending order, in double. So the bits do not depend on threads. Padded channels of blocked images
+ * have a scale of 0 and stay 0.
+ *
+ * Loops run over strips: whole rows of a group that follow each other, LANES floats at most. A lane is a place in a
+ * strip; it belongs to channel number lane % width of the group, and sums are kept by lane until a piece ends. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu.h"
+#include "element_loops.h"
+
+enum {
+    LANES = 256,
+    PIECE = 16 * 1024, /* floats */
+    MERGED = 16,       /* channels whose pieces a thread merges at a time */
+};
+
+struct batch_norm {
+    struct backend *backend;
+    int64_t channels, padded;     /* logical and physical */
+    int64_t rows;                 /* values of a channel */
+    int64_t groups, width;        /* channels of a group; the last may have fewer */
+    int64_t stride;               /* floats from row to row of a group */
+    int64_t run;                  /* rows up to the next gap: a sample's in blocked images, else all */
+    int64_t next_run, next_group; /* floats to the next one's first row */
+    int64_t piece_rows, pieces;   /* of each group */
+    double epsilon, momentum;
+    bool affine, unbiased, relu;
+};
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                           struct footprint *footprint, void **state)
+{
+    const struct extent x = extent_of(graph, node->inputs[0]);
+    const int64_t channels = shape_width(&x.shape), pixels = shape_elements(&x.shape) / channels;
+    const int64_t padded = x.elements / pixels, block = order_block(x.layout);
+    const bool blocked = block > 1;
+    struct batch_norm *b = *state = allocate(1, sizeof *b);
+    *b = (struct batch_norm){
+        .backend = backend,
+        .channels = channels,
+        .padded = padded,
+        .rows = x.batch * pixels,
+        .groups = blocked ? padded / block : ratio_up(channels, LANES),
+        .stride = blocked ? block : channels,
+        .run = blocked ? pixels : x.batch * pixels,
+        .next_run = x.elements,
+        .epsilon = node_real(node, "epsilon"),
+        .momentum = node_real(node, "momentum"),
+        .affine = node_integer(node, "affine"),
+        .unbiased = node_chooses(node, "variance", "unbiased"),
+        .relu = node->activation == ACTIVATION_RELU,
+    };
+    b->width = blocked ? block : ratio_up(channels, b->groups);
+    b->next_group = blocked ? pixels * block : b->width;
+    b->piece_rows = PIECE / b->width;
+    b->pieces = ratio_up(b->rows, b->piece_rows);
+    const size_t sums = (size_t)(2 * b->pieces * b->padded) * sizeof(double);
+    *footprint = (struct footprint){
+        .once = (size_t)(2 * channels) * sizeof(float),
+        .forward_scratch = sums,
+        .backward_scratch = {sums, sums},
+        .reads = {READS_X, READS_X},
+        .y_over_x = true,
+        .dx_over_dy = true,
+        .implementation = "loops",
+    };
+    return ST_OK;
+}
+
+/* ---- pieces and strips ---- */
+
+struct piece {
+    const struct batch_norm *b;
+    int64_t number, start;         /* start: of the group, in floats */
+    int64_t channel, width, turns; /* of the group; turns: rows in a full strip */
+    int64_t from, to;              /* rows */
+};
+
+/* Of the pieces of all groups. */
+static struct piece piece_at(const struct batch_norm *b, int64_t i)
+{
+    const int64_t group = i % b->groups, number = i / b->groups, channel = group * b->width;
+    const int64_t width = least(b->width, b->padded - channel), from = number * b->piece_rows;
+    return (struct piece){.b = b,
+                          .number = number,
+                          .start = group * b->next_group,
+                          .channel = channel,
+                          .width = width,
+                          .turns = b->stride == width ? LANES / width : 1,
+                          .from = from,
+                          .to = least(from + b->piece_rows, b->rows)};
+}
+
+static inline double piece_count(const struct piece *p) { return (double)(p->to - p->from); }
+
+struct strip {
+    int64_t at, floats, next; /* next: row behind it */
+};
+
+/* From this row on; without floats at the end of the piece. */
+static inline struct strip strip_at(const struct piece *p, int64_t row)
+{
+    const int64_t run = row / p->b->run, place = row % p->b->run;
+    const int64_t rows = least(p->turns, least(p->to - row, p->b->run - place));
+    return (struct strip){run * p->b->next_run + p->start + place * p->b->stride, rows * p->width, row + rows};
+}
+
+#define FOR_STRIPS(s, p) for (struct strip s = strip_at(p, (p)->from); s.floats > 0; s = strip_at(p, s.next))
+
+/* sum[c]: of the channel's lanes. */
+static void fold(const struct piece *p, const float *restrict lane, double *restrict sum)
+{
+    for (int64_t c = 0; c < p->width; c++) sum[c] = lane[c];
+    for (int64_t t = 1; t < p->turns; t++)
+        for (int64_t c = 0; c < p->width; c++) sum[c] += lane[t * p->width + c];
+}
+
+/* Gives all lanes of a channel the number of its first. */
+static void repeat(const struct piece *p, float *lane)
+{
+    for (int64_t t = 1; t < p->turns; t++) memcpy(lane + t * p->width, lane, (size_t)p->width * sizeof *lane);
+}
+
+/* Two sums of each channel, of piece number, in scratch. */
+static inline double *sums_of(const struct batch_norm *b, const struct kernel_args *args, int64_t number, int which)
+{
+    return (double *)args->scratch + (2 * number + which) * b->padded;
+}
+
+/* ---- statistics ---- */
+
+static inline void add_strip(const float *restrict x, int64_t floats, float *restrict sum)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < floats; i++) sum[i] += x[i];
+}
+
+static inline void add_squares(const float *restrict x, int64_t floats, const float *restrict centre,
+                               float *restrict sum, float *restrict squares)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < floats; i++) {
+        const float d = x[i] - centre[i];
+        sum[i] += d;
+        squares[i] += d * d;
+    }
+}
+
+/* The means of a piece and the sums of squares about them; the second pass corrects the rounding of the first. */
+static void measure_piece(const struct piece *p, const float *x, double *mean, double *squares)
+{
+    float sum[LANES] = {0}, about[LANES] = {0}, centre[LANES];
+    FOR_STRIPS(s, p) add_strip(x + s.at, s.floats, sum);
+    fold(p, sum, mean);
+    for (int64_t c = 0; c < p->width; c++) centre[c] = (float)(mean[c] / piece_count(p));
+    repeat(p, centre);
+    memset(sum, 0, sizeof sum);
+    FOR_STRIPS(s, p) add_squares(x + s.at, s.floats, centre, sum, about);
+    fold(p, sum, mean);
+    fold(p, about, squares);
+    for (int64_t c = 0; c < p->width; c++) {
+        squares[c] -= mean[c] * mean[c] / piece_count(p);
+        mean[c] = centre[c] + mean[c] / piece_count(p);
+    }
+}
+
+/* Merges the pieces of channels [from, to) into the first by the formula of Chan, Golub and LeVeque (1979). */
+static void merge_statistics(const struct batch_norm *b, const struct kernel_args *args, int64_t from, int64_t to)
+{
+    double *mean = sums_of(b, args, 0, 0), *squares = sums_of(b, args, 0, 1);
+    double count = (double)least(b->piece_rows, b->rows);
+    for (int64_t p = 1; p < b->pieces; p++) {
+        const double more = (double)least(b->piece_rows, b->rows - p * b->piece_rows), all = count + more;
+        const double *other = sums_of(b, args, p, 0), *others = sums_of(b, args, p, 1);
+        for (int64_t c = from; c < to; c++) {
+            const double difference = other[c] - mean[c];
+            mean[c] += difference * (more / all);
+            squares[c] += others[c] + difference * difference * (count * more / all);
+        }
+        count = all;
+    }
+}
+
+static void move(float *running, double momentum, double batch)
+{
+    *running = (float)((1 - momentum) * *running + momentum * batch);
+}
+
+/* Writes a channel's statistics, or moves its running state. */
+static void finish_statistics(const struct batch_norm *b, const struct kernel_args *args, int64_t c)
+{
+    const double mean = sums_of(b, args, 0, 0)[c], squares = sums_of(b, args, 0, 1)[c], n = (double)b->rows;
+    if (args->first) {
+        ((float *)args->once)[c] = (float)mean;
+        ((float *)args->once)[b->channels + c] = (float)(1 / sqrt(squares / n + b->epsilon));
+    }
+    if (args->commit) {
+        move(&args->states[0][c], b->momentum, mean);
+        move(&args->states[1][c], b->momentum, squares / (b->unbiased ? n - 1 : n));
+    }
+}
+
+static void measure(const struct batch_norm *b, const struct kernel_args *args)
+{
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < b->groups * b->pieces; i++) {
+        const struct piece p = piece_at(b, i);
+        measure_piece(&p, args->x[0], sums_of(b, args, p.number, 0) + p.channel,
+                      sums_of(b, args, p.number, 1) + p.channel);
+    }
+#pragma omp parallel for schedule(static)
+    for (int64_t from = 0; from < b->channels; from += MERGED) {
+        const int64_t to = least(from + MERGED, b->channels);
+        merge_statistics(b, args, from, to);
+        for (int64_t c = from; c < to; c++) finish_statistics(b, args, c);
+    }
+}
+
+/* ---- y ---- */
+
+/* y = (x - mean) * scale + bias, by lane. */
+struct scaling {
+    float mean[LANES], scale[LANES], bias[LANES];
+};
+
+static void fill_scaling(const struct piece *p, const struct kernel_args *args, struct scaling *s)
+{
+    const struct batch_norm *b = p->b;
+    const float *mean = args->evaluate ? args->states[0] : args->once, *once = args->once;
+    for (int64_t i = 0; i < p->width; i++) {
+        const int64_t c = p->channel + i;
+        s->mean[i] = s->scale[i] = s->bias[i] = 0;
+        if (c >= b->channels) continue;
+        s->mean[i] = mean[c];
+        s->scale[i] = args->evaluate ? (float)(1 / sqrt(args->states[1][c] + b->epsilon)) : once[b->channels + c];
+        if (b->affine) s->scale[i] *= args->parameters[0][c], s->bias[i] = args->parameters[1][c];
+    }
+    repeat(p, s->mean), repeat(p, s->scale), repeat(p, s->bias);
+}
+
+static inline void scale_strip(const struct scaling *s, const float *x, int64_t floats, bool relu, float *y)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < floats; i++) {
+        const float v = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i];
+        y[i] = relu && v <= 0.0f ? 0.0f : v;
+    }
+}
+
+static enum status forward(void *state, const struct kernel_args *args)
+{
+    const struct batch_norm *b = state;
+    const float *x = args->x[0];
+    float *y = args->y;
+    uint64_t lap = clock_now_ns();
+    if (args->first || args->commit) measure(b, args);
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < b->groups * b->pieces; i++) {
+        const struct piece p = piece_at(b, i);
+        struct scaling scaling;
+        fill_scaling(&p, args, &scaling);
+        if (b->relu)
+            FOR_STRIPS(s, &p) scale_strip(&scaling, x + s.at, s.floats, true, y + s.at);
+        else
+            FOR_STRIPS(s, &p) scale_strip(&scaling, x + s.at, s.floats, false, y + s.at);
+    }
+    clock_lap(b->backend, CLOCK_NORM, &lap);
+    return ST_OK;
+}
+
+/* ---- gradients ---- */
+
+/* dy before the relu, whose output has the sign of (x - mean) * scale + bias, as the forward computed it; d: x - mean.
+ */
+static inline float slope(float dy, float d, float scale, float bias, bool relu)
+{
+    return relu ? masked(dy, d * scale + bias > 0.0f) : dy;
+}
+
+static inline void add_slopes(const struct scaling *restrict s, const float *restrict x, const float *restrict dy,
+                              int64_t floats, bool relu, float *restrict sum, float *restrict product)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < floats; i++) {
+        const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
+        sum[i] += g;
+        product[i] += g * d;
+    }
+}
+
+/* The sums over a piece of dy' and of dy' (x - mean). */
+static void sum_piece(const struct piece *p, const struct kernel_args *args)
+{
+    const float *x = args->x[0], *dy = args->dy;
+    float sum[LANES] = {0}, product[LANES] = {0};
+    struct scaling scaling;
+    fill_scaling(p, args, &scaling);
+    if (p->b->relu)
+        FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, true, sum, product);
+    else
+        FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, false, sum, product);
+    fold(p, sum, sums_of(p->b, args, p->number, 0) + p->channel);
+    fold(p, product, sums_of(p->b, args, p->number, 1) + p->channel);
+}
+
+/* Adds up the pieces of channels [from, to); in their places, the first's sums become mean(dy') and
+ * rstd mean(dy' h). */
+static void merge_slopes(const struct batch_norm *b, const struct kernel_args *args, int64_t from, int64_t to)
+{
+    double *sum = sums_of(b, args, 0, 0), *product = sums_of(b, args, 0, 1);
+    for (int64_t p = 1; p < b->pieces; p++)
+        for (int64_t c = from; c < to; c++) {
+            sum[c] += sums_of(b, args, p, 0)[c];
+            product[c] += sums_of(b, args, p, 1)[c];
+        }
+    for (int64_t c = from; c < to; c++) {
+        const double rstd = ((const float *)args->once)[b->channels + c], n = (double)b->rows;
+        if (args->parts & PART_PARAMS) {
+            args->gradients[0][c] = (float)(product[c] * rstd);
+            args->gradients[1][c] = (float)sum[c];
+        }
+        sum[c] /= n;
+        product[c] *= rstd * rstd / n;
+    }
+}
+
+/* dx = scale * (dy' - shift - (x - mean) * share), by lane. */
+struct combination {
+    struct scaling scaling;
+    float shift[LANES], share[LANES];
+};
+
+static void fill_combination(const struct piece *p, const struct kernel_args *args, struct combination *k)
+{
+    fill_scaling(p, args, &k->scaling);
+    for (int64_t i = 0; i < p->width; i++) {
+        const bool padding = p->channel + i >= p->b->channels;
+        k->shift[i] = padding ? 0 : (float)sums_of(p->b, args, 0, 0)[p->channel + i];
+        k->share[i] = padding ? 0 : (float)sums_of(p->b, args, 0, 1)[p->channel + i];
+    }
+    repeat(p, k->shift), repeat(p, k->share);
+}
+
+static inline void combine_strip(const struct combination *k, const float *x, const float *dy, int64_t floats,
+                                 bool relu, float *dx)
+{
+    const struct scaling *s = &k->scaling;
+#pragma omp simd
+    for (int64_t i = 0; i < floats; i++) {
+        const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
+        dx[i] = s->scale[i] * (g - k->shift[i] - d * k->share[i]);
+    }
+}
+
+static void combine_piece(const struct piece *p, const struct kernel_args *args)
+{
+    const float *x = args->x[0], *dy = args->dy;
+    float *dx = args->dx[0];
+    struct combination k;
+    fill_combination(p, args, &k);
+    if (p->b->relu)
+        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, true, dx + s.at);
+    else
+        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, false, dx + s.at);
+}
+
+static enum status backward(void *state, const struct kernel_args *args)
+{
+    const struct batch_norm *b = state;
+    uint64_t lap = clock_now_ns();
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < b->groups * b->pieces; i++) {
+        const struct piece p = piece_at(b, i);
+        sum_piece(&p, args);
+    }
+#pragma omp parallel for schedule(static)
+    for (int64_t from = 0; from < b->channels; from += MERGED)
+        merge_slopes(b, args, from, least(from + MERGED, b->channels));
+    if (args->parts & PART_INPUT) {
+#pragma omp parallel for schedule(static)
+        for (int64_t i = 0; i < b->groups * b->pieces; i++) {
+            const struct piece p = piece_at(b, i);
+            combine_piece(&p, args);
+        }
+    }
+    clock_lap(b->backend, CLOCK_NORM, &lap);
+    return ST_OK;
+}
+
+const struct kernel cpu_batch_norm = {true, prepare, forward, backward, free};
