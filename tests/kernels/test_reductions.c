@@ -50,6 +50,8 @@ static const struct {
     {"add", {2, {31, 67}}, {0}},
     {"concat", {2, {31, 67}}, {.other = 5}},
     {"concat", {3, {17, 19, 8}}, {.other = 3}},
+    {"batch_norm", {3, {60, 70, 3}}, {.epsilon = 1e-5, .activation = ACTIVATION_RELU, .affine = true}},
+    {"batch_norm", {3, {9, 7, 600}}, {.epsilon = 1e-5}},
 };
 
 /* All outputs of a forward and a backward, one after the other. */
@@ -63,11 +65,13 @@ static char *results(struct single *single, size_t *bytes)
         size_t bytes;
     } parts[] = {{single->y, single->y_bytes},
                  {single->saved, single->footprint.saved},
+                 {single->once, single->footprint.once},
                  {single->dx[0], single->x_bytes[0]},
                  {single->dx[1], single->dx[1] ? single->x_bytes[1] : 0},
                  {single->gradient[0], single->parameter_bytes[0]},
                  {single->gradient[1], single->parameter_bytes[1]}};
-    char *all = malloc(2 * single->x_bytes[0] + 2 * single->x_bytes[1] + single->y_bytes + single->footprint.saved);
+    char *all = malloc(2 * single->x_bytes[0] + 2 * single->x_bytes[1] + single->y_bytes + single->footprint.saved +
+                       single->footprint.once);
     cr_assert(all);
     *bytes = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

@@ -375,6 +375,7 @@ static const struct refusal {
     {"global_avg_pool", {{1, {9}}}, {0}, "image"},
     {"linear", {{3, {2, 2, 3}}}, {.units = 1}, "flatten"},
     {"layernorm", {{3, {2, 2, 3}}}, {.epsilon = 1e-12}, "vector or a sequence"},
+    {"batch_norm", {{2, {5, 8}}}, {.epsilon = 1e-5}, "expects an image (height x width x channels) or a vector"},
     {"select", {{1, {12}}}, {0}, "a sequence (tokens x width), its input is 12"},
     {"select", {{2, {12, 5}}}, {.token = 12}, "token 12 is not in its input 12x5: the last is 11"},
     {"cross_entropy", {{3, {2, 2, 3}}}, {0}, "2x2x3"},

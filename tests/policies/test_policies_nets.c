@@ -47,7 +47,7 @@ static bool is_chosen(const struct layer *layer, const char *kind)
         const char *kind, *layers;
     } families[] = {
         {"pool", " max_pool avg_pool global_avg_pool "},
-        {"norm", " layernorm "},
+        {"norm", " layernorm batch_norm "},
         {"weightless", " max_pool avg_pool global_avg_pool flatten attention gelu select relu dropout add concat "}};
     char name[64];
     snprintf(name, sizeof name, " %s ", layer->name);

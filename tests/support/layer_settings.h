@@ -17,6 +17,9 @@ struct settings {
     int save;
     int64_t vocabulary, positions, segments;
     int64_t other;
+    double momentum;
+    int variance;
+    bool affine;
 };
 
 /* The layer's own struct with these values; NULL: its presets, and small numbers for keys without one. Valid until the
