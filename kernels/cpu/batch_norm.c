@@ -16,7 +16,7 @@
 
 enum {
     LANES = 256,
-    PIECE = 16 * 1024, /* floats */
+    PIECE = 32 * 1024, /* floats */
     MERGED = 16,       /* channels whose pieces a thread merges at a time */
 };
 

@@ -69,6 +69,16 @@ static const struct row {
       {2, {3, 769}},
       {1, {4097}}},
      {.epsilon = 1e-5}},
+    {"batch_norm",
+     &cuda_batch_norm,
+     1e-5,
+     {{3, {5, 4, 3}}, {3, {8, 8, 16}}, {3, {1, 2, 70}}, {1, {9}}},
+     {.epsilon = 1e-5, .activation = ACTIVATION_RELU, .momentum = 0.1, .affine = true}},
+    {"batch_norm",
+     &cuda_batch_norm,
+     1e-5,
+     {{3, {17, 16, 2}}, {1, {40}}},
+     {.epsilon = 0.1, .momentum = 0.3, .variance = 1}},
     {"max_pool", &cuda_max_pool, 0, {{3, {8, 6, 5}}, {3, {7, 9, 4}}, {3, {7, 8, 4}}, {3, {8, 7, 4}}}, {.kernel = 2}},
     {"max_pool", &cuda_max_pool, 0, {{3, {9, 6, 5}}, {3, {8, 8, 2}}}, {.kernel = 3}},
     {"max_pool", &cuda_max_pool, 1e-6, {{3, {9, 7, 5}}, {3, {8, 8, 2}}}, {.kernel = 3, .stride = 2, .padding = 1}},
@@ -125,6 +135,8 @@ static size_t gradient_bytes(const struct pair *p, int i)
     return (size_t)p->graph->parameter[i].elements * sizeof(float);
 }
 
+static size_t state_bytes(const struct pair *p, int i) { return parameter_bytes(&p->graph->state[i]); }
+
 static float number(uint32_t which, int64_t i)
 {
     return 2 * rng_uniform(rng_words(5, RNG_DATA, (uint32_t)i, which, 0, 0).word[0]) - 1;
@@ -172,6 +184,12 @@ static void fill_arguments(struct pair *p)
         p->host.gradients[i] = numbers(30 + (uint32_t)i, bytes);
         p->there.gradients[i] = array_upload(p->host.gradients[i], bytes);
     }
+    for (int i = 0; i < p->node->states; i++) {
+        float *state = numbers(40 + (uint32_t)i, state_bytes(p, i));
+        for (size_t k = 0; k < state_bytes(p, i) / sizeof *state; k++) state[k] += 1.5f;
+        p->host.states[i] = state;
+        p->there.states[i] = array_upload(state, state_bytes(p, i));
+    }
     p->host.y = numbers(10, p->y_bytes), p->there.y = array_there(p->y_bytes);
     p->host.dy = numbers(11, p->y_bytes);
     p->there.dy = array_upload(reordered(p, p->node->output, p->host.dy, false), p->y_bytes);
@@ -215,6 +233,7 @@ static void open_pair(struct pair *p, const struct row *row, const struct shape 
     }
     fill_arguments(p);
     p->host.saved = array_here(p->footprint[0].saved), p->there.saved = array_there(p->footprint[1].saved);
+    p->host.once = array_here(p->footprint[0].once), p->there.once = array_there(p->footprint[1].once);
     p->host.scratch = array_here(scratch_of(&p->footprint[0]));
     p->there.scratch = array_there(scratch_of(&p->footprint[1]));
 }
@@ -269,10 +288,15 @@ static void forward(struct pair *p)
 {
     const struct kernel *kernel = p->row->kernel;
     p->host.save = p->footprint[0].saved > 0, p->there.save = p->footprint[1].saved > 0;
+    p->host.first = p->host.commit = p->there.first = p->there.commit = !p->host.evaluate;
     cr_assert(p->node->layer->reference.forward(p->state[0], &p->host) == ST_OK, "%s", status_message());
     cr_assert(kernel->forward(p->state[1], &p->there) == ST_OK, "%s", status_message());
     compare(p, "y", p->node->output, p->there.y, p->host.y, p->y_bytes);
+    if (!p->host.evaluate) compare(p, "once", -1, p->there.once, p->host.once, p->footprint[1].once);
+    for (int i = 0; i < p->node->states; i++)
+        compare(p, "running state", -1, p->there.states[i], p->host.states[i], state_bytes(p, i));
     struct kernel_args again = p->there;
+    again.first = again.commit = false;
     again.y = array_there(p->y_bytes);
     again.saved = NULL, again.save = false;
     cr_assert(kernel->forward(p->state[1], &again) == ST_OK);
@@ -302,7 +326,7 @@ static void backward(struct pair *p)
 {
     const struct kernel *kernel = p->row->kernel, *reference = &p->node->layer->reference;
     const bool gradient = strcmp(p->row->layer, "embedding") != 0;
-    if (!kernel->backward || p->footprint[1].passes_gradient) return;
+    if (!kernel->backward || p->footprint[1].passes_gradient || (p->footprint[1].once && p->host.evaluate)) return;
     p->host.parts = p->there.parts = (gradient ? PART_INPUT : 0) | (p->node->parameters ? PART_PARAMS : 0);
     struct kernel_args host = p->host, there = p->there;
     withhold(&p->footprint[0], &host), withhold(&p->footprint[1], &there);
@@ -347,7 +371,7 @@ static void set_draw(struct pair *p, int mode, bool elsewhere)
 static void check(const struct row *row, const struct shape *x, bool channels_first, bool bits)
 {
     const bool draws = row->settings.rate > 0;
-    for (int mode = draws ? RNG_COUNTER : EVALUATING; mode <= EVALUATING; mode++)
+    for (int mode = RNG_COUNTER; mode <= EVALUATING; mode += draws ? 1 : EVALUATING)
         for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
             struct pair p;
             open_pair(&p, row, x, channels_first, bits);
@@ -373,7 +397,8 @@ static void check_layer(const char *layer)
 /* Layers keep NaNs, and treat -0 as the reference does. */
 Test(own_rows, nans_and_negative_zeros)
 {
-    static const char *const layers[] = {"relu", "gelu", "max_pool", "avg_pool", "global_avg_pool", "layernorm"};
+    static const char *const layers[] = {"relu",      "gelu",      "max_pool", "avg_pool", "global_avg_pool",
+                                         "layernorm", "batch_norm"};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         bool one = false;
         for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) one |= !strcmp(rows[r].layer, layers[l]);
@@ -383,6 +408,7 @@ Test(own_rows, nans_and_negative_zeros)
         float *x = (float *)(uintptr_t)p.host.x[0];
         x[1] = -0.0f, x[2] = NAN;
         p.there.x[0] = array_upload(x, p.x_bytes[0]);
+        p.host.first = p.there.first = true;
         cr_assert(p.node->layer->reference.forward(p.state[0], &p.host) == ST_OK);
         cr_assert(rows[r].kernel->forward(p.state[1], &p.there) == ST_OK);
         const float *right = p.host.y, *y = array_download(p.there.y, p.y_bytes);
@@ -410,6 +436,7 @@ CHECK(dropout)
 CHECK(select)
 CHECK(embedding)
 CHECK(layernorm)
+CHECK(batch_norm)
 CHECK(max_pool)
 CHECK(avg_pool)
 CHECK(global_avg_pool)

@@ -84,6 +84,29 @@ static int residual(struct graph *graph)
     return linear(graph, 4, ACTIVATION_NONE, v);
 }
 
+static int batch_norm(struct graph *graph, int activation, int x)
+{
+    return add(graph, "batch_norm",
+               (struct settings){.epsilon = 1e-5, .momentum = 0.1, .affine = true, .activation = activation}, x, -1);
+}
+
+/* A residual block whose convolutions have no activation, each followed by a batch_norm (He et al., 2015), behind one
+ * whose relu may move behind a pool. */
+static int normalised(struct graph *graph)
+{
+    int v = pool(graph, batch_norm(graph, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, 0)));
+    begin(graph, "block");
+    int arm = batch_norm(graph, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, v));
+    arm = batch_norm(graph, ACTIVATION_NONE, conv(graph, 16, ACTIVATION_NONE, arm));
+    v = add(graph, "relu", (struct settings){.rate = 0}, add(graph, "add", (struct settings){.rate = 0}, arm, v), -1);
+    graph_group_end(graph);
+    begin(graph, "classifier");
+    v = linear(graph, 12, ACTIVATION_NONE, add(graph, "global_avg_pool", (struct settings){.rate = 0}, v, -1));
+    v = linear(graph, 4, ACTIVATION_NONE, dropout(graph, 0.2, batch_norm(graph, ACTIVATION_RELU, v)));
+    graph_group_end(graph);
+    return v;
+}
+
 static int vgg(struct graph *graph)
 {
     static const int channels[5][3] = {{4, 4}, {8, 8}, {16, 16, 16}, {32, 32, 32}, {32, 32, 32}};
@@ -225,6 +248,7 @@ const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"vgg", vgg, {3, {32, 32, 3}}, 2, 10},
                            {"transformer", transformer, {2, {3, 7}}, 3, 3},
                            {"skips", skips, {3, {8, 8, 3}}, 2, 4},
+                           {"normalised", normalised, {3, {8, 8, 3}}, 4, 4},
                            {NULL, NULL, {0}, 0, 0}};
 
 struct graph *net_build(const struct net *net, enum relu_save relu_save)
