@@ -101,6 +101,7 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
     TRY(name_node(graph, node, name));
 
     struct shape shapes[NODE_INPUTS_MAX], result = {0};
+    char text[96];
     for (int i = 0; i < layer->inputs; i++) {
         node->inputs[i] = inputs[i];
         shapes[i] = graph->value[inputs[i]].shape;
@@ -111,8 +112,10 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
     if (elements < 0 || elements > (INT64_C(1) << 44) / graph->batch)
         return fail(ST_SPEC, "layer '%s': its output is too large", node->name);
     if (layer->mixes_samples && graph->batch * shape_elements(&shapes[0]) == shape_width(&shapes[0]))
-        return fail(ST_SPEC, "layer '%s': one value a channel has no variance; expected a larger batch or image",
-                    node->name);
+        return fail(ST_SPEC,
+                    "layer '%s': it normalises each channel over the batch, and one value has no variance; expected a "
+                    "larger batch than 1, or an image of more than one pixel, its input is %s",
+                    node->name, shape_print(&shapes[0], text));
     node->draws = layer->draws ? layer->draws(node->settings, &shapes[0]) : 0;
     if (node->draws < 0 || node->draws > (INT64_C(1) << 44) / graph->batch)
         return fail(ST_SPEC, "layer '%s': it draws too many random numbers", node->name);
