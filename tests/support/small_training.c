@@ -77,6 +77,7 @@ void run_plan(const struct trial *t, struct plan *plan, struct trace *trace)
     struct train *train;
     struct executor_options executor_options = {.memory = t->memory,
                                                 .rng = t->rng,
+                                                .commit_every = t->commit_every,
                                                 .seed = 3,
                                                 .check_recompute = t->rng != RNG_UNSAFE && !t->fault.kind,
                                                 .fault = t->fault};
@@ -106,6 +107,7 @@ void run_plan(const struct trial *t, struct plan *plan, struct trace *trace)
         trace->gradients[step] = result.gradients;
         trace->parameters[step] = result.parameters;
         trace->state[step] = result.state;
+        trace->running[step] = result.running;
         const size_t *counted = executor_counted(exec);
         cr_assert((counted != NULL) == (t->memory == MEMORY_DYNAMIC));
         cr_assert(!counted || !memcmp(counted, plan->live, (size_t)plan->lowered.ops * sizeof *plan->live));
@@ -126,7 +128,7 @@ int first_difference(const struct trace *a, const struct trace *b, int steps)
     for (int i = 0; i < steps; i++)
         if (i >= a->steps || i >= b->steps || memcmp(&a->loss[i], &b->loss[i], sizeof(float)) ||
             !digest_equal(a->gradients[i], b->gradients[i]) || !digest_equal(a->parameters[i], b->parameters[i]) ||
-            !digest_equal(a->state[i], b->state[i]))
+            !digest_equal(a->state[i], b->state[i]) || !digest_equal(a->running[i], b->running[i]))
             return i;
     return -1;
 }

@@ -31,6 +31,7 @@ struct trial {
     bool drop_dead;
     enum rng_mode rng;
     enum memory_mode memory;
+    bool commit_every; /* of the executor's options */
     int steps;
     struct fault fault;
 };
@@ -40,7 +41,7 @@ struct trace {
     int steps, recomputations;
     char failure[512];
     float loss[STEPS_MAX];
-    struct digest gradients[STEPS_MAX], parameters[STEPS_MAX], state[STEPS_MAX];
+    struct digest gradients[STEPS_MAX], parameters[STEPS_MAX], state[STEPS_MAX], running[STEPS_MAX];
 };
 
 struct bench set_up_graph(const struct net *net, const char *backend, struct graph *graph);

@@ -1,5 +1,5 @@
-/* With every policy, memory mode and source of randomness, every loss, gradient, parameter and momentum equals that of
- * the run that stores everything in every bit. Over every row of the policy and backend tables. */
+/* With every policy, memory mode and source of randomness, every loss, gradient, parameter, momentum and running state
+ * equals that of the run that stores everything in every bit. Over every row of the policy and backend tables. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,6 +101,8 @@ Test(equality, transformer_ref) { compare_all(&nets[3], "ref", 2); }
 Test(equality, transformer_cpu) { compare_all(&nets[3], "cpu", STEPS_MANY); }
 Test(equality, skips_ref) { compare_all(&nets[4], "ref", 2); }
 Test(equality, skips_cpu) { compare_all(&nets[4], "cpu", STEPS_MANY); }
+Test(equality, normalised_ref) { compare_all(&nets[5], "ref", 2); }
+Test(equality, normalised_cpu) { compare_all(&nets[5], "cpu", STEPS_MANY); }
 Test(equality, vgg_cpu) { compare_all(&nets[2], "cpu", STEPS_MANY); }
 
 static void compare_on_device(const struct net *net)
@@ -113,6 +115,7 @@ Test(equality, small_cnn_cuda) { compare_on_device(&nets[0]); }
 Test(equality, residual_cuda) { compare_on_device(&nets[1]); }
 Test(equality, skips_cuda) { compare_on_device(&nets[4]); }
 Test(equality, transformer_cuda) { compare_on_device(&nets[3]); }
+Test(equality, normalised_cuda) { compare_on_device(&nets[5]); }
 
 /* Relus taken after their pools, whatever they keep, against all of them where they were written: each policy once. */
 static void compare_after_pools(const struct net *net, const char *backend)

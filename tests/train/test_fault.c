@@ -101,6 +101,7 @@ Test(fault, all_are_caught_residual_cpu) { all_faults_are_caught(&nets[1], "cpu"
 Test(fault, all_are_caught_vgg_cpu) { all_faults_are_caught(&nets[2], "cpu", false); }
 Test(fault, all_are_caught_transformer_cpu) { all_faults_are_caught(&nets[3], "cpu", false); }
 Test(fault, all_are_caught_skips_cpu) { all_faults_are_caught(&nets[4], "cpu", false); }
+Test(fault, all_are_caught_normalised_cpu) { all_faults_are_caught(&nets[5], "cpu", false); }
 Test(fault, all_are_caught_small_cnn_cuda) { all_faults_are_caught(&nets[0], "cuda", false); }
 
 Test(fault, unsafe_randomness_is_caught)
@@ -120,5 +121,27 @@ Test(fault, unsafe_randomness_is_caught)
         run(&t, &variant);
         tear_down(&bench);
         cr_expect(first_difference(&baseline, &variant, t.steps) == 0);
+    }
+}
+
+/* Recomputations that move the running state change nothing else in the step: no loss, no gradient. */
+Test(fault, running_state_that_moves_twice_is_caught)
+{
+    static struct trace baseline, variant;
+    struct bench bench = set_up(&nets[4], "ref", RELU_OUTPUT);
+    struct trial t = {.bench = &bench,
+                      .learner = &momentum,
+                      .policy = policy_find("every"),
+                      .drop_dead = true,
+                      .rng = RNG_STASH,
+                      .steps = 2};
+    run(&t, &baseline);
+    t.commit_every = true;
+    run(&t, &variant);
+    tear_down(&bench);
+    cr_expect(first_difference(&baseline, &variant, t.steps) == 0);
+    for (int step = 0; step < t.steps; step++) {
+        cr_expect(digest_equal(baseline.parameters[step], variant.parameters[step]));
+        cr_expect(!digest_equal(baseline.running[step], variant.running[step]));
     }
 }
