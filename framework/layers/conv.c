@@ -1,5 +1,8 @@
 /* Convolution (cross-correlation, as usual in deep learning) of an image with square kernels, zero padding, and an
- * optional fused activation: {H, W, I} to {H', W', O}, H' = (H + 2 padding - kernel) / stride + 1. Weights are O I H W.
+ * optional fused activation: {H, W, I} to {H', W', O}, H' = (H + 2 padding - kernel) / stride + 1.
+ *
+ * Channels are divided into groups: each O / groups output channels read I / groups input channels, those of their
+ * group. Weights are {O, I / groups, kernel, kernel}. With groups = I the convolution is depthwise.
  *
  * The first part of the backward multiplies dy by the activation's derivative, in place. */
 #include "model/reference.h"
@@ -7,6 +10,7 @@
 struct settings {
     struct window window;
     int64_t channels; /* of the output */
+    int64_t groups;
     int activation, init;
     bool bias;
 };
@@ -17,6 +21,8 @@ static const struct setting keys[] = {
     {WINDOW(stride), .type = SETTING_INT, .min = 1, .max = 1 << 16, .preset = "1", .doc = "step of the kernel"},
     {WINDOW(padding), .type = SETTING_INT, .max = 1 << 16, .preset = "0",
      .doc = "rows and columns of zeros on each side"},
+    {SETTING(groups), .type = SETTING_INT, .min = 1, .max = 1 << 24, .preset = "1",
+     .doc = "an output channel reads only the input channels of its group"},
     {SETTING(activation), .type = SETTING_CHOICE, .preset = "none", .values = relu_words,
      .doc = "applied to the output"},
     {SETTING(bias), .type = SETTING_BOOL, .preset = "true", .doc = "adds a constant to each channel"},
@@ -26,17 +32,23 @@ static const struct setting keys[] = {
 static enum status infer(const void *settings, const struct shape *inputs, struct shape *output)
 {
     const struct settings *s = settings;
-    return window_infer(&s->window, &inputs[0], s->channels, output);
+    TRY(window_infer(&s->window, &inputs[0], s->channels, output));
+    const int64_t in = inputs[0].dim[2], out = s->channels;
+    if (in % s->groups || out % s->groups)
+        return fail(ST_SPEC,
+                    "groups must divide the channels of input and output: found groups %lld, channels %lld and %lld",
+                    (long long)s->groups, (long long)in, (long long)out);
+    return ST_OK;
 }
 
 static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
     const struct settings *s = settings;
-    const int64_t k = s->window.kernel, in = input->dim[2], out = s->channels;
-    definitions[0] =
-        (struct parameter_definition){"weight", {4, {out, in, k, k}}, (enum init)s->init, in * k * k, out * k * k};
-    definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, in * k * k, out * k * k};
+    const int64_t k = s->window.kernel, in = input->dim[2] / s->groups, out = s->channels;
+    const int64_t fan_in = in * k * k, fan_out = out / s->groups * k * k;
+    definitions[0] = (struct parameter_definition){"weight", {4, {out, in, k, k}}, (enum init)s->init, fan_in, fan_out};
+    definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, fan_in, fan_out};
     return s->bias ? 2 : 1;
 }
 
@@ -44,7 +56,7 @@ static struct flops flops(const void *settings, const struct shape *input, const
 {
     const struct settings *s = settings;
     double outputs = (double)shape_elements(output), window = (double)(s->window.kernel * s->window.kernel);
-    double all = 2 * outputs * window * (double)input->dim[2];
+    double all = 2 * outputs * window * (double)(input->dim[2] / s->groups);
     return (struct flops){all, all, all};
 }
 
@@ -53,12 +65,18 @@ static const struct window *window_of(const struct reference *r)
     return &((const struct settings *)r->settings)->window;
 }
 
-/* One filter {I, k, k} on one image at the window whose corner is (top, left). */
+/* Channels in a group of the input, or of the output. */
+static int64_t in_group(const struct reference *r, const struct shape *image)
+{
+    return image->dim[2] / ((const struct settings *)r->settings)->groups;
+}
+
+/* One filter on its group's channels, from the first of them on, at the window whose corner is (top, left). */
 static double filter_at(const struct reference *r, const float *filter, const float *image, int64_t top, int64_t left)
 {
     const int64_t k = window_of(r)->kernel, height = r->x.dim[0], width = r->x.dim[1], channels = r->x.dim[2];
     double sum = 0;
-    for (int64_t i = 0; i < channels; i++)
+    for (int64_t i = 0; i < in_group(r, &r->x); i++)
         for (int64_t u = 0; u < k; u++)
             for (int64_t v = 0; v < k; v++) {
                 int64_t h = top + u, w = left + v;
@@ -72,7 +90,8 @@ static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct reference *r = state;
     const struct settings *s = r->settings;
-    const int64_t filter = r->x.dim[2] * s->window.kernel * s->window.kernel;
+    const int64_t in = in_group(r, &r->x), out = in_group(r, &r->y);
+    const int64_t filter = in * s->window.kernel * s->window.kernel;
     const int64_t stride = s->window.stride, padding = s->window.padding;
     float *y = args->y;
     for (int64_t n = 0; n < r->batch; n++) {
@@ -81,8 +100,8 @@ static enum status forward(void *state, const struct kernel_args *args)
             for (int64_t w = 0; w < r->y.dim[1]; w++)
                 for (int64_t o = 0; o < r->y.dim[2]; o++) {
                     double bias = s->bias ? args->parameters[1][o] : 0;
-                    const float *weight = args->parameters[0] + o * filter;
-                    *y++ = (float)(bias + filter_at(r, weight, image, h * stride - padding, w * stride - padding));
+                    const float *weight = args->parameters[0] + o * filter, *x = image + o / out * in;
+                    *y++ = (float)(bias + filter_at(r, weight, x, h * stride - padding, w * stride - padding));
                 }
     }
     activation_apply(r, args->y, args->save ? args->saved : NULL);
@@ -110,10 +129,10 @@ static double weight_gradient(const struct reference *r, const float *x, const f
 static void backward_params(const struct reference *r, const struct kernel_args *args)
 {
     const struct settings *s = r->settings;
-    const int64_t k = s->window.kernel;
+    const int64_t k = s->window.kernel, in = in_group(r, &r->x), out = in_group(r, &r->y);
     float *dw = args->gradients[0];
     for (int64_t o = 0; o < r->y.dim[2]; o++)
-        for (int64_t i = 0; i < r->x.dim[2]; i++)
+        for (int64_t i = o / out * in; i < (o / out + 1) * in; i++)
             for (int64_t u = 0; u < k; u++)
                 for (int64_t v = 0; v < k; v++) *dw++ = (float)weight_gradient(r, args->x[0], args->dy, o, i, u, v);
     if (s->bias) bias_gradient(r, args, r->y.dim[2]);
@@ -124,6 +143,7 @@ static double input_gradient(const struct reference *r, const float *weight, con
                              int64_t i)
 {
     const int64_t k = window_of(r)->kernel, stride = window_of(r)->stride, padding = window_of(r)->padding;
+    const int64_t in = in_group(r, &r->x), out = in_group(r, &r->y), group = i / in;
     double sum = 0;
     for (int64_t u = 0; u < k; u++)
         for (int64_t v = 0; v < k; v++) {
@@ -131,9 +151,9 @@ static double input_gradient(const struct reference *r, const float *weight, con
             if (p < 0 || q < 0 || p % stride || q % stride) continue;
             p /= stride, q /= stride;
             if (p >= r->y.dim[0] || q >= r->y.dim[1]) continue;
-            for (int64_t o = 0; o < r->y.dim[2]; o++)
-                sum += (double)dy[(p * r->y.dim[1] + q) * r->y.dim[2] + o] *
-                       weight[((o * r->x.dim[2] + i) * k + u) * k + v];
+            for (int64_t o = group * out; o < (group + 1) * out; o++)
+                sum +=
+                    (double)dy[(p * r->y.dim[1] + q) * r->y.dim[2] + o] * weight[((o * in + i % in) * k + u) * k + v];
         }
     return sum;
 }

@@ -68,29 +68,29 @@ static void mask_chunk(const struct conv *conv, const struct kernel_args *args, 
         relu_mask(dy, dy, chunk_at(args->y, &conv->y, n), samples * conv->y.elements);
 }
 
-/* Adds or assigns a chunk's result to the master gradients of a group of output channels. */
-static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, int64_t group,
+/* Adds or assigns a chunk's result to the master gradients of a turn's output channels. */
+static enum status collect(const struct conv *conv, const struct kernel_args *args, const char *scratch, int64_t turn,
                            bool add)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    const int64_t outputs = conv->outputs / plan->groups;
+    const int64_t outputs = conv->outputs / plan->turns;
     const float *b = (const float *)(const void *)(scratch + plan->bias_at);
-    float *dw = args->gradients[0] + group * (conv->weights / plan->groups);
+    float *dw = args->gradients[0] + turn * (conv->weights / plan->turns);
     TRY(call_run(add ? &plan->weights_add : &plan->weights, (const void *[]){scratch + plan->weights_at, dw}));
     if (!conv->bias) return ST_OK;
-    float *db = args->gradients[1] + group * outputs;
+    float *db = args->gradients[1] + turn * outputs;
     for (int64_t i = 0; i < outputs; i++) db[i] = add ? db[i] + b[i] : b[i];
     return ST_OK;
 }
 
-/* A group's output channels of a chunk of dy as a tensor of their own: dy itself, or a copy in scratch. */
-static const float *group_dy(const struct conv *conv, const float *dy, int64_t samples, int64_t group, char *scratch)
+/* A turn's output channels of a chunk of dy as a tensor of their own: dy itself, or a copy in scratch. */
+static const float *turn_dy(const struct conv *conv, const float *dy, int64_t samples, int64_t turn, char *scratch)
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
-    const int64_t elements = conv->y.elements / plan->groups;
-    float *slice = (float *)(void *)(scratch + plan->group_at);
-    if (plan->groups == 1) return dy;
-    copy_rows(slice, elements, dy + group * elements, conv->y.elements, samples);
+    const int64_t elements = conv->y.elements / plan->turns;
+    float *slice = (float *)(void *)(scratch + plan->turn_at);
+    if (plan->turns == 1) return dy;
+    copy_rows(slice, elements, dy + turn * elements, conv->y.elements, samples);
     return slice;
 }
 
@@ -100,13 +100,13 @@ static enum status chunk_params(const struct conv *conv, const struct kernel_arg
 {
     const struct conv_plan *plan = &conv->pass[CONV_PARAMS];
     char *scratch = args->scratch;
-    for (int64_t group = 0; group < plan->groups; group++) {
-        const float *y = group_dy(conv, dy, which ? plan->rest : plan->chunk, group, scratch);
+    for (int64_t turn = 0; turn < plan->turns; turn++) {
+        const float *y = turn_dy(conv, dy, which ? plan->rest : plan->chunk, turn, scratch);
         clock_lap(conv->backend, CLOCK_REORDER);
         TRY(call_run(&plan->conv[which],
                      (const void *[]){x, scratch + plan->weights_at, scratch + plan->bias_at, y, scratch}));
         clock_lap(conv->backend, CLOCK_CONV);
-        TRY(collect(conv, args, scratch, group, add));
+        TRY(collect(conv, args, scratch, turn, add));
         clock_lap(conv->backend, CLOCK_REORDER);
     }
     return ST_OK;
@@ -164,9 +164,9 @@ static void describe(struct conv *conv)
         length += snprintf(conv->implementation + length, sizeof conv->implementation - (size_t)length,
                            "%s%s %s chunk %lld%s", i ? " | " : "", call_implementation(&p[i].conv[0]),
                            p[i].winograd ? "winograd" : "direct", (long long)p[i].chunk,
-                           p[i].groups == 1   ? ""
-                           : p[i].groups == 2 ? " of 1/2 channels"
-                                              : " of 1/4 channels");
+                           p[i].turns == 1   ? ""
+                           : p[i].turns == 2 ? " of 1/2 channels"
+                                             : " of 1/4 channels");
     }
 }
 
@@ -188,6 +188,7 @@ static enum status conv_prepare(struct backend *backend, const struct graph *gra
                                              .x = &conv->x,
                                              .y = &conv->y,
                                              .weights = weights,
+                                             .groups = node_integer(node, "groups"),
                                              .kernel = node_integer(node, "kernel"),
                                              .stride = node_integer(node, "stride"),
                                              .padding = node_integer(node, "padding"),

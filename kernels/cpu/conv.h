@@ -9,7 +9,7 @@ struct conv_request {
     enum conv_pass pass;
     const struct extent *x, *y;
     const struct shape *weights;
-    int64_t kernel, stride, padding;
+    int64_t groups, kernel, stride, padding;
     bool bias, relu;
 };
 
@@ -17,12 +17,12 @@ struct conv_request {
 struct conv_plan {
     bool winograd;
     int64_t chunk, rest;     /* samples; rest may be 0 */
-    int64_t groups;          /* PARAMS: output channels are processed in so many turns, which needs less scratch */
-    struct call conv[2];     /* arguments x, w, b, y, scratch, or their gradients, of one group */
+    int64_t turns;           /* PARAMS: output channels are processed in so many turns, which needs less scratch */
+    struct call conv[2];     /* arguments x, w, b, y, scratch, or their gradients, of one turn */
     struct call image[2];    /* x into the primitive's order; none where it takes x as it is */
     struct call weights;     /* master order to the primitive's; PARAMS: back */
     struct call weights_add; /* PARAMS: back, adding */
-    size_t weights_at, image_at, group_at, bias_at; /* in scratch, after the primitive's scratchpad */
+    size_t weights_at, image_at, turn_at, bias_at; /* in scratch, after the primitive's scratchpad */
     size_t scratch;
 };
 

@@ -38,11 +38,11 @@ static bool describe_samples(struct backend *backend, const struct conv_request 
                              .padding = request->padding};
     struct shape y = request->y->shape, w = *request->weights;
     struct tensor x;
-    y.dim[2] /= plan->groups, w.dim[0] /= plan->groups;
+    y.dim[2] /= plan->turns, w.dim[0] /= plan->turns;
     if (tensor_images(samples, &request->x->shape, request->x->layout, &x) != ST_OK ||
         tensor_images(samples, &request->x->shape, mixed ? ORDER_ANY : request->x->layout, &conv.x) != ST_OK ||
         tensor_images(samples, &y, request->y->layout, &conv.y) != ST_OK ||
-        tensor_weights(&w, ORDER_ANY, &conv.w) != ST_OK || tensor_vector(w.dim[0], &conv.b) != ST_OK)
+        tensor_weights(&w, request->groups, ORDER_ANY, &conv.w) != ST_OK || tensor_vector(w.dim[0], &conv.b) != ST_OK)
         return false;
     if (which > 0) conv.w = call_tensor(&plan->conv[0], arguments[request->pass][AT_W]);
     if (!call_conv(engine, &conv, &plan->conv[which])) return false;
@@ -57,8 +57,8 @@ static bool describe_weights(struct backend *backend, const struct conv_request 
     const struct tensor wanted = call_tensor(&plan->conv[0], arguments[request->pass][AT_W]);
     struct shape w = *request->weights;
     struct tensor master;
-    w.dim[0] /= plan->groups;
-    if (tensor_weights(&w, ORDER_LOGICAL, &master) != ST_OK) return false;
+    w.dim[0] /= plan->turns;
+    if (tensor_weights(&w, request->groups, ORDER_LOGICAL, &master) != ST_OK) return false;
     if (request->pass == CONV_PARAMS)
         return call_reorder(engine, &wanted, &master, false, &plan->weights) &&
                call_reorder(engine, &wanted, &master, true, &plan->weights_add);
@@ -75,7 +75,7 @@ static size_t argument_bytes(const struct call *call, int argument)
     return round_up(tensor_bytes(&tensor));
 }
 
-/* Lays out scratch: the primitive's scratchpad, weights, x, a group's dy, bias; reorders run while no convolution
+/* Lays out scratch: the primitive's scratchpad, weights, x, a turn's dy, bias; reorders run while no convolution
  * does. */
 static void lay_out(const struct conv_request *request, struct conv_plan *plan)
 {
@@ -89,12 +89,12 @@ static void lay_out(const struct conv_request *request, struct conv_plan *plan)
     plan->weights_at = round_up(pad);
     plan->image_at =
         plan->weights_at + (plan->weights.desc != NULL ? argument_bytes(&plan->conv[0], argument[AT_W]) : 0);
-    plan->group_at = plan->image_at + image;
-    plan->bias_at = plan->group_at + (plan->groups > 1 ? argument_bytes(&plan->conv[0], argument[AT_Y]) : 0);
+    plan->turn_at = plan->image_at + image;
+    plan->bias_at = plan->turn_at + (plan->turns > 1 ? argument_bytes(&plan->conv[0], argument[AT_Y]) : 0);
     plan->scratch = plan->bias_at + (bias ? argument_bytes(&plan->conv[0], argument[AT_B]) : 0);
 }
 
-/* Completes plan, whose algorithm, chunk and groups are given; false, and an empty plan, where the library does not
+/* Completes plan, whose algorithm, chunk and turns are given; false, and an empty plan, where the library does not
  * support it. */
 static bool describe(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
@@ -111,13 +111,13 @@ static bool describe(struct backend *backend, const struct conv_request *request
 
 /* The largest chunk that keeps the limit; false where there is none: then plan is the one with least scratch, or empty.
  */
-static bool search(struct backend *backend, const struct conv_request *request, bool winograd, int64_t groups,
+static bool search(struct backend *backend, const struct conv_request *request, bool winograd, int64_t turns,
                    struct conv_plan *plan)
 {
     const int64_t batch = request->x->batch;
     *plan = (struct conv_plan){0};
     for (int64_t calls = 1, chunk = batch;; chunk = ratio_up(batch, calls)) {
-        struct conv_plan next = {.winograd = winograd, .chunk = chunk, .groups = groups};
+        struct conv_plan next = {.winograd = winograd, .chunk = chunk, .turns = turns};
         if (!describe(backend, request, &next)) return false;
         struct conv_plan *worse = plan->chunk == 0 || next.scratch < plan->scratch ? plan : &next;
         conv_plan_release(worse);
@@ -130,21 +130,21 @@ static bool search(struct backend *backend, const struct conv_request *request, 
 
 /* Winograd's 4x4 tiles in a chunk. Each call transforms all weights: below TILES_LEAST direct is as fast; from
  * TILES_ENOUGH on the transforms are negligible. Measured on 32 to 512 channels. */
-enum { TILES_LEAST = 32, TILES_ENOUGH = 256, GROUPS_MOST = 4 };
+enum { TILES_LEAST = 32, TILES_ENOUGH = 256, TURNS_MOST = 4 };
 
 static int64_t tiles(const struct conv_request *request, int64_t samples)
 {
     return samples * ratio_up(request->y->shape.dim[0], 4) * ratio_up(request->y->shape.dim[1], 4);
 }
 
-/* The fewest groups whose chunk has enough tiles, else those with the most tiles; false where none is worth it. */
+/* The fewest turns whose chunk has enough tiles, else those with the most tiles; false where none is worth it. */
 static bool search_winograd(struct backend *backend, const struct conv_request *request, struct conv_plan *plan)
 {
-    const int64_t most = request->pass == CONV_PARAMS ? GROUPS_MOST : 1;
+    const int64_t most = request->pass == CONV_PARAMS ? TURNS_MOST : 1;
     *plan = (struct conv_plan){0};
-    for (int64_t groups = 1; groups <= most && request->weights->dim[0] % (groups * BLOCK_MOST) == 0; groups *= 2) {
+    for (int64_t turns = 1; turns <= most && request->weights->dim[0] % (turns * BLOCK_MOST) == 0; turns *= 2) {
         struct conv_plan next;
-        const bool found = search(backend, request, true, groups, &next);
+        const bool found = search(backend, request, true, turns, &next);
         struct conv_plan *worse = found && next.chunk > plan->chunk ? plan : &next;
         conv_plan_release(worse);
         if (worse == plan) *plan = next;
@@ -153,11 +153,11 @@ static bool search_winograd(struct backend *backend, const struct conv_request *
     return tiles(request, plan->chunk) >= TILES_LEAST;
 }
 
-/* oneDNN has Winograd for 512-bit vectors alone. */
+/* oneDNN has Winograd for 512-bit vectors and one group alone. */
 static bool winograd_wanted(const struct backend *backend, const struct conv_request *request)
 {
-    return backend->options.conv_algorithm != CONV_DIRECT && request->kernel == 3 && request->stride == 1 &&
-           request->y->layout == ORDER_BLOCKED_16 && request->x->layout == ORDER_BLOCKED_16;
+    return backend->options.conv_algorithm != CONV_DIRECT && request->groups == 1 && request->kernel == 3 &&
+           request->stride == 1 && request->y->layout == ORDER_BLOCKED_16 && request->x->layout == ORDER_BLOCKED_16;
 }
 
 /* Turns every described call of the plan into a primitive. */

@@ -76,11 +76,14 @@ enum status tensor_images(int64_t batch, const struct shape *shape, enum order o
     return ST_OK;
 }
 
-enum status tensor_weights(const struct shape *shape, enum order order, struct tensor *tensor)
+/* The library reads groups from a fifth dimension, the first; with one group it has more kernels without it. */
+enum status tensor_weights(const struct shape *shape, int64_t groups, enum order order, struct tensor *tensor)
 {
-    const dnnl_format_tag_t tag = order == ORDER_LOGICAL ? dnnl_oihw : dnnl_format_tag_any;
-    const dnnl_dims_t dims = {shape->dim[0], shape->dim[1], shape->dim[2], shape->dim[3]};
-    DNNL(dnnl_memory_desc_init_by_tag(&tensor->desc, 4, dims, dnnl_f32, tag));
+    static const dnnl_format_tag_t logical[] = {dnnl_oihw, dnnl_goihw};
+    const bool grouped = groups > 1;
+    const dnnl_format_tag_t tag = order == ORDER_LOGICAL ? logical[grouped] : dnnl_format_tag_any;
+    const dnnl_dims_t dims = {groups, shape->dim[0] / groups, shape->dim[1], shape->dim[2], shape->dim[3]};
+    DNNL(dnnl_memory_desc_init_by_tag(&tensor->desc, grouped ? 5 : 4, grouped ? dims : dims + 1, dnnl_f32, tag));
     return ST_OK;
 }
 

@@ -35,8 +35,8 @@ struct tensor {
 
 /* A batch of images of shape {H, W, C}, or of vectors {C} as 1x1 images. */
 enum status tensor_images(int64_t batch, const struct shape *shape, enum order order, struct tensor *tensor);
-/* Weights of shape {O, I, H, W}, ORDER_LOGICAL: in that order; and a vector of n. */
-enum status tensor_weights(const struct shape *shape, enum order order, struct tensor *tensor);
+/* Weights of shape {O, I / groups, H, W}, ORDER_LOGICAL: in that order; and a vector of n. */
+enum status tensor_weights(const struct shape *shape, int64_t groups, enum order order, struct tensor *tensor);
 enum status tensor_vector(int64_t n, struct tensor *tensor);
 size_t tensor_bytes(const struct tensor *tensor);
 bool tensor_equal(const struct tensor *a, const struct tensor *b);

@@ -137,6 +137,7 @@ static struct conv *conv_create(struct backend *backend, const struct graph *gra
                                       .y = y->shape,
                                       .weights = *weights,
                                       .order = (enum order)y->layout,
+                                      .groups = node_integer(node, "groups"),
                                       .stride = node_integer(node, "stride"),
                                       .padding = node_integer(node, "padding"),
                                       .tf32 = cuda_of(backend)->tf32},

@@ -57,6 +57,7 @@ static enum status describe(const struct conv_problem *problem, int64_t samples,
     TRY(cudnn_check(cudnnSetConvolution2dDescriptor(c->window, padding, padding, stride, stride, 1, 1,
                                                     CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
                     "convolution descriptor"));
+    TRY(cudnn_check(cudnnSetConvolutionGroupCount(c->window, (int)problem->groups), "number of groups"));
     return cudnn_check(cudnnSetConvolutionMathType(c->window, problem->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH),
                        "math type");
 }

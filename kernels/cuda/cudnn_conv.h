@@ -11,13 +11,13 @@
 
 enum conv_pass { CONV_FORWARD, CONV_PARAMS, CONV_INPUT, CONV_PASSES };
 
-/* What is convolved. x, y: {H, W, C} of one sample; weights: {O, I, k, k}. All three lie in the same order, the
- * weights O I H W with channels first and O H W I else. */
+/* What is convolved. x, y: {H, W, C} of one sample; weights: {O, I / groups, k, k}. All three lie in the same order,
+ * the weights O I H W with channels first and O H W I else. */
 struct conv_problem {
     int64_t batch;
     struct shape x, y, weights;
     enum order order;
-    int64_t stride, padding;
+    int64_t groups, stride, padding;
     bool tf32;
 };
 

@@ -31,6 +31,7 @@ struct cudnnFilterStruct : cudnnTensorStruct {
 struct cudnnConvolutionStruct {
     int pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w;
     cudnnMathType_t math;
+    int groups;
 };
 
 namespace
@@ -47,17 +48,18 @@ int extent(int x, int filter, int pad, int stride, int dilation)
 
 bool fits(const convolution &v)
 {
-    return v.x.n == v.y.n && v.x.c == v.w.c && v.w.n == v.y.c && v.x.format == v.w.format &&
-           v.y.h == extent(v.x.h, v.w.h, v.c.pad_h, v.c.stride_h, v.c.dilation_h) &&
+    return v.x.n == v.y.n && v.x.c == v.w.c * v.c.groups && v.w.n % v.c.groups == 0 && v.w.n == v.y.c &&
+           v.x.format == v.w.format && v.y.h == extent(v.x.h, v.w.h, v.c.pad_h, v.c.stride_h, v.c.dilation_h) &&
            v.y.w == extent(v.x.w, v.w.w, v.c.pad_w, v.c.stride_w, v.c.dilation_w) && v.x.format == v.y.format;
 }
 
-/* Calls f(offset in x, in w, in y) for each product of sample n, input channel c and output channel k. */
+/* Calls f(offset in x, in w, in y) for each product of sample n, output channel k and input channel c of its group. */
 template <class F> void each(const convolution &v, int n, int c, int k, F f)
 {
+    if (c / v.w.c != k / (v.w.n / v.c.groups)) return;
     for (int r = 0; r < v.w.h; r++)
         for (int s = 0; s < v.w.w; s++) {
-            const int64_t w = k * v.w.sample() + c * v.w.channel() + r * v.w.row() + s * v.w.column();
+            const int64_t w = k * v.w.sample() + c % v.w.c * v.w.channel() + r * v.w.row() + s * v.w.column();
             for (int p = 0; p < v.y.h; p++) {
                 const int h = p * v.c.stride_h - v.c.pad_h + r * v.c.dilation_h;
                 if (h < 0 || h >= v.x.h) continue;
@@ -259,7 +261,13 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t c, in
 {
     if (mode != CUDNN_CROSS_CORRELATION || type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_NOT_SUPPORTED;
     if (pad_h < 0 || pad_w < 0 || u < 1 || v < 1 || dilation_h < 1 || dilation_w < 1) return CUDNN_STATUS_BAD_PARAM;
-    *c = {pad_h, pad_w, u, v, dilation_h, dilation_w, CUDNN_DEFAULT_MATH};
+    *c = {pad_h, pad_w, u, v, dilation_h, dilation_w, CUDNN_DEFAULT_MATH, 1};
+    return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t c, int groups)
+{
+    if (groups < 1) return CUDNN_STATUS_BAD_PARAM;
+    c->groups = groups;
     return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t c, cudnnMathType_t math)

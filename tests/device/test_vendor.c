@@ -87,11 +87,11 @@ Test(vendor, products_in_batches)
     OK(cublasDestroy(blas));
 }
 
-enum { B = 2, C = 3, H = 6, W = 5, O = 4, R = 3, X = B * C * H * W, F = O * C * R * R };
+enum { B = 2, C = 6, H = 6, W = 5, O = 4, R = 3, X = B * C * H * W, F = O * C * R * R };
 
-/* A convolution, padding 1, by stride; images N H W C or N C H W, filters alike. */
+/* A convolution, padding 1, by stride and groups; images N H W C or N C H W, filters alike. */
 struct conv {
-    int last, stride, p, q;
+    int last, stride, groups, p, q;
     float x[X], w[F], y[B * O * H * W];
 };
 
@@ -103,14 +103,15 @@ static int place(const struct conv *v, int n, int c, int h, int w, int channels,
 /* Adds each term to the one of x, w and y that is computed (0, 1, 2); double would not be more exact. */
 static void convolve(struct conv *v, int made)
 {
+    const int in = C / v->groups;
     for (int n = 0; n < B; n++)
         for (int o = 0; o < O; o++)
-            for (int c = 0; c < C; c++)
+            for (int c = o / (O / v->groups) * in; c < (o / (O / v->groups) + 1) * in; c++)
                 for (int i = 0; i < v->p * v->q * R * R; i++) {
                     const int p = i / R / R / v->q, q = i / R / R % v->q, r = i / R % R, s = i % R;
                     const int h = p * v->stride + r - 1, w = q * v->stride + s - 1;
                     if (h < 0 || h >= H || w < 0 || w >= W) continue;
-                    float *xs = &v->x[place(v, n, c, h, w, C, H, W)], *ws = &v->w[place(v, o, c, r, s, C, R, R)];
+                    float *xs = &v->x[place(v, n, c, h, w, C, H, W)], *ws = &v->w[place(v, o, c % in, r, s, in, R, R)];
                     float *ys = &v->y[place(v, n, o, p, q, O, v->p, v->q)];
                     if (made == 0) *xs += *ws * *ys;
                     if (made == 1) *ws += *xs * *ys;
@@ -136,9 +137,10 @@ static void describe(const struct conv *v)
     OK(cudnnCreateConvolutionDescriptor(&d.c));
     OK(cudnnSetTensor4dDescriptor(d.x, format, CUDNN_DATA_FLOAT, B, C, H, W));
     OK(cudnnSetTensor4dDescriptor(d.y, format, CUDNN_DATA_FLOAT, B, O, v->p, v->q));
-    OK(cudnnSetFilter4dDescriptor(d.w, CUDNN_DATA_FLOAT, format, O, C, R, R));
+    OK(cudnnSetFilter4dDescriptor(d.w, CUDNN_DATA_FLOAT, format, O, C / v->groups, R, R));
     OK(cudnnSetConvolution2dDescriptor(d.c, 1, 1, v->stride, v->stride, 1, 1, CUDNN_CROSS_CORRELATION,
                                        CUDNN_DATA_FLOAT));
+    OK(cudnnSetConvolutionGroupCount(d.c, v->groups));
     OK(cudnnSetConvolutionMathType(d.c, CUDNN_FMA_MATH)); /* with which Winograd is offered */
 }
 
@@ -156,7 +158,7 @@ static void check(struct conv *v, int made)
 {
     const float one = 1;
     float *data[] = {v->x, v->w, v->y}, *t[3];
-    const int counts[] = {X, F, B * O * v->p * v->q};
+    const int counts[] = {X, F / v->groups, B * O * v->p * v->q};
     int tried = 0;
     for (int algorithm = 0; algorithm < 8; algorithm++) {
         size_t bytes = 0;
@@ -191,10 +193,12 @@ static void check(struct conv *v, int made)
 Test(vendor, convolutions)
 {
     for (int last = 0; last < 2; last++)
-        for (int stride = 1; stride < 3; stride++) {
+        for (int way = 0; way < 4; way++) {
+            const int stride = way % 2 + 1, groups = way / 2 + 1;
             struct conv *v = calloc(1, sizeof *v);
             cr_assert(v);
-            v->last = last, v->stride = stride, v->p = (H - 1) / stride + 1, v->q = (W - 1) / stride + 1;
+            v->last = last, v->stride = stride, v->groups = groups, v->p = (H - 1) / stride + 1,
+            v->q = (W - 1) / stride + 1;
             describe(v);
             for (int made = 0; made < 3; made++) check(v, made);
             forget();
@@ -204,7 +208,7 @@ Test(vendor, convolutions)
 
 Test(vendor, a_nondeterministic_algorithm_ends_the_program, .signal = SIGABRT)
 {
-    struct conv v = {.stride = 1, .p = H, .q = W};
+    struct conv v = {.stride = 1, .groups = 1, .p = H, .q = W};
     const float one = 1;
     describe(&v);
     cudnnConvolutionBackwardData(d.dnn, &one, d.w, room, d.y, room, d.c, CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, NULL, 0,

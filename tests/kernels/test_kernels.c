@@ -14,6 +14,11 @@ enum { LAST = LAYOUT_CHANNELS_LAST, BLOCKED = LAYOUT_BLOCKED, RELU = ACTIVATION_
     {                                                                                                                  \
         .kernel = k, .stride = s, .padding = p                                                                         \
     }
+/* The bias is left out where there is no relu. */
+#define GROUPED(c, g, s, a)                                                                                            \
+    {                                                                                                                  \
+        .channels = c, .groups = g, .kernel = 3, .stride = s, .padding = 1, .activation = a, .bias = a == RELU         \
+    }
 
 static const struct subject_case cases[] = {
     /* convolutions: layer, x, settings, batch, bits, first, layout, algorithm, limit; what is left out is 0 */
@@ -52,6 +57,19 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, 0, KIB(4096)},
     {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_DIRECT, KIB(4)},
     {"conv", IMAGE(48, 48, 3), CONV(4, 3, 1, 1, RELU), 7, false, false, BLOCKED, CONV_WINOGRAD, KIB(10)},
+    /* convolutions in groups: depthwise, with channels that fill blocks and that do not, and less than depthwise */
+    {"conv", IMAGE(9, 8, 32), GROUPED(32, 32, 1, RELU), 3, true, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 32), GROUPED(32, 32, 1, RELU), 3, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 20), GROUPED(20, 20, 2, 0), 3, false, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 20), GROUPED(20, 20, 2, RELU), 3, true, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 20), GROUPED(20, 20, 1, RELU), 5, true, false, BLOCKED, 0, KIB(2)},
+    {"conv", IMAGE(9, 8, 16), GROUPED(32, 16, 1, 0), 2, false, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 64), GROUPED(32, 2, 1, RELU), 3, true, false, BLOCKED, CONV_WINOGRAD, KIB(4096)},
+    {"conv", IMAGE(9, 8, 64), GROUPED(32, 2, 1, RELU), 3, false, false, LAST, CONV_WINOGRAD, KIB(4096)},
+    {"conv", IMAGE(9, 8, 12), GROUPED(6, 3, 2, RELU), 3, true, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 12), GROUPED(6, 3, 2, RELU), 3, false, false, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 16), GROUPED(16, 16, 1, 0), 3, false, true, LAST, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 16), GROUPED(16, 16, 1, 0), 3, false, true, BLOCKED, 0, KIB(4096)},
     /* vectors */
     {"linear", {1, {33}}, {.units = 17, .activation = RELU, .bias = true}, 5, true},
     {"linear", {1, {33}}, {.units = 600, .activation = RELU, .bias = true}, 5},

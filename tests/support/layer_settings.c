@@ -16,7 +16,8 @@ static const struct member {
 } members[] = {MEMBER(channels),   MEMBER(units),    MEMBER(kernel),   MEMBER(stride),     MEMBER(padding),
                MEMBER(activation), MEMBER(init),     MEMBER(bias),     MEMBER(rate),       MEMBER(epsilon),
                MEMBER(token),      MEMBER(heads),    MEMBER(save),     MEMBER(vocabulary), MEMBER(positions),
-               MEMBER(segments),   MEMBER(momentum), MEMBER(variance), MEMBER(affine)};
+               MEMBER(segments),   MEMBER(momentum), MEMBER(variance), MEMBER(affine),     MEMBER(groups),
+               MEMBER(factor)};
 
 static _Thread_local max_align_t own[64];
 
@@ -37,9 +38,11 @@ const void *settings_of(const struct layer *layer, const struct settings *settin
     memset(own, 0, sizeof own);
     cr_assert(layer->settings_size <= sizeof own);
     if (!settings) fill_plain(layer);
+    struct settings given = settings ? *settings : (struct settings){0};
+    if (given.groups == 0) given.groups = 1;
     for (size_t i = 0; settings && i < sizeof members / sizeof *members; i++) {
         const struct setting *f = setting_find(layer->keys, members[i].key);
-        if (f) memcpy((char *)own + f->offset, (const char *)settings + members[i].offset, members[i].size);
+        if (f) memcpy((char *)own + f->offset, (const char *)&given + members[i].offset, members[i].size);
     }
     return own;
 }

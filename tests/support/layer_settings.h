@@ -6,8 +6,11 @@
 
 enum { SAVE_PROBABILITIES, SAVE_NOTHING };
 
-/* The keys of all layers. What is left out is 0. other is no key: the width of the second of two inputs, 0: that of the
- * first. */
+/* Inputs of relu6 lie in so large a range around 0, so that both of its ends are reached. */
+enum { RELU6_RANGE = 12 };
+
+/* The keys of all layers. What is left out is 0; groups 0 stands for 1. other is no key: the width of the second of two
+ * inputs, 0: that of the first. */
 struct settings {
     int64_t channels, units, kernel, stride, padding;
     int activation, init;
@@ -20,6 +23,7 @@ struct settings {
     double momentum;
     int variance;
     bool affine;
+    int64_t groups, factor;
 };
 
 /* The layer's own struct with these values; NULL: its presets, and small numbers for keys without one. Valid until the
