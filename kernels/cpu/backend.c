@@ -57,6 +57,8 @@ static const struct row {
     {"global_avg_pool", &cpu_global_avg_pool, true},
     {"flatten", &cpu_flatten, true},
     {"relu", &cpu_relu, false},
+    {"relu6", &cpu_relu6, false},
+    {"upsample", &cpu_upsample, false},
     {"dropout", &cpu_dropout, false},
     {"add", &cpu_add, false},
     {"concat", &cpu_concat, true},

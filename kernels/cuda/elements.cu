@@ -9,6 +9,8 @@ __device__ static float value_of(enum function function, float x)
         return x <= 0.0f ? 0.0f : x;
     case FUNCTION_TANH:
         return tanhf(x);
+    case FUNCTION_RELU6:
+        return x <= 0.0f ? 0.0f : x >= 6.0f ? 6.0f : x;
     case FUNCTION_GELU:
         return element_gelu(x);
     default:
@@ -40,6 +42,8 @@ __device__ static float derived(enum function function, float dy, float at)
         return at > 0.0f ? dy : 0.0f;
     case FUNCTION_TANH:
         return dy * (1.0f - at * at);
+    case FUNCTION_RELU6:
+        return at > 0.0f && at < 6.0f ? dy : 0.0f;
     default:
         return dy * element_gelu_slope(at);
     }

@@ -20,8 +20,8 @@ extern "C" {
 
 /* ---- elements.cu ---- */
 
-/* As enum activation of layer.h, and gelu. */
-enum function { FUNCTION_NONE, FUNCTION_RELU, FUNCTION_TANH, FUNCTION_GELU };
+/* As enum activation of layer.h, relu6 and gelu. */
+enum function { FUNCTION_NONE, FUNCTION_RELU, FUNCTION_TANH, FUNCTION_RELU6, FUNCTION_GELU };
 
 /* Bytes of the sign bits of count elements: bit i % 8 of byte i / 8 is 1 where element i is above 0. */
 static inline size_t sign_bytes(int64_t count) { return (size_t)((count + 7) / 8); }
@@ -197,6 +197,19 @@ void launch_avg_pool(cudaStream_t stream, struct pooling_shape shape, const floa
 void launch_max_pool_gradient(cudaStream_t stream, struct pooling_shape shape, const float *dy, const void *indices,
                               float *dx);
 void launch_avg_pool_gradient(cudaStream_t stream, struct pooling_shape shape, const float *dy, float *dx);
+
+/* ---- upsample_kernels.cu: nearest neighbour by an integer factor ---- */
+
+/* Images of x; those of y are factor times as high and as wide. */
+struct upsample_shape {
+    int64_t images, height, width, channels; /* images N C H W: N * C of one channel */
+    int64_t factor;
+};
+
+void launch_upsample(cudaStream_t stream, struct upsample_shape shape, const float *x, float *y);
+
+/* dx = the sum of dy over a pixel's square, in row order. */
+void launch_upsample_gradient(cudaStream_t stream, struct upsample_shape shape, const float *dy, float *dx);
 
 /* ---- loss_kernels.cu: softmax cross-entropy; a warp sums a sample in double ---- */
 

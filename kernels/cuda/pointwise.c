@@ -1,5 +1,5 @@
-/* Layers whose elements are computed alone or moved: relu, gelu, add, dropout, in any layout that input and output
- * share; flatten, which transposes images from channels first to the logical order; and select.
+/* Layers whose elements are computed alone or moved: relu, relu6, gelu, add, dropout, in any layout that input and
+ * output share; flatten, which transposes images from channels first to the logical order; and select.
  *
  * Contract: what dropout drops depends on an element's place in logical order alone, so all backends have equal masks;
  * its backward draws again. */
@@ -30,6 +30,22 @@ static enum status relu_backward(void *state, const struct kernel_args *args)
     launch_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->y, args->saved, FUNCTION_RELU,
                       s->x.count, args->dx[0]);
     return cuda_queued("gradient of relu");
+}
+
+static enum status relu6_forward(void *state, const struct kernel_args *args)
+{
+    const struct layer_state *s = state;
+    launch_function(cuda_queue(s->backend, CLOCK_ACTIVATION), args->x[0], (struct bias){.values = NULL}, FUNCTION_RELU6,
+                    s->x.count, args->y, NULL);
+    return cuda_queued("relu6");
+}
+
+static enum status relu6_backward(void *state, const struct kernel_args *args)
+{
+    const struct layer_state *s = state;
+    launch_derivative(cuda_queue(s->backend, CLOCK_ACTIVATION), args->dy, args->y, NULL, FUNCTION_RELU6, s->x.count,
+                      args->dx[0]);
+    return cuda_queued("gradient of relu6");
 }
 
 static enum status gelu_forward(void *state, const struct kernel_args *args)
@@ -146,6 +162,7 @@ static enum status select_backward(void *state, const struct kernel_args *args)
 }
 
 const struct kernel cuda_relu = {true, relu_prepare, relu_forward, relu_backward, free};
+const struct kernel cuda_relu6 = {true, layer_state_prepare, relu6_forward, relu6_backward, free};
 const struct kernel cuda_gelu = {true, layer_state_prepare, gelu_forward, gelu_backward, free};
 const struct kernel cuda_add = {true, layer_state_prepare, add_forward, NULL, free};
 const struct kernel cuda_dropout = {true, layer_state_prepare, dropout_forward, dropout_backward, free};

@@ -19,6 +19,7 @@ static const struct row {
     struct settings settings;
 } rows[] = {
     {"relu", &cuda_relu, 0, {{3, {5, 4, 3}}, {3, {8, 8, 16}}, {1, {7}}, {2, {9, 33}}}, {0}},
+    {"relu6", &cuda_relu6, 0, {{3, {5, 4, 3}}, {1, {7}}, {2, {9, 33}}}, {0}},
     {"gelu", &cuda_gelu, 1e-6, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
     {"add", &cuda_add, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {2, {4, 64}}}, {0}},
     {"concat", &cuda_concat, 0, {{3, {5, 4, 3}}, {2, {9, 33}}, {1, {7}}, {3, {1, 1, 9}}}, {.other = 6}},
@@ -93,6 +94,8 @@ static const struct row {
     {"avg_pool", &cuda_avg_pool, 1e-6, {{3, {9, 7, 5}}, {3, {8, 8, 2}}}, {.kernel = 3, .stride = 2, .padding = 1}},
     {"avg_pool", &cuda_avg_pool, 0, {{3, {9, 7, 5}}}, {.kernel = 1}},
     {"global_avg_pool", &cuda_global_avg_pool, 1e-6, {{3, {9, 7, 5}}, {3, {1, 1, 3}}, {3, {8, 8, 40}}}, {0}},
+    {"upsample", &cuda_upsample, 1e-6, {{3, {5, 4, 3}}, {3, {8, 6, 16}}}, {.factor = 2}},
+    {"upsample", &cuda_upsample, 1e-6, {{3, {2, 3, 1}}, {3, {1, 5, 7}}}, {.factor = 3}},
     {"cross_entropy", &cuda_cross_entropy, 1e-6, {{1, {2}}, {1, {10}}, {1, {1000}}, {1, {1}}}, {0}},
     {"sum", &cuda_sum, 1e-6, {{1, {7}}, {3, {9, 7, 5}}, {2, {100, 130}}}, {0}},
 };
@@ -169,6 +172,7 @@ static void fill_arguments(struct pair *p)
     for (int i = 0; i < p->inputs; i++) {
         float *x = numbers((uint32_t)i, p->x_bytes[i]);
         for (size_t k = 0; ties && k < p->x_bytes[0] / sizeof *x; k++) x[k] = roundf(4 * x[k]) / 4;
+        for (size_t k = 0; p->row->kernel == &cuda_relu6 && k < p->x_bytes[i] / sizeof *x; k++) x[k] *= RELU6_RANGE;
         for (int64_t k = 1; p->row->kernel == &cuda_max_pool && k <= value[0].shape.dim[2]; k++)
             x[(int64_t)(p->x_bytes[0] / sizeof *x) - k] = 2; /* the last place of the last window */
         if (!strcmp(p->row->layer, "embedding")) make_text(x, &p->row->settings, value[0].shape.dim[1]);
@@ -397,8 +401,8 @@ static void check_layer(const char *layer)
 /* Layers keep NaNs, and treat -0 as the reference does. */
 Test(own_rows, nans_and_negative_zeros)
 {
-    static const char *const layers[] = {"relu",      "gelu",      "max_pool", "avg_pool", "global_avg_pool",
-                                         "layernorm", "batch_norm"};
+    static const char *const layers[] = {"relu",     "relu6",           "gelu",      "upsample",  "max_pool",
+                                         "avg_pool", "global_avg_pool", "layernorm", "batch_norm"};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         bool one = false;
         for (size_t l = 0; l < sizeof layers / sizeof *layers; l++) one |= !strcmp(rows[r].layer, layers[l]);
@@ -428,6 +432,7 @@ Test(own_rows, nans_and_negative_zeros)
 #define CHECK(layer)                                                                                                   \
     Test(own_rows, layer) { check_layer(#layer); }
 CHECK(relu)
+CHECK(relu6)
 CHECK(gelu)
 CHECK(add)
 CHECK(concat)
@@ -440,5 +445,6 @@ CHECK(batch_norm)
 CHECK(max_pool)
 CHECK(avg_pool)
 CHECK(global_avg_pool)
+CHECK(upsample)
 CHECK(cross_entropy)
 CHECK(sum)

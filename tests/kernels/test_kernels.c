@@ -139,6 +139,13 @@ static const struct subject_case cases[] = {
     {"relu", IMAGE(9, 8, 20), {0}, 3, true, false, BLOCKED},
     {"relu", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
     {"relu", IMAGE(200, 180, 3), {0}, 2, true, false, LAST},
+    {"relu6", IMAGE(9, 8, 20), {0}, 3, false, false, BLOCKED},
+    {"relu6", IMAGE(200, 180, 3), {0}, 2, false, false, LAST},
+    {"relu6", {2, {13, 515}}, {0}, 3},
+    {"upsample", IMAGE(5, 4, 20), {.factor = 2}, 3, false, false, BLOCKED},
+    {"upsample", IMAGE(5, 4, 20), {.factor = 3}, 3, false, false, LAST},
+    {"upsample", IMAGE(7, 6, 33), {.factor = 4}, 2, false, false, BLOCKED},
+    {"upsample", IMAGE(7, 6, 3), {.factor = 2}, 3, false, true, LAST},
     {"dropout", IMAGE(9, 8, 20), {.rate = 0.25}, 3, false, false, BLOCKED},
     {"dropout", IMAGE(2, 3, 5003), {.rate = 0.25}, 2, false, false, BLOCKED},
     {"dropout", IMAGE(9, 8, 20), {.rate = 0.25}, 3, false, false, LAST},
@@ -178,6 +185,8 @@ static void fill(struct subject *s)
         const int x = s->node->inputs[i];
         float *values = randoms(subject_elements(s, x), (uint32_t)i);
         if (text && x == 0) sentences_make(values, s->graph->batch, s->graph->value[0].shape.dim[1], 9, 1);
+        for (int64_t k = 0; s->node->layer == layer_find("relu6") && k < subject_elements(s, x); k++)
+            values[k] *= RELU6_RANGE;
         subject_put(s, x, values, s->x[i].data);
         free(values);
     }

@@ -107,6 +107,31 @@ static int normalised(struct graph *graph)
     return v;
 }
 
+/* An inverted residual (Sandler et al., 2018), then half the size, grouped channels, and the size again. */
+static int mobile(struct graph *graph)
+{
+    const struct settings depthwise = {.channels = 24, .groups = 24, .kernel = 3, .stride = 1, .padding = 1};
+    const struct settings grouped = {.channels = 16,
+                                     .groups = 4,
+                                     .kernel = 3,
+                                     .stride = 2,
+                                     .padding = 1,
+                                     .activation = ACTIVATION_RELU,
+                                     .bias = true};
+    const int start = conv(graph, 12, ACTIVATION_NONE, 0);
+    begin(graph, "inverted");
+    int v = add(graph, "relu6", (struct settings){.rate = 0}, conv(graph, 24, ACTIVATION_NONE, start), -1);
+    v = add(graph, "relu6", (struct settings){.rate = 0}, add(graph, "conv", depthwise, v, -1), -1);
+    v = add(graph, "add", (struct settings){.rate = 0}, conv(graph, 12, ACTIVATION_NONE, v), start);
+    graph_group_end(graph);
+    begin(graph, "hourglass");
+    const int wide = conv(graph, 16, ACTIVATION_RELU, v);
+    v = add(graph, "upsample", (struct settings){.factor = 2}, add(graph, "conv", grouped, wide, -1), -1);
+    v = dropout(graph, 0.2, add(graph, "add", (struct settings){.rate = 0}, v, wide));
+    graph_group_end(graph);
+    return linear(graph, 4, ACTIVATION_NONE, add(graph, "global_avg_pool", (struct settings){.rate = 0}, v, -1));
+}
+
 static int vgg(struct graph *graph)
 {
     static const int channels[5][3] = {{4, 4}, {8, 8}, {16, 16, 16}, {32, 32, 32}, {32, 32, 32}};
@@ -249,6 +274,7 @@ const struct net nets[] = {{"small_cnn", small_cnn, {3, {12, 12, 3}}, 3, 5},
                            {"transformer", transformer, {2, {3, 7}}, 3, 3},
                            {"skips", skips, {3, {8, 8, 3}}, 2, 4},
                            {"normalised", normalised, {3, {8, 8, 3}}, 4, 4},
+                           {"mobile", mobile, {3, {8, 8, 3}}, 3, 4},
                            {NULL, NULL, {0}, 0, 0}};
 
 struct graph *net_build(const struct net *net, enum relu_save relu_save)
