@@ -63,10 +63,10 @@ static const struct subject_case cases[] = {
     {"conv", IMAGE(9, 8, 20), GROUPED(20, 20, 2, 0), 3, false, false, BLOCKED, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 20), GROUPED(20, 20, 2, RELU), 3, true, false, LAST, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 20), GROUPED(20, 20, 1, RELU), 5, true, false, BLOCKED, 0, KIB(2)},
-    {"conv", IMAGE(9, 8, 16), GROUPED(32, 16, 1, 0), 2, false, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 16), GROUPED(32, 16, 1, 0), 2, false, false, LAYOUT_AUTO, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 64), GROUPED(32, 2, 1, RELU), 3, true, false, BLOCKED, CONV_WINOGRAD, KIB(4096)},
     {"conv", IMAGE(9, 8, 64), GROUPED(32, 2, 1, RELU), 3, false, false, LAST, CONV_WINOGRAD, KIB(4096)},
-    {"conv", IMAGE(9, 8, 12), GROUPED(6, 3, 2, RELU), 3, true, false, BLOCKED, 0, KIB(4096)},
+    {"conv", IMAGE(9, 8, 12), GROUPED(6, 3, 2, RELU), 3, true, false, LAYOUT_AUTO, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 12), GROUPED(6, 3, 2, RELU), 3, false, false, LAST, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 16), GROUPED(16, 16, 1, 0), 3, false, true, LAST, 0, KIB(4096)},
     {"conv", IMAGE(9, 8, 16), GROUPED(16, 16, 1, 0), 3, false, true, BLOCKED, 0, KIB(4096)},
@@ -517,4 +517,26 @@ Test(kernels, layers_without_blocked_images_are_refused)
     cr_assert(backend->kind->arrange(backend, graph) == ST_OK && graph->value[1].layout == 0);
     graph_destroy(graph);
     backend_close(backend);
+}
+
+/* Groups of whole blocks and depthwise convolutions are blocked, others are not. */
+Test(kernels, groups_that_divide_blocks_are_not_blocked)
+{
+    static const struct {
+        int64_t in, out, groups;
+        bool blocked;
+    } rows[] = {{64, 64, 4, true},     {32, 32, 32, true},  {64, 32, 2, true}, {64, 64, 1, true},
+                {128, 128, 32, false}, {32, 64, 32, false}, {64, 32, 4, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct subject_case c = {"conv", IMAGE(4, 4, rows[i].in), GROUPED(rows[i].out, rows[i].groups, 1, 0), 2};
+        struct subject s;
+        subject_open(&s, "cpu", &c);
+        const bool wide = strstr(s.backend->isa, "avx512") != NULL;
+        cr_assert(!wide || (s.graph->value[2].layout != 0) == rows[i].blocked, "row %zu", i);
+        cr_assert(!strstr(s.footprint.implementation, "ref:"), "row %zu: %s", i, s.footprint.implementation);
+        s.backend->options.layout = BLOCKED;
+        const enum status status = s.backend->kind->arrange(s.backend, s.graph);
+        cr_assert(!wide || (status == ST_OK) == rows[i].blocked, "row %zu", i);
+        subject_close(&s);
+    }
 }

@@ -90,6 +90,92 @@ Test(reference, conv_is_the_sum_of_its_taps)
         }
 }
 
+/* Copies channels [from, from + some) of images with all channels to part, or back. */
+static void copy_channels(float *part, float *image, int64_t pixels, int64_t all, int64_t from, int64_t some, bool back)
+{
+    for (int64_t p = 0; p < pixels; p++) {
+        float *one = part + p * some, *other = image + p * all + from;
+        memcpy(back ? other : one, back ? one : other, (size_t)some * sizeof *one);
+    }
+}
+
+/* Copies number group of equal parts of a tensor, or back. */
+static void copy_part(float *part, float *whole, size_t bytes, size_t group, bool back)
+{
+    float *other = whole + group * bytes / sizeof *whole;
+    memcpy(back ? other : part, back ? part : other, bytes);
+}
+
+enum { GROUPS = 3, IN = 2, OUT = 4, PIXELS = BATCH * 5 * 6 };
+
+/* Runs group number g of all as a convolution of its own, and puts the results where those of all belong in made. */
+static void run_group(struct single *one, const struct single *all, struct single *made, int g)
+{
+    copy_channels(one->x[0], all->x[0], PIXELS, GROUPS * IN, g * IN, IN, false);
+    copy_channels(one->dy, all->dy, PIXELS, GROUPS * OUT, g * OUT, OUT, false);
+    for (int i = 0; i < 2; i++)
+        copy_part(one->parameter[i], all->parameter[i], one->parameter_bytes[i], (size_t)g, false);
+    single_forward(one);
+    single_backward(one);
+    copy_channels(one->y, made->y, PIXELS, GROUPS * OUT, g * OUT, OUT, true);
+    copy_channels(one->dx[0], made->dx[0], PIXELS, GROUPS * IN, g * IN, IN, true);
+    for (int i = 0; i < 2; i++)
+        copy_part(one->gradient[i], made->gradient[i], one->parameter_bytes[i], (size_t)g, true);
+}
+
+/* In every pass and bit. */
+Test(reference, conv_in_groups_is_a_conv_of_each_group)
+{
+    struct settings settings = {.channels = GROUPS * OUT,
+                                .groups = GROUPS,
+                                .kernel = 3,
+                                .stride = 1,
+                                .padding = 1,
+                                .activation = 1,
+                                .bias = true};
+    struct single all, made, one;
+    single_open(&all, "ref", "conv", &settings, &(struct shape){3, {5, 6, GROUPS * IN}}, BATCH, false);
+    single_open(&made, "ref", "conv", &settings, &(struct shape){3, {5, 6, GROUPS * IN}}, BATCH, false);
+    settings.groups = 1, settings.channels = OUT;
+    single_open(&one, "ref", "conv", &settings, &(struct shape){3, {5, 6, IN}}, BATCH, false);
+    cr_assert(all.graph->node[0].flops.forward == GROUPS * one.graph->node[0].flops.forward);
+    single_random(all.dy, all.y_bytes, 1, 9);
+    for (int g = 0; g < GROUPS; g++) run_group(&one, &all, &made, g);
+    single_forward(&all);
+    single_backward(&all);
+    cr_assert(same_bits(all.y, made.y, all.y_bytes) && same_bits(all.dx[0], made.dx[0], all.x_bytes));
+    for (int i = 0; i < 2; i++) cr_assert(same_bits(all.gradient[i], made.gradient[i], all.parameter_bytes[i]));
+    single_close(&all), single_close(&made), single_close(&one);
+}
+
+Test(reference, relu6_ends_at_0_and_6)
+{
+    const float x[] = {-7, -0.0f, 0, 0.5f, 5.5f, 6, 7, INFINITY}, y[] = {0, 0, 0, 0.5f, 5.5f, 6, 6, 6};
+    const float dx[] = {0, 0, 0, 3, 3, 0, 0, 0};
+    struct single single;
+    single_open(&single, "ref", "relu6", NULL, &(struct shape){1, {8}}, 1, false);
+    memcpy(single.x[0], x, sizeof x);
+    for (int i = 0; i < 8; i++) single.dy[i] = 3;
+    single_forward(&single);
+    single_backward(&single);
+    cr_assert(same_bits(single.y, y, sizeof y) && same_bits(single.dx[0], dx, sizeof dx));
+    single_close(&single);
+}
+
+Test(reference, upsample_makes_squares)
+{
+    const float y[] = {1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4};
+    const float dx[] = {0 + 1 + 4 + 5, 2 + 3 + 6 + 7, 8 + 9 + 12 + 13, 10 + 11 + 14 + 15};
+    struct single single;
+    single_open(&single, "ref", "upsample", &(struct settings){.factor = 2}, &(struct shape){3, {2, 2, 1}}, 1, false);
+    for (int i = 0; i < 4; i++) single.x[0][i] = (float)i + 1;
+    for (int i = 0; i < 16; i++) single.dy[i] = (float)i;
+    single_forward(&single);
+    single_backward(&single);
+    cr_assert(same_bits(single.y, y, sizeof y) && same_bits(single.dx[0], dx, sizeof dx));
+    single_close(&single);
+}
+
 /* Largest, sum and number of what each output sees. */
 static void pool_expected(const struct single *single, const struct window_case *c, double most[Y_MAX],
                           double sum[Y_MAX], int seen[Y_MAX])
@@ -144,7 +230,8 @@ Test(reference, max_pool_sends_ties_to_the_first)
 
 Test(reference, a_nan_reaches_the_output)
 {
-    static const char *const layers[] = {"max_pool", "avg_pool", "relu", "global_avg_pool", "flatten", "add", "gelu"};
+    static const char *const layers[] = {"max_pool",        "avg_pool", "relu", "relu6",
+                                         "global_avg_pool", "flatten",  "add",  "gelu"};
     for (size_t l = 0; l < sizeof layers / sizeof *layers; l++)
         for (int place = 0; place < 4; place++) {
             struct single single;
@@ -368,6 +455,9 @@ static const struct refusal {
      {{3, {4, 9, 1}}},
      {.channels = 1, .kernel = 7, .stride = 1, .padding = 1},
      "7x7 kernel is larger than its input 4x9x1"},
+    {"conv", {{3, {4, 4, 6}}}, {.channels = 8, .kernel = 1, .stride = 1, .groups = 4}, "groups 4, channels 6 and 8"},
+    {"conv", {{3, {4, 4, 6}}}, {.channels = 8, .kernel = 1, .stride = 1, .groups = 3}, "groups 3, channels 6 and 8"},
+    {"upsample", {{1, {9}}}, {.factor = 2}, "image"},
     {"max_pool", {{3, {9, 4, 1}}}, {.kernel = 5}, "5x5 kernel is larger than its input 9x4x1"},
     {"max_pool", {{3, {9, 9, 1}}}, {.kernel = 2, .padding = 2}, "padding 2"},
     {"avg_pool", {{2, {9, 9}}}, {.kernel = 2}, "image"},
@@ -410,6 +500,15 @@ Test(reference, parameters_and_flops_of_known_layers)
     cr_assert(p[0].fan_in == 27 && p[0].fan_out == 576 && p[1].init == INIT_ZEROS);
     struct flops flops = layer->flops(settings, &x, &y);
     cr_assert(flops.forward == 173408256 && flops.backward_params == 173408256 && flops.backward_input == 173408256);
+
+    struct settings grouped = {.channels = 64, .kernel = 3, .stride = 1, .padding = 1, .groups = 16};
+    settings = settings_of(layer, &grouped);
+    x.dim[2] = 32;
+    cr_assert(layer->infer(settings, &x, &y) == ST_OK);
+    cr_assert(layer->parameters(settings, &x, p) == 1);
+    cr_assert(p[0].shape.dim[0] == 64 && p[0].shape.dim[1] == 2 && p[0].shape.dim[2] == 3 && p[0].shape.dim[3] == 3);
+    cr_assert(p[0].fan_in == 18 && p[0].fan_out == 36);
+    cr_assert(layer->flops(settings, &x, &y).backward_input == 2.0 * 224 * 224 * 64 * 18);
 
     struct settings linear = {.units = 4096, .init = INIT_HE_NORMAL};
     layer = layer_find("linear");
