@@ -56,7 +56,7 @@ static struct flops flops(const void *settings, const struct shape *input, const
 {
     const struct settings *s = settings;
     double outputs = (double)shape_elements(output), window = (double)(s->window.kernel * s->window.kernel);
-    double all = 2 * outputs * window * (double)(input->dim[2] / s->groups);
+    double all = 2 * outputs * window * (double)input->dim[2] / (double)s->groups;
     return (struct flops){all, all, all};
 }
 
