@@ -81,23 +81,21 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 static enum status forward(void *state, const struct kernel_args *args)
 {
     const struct concat *c = state;
-    uint64_t lap = clock_now_ns();
     for (int k = 0; k < 2; k++)
         copy_channels(slice_of(&c->y, args->y, k ? channels_of(&c->x[0]) : 0), slice_of(&c->x[k], args->x[k], 0),
                       channels_of(&c->x[k]));
-    clock_lap(c->backend, CLOCK_REORDER, &lap);
+    clock_lap(c->backend, CLOCK_REORDER);
     return ST_OK;
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
     const struct concat *c = state;
-    uint64_t lap = clock_now_ns();
     for (int k = 0; k < 2; k++)
         if (args->dx[k])
             copy_channels(slice_of(&c->x[k], args->dx[k], 0), slice_of(&c->y, args->dy, k ? channels_of(&c->x[0]) : 0),
                           channels_of(&c->x[k]));
-    clock_lap(c->backend, CLOCK_REORDER, &lap);
+    clock_lap(c->backend, CLOCK_REORDER);
     return ST_OK;
 }
 

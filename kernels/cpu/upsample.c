@@ -23,14 +23,6 @@ static struct images images_of(const struct layer_state *s)
                            .factor = node_integer(s->node, "factor")};
 }
 
-static enum status upsample_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                                    struct footprint *footprint, void **state)
-{
-    *state = layer_state_create(backend, graph, node);
-    *footprint = (struct footprint){.implementation = "loops"};
-    return ST_OK;
-}
-
 /* The rows of y that row r of all rows of x becomes. */
 static void spread(struct images m, int64_t r, const float *x, float *y)
 {
@@ -59,10 +51,9 @@ static enum status upsample_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     const struct images m = images_of(s);
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for schedule(static)
     for (int64_t r = 0; r < m.count * m.height; r++) spread(m, r, args->x[0], args->y);
-    clock_lap(s->backend, CLOCK_OTHER, &lap);
+    clock_lap(s->backend, CLOCK_OTHER);
     return ST_OK;
 }
 
@@ -70,11 +61,10 @@ static enum status upsample_backward(void *state, const struct kernel_args *args
 {
     const struct layer_state *s = state;
     const struct images m = images_of(s);
-    uint64_t lap = clock_now_ns();
 #pragma omp parallel for schedule(static)
     for (int64_t r = 0; r < m.count * m.height; r++) collect(m, r, args->dy, args->dx[0]);
-    clock_lap(s->backend, CLOCK_OTHER, &lap);
+    clock_lap(s->backend, CLOCK_OTHER);
     return ST_OK;
 }
 
-const struct kernel cpu_upsample = {true, upsample_prepare, upsample_forward, upsample_backward, free};
+const struct kernel cpu_upsample = {true, layer_state_prepare, upsample_forward, upsample_backward, free};

@@ -14,7 +14,7 @@ static struct units shape_of(const struct layer_state *s)
 static enum status prepare(struct backend *backend, const struct graph *graph, const struct node *node,
                            struct footprint *footprint, void **state)
 {
-    TRY(cuda_prepare_own(backend, graph, node, footprint, state));
+    TRY(layer_state_prepare(backend, graph, node, footprint, state));
     const size_t two = (size_t)(2 * shape_of(*state).units) * sizeof(float);
     footprint->once = footprint->backward_scratch[0] = footprint->backward_scratch[1] = two;
     return ST_OK;

@@ -29,4 +29,4 @@ static enum status backward(void *state, const struct kernel_args *args)
     return cuda_queued("gradient of upsample");
 }
 
-const struct kernel cuda_upsample = {true, cuda_prepare_own, forward, backward, free};
+const struct kernel cuda_upsample = {true, layer_state_prepare, forward, backward, free};
