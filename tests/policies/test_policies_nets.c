@@ -45,10 +45,11 @@ static bool is_chosen(const struct layer *layer, const char *kind)
 {
     static const struct {
         const char *kind, *layers;
-    } families[] = {
-        {"pool", " max_pool avg_pool global_avg_pool "},
-        {"norm", " layernorm batch_norm "},
-        {"weightless", " max_pool avg_pool global_avg_pool flatten attention gelu select relu dropout add concat "}};
+    } families[] = {{"pool", " max_pool avg_pool global_avg_pool "},
+                    {"norm", " layernorm batch_norm "},
+                    {"weightless",
+                     " max_pool avg_pool global_avg_pool upsample flatten attention gelu select relu relu6 dropout "
+                     "add concat "}};
     char name[64];
     snprintf(name, sizeof name, " %s ", layer->name);
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
@@ -82,8 +83,9 @@ static void check_selected(const struct plan *plan, const char *kind)
 
 Test(policies_nets, selective_drops_the_kinds_and_nothing_else)
 {
-    static const char *const kinds[] = {"conv", "max_pool", "pool",    "weightless",      "dropout",   "add",
-                                        "relu", "linear",   "flatten", "global_avg_pool", "attention", "norm"};
+    static const char *const kinds[] = {"conv",      "max_pool", "pool",   "weightless", "dropout",
+                                        "add",       "relu",     "linear", "flatten",    "global_avg_pool",
+                                        "attention", "norm",     "relu6",  "upsample"};
     int plans = 0;
     for (const struct net *net = nets; net->name; net++)
         for (enum relu_save relu = RELU_OUTPUT; relu <= RELU_AUTO; relu++) {
