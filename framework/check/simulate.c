@@ -11,9 +11,9 @@ enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED };
 /* A hash of (symbol, a, b), different for different arguments except by chance. */
 static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
 {
-    uint64_t h = (uint64_t)symbol;
-    const uint64_t part[] = {a, b};
-    for (int i = 0; i < 2; i++) {
+    uint64_t h = 0;
+    const uint64_t part[] = {(uint64_t)symbol, a, b};
+    for (int i = 0; i < 3; i++) {
         h = (h ^ part[i]) * UINT64_C(0x9E3779B97F4A7C15) + 0x7F4A7C15;
         h ^= h >> 29;
     }

@@ -145,7 +145,7 @@ Test(record, every_column_holds_its_own_figure)
 {
     char column[64];
     size_t columns = 0;
-    struct digest gradients, parameters, state;
+    struct digest gradients, parameters, state, running;
     fake_write(&fake, "variant", 1, all_different, path);
     const struct step_record step = fake_step(&fake, 0);
     hid_t file = open_raw(path);
@@ -158,10 +158,11 @@ Test(record, every_column_holds_its_own_figure)
     read_raw(file, "/steps/grad_digest", H5T_NATIVE_UINT64, &gradients);
     read_raw(file, "/steps/param_digest", H5T_NATIVE_UINT64, &parameters);
     read_raw(file, "/steps/state_digest", H5T_NATIVE_UINT64, &state);
+    read_raw(file, "/steps/running_digest", H5T_NATIVE_UINT64, &running);
     cr_expect(digest_equal(gradients, step.result.gradients) && digest_equal(parameters, step.result.parameters) &&
-              digest_equal(state, step.result.state));
+              digest_equal(state, step.result.state) && digest_equal(running, step.result.running));
     while (record_step_columns[columns].name) columns++;
-    cr_expect(columns == FIGURES + 3, "%zu columns", columns);
+    cr_expect(columns == FIGURES + 4, "%zu columns", columns);
     H5Fclose(file);
 }
 

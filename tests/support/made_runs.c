@@ -65,6 +65,7 @@ void fake_open(struct fake *fake, const struct net *net, const char *results)
     NEW(region, fake->gradient, count);
     NEW(region, fake->parameter, count);
     NEW(region, fake->state, count);
+    NEW(region, fake->running, (size_t)fake->job.graph->states);
     NEW(region, fake->live, ops);
     memcpy(fake->live, fake->job.plan->live, ops * sizeof *fake->live);
 }
@@ -83,6 +84,9 @@ void fake_seal(const struct fake *fake, struct step_record *step)
     step->result.gradients = digest_bytes(fake->gradient, bytes);
     step->result.parameters = digest_bytes(fake->parameter, bytes);
     step->result.state = digest_bytes(fake->state, bytes);
+    if (fake->job.graph->states)
+        step->result.running =
+            digest_bytes(fake->running, (size_t)fake->job.graph->states * sizeof *fake->running);
 }
 
 struct step_record fake_step(struct fake *fake, uint32_t step)
@@ -93,6 +97,8 @@ struct step_record fake_step(struct fake *fake, uint32_t step)
         fake->parameter[i] = (struct digest){step * 1000 + i, 2};
         fake->state[i] = (struct digest){step * 1000 + i, 3};
     }
+    for (int i = 0; i < fake->job.graph->states; i++)
+        fake->running[i] = (struct digest){step * 1000 + (uint64_t)i, 4};
     struct step_record row = {.step = step,
                               .result.loss = 2.0F / (float)(step + 1),
                               .result.gradient_norm = 1,
@@ -103,6 +109,7 @@ struct step_record fake_step(struct fake *fake, uint32_t step)
                               .result.gradient = fake->gradient,
                               .result.parameter = fake->parameter,
                               .result.parameter_state = fake->state,
+                              .result.running_state = fake->running,
                               .live = step == 1 ? fake->live : NULL};
     fake_seal(fake, &row);
     return row;

@@ -9,7 +9,7 @@ struct fake {
     struct spec spec;
     struct dataset dataset;
     struct job job;
-    struct digest *gradient, *parameter, *state; /* filled by fake_step(), whose record points to them */
+    struct digest *gradient, *parameter, *state, *running; /* filled by fake_step(), whose record points to them */
     size_t *live;
     char results[256];
 };
