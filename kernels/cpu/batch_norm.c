@@ -157,7 +157,7 @@ static inline void add_squares(const float *restrict x, int64_t floats, const fl
 /* The means of a piece and the sums of squares about them; the second pass corrects the rounding of the first. */
 static void measure_piece(const struct piece *p, const float *x, double *mean, double *squares)
 {
-    float sum[LANES] = {0}, about[LANES] = {0}, centre[LANES];
+    float sum[LANES] = {0}, about[LANES] = {0}, centre[LANES] = {0};
     FOR_STRIPS(s, p) add_strip(x + s.at, s.floats, sum);
     fold(p, sum, mean);
     for (int64_t c = 0; c < p->width; c++) centre[c] = (float)(mean[c] / piece_count(p));
@@ -264,7 +264,7 @@ static enum status forward(void *state, const struct kernel_args *args)
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < b->groups * b->pieces; i++) {
         const struct piece p = piece_at(b, i);
-        struct scaling scaling;
+        struct scaling scaling = {0};
         fill_scaling(&p, args, &scaling);
         if (b->relu)
             FOR_STRIPS(s, &p) scale_strip(&scaling, x + s.at, s.floats, true, y + s.at);
@@ -300,7 +300,7 @@ static void sum_piece(const struct piece *p, const struct kernel_args *args)
 {
     const float *x = args->x[0], *dy = args->dy;
     float sum[LANES] = {0}, product[LANES] = {0};
-    struct scaling scaling;
+    struct scaling scaling = {0};
     fill_scaling(p, args, &scaling);
     if (p->b->relu)
         FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, true, sum, product);
@@ -363,7 +363,7 @@ static void combine_piece(const struct piece *p, const struct kernel_args *args)
 {
     const float *x = args->x[0], *dy = args->dy;
     float *dx = args->dx[0];
-    struct combination k;
+    struct combination k = {0};
     fill_combination(p, args, &k);
     if (p->b->relu)
         FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, true, dx + s.at);
