@@ -76,7 +76,7 @@ static struct network *bind(struct graph *graph, const struct abstract_stage *st
                                                      .reads = {READS_X | READS_SAVED, READS_SAVED},
                                                      .split = s->split,
                                                      .implementation = "abstract"};
-        n->cost[i] = (struct cost){s->forward, {s->backward, 0}};
+        n->cost[i] = (struct cost){s->forward, 0, {s->backward, 0}};
         graph->node[i].flops = (struct flops){s->forward, s->backward, 0};
     }
     return n;

@@ -61,7 +61,7 @@ static enum status prepare_nodes(struct network *network)
     for (int i = 0; i < network->graph->nodes; i++) {
         struct node *node = &network->graph->node[i];
         const struct flops *flops = &node->flops;
-        network->cost[i] = (struct cost){flops->forward, {flops->backward_params, flops->backward_input}};
+        network->cost[i] = (struct cost){flops->forward, flops->once, {flops->backward_params, flops->backward_input}};
         TRY(prepare_node(network, node));
     }
     return check_bytes(network);

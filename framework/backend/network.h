@@ -14,7 +14,9 @@ struct binding {
 /* The time of a node's passes, in a unit that all nodes of a network share: flops, or measured time. An unsplit
  * backward takes the sum of its parts. */
 struct cost {
-    double forward, backward[2]; /* by part index */
+    double forward;     /* a recomputation */
+    double once;        /* what the first forward of a step takes besides */
+    double backward[2]; /* by part index */
 };
 
 struct network {
@@ -29,6 +31,12 @@ struct network {
 static inline size_t network_round(const struct network *network, size_t bytes)
 {
     return (bytes + network->granularity - 1) / network->granularity * network->granularity;
+}
+
+/* Of a node's first forward. */
+static inline double network_first_time(const struct network *network, int node)
+{
+    return network->cost[node].forward + network->cost[node].once;
 }
 
 /* Arranges layouts and prepares every node; the caller keeps graph and backend. Errors: ST_SPEC naming layer and

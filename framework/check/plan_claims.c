@@ -20,8 +20,8 @@ static enum status check_reals(const struct plan_data *a, const struct outcome *
     double real[REALS] = {[REAL_RECOMPUTE_FLOPS] = o->recompute_flops, [REAL_TIME] = o->time}, least = 0;
     for (int i = 0; i < a->nodes; i++) {
         const struct plan_data_node *node = &a->node[i];
-        real[REAL_FORWARD_FLOPS] += node->forward_flops;
-        least += node->forward_time;
+        real[REAL_FORWARD_FLOPS] += node->forward_flops + node->once_flops;
+        least += node->forward_time + node->once_time;
         for (unsigned part = 0; part < 2; part++) {
             if (!(o->parts[i] & 1u << part)) continue;
             real[REAL_BACKWARD_FLOPS] += node->backward_flops[part];

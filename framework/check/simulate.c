@@ -228,7 +228,7 @@ static void count(struct machine *m, const struct plan_data_node *node)
         memcpy(o->peak, m->live_by, sizeof o->peak);
     }
     if (m->op->kind == OP_FORWARD) {
-        o->time += node->forward_time;
+        o->time += node->forward_time + (m->op->recompute ? 0 : node->once_time);
         if (m->op->recompute) o->recompute_flops += node->forward_flops;
         o->recomputations += m->op->recompute;
     }

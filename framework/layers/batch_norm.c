@@ -64,14 +64,14 @@ static int states(const void *settings, const struct shape *input,
     return 2;
 }
 
-/* Forward: the sum, the squares, and y from x. Backward: h and the two sums, then dx from x, dy and the sums, which an
- * input's gradient needs with or without parameters. */
+/* Forward: y from x; once, the sum and the squares. Backward: h and the two sums, then dx from x, dy and the sums,
+ * which an input's gradient needs with or without parameters. */
 static struct flops flops(const void *settings, const struct shape *input, const struct shape *output)
 {
     (void)output;
     const double elements = (double)shape_elements(input), sums = 5 * elements, combination = 5 * elements;
-    if (((const struct settings *)settings)->affine) return (struct flops){7 * elements, sums, combination};
-    return (struct flops){7 * elements, 0, sums + combination};
+    const bool affine = ((const struct settings *)settings)->affine;
+    return (struct flops){3 * elements, affine ? sums : 0, affine ? combination : sums + combination, 4 * elements};
 }
 
 static int64_t elements_of(const struct reference *r) { return r->batch * r->x_elements; }

@@ -46,7 +46,7 @@ static int parameters(const void *settings, const struct shape *input,
 {
     const struct settings *s = settings;
     const int64_t k = s->window.kernel, in = input->dim[2] / s->groups, out = s->channels;
-    const int64_t fan_in = in * k * k, fan_out = out / s->groups * k * k;
+    const int64_t fan_in = in * k * k, fan_out = out * k * k;
     definitions[0] = (struct parameter_definition){"weight", {4, {out, in, k, k}}, (enum init)s->init, fan_in, fan_out};
     definitions[1] = (struct parameter_definition){"bias", {1, {out}}, INIT_ZEROS, fan_in, fan_out};
     return s->bias ? 2 : 1;

@@ -124,7 +124,8 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
     const double batch = (double)graph->batch;
     const struct flops f = layer->flops ? layer->flops(node->settings, &shapes[0], &result) : layer->element_flops;
     const double times = layer->flops ? batch : batch * (double)shape_elements(&shapes[0]);
-    node->flops = (struct flops){f.forward * times, f.backward_params * times, f.backward_input * times};
+    node->flops =
+        (struct flops){f.forward * times, f.backward_params * times, f.backward_input * times, f.once * times};
     graph->value[graph->values] = (struct value){.shape = result};
     *output = graph->values++;
     graph->nodes++;

@@ -29,6 +29,7 @@ struct parameter_definition {
 /* Floating-point operations of one sample, a multiply-add counted as two. */
 struct flops {
     double forward, backward_params, backward_input;
+    double once; /* that a first forward does besides: statistics of the batch */
 };
 
 /* Which half of a backward: the gradient of the parameters, or that of the inputs. */

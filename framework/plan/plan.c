@@ -94,8 +94,8 @@ static void count_time(struct plan *plan)
     double least = 0;
     for (int i = 0; i < graph->nodes; i++) {
         unsigned parts = plan->options.lower.evaluate ? 0 : network_parts(plan->network, i);
-        least += plan->network->cost[i].forward + (parts ? network_backward_time(plan->network, i) : 0);
-        plan->forward_flops += graph->node[i].flops.forward;
+        least += network_first_time(plan->network, i) + (parts ? network_backward_time(plan->network, i) : 0);
+        plan->forward_flops += graph->node[i].flops.forward + graph->node[i].flops.once;
         plan->backward_flops += (parts & PART_PARAMS ? graph->node[i].flops.backward_params : 0) +
                                 (parts & PART_INPUT ? graph->node[i].flops.backward_input : 0);
     }

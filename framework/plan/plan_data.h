@@ -26,7 +26,7 @@ struct plan_data_node {
     size_t output_bytes, gradient_bytes; /* of the value and of its gradient (0: it has none), not rounded */
     bool wants_gradient;
     struct footprint footprint; /* but for signs, which is not stored */
-    double forward_flops, backward_flops[2], forward_time, backward_time[2];
+    double forward_flops, once_flops, backward_flops[2], forward_time, once_time, backward_time[2];
 };
 
 struct plan_data_parameter {

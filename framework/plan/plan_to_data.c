@@ -22,8 +22,10 @@ static void describe_node(const struct network *network, int i, struct region *r
         .wants_gradient = value->wants_gradient,
         .footprint = network->binding[i].footprint,
         .forward_flops = node->flops.forward,
+        .once_flops = node->flops.once,
         .backward_flops = {node->flops.backward_params, node->flops.backward_input},
         .forward_time = cost->forward,
+        .once_time = cost->once,
         .backward_time = {cost->backward[0], cost->backward[1]},
     };
     if (!to->footprint.implementation) to->footprint.implementation = "";

@@ -308,7 +308,7 @@ struct bounds bounds_find(const struct network *network, size_t budget)
     struct bounds bounds = {.budget = budget};
     memory_floor(relaxed_network, &bounds);
     for (int i = 0; i < network->graph->nodes; i++)
-        bounds.floor += network->cost[i].forward + network_backward_time(relaxed_network, i);
+        bounds.floor += network_first_time(network, i) + network_backward_time(relaxed_network, i);
     bounds.knapsack = bounds.floor + knapsack(relaxed_network, budget, region);
     bounds.binomial = bounds.floor + binomial(relaxed_network, budget);
     bounds.best = bounds.knapsack > bounds.binomial ? bounds.knapsack : bounds.binomial;

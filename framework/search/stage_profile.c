@@ -89,7 +89,8 @@ static void count(const struct subnetwork *subnetwork, struct stage_profile *p)
         const struct op *op = &l->op[i];
         double time = subnetwork->network.cost[op->node].forward;
         if (op->kind == OP_FORWARD && op->recompute) p->recompute_time += time;
-        if (op->kind == OP_FORWARD && !op->recompute) p->forward_time += time;
+        if (op->kind == OP_FORWARD && !op->recompute)
+            p->forward_time += network_first_time(&subnetwork->network, op->node);
         if (op->kind == OP_FORWARD && !op->recompute && op->once >= 0) p->once += l->buffer[op->once].bytes;
         if (!subnetwork->sink || op->node != subnetwork->nodes + 1) continue;
         if (op->kind == OP_FORWARD) p->sink = i;

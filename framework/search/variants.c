@@ -289,8 +289,9 @@ static bool same_stage(const struct network *network, const struct stage *a, con
         const struct node *x = &g->node[i], *y = &g->node[i + shift];
         if (x->layer->inputs != y->layer->inputs || x->draws != y->draws) return false;
         if (network_relu_open(network, i) != network_relu_open(network, i + shift)) return false;
-        if (!x->parameters != !y->parameters || network->cost[i].forward != network->cost[i + shift].forward)
-            return false;
+        const struct cost *a_cost = &network->cost[i], *b_cost = &network->cost[i + shift];
+        if (!x->parameters != !y->parameters) return false;
+        if (a_cost->forward != b_cost->forward || a_cost->once != b_cost->once) return false;
         for (int k = 0; k < x->layer->inputs; k++)
             if (y->inputs[k] != (x->inputs[k] ? x->inputs[k] + shift : 0)) return false;
         if (!same_footprint(&network->binding[i].footprint, &network->binding[i + shift].footprint)) return false;
@@ -314,7 +315,7 @@ static void list_stages(const struct network *network, struct region *region, st
         if (s + 1 < ranges.count) stage->gradient = network_round(network, after->gradient_bytes);
         stage->outlives = stage->nodes.from && (network_reads(network, stage->nodes.from - 1) & READS_Y ||
                                                 network_relu_open(network, stage->nodes.from - 1));
-        for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network->cost[i].forward;
+        for (int i = stage->nodes.from; i < stage->nodes.to; i++) stage->time += network_first_time(network, i);
         stage->class = s;
         for (int other = 0; other < s && stage->class == s; other++)
             if (same_stage(network, &stages->stage[other], stage)) stage->class = stages->stage[other].class;

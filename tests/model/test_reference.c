@@ -449,7 +449,7 @@ Test(reference, parameters_and_flops_of_known_layers)
     cr_assert(layer->infer(settings, &x, &y) == ST_OK);
     cr_assert(layer->parameters(settings, &x, p) == 1);
     cr_assert(p[0].shape.dim[0] == 64 && p[0].shape.dim[1] == 2 && p[0].shape.dim[2] == 3 && p[0].shape.dim[3] == 3);
-    cr_assert(p[0].fan_in == 18 && p[0].fan_out == 36);
+    cr_assert(p[0].fan_in == 18 && p[0].fan_out == 576);
     cr_assert(layer->flops(settings, &x, &y).backward_input == 2.0 * 224 * 224 * 64 * 18);
 
     struct settings linear = {.units = 4096, .init = INIT_HE_NORMAL};

@@ -123,8 +123,10 @@ static void set_costs(const struct costs *c, struct network *network)
 {
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct costs_row *row = c->node[i];
-        network->cost[i] =
-            (struct cost){(double)row->forward, {(double)row->backward_params, (double)row->backward_input}};
+        const bool once = network->binding[i].footprint.once > 0;
+        network->cost[i] = (struct cost){(double)row->forward,
+                                         once ? (double)(row->saving - row->forward) : 0,
+                                         {(double)row->backward_params, (double)row->backward_input}};
     }
 }
 

@@ -54,6 +54,7 @@ const struct field record_model_columns[] = {
     {"draws", NUMBER_U64, 1, NODE(draws), NULL, "random numbers that its forward draws for a sample"},
     {"wants_gradient", NUMBER_U8, 1, NODE(wants_gradient), NULL, "1: the value it writes needs a gradient"},
     {"forward_flops", NUMBER_F64, 1, NODE(forward_flops), "flop", "of the batch; a multiply-add counts as two"},
+    {"once_flops", NUMBER_F64, 1, NODE(once_flops), "flop", "of its first forward besides: statistics of the batch"},
     {"backward_params_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_PARAMS]), "flop", NULL},
     {"backward_input_flops", NUMBER_F64, 1, NODE(backward_flops[PART_INDEX_INPUT]), "flop", NULL},
     {0},
@@ -80,6 +81,7 @@ const struct field record_node_columns[] = {
 static const struct field cost_columns[] = {
     {"forward_cost", NUMBER_F64, 1, NODE(forward_time), NULL,
      "time in planning: flop, or ns where /plan@costs is measured"},
+    {"once_cost", NUMBER_F64, 1, NODE(once_time), NULL, "of its first forward besides; likewise"},
     {"backward_cost", NUMBER_F64, 2, NODE(backward_time), NULL, "for parameters, for the input; likewise"},
     {0},
 };
