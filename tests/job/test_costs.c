@@ -184,7 +184,7 @@ Test(costs, a_prediction_is_the_sum_of_its_parts)
     for (const struct net *net = nets; net->name; net++) {
         struct fake f;
         struct costs *c;
-        int params = 0, inputs = 0, saves = 0;
+        int params = 0, inputs = 0, saves = 0, onces = 0;
         open_fake(&f, net);
         const struct graph *graph = f.job.graph;
         cr_assert(read_text(&f, invent(&f, by_place, text), &c) == ST_OK, "%s%s", status_message(), messages());
@@ -193,9 +193,10 @@ Test(costs, a_prediction_is_the_sum_of_its_parts)
             params += node->parameters > 0;
             inputs += (network_parts(f.job.network, i) & PART_INPUT) != 0;
             saves += f.job.network->binding[i].footprint.saved > 0;
+            onces += f.job.network->binding[i].footprint.once > 0;
         }
         struct plan *stored = plan_of(&f, "store_all", "");
-        double nodes = graph->nodes + 1e4 * params + 1e6 * inputs, rest = 1 + 300 + 4000, copies = 0;
+        double nodes = graph->nodes + 100 * onces + 1e4 * params + 1e6 * inputs, rest = 1 + 300 + 4000, copies = 0;
         for (int i = 0; i < stored->lowered.ops; i++)
             if (stored->lowered.op[i].kind == OP_COPY) copies += 2 * (double)stored->lowered.op[i].bytes;
         cr_expect(stored->time == nodes && stored->slowdown == 1, "%s: %.0f", net->name, stored->time);
