@@ -11,9 +11,11 @@ enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80, MISFIT_SHOWN = 400 };
 
 /* ---- names in files of other programs ---- */
 
-/* BERT's names in models/bert-*.yaml and in Hugging Face's transformers (models/bert/modeling_bert.py). A row is a
- * parameter, or a node with all of its parameters; # is a block's number. */
+/* BERT's names in models/bert-*.yaml and in Hugging Face's transformers (models/bert/modeling_bert.py); those of
+ * models/resnet18.yaml and resnet50.yaml in torchvision (models/resnet.py) where they differ. A row is a parameter, or
+ * a node or group with all its tensors; # is a number, in theirs the next of ours, and + the next plus 1. */
 #define LAYER "encoder.layer.#."
+enum { NUMBERS_MAX = 2 };
 static const struct {
     const char *ours, *theirs[WEIGHT_SOURCES_MAX];
 } rows[] = {
@@ -28,42 +30,51 @@ static const struct {
     {"block[#].down", {LAYER "output.dense"}},
     {"block[#].norm", {LAYER "output.LayerNorm"}},
     {"pooler", {"pooler.dense"}},
+    {"layer#_first[0].projection", {"layer#.0.downsample.0"}},
+    {"layer#_first[0].projection_bn", {"layer#.0.downsample.1"}},
+    {"layer#_first[0]", {"layer#.0"}},
+    {"layer#[#]", {"layer#.+"}},
 };
 
-/* Whether name begins with pattern, where # matches the digits *number of length *digits; *rest: what follows. */
-static bool matches(const char *pattern, const char *name, const char **number, int *digits, const char **rest)
+/* What follows pattern, a whole part of a dotted name, where name begins with it; else NULL. number: what each # is. */
+static const char *matched(const char *pattern, const char *name, int number[NUMBERS_MAX])
 {
-    *number = "";
-    *digits = 0;
     for (; *pattern; pattern++) {
         if (*pattern == '#') {
-            *number = name;
-            *digits = (int)strspn(name, "0123456789");
-            if (!*digits) return false;
-            name += *digits;
+            const size_t digits = strspn(name, "0123456789");
+            if (!digits) return NULL;
+            *number++ = (int)strtol(name, NULL, 10);
+            name += digits;
         } else if (*name++ != *pattern) {
-            return false;
+            return NULL;
         }
     }
-    *rest = name;
-    return !*name || *name == '.';
+    return !*name || *name == '.' ? name : NULL;
 }
 
-/* Hugging Face's names of the tensors whose rows, one tensor after the other, are the parameter's; returns how many, 0:
- * the parameter is not known. */
-static int weight_names(const char *parameter, struct region *region, const char *names[WEIGHT_SOURCES_MAX])
+/* Their name for these numbers, then rest. */
+static const char *with_numbers(const char *theirs, const int *number, const char *rest, struct region *region)
+{
+    const char *text = "";
+    for (;;) {
+        const size_t plain = strcspn(theirs, "#+");
+        text = region_text(region, "%s%.*s", text, (int)plain, theirs);
+        theirs += plain;
+        if (!*theirs) return region_text(region, "%s%s", text, rest);
+        text = region_text(region, "%s%d", text, *number++ + (*theirs++ == '+'));
+    }
+}
+
+/* The other program's names of the tensors whose rows, one tensor after the other, are ours; returns how many, 0: it is
+ * in no row. */
+static int weight_names(const char *ours, struct region *region, const char *names[WEIGHT_SOURCES_MAX])
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *number, *rest;
-        int digits, count = 0;
-        if (!matches(rows[i].ours, parameter, &number, &digits, &rest)) continue;
-        for (; count < WEIGHT_SOURCES_MAX && rows[i].theirs[count]; count++) {
-            const char *theirs = rows[i].theirs[count], *mark = strchr(theirs, '#');
-            const int before = mark ? (int)(mark - theirs) : (int)strlen(theirs);
-            names[count] =
-                region_text(region, "%.*s%.*s%s%s", before, theirs, digits, number, mark ? mark + 1 : "", rest);
-        }
-        return count;
+        int number[NUMBERS_MAX], count = 0;
+        const char *rest = matched(rows[i].ours, ours, number);
+        for (; rest && count < WEIGHT_SOURCES_MAX && rows[i].theirs[count]; count++)
+            names[count] = with_numbers(rows[i].theirs[count], number, rest, region);
+        if (rest) return count;
     }
     return 0;
 }
@@ -91,13 +102,21 @@ static const char *joined(int count, const char *const *texts, const char *gap, 
     return count > NAMES_SHOWN ? region_text(region, "%s and %d more", all, count - NAMES_SHOWN) : all;
 }
 
-/* The names of a file's tensors or of parameters after the words before; "": there are none. */
+/* The names of a file's tensors or of the model's after the words before; "": there are none. */
 static const char *names_text(const char *before, int count, const char *const *names, struct region *region)
 {
     return count ? region_text(region, "%s%s", before, joined(count, names, ", ", NAME_SHOWN, region)) : "";
 }
 
 /* ---- finding ---- */
+
+static int tensors_of(const struct graph *graph) { return graph->parameters + graph->states; }
+
+/* A parameter, or after them a tensor of running state. */
+static const struct parameter *tensor_of(const struct graph *graph, int index)
+{
+    return index < graph->parameters ? &graph->parameter[index] : &graph->state[index - graph->parameters];
+}
 
 struct matching {
     struct weights *weights;
@@ -131,7 +150,7 @@ static const char *shape_text(const int64_t *dim, int rank, struct region *regio
     return region_text(region, "%s]", text);
 }
 
-/* Sources have the parameter's shape, except that they divide its first dimension equally. */
+/* Sources have the tensor's shape, except that they divide its first dimension equally. */
 static bool fits(const struct safetensor *t, const struct shape *shape, int count)
 {
     if (t->rank != shape->rank || !safetensors_is_float(t)) return false;
@@ -153,11 +172,11 @@ static void check_fit(struct matching *s, const struct parameter *p, const struc
     }
 }
 
-/* The sources of a parameter. If only some of them exist, that is a misfit. */
+/* The sources of a tensor. If only some of them exist, that is a misfit. */
 static void find_weight(struct matching *s, int index)
 {
     struct weights *weights = s->weights;
-    const struct parameter *p = &weights->graph->parameter[index];
+    const struct parameter *p = tensor_of(weights->graph, index);
     struct weight *w = &weights->weight[index];
     const char *name[WEIGHT_SOURCES_MAX] = {p->name}, *lacks = NULL;
     w->source[0] = safetensors_find(weights->file, p->name);
@@ -185,7 +204,7 @@ static void find_weight(struct matching *s, int index)
 static enum status judge(const struct matching *s, const struct spec *spec)
 {
     const struct weights *w = s->weights;
-    const bool none = w->initialised == w->graph->parameters;
+    const bool none = w->initialised == tensors_of(w->graph);
     const bool missing = w->initialised && (none || spec->init_missing == INIT_MISSING_ERROR);
     if (!missing && !s->misfits) return ST_OK;
     return fail(ST_SPEC, "model.init.file: %s does not fit the model%s%s%s%s%s", w->file->path, s->misfits ? ": " : "",
@@ -195,20 +214,28 @@ static enum status judge(const struct matching *s, const struct spec *spec)
                 names_text("; not used: ", w->unused, w->unused_name, s->region));
 }
 
+/* PyTorch's count of a batch norm's steps, which no layer here has. */
+static bool counts_batches(const struct safetensor *tensor)
+{
+    const char *end = strrchr(tensor->name, '.');
+    return end && !strcmp(end, ".num_batches_tracked");
+}
+
 static enum status match(struct weights *w, const struct spec *spec)
 {
     struct region *region = w->file->region;
     struct matching s = {.weights = w, .region = region};
-    const size_t parameters = (size_t)w->graph->parameters, tensors = (size_t)w->file->count;
-    NEW(region, w->weight, parameters);
-    NEW(region, w->given, parameters);
-    NEW(region, w->initialised_name, parameters);
-    NEW(region, w->unused_name, tensors);
-    NEW(region, s.used, tensors);
-    NEW(region, s.missing, parameters);
-    for (int i = 0; i < w->graph->parameters; i++) find_weight(&s, i);
+    const int tensors = tensors_of(w->graph);
+    NEW(region, w->weight, (size_t)tensors);
+    NEW(region, w->given, (size_t)tensors);
+    NEW(region, w->initialised_name, (size_t)tensors);
+    NEW(region, w->unused_name, (size_t)w->file->count);
+    NEW(region, s.used, (size_t)w->file->count);
+    NEW(region, s.missing, (size_t)tensors);
+    w->given_state = w->given + w->graph->parameters;
+    for (int i = 0; i < tensors; i++) find_weight(&s, i);
     for (int i = 0; i < w->file->count; i++)
-        if (!s.used[i]) w->unused_name[w->unused++] = w->file->tensor[i].name;
+        if (!s.used[i] && !counts_batches(&w->file->tensor[i])) w->unused_name[w->unused++] = w->file->tensor[i].name;
     return judge(&s, spec);
 }
 
@@ -242,9 +269,9 @@ void weights_close(struct weights *weights)
 
 /* ---- loading ---- */
 
-static enum status load_parameter(const struct weights *w, int index, struct backend *backend, float *to, float *slice)
+static enum status load_tensor(const struct weights *w, int index, struct backend *backend, float *to, float *slice)
 {
-    const struct parameter *p = &w->graph->parameter[index];
+    const struct parameter *p = tensor_of(w->graph, index);
     float *next = to;
     for (int s = 0; s < w->weight[index].count; s++) {
         const struct safetensor *t = w->weight[index].source[s];
@@ -264,8 +291,11 @@ enum status weights_load(const struct weights *weights, struct backend *backend,
 {
     float *slice = allocate(SLICE, sizeof *slice);
     enum status status = ST_OK;
-    for (int i = 0; status == ST_OK && i < weights->graph->parameters; i++)
-        if (weights->given[i]) status = load_parameter(weights, i, backend, executor_parameter(exec, i), slice);
+    const int parameters = weights->graph->parameters;
+    for (int i = 0; status == ST_OK && i < tensors_of(weights->graph); i++) {
+        float *to = i < parameters ? executor_parameter(exec, i) : executor_running(exec, i - parameters);
+        if (weights->given[i]) status = load_tensor(weights, i, backend, to, slice);
+    }
     free(slice);
     return status;
 }
@@ -273,8 +303,9 @@ enum status weights_load(const struct weights *weights, struct backend *backend,
 char *weights_text(const struct weights *weights)
 {
     struct region *region = weights->file->region;
-    const int all = weights->graph->parameters, initialised = weights->initialised;
-    return region_text(region, "%s: %d of %d parameters%s%s", weights->file->path, all - initialised, all,
+    const int all = tensors_of(weights->graph), initialised = weights->initialised;
+    return region_text(region, "%s: %d of %d parameters%s%s%s", weights->file->path, all - initialised, all,
+                       weights->graph->states ? " and tensors of running state" : "",
                        names_text("; initialised as usual: ", initialised, weights->initialised_name, region),
                        names_text("; not used: ", weights->unused, weights->unused_name, region));
 }

@@ -1,5 +1,5 @@
-/* Initial values from a file (model.init.file): the tensor or tensors that each parameter is loaded from, found by the
- * parameter's own name or by Hugging Face's. */
+/* Initial values from a file (model.init.file): the tensor or tensors that each parameter and each tensor of running
+ * state is loaded from, found by its own name or by Hugging Face's or torchvision's. */
 #ifndef REMATCH_JOB_WEIGHTS_H
 #define REMATCH_JOB_WEIGHTS_H
 
@@ -9,7 +9,7 @@
 
 enum { WEIGHT_SOURCES_MAX = 3 };
 
-/* The tensors of a parameter's rows; count 0: it is not in the file. */
+/* The file's tensors of the rows of one of ours; count 0: it is not in the file. */
 struct weight {
     int count;
     const struct safetensor *source[WEIGHT_SOURCES_MAX];
@@ -18,24 +18,24 @@ struct weight {
 struct weights {
     struct safetensors *file;
     const struct graph *graph;
-    struct weight *weight; /* one a parameter */
-    bool *given;           /* by parameter: it is in the file */
-    char sha256[65];       /* of the file; "" before weights_digest() */
-    /* Names, in the order of the model and of the file. */
+    struct weight *weight;     /* one a parameter, then one a tensor of running state */
+    bool *given, *given_state; /* by parameter, and by tensor of running state: it is in the file */
+    char sha256[65];           /* of the file; "" before weights_digest() */
+    /* Names, in the order of the model and of the file. PyTorch's num_batches_tracked do not count as unused. */
     int initialised, unused;
     const char **initialised_name, **unused_name;
 };
 
-/* Opens spec's file and finds every parameter of the graph in it. ST_MISSING, ST_FAILED: as safetensors_open();
- * ST_SPEC: it does not fit; the message names parameters that are missing or of another shape or type, and unused
- * tensors. */
+/* Opens spec's file and finds every parameter and tensor of running state of the graph in it. ST_MISSING, ST_FAILED: as
+ * safetensors_open(); ST_SPEC: it does not fit; the message names tensors that are missing or of another shape or type,
+ * and unused ones. */
 enum status weights_open(const struct spec *spec, const struct graph *graph, struct weights **weights);
 void weights_close(struct weights *weights);
 
 /* Computes the file's SHA-256, once. */
 enum status weights_digest(struct weights *weights);
 
-/* Loads the parameters. ST_FAILED: the values cannot be read, or are not finite. */
+/* Loads what the file has. ST_FAILED: the values cannot be read, or are not finite. */
 enum status weights_load(const struct weights *weights, struct backend *backend, struct executor *exec);
 
 /* "w.safetensors: 10 parameters; initialised as usual: ...; not used: ..." */

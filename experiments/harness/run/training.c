@@ -176,7 +176,8 @@ static enum status begin(struct training *t, const char *variant)
                                   .learning_rate_settings = spec->learning_rate_settings,
                                   .steps = t->job->steps,
                                   .seed = (uint64_t)spec->seed,
-                                  .given = t->job->weights ? t->job->weights->given : NULL};
+                                  .given = t->job->weights ? t->job->weights->given : NULL,
+                                  .given_state = t->job->weights ? t->job->weights->given_state : NULL};
     t->least.ops = t->job->plan->lowered.ops;
     NEW(t->job->graph->region, t->least.op_ns, (size_t)t->least.ops);
     t->batches = batches_create(t->job);
