@@ -1,5 +1,6 @@
 #include "h5_contents.h"
 
+#include <criterion/criterion.h>
 #include <hdf5.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -112,4 +113,17 @@ char *contents_difference(const char *a, const char *b)
         if (a[i] == '\n') line = i + 1;
     }
     return strndup(a + line, strcspn(a + line, "\n"));
+}
+
+float *floats_of(const char *path, const char *array, size_t count)
+{
+    float *floats = malloc(count * sizeof *floats);
+    const hid_t file = H5Fopen(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, H5P_DEFAULT);
+    const hid_t id = H5Dopen2(file, array, H5P_DEFAULT), space = H5Dget_space(id);
+    cr_assert(H5Sget_simple_extent_npoints(space) == (hssize_t)count, "%s %s", path, array);
+    cr_assert(H5Dread(id, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, floats) >= 0, "%s %s", path, array);
+    H5Sclose(space);
+    H5Dclose(id);
+    H5Fclose(file);
+    return floats;
 }

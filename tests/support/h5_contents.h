@@ -2,11 +2,16 @@
 #ifndef REMATCH_TESTS_SUPPORT_H5_CONTENTS_H
 #define REMATCH_TESTS_SUPPORT_H5_CONTENTS_H
 
+#include <stddef.h>
+
 /* The lines, to be freed; values that differ from run to run (times, memory of the process, date) are left out. NULL:
  * the file or a part of it cannot be read. */
 char *contents_of(const char *path);
 
 /* The first line of a that differs from that of b, to be freed; NULL: they are equal. */
 char *contents_difference(const char *a, const char *b);
+
+/* The count floats of an array, to be freed; the test fails unless it has exactly so many. */
+float *floats_of(const char *path, const char *array, size_t count);
 
 #endif

@@ -1,0 +1,102 @@
+/* An evaluation against a plain computation in double from what the run recorded: its last batch, which holds all
+ * samples of the split, and the final parameters and running state. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/support/cli.h"
+#include "tests/support/h5_contents.h"
+
+enum { SAMPLES = 8, STEPS = 3, IN = 6, HIDDEN = 5, CLASSES = 3 };
+
+static const char spec[] =
+    "rematch: 1\nname: norms\nmodel:\n  layers:\n    - batch_norm: {name: first}\n"
+    "    - linear: {name: hidden, units: 5}\n    - batch_norm: {name: second, activation: relu}\n"
+    "    - linear: {name: last, units: classes}\n"
+    "data: {name: synthetic, shape: [6], classes: 3, samples: 8}\nbatch: 8\nsteps: 3\noptimizer: {lr: 0.5}\n"
+    "eval: {split: train}\nrecord: {state: true}\n";
+
+static float *values(const char *path, const char *format, const char *node, size_t count)
+{
+    char array[64];
+    snprintf(array, sizeof array, format, node);
+    return floats_of(path, array, count);
+}
+
+/* y, normalised with the running state. */
+static void batch_norm(const char *path, const char *node, int width, double *y)
+{
+    float *weight = values(path, "/state/final/%s.weight", node, (size_t)width);
+    float *bias = values(path, "/state/final/%s.bias", node, (size_t)width);
+    float *mean = values(path, "/state/final/%s.running_mean", node, (size_t)width);
+    float *variance = values(path, "/state/final/%s.running_var", node, (size_t)width);
+    for (int i = 0; i < SAMPLES * width; i++) {
+        const int c = i % width;
+        y[i] = (y[i] - (double)mean[c]) / sqrt((double)variance[c] + 1e-5) * (double)weight[c] + (double)bias[c];
+    }
+    free(weight), free(bias), free(mean), free(variance);
+}
+
+static void linear(const char *path, const char *node, int inputs, int units, const double *x, double *y)
+{
+    float *weight = values(path, "/state/final/%s.weight", node, (size_t)(units * inputs));
+    float *bias = values(path, "/state/final/%s.bias", node, (size_t)units);
+    for (int s = 0; s < SAMPLES; s++)
+        for (int u = 0; u < units; u++) {
+            double sum = (double)bias[u];
+            for (int i = 0; i < inputs; i++) sum += x[s * inputs + i] * (double)weight[u * inputs + i];
+            y[s * units + u] = sum;
+        }
+    free(weight), free(bias);
+}
+
+/* The mean cross entropy of the logits; labels were read as floats. */
+static double cross_entropy(const double *y, const float *label)
+{
+    double loss = 0;
+    for (int s = 0; s < SAMPLES; s++) {
+        double sum = 0;
+        for (int c = 0; c < CLASSES; c++) sum += exp(y[s * CLASSES + c]);
+        loss += log(sum) - y[s * CLASSES + (int)label[s]];
+    }
+    return loss / SAMPLES;
+}
+
+static double expected_loss(const char *path)
+{
+    double in[SAMPLES * IN], hidden[SAMPLES * HIDDEN], out[SAMPLES * CLASSES];
+    float *x = floats_of(path, "/state/x", (size_t)STEPS * SAMPLES * IN);
+    float *labels = floats_of(path, "/state/labels", (size_t)STEPS * SAMPLES);
+    for (int i = 0; i < SAMPLES * IN; i++) in[i] = (double)x[(STEPS - 1) * SAMPLES * IN + i];
+    batch_norm(path, "first", IN, in);
+    linear(path, "hidden", IN, HIDDEN, in, hidden);
+    batch_norm(path, "second", HIDDEN, hidden);
+    for (int i = 0; i < SAMPLES * HIDDEN; i++) hidden[i] = fmax(hidden[i], 0);
+    linear(path, "last", HIDDEN, CLASSES, hidden, out);
+    const double loss = cross_entropy(out, labels + (size_t)(STEPS - 1) * SAMPLES);
+    free(x), free(labels);
+    return loss;
+}
+
+Test(evaluation, predicts_with_the_final_running_state)
+{
+    static const char *const backends[] = {"ref", "cpu"};
+    for (int i = 0; i < 2; i++) {
+        struct cli cli;
+        char arguments[64], path[512];
+        cli_open(&cli);
+        cli_file(&cli, "norms.yaml", spec);
+        snprintf(arguments, sizeof arguments, "run norms.yaml --only variant backend=%s", backends[i]);
+        cli_expect(&cli, 0, arguments);
+        cli_run(&cli, "mv results/norms/*.h5 run.h5", "verify run.h5");
+        cr_assert(cli.code == 0, "%s%s", cli.out, cli.err);
+        snprintf(path, sizeof path, "%s/run.h5", cli.folder);
+        float *loss = floats_of(path, "/eval/loss", 1);
+        const double expected = expected_loss(path);
+        cr_assert(fabs((double)*loss - expected) < 1e-5 * expected, "%s: %g, not %g", backends[i], (double)*loss,
+                  expected);
+        free(loss);
+        cli_close(&cli);
+    }
+}
