@@ -38,7 +38,7 @@ enum status weights_digest(struct weights *weights);
 /* Loads what the file has. ST_FAILED: the values cannot be read, or are not finite. */
 enum status weights_load(const struct weights *weights, struct backend *backend, struct executor *exec);
 
-/* "w.safetensors: 10 parameters; initialised as usual: ...; not used: ..." */
+/* "w.safetensors: 10 of 12 parameters; initialised as usual: ...; not used: ..." */
 char *weights_text(const struct weights *weights);
 
 #endif

@@ -132,7 +132,7 @@ static void write_data(struct h5 *h5, const struct dataset *dataset)
     free(texts);
 }
 
-/* The file of initial values, the parameters that it lacks, and its tensors that the model does not use. */
+/* The file of initial values, what it lacks, and its tensors that the model does not use. */
 static void write_weights(struct h5 *h5, const struct weights *weights)
 {
     const char *const group = "/provenance/weights";

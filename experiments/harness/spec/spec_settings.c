@@ -67,7 +67,7 @@ const struct setting init_keys[] = {
      "initial values of layers without an init of their own"},
     {"file", SETTING_PATH, MEMBER(init_file), 0, 0, "", NULL, "safetensors: initial values by name"},
     {"missing", SETTING_CHOICE, MEMBER(init_missing), 0, 0, "error", missing_names,
-     "parameters that are not in the file: an error, or initialised by name"},
+     "parameters and running state that are not in the file: an error, or initialised as usual"},
     {.key = NULL}};
 
 #define OPTION(name) offsetof(struct backend_options, name)
