@@ -72,6 +72,13 @@ static void state(struct fake *f, struct step_record *step)
     f->state[4].high++;
 }
 
+static void running(struct fake *f, struct step_record *step)
+{
+    if (step->step < 2) return;
+    f->running[5].high++, f->running[1].low++;
+    if (step->step == 3) f->gradient[0].low++;
+}
+
 static void no_digests(struct fake *f, struct step_record *step)
 {
     gradients(f, step);
@@ -160,6 +167,28 @@ Test(compare, names_the_first_difference)
         cr_assert(c.same[COLUMN_GRADIENTS] == cases[i].gradients && c.same[COLUMN_PARAMETERS] == cases[i].parameters &&
                   c.same[COLUMN_STATE] == cases[i].state);
     }
+}
+
+/* The running state of a step comes after its gradients: both are of its forwards, but a wrong gradient shows first. */
+Test(compare, names_the_running_state_that_differs)
+{
+    const struct net *net = nets;
+    while (strcmp(net->name, "normalised") != 0) net++;
+    fake_close(&fake);
+    fake_open(&fake, net, folder);
+    fake_write(&fake, "baseline", STEPS, NULL, one);
+    struct comparison c = compare_with(NULL, STEPS);
+    cr_assert(!c.differs && c.present[COLUMN_RUNNING] && c.same[COLUMN_RUNNING] == STEPS);
+    c = compare_with(running, STEPS);
+    cr_assert(c.differs && c.first_step == 2 && strcmp(c.first_tensor, fake.job.graph->state[1].name) == 0,
+              "'%s' at step %lld", c.first_tensor, (long long)c.first_step);
+    cr_assert(c.same[COLUMN_RUNNING] == 2 && c.same[COLUMN_GRADIENTS] == 3 && c.same[COLUMN_LOSS] == STEPS);
+    cr_assert(json_integer_value(json_object_get(c.figures, "running_state_equal")) == 2);
+
+    fake.job.graph->state[3].name = "another.running_var";
+    fake_write(&fake, "variant", STEPS, NULL, other);
+    cr_assert(compare(one, other, &c) == ST_SPEC && strstr(status_message(), "tensor of running state 3 is "), "%s",
+              status_message());
 }
 
 static void flip_sign(struct fake *f, struct step_record *step)

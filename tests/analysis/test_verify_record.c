@@ -166,6 +166,45 @@ Test(verify_record, names_a_figure_that_contradicts_the_others, .timeout = 300)
     cli_close(&cli);
 }
 
+/* The same of the running state, which small.yaml has with a batch_norm in place of its dropout. */
+Test(verify_record, names_running_state_that_contradicts_its_digests, .timeout = 120)
+{
+    static const struct {
+        const char *array;
+        int64_t element;
+        const char *says;
+    } altered[] = {
+        {"/state/final/norm.running_mean", 5,
+         "/state/final/norm.running_mean is not what the last step's digest is of"},
+        {"/state/final/norm.running_var", 0, "/state/final/norm.running_var is not what the last step's digest is of"},
+    };
+    struct cli cli;
+    char copy[300];
+    cli_open(&cli);
+    cli_run(&cli, "sed -i 's/dropout:.*/batch_norm: {name: norm}/' small.yaml",
+            "run small.yaml --quiet record.state=true");
+    cli_run(&cli, "mv \"$(ls -S results/small/*.h5 | head -1)\" result.h5", "verify result.h5");
+    cr_assert(cli.code == 0, "%s\n%s", cli.out, cli.err);
+    snprintf(copy, sizeof copy, "%.250s/copy.h5", cli.folder);
+    for (size_t i = 0; i < sizeof altered / sizeof *altered; i++) {
+        fresh(&cli, copy);
+        alter_element(copy, altered[i].array, altered[i].element, 1);
+        expect_wrong(&cli, "verify copy.h5 --plan-only", altered[i].says);
+    }
+    fresh(&cli, copy);
+    alter_list_text(copy, "/digests/running_tensor", 1, "other");
+    expect_wrong(&cli, "verify copy.h5 --plan-only", "/digests/running_tensor 1 is other; expected norm.running_var");
+    fresh(&cli, copy);
+    alter_element(copy, "/digests/running", 3 * 4 + 2, 1);
+    cli_expect(&cli, 2, "verify copy.h5");
+    cli_complains(&cli, "step 3: running_digest and /digests/running disagree");
+    fresh(&cli, copy);
+    alter_element(copy, "/state/initial/norm.running_var", 3, 1);
+    cli_expect(&cli, 1, "verify copy.h5");
+    cli_says(&cli, "steps     DIFFER: ");
+    cli_close(&cli);
+}
+
 /* What the second run has otherwise, though its program and data have the same digests. */
 Test(verify_record, names_a_figure_that_the_second_run_has_otherwise, .timeout = 120)
 {

@@ -92,6 +92,8 @@ static const struct {
     {"run small.yaml policy=dtr policy.budget=1%", "dtr found no schedule that keeps it"},
     {"run small.yaml rng=unsafe policy=store_all", "recomputes no random node"},
     {"run small.yaml rng=unsafe policy=manual policy.schedule=linear", "recomputes no random node"},
+    {"run small.yaml commit=every", "commit: every, but the plan recomputes no node with running state"},
+    {"run small.yaml commit=each", "commit: 'each' is not known; expected one of once|every"},
     {"run small.yaml fault.kind=skip_recompute fault.node=three", "'three' lacks a recomputation"},
     {"run small.yaml fault.kind=mask_bit fault.node=four", "no node 'four'"},
     {"run small.yaml fault.kind=mask_bit fault.node=drop fault.step=4", "expected 0..3"},

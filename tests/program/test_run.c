@@ -108,6 +108,29 @@ Test(run, deliberate_faults_are_caught)
     cli_close(&cli);
 }
 
+/* The network of small.yaml with a batch_norm in place of its dropout. */
+static const char normalise[] = "sed 's/dropout:.*/batch_norm: {name: norm}/' small.yaml >norm.yaml";
+
+/* Statistics that a recomputation moves again change neither losses nor gradients. */
+Test(run, running_state_that_moves_twice_a_step_is_caught)
+{
+    struct cli cli;
+    cli_open(&cli);
+    cli_run(&cli, normalise, "run norm.yaml check=recompute");
+    cr_assert(cli.code == 0, "%s\n%s", cli.out, cli.err);
+    cli_says(&cli, "running state 4/4");
+    cli_expect(&cli, 1, "run norm.yaml commit=every");
+    cli_says(&cli, "DIFFERS at step 0, norm.running_mean");
+    json_t *json = compare(&cli, 1);
+    cr_assert(json_integer_value(json_object_get(json, "running_state_equal")) == 0);
+    cr_assert(json_integer_value(json_object_get(json, "losses_equal")) == 4);
+    cr_assert(json_integer_value(json_object_get(json, "gradients_equal")) == 4);
+    json_decref(json);
+    cli_expect(&cli, 2, "run norm.yaml commit=every policy=store_all");
+    cli_complains(&cli, "commit: every, but the plan recomputes no node with running state");
+    cli_close(&cli);
+}
+
 Test(run, a_failed_check_of_recomputation_names_step_and_node)
 {
     struct cli cli;

@@ -130,6 +130,24 @@ Test(sweep, prints_a_table_and_writes_a_csv)
     cli_close(&cli);
 }
 
+/* Each point has the baseline whose statistics move once a step. */
+Test(sweep, a_point_that_must_differ_stands_beside_one_that_must_not)
+{
+    struct cli cli;
+    char path[512];
+    cli_open(&cli);
+    cli_run(&cli,
+            "sed -i 's/dropout:.*/batch_norm: {name: norm}/' small.yaml; "
+            "echo 'sweep: {policy: [every, {name: selective, kinds: [norm]}], commit: [once, every]}' >>small.yaml",
+            "run small.yaml --quiet");
+    snprintf(path, sizeof path, "%s/results/small/sweep.csv", cli.folder);
+    cr_assert(cli.code == 1 && count_lines(path, ",equal,0,") == 2 && count_lines(path, ",DIFFERS,1,") == 2, "%d\n%s",
+              cli.code, cli.out);
+    cr_assert(count_lines(path, ",,0,norm.running_mean") == 2, "since when, and which tensor");
+    cr_assert(folder_count(cli.folder, ".h5") == 5, "one baseline");
+    cli_close(&cli);
+}
+
 static const struct {
     const char *sweep, *arguments;
     int code, points;

@@ -238,14 +238,35 @@ Test(record, dimensions_have_scales_and_objects_no_times)
 static int wide_net(struct graph *graph)
 {
     const int x = 0;
-    int y = -1;
-    const struct settings settings = {.units = 700, .bias = true};
+    int y = -1, z = -1;
+    const struct settings settings = {.units = 700, .bias = true}, norm = {.epsilon = 1e-5, .momentum = 0.1};
     check(graph_add(graph, layer_find("linear"), settings_of(layer_find("linear"), &settings), NULL, &x, &y));
-    return y;
+    check(graph_add(graph, layer_find("batch_norm"), settings_of(layer_find("batch_norm"), &norm), NULL, &y, &z));
+    return z;
 }
 
-/* A parameter of 28 MB, which needs more than one slice. */
+/* A parameter of 28 MB, which needs more than one slice, and running state. */
 static const struct net wide = {"wide", wide_net, {1, {10000}}, 2, 700};
+
+/* The running state before the first step and after the last, in full. */
+static void check_running(hid_t file, const char *when, int tensor, float first)
+{
+    char name[512];
+    const struct parameter *p = &fake.job.graph->state[tensor];
+    float *values = calloc((size_t)p->elements, sizeof *values);
+    snprintf(name, sizeof name, "/state/%s/%s", when, p->name);
+    cr_assert(rows_raw(file, name) == (long)p->elements);
+    read_raw(file, name, H5T_NATIVE_FLOAT, values);
+    for (int64_t i = 0; i < p->elements; i++)
+        cr_assert(values[i] == first + (float)i, "%s: %lld is %g", name, (long long)i, (double)values[i]);
+    free(values);
+}
+
+static void set_running(struct executor *exec, int tensor, float first)
+{
+    const int64_t elements = fake.job.graph->state[tensor].elements;
+    for (int64_t i = 0; i < elements; i++) executor_running(exec, tensor)[i] = first + (float)i;
+}
 
 Test(record, state_holds_the_tensors_of_the_run)
 {
@@ -262,6 +283,7 @@ Test(record, state_holds_the_tensors_of_the_run)
     check(executor_create(fake.job.plan, &options, &exec));
     const struct parameter *p = &fake.job.graph->parameter[0];
     for (int64_t i = 0; i < p->elements; i++) executor_parameter(exec, 0)[i] = (float)i;
+    for (int i = 0; i < fake.job.graph->states; i++) set_running(exec, i, (float)i);
     check(record_create(&fake.job, "variant", &record));
     snprintf(path, sizeof path, "%s", record_path(record));
     check(record_tensors(record, false, exec));
@@ -274,6 +296,7 @@ Test(record, state_holds_the_tensors_of_the_run)
     }
     executor_parameter(exec, 0)[0] = -5;
     executor_gradient(exec, 0)[0] = 7;
+    for (int i = 0; i < fake.job.graph->states; i++) set_running(exec, i, 100 + (float)i);
     check(record_tensors(record, true, exec));
     check(record_finish(record, "completed", &summary, NULL));
 
@@ -295,6 +318,9 @@ Test(record, state_holds_the_tensors_of_the_run)
     snprintf(name, sizeof name, "/state/gradient/%s", p->name);
     read_raw(file, name, H5T_NATIVE_FLOAT, values);
     cr_assert(values[0] == 7 && values[1] == 0);
+    cr_assert(fake.job.graph->states == 2);
+    for (int i = 0; i < 2; i++)
+        check_running(file, "initial", i, (float)i), check_running(file, "final", i, 100 + (float)i);
     cr_assert(rows_raw(file, "/state/x") == 2 && rows_raw(file, "/state/labels") == 2);
     read_raw(file, "/state/x", H5T_NATIVE_FLOAT, back);
     for (int64_t i = 0; i < 2 * elements; i++) cr_assert(back[i] == (float)((i >= elements ? 7 : 0) + i % elements));

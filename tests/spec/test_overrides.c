@@ -240,7 +240,8 @@ static const struct {
 Test(overrides, the_baseline_stores_everything)
 {
     static const char *const common = MINIMAL
-        "policy: {name: segments, segments: 2}\nrelu_save: bits\nrelu_after_pool: true\nrng: unsafe\ncheck: recompute\n"
+        "policy: {name: segments, segments: 2}\nrelu_save: bits\nrelu_after_pool: true\nrng: unsafe\ncommit: every\n"
+        "check: recompute\n"
         "fault: {kind: mask_bit, step: 1, node: linear1}\nconv: {algorithm: direct, scratch_limit: 1MiB}\n"
         "baseline: {relu_save: output, relu_after_pool: false, conv: {scratch_limit: 2MiB}}\n";
     for (size_t i = 0; i < sizeof of_the_variant / sizeof *of_the_variant; i++) {
@@ -248,7 +249,7 @@ Test(overrides, the_baseline_stores_everything)
         snprintf(text, sizeof text, "%s%s", common, of_the_variant[i].text);
         struct spec *spec = load_well(text, "batch=4 policy=sqrt", true);
         cr_expect(!strcmp(spec->policy->name, "store_all") && spec->batch == 4 && spec->relu_save == 0);
-        cr_expect(!spec->relu_after_pool && spec->rng == RNG_STASH && spec->fault_kind == FAULT_NONE &&
+        cr_expect(!spec->relu_after_pool && spec->rng == RNG_STASH && !spec->commit && spec->fault_kind == FAULT_NONE &&
                   spec->check == 0);
         cr_expect(spec->expectations == 0 && spec->axes == 0 && !strstr(spec->resolved, "baseline"));
         /* maps of the baseline block replace, they are not merged */
@@ -257,7 +258,7 @@ Test(overrides, the_baseline_stores_everything)
 
         spec = load_well(text, "", false);
         cr_expect(!strcmp(spec->policy->name, "segments") && spec->relu_save == 1 && spec->relu_after_pool &&
-                  spec->rng == RNG_UNSAFE && spec->fault_kind == FAULT_MASK_BIT);
+                  spec->rng == RNG_UNSAFE && spec->commit && spec->fault_kind == FAULT_MASK_BIT);
         cr_expect(spec->expectations == of_the_variant[i].expectations && spec->axes == of_the_variant[i].axes);
         spec_destroy(spec);
     }
