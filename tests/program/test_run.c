@@ -128,6 +128,9 @@ Test(run, running_state_that_moves_twice_a_step_is_caught)
     json_decref(json);
     cli_expect(&cli, 2, "run norm.yaml commit=every policy=store_all");
     cli_complains(&cli, "commit: every, but the plan recomputes no node with running state");
+    cli_run(&cli, "sed -i 's/name: norm/&, momentum: 0/' norm.yaml", "run norm.yaml commit=every");
+    cr_assert(cli.code == 1, "%d\n%s", cli.code, cli.err);
+    cli_says(&cli, "FAULT NOT CAUGHT");
     cli_close(&cli);
 }
 

@@ -282,6 +282,10 @@ Test(model, parameter_counts_match_the_published_models)
         {"experiments/big-cnn-recompute.yaml", 256, 256, 1, 10,
          (250 + 10) + 20 * (5000 + 10) + 21 * (10000 + 40 + 20000 + 20) + 41943040 + 32 + 330},
         {"experiments/mlp-sequential.yaml", 0, 0, 100, 5, 100 * 50 + 50 + 50 * 20 + 20 + 20 * 5 + 5},
+        /* conv 3x3x3x16, 6 of 3x3x16x16, 5 of 3x3x32x32, 5 of 3x3x64x64, those between and two projections; 7 norms of
+         * each width; 64x10+10 */
+        {"experiments/resnet-cifar10.yaml", 32, 32, 3, 10,
+         432 + 6 * 2304 + 5 * 9216 + 5 * 36864 + 4608 + 18432 + 512 + 2048 + 7 * 2 * (16 + 32 + 64) + 650},
         /* Hugging Face's BertModel of bert-base-uncased and of google/bert_uncased_L-2_H-128_A-2, and a classifier */
         {"experiments/bert-recompute.yaml", 3, 128, 0, 3, 109482240 + 768 * 3 + 3},
         {"experiments/bert-tweets.yaml", 3, 64, 0, 3, 4385920 + 128 * 3 + 3},
