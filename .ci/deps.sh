@@ -22,6 +22,7 @@ build          header:dnnl.h                            libdnnl-dev
 test           pkg-config:criterion                     libcriterion-dev
 test           command:ps                               procps
 test           command:h5dump                           hdf5-tools
+test           file:/usr/share/libonnx-testdata/data libonnx-testdata
 check          command:clang-format                     clang-format
 check          command:clang-tidy                       clang-tidy
 check          command:cppcheck                         cppcheck

@@ -1,0 +1,20 @@
+/* Walking through ONNX's tests of single nodes, and comparing numbers with theirs. */
+#ifndef REMATCH_TESTS_SUPPORT_ONNX_WALK_H
+#define REMATCH_TESTS_SUPPORT_ONNX_WALK_H
+
+#include "onnx_files.h"
+
+#include <stdbool.h>
+
+/* Calls judge for each test of one node of a known operator. judge fails the test, or returns NULL where it ran the
+ * node, else why it cannot. Prints how many ran and how many did not, by reason; fails the test if fewer than least
+ * ran, and skips it where the files are not installed. */
+void onnx_walk(bool (*known)(const char *operator),
+               const char *(*judge)(const struct onnx_test *test, struct region *region), int least);
+
+/* Fails the test unless each number is within 1e-5 of ONNX's, relative, or 1e-6 of the largest of them, where sums
+ * cancel. where: a backend, or more, for the message. */
+void onnx_agree(const struct onnx_test *test, const char *where, const char *what, const float *ours,
+                const float *theirs, int64_t count);
+
+#endif
