@@ -65,19 +65,19 @@ static const char *express_adam(const struct onnx_test *test, struct step *step)
 }
 
 static const struct row {
-    const char *operator;
+    const char *op_type;
     const char *(*express)(const struct onnx_test *test, struct step *step); /* NULL: no such optimizer here */
     int states;
 } rows[] = {{"Momentum", express_momentum, 1}, {"Adam", express_adam, 2}, {"Adagrad", NULL, 1}};
 
-static const struct row *row_find(const char *operator)
+static const struct row *row_find(const char *op_type)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].operator, operator) == 0) return &rows[i];
+        if (strcmp(rows[i].op_type, op_type) == 0) return &rows[i];
     return NULL;
 }
 
-static bool known(const char *operator) { return row_find(operator) != NULL; }
+static bool known(const char *op_type) { return row_find(op_type) != NULL; }
 
 /* ---- On a backend. ---- */
 
@@ -121,7 +121,7 @@ static void create(struct trial *t, const struct onnx_test *test, const struct s
     cr_assert(t->update.optimizer->state(&step->settings) == step->states);
     for (int i = 0; i < DIGESTEDS; i++) t->update.digest[i] = t->digest[i];
     for (int i = 0; i < step->tensors; i++) t->tensor[i].elements = given(test, step, 0, i)->elements;
-    t->floats = (size_t)(FLOATS_ALIGNED * (3 * step->tensors + 1));
+    t->floats = FLOATS_ALIGNED * (3 * (size_t)step->tensors + 1);
     t->bytes = t->floats * sizeof(float) + room_bytes(t, step->tensors);
     cr_assert(t->backend->kind->reserve(t->backend, t->bytes, (void **)&t->block) == ST_OK);
     cr_assert((t->host = calloc(t->floats, sizeof *t->host)) != NULL);
@@ -180,7 +180,7 @@ static void run(struct backend *backend, const struct onnx_test *test, const str
 static const char *judge(const struct onnx_test *test, struct region *region)
 {
     (void)region;
-    const struct row *row = row_find(test->operator);
+    const struct row *row = row_find(test->op_type);
     struct step step = {.states = row->states,
                         .tensors = (test->inputs.count - 2) / (2 + row->states),
                         .settings = {.weight_decay = onnx_real(test, "norm_coefficient", 0)}};

@@ -24,7 +24,7 @@ Test(onnx_files, a_node_is_read)
     struct region *region = region_create();
     struct onnx_test test;
     cr_assert(onnx_parse_model(BYTES(model), region, &test) == ST_OK, "%s", status_message());
-    cr_assert(test.nodes == 1 && strcmp(test.operator, "Conv") == 0);
+    cr_assert(test.nodes == 1 && strcmp(test.op_type, "Conv") == 0);
     cr_assert(test.inputs.count == 3 && strcmp(test.inputs.item[1], "") == 0);
     cr_assert(test.outputs.count == 1 && strcmp(test.outputs.item[0], "y") == 0);
     cr_assert(test.given.count == 1 && test.expected.count == 1 && strcmp(test.given.item[0], "x") == 0);

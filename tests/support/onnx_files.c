@@ -168,14 +168,14 @@ static enum status attribute_message(struct bytes in, struct region *region, str
 
 static enum status node_message(struct bytes in, struct region *region, struct onnx_test *test)
 {
-    test->operator= "";
+    test->op_type = "";
     test->attributes = test->inputs.count = test->outputs.count = 0;
     while (in.at < in.end) {
         struct field f;
         TRY(take_field(&in, &f));
         if (f.key == KEY(1, LENGTH)) add_name(&test->inputs, region, f.bytes);
         if (f.key == KEY(2, LENGTH)) add_name(&test->outputs, region, f.bytes);
-        if (f.key == KEY(4, LENGTH)) test->operator= text_of(f.bytes, region);
+        if (f.key == KEY(4, LENGTH)) test->op_type = text_of(f.bytes, region);
         if (f.key != KEY(5, LENGTH)) continue;
         region_grow(region, &test->attribute, test->attributes, sizeof *test->attribute);
         TRY(attribute_message(f.bytes, region, &test->attribute[test->attributes++]));

@@ -38,7 +38,7 @@ struct onnx_names {
 struct onnx_test {
     const char *folder;
     int nodes; /* of the graph; all below is of its last one */
-    const char *operator;
+    const char *op_type;
     int attributes;
     struct onnx_attribute *attribute;
     struct onnx_names inputs, outputs;  /* "": an optional operand that is left out */

@@ -18,6 +18,7 @@ static int rank_of(const struct onnx_tensor *t) { return t->dims.count; }
 static int64_t product(const struct onnx_tensor *t, int from, int to)
 {
     int64_t elements = 1;
+    cr_assert(to <= rank_of(t), "%s has %d dimensions", t->name, rank_of(t));
     for (int i = from; i < to; i++) elements *= t->dims.item[i];
     return elements;
 }
@@ -26,6 +27,14 @@ static bool same_dims(const struct onnx_tensor *a, const struct onnx_tensor *b)
 {
     return rank_of(a) == rank_of(b) &&
            memcmp(a->dims.item, b->dims.item, (size_t)rank_of(a) * sizeof *a->dims.item) == 0;
+}
+
+/* Its numbers, of which the node must have so many. */
+static const float *numbers(const struct onnx_test *test, const struct onnx_tensor *t, int64_t elements)
+{
+    cr_assert(t != NULL && t->floats != NULL && t->elements == elements, "%s: a tensor has not %lld elements",
+              test->folder, (long long)elements);
+    return t->floats;
 }
 
 /* {N, C, ...} as {N, ..., C}; of rank 2 and less as it is. */
@@ -87,7 +96,7 @@ static const char *express_elements(const struct onnx_test *test, int i, struct 
 
 /* ---- Operators. ---- */
 
-/* Zeros, or rows and columns that do not count, so that there is an output for every stride begun. */
+/* auto_pad SAME_UPPER and SAME_LOWER: an output for every stride begun; an odd row of padding goes to one side. */
 static const char *same_padding(const struct onnx_tensor *x, struct settings *s)
 {
     int64_t total[2];
@@ -111,6 +120,8 @@ static const char *express_window(const struct onnx_test *test, struct region *r
     integers(test, "strides", 2, 1, stride);
     integers(test, "pads", 4, 0, padding);
     integers(test, "dilations", 2, 1, dilation);
+    cr_assert(stride[0] > 0, "%s: stride %lld", test->folder, (long long)stride[0]);
+    REFUSE_IF(kernel[0] < 1, "a kernel whose size only its weights tell");
     REFUSE_IF(!all_equal(dilation, 2, 1), "dilation");
     REFUSE_IF(onnx_integer(test, "group", 1) != 1, "groups of channels");
     REFUSE_IF(kernel[0] != kernel[1] || stride[0] != stride[1], "kernel or stride not square");
@@ -134,10 +145,12 @@ static const char *express_conv(const struct onnx_test *test, struct region *reg
     const char *reason = express_window(test, region, l);
     REFUSE_IF(reason != NULL, reason);
     const struct onnx_tensor *w = onnx_input(test, 1), *b = onnx_input(test, 2);
-    l->c.settings.channels = w->dims.item[0];
+    const int64_t filter = onnx_input(test, 0)->dims.item[1] * l->c.settings.kernel * l->c.settings.kernel;
+    const int64_t channels = onnx_output(test, 0)->dims.item[1];
+    l->c.settings.channels = channels;
     l->c.settings.bias = b != NULL;
-    l->parameter[0] = w->floats;
-    l->parameter[1] = b ? b->floats : NULL;
+    l->parameter[0] = numbers(test, w, channels * filter);
+    l->parameter[1] = b ? numbers(test, b, channels) : NULL;
     return NULL;
 }
 
@@ -164,11 +177,12 @@ static const char *express_gemm(const struct onnx_test *test, struct region *reg
     const struct onnx_tensor *a = onnx_input(test, 0), *b = onnx_input(test, 1), *c = onnx_input(test, 2);
     REFUSE_IF(rank_of(a) != 2 || rank_of(b) != 2, "weights of each sample");
     const bool turn_a = onnx_integer(test, "transA", 0), turn_b = onnx_integer(test, "transB", 0);
-    const int64_t units = b->dims.item[turn_b ? 0 : 1];
+    const int64_t units = b->dims.item[turn_b ? 0 : 1], inputs = b->dims.item[turn_b ? 1 : 0];
     const double beta = onnx_real(test, "beta", 1);
     REFUSE_IF(c && c->elements != 1 && (c->elements != units || c->dims.item[rank_of(c) - 1] != units),
               "a bias of each row");
-    l->c.x = (struct shape){1, {a->dims.item[turn_a ? 0 : 1]}};
+    cr_assert(a->dims.item[turn_a ? 0 : 1] == inputs, "%s: two numbers of products", test->folder);
+    l->c.x = (struct shape){1, {inputs}};
     l->c.batch = a->dims.item[turn_a ? 1 : 0];
     l->c.settings.units = units;
     l->c.settings.bias = c != NULL;
@@ -203,8 +217,8 @@ static const char *express_layernorm(const struct onnx_test *test, struct region
     l->c.x = axis < 2 ? (struct shape){1, {width}} : (struct shape){2, {product(x, 1, axis), width}};
     l->c.settings.epsilon = onnx_real(test, "epsilon", 1e-5);
     l->x[0] = x->floats;
-    l->parameter[0] = onnx_input(test, 1)->floats;
-    l->parameter[1] = onnx_input(test, 2)->floats;
+    l->parameter[0] = numbers(test, onnx_input(test, 1), width);
+    l->parameter[1] = numbers(test, onnx_input(test, 2), width);
     l->y = onnx_output(test, 0)->floats;
     return NULL;
 }
@@ -230,9 +244,9 @@ static const char *express_batch_norm(const struct onnx_test *test, struct regio
     l->x[0] = channels_last(x, region);
     l->y = channels_last(onnx_output(test, 0), region);
     for (int i = 0; i < 2; i++) {
-        l->parameter[i] = onnx_input(test, 1 + i)->floats;
-        l->state[i] = onnx_input(test, 3 + i)->floats;
-        l->moved[i] = training ? onnx_output(test, 1 + i)->floats : NULL;
+        l->parameter[i] = numbers(test, onnx_input(test, 1 + i), channels);
+        l->state[i] = numbers(test, onnx_input(test, 3 + i), channels);
+        l->moved[i] = training ? numbers(test, onnx_output(test, 1 + i), channels) : NULL;
     }
     return NULL;
 }
@@ -244,7 +258,8 @@ static const char *express_loss(const struct onnx_test *test, struct region *reg
     const struct onnx_tensor *x = onnx_input(test, 0), *label = onnx_input(test, 1);
     REFUSE_IF(onnx_input(test, 2) != NULL, "weights of classes");
     REFUSE_IF(strcmp(onnx_text(test, "reduction", "mean"), "mean") != 0, "a loss that is not a mean");
-    const int64_t classes = x->dims.item[1];
+    const int64_t classes = product(x, 1, 2);
+    cr_assert(label->elements * classes == x->elements, "%s: not a label for each row", test->folder);
     const float *rows = channels_last(x, region);
     float *kept;
     int32_t *labels;
@@ -268,7 +283,10 @@ static const char *express_gather(const struct onnx_test *test, struct region *r
 {
     const struct onnx_tensor *table = onnx_input(test, 0), *id = onnx_input(test, 1);
     REFUSE_IF(axis_of(test, 0) != 0 || rank_of(id) > 2, "not rows of a table");
-    for (int64_t i = 0; i < id->elements; i++) REFUSE_IF(id->integers[i] < 0, "rows counted from the end");
+    for (int64_t i = 0; i < id->elements; i++) {
+        REFUSE_IF(id->integers[i] < 0, "rows counted from the end");
+        cr_assert(id->integers[i] < table->dims.item[0], "%s: row %lld", test->folder, (long long)id->integers[i]);
+    }
     const int64_t batch = rank_of(id) == 2 ? id->dims.item[0] : 1, tokens = id->elements / batch;
     const int64_t width = product(table, 1, rank_of(table));
     float *x, *zeros;
@@ -332,7 +350,7 @@ static const char *express_flatten(const struct onnx_test *test, struct region *
 /* integers: inputs, as bits, that are such; all others and the first output are float32. attributes: all that may be
  * there, with a space around each. */
 static const struct row {
-    const char *operator, * layer;
+    const char *op_type, *layer;
     const char *(*express)(const struct onnx_test *test, struct region *region, struct onnx_layer *layer);
     unsigned integers;
     const char *attributes;
@@ -355,14 +373,14 @@ static const struct row {
     {"Sum", "add", express_add, 0, " "},
 };
 
-static const struct row *row_find(const char *operator)
+static const struct row *row_find(const char *op_type)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].operator, operator) == 0) return &rows[i];
+        if (strcmp(rows[i].op_type, op_type) == 0) return &rows[i];
     return NULL;
 }
 
-bool onnx_layer_known(const char *operator) { return row_find(operator) != NULL; }
+bool onnx_layer_known(const char *op_type) { return row_find(op_type) != NULL; }
 
 static bool numbers_fit(const struct row *row, const struct onnx_test *test)
 {
@@ -375,7 +393,7 @@ static bool numbers_fit(const struct row *row, const struct onnx_test *test)
 
 const char *onnx_layer_express(const struct onnx_test *test, struct region *region, struct onnx_layer *layer)
 {
-    const struct row *row = row_find(test->operator);
+    const struct row *row = row_find(test->op_type);
     *layer = (struct onnx_layer){.c.layer = row->layer};
     for (int i = 0; i < test->attributes; i++)
         REFUSE_IF(!strstr(row->attributes, region_text(region, " %s ", test->attribute[i].name)),

@@ -16,7 +16,7 @@ struct onnx_layer {
 };
 
 /* Whether an operator of that name is expressed as a layer at all. */
-bool onnx_layer_known(const char *operator);
+bool onnx_layer_known(const char *op_type);
 
 /* NULL, and the layer; or why no layer computes this node. Fails the test where the node is not a valid one. */
 const char *onnx_layer_express(const struct onnx_test *test, struct region *region, struct onnx_layer *layer);

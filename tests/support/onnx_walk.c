@@ -43,7 +43,7 @@ static void tally_print(const struct tally *tally)
 static int tests_alone(const struct dirent *entry) { return strncmp(entry->d_name, "test_", 5) == 0; }
 
 /* Calls judge for the tests in one folder of folders. */
-static void walk(const char *collection, bool (*known)(const char *operator),
+static void walk(const char *collection, bool (*known)(const char *op_type),
                  const char *(*judge)(const struct onnx_test *test, struct region *region), struct tally *tally)
 {
     struct dirent **entry;
@@ -54,7 +54,7 @@ static void walk(const char *collection, bool (*known)(const char *operator),
         struct onnx_test test;
         cr_assert(onnx_read_model(region_text(region, "%s/%s", collection, entry[i]->d_name), region, &test) == ST_OK,
                   "%s", status_message());
-        if (test.nodes == 1 && known(test.operator)) {
+        if (test.nodes == 1 && known(test.op_type)) {
             cr_assert(onnx_read_operands(&test, region) == ST_OK, "%s", status_message());
             tally_add(tally, judge(&test, region));
         }
@@ -64,7 +64,7 @@ static void walk(const char *collection, bool (*known)(const char *operator),
     free(entry);
 }
 
-void onnx_walk(bool (*known)(const char *operator),
+void onnx_walk(bool (*known)(const char *op_type),
                const char *(*judge)(const struct onnx_test *test, struct region *region), int least)
 {
     static const char *const collections[] = {ONNX_TESTS "/node", ONNX_TESTS "/pytorch-converted",

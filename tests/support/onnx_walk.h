@@ -9,7 +9,7 @@
 /* Calls judge for each test of one node of a known operator. judge fails the test, or returns NULL where it ran the
  * node, else why it cannot. Prints how many ran and how many did not, by reason; fails the test if fewer than least
  * ran, and skips it where the files are not installed. */
-void onnx_walk(bool (*known)(const char *operator),
+void onnx_walk(bool (*known)(const char *op_type),
                const char *(*judge)(const struct onnx_test *test, struct region *region), int least);
 
 /* Fails the test unless each number is within 1e-5 of ONNX's, relative, or 1e-6 of the largest of them, where sums
