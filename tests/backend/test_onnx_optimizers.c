@@ -132,9 +132,11 @@ static void create(struct trial *t, const struct onnx_test *test, const struct s
         tensor->parameter = place(t->block, i, 0, tensor->elements);
         tensor->gradient = place(t->block, i, 1, tensor->elements);
         tensor->state = place(t->block, i, 2, tensor->elements);
-        for (int what = 0; what < 2 + step->states; what++)
-            memcpy(place(t->host, i, what, tensor->elements), given(test, step, what, i)->floats,
-                   (size_t)tensor->elements * sizeof(float));
+        for (int what = 0; what < 2 + step->states; what++) {
+            const struct onnx_tensor *x = given(test, step, what, i);
+            cr_assert(x->floats != NULL && x->elements == tensor->elements, "%s: %s", test->folder, x->name);
+            memcpy(place(t->host, i, what, x->elements), x->floats, (size_t)x->elements * sizeof(float));
+        }
     }
     t->backend->kind->upload(t->backend, t->block, t->host, t->floats * sizeof(float));
     if (t->backend->kind->update->prepare)
@@ -156,9 +158,10 @@ static void check(const struct trial *t, const struct onnx_test *test, const str
     static const char *const names[] = {"the parameter", "the first state", "the second state"};
     for (int what = 0; what < 1 + step->states; what++)
         for (int i = 0; i < step->tensors; i++) {
-            const int64_t elements = t->tensor[i].elements;
-            onnx_agree(test, t->backend->kind->name, names[what], place(t->host, i, what ? what + 1 : 0, elements),
-                       test->output[what * step->tensors + i].floats, elements);
+            const struct onnx_tensor *y = &test->output[what * step->tensors + i];
+            cr_assert(y->floats != NULL && y->elements == t->tensor[i].elements, "%s: %s", test->folder, y->name);
+            onnx_agree(test, t->backend->kind->name, names[what], place(t->host, i, what ? what + 1 : 0, y->elements),
+                       y->floats, y->elements);
         }
 }
 
@@ -184,8 +187,11 @@ static const char *judge(const struct onnx_test *test, struct region *region)
     struct step step = {.states = row->states,
                         .tensors = (test->inputs.count - 2) / (2 + row->states),
                         .settings = {.weight_decay = onnx_real(test, "norm_coefficient", 0)}};
-    cr_assert(step.tensors <= TENSORS_MOST && test->outputs.count == step.tensors * (1 + step.states) &&
+    cr_assert(step.tensors > 0 && step.tensors <= TENSORS_MOST &&
+              test->outputs.count == step.tensors * (1 + step.states) &&
               test->inputs.count == 2 + step.tensors * (2 + step.states));
+    cr_assert(test->input[0].floats != NULL && test->input[0].elements == 1 && test->input[1].integers != NULL &&
+              test->input[1].elements == 1);
     const char *reason = row->express ? row->express(test, &step) : "an optimizer that is not here";
     if (reason != NULL) return reason;
     for (const struct backend_kind *const *kind = backend_table; *kind; kind++) {
