@@ -161,7 +161,7 @@ static void check(const struct trial *t, const struct onnx_test *test, const str
             const struct onnx_tensor *y = &test->output[what * step->tensors + i];
             cr_assert(y->floats != NULL && y->elements == t->tensor[i].elements, "%s: %s", test->folder, y->name);
             onnx_agree(test, t->backend->kind->name, names[what], place(t->host, i, what ? what + 1 : 0, y->elements),
-                       y->floats, y->elements);
+                       y->floats, y->elements, 0);
         }
 }
 

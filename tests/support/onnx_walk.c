@@ -80,13 +80,13 @@ void onnx_walk(bool (*known)(const char *op_type),
 }
 
 void onnx_agree(const struct onnx_test *test, const char *where, const char *what, const float *ours,
-                const float *theirs, int64_t count)
+                const float *theirs, int64_t count, double cancelled)
 {
     double largest = 0;
     for (int64_t i = 0; i < count; i++) largest = fmax(largest, fabs((double)theirs[i]));
     for (int64_t i = 0; i < count; i++) {
         const double difference = fabs((double)ours[i] - (double)theirs[i]);
-        cr_assert(difference <= 1e-5 * fabs((double)theirs[i]) + 1e-6 * largest,
+        cr_assert(difference <= 1e-5 * fabs((double)theirs[i]) + cancelled * largest,
                   "%s, %s: element %lld of %s is %.9g, not %.9g", test->folder, where, (long long)i, what,
                   (double)ours[i], (double)theirs[i]);
     }

@@ -12,9 +12,9 @@
 void onnx_walk(bool (*known)(const char *op_type),
                const char *(*judge)(const struct onnx_test *test, struct region *region), int least);
 
-/* Fails the test unless each number is within 1e-5 of ONNX's, relative, or 1e-6 of the largest of them, where sums
- * cancel. where: a backend, or more, for the message. */
+/* Fails the test unless each number is within 1e-5 of ONNX's, relative, or within cancelled times the largest of them:
+ * terms of a sum may cancel. where: a backend, or more, for the message. */
 void onnx_agree(const struct onnx_test *test, const char *where, const char *what, const float *ours,
-                const float *theirs, int64_t count);
+                const float *theirs, int64_t count, double cancelled);
 
 #endif
