@@ -78,6 +78,14 @@ static bool all_equal(const int64_t *list, int count, int64_t value)
     return true;
 }
 
+static int axis_of(const struct onnx_test *test, int64_t otherwise)
+{
+    const int rank = rank_of(onnx_input(test, 0));
+    const int64_t axis = onnx_integer(test, "axis", otherwise);
+    cr_assert(axis >= -rank && axis <= rank, "%s: axis %lld", test->folder, (long long)axis);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
 /* Input i in the layer's order, for operators that treat all elements alike. */
 static const char *express_elements(const struct onnx_test *test, int i, struct region *region, struct onnx_layer *l)
 {
@@ -123,7 +131,6 @@ static const char *express_window(const struct onnx_test *test, struct region *r
     cr_assert(stride[0] > 0, "%s: stride %lld", test->folder, (long long)stride[0]);
     REFUSE_IF(kernel[0] < 1, "a kernel whose size only its weights tell");
     REFUSE_IF(!all_equal(dilation, 2, 1), "dilation");
-    REFUSE_IF(onnx_integer(test, "group", 1) != 1, "groups of channels");
     REFUSE_IF(kernel[0] != kernel[1] || stride[0] != stride[1], "kernel or stride not square");
     REFUSE_IF(onnx_integer(test, "ceil_mode", 0) != 0, "windows that begin within and end outside (ceil_mode)");
     REFUSE_IF(!all_equal(padding, 4, padding[0]), "padding differs between sides");
@@ -145,9 +152,11 @@ static const char *express_conv(const struct onnx_test *test, struct region *reg
     const char *reason = express_window(test, region, l);
     REFUSE_IF(reason != NULL, reason);
     const struct onnx_tensor *w = onnx_input(test, 1), *b = onnx_input(test, 2);
-    const int64_t filter = onnx_input(test, 0)->dims.item[1] * l->c.settings.kernel * l->c.settings.kernel;
-    const int64_t channels = onnx_output(test, 0)->dims.item[1];
+    const int64_t groups = onnx_integer(test, "group", 1), channels = onnx_output(test, 0)->dims.item[1];
+    cr_assert(groups > 0, "%s: %lld groups", test->folder, (long long)groups);
+    const int64_t filter = onnx_input(test, 0)->dims.item[1] / groups * l->c.settings.kernel * l->c.settings.kernel;
     l->c.settings.channels = channels;
+    l->c.settings.groups = groups;
     l->c.settings.bias = b != NULL;
     l->parameter[0] = numbers(test, w, channels * filter);
     l->parameter[1] = b ? numbers(test, b, channels) : NULL;
@@ -195,14 +204,6 @@ static const char *express_gemm(const struct onnx_test *test, struct region *reg
     for (int64_t u = 0; u < units; u++) bias[u] = (float)(beta * (double)c->floats[c->elements == 1 ? 0 : u]);
     l->parameter[1] = bias;
     return NULL;
-}
-
-static int axis_of(const struct onnx_test *test, int64_t otherwise)
-{
-    const int rank = rank_of(onnx_input(test, 0));
-    const int64_t axis = onnx_integer(test, "axis", otherwise);
-    cr_assert(axis >= -rank && axis <= rank, "%s: axis %lld", test->folder, (long long)axis);
-    return (int)(axis < 0 ? axis + rank : axis);
 }
 
 /* Dimensions from the axis on are a row. Mean and deviation of each row are not an output of the layer. */
@@ -316,10 +317,29 @@ static const char *express_relu(const struct onnx_test *test, struct region *reg
 
 static const char *express_add(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
 {
-    REFUSE_IF(test->inputs.count != 2, "a sum of other than two");
+    REFUSE_IF(test->inputs.count != 2, "other than two inputs");
     REFUSE_IF(!same_dims(onnx_input(test, 0), onnx_input(test, 1)), "two shapes");
     const char *reason = express_elements(test, 0, region, l);
     return reason ? reason : express_elements(test, 1, region, l);
+}
+
+/* Channels of images; along any other axis, the rest of the dimensions is a row. */
+static const char *express_concat(const struct onnx_test *test, struct region *region, struct onnx_layer *l)
+{
+    REFUSE_IF(test->inputs.count != 2, "other than two inputs");
+    const struct onnx_tensor *x = onnx_input(test, 0), *other = onnx_input(test, 1), *y = onnx_output(test, 0);
+    const int axis = axis_of(test, 0), rank = rank_of(x);
+    const bool images = rank > 2 && axis == 1;
+    const int end = images ? axis + 1 : rank;
+    l->c.batch = product(x, 0, axis);
+    l->c.x = images ? (struct shape)IMAGE(product(x, 2, rank), 1, x->dims.item[1])
+                    : (struct shape){1, {product(x, axis, end)}};
+    l->c.settings.other = product(other, axis, end);
+    l->x[0] = images ? channels_last(x, region) : x->floats;
+    numbers(test, other, l->c.batch * shape_elements(&l->c.x) / shape_width(&l->c.x) * l->c.settings.other);
+    l->x[1] = images ? channels_last(other, region) : other->floats;
+    l->y = images ? channels_last(y, region) : y->floats;
+    return NULL;
 }
 
 /* Only what is not random: an evaluation, or a rate of 0. Its mask is not an output of the layer. */
@@ -358,6 +378,7 @@ static const struct row {
     {"Add", "add", express_add, 0, " axis broadcast "},
     {"AveragePool", "avg_pool", express_pool, 0, " auto_pad ceil_mode count_include_pad kernel_shape pads strides "},
     {"BatchNormalization", "batch_norm", express_batch_norm, 0, " epsilon is_test momentum spatial training_mode "},
+    {"Concat", "concat", express_concat, 0, " axis "},
     {"Conv", "conv", express_conv, 0, " auto_pad dilations group kernel_shape pads strides "},
     {"Dropout", "dropout", express_dropout, 1u << 2, " ratio seed "},
     {"Flatten", "flatten", express_flatten, 0, " axis "},
