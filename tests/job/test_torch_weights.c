@@ -38,9 +38,9 @@ static void add(struct weight_file *f, const char *ours, const char *theirs, con
     char name[NAME_MAX_LENGTH];
     const size_t before = f->writer.elements;
     cr_assert(f->tensors < TENSORS_MAX);
-    snprintf(name, sizeof name, "%s.%s", theirs, tensor);
+    snprintf(name, sizeof name, "%.40s.%.20s", theirs, tensor);
     safetensors_add(&f->writer, name, shape, (float)before + 1);
-    snprintf(f->tensor[f->tensors].name, NAME_MAX_LENGTH, "%s.%s", ours, tensor);
+    snprintf(f->tensor[f->tensors].name, NAME_MAX_LENGTH, "%.40s.%.20s", ours, tensor);
     f->tensor[f->tensors].elements = f->writer.elements - before;
     f->tensor[f->tensors++].base = (float)before + 1;
 }
@@ -50,7 +50,7 @@ static void add_norm(struct weight_file *f, const char *ours, const char *theirs
     static const char *const tensors[] = {"weight", "bias", "running_mean", "running_var"};
     char name[NAME_MAX_LENGTH];
     for (int i = 0; i < (f->without_state ? 2 : 4); i++) add(f, ours, theirs, tensors[i], "2");
-    snprintf(name, sizeof name, "%s.num_batches_tracked", theirs);
+    snprintf(name, sizeof name, "%.40s.num_batches_tracked", theirs);
     safetensors_add_count(&f->writer, name, 30);
 }
 
