@@ -96,7 +96,8 @@ Test(spec, missing_keys_get_their_defaults)
         "lr_schedule: {name: constant}\n"
         "backend: {name: cpu, threads: 0, layout: auto}\nprecision: fp32\nconv: {algorithm: auto, scratch_limit: "
         "128MiB}\n"
-        "relu_save: output\nrelu_after_pool: false\nrng: counter\ncommit: once\nmemory: planned\ndrop_dead: true\npolicy: {name: "
+        "relu_save: output\nrelu_after_pool: false\nrng: counter\ncommit: once\nmemory: planned\ndrop_dead: "
+        "true\npolicy: {name: "
         "store_all}\ncosts: {name: "
         "flops}\ncheck: none\n"
         "record: {state: false, digests: true, memory_steps: [0, 1], fsync: 0}\nresults: results\n";

@@ -85,8 +85,7 @@ void fake_seal(const struct fake *fake, struct step_record *step)
     step->result.parameters = digest_bytes(fake->parameter, bytes);
     step->result.state = digest_bytes(fake->state, bytes);
     if (fake->job.graph->states)
-        step->result.running =
-            digest_bytes(fake->running, (size_t)fake->job.graph->states * sizeof *fake->running);
+        step->result.running = digest_bytes(fake->running, (size_t)fake->job.graph->states * sizeof *fake->running);
 }
 
 struct step_record fake_step(struct fake *fake, uint32_t step)
@@ -97,8 +96,7 @@ struct step_record fake_step(struct fake *fake, uint32_t step)
         fake->parameter[i] = (struct digest){step * 1000 + i, 2};
         fake->state[i] = (struct digest){step * 1000 + i, 3};
     }
-    for (int i = 0; i < fake->job.graph->states; i++)
-        fake->running[i] = (struct digest){step * 1000 + (uint64_t)i, 4};
+    for (int i = 0; i < fake->job.graph->states; i++) fake->running[i] = (struct digest){step * 1000 + (uint64_t)i, 4};
     struct step_record row = {.step = step,
                               .result.loss = 2.0F / (float)(step + 1),
                               .result.gradient_norm = 1,
