@@ -40,7 +40,7 @@ static void batch_norm(const char *path, const char *node, int width, double *y)
 
 static void linear(const char *path, const char *node, int inputs, int units, const double *x, double *y)
 {
-    float *weight = values(path, "/state/final/%s.weight", node, (size_t)(units * inputs));
+    float *weight = values(path, "/state/final/%s.weight", node, (size_t)units * (size_t)inputs);
     float *bias = values(path, "/state/final/%s.bias", node, (size_t)units);
     for (int s = 0; s < SAMPLES; s++)
         for (int u = 0; u < units; u++) {
