@@ -9,9 +9,11 @@ PROGRAM = os.environ.get("REMATCH_BIN", "build/rematch")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def ask(*arguments):
-    """The JSON of `rematch plan ARGUMENTS --json`; ends the script where the command fails."""
+def ask(*arguments, refusable=False):
+    """The JSON of `rematch plan ARGUMENTS --json`; ends the script where the command fails. None where it refuses a budget."""
     done = subprocess.run([PROGRAM, "plan", *arguments, "--json"], stdout=subprocess.PIPE)
+    if refusable and done.returncode == 2:
+        return None
     if done.returncode:
         sys.exit(done.returncode)
     return json.loads(done.stdout)
@@ -32,6 +34,6 @@ def plan(count, stage, *overrides):
     return plan_chain([{"repeat": count, **stage}], *overrides)
 
 
-def plan_spec(name, *arguments):
+def plan_spec(name, *arguments, refusable=False):
     """Plans a spec of this folder."""
-    return ask(os.path.join(HERE, name + ".yaml"), *arguments)
+    return ask(os.path.join(HERE, name + ".yaml"), *arguments, refusable=refusable)
