@@ -59,8 +59,8 @@ static enum status plan_chain(const struct arguments *a)
     struct job *job = NULL;
     if (a->given[OPTION_OUT]) return fail(ST_SPEC, "plan: --out does not apply to --chain");
     TRY(chain_file_load(a->operand[0], a->overrides, a->override, &spec, &network));
-    const bool choices = !spec->policy;
-    if (choices) spec->policy = policy_find("store_all");
+    const bool choices = !spec->policy && !a->given[OPTION_ALONE];
+    if (!spec->policy) spec->policy = policy_find("store_all");
     enum status status = job_create_abstract(spec, network, &job);
     if (status == ST_OK) status = plan_one(a, job, choices);
     job_destroy(job);
@@ -81,7 +81,7 @@ static enum status run_plan(struct arguments *a)
     enum status status = job_create(spec, &job);
     if (status == ST_OK) {
         report_warning(job->dataset->notice);
-        status = query.question ? plan_query_answer(&query, job, stdout) : plan_one(a, job, true);
+        status = query.question ? plan_query_answer(&query, job, stdout) : plan_one(a, job, !a->given[OPTION_ALONE]);
     }
     job_destroy(job);
     spec_destroy(spec);
@@ -158,12 +158,12 @@ static const struct command commands[] = {
      "FOLDER: experiments/ where none is given.",
      1u << OPTION_JSON | 1u << OPTION_CSV, 0, 1, false, run_list},
     {"plan",
-     "plan SPEC | --chain FILE [key=value...] [--ops | --pareto | --max-batch | --min-memory | --explain] "
+     "plan SPEC | --chain FILE [key=value...] [--ops | --alone | --pareto | --max-batch | --min-memory | --explain] "
      "[--json | --csv] [--out FILE]",
      "Plans a training step without running it, or compares other plans.\n"
      "SPEC: a file, or a name in experiments/. FILE: a chain file; without policy.name=... its policies are compared.",
-     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_CHAIN | 1u << OPTION_OUT | QUERY_OPTIONS, 1, 1, true,
-     run_plan},
+     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_ALONE | 1u << OPTION_CHAIN | 1u << OPTION_OUT | QUERY_OPTIONS,
+     1, 1, true, run_plan},
     {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet | --verbose]",
      "Runs a spec storing everything, then as written; compares every bit.\n"
      "Each is a process of its own. SPEC: a file, or a name in experiments/.",

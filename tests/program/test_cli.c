@@ -39,6 +39,7 @@ static const struct {
     {"plan --chain small.yaml --pareto", "--pareto does not apply to --chain"},
     {"plan small.yaml --pareto --slowdown 2", "--slowdown does not apply to --pareto"},
     {"plan small.yaml --pareto --ops", "--ops is about one plan"},
+    {"plan small.yaml --max-batch --memory 3GB --alone", "--alone is about one plan"},
     {"plan small.yaml --explain --out plan.h5", "--out is about one plan"},
     {"plan small.yaml --pareto --csv --json", "choose one"},
     {"plan small.yaml --explain --csv", "--csv is a form of the answer to --pareto"},

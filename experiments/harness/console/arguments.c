@@ -16,6 +16,7 @@ static const struct {
     [OPTION_HELP] = {"--help", NULL, "this text; -h too"},
     [OPTION_JSON] = {"--json", NULL, "one JSON value on stdout, for programs"},
     [OPTION_OPS] = {"--ops", NULL, "every op with the bytes alive while it runs"},
+    [OPTION_ALONE] = {"--alone", NULL, "without the plans of other policies, which can take longer than this one"},
     [OPTION_QUIET] = {"--quiet", NULL, "print the verdict and errors only"},
     [OPTION_VERBOSE] = {"--verbose", NULL, "also the op and the largest tensors at each peak"},
     [OPTION_PROVENANCE] = {"--provenance", NULL, "also source, build, libraries, machine and data"},

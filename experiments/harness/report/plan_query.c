@@ -299,8 +299,11 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
     if (query->json && query->csv) return fail(ST_SPEC, "plan: --json and --csv are two forms; choose one");
     if (query->csv && !(question && question->csv))
         return fail(ST_SPEC, "plan: --csv is a form of the answer to --pareto");
-    if (question && (a->given[OPTION_OPS] || a->given[OPTION_OUT]))
-        return fail(ST_SPEC, "plan: %s is about one plan, %s about many", a->given[OPTION_OPS] ? "--ops" : "--out",
+    if (question && (a->given[OPTION_OPS] || a->given[OPTION_ALONE] || a->given[OPTION_OUT]))
+        return fail(ST_SPEC, "plan: %s is about one plan, %s about many",
+                    a->given[OPTION_OPS]     ? "--ops"
+                    : a->given[OPTION_ALONE] ? "--alone"
+                                             : "--out",
                     question->name);
     return read_values(a, query);
 }
