@@ -29,6 +29,8 @@ from report import Table, gib, mib, seconds, spread, write
 
 VGG16, VGG16_BLOCKS = "experiments/vgg16-recompute.yaml", "experiments/vgg16-blocks.yaml"
 VGG16_PARETO = "experiments/vgg16-pareto.yaml"
+RESNET50, MOBILENET = "experiments/resnet50-pareto.yaml", "experiments/mobilenet-pareto.yaml"
+UNET = "experiments/unet-pareto.yaml"
 SAMPLE_CNN, BERT = "experiments/sample-cnn-recompute.yaml", "experiments/bert-recompute.yaml"
 OUTPUTS, BITS = "relu_save=output", "relu_save=bits"
 STORE_ALL, SEGMENTS = "policy=store_all", ("policy.name=segments", "policy.segments=5")
@@ -39,13 +41,20 @@ GIB = 1024 ** 3
 # A peer: its script in bench/, and that script's arguments.
 Peer = collections.namedtuple("Peer", "script arguments", defaults=((),))
 TORCH, TENSORFLOW, ADAMW = "torch_peer.py", "tf_peer.py", ("--optimizer", "adamw")
-IMAGES = {"PyTorch": Peer(TORCH)}
+NORMALISED = {"PyTorch": Peer(TORCH)}  # tf_peer.py has no network with batch normalisation
 if measure.NEWEST:
-    IMAGES.update({"PyTorch, channels last": Peer(TORCH, ("--channels-last",)), "TensorFlow": Peer(TENSORFLOW),
+    NORMALISED["PyTorch, channels last"] = Peer(TORCH, ("--channels-last",))
+IMAGES = dict(NORMALISED)
+if measure.NEWEST:
+    IMAGES.update({"TensorFlow": Peer(TENSORFLOW),
                    "TensorFlow, recomputed": Peer(TENSORFLOW, ("--policy", "recompute"))})
 PEERS_ARE = ("the newest PyTorch and TensorFlow, installed by pip" if measure.NEWEST else
              "Debian's PyTorch alone: the newest PyTorch and TensorFlow could not be installed (build/bench-venv)")
 BEST = "best peer"  # that stores everything
+
+# Of ResNet-50: without a convolution in what is recomputed, and the least memory that one convolution more allows. A
+# relu after a residual sum is recomputed from that sum, so sums are recomputed too.
+CHEAP, CHEAPEST = "norms, relus and sums recomputed", "dtr 57 %"
 
 # network -> its batch, and its cells: name -> our spec and overrides, or a peer.
 TURNS = {
@@ -67,13 +76,22 @@ TURNS = {
         "PyTorch": Peer(TORCH, ADAMW),
         **({"PyTorch, fused attention": Peer(TORCH, ("--fused", *ADAMW))} if measure.NEWEST else {}),
         "PyTorch, every block": Peer(TORCH, ("--policy", "every", *ADAMW))}),
+    "resnet50": (32, {
+        "store_all": (RESNET50, STORE_ALL),
+        CHEAP: (RESNET50, "policy={name: selective, kinds: [norm, relu, add]}"),
+        CHEAPEST: (RESNET50, "policy={name: dtr, budget: 57%}"),
+        "optimal 50 %": (RESNET50, "policy={name: optimal, budget: 50%}"),
+        **NORMALISED}),
+    "mobilenet": (32, {"store_all": (MOBILENET, STORE_ALL), **NORMALISED}),
+    "unet": (16, {"store_all": (UNET, STORE_ALL), **NORMALISED}),
 }
 
 # network -> the spec whose passes are timed before the cells of ours, for plans by measured costs, of which the
 # least of all times counts: it has every kind of node of theirs.
 COSTS = {"vgg16": VGG16_PARETO}
 
-NAMES = {"vgg16": "VGG16", "sample-cnn": "sample CNN", "bert": "BERT base"}
+NAMES = {"vgg16": "VGG16", "sample-cnn": "sample CNN", "bert": "BERT base",
+         "resnet50": "ResNet-50", "mobilenet": "MobileNet", "unet": "U-Net"}
 
 # What must be reached in time: text, network, numerator, denominator, sign, bound.
 RATIOS = [
@@ -89,6 +107,13 @@ RATIOS = [
     ("BERT base step: best peer : store_all", "bert", BEST, "store_all", "at least", 1.4),
     ("BERT base step: PyTorch, every block : ours, every block", "bert", "PyTorch, every block", "every block",
      "at least", 1.25),
+    ("ResNet-50 step: best peer : store_all", "resnet50", BEST, "store_all", "at least", 1.6),
+    ("ResNet-50 step: optimal at 50 % of the live peak : store_all", "resnet50", "optimal 50 %", "store_all",
+     "at most", 1.12),
+    *((f"ResNet-50 step: {cell} : store_all", "resnet50", cell, "store_all", "at most", 1.04)
+      for cell in (CHEAP, CHEAPEST)),
+    ("MobileNet step: best peer : store_all", "mobilenet", BEST, "store_all", "at least", 1.4),
+    ("U-Net step: best peer : store_all", "unet", BEST, "store_all", "at least", 1.4),
 ]
 
 
@@ -291,6 +316,9 @@ def shares(bench, networks):
             bench.judge("BERT base step: matrix products' rate, of that of 8192x3072x768 alone", "at least", 0.75,
                         *products(bench))
             ceilings(bench)
+        if network == "resnet50":
+            bench.judge("ResNet-50 step: share outside convolution and linear primitives", "at most", 0.25, 1 - share,
+                        "under 25 %", f"{100 * (1 - share):.1f} %")
         if network == "vgg16":
             bench.judge("VGG16 step: share of convolution and linear primitives", "at least", 0.85, share,
                         "at least 85 %", f"{100 * share:.1f} %")
@@ -343,6 +371,30 @@ def memory(bench):
                 f"{planning:.1f} ms (and {preparing:.0f} ms before it to prepare the kernels)")
 
 
+def allocated(bench):
+    """ResNet-50's planned peak, static memory included, beside the most bytes of PyTorch's tensors: parameters,
+    gradients and batch are in both. Of PyTorch's memory formats the one with less counts."""
+    def of(cell):
+        run = bench.cells["resnet50", cell][0]
+        return run["live_peak_bytes"] + run["static_bytes"]
+
+    peers = [peer for peer in TURNS["resnet50"][1].values() if isinstance(peer, Peer)]
+    if not peers:
+        return
+    bench.say("PyTorch's allocations ...")
+    batch = bench.options.batch or TURNS["resnet50"][0]
+    least = min(measure.peer("resnet50", batch, 2, bench.options.threads,
+                             peer._replace(arguments=("--allocated", *peer.arguments)))["allocated_bytes"]
+                for peer in peers)
+    for cell, bound in ("store_all", None), (CHEAP, None), (CHEAPEST, 0.6):
+        what = f"ResNet-50 live peak and static, {cell} : PyTorch's peak of allocated bytes"
+        text = f"{of(cell) / least:.3f} ({mib(of(cell))} of {mib(least)})"
+        if bound:
+            bench.judge(what, "at most", bound, of(cell) / least, f"at most {bound}", text)
+        else:
+            bench.targets.row(what, "", text, "")
+
+
 def random_chain(stages):
     """A chain file's text; the same one every time."""
     numbers = random.Random(1)
@@ -387,7 +439,7 @@ def arenas(bench):
     return table
 
 
-PEER_KEYS = "torch", "tensorflow", "onednn", "blas", "losses"
+PEER_KEYS = "torch", "tensorflow", "onednn", "blas", "parameters", "losses"
 
 
 def provenance(bench, networks):
@@ -432,6 +484,8 @@ def main():
     bench.ratios(networks)
     source(bench)
     predictions(bench, networks)
+    if "resnet50" in networks:
+        allocated(bench)
     for network, table in shares(bench, networks).items():
         sections.append((f"Where a step of {network} goes (store_all)", table))
     if networks:

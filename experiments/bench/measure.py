@@ -169,8 +169,8 @@ def read(file, warm):
             "before_mib": summary["start_rss_bytes"] / 1024 ** 2,
             "high_water_mib": summary["high_water_bytes"] / 1024 ** 2, "clocks": clocks,
             "overhead": summary["overhead_bytes"], "losses": steps["loss"], "provenance": provenance(file),
-            "peak_bytes": plan_["peak_bytes"], "static_bytes": plan_["static_bytes"],
-            "slowdown": plan_["slowdown"],
+            "peak_bytes": plan_["peak_bytes"], "live_peak_bytes": plan_["live_peak_bytes"],
+            "static_bytes": plan_["static_bytes"], "slowdown": plan_["slowdown"],
             "predicted_seconds": plan_.get("predicted_step_ns", 0) * 1e-9,  # 0: costs were not measured
             **{key: summary[key] for key in summary if key.startswith("device_")}}
 

@@ -14,11 +14,15 @@ cudnn.benchmark on.
 
 Prints one line of JSON for each policy: seconds of each step and of the fastest after the warm-up steps, the process's
 high-water mark and its memory before the first step in MiB, the losses; on a device also the most bytes that PyTorch
-reserved, in all steps and after the first ones, and the bytes in use by all processes at the end. Needs Debian's
-python3-torch, or a newer PyTorch.
+reserved, in all steps and after the first ones, and the bytes in use by all processes at the end. With --allocated, on
+a CPU, also the most bytes of all tensors at once: parameters, gradients and batch, and what oneDNN's kernels take of
+PyTorch's allocator. The profiler that counts them slows the steps down. Needs Debian's python3-torch, or a newer
+PyTorch.
 """
 import argparse
+import contextlib
 import gc
+import itertools
 import json
 import os
 import time
@@ -314,6 +318,25 @@ class DeviceMemory:
                 "later_bytes": later, "device_used_bytes": total - free}
 
 
+class HostMemory:
+    """The most bytes that PyTorch's allocator for the CPU, which keeps no statistics, had given out at once while this
+    was entered: the profiler sees each allocation."""
+
+    def __enter__(self):
+        self.profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+        self.profiler.__enter__()
+        return self
+
+    def __exit__(self, *failure):
+        self.profiler.__exit__(*failure)
+
+    def read(self):
+        events = [event for event in self.profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
+        when = "start_ns" if hasattr(torch._C._autograd._KinetoEvent, "start_ns") else "start_us"  # before PyTorch 2.4
+        live = itertools.accumulate(event.nbytes() for event in sorted(events, key=lambda event: getattr(event, when)()))
+        return {"allocated_bytes": max(live)}
+
+
 def train(options, name, forward):
     """What becomes of a network that is trained by one policy from the start."""
     torch.manual_seed(options.seed)
@@ -334,6 +357,7 @@ def train(options, name, forward):
             "optimizer": options.optimizer, "threads": options.threads,
             "step_seconds": round(min(seconds[options.warm:] or seconds), 6), "seconds": [round(s, 6) for s in seconds],
             "high_water_mib": memory_mib("VmHWM"), "before_mib": before, "losses": losses,
+            "parameters": sum(p.numel() for stage in stages for p in stage.parameters()),
             **(memory.read() if memory else {})}
 
 
@@ -349,6 +373,7 @@ def main():
     parser.add_argument("--blocks", type=int, default=5, help="of the sample CNN")
     parser.add_argument("--length", type=int, default=128, help="tokens of a sample")
     parser.add_argument("--channels-last", action="store_true", help="of images and of convolutions' weights")
+    parser.add_argument("--allocated", action="store_true", help="count the bytes of tensors; on a CPU")
     parser.add_argument("--fused", action="store_true", help="attention by scaled_dot_product_attention")
     parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="sgd")
     parser.add_argument("--seed", type=int, default=123)
@@ -358,7 +383,9 @@ def main():
     if options.device == "cuda":
         set_up_device()
     for name, forward in options.policy:
-        print(json.dumps({**train(options, name, forward), **libraries()}), flush=True)
+        with HostMemory() if options.allocated else contextlib.nullcontext() as memory:
+            done = train(options, name, forward)
+        print(json.dumps({**done, **libraries(), **(memory.read() if memory else {})}), flush=True)
 
 
 if __name__ == "__main__":
