@@ -128,7 +128,7 @@ Test(fault, unsafe_randomness_is_caught)
 Test(fault, running_state_that_moves_twice_is_caught)
 {
     static struct trace baseline, variant;
-    struct bench bench = set_up(&nets[4], "ref", RELU_OUTPUT);
+    struct bench bench = set_up(&nets[5], "ref", RELU_OUTPUT);
     struct trial t = {.bench = &bench,
                       .learner = &momentum,
                       .policy = policy_find("every"),

@@ -59,11 +59,22 @@ static void print_expectations(struct printer *p)
     }
 }
 
+/* The axes of a sweep, but those within the model, which is written out with the values that it has here. */
+static const struct yaml_tree *sweep_left(struct printer *p, const struct yaml_tree *sweep)
+{
+    struct yaml_tree *left = yaml_tree_copy(sweep, p->region);
+    for (int i = 0; sweep->kind == YAML_MAP && i < sweep->count; i++)
+        if (!strncmp(sweep->key[i]->text, "model.", strlen("model.")))
+            yaml_tree_set(left, sweep->key[i]->text, sweep->key[i]->mark, NULL, p->region);
+    return left->count ? left : NULL;
+}
+
 static void print_key(struct printer *p, const char *key)
 {
     const struct setting *setting = setting_find(spec_keys, key);
     const struct section *section = spec_section(key);
     const struct yaml_tree *tree = yaml_tree_get(p->root, key);
+    if (tree && !strcmp(key, "sweep")) tree = sweep_left(p, tree);
     if (!strcmp(key, "rematch"))
         fprintf(p->out, "rematch: %d\n", SPEC_VERSION);
     else if (!strcmp(key, "model"))
