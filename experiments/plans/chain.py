@@ -9,10 +9,14 @@ PROGRAM = os.environ.get("REMATCH_BIN", "build/rematch")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def ask(*arguments, refusable=False):
-    """The JSON of `rematch plan ARGUMENTS --json`; ends the script where the command fails. None where it refuses a budget."""
-    done = subprocess.run([PROGRAM, "plan", *arguments, "--json"], stdout=subprocess.PIPE)
-    if refusable and done.returncode == 2:
+def ask(*arguments, seconds=None):
+    """The JSON of `rematch plan ARGUMENTS --json`; ends the script where the command fails. Where seconds are given, None in
+    place of a plan that takes longer or whose budget no schedule keeps."""
+    try:
+        done = subprocess.run([PROGRAM, "plan", *arguments, "--json"], stdout=subprocess.PIPE, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    if seconds and done.returncode == 2:
         return None
     if done.returncode:
         sys.exit(done.returncode)
@@ -34,6 +38,6 @@ def plan(count, stage, *overrides):
     return plan_chain([{"repeat": count, **stage}], *overrides)
 
 
-def plan_spec(name, *arguments, refusable=False):
+def plan_spec(name, *arguments, seconds=None):
     """Plans a spec of this folder."""
-    return ask(os.path.join(HERE, name + ".yaml"), *arguments, refusable=refusable)
+    return ask(os.path.join(HERE, name + ".yaml"), *arguments, seconds=seconds)
