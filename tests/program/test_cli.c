@@ -388,6 +388,11 @@ Test(cli, plan_lists_the_policies_that_fit)
     }
     cr_assert(store_all && own, "%s", cli.out);
     json_decref(plan);
+    plan = cli_json(&cli, 0, "plan small.yaml --json --alone batch=50 policy=sqrt");
+    choices = json_object_get(plan, "choices");
+    cr_expect(json_array_size(choices) == 1, "only store_all, to which a plan is compared");
+    cr_expect(json_is_integer(json_object_get(plan, "store_all_live_peak_bytes")));
+    json_decref(plan);
     cli_expect(&cli, 0, "plan small.yaml batch=100000 data.samples=1000000 data.shape=[1024,1024,16]");
     cli_says(&cli, "\ndoes not fit this machine: needs ");
     cli_close(&cli);
