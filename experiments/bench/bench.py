@@ -11,6 +11,9 @@ networks are measured with images in both memory formats, and the newest TensorF
 stores everything. `make bench` installs them into build/bench-venv (remove it to renew them). Where it cannot, the
 output and the result say so, and Debian's PyTorch is measured.
 
+ResNet-50's memory is compared in the bytes that its plan has alive at once, static memory included, and in those that
+PyTorch's allocator had given out at once, which its profiler counts in two further steps.
+
 Exit code 1: a figure misses its target. Targets are judged at the experiments' own sizes only.
 """
 import argparse

@@ -31,16 +31,19 @@ from report import Table, provenance, write
 
 HEAD = """# Gradients beside float64
 
-Written by `make numerics` (experiments/bench/float64.py says how they are compared): one training step, dropout included.
+Written by `make numerics` (experiments/bench/float64.py says how they are compared): one training step, dropout
+included, and the running state after it.
 """
-CONVOLUTIONAL = 1e-4
+CONVOLUTIONAL = 1e-4  # of networks with batch normalisation
 # An experiment, what is set for it, the largest relative error allowed, and a BERT's heads (0: of another network).
 Run = collections.namedtuple("Run", "spec overrides limit heads", defaults=(0,))
 RUNS = [Run("experiments/bert-tweets.yaml", ("batch=32", "epochs="), 1e-5, 2),
         Run("experiments/bert-recompute.yaml", ("batch=32",), 5e-5, 12),
         Run("experiments/resnet50-pareto.yaml", ("model.file=models/resnet-cifar.yaml", "model.parameters={more: 1}",
-                                                 "data.shape=[16, 16, 3]", "data.classes=10", "batch=4"), CONVOLUTIONAL),
-        Run("experiments/unet-pareto.yaml", ("model.file=bench/small-unet.yaml", "data.shape=[16, 16, 3]", "batch=8"), CONVOLUTIONAL),
+                                                 "data.shape=[16, 16, 3]", "data.classes=10", "batch=4"),
+            CONVOLUTIONAL),
+        Run("experiments/unet-pareto.yaml", ("model.file=bench/small-unet.yaml", "data.shape=[16, 16, 3]", "batch=8"),
+            CONVOLUTIONAL),
         Run("experiments/mobilenet-pareto.yaml", ("data.shape=[64, 64, 3]", "batch=2"), CONVOLUTIONAL),
         Run("experiments/densenet-pareto.yaml", ("data.shape=[32, 32, 3]", "batch=8"), CONVOLUTIONAL)]
 DROPOUT = 2  # place of the domain among those of framework/numerics/random.h
