@@ -333,7 +333,8 @@ class HostMemory:
     def read(self):
         events = [event for event in self.profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
         when = "start_ns" if hasattr(torch._C._autograd._KinetoEvent, "start_ns") else "start_us"  # before PyTorch 2.4
-        live = itertools.accumulate(event.nbytes() for event in sorted(events, key=lambda event: getattr(event, when)()))
+        events.sort(key=lambda event: getattr(event, when)())
+        live = itertools.accumulate(event.nbytes() for event in events)
         return {"allocated_bytes": max(live)}
 
 
