@@ -66,7 +66,7 @@ enum status comparison_status(const struct comparison *comparison);
 /* The text of a reason; NULL: it does not apply. */
 const char *comparison_reason(const struct comparison *comparison, const char *name);
 
-/* compare_proof.c: sets the fault, reasons, notes and differences of a comparison that is otherwise complete. */
+/* proof_reasons.c: sets the fault, reasons, notes and differences of a comparison that is otherwise complete. */
 enum status comparison_judge(struct pair *pair);
 
 /* report/compare_print.c: figures of both, differences and notes; then, as the last lines, the verdict. expected: the
