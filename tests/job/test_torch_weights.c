@@ -127,14 +127,15 @@ Test(torch_weights, torchvisions_names_are_found)
     for (size_t n = 0; n < sizeof networks / sizeof *networks; n++) {
         const struct network *net = &networks[n];
         struct cli cli;
-        char told[128];
+        char expected[128];
         cli_open(&cli);
         const struct weight_file *f = write_files(&cli, net, false);
         const int all = net->parameters + net->states;
         cr_assert(f->tensors == all, "%s: %d", net->model, f->tensors);
         cli_expect(&cli, 0, "run torch.yaml --only variant");
-        snprintf(told, sizeof told, "%d of %d parameters and tensors of running state; not used: extra\n", all, all);
-        cli_complains(&cli, told);
+        snprintf(expected, sizeof expected, "%d of %d parameters and tensors of running state; not used: extra\n", all,
+                 all);
+        cli_complains(&cli, expected);
         cli_run(&cli, "mv results/torch/*.h5 run.h5", "verify run.h5");
         cr_assert(cli.code == 0, "%s%s", cli.out, cli.err);
         for (int i = 0; i < all; i++)
