@@ -5,9 +5,11 @@
  * are merged in ascending order, in double. So the bits do not depend on threads. Padded channels of blocked images
  * have a scale of 0 and stay 0.
  *
- * Loops run over strips: whole rows of a group that follow each other, LANES floats at most. A lane is a place in a
- * strip; it belongs to channel number lane % width of the group, and sums are kept by lane until a piece ends. */
+ * Loops run over strips: whole rows of a group that follow each other. A strip is read in chunks of whole rows, LANES
+ * floats at most. A lane is a place in a chunk; it belongs to channel number lane % width of the group, and sums are
+ * kept by lane until a piece ends. */
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +17,10 @@
 #include "element_loops.h"
 
 enum {
-    LANES = 256,
-    PIECE = 32 * 1024, /* floats */
-    MERGED = 16,       /* channels whose pieces a thread merges at a time */
+    LANES = 128,
+    PIECE = 32 * 1024,       /* floats */
+    MERGED = 16,             /* channels whose pieces a thread merges at a time */
+    GROUP_MOST = 448 * 1024, /* floats of a group that passes read again from the second-level cache */
 };
 
 struct batch_norm {
@@ -31,6 +34,7 @@ struct batch_norm {
     int64_t piece_rows, pieces;   /* of each group */
     double epsilon, momentum;
     bool affine, unbiased, relu;
+    bool stream; /* y is larger than the caches */
 };
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -62,6 +66,7 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
     b->next_group = blocked ? pixels * block : b->width;
     b->piece_rows = PIECE / b->width;
     b->pieces = ratio_up(b->rows, b->piece_rows);
+    b->stream = x.count >= STREAM_LEAST;
     const size_t sums = (size_t)(2 * b->pieces * b->padded) * sizeof(double);
     *footprint = (struct footprint){
         .once = (size_t)(2 * channels) * sizeof(float),
@@ -80,7 +85,8 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
 struct piece {
     const struct batch_norm *b;
     int64_t number, start;         /* start: of the group, in floats */
-    int64_t channel, width, turns; /* of the group; turns: rows in a full strip */
+    int64_t channel, width, turns; /* of the group; turns: rows in a full chunk */
+    int64_t lanes;                 /* floats of a full chunk */
     int64_t from, to;              /* rows */
 };
 
@@ -89,12 +95,14 @@ static struct piece piece_at(const struct batch_norm *b, int64_t i)
 {
     const int64_t group = i % b->groups, number = i / b->groups, channel = group * b->width;
     const int64_t width = least(b->width, b->padded - channel), from = number * b->piece_rows;
+    const int64_t turns = b->stride == width ? LANES / width : 1;
     return (struct piece){.b = b,
                           .number = number,
                           .start = group * b->next_group,
                           .channel = channel,
                           .width = width,
-                          .turns = b->stride == width ? LANES / width : 1,
+                          .turns = turns,
+                          .lanes = turns * width,
                           .from = from,
                           .to = least(from + b->piece_rows, b->rows)};
 }
@@ -109,7 +117,7 @@ struct strip {
 static inline struct strip strip_at(const struct piece *p, int64_t row)
 {
     const int64_t run = row / p->b->run, place = row % p->b->run;
-    const int64_t rows = least(p->turns, least(p->to - row, p->b->run - place));
+    const int64_t rows = p->b->stride == p->width ? least(p->to - row, p->b->run - place) : least(p->to - row, 1);
     return (struct strip){run * p->b->next_run + p->start + place * p->b->stride, rows * p->width, row + rows};
 }
 
@@ -135,35 +143,108 @@ static inline double *sums_of(const struct batch_norm *b, const struct kernel_ar
     return (double *)args->scratch + (2 * number + which) * b->padded;
 }
 
-/* ---- statistics ---- */
+/* Sums over pieces, their merging for channels [from, to), and what is computed from that of each piece; the first two
+ * or the last may be absent. */
+struct passes {
+    int tensors; /* that the first and the last read */
+    void (*first)(const struct piece *, const struct kernel_args *);
+    void (*merge)(const struct batch_norm *, const struct kernel_args *, int64_t from, int64_t to);
+    void (*last)(const struct piece *, const struct kernel_args *);
+};
 
-static inline void add_strip(const float *restrict x, int64_t floats, float *restrict sum)
+/* A pass over pieces [from, to), step apart. */
+static void run_pieces(const struct batch_norm *b, const struct kernel_args *args,
+                       void (*pass)(const struct piece *, const struct kernel_args *), int64_t group)
 {
-#pragma omp simd
-    for (int64_t i = 0; i < floats; i++) sum[i] += x[i];
+    for (int64_t i = group; i < b->groups * b->pieces; i += b->groups) {
+        const struct piece p = piece_at(b, i);
+        pass(&p, args);
+    }
 }
 
-static inline void add_squares(const float *restrict x, int64_t floats, const float *restrict centre,
+static void run_group(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes,
+                      int64_t group)
+{
+    const int64_t from = group * b->width;
+    run_pieces(b, args, passes->first, group);
+    passes->merge(b, args, from, least(from + b->width, b->channels));
+    if (passes->last) run_pieces(b, args, passes->last, group);
+}
+
+static void run_wide(const struct batch_norm *b, const struct kernel_args *args,
+                     void (*pass)(const struct piece *, const struct kernel_args *))
+{
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < b->groups * b->pieces; i++) {
+        const struct piece p = piece_at(b, i);
+        pass(&p, args);
+    }
+}
+
+/* Where a group's values stay in the second-level cache, all passes run on it before the next group. */
+static void run(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes)
+{
+    if (passes->first && passes->last && b->rows * b->width * passes->tensors <= GROUP_MOST &&
+        b->groups >= omp_get_max_threads()) {
+#pragma omp parallel for schedule(static)
+        for (int64_t group = 0; group < b->groups; group++) run_group(b, args, passes, group);
+        return;
+    }
+    if (passes->first) {
+        run_wide(b, args, passes->first);
+#pragma omp parallel for schedule(static)
+        for (int64_t from = 0; from < b->channels; from += MERGED)
+            passes->merge(b, args, from, least(from + MERGED, b->channels));
+    }
+    if (passes->last) run_wide(b, args, passes->last);
+}
+
+/* ---- statistics ---- */
+
+/* Four chunks are added to each other first: that is faster than a sum read and written for each. */
+static inline void add_strip(const float *restrict x, int64_t floats, int64_t lanes, float *restrict sum)
+{
+    for (; floats >= 4 * lanes; floats -= 4 * lanes, x += 4 * lanes) {
+#pragma omp simd
+        for (int64_t i = 0; i < lanes; i++) sum[i] += (x[i] + x[i + lanes]) + (x[i + 2 * lanes] + x[i + 3 * lanes]);
+    }
+    for (; floats > 0; floats -= lanes, x += lanes) {
+#pragma omp simd
+        for (int64_t i = 0; i < least(floats, lanes); i++) sum[i] += x[i];
+    }
+}
+
+static inline void add_squares(const float *restrict x, int64_t floats, int64_t lanes, const float *restrict centre,
                                float *restrict sum, float *restrict squares)
 {
+    for (; floats >= 2 * lanes; floats -= 2 * lanes, x += 2 * lanes) {
 #pragma omp simd
-    for (int64_t i = 0; i < floats; i++) {
-        const float d = x[i] - centre[i];
-        sum[i] += d;
-        squares[i] += d * d;
+        for (int64_t i = 0; i < lanes; i++) {
+            const float d = x[i] - centre[i], e = x[i + lanes] - centre[i];
+            sum[i] += d + e;
+            squares[i] += d * d + e * e;
+        }
+    }
+    for (; floats > 0; floats -= lanes, x += lanes) {
+#pragma omp simd
+        for (int64_t i = 0; i < least(floats, lanes); i++) {
+            const float d = x[i] - centre[i];
+            sum[i] += d;
+            squares[i] += d * d;
+        }
     }
 }
 
 /* The means of a piece and the sums of squares about them; the second pass corrects the rounding of the first. */
-static void measure_piece(const struct piece *p, const float *x, double *mean, double *squares)
+static void measure(const struct piece *p, const float *x, double *mean, double *squares)
 {
     float sum[LANES] = {0}, about[LANES] = {0}, centre[LANES] = {0};
-    FOR_STRIPS(s, p) add_strip(x + s.at, s.floats, sum);
+    FOR_STRIPS(s, p) add_strip(x + s.at, s.floats, p->lanes, sum);
     fold(p, sum, mean);
     for (int64_t c = 0; c < p->width; c++) centre[c] = (float)(mean[c] / piece_count(p));
     repeat(p, centre);
     memset(sum, 0, sizeof sum);
-    FOR_STRIPS(s, p) add_squares(x + s.at, s.floats, centre, sum, about);
+    FOR_STRIPS(s, p) add_squares(x + s.at, s.floats, p->lanes, centre, sum, about);
     fold(p, sum, mean);
     fold(p, about, squares);
     for (int64_t c = 0; c < p->width; c++) {
@@ -173,7 +254,7 @@ static void measure_piece(const struct piece *p, const float *x, double *mean, d
 }
 
 /* Merges the pieces of channels [from, to) into the first by the formula of Chan, Golub and LeVeque (1979). */
-static void merge_statistics(const struct batch_norm *b, const struct kernel_args *args, int64_t from, int64_t to)
+static void merge(const struct batch_norm *b, const struct kernel_args *args, int64_t from, int64_t to)
 {
     double *mean = sums_of(b, args, 0, 0), *squares = sums_of(b, args, 0, 1);
     double count = (double)least(b->piece_rows, b->rows);
@@ -208,20 +289,16 @@ static void finish_statistics(const struct batch_norm *b, const struct kernel_ar
     }
 }
 
-static void measure(const struct batch_norm *b, const struct kernel_args *args)
+static void measure_piece(const struct piece *p, const struct kernel_args *args)
 {
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < b->groups * b->pieces; i++) {
-        const struct piece p = piece_at(b, i);
-        measure_piece(&p, args->x[0], sums_of(b, args, p.number, 0) + p.channel,
-                      sums_of(b, args, p.number, 1) + p.channel);
-    }
-#pragma omp parallel for schedule(static)
-    for (int64_t from = 0; from < b->channels; from += MERGED) {
-        const int64_t to = least(from + MERGED, b->channels);
-        merge_statistics(b, args, from, to);
-        for (int64_t c = from; c < to; c++) finish_statistics(b, args, c);
-    }
+    measure(p, args->x[0], sums_of(p->b, args, p->number, 0) + p->channel,
+            sums_of(p->b, args, p->number, 1) + p->channel);
+}
+
+static void merge_statistics(const struct batch_norm *b, const struct kernel_args *args, int64_t from, int64_t to)
+{
+    merge(b, args, from, to);
+    for (int64_t c = from; c < to; c++) finish_statistics(b, args, c);
 }
 
 /* ---- y ---- */
@@ -246,31 +323,42 @@ static void fill_scaling(const struct piece *p, const struct kernel_args *args, 
     repeat(p, s->mean), repeat(p, s->scale), repeat(p, s->bias);
 }
 
-static inline void scale_strip(const struct scaling *s, const float *x, int64_t floats, bool relu, float *y)
+static inline void scale_strip(const struct scaling *s, const float *x, int64_t floats, int64_t lanes, bool relu,
+                               bool stream, float *y)
 {
+    float chunk[LANES] __attribute__((aligned(64)));
+    for (; floats > 0; floats -= lanes, x += lanes, y += lanes) {
+        const int64_t count = least(floats, lanes);
+        float *out = stream ? chunk : y;
 #pragma omp simd
-    for (int64_t i = 0; i < floats; i++) {
-        const float v = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i];
-        y[i] = relu && v <= 0.0f ? 0.0f : v;
+        for (int64_t i = 0; i < count; i++) {
+            const float v = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i];
+            out[i] = relu && v <= 0.0f ? 0.0f : v;
+        }
+        if (stream) stream_floats(y, chunk, count);
     }
+}
+
+static void scale_piece(const struct piece *p, const struct kernel_args *args)
+{
+    const float *x = args->x[0];
+    float *y = args->y;
+    struct scaling scaling = {0};
+    const bool stream = p->b->stream && x != y;
+    fill_scaling(p, args, &scaling);
+    if (p->b->relu)
+        FOR_STRIPS(s, p) scale_strip(&scaling, x + s.at, s.floats, p->lanes, true, stream, y + s.at);
+    else
+        FOR_STRIPS(s, p) scale_strip(&scaling, x + s.at, s.floats, p->lanes, false, stream, y + s.at);
+    stream_end();
 }
 
 static enum status forward(void *state, const struct kernel_args *args)
 {
+    static const struct passes all = {1, measure_piece, merge_statistics, scale_piece},
+                               normalise = {.last = scale_piece};
     const struct batch_norm *b = state;
-    const float *x = args->x[0];
-    float *y = args->y;
-    if (args->first || args->commit) measure(b, args);
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < b->groups * b->pieces; i++) {
-        const struct piece p = piece_at(b, i);
-        struct scaling scaling = {0};
-        fill_scaling(&p, args, &scaling);
-        if (b->relu)
-            FOR_STRIPS(s, &p) scale_strip(&scaling, x + s.at, s.floats, true, y + s.at);
-        else
-            FOR_STRIPS(s, &p) scale_strip(&scaling, x + s.at, s.floats, false, y + s.at);
-    }
+    run(b, args, args->first || args->commit ? &all : &normalise);
     clock_lap(b->backend, CLOCK_NORM);
     return ST_OK;
 }
@@ -285,13 +373,15 @@ static inline float slope(float dy, float d, float scale, float bias, bool relu)
 }
 
 static inline void add_slopes(const struct scaling *restrict s, const float *restrict x, const float *restrict dy,
-                              int64_t floats, bool relu, float *restrict sum, float *restrict product)
+                              int64_t floats, int64_t lanes, bool relu, float *restrict sum, float *restrict product)
 {
+    for (; floats > 0; floats -= lanes, x += lanes, dy += lanes) {
 #pragma omp simd
-    for (int64_t i = 0; i < floats; i++) {
-        const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
-        sum[i] += g;
-        product[i] += g * d;
+        for (int64_t i = 0; i < least(floats, lanes); i++) {
+            const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
+            sum[i] += g;
+            product[i] += g * d;
+        }
     }
 }
 
@@ -303,9 +393,9 @@ static void sum_piece(const struct piece *p, const struct kernel_args *args)
     struct scaling scaling = {0};
     fill_scaling(p, args, &scaling);
     if (p->b->relu)
-        FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, true, sum, product);
+        FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, p->lanes, true, sum, product);
     else
-        FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, false, sum, product);
+        FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, p->lanes, false, sum, product);
     fold(p, sum, sums_of(p->b, args, p->number, 0) + p->channel);
     fold(p, product, sums_of(p->b, args, p->number, 1) + p->channel);
 }
@@ -349,13 +439,15 @@ static void fill_combination(const struct piece *p, const struct kernel_args *ar
 }
 
 static inline void combine_strip(const struct combination *k, const float *x, const float *dy, int64_t floats,
-                                 bool relu, float *dx)
+                                 int64_t lanes, bool relu, float *dx)
 {
     const struct scaling *s = &k->scaling;
+    for (; floats > 0; floats -= lanes, x += lanes, dy += lanes, dx += lanes) {
 #pragma omp simd
-    for (int64_t i = 0; i < floats; i++) {
-        const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
-        dx[i] = s->scale[i] * (g - k->shift[i] - d * k->share[i]);
+        for (int64_t i = 0; i < least(floats, lanes); i++) {
+            const float d = x[i] - s->mean[i], g = slope(dy[i], d, s->scale[i], s->bias[i], relu);
+            dx[i] = s->scale[i] * (g - k->shift[i] - d * k->share[i]);
+        }
     }
 }
 
@@ -366,29 +458,17 @@ static void combine_piece(const struct piece *p, const struct kernel_args *args)
     struct combination k = {0};
     fill_combination(p, args, &k);
     if (p->b->relu)
-        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, true, dx + s.at);
+        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, true, dx + s.at);
     else
-        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, false, dx + s.at);
+        FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, false, dx + s.at);
 }
 
 static enum status backward(void *state, const struct kernel_args *args)
 {
+    static const struct passes all = {2, sum_piece, merge_slopes, combine_piece},
+                               sums = {2, sum_piece, merge_slopes, NULL};
     const struct batch_norm *b = state;
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < b->groups * b->pieces; i++) {
-        const struct piece p = piece_at(b, i);
-        sum_piece(&p, args);
-    }
-#pragma omp parallel for schedule(static)
-    for (int64_t from = 0; from < b->channels; from += MERGED)
-        merge_slopes(b, args, from, least(from + MERGED, b->channels));
-    if (args->parts & PART_INPUT) {
-#pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < b->groups * b->pieces; i++) {
-            const struct piece p = piece_at(b, i);
-            combine_piece(&p, args);
-        }
-    }
+    run(b, args, args->parts & PART_INPUT ? &all : &sums);
     clock_lap(b->backend, CLOCK_NORM);
     return ST_OK;
 }

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE__
+#include <immintrin.h>
+#endif
 
 /* bit ? x : 0. As a conditional, gcc 12 compiles it to wrong AVX2 code at -O3, and to a branch if x is computed. */
 static inline float masked(float x, uint32_t bit)
@@ -17,6 +20,31 @@ static inline float masked(float x, uint32_t bit)
     word &= 0U - bit;
     memcpy(&x, &word, sizeof x);
     return x;
+}
+
+/* Results of more floats than this leave the second-level cache before they are read. */
+enum { STREAM_LEAST = 1024 * 1024 };
+
+/* to = from past the caches, where a plain store would first read the line from memory. After the last one a thread
+ * calls stream_end(), before others read. */
+static inline void stream_floats(float *restrict to, const float *restrict from, int64_t count)
+{
+    int64_t i = 0;
+#ifdef __AVX512F__
+    if ((uintptr_t)to % 64 == 0)
+        for (; i + 16 <= count; i += 16) _mm512_stream_ps(to + i, _mm512_loadu_ps(from + i));
+#elif defined __SSE__
+    if ((uintptr_t)to % 16 == 0)
+        for (; i + 4 <= count; i += 4) _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+#endif
+    memcpy(to + i, from + i, (size_t)(count - i) * sizeof *to);
+}
+
+static inline void stream_end(void)
+{
+#ifdef __SSE__
+    _mm_sfence();
+#endif
 }
 
 /* Words of the sign bits of one sample. */
