@@ -39,6 +39,31 @@ Test(layouts, winograd_and_chunks_are_chosen_by_rule)
     subject_close(&s);
 }
 
+/* 14 or 6 channels are added to a map of 2: too much unless the other images have 64 each. */
+Test(layouts, a_small_map_does_not_keep_large_images_in_logical_order)
+{
+    static const struct settings wide = CONV(64, 3, 1, 1, ACTIVATION_NONE), narrow = CONV(2, 1, 1, 0, ACTIVATION_NONE);
+    const struct layer *conv = layer_find("conv");
+    struct backend *backend;
+    bool seen[2] = {false, false};
+    cr_assert(backend_open("cpu", &(struct backend_options){.layout = LAYOUT_AUTO}, &backend) == ST_OK);
+    const int added = strstr(backend->isa, "avx512") ? 14 : 6;
+    for (int others = 0; others < 4; others++) {
+        struct graph *graph;
+        int value = 0;
+        cr_assert(graph_create(&(struct shape)IMAGE(8, 8, 64), 2, &graph) == ST_OK);
+        for (int i = 0; i <= others; i++)
+            cr_assert(graph_add(graph, conv, settings_of(conv, i ? &wide : &narrow), NULL, &value, &value) == ST_OK);
+        cr_assert(backend->kind->arrange(backend, graph) == ST_OK);
+        const bool little = added * 10 <= 2 + 64 * others;
+        cr_assert((graph->value[value].layout != 0) == little, "%d other images", others);
+        seen[little] = true;
+        graph_destroy(graph);
+    }
+    cr_assert(seen[0] && seen[1]);
+    backend_close(backend);
+}
+
 Test(layouts, layers_without_blocked_images_are_refused)
 {
     struct backend *backend;
