@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "element_loops.h"
 
 enum { PIECE = 64 }; /* pixels a thread takes at a time */
 
@@ -52,11 +53,15 @@ static void copy_piece(const struct slice *to, const struct slice *from, int64_t
         run = least(channels - c, least(together(to, c), together(from, c)));
         float *out = place(to, sample, pixel, c);
         const float *in = place(from, sample, pixel, c);
-        for (int64_t p = 0; p < pixels; p++)
-            memcpy(out + p * to->block, in + p * from->block, (size_t)run * sizeof *out);
+        if (run == to->block && run == from->block)
+            stream_floats(out, in, pixels * run);
+        else
+            for (int64_t p = 0; p < pixels; p++)
+                memcpy(out + p * to->block, in + p * from->block, (size_t)run * sizeof *out);
     }
     for (int64_t p = 0; padding > 0 && p < pixels; p++)
         memset(place(to, sample, pixel + p, channels), 0, (size_t)padding * sizeof *to->data);
+    stream_end();
 }
 
 static void copy_channels(struct slice to, struct slice from, int64_t channels)

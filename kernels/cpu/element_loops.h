@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#ifdef __SSE__
+#ifdef __AVX__
 #include <immintrin.h>
 #endif
 
@@ -25,24 +25,24 @@ static inline float masked(float x, uint32_t bit)
 /* Results of more floats than this leave the second-level cache before they are read. */
 enum { STREAM_LEAST = 1024 * 1024 };
 
-/* to = from past the caches, where a plain store would first read the line from memory. After the last one a thread
- * calls stream_end(), before others read. */
+/* to = from past the caches, where a plain store would first read the line that it writes. A thread calls stream_end()
+ * after its last one, before others read. */
 static inline void stream_floats(float *restrict to, const float *restrict from, int64_t count)
 {
     int64_t i = 0;
-#ifdef __AVX512F__
+#if defined __AVX512F__
     if ((uintptr_t)to % 64 == 0)
         for (; i + 16 <= count; i += 16) _mm512_stream_ps(to + i, _mm512_loadu_ps(from + i));
-#elif defined __SSE__
-    if ((uintptr_t)to % 16 == 0)
-        for (; i + 4 <= count; i += 4) _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+#elif defined __AVX__
+    if ((uintptr_t)to % 32 == 0)
+        for (; i + 8 <= count; i += 8) _mm256_stream_ps(to + i, _mm256_loadu_ps(from + i));
 #endif
     memcpy(to + i, from + i, (size_t)(count - i) * sizeof *to);
 }
 
 static inline void stream_end(void)
 {
-#ifdef __SSE__
+#ifdef __AVX__
     _mm_sfence();
 #endif
 }
