@@ -19,7 +19,6 @@
 enum {
     LANES = 128,
     PIECE = 32 * 1024,       /* floats */
-    MERGED = 16,             /* channels whose pieces a thread merges at a time */
     GROUP_MOST = 448 * 1024, /* floats of a group that passes read again from the second-level cache */
 };
 
@@ -143,60 +142,59 @@ static inline double *sums_of(const struct batch_norm *b, const struct kernel_ar
     return (double *)args->scratch + (2 * number + which) * b->padded;
 }
 
-/* Sums over pieces, their merging for channels [from, to), and what is computed from that of each piece; the first two
- * or the last may be absent. */
+typedef void piece_pass(const struct piece *, const struct kernel_args *);
+
+/* Sums over the pieces, their merging for channels [from, to), and what is then computed of each piece. Without sums:
+ * the last alone; the last may be absent. */
 struct passes {
     int tensors; /* that the first and the last read */
-    void (*first)(const struct piece *, const struct kernel_args *);
+    piece_pass *first;
     void (*merge)(const struct batch_norm *, const struct kernel_args *, int64_t from, int64_t to);
-    void (*last)(const struct piece *, const struct kernel_args *);
+    piece_pass *last;
 };
 
-/* A pass over pieces [from, to), step apart. */
-static void run_pieces(const struct batch_norm *b, const struct kernel_args *args,
-                       void (*pass)(const struct piece *, const struct kernel_args *), int64_t group)
+static void merge_group(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes,
+                        int64_t group)
 {
-    for (int64_t i = group; i < b->groups * b->pieces; i += b->groups) {
-        const struct piece p = piece_at(b, i);
-        pass(&p, args);
-    }
+    passes->merge(b, args, group * b->width, least((group + 1) * b->width, b->channels));
 }
 
-static void run_group(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes,
-                      int64_t group)
+static void run_piece(const struct batch_norm *b, const struct kernel_args *args, piece_pass *pass, int64_t i)
 {
-    const int64_t from = group * b->width;
-    run_pieces(b, args, passes->first, group);
-    passes->merge(b, args, from, least(from + b->width, b->channels));
-    if (passes->last) run_pieces(b, args, passes->last, group);
+    const struct piece p = piece_at(b, i);
+    pass(&p, args);
 }
 
-static void run_wide(const struct batch_norm *b, const struct kernel_args *args,
-                     void (*pass)(const struct piece *, const struct kernel_args *))
+/* Where a group's values stay in the second-level cache, the last pass finds them there: group by group. */
+static void run_groups(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes)
 {
+    const int64_t pieces = b->groups * b->pieces;
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < b->groups * b->pieces; i++) {
-        const struct piece p = piece_at(b, i);
-        pass(&p, args);
+    for (int64_t group = 0; group < b->groups; group++) {
+        for (int64_t i = group; i < pieces; i += b->groups) run_piece(b, args, passes->first, i);
+        merge_group(b, args, passes, group);
+        for (int64_t i = group; i < pieces; i += b->groups) run_piece(b, args, passes->last, i);
     }
 }
 
-/* Where a group's values stay in the second-level cache, all passes run on it before the next group. */
 static void run(const struct batch_norm *b, const struct kernel_args *args, const struct passes *passes)
 {
-    if (passes->first && passes->last && b->rows * b->width * passes->tensors <= GROUP_MOST &&
-        b->groups >= omp_get_max_threads()) {
-#pragma omp parallel for schedule(static)
-        for (int64_t group = 0; group < b->groups; group++) run_group(b, args, passes, group);
+    const int64_t pieces = b->groups * b->pieces;
+    const bool cached = b->rows * b->width * passes->tensors <= GROUP_MOST;
+    if (passes->first && passes->last && cached && b->groups >= omp_get_max_threads()) {
+        run_groups(b, args, passes);
         return;
     }
     if (passes->first) {
-        run_wide(b, args, passes->first);
 #pragma omp parallel for schedule(static)
-        for (int64_t from = 0; from < b->channels; from += MERGED)
-            passes->merge(b, args, from, least(from + MERGED, b->channels));
+        for (int64_t i = 0; i < pieces; i++) run_piece(b, args, passes->first, i);
+#pragma omp parallel for schedule(static)
+        for (int64_t group = 0; group < b->groups; group++) merge_group(b, args, passes, group);
     }
-    if (passes->last) run_wide(b, args, passes->last);
+    if (passes->last) {
+#pragma omp parallel for schedule(static)
+        for (int64_t i = 0; i < pieces; i++) run_piece(b, args, passes->last, i);
+    }
 }
 
 /* ---- statistics ---- */
