@@ -126,7 +126,8 @@ static void read_lists(struct yaml_reader *r, const struct yaml_tree *map, const
         if (list)
             item->list[i] = read_list(r, list, region_text(r->region, "%s.%s", path, key), init);
         else if (i == 0 && !item->from)
-            yaml_read_error(r, map, path, key, "missing; expected a list of layers");
+            yaml_read_error(r, map, path, key, "missing; expected a list of layers%s",
+                            form->lists[i].needed ? "" : ", or from: NAME");
     }
 }
 

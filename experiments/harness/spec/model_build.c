@@ -22,7 +22,6 @@ struct scope {
     const char *group; /* full name of the innermost group; "" */
     const char *nodes; /* prefix of node names; "" */
     int *number;       /* by layer: nodes numbered so far in this scope */
-    int entry;         /* the group's in building.named */
 };
 
 struct building {
@@ -33,27 +32,28 @@ struct building {
     const struct layer_list *model;
     struct named *named; /* in the order of their starts */
     int names;
-    const struct yaml_tree *at; /* the item being added, or its from; errors are reported there */
-    const char *key;            /* "from" */
+    const struct yaml_tree **node_at; /* by node: its item */
+    const struct yaml_tree *at;       /* the item being added, or its from; errors are reported there */
+    const char *key;                  /* "from" */
 };
 
 static enum status build_list(struct building *b, struct scope scope, const struct layer_list *list, int *value);
 
 /* ---- names ---- */
 
-static int add_name(struct building *b, const char *name, int value)
+static struct named *find_name(const struct building *b, const char *name)
 {
-    region_grow(b->region, &b->named, b->names, sizeof *b->named);
-    b->named[b->names] = (struct named){name, value};
-    return b->names++;
-}
-
-/* The newest of that name, NULL: none. */
-static const struct named *find_name(const struct building *b, const char *name)
-{
-    for (int i = b->names; i-- > 0;)
+    for (int i = 0; i < b->names; i++)
         if (!strcmp(b->named[i].name, name)) return &b->named[i];
     return NULL;
+}
+
+static enum status add_name(struct building *b, const char *name, int value)
+{
+    if (find_name(b, name)) return fail(ST_SPEC, "a layer and a group are called '%s'; give one another name", name);
+    region_grow(b->region, &b->named, b->names, sizeof *b->named);
+    b->named[b->names++] = (struct named){name, value};
+    return ST_OK;
 }
 
 /* Whether an item is called name, wherever it is. */
@@ -141,7 +141,10 @@ static enum status add(struct building *b, const struct scope *scope, const stru
                        const char *name, const int *inputs, int *value)
 {
     TRY(graph_add(b->graph, layer, settings, node_name(b, scope, layer, name), inputs, value));
-    b->graph->node[b->graph->nodes - 1].relu_save = (enum relu_save)b->spec->relu_save;
+    const int node = b->graph->nodes - 1;
+    b->graph->node[node].relu_save = (enum relu_save)b->spec->relu_save;
+    region_grow(b->region, &b->node_at, node, sizeof *b->node_at);
+    b->node_at[node] = b->at;
     return ST_OK;
 }
 
@@ -171,21 +174,20 @@ static enum status build_layer(struct building *b, struct scope scope, const str
     TRY(resolve(b, &scope, item, value));
     const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
     TRY(add(b, &scope, item->layer, item->settings, item->name, inputs, value));
-    if (item->name) add_name(b, node_name(b, &scope, item->layer, item->name), *value);
-    return ST_OK;
+    return item->name ? add_name(b, node_name(b, &scope, item->layer, item->name), *value) : ST_OK;
 }
 
 /* scope within the group called name. */
 static enum status enter(struct building *b, struct scope *scope, const char *name)
 {
     scope->group = region_text(b->region, "%s%s%s", scope->group, *scope->group ? "." : "", name);
-    scope->entry = add_name(b, scope->group, OPEN);
-    return graph_group_begin(b->graph, scope->group);
+    TRY(graph_group_begin(b->graph, scope->group));
+    return add_name(b, scope->group, OPEN);
 }
 
 static void leave(struct building *b, const struct scope *scope, int value)
 {
-    b->named[scope->entry].value = value;
+    find_name(b, scope->group)->value = value;
     graph_group_end(b->graph);
 }
 
@@ -199,8 +201,8 @@ static enum status build_group(struct building *b, struct scope scope, const str
 
 static enum status build_repeat(struct building *b, struct scope scope, const struct item *item, int *value)
 {
-    const char *between = *scope.group ? "." : "";
-    const int entry = add_name(b, region_text(b->region, "%s%s%s", scope.group, between, item->name), OPEN);
+    const char *last = region_text(b->region, "%s%s%s", scope.group, *scope.group ? "." : "", item->name);
+    TRY(add_name(b, last, OPEN));
     for (int64_t turn = 0; turn < item->times; turn++) {
         struct scope inner = scope;
         TRY(enter(b, &inner, region_text(b->region, "%s[%" PRId64 "]", item->name, turn)));
@@ -209,7 +211,7 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
         TRY(build_list(b, inner, &item->list[0], value));
         leave(b, &inner, *value);
     }
-    b->named[entry].value = *value;
+    find_name(b, last)->value = *value;
     return ST_OK;
 }
 
@@ -241,6 +243,16 @@ static enum status build_list(struct building *b, struct scope scope, const stru
     return ST_OK;
 }
 
+/* An output that nothing reads is an error at its layer. */
+static enum status finish(struct building *b)
+{
+    const struct graph *graph = b->graph;
+    const enum status status = graph_finish(b->graph);
+    for (int v = graph->values - 2; status != ST_OK && graph->parameters && v > 0; v--)
+        if (!graph->value[v].consumers) b->at = b->node_at[v - 1];
+    return status;
+}
+
 static enum status build_model(struct building *b, const struct layer_list *model)
 {
     struct scope scope = {.group = "", .nodes = ""};
@@ -249,7 +261,7 @@ static enum status build_model(struct building *b, const struct layer_list *mode
     b->model = model;
     TRY(build_list(b, scope, model, &value));
     TRY(add(b, &scope, b->spec->loss, NULL, b->spec->loss->name, &value, &value));
-    TRY(graph_finish(b->graph));
+    TRY(finish(b));
     if (b->spec->relu_after_pool) graph_select_first(b->graph);
     return ST_OK;
 }
