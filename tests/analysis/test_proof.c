@@ -127,6 +127,27 @@ Test(proof, the_verdict_comes_last)
     json_decref(c.figures);
 }
 
+/* Lines break between counts, however long these are. */
+Test(proof, no_line_of_counts_is_wider_than_a_terminal)
+{
+    for (int64_t steps = 1; steps < 10000000; steps *= 10) {
+        struct comparison c = {
+            .steps = steps, .evaluations = steps, .figures = json_pack("{s:{}, s:{}, s:[]}", "a", "b", "reasons")};
+        char text[4096] = "";
+        size_t lines = 0;
+        for (int k = 0; k < STEP_COLUMNS; k++) c.present[k] = true;
+        print_both(&c, true, text);
+        const char *line = strstr(text, "equal     losses 0/");
+        cr_assert(line, "%s", text);
+        for (size_t width; strncmp(line, "verdict", 7); line += width + 1, lines++) {
+            width = strcspn(line, "\n");
+            cr_expect(width < 80, "%lld steps: %zu columns:\n%s", (long long)steps, width, text);
+        }
+        cr_expect(lines > 1 && strstr(text, "evaluations 0/"), "%s", text);
+        json_decref(c.figures);
+    }
+}
+
 /* ---- Files of runs, altered. ---- */
 
 /* The paths that the last run printed. */

@@ -76,7 +76,7 @@ static const struct {
     {"show small.yaml --out=x", "unknown option --out=x"},
     {"plan small.yaml costs.name=measured costs.file=none.yaml", "none.yaml: No such file or directory; make the file"},
     {"plan small.yaml costs=measured", "costs.file: missing"},
-    {"run small.yaml costs=measured costs.file=small.yaml", "rematch_costs: missing"},
+    {"run small.yaml costs=measured costs.file=small.yaml", "rematch: 1 error;"},
     {"compare one.h5", "too few arguments"},
     {"list nowhere", "nowhere"},
     {"show small.yaml", "not an HDF5 file"},

@@ -81,9 +81,10 @@ static void read_root(struct yaml_reader *r, const struct yaml_tree *root, struc
 {
     static const char *const also[] = {"rematch_costs", "step", "nodes", NULL};
     const struct yaml_tree *step = yaml_tree_get(root, "step");
-    yaml_read_map(r, root, NULL, "a file of costs", head_keys, also, c);
-    if (root->kind != YAML_MAP) return;
-    yaml_read_version(r, root, "rematch_costs", VERSION, "a file of costs");
+    const bool other = root->kind == YAML_MAP && !yaml_tree_get(root, "rematch_costs");
+    if (!other) yaml_read_map(r, root, NULL, "a file of costs", head_keys, also, c);
+    if (root->kind == YAML_MAP) yaml_read_version(r, root, "rematch_costs", VERSION, "a file of costs");
+    if (other || root->kind != YAML_MAP) return;
     if (step)
         yaml_read_map(r, step, "step", "a step", step_keys, NULL, &c->step);
     else

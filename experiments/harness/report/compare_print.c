@@ -7,25 +7,27 @@
 #include "base/units.h"
 #include "console/terminal.h"
 
-/* "losses 4/4" and so on, a column each; state only where the optimiser has any. */
+/* Prints ", losses 4/4", on a new line where the current one, which ends at *column, has no room; all 0: nothing. */
+static void print_count(const char *name, int64_t same, int64_t all, int *column, FILE *out)
+{
+    enum { INDENT = 10, WIDTH = 79 };
+    char text[96];
+    const int length = snprintf(text, sizeof text, "%s %lld/%lld", name, (long long)same, (long long)all);
+    if (!all) return;
+    const bool first = *column == INDENT, fits = *column + 2 + length < WIDTH;
+    if (!first) fprintf(out, "%s%*s", fits ? ", " : ",\n", fits ? 0 : INDENT, "");
+    *column = (first || !fits ? INDENT : *column + 2) + length;
+    fputs(text, out);
+}
+
 static void print_counts(const struct comparison *c, FILE *out)
 {
-    const struct {
-        const char *name;
-        int64_t same, all;
-    } rows[] = {{"evaluations", c->same_evaluations, c->evaluations}, {"tensors kept", c->same_tensors, c->tensors}};
-    fprintf(out, "equal     ");
-    if (c->steps == 0) fprintf(out, "no step in common");
-    for (int k = 0; c->steps && k < STEP_COLUMNS; k++)
-        if (c->present[k])
-            fprintf(out, "%s%s %lld/%lld",
-                    !k                   ? ""
-                    : k == COLUMN_METRIC ? ",\n          "
-                                         : ", ",
-                    step_column_names[k], (long long)c->same[k], (long long)c->steps);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].all)
-            fprintf(out, ",\n          %s %lld/%lld", rows[i].name, (long long)rows[i].same, (long long)rows[i].all);
+    int column = fprintf(out, "equal     ");
+    if (c->steps == 0) column += fprintf(out, "no step in common");
+    for (int k = 0; k < STEP_COLUMNS; k++)
+        print_count(step_column_names[k], c->same[k], c->present[k] ? c->steps : 0, &column, out);
+    print_count("evaluations", c->same_evaluations, c->evaluations, &column, out);
+    print_count("tensors kept", c->same_tensors, c->tensors, &column, out);
     fputc('\n', out);
 }
 

@@ -15,7 +15,7 @@ static enum status check_file(const char *path)
     struct stat file;
     if (stat(path, &file) < 0)
         return fail(errno == ENOENT ? ST_SPEC : ST_FAILED, "%s: cannot read: %s", path, strerror(errno));
-    if (!S_ISREG(file.st_mode)) return fail(ST_SPEC, "%s: not a file; expected a result file", path);
+    if (!S_ISREG(file.st_mode)) return fail(ST_SPEC, "%s: not a file; expected a result or plan file", path);
     return ST_OK;
 }
 
@@ -188,7 +188,7 @@ static enum status read_all(struct result *r, const char *path)
     r->written = record_file_is_written(path);
     enum status opened = h5_open(&r->h5, path, H5_READ);
     if (opened != ST_OK && H5Fis_hdf5(path) == 0)
-        return fail(ST_SPEC, "%s: not an HDF5 file; expected a result file", path);
+        return fail(ST_SPEC, "%s: not an HDF5 file; expected a result or plan file", path);
     TRY(opened);
     TRY(check_schema(r));
     read_root(r);
