@@ -40,7 +40,7 @@ Test(verify, runs_the_spec_again_and_removes_its_folder)
         cr_assert(cli.code == 0, "%s\n%s", cli.out, cli.err);
         cli_says(&cli, "plan      right");
         cli_says(&cli, "bounds    right");
-        cli_says(&cli, "steps     same bits: losses, gradients, parameters and state of 4 steps");
+        cli_says(&cli, "steps     same bits: losses, gradients, parameters, optimizer and running state of 4 steps");
         cr_assert(folder_count(cli.folder, "") == files);
         cli_expect(&cli, 0, "verify result.h5 --plan-only");
         cr_assert(!strstr(cli.out, "steps"));

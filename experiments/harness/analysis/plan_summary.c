@@ -238,7 +238,8 @@ static void add_reasons(struct plan_summary *s)
     PUT(s->figures, "notes", notes);
     if ((double)fixed >= mostly * (double)stored)
         figures_note(notes,
-                     "parameters, gradients, optimizer and inputs are %s, %.0f %% of what storing everything needs; no "
+                     "parameters, gradients, optimizer and running state and the batch are %s, %.0f %% of what storing "
+                     "everything needs; no "
                      "checkpointing touches them",
                      bytes_text((double)fixed, a), 100 * (double)fixed / (double)stored);
     if (plan->recomputations == 0 && s->job->spec->policy != policy_find("store_all"))

@@ -28,7 +28,8 @@ static void print_totals(const struct plan_summary *s, FILE *out)
     char op[128], note[192];
     fprintf(out, "\nmemory\n");
     for (int i = 0; i < STATICS; i++)
-        if (plan->static_bytes[i]) print_bytes(plan, static_names[i], plan->static_bytes[i], "", out);
+        if (plan->static_bytes[i])
+            print_bytes(plan, i == STATIC_STATE ? "running state" : static_names[i], plan->static_bytes[i], "", out);
     print_bytes(plan, "static", plan_static(plan), "live for the whole run", out);
     snprintf(note, sizeof note, "at op %d, %s", plan->peak_op, plan_op_text(plan, plan->peak_op, op));
     for (int i = 0; i < CATEGORIES; i++)

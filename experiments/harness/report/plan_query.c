@@ -198,9 +198,11 @@ static void print_explain(const struct answer *a, FILE *out)
     const struct plan *plan = a->job->plan;
     const struct bounds *bounds = &a->job->bounds;
     char peak[UNIT_TEXT], fixed[UNIT_TEXT], arena[UNIT_TEXT], live[UNIT_TEXT], floor[UNIT_TEXT], op[128];
-    fprintf(out, "policy %s takes %s: %s that no policy changes (parameters, gradients, optimizer, inputs), ",
-            a->job->spec->policy->name, bytes_text((double)plan_peak(plan), peak),
-            bytes_text((double)plan_static(plan), fixed));
+    fprintf(
+        out,
+        "policy %s takes %s: %s that no policy changes (parameters, gradients, optimizer and running state, batch), ",
+        a->job->spec->policy->name, bytes_text((double)plan_peak(plan), peak),
+        bytes_text((double)plan_static(plan), fixed));
     fprintf(out, "and an arena of %s for what is live, at most %s at op %d, %s:\n  %s\n",
             bytes_text((double)plan->arena_bytes, arena), bytes_text((double)plan->live_peak, live), plan->peak_op,
             plan_op_text(plan, plan->peak_op, op), plan_peak_text(plan, a->grid.region));

@@ -78,7 +78,9 @@ static void print_steps(const struct verification *v, FILE *out)
         fprintf(out, "steps     none in the file\n");
         return;
     case STEPS_SAME:
-        fprintf(out, "steps     same bits: losses, gradients, parameters and state of %lld steps, run again%s\n",
+        fprintf(out,
+                "steps     same bits: losses, gradients, parameters, optimizer and running state of %lld steps, run "
+                "again%s\n",
                 (long long)c->steps, degenerate(c) ? "; degenerate: proves nothing" : "");
         return;
     case STEPS_NOT_RUN:
