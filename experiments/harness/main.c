@@ -83,6 +83,7 @@ static enum status run_plan(struct arguments *a)
         report_warning(job->dataset->notice);
         status = query.question ? plan_query_answer(&query, job, stdout) : plan_one(a, job, !a->given[OPTION_ALONE]);
     }
+    status = spec_place(spec, status);
     job_destroy(job);
     spec_destroy(spec);
     return status;

@@ -139,7 +139,7 @@ enum status costs_read(const struct spec *spec, struct network *network, struct 
     NEW(region, c, 1);
     NEW(region, c->node, (size_t)network->graph->nodes);
     if (source_read(spec->costs_file, region, &source) != ST_OK)
-        return fail(ST_SPEC, "costs: %s; %s", status_message(), remedy);
+        return fail(ST_SPEC, "costs.file: %s; %s", status_message(), remedy);
     const struct yaml_tree *root = yaml_tree_parse(source, 0, region, r.errors);
     if (root) read_root(&r, root, c);
     TRY(errors_report(r.errors, stderr));

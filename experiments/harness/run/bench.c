@@ -149,6 +149,7 @@ enum status bench_costs(const char *spec, int overrides, const char *const *over
     enum status status = spec_load(spec, overrides, override, &variant);
     if (status == ST_OK) status = time_side(&b, variant, false);
     if (status == ST_OK) status = time_side(&b, variant->baseline, true);
+    if (variant) status = spec_place(variant, status);
     spec_destroy(variant);
     if (status == ST_OK) status = yaml_write_whole(out, costs_write, &b.costs);
     if (status == ST_OK && out)

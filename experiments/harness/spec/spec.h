@@ -43,6 +43,7 @@ struct spec {
     struct spec *baseline; /* the spec that the results are compared with; NULL: this is one */
     const char *path;      /* the file; its text; the canonical YAML of everything resolved */
     const char *text, *resolved;
+    const struct yaml_tree *root; /* the file with its overrides */
     int overrides;
     const char *const *override;     /* "steps: 100 -> 3", printed and stored */
     const char *changed[EXPECTABLE]; /* by figure: an overridden key that changes it; NULL: none */
@@ -99,6 +100,10 @@ enum status spec_load(const char *path, int count, const char *const *overrides,
 /* The same; error messages call the file shown, for a temporary copy. */
 enum status spec_load_as(const char *path, const char *shown, int count, const char *const *overrides,
                          struct spec **spec);
+
+/* Reports a failure ST_SPEC whose message begins with a key of the file ("policy.budget: ...") at the key's value, as
+ * spec_load() does; any other is left as it is, as where the value is an argument. Returns status. */
+enum status spec_place(const struct spec *spec, enum status status);
 
 /* Destroys the spec together with its baseline; NULL is accepted. */
 void spec_destroy(struct spec *spec);

@@ -164,6 +164,7 @@ static enum status load(struct loader *l, struct source *source, const char *con
     l->root = yaml_tree_copy(l->file, l->region);
     if (l->root->kind == YAML_MAP) overrides_apply(r, l->root, l->overrides, overrides, l->key);
     const struct yaml_tree *baseline = make_baseline(l, l->root);
+    spec->root = spec->baseline->root = l->root;
     spec_read(&l->reader, l->root, spec);
     if (l->root->kind == YAML_MAP) spec_read(&l->reader, baseline, spec->baseline);
     check_points(l);
@@ -200,6 +201,17 @@ enum status spec_load_as(const char *path, const char *shown, int count, const c
 enum status spec_load(const char *path, int count, const char *const *overrides, struct spec **spec)
 {
     return spec_load_as(path, NULL, count, overrides, spec);
+}
+
+enum status spec_place(const struct spec *spec, enum status status)
+{
+    const char *message = region_text(spec->region, "%s", status_message());
+    const char *key = region_text(spec->region, "%.*s", (int)strcspn(message, ":"), message);
+    const struct yaml_tree *at = status == ST_SPEC && *key ? yaml_tree_follow(spec->root, key) : NULL;
+    if (!at || at->mark.source->argument) return status;
+    struct errors *errors = errors_create(spec->region);
+    errors_add(errors, at->mark, NULL, "%s", message);
+    return errors_report(errors, stderr);
 }
 
 void spec_destroy(struct spec *spec)

@@ -44,7 +44,7 @@ static bool same(const struct error *a, const struct error *b)
 
 void errors_add(struct errors *errors, struct mark mark, const char *key, const char *format, ...)
 {
-    char message[1024];
+    char message[4096];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
