@@ -46,7 +46,7 @@ void spec_read_section(struct yaml_reader *r, const struct section *section, con
 {
     const struct registry *registry = section->registry;
     if (section->needed && !yaml_tree_get(root, section->key)) {
-        yaml_read_error(r, root, NULL, section->key, "missing");
+        yaml_read_error(r, root, NULL, section->key, "missing; expected %s", section->doc);
         return;
     }
     const struct yaml_tree *map = map_at(r, root, section->key, section->word);
