@@ -148,7 +148,7 @@ Test(compare, names_the_first_difference)
     const struct parameter *p = fake.job.graph->parameter;
     snprintf(gradient, sizeof gradient, "gradient of %s", p[3].name);
     snprintf(parameter, sizeof parameter, "%s", p[2].name);
-    snprintf(moment, sizeof moment, "optimizer state of %s", p[4].name);
+    snprintf(moment, sizeof moment, "state of %s", p[4].name);
     const struct {
         void (*change)(struct fake *, struct step_record *);
         int64_t step, ulp, losses, gradients, parameters, state;
@@ -244,7 +244,7 @@ Test(compare, json_has_the_promised_keys)
 {
     static const char *const keys[] = {
         "verdict",          "equal",        "proven",           "reasons",           "notes",
-        "unlike",           "steps",        "losses_equal",     "metrics_equal",     "optimizer_state_equal",
+        "unlike",           "steps",        "losses_equal",     "metrics_equal",     "state_equal",
         "parameters_equal", "peak_ratio",   "first_difference", "gradients_equal",   "evaluations",
         "time_ratio",       "side_by_side", "fault_not_caught", "evaluations_equal", "learning_rates_equal"};
     void (*const changes[])(struct fake *, struct step_record *) = {NULL, next_float};

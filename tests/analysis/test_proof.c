@@ -371,12 +371,12 @@ Test(proof, the_exit_code_is_that_of_the_comparison)
         paths_of(&cli, path);
         const char *verdict = strstr(cli.out, "\nverdict   ");
         cr_assert(verdict && !strstr(verdict, "\n\n") && !strstr(verdict, "x1."), "the last lines: %s", cli.out);
-        cr_expect(!strstr(cli.out, "optimizer state ") == (strstr(arguments, "momentum=0") != NULL), "%s", cli.out);
+        cr_expect(!strstr(cli.out, ", state ") == (strstr(arguments, "momentum=0") != NULL), "%s", cli.out);
         snprintf(arguments, sizeof arguments, "compare %s %s --json", path[0], path[1]);
         json_t *json = cli_json(&cli, cases[i].code, arguments);
         cr_expect_str_eq(json_string_value(json_object_get(json, "verdict")), cases[i].verdict);
         cr_expect(json_is_true(json_object_get(json, "proven")) == (cases[i].code == 0), "%s", cli.out);
-        cr_expect(json_is_null(json_object_get(json, "optimizer_state_equal")) ==
+        cr_expect(json_is_null(json_object_get(json, "state_equal")) ==
                   (strstr(cases[i].arguments, "momentum") != NULL));
         if (cases[i].list)
             cr_expect(names(json, cases[i].list, cases[i].name), "%s", cli.out);

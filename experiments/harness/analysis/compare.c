@@ -25,8 +25,7 @@ static const struct {
     [COLUMN_LOSS] = {"/steps/loss_bits", NUMBER_U32, 1, "loss", -1},
     [COLUMN_GRADIENTS] = {"/steps/grad_digest", NUMBER_U64, 2, "gradients", DIGESTS_GRADIENT, "gradient of ", true},
     [COLUMN_PARAMETERS] = {"/steps/param_digest", NUMBER_U64, 2, "parameters", DIGESTS_PARAMETER, ""},
-    [COLUMN_STATE] = {"/steps/state_digest", NUMBER_U64, 2, "optimizer state", DIGESTS_STATE, "optimizer state of ",
-                      .optional = true},
+    [COLUMN_STATE] = {"/steps/state_digest", NUMBER_U64, 2, "state", DIGESTS_STATE, "state of ", .optional = true},
     [COLUMN_RUNNING] = {"/steps/running_digest", NUMBER_U64, 2, "running state", DIGESTS_RUNNING, "", .optional = true},
     [COLUMN_METRIC] = {"/steps/metric", NUMBER_F32, 1, "metric", -1},
     [COLUMN_RATE] = {"/steps/lr", NUMBER_F64, 1, "learning rate", -1},
@@ -34,9 +33,9 @@ static const struct {
     [COLUMN_ZERO] = {"/steps/gradients_zero", NUMBER_U8, 1, "flag of gradients that are all zero", -1},
 };
 
-const char *const step_column_names[STEP_COLUMNS] = {"losses",          "gradients",      "parameters",
-                                                     "optimizer state", "running state",  "metrics",
-                                                     "learning rates",  "gradient norms", "zero flags"};
+const char *const step_column_names[STEP_COLUMNS] = {"losses",         "gradients",      "parameters",
+                                                     "state",          "running state",  "metrics",
+                                                     "learning rates", "gradient norms", "zero flags"};
 
 /* The number of floats from a to b, +0 and -0 being one. */
 static int64_t ulp_distance(uint32_t a, uint32_t b)
