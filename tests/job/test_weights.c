@@ -217,23 +217,63 @@ Test(weights, a_misfit_is_refused)
     refuse("init", ST_MISSING, (const char *const[]){path, NULL});
 }
 
-Test(weights, values_must_be_finite)
+static enum status loaded(struct spec *spec)
 {
-    struct safetensors_writer *w = write_bert(&(struct naming){"", false, -1});
-    const uint32_t bits = 0x7fc00000;
-    memcpy(&w->data[9], &bits, sizeof bits);
-    safetensors_finish(w, path);
-    struct spec *spec = spec_of("init");
     struct job *job;
     struct executor *exec;
     cr_assert(job_create(spec, &job) == ST_OK, "%s", status_message());
     const struct executor_options options = job_exec_options(job);
-    cr_assert(executor_create(job->plan, &options, &exec) == ST_OK);
-    cr_assert(weights_load(job->weights, job->backend, exec) == ST_FAILED);
-    cr_assert(strstr(status_message(), "embedding.word"), "%s", status_message());
+    cr_assert(executor_create(job->plan, &options, &exec) == ST_OK, "%s", status_message());
+    const enum status status = weights_load(job->weights, job->backend, exec);
     executor_destroy(exec);
     job_destroy(job);
     spec_destroy(spec);
+    return status;
+}
+
+Test(weights, values_must_be_finite)
+{
+    static const struct {
+        uint32_t bits;
+        const char *text;
+    } values[] = {{0x7fc00000, "nan"}, {0x7f800000, "inf"}, {0xff800000, "-inf"}};
+    for (int i = 0; i < 3; i++) {
+        struct safetensors_writer *w = write_bert(&(struct naming){"", false, -1});
+        char expected[256];
+        memcpy(&w->data[9], &values[i].bits, sizeof values[i].bits);
+        safetensors_finish(w, path);
+        snprintf(expected, sizeof expected,
+                 "%s: element 9 of embeddings.word_embeddings.weight is %s, expected a finite number", path,
+                 values[i].text);
+        cr_assert(loaded(spec_of("init")) == ST_FAILED);
+        cr_assert_str_eq(status_message(), expected);
+    }
+}
+
+/* Means and parameters may be negative, and a variance may be 0. */
+Test(weights, a_running_variance_is_not_negative)
+{
+    static const char *const tensor[] = {"bn.weight", "bn.bias", "bn.running_mean", "bn.running_var", "fc.bias"};
+    static const float variance[] = {0, 0.25f, -0.5f};
+    for (int i = 0; i < 3; i++) {
+        struct safetensors_writer w = {.length = 0};
+        char filled[1024], expected[256];
+        for (int t = 0; t < 5; t++) safetensors_add(&w, tensor[t], "3", t == 3 ? 0 : -7);
+        safetensors_add(&w, "fc.weight", "3, 12", -9);
+        w.data[11] = variance[i];
+        safetensors_finish(&w, path);
+        snprintf(filled, sizeof filled,
+                 "rematch: 1\nname: norm\nmodel:\n  init: {name: zeros, file: %s}\n  layers:\n"
+                 "    - batch_norm: {name: bn}\n    - flatten\n    - linear: {name: fc, units: classes}\n"
+                 "data: {name: synthetic, shape: [2, 2, 3], classes: 3}\nbatch: 2\nsteps: 1\noptimizer: {lr: 0.1}\n"
+                 "backend: ref\n",
+                 path);
+        snprintf(expected, sizeof expected,
+                 "%s: element 2 of bn.running_var is -0.5, expected a finite number, not below 0", path);
+        cr_assert(loaded(load_well(filled, "", false)) == (variance[i] < 0 ? ST_FAILED : ST_OK), "%s",
+                  status_message());
+        if (variance[i] < 0) cr_assert_str_eq(status_message(), expected);
+    }
 }
 
 /* A parameter larger than one slice. */

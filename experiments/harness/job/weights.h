@@ -35,7 +35,7 @@ void weights_close(struct weights *weights);
 /* Computes the file's SHA-256, once. */
 enum status weights_digest(struct weights *weights);
 
-/* Loads what the file has. ST_FAILED: the values cannot be read, or are not finite. */
+/* Loads what the file has. ST_FAILED: a value cannot be read, is not finite, or is a negative running variance. */
 enum status weights_load(const struct weights *weights, struct backend *backend, struct executor *exec);
 
 /* "w.safetensors: 10 of 12 parameters; initialised as usual: ...; not used: ..." */
