@@ -281,15 +281,19 @@ Test(overrides, parameters_of_a_model_can_be_set)
                                     "  - repeat: {name: a, times: $depth, layers: [relu]}\n"
                                     "  - flatten\n  - linear: {units: $width2}\n  - linear: {units: classes}\n");
     static const struct {
-        const char *of_spec, *arguments, *times, *units;
-    } cases[] = {{"", "", "times: 2\n", "units: 5,"},
-                 {"parameters: {width2: 7}", "", "times: 2\n", "units: 7,"},
-                 {"parameters: {width2: 7}", "model.parameters.depth=4", "times: 4\n", "units: 7,"},
-                 {"parameters: {width2: 7}", "model.parameters.width2=9", "times: 2\n", "units: 9,"},
-                 {"", "model.parameters.width2=9", "times: 2\n", "units: 9,"},
-                 {"", "model.parameters={depth:\u00A03}", NULL, NULL},
-                 {"", "model.parameters.with=9", NULL, NULL},
-                 {"", "model.parameters.depth=$width2", NULL, NULL}};
+        const char *of_spec, *arguments, *times, *units, *override; /* NULL: none, or refused */
+    } cases[] = {{"", "", "times: 2\n", "units: 5,", NULL},
+                 {"parameters: {width2: 7}", "", "times: 2\n", "units: 7,", NULL},
+                 {"parameters: {width2: 7}", "model.parameters.depth=4", "times: 4\n", "units: 7,",
+                  "model.parameters.depth: 2 -> 4"},
+                 {"parameters: {width2: 7}", "model.parameters.width2=9", "times: 2\n", "units: 9,",
+                  "model.parameters.width2: 7 -> 9"},
+                 {"parameters: {width2: 7}", "model.parameters.width2=", "times: 2\n", "units: 5,",
+                  "model.parameters.width2: 7 -> 5"},
+                 {"", "model.parameters.width2=9", "times: 2\n", "units: 9,", "model.parameters.width2: 5 -> 9"},
+                 {"", "model.parameters={depth:\u00A03}", NULL, NULL, NULL},
+                 {"", "model.parameters.with=9", NULL, NULL, NULL},
+                 {"", "model.parameters.depth=$width2", NULL, NULL, NULL}};
     char text[1024];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(text, sizeof text,
@@ -301,6 +305,10 @@ Test(overrides, parameters_of_a_model_can_be_set)
         if (spec && cases[i].times)
             cr_expect(strstr(spec->resolved, cases[i].times) && strstr(spec->resolved, cases[i].units), "%s: %s",
                       cases[i].arguments, spec->resolved);
+        for (int of = 0; spec && of < 2; of++) {
+            const struct spec *s = of ? spec->baseline : spec;
+            cr_expect_str_eq(s->overrides ? s->override[0] : "", cases[i].override ? cases[i].override : "");
+        }
         spec_destroy(spec);
     }
     strcat(text, "sweep: {model.parameters.depth: [1, 3]}\n");

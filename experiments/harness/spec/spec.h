@@ -89,7 +89,8 @@ struct spec {
     int axes;
     struct sweep_axis *axis;
 
-    struct layer_list *layers; /* see model.h */
+    struct layer_list *layers;             /* see model.h */
+    const struct yaml_tree *model_presets; /* a model file's map of parameters, NULL: none */
 };
 
 /* Reads path and applies count overrides "key.path=value". The spec's baseline stores everything and has no fault; the

@@ -106,20 +106,23 @@ static void note_changes(struct spec *spec, const struct yaml_tree *before, cons
         if (figures >> figure & 1 && !spec->changed[figure]) spec->changed[figure] = key;
 }
 
-/* NULL: unset. */
-static const char *shown_value(const struct yaml_tree *written, const struct yaml_tree *resolved, const char *key,
-                               struct region *region)
+/* The value at key as written, as resolved, or of the model's presets, which the resolved text has in their places
+ * alone; NULL: unset. */
+static const char *shown_value(const struct yaml_tree *written, const struct yaml_tree *resolved,
+                               const struct spec *spec, const char *key, struct region *region)
 {
+    static const char parameter[] = "model.parameters.";
+    const size_t length = sizeof parameter - 1;
     const struct yaml_tree *value = yaml_tree_follow(written, key);
     if (!value) value = yaml_tree_follow(resolved, key);
+    if (!value && !strncmp(key, parameter, length)) value = yaml_tree_get(spec->model_presets, key + length);
     return value ? yaml_tree_print(value, region) : NULL;
 }
 
-/* The resolved tree of the file without overrides; NULL: without them it is no spec. */
-static struct yaml_tree *resolve_file(const struct loader *l, bool baseline)
+/* The resolved tree of the file without overrides, which is read into spec; NULL: without them it is no spec. */
+static struct yaml_tree *resolve_file(const struct loader *l, bool baseline, struct spec *spec)
 {
     struct loader bare = {.region = l->region, .reader.yaml = l->reader.yaml};
-    struct spec *spec = region_array(l->region, 1, sizeof *spec);
     bare.reader.yaml.errors = errors_create(l->region);
     const struct yaml_tree *root = baseline ? make_baseline(&bare, l->file) : l->file;
     spec_read(&bare.reader, root, spec);
@@ -134,13 +137,14 @@ static void resolve(struct loader *l, struct spec *spec, const struct yaml_tree 
     spec->resolved = spec_print(spec, root, l->region);
     spec->override = lines;
     if (!l->overrides) return;
-    const struct yaml_tree *before = resolve_file(l, !spec->baseline),
+    struct spec *file = region_array(l->region, 1, sizeof *file);
+    const struct yaml_tree *before = resolve_file(l, !spec->baseline, file),
                            *after = yaml_tree_of_text(spec->resolved, l->region);
     assert(after);
     note_changes(spec, before, after, before ? "" : l->key[0]);
     for (int i = 0; i < l->overrides; i++) {
-        const char *from = shown_value(l->file, before, l->key[i], l->region);
-        const char *to = shown_value(root, after, l->key[i], l->region);
+        const char *from = shown_value(l->file, before, file, l->key[i], l->region);
+        const char *to = shown_value(root, after, spec, l->key[i], l->region);
         if (from || to) /* else it removed a key that was not there */
             lines[spec->overrides++] =
                 region_text(l->region, "%s: %s -> %s", l->key[i], from ? from : "unset", to ? to : "unset");

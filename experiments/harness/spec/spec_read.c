@@ -134,6 +134,7 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
         yaml_read_error(r, model, "model", NULL, "neither a file nor layers; expected one of them");
     else if (!list && spec->model_path)
         list = read_presets(r, read_model_file(reader, file, spec->model_path), &presets);
+    spec->model_presets = presets;
     if (list) spec->layers = model_read(r, model_parameters(r, presets, parameters, list), spec->init);
 }
 
