@@ -117,8 +117,8 @@ enum status window_infer(const struct window *w, const struct shape *x, int64_t 
 enum status pool_infer(const struct window *w, const struct shape *x, struct shape *y)
 {
     TRY(image_expected(x));
-    if (w->padding > w->kernel / 2)
-        return fail(ST_SPEC, "padding %lld is more than half of the %lldx%lld window: some windows would be empty",
+    if (w->padding >= w->kernel)
+        return fail(ST_SPEC, "padding %lld is not less than the side of the %lldx%lld window: some would be empty",
                     (long long)w->padding, (long long)w->kernel, (long long)w->kernel);
     return window_infer(w, x, x->dim[2], y);
 }

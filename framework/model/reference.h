@@ -94,7 +94,8 @@ enum status tokens_expected(const struct shape *x);
  * larger than the padded image. */
 enum status window_infer(const struct window *w, const struct shape *x, int64_t channels, struct shape *y);
 
-/* The same for a pool, none of whose windows may lie wholly in the padding. */
+/* The same for a pool, none of whose windows may lie wholly in the padding: it must be less than the kernel, as for
+ * ONNX's runtime. PyTorch allows half the kernel. */
 enum status pool_infer(const struct window *w, const struct shape *x, struct shape *y);
 
 /* A 1x1 window of stride 1 without an activation: the identity. */
