@@ -178,6 +178,16 @@ static bool read_by_parameters(const struct graph *graph, int value)
     return false;
 }
 
+/* Whether a fused relu makes its layer keep its signs or its output: batch_norm's backward computes them again. */
+static bool keeps_for_relu(const struct graph *graph, const struct node *node)
+{
+    struct footprint footprint;
+    void *state;
+    if (node->layer->reference.prepare(NULL, graph, node, &footprint, &state) != ST_OK) return false;
+    node->layer->reference.release(state);
+    return footprint.signs > 0;
+}
+
 /* Whether the relu of the layer before node can move behind node without more memory held for it until the backward. */
 static bool relu_can_follow(const struct graph *graph, const struct node *node)
 {
@@ -187,6 +197,7 @@ static bool relu_can_follow(const struct graph *graph, const struct node *node)
     if (shape_elements(&graph->value[x].shape) < shape_elements(&graph->value[node->output].shape)) return false;
     const struct node *before = &graph->node[x - 1];
     return before->activation == ACTIVATION_RELU && node->activation == ACTIVATION_NONE && !before->layer->selects &&
+           keeps_for_relu(graph, before) &&
            (before->relu_save == RELU_OUTPUT || read_by_parameters(graph, node->output));
 }
 

@@ -100,8 +100,8 @@ enum status graph_finish(struct graph *graph);
 /* In a finished graph, moves each fused relu behind the pool that is its only reader and selects the largest of several
  * elements: the same numbers on fewer elements (a zero may change its sign, which no sum with another number shows).
  * The layer before then saves nothing for the relu, but the pool's output is kept until the pool's own backward. So a
- * relu is moved only where the pool has no more outputs than inputs, and one that may save sign bits only where a layer
- * with parameters reads the pool's output, whose backward keeps it nearly as long. */
+ * relu is moved only where that layer saves anything for it, the pool has no more outputs than inputs, and one that may
+ * save sign bits only where a layer with parameters reads the pool's output, whose backward keeps it nearly as long. */
 void graph_select_first(struct graph *graph);
 
 /* The sum of parameter_static_bytes(). */

@@ -220,7 +220,8 @@ Test(model, init_and_relu_save_apply_to_layers)
 }
 
 /* Relus before max pools (windows of one element and overlapping ones too), average pools, pools with a second consumer
- * of their input, pools with a relu of their own, and a pool without a layer before it. */
+ * of their input, pools with a relu of their own, one after a batch norm, which keeps nothing for its relu, and a pool
+ * without a layer before it. */
 Test(model, relus_move_behind_pools_that_alone_read_them)
 {
     static const char layers[] = "    - max_pool: {name: first, kernel: 2}\n    - conv: {channels: 4, kernel: 1, "
@@ -236,18 +237,20 @@ Test(model, relus_move_behind_pools_that_alone_read_them)
                                  "    - max_pool: {kernel: 2, stride: 1, padding: 1}\n"
                                  "    - conv: {channels: 4, kernel: 1, activation: relu}\n"
                                  "    - max_pool: {kernel: 2, activation: relu}\n"
-                                 "    - flatten\n    - linear: {units: 7}";
+                                 "    - batch_norm: {activation: relu}\n    - max_pool: {kernel: 2}\n"
+                                 "    - conv: {channels: 4, kernel: 1}\n    - flatten\n    - linear: {units: 7}";
     static const struct {
         const char *node;
         bool relu, after,
             after_with_bits; /* whether the node has a relu: as written; with relu_after_pool; also with sign bits */
     } cases[] = {
-        {"conv1", true, false, false},      {"max_pool1", false, true, true},  {"conv2", true, true, true},
-        {"conv3", false, false, false},     {"conv4", true, true, true},       {"max_pool3", false, false, false},
-        {"max_pool2", false, false, false}, {"conv5", true, true, true},       {"max_pool4", false, false, false},
-        {"conv6", true, false, true},       {"max_pool5", false, true, false}, {"max_pool6", true, true, true},
-        {"max_pool7", false, false, false}, {"conv7", true, true, true},       {"max_pool8", false, false, false},
-        {"conv8", true, true, true},        {"max_pool9", true, true, true},   {"first", false, false, false}};
+        {"conv1", true, false, false},      {"max_pool1", false, true, true},   {"conv2", true, true, true},
+        {"conv3", false, false, false},     {"conv4", true, true, true},        {"max_pool3", false, false, false},
+        {"max_pool2", false, false, false}, {"conv5", true, true, true},        {"max_pool4", false, false, false},
+        {"conv6", true, false, true},       {"max_pool5", false, true, false},  {"max_pool6", true, true, true},
+        {"max_pool7", false, false, false}, {"conv7", true, true, true},        {"max_pool8", false, false, false},
+        {"conv8", true, true, true},        {"max_pool9", true, true, true},    {"first", false, false, false},
+        {"batch_norm1", true, true, true},  {"max_pool10", false, false, false}};
     static const char *const how[] = {"", "relu_after_pool: true", "relu_after_pool: true\nrelu_save: bits"};
     for (int h = 0; h < 3; h++) {
         struct graph *graph = build(layers, how[h], 256, 1);
