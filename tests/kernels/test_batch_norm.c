@@ -2,6 +2,7 @@
  * state and with the statistics of the batch. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ static const struct subject_case cases[] = {
     {"batch_norm", IMAGE(1, 1, 24), {.affine = true, .variance = POPULATION}, 9, .layout = BLOCKED},
     {"batch_norm", IMAGE(150, 160, 2), {.affine = true}, 1, .layout = LAST},
     {"batch_norm", IMAGE(70, 70, 16), {.activation = RELU, .affine = true}, 1, .layout = BLOCKED},
+    {"batch_norm", IMAGE(40, 40, 24), {.activation = RELU, .affine = true}, 3, .layout = BLOCKED},
     {"batch_norm", IMAGE(13, 11, 300), {.activation = RELU, .variance = POPULATION}, 2, .layout = LAST},
     {"batch_norm", {1, {37}}, {.activation = RELU, .affine = true}, 50},
 };
@@ -342,6 +344,44 @@ Test(batch_norm, gradients_are_derivatives, .timeout = 300)
         norm_close(&b);
     }
     cr_assert(checked > 1000);
+}
+
+/* ---- Threads. ---- */
+
+static void step_by(struct norm *b, int threads, const struct subject_case *c)
+{
+    norm_open(b, "cpu", c);
+    omp_set_num_threads(threads);
+    forward(b, true, true);
+    backward(b);
+}
+
+static bool same_block(const struct block *a, const struct block *b)
+{
+    return a->bytes == b->bytes && !memcmp(a->data, b->data, a->bytes);
+}
+
+static bool same_results(const struct norm *a, const struct norm *b)
+{
+    const size_t bytes = (size_t)a->count * sizeof(float);
+    bool same = !memcmp(a->y, b->y, bytes) && !memcmp(a->dx, b->dx, bytes) && same_block(&a->s.once, &b->s.once);
+    for (int i = 0; i < 2; i++) same &= same_block(&a->s.running[i], &b->s.running[i]);
+    for (int i = 0; i < a->s.node->parameters; i++) same &= same_block(&a->s.gradient[i], &b->s.gradient[i]);
+    return same;
+}
+
+Test(batch_norm, threads_change_no_bit)
+{
+    for (int c = 0; c < CASES; c++) {
+        struct norm one, many;
+        step_by(&one, 1, &cases[c]);
+        for (int threads = 2; threads < 6; threads++) {
+            step_by(&many, threads, &cases[c]);
+            cr_assert(same_results(&one, &many), "case %d by %d threads", c, threads);
+            norm_close(&many);
+        }
+        norm_close(&one);
+    }
 }
 
 /* ---- What is not a number, and what has no variance. ---- */

@@ -50,8 +50,6 @@ static const struct {
     {"add", {2, {31, 67}}, {0}},
     {"concat", {2, {31, 67}}, {.other = 5}},
     {"concat", {3, {17, 19, 8}}, {.other = 3}},
-    {"batch_norm", {3, {60, 70, 3}}, {.epsilon = 1e-5, .activation = ACTIVATION_RELU, .affine = true}},
-    {"batch_norm", {3, {9, 7, 600}}, {.epsilon = 1e-5}},
 };
 
 /* All outputs of a forward and a backward, one after the other. */
