@@ -44,6 +44,8 @@ RUNS = [Run("experiments/bert-tweets.yaml", ("batch=32", "epochs="), 1e-5, 2),
             CONVOLUTIONAL),
         Run("experiments/unet-pareto.yaml", ("model.file=bench/small-unet.yaml", "data.shape=[16, 16, 3]", "batch=8"),
             CONVOLUTIONAL),
+        Run("experiments/unet-pareto.yaml", ("model.file=bench/faint-images.yaml", "data.shape=[16, 16, 3]", "batch=8"),
+            CONVOLUTIONAL),
         Run("experiments/mobilenet-pareto.yaml", ("data.shape=[64, 64, 3]", "batch=2"), CONVOLUTIONAL),
         Run("experiments/densenet-pareto.yaml", ("data.shape=[32, 32, 3]", "batch=8"), CONVOLUTIONAL)]
 DROPOUT = 2  # place of the domain among those of framework/numerics/random.h
