@@ -1,5 +1,5 @@
-/* Weight files of torchvision's ResNets: the names of parameters and of running state, through the program. The models
- * are those of experiments/models/, every convolution with two channels. */
+/* Weight files of torchvision's ResNets and DenseNet: the names of parameters and of running state, through the
+ * program. The models are those of experiments/models/, every convolution with two channels. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,16 +9,7 @@
 #include "tests/support/h5_contents.h"
 #include "tests/support/safetensors_files.h"
 
-enum { STAGES = 4, TENSORS_MAX = 300, NAME_MAX_LENGTH = 64 };
-
-static const struct network {
-    const char *model;
-    int blocks[STAGES], convs; /* of a block */
-    int kernel[3];
-    bool projects_first; /* the first stage has a projection, too */
-    int parameters, states;
-} networks[] = {{"resnet18", {2, 2, 2, 2}, 2, {3, 3}, false, 62, 40},
-                {"resnet50", {3, 4, 6, 3}, 3, {1, 3, 1}, true, 161, 106}};
+enum { STAGES = 4, TENSORS_MAX = 700, NAME_MAX_LENGTH = 64 };
 
 /* The tensors of a file, by our names. */
 struct weight_file {
@@ -45,11 +36,12 @@ static void add(struct weight_file *f, const char *ours, const char *theirs, con
     f->tensor[f->tensors++].base = (float)before + 1;
 }
 
-static void add_norm(struct weight_file *f, const char *ours, const char *theirs)
+static void add_norm(struct weight_file *f, const char *ours, const char *theirs, int channels)
 {
     static const char *const tensors[] = {"weight", "bias", "running_mean", "running_var"};
-    char name[NAME_MAX_LENGTH];
-    for (int i = 0; i < (f->without_state ? 2 : 4); i++) add(f, ours, theirs, tensors[i], "2");
+    char name[NAME_MAX_LENGTH], shape[16];
+    snprintf(shape, sizeof shape, "%d", channels);
+    for (int i = 0; i < (f->without_state ? 2 : 4); i++) add(f, ours, theirs, tensors[i], shape);
     snprintf(name, sizeof name, "%.40s.num_batches_tracked", theirs);
     safetensors_add_count(&f->writer, name, 30);
 }
@@ -61,7 +53,13 @@ static void add_conv(struct weight_file *f, const char *ours, const char *theirs
     add(f, ours, theirs, "weight", shape);
 }
 
-static void add_block(struct weight_file *f, const struct network *net, int stage, int block)
+/* With convs convolutions a block; projects_first: the first stage has a projection, too. */
+struct resnet {
+    int blocks[STAGES], convs, kernel[3];
+    bool projects_first;
+};
+
+static void add_block(struct weight_file *f, const struct resnet *net, int stage, int block)
 {
     char ours[32], theirs[32], our_name[NAME_MAX_LENGTH], their_name[NAME_MAX_LENGTH];
     snprintf(ours, sizeof ours, block ? "layer%d[%d]" : "layer%d_first[0]", stage + 1, block - 1);
@@ -72,7 +70,7 @@ static void add_block(struct weight_file *f, const struct network *net, int stag
         add_conv(f, our_name, their_name, 2, net->kernel[i]);
         snprintf(our_name, sizeof our_name, "%s.bn%d", ours, i + 1);
         snprintf(their_name, sizeof their_name, "%s.bn%d", theirs, i + 1);
-        add_norm(f, our_name, their_name);
+        add_norm(f, our_name, their_name, 2);
     }
     if (block || !(stage || net->projects_first)) return;
     snprintf(our_name, sizeof our_name, "%s.projection", ours);
@@ -80,8 +78,65 @@ static void add_block(struct weight_file *f, const struct network *net, int stag
     add_conv(f, our_name, their_name, 2, 1);
     snprintf(our_name, sizeof our_name, "%s.projection_bn", ours);
     snprintf(their_name, sizeof their_name, "%s.downsample.1", theirs);
-    add_norm(f, our_name, their_name);
+    add_norm(f, our_name, their_name, 2);
 }
+
+static void add_resnet(struct weight_file *f, const struct resnet *net)
+{
+    add_conv(f, "conv1", "conv1", 3, 7);
+    add_norm(f, "bn1", "bn1", 2);
+    for (int stage = 0; stage < STAGES; stage++)
+        for (int block = 0; block < net->blocks[stage]; block++) add_block(f, net, stage, block);
+    add(f, "fc", "fc", "weight", "3, 2");
+    add(f, "fc", "fc", "bias", "3");
+}
+
+static void add_resnet18(struct weight_file *f) { add_resnet(f, &(struct resnet){{2, 2, 2, 2}, 2, {3, 3}, false}); }
+static void add_resnet50(struct weight_file *f) { add_resnet(f, &(struct resnet){{3, 4, 6, 3}, 3, {1, 3, 1}, true}); }
+
+static void add_dense_layer(struct weight_file *f, int stage, int layer, int inputs)
+{
+    char ours[NAME_MAX_LENGTH], theirs[NAME_MAX_LENGTH];
+    for (int i = 1; i <= 2; i++) {
+        snprintf(ours, sizeof ours, "dense%d[%d].norm%d", stage, layer, i);
+        snprintf(theirs, sizeof theirs, "features.denseblock%d.denselayer%d.norm%d", stage, layer + 1, i);
+        add_norm(f, ours, theirs, i == 1 ? inputs : 2);
+        memcpy(strstr(ours, ".norm"), ".conv", 5), memcpy(strstr(theirs, ".norm"), ".conv", 5);
+        add_conv(f, ours, theirs, i == 1 ? inputs : 2, i == 1 ? 1 : 3);
+    }
+}
+
+static void add_transition(struct weight_file *f, int stage, int inputs)
+{
+    char ours[NAME_MAX_LENGTH], theirs[NAME_MAX_LENGTH];
+    snprintf(ours, sizeof ours, "transition%d_norm", stage);
+    snprintf(theirs, sizeof theirs, "features.transition%d.norm", stage);
+    add_norm(f, ours, theirs, inputs);
+    memcpy(strstr(ours, "norm"), "conv", 4), memcpy(strstr(theirs, "norm"), "conv", 4);
+    add_conv(f, ours, theirs, inputs, 1);
+}
+
+static void add_densenet121(struct weight_file *f)
+{
+    static const int layers[STAGES] = {6, 12, 24, 16};
+    add_conv(f, "conv0", "features.conv0", 3, 7);
+    add_norm(f, "norm0", "features.norm0", 2);
+    for (int stage = 1; stage <= STAGES; stage++) {
+        for (int i = 0; i < layers[stage - 1]; i++) add_dense_layer(f, stage, i, 2 + 2 * i);
+        if (stage < STAGES) add_transition(f, stage, 2 + 2 * layers[stage - 1]);
+    }
+    add_norm(f, "norm5", "features.norm5", 34);
+    add(f, "fc", "classifier", "weight", "3, 34");
+    add(f, "fc", "classifier", "bias", "3");
+}
+
+static const struct network {
+    const char *model;
+    void (*add)(struct weight_file *f);
+    int parameters, states;
+} networks[] = {{"resnet18", add_resnet18, 62, 40},
+                {"resnet50", add_resnet50, 161, 106},
+                {"densenet121", add_densenet121, 364, 242}};
 
 /* The file weights.safetensors of the folder, and the spec and the model that read it. */
 static struct weight_file *write_files(const struct cli *cli, const struct network *net, bool without_state)
@@ -90,12 +145,7 @@ static struct weight_file *write_files(const struct cli *cli, const struct netwo
     char path[512], spec[1024];
     memset(&f, 0, sizeof f);
     f.without_state = without_state;
-    add_conv(&f, "conv1", "conv1", 3, 7);
-    add_norm(&f, "bn1", "bn1");
-    for (int stage = 0; stage < STAGES; stage++)
-        for (int block = 0; block < net->blocks[stage]; block++) add_block(&f, net, stage, block);
-    add(&f, "fc", "fc", "weight", "3, 2");
-    add(&f, "fc", "fc", "bias", "3");
+    net->add(&f);
     safetensors_add(&f.writer, "extra", "1", 0);
     snprintf(path, sizeof path, "%s/weights.safetensors", cli->folder);
     safetensors_finish(&f.writer, path);

@@ -115,7 +115,7 @@ static void check_same(struct graph *a, struct graph *b)
 #define POOL "max_pool: {kernel: 3, stride: 1, padding: 1}"
 #define END  "    - flatten\n    - linear: {units: 7}"
 
-/* Skips of a U-Net by nesting and by names; the layers' channels come first. */
+/* Skips of a U-Net by nesting and by names; the layers' channels come first, of a shortcut alone those of its input. */
 Test(model, a_concat_joins_its_arms)
 {
     struct graph *nested = build("    - conv: {channels: 4, kernel: 1}\n"
@@ -124,6 +124,9 @@ Test(model, a_concat_joins_its_arms)
                                  "          - concat: {layers: [{" POOL "}, {conv: {channels: 2, kernel: 1}}]}\n"
                                  "          - relu\n" END,
                                  "", 4, 1);
+    struct graph *dense = build("    - conv: {channels: 4, kernel: 1}\n"
+                                "    - concat: {shortcut: [{conv: {channels: 2, kernel: 1}}]}\n" END,
+                                "", 4, 1);
     struct graph *flat = build("    - conv: {channels: 4, kernel: 1, name: enc1}\n    - " POOL "\n"
                                "    - group: {name: enc2, layers: [{conv: {channels: 8, kernel: 1}}]}\n    - " POOL "\n"
                                "    - conv: {channels: 2, kernel: 1}\n    - concat: {from: enc2}\n    - relu\n"
@@ -136,6 +139,8 @@ Test(model, a_concat_joins_its_arms)
     cr_expect(inner->inputs[0] == 5 && inner->inputs[1] == 3 && outer->inputs[0] == 7 && outer->inputs[1] == 1);
     cr_expect(nested->value[6].shape.dim[2] == 10 && nested->value[8].shape.dim[2] == 14);
     cr_expect(flat->groups == 2 && flat->group[1].from == 7 && flat->group[1].to == 8);
+    cr_expect(dense->node[2].inputs[0] == 1 && dense->node[2].inputs[1] == 2 && dense->value[3].shape.dim[2] == 6);
+    graph_destroy(dense);
     check_same(nested, flat);
 }
 
@@ -192,13 +197,14 @@ Test(model, skips_are_printed)
         "    - repeat: {name: a, times: $n, layers: [$what]}\n"
         "    - concat: {from: 'a[0]', name: b, layers: [{dropout: {rate: 0.5, name: c, from: a}}]}\n"
         "    - concat: {from: c}\n    - residual: {layers: [relu], shortcut: [relu], from: b}\n"
-        "    - concat: {layers: [relu]}\n    - flatten\n    - linear: {units: 3}\n"
+        "    - concat: {layers: [relu]}\n    - concat: {shortcut: [relu]}\n    - flatten\n    - linear: {units: 3}\n"
         "data: {name: synthetic, shape: [4, 4, 1], classes: 3}\nbatch: 8\nsteps: 2\noptimizer: {lr: 0.1}\n";
     static const char *const lines[] = {"        times: 2\n",
                                         "        name: b\n        from: \"a[0]\"\n        layers:\n",
                                         "- dropout: {rate: 0.5, name: c, from: a}\n",
                                         "    - concat:\n        from: c\n    - residual:\n        from: b\n",
                                         "        shortcut:\n",
+                                        "    - concat:\n        \n        shortcut:\n          - relu:",
                                         NULL};
     struct spec *spec = load_well(skips, "", false), *again = load_well(spec->resolved, "", false);
     for (int i = 0; lines[i]; i++)

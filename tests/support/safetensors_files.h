@@ -10,7 +10,7 @@ void safetensors_write(const char *path, uint64_t length, const char *header, co
 
 /* A file that is written tensor by tensor: name, shape as "2, 3", F32 elements base, base + 1, ...; or a scalar I64. */
 struct safetensors_writer {
-    char header[65536];
+    char header[1 << 17];
     float data[65536];
     size_t length, elements;
 };

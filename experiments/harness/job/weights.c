@@ -12,8 +12,9 @@ enum { SLICE = 1 << 18, NAMES_SHOWN = 12, NAME_SHOWN = 80, MISFIT_SHOWN = 400 };
 /* ---- names in files of other programs ---- */
 
 /* BERT's names in models/bert-*.yaml and in Hugging Face's transformers (models/bert/modeling_bert.py); those of
- * models/resnet18.yaml and resnet50.yaml in torchvision (models/resnet.py) where they differ. A row is a parameter, or
- * a node or group with all its tensors; # is a number, in theirs the next of ours, and + the next plus 1. */
+ * models/resnet18.yaml, resnet50.yaml and densenet121.yaml in torchvision (models/resnet.py, densenet.py) where they
+ * differ. A row is a parameter, or a node or group with all its tensors; # is a number, in theirs the next of ours, and
+ * + the next plus 1. */
 #define LAYER "encoder.layer.#."
 enum { NUMBERS_MAX = 2 };
 static const struct {
@@ -34,6 +35,13 @@ static const struct {
     {"layer#_first[0].projection_bn", {"layer#.0.downsample.1"}},
     {"layer#_first[0]", {"layer#.0"}},
     {"layer#[#]", {"layer#.+"}},
+    {"conv0", {"features.conv0"}},
+    {"norm0", {"features.norm0"}},
+    {"dense#[#]", {"features.denseblock#.denselayer+"}},
+    {"transition#_norm", {"features.transition#.norm"}},
+    {"transition#_conv", {"features.transition#.conv"}},
+    {"norm5", {"features.norm5"}},
+    {"fc", {"classifier"}},
 };
 
 /* What follows pattern, a whole part of a dotted name, where name begins with it; else NULL. number: what each # is. */

@@ -38,7 +38,7 @@ static const struct setting repeated[] = {
 
 static const struct form_list body[] = {{"layers", "in their order", true}, {.key = NULL}};
 static const struct form_list arms[] = {
-    {"layers", "in their order; needed without from", false},
+    {"layers", "in their order; without them, their input itself; needed without shortcut and from", false},
     {"shortcut", "layers on the same input, or on from's output; without them, that itself", false},
     {.key = NULL}};
 
@@ -125,9 +125,9 @@ static void read_lists(struct yaml_reader *r, const struct yaml_tree *map, const
         const struct yaml_tree *list = yaml_tree_get(map, key);
         if (list)
             item->list[i] = read_list(r, list, region_text(r->region, "%s.%s", path, key), init);
-        else if (i == 0 && !item->from)
+        else if (i == 0 && !item->from && !yaml_tree_get(map, "shortcut"))
             yaml_read_error(r, map, path, key, "missing; expected a list of layers%s",
-                            form->lists[i].needed ? "" : ", or from: NAME");
+                            form->lists[i].needed ? "" : ", a shortcut, or from: NAME");
     }
 }
 
