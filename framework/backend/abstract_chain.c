@@ -1,8 +1,10 @@
 #include "backend/abstract_chain.h"
 
+#include <stdlib.h>
+
 #include "model/reference.h"
 
-/* One parameter, so that there is a part PARAMS; it has no elements in the end. */
+/* One parameter, so that there is a part PARAMS; bind() sets its elements. */
 static int parameters(const void *settings, const struct shape *input,
                       struct parameter_definition definitions[NODE_PARAMETERS_MAX])
 {
@@ -11,52 +13,102 @@ static int parameters(const void *settings, const struct shape *input,
     return 1;
 }
 
-static const struct layer stage_layer = {.name = "stage", .inputs = 1, .infer = same_infer, .parameters = parameters};
-static const struct layer last_layer = {
-    .name = "stage", .inputs = 1, .loss = true, .infer = same_infer, .parameters = parameters};
-
 static const double TIME_MAX = 9007199254740992.0; /* 2^53 */
-static const int64_t BYTES_MAX = INT64_C(1) << 62; /* a schedule holds nothing twice, so no sum can overflow */
+static const int64_t BYTES_MAX = INT64_C(1) << 58; /* a schedule holds nothing twice, so no sum can overflow */
 
-static enum status check(const struct abstract_stage *stage, int stages, int *at)
+struct totals {
+    double time;
+    int64_t bytes;
+};
+
+static enum status check_sizes(const struct abstract_node *node, int number, struct totals *totals)
 {
-    double time = 0;
-    int64_t bytes = 0;
-    *at = 0;
-    if (stages < 1) return fail(ST_SPEC, "chain: no stage; expected at least one");
-    for (int i = 0; i < stages; i++) {
-        const struct abstract_stage *s = &stage[i];
-        const int64_t size[] = {s->output, s->saved, s->gradient, s->forward_scratch, s->backward_scratch};
-        *at = i;
-        time += s->forward + s->backward;
-        if (!(s->forward >= 0 && s->backward >= 0 && time <= TIME_MAX))
-            return fail(ST_SPEC, "chain: stage %d: expected times of at least 0 and at most 2^53 in all", i + 1);
-        for (size_t k = 0; k < sizeof size / sizeof *size; k++) {
-            if (size[k] < 0 || size[k] > BYTES_MAX - bytes)
-                return fail(ST_SPEC, "chain: stage %d: expected sizes of at least 0 and at most 2^62 bytes in all",
-                            i + 1);
-            bytes += size[k];
-        }
+    const struct abstract_stage *s = &node->stage;
+    const int64_t size[] = {s->output,           s->saved,         s->gradient,     s->forward_scratch,
+                            s->backward_scratch, node->parameters, node->parameters /* their gradients */};
+    totals->time += s->forward + s->backward + node->once;
+    if (!(s->forward >= 0 && s->backward >= 0 && node->once >= 0 && totals->time <= TIME_MAX))
+        return fail(ST_SPEC, "node %d: expected times of at least 0 and at most 2^53 in all", number);
+    for (size_t k = 0; k < sizeof size / sizeof *size; k++) {
+        if (size[k] < 0 || size[k] > BYTES_MAX - totals->bytes)
+            return fail(ST_SPEC, "node %d: expected sizes of at least 0 and at most 2^58 bytes in all", number);
+        totals->bytes += size[k];
     }
     return ST_OK;
 }
 
-static enum status add_stages(struct graph *graph, const struct abstract_stage *stage, int stages, int *at)
+static enum status check_inputs(const struct abstract_node *node, int i)
 {
-    for (int i = 0, x = 0; i < stages; i++) {
-        const struct layer *layer = i + 1 < stages ? &stage_layer : &last_layer;
-        const char *name = stage[i].name ? stage[i].name : region_text(graph->region, "stage%d", i + 1);
-        *at = i;
-        TRY(graph_add(graph, layer, NULL, name, &x, &x));
+    const struct abstract_stage *s = &node[i].stage;
+    if (node[i].inputs < 1 || node[i].inputs > NODE_INPUTS_MAX)
+        return fail(ST_SPEC, "node %d: %d inputs; expected 1 to %d", i + 1, node[i].inputs, NODE_INPUTS_MAX);
+    for (int k = 0; k < node[i].inputs; k++) {
+        const int x = node[i].input[k];
+        if (x < 0 || x > i)
+            return fail(ST_SPEC, "node %d: reads value %d; expected one of 0 to %d, written before", i + 1, x, i);
+        if (x && node[i].passes_gradient && !node[x - 1].forward_only && node[x - 1].stage.gradient != s->gradient)
+            return fail(ST_SPEC, "node %d: passes a gradient of %lld bytes on as one of %lld; expected the same size",
+                        i + 1, (long long)s->gradient, (long long)node[x - 1].stage.gradient);
     }
-    TRY(graph_finish(graph));
-    for (int p = 0; p < graph->parameters; p++) graph->parameter[p].elements = 0;
-    graph->batch = 0; /* no labels either: nothing is static */
+    if (node[i].forward_only && (s->backward > 0 || s->gradient || s->backward_scratch || s->split))
+        return fail(ST_SPEC, "node %d: has no backward; expected no time, gradient or scratch of it", i + 1);
     return ST_OK;
+}
+
+/* Whether every output is read, and every gradient computed. */
+static enum status check_readers(const struct abstract_node *node, int nodes, int *at)
+{
+    enum { FORWARD = 1, BACKWARD = 2 };
+    *at = nodes - 1;
+    if (node[*at].forward_only) return fail(ST_SPEC, "node %d: the last one has no backward; expected the loss", nodes);
+    unsigned *readers = allocate((size_t)nodes + 1, sizeof *readers), found = 0; /* by value */
+    for (int i = 0; i < nodes; i++)
+        for (int k = 0; k < node[i].inputs; k++)
+            readers[node[i].input[k]] |= node[i].forward_only ? FORWARD : FORWARD | BACKWARD;
+    readers[nodes] = BACKWARD;
+    for (*at = 0; *at < nodes; ++*at) {
+        found = readers[*at + 1];
+        if (!(found & (node[*at].forward_only ? FORWARD : BACKWARD))) break;
+    }
+    free(readers);
+    if (*at == nodes) return ST_OK;
+    if (!found) return fail(ST_SPEC, "node %d: no node reads its output; expected a later one that does", *at + 1);
+    return fail(ST_SPEC, "node %d: no gradient reaches it; expected a later node with a backward that reads it",
+                *at + 1);
+}
+
+static enum status check(const struct abstract_node *node, int nodes, int *at)
+{
+    struct totals totals = {0, 0};
+    *at = 0;
+    if (nodes < 1) return fail(ST_SPEC, "no node; expected at least one");
+    for (*at = 0; *at < nodes; ++*at) {
+        TRY(check_sizes(&node[*at], *at + 1, &totals));
+        TRY(check_inputs(node, *at));
+    }
+    return check_readers(node, nodes, at);
+}
+
+static enum status add_nodes(struct graph *graph, const struct abstract_node *node, int nodes, int *at)
+{
+    for (int i = 0; i < nodes; i++) {
+        struct layer *layer;
+        int output;
+        NEW(graph->region, layer, 1);
+        *layer = (struct layer){.name = "stage",
+                                .inputs = node[i].inputs,
+                                .loss = i + 1 == nodes,
+                                .infer = same_infer,
+                                .parameters = node[i].forward_only ? NULL : parameters};
+        const char *name = node[i].stage.name ? node[i].stage.name : region_text(graph->region, "stage%d", i + 1);
+        *at = i;
+        TRY(graph_add(graph, layer, NULL, name, node[i].input, &output));
+    }
+    return graph_finish(graph);
 }
 
 /* Times stand for flops, too, so that every figure in flops is one in the unit of the times. */
-static struct network *bind(struct graph *graph, const struct abstract_stage *stage)
+static struct network *bind(struct graph *graph, const struct abstract_node *node)
 {
     struct network *n;
     NEW(graph->region, n, 1);
@@ -64,35 +116,53 @@ static struct network *bind(struct graph *graph, const struct abstract_stage *st
     NEW(graph->region, n->cost, (size_t)graph->nodes);
     n->graph = graph;
     n->granularity = 1;
+    graph->batch = 0; /* no labels: nothing but parameters is static */
     for (int i = 0; i < graph->nodes; i++) {
-        const struct abstract_stage *s = &stage[i];
+        const struct abstract_stage *s = &node[i].stage;
         struct value *y = &graph->value[graph->node[i].output];
         y->bytes = (size_t)s->output;
         y->gradient_bytes = (size_t)s->gradient;
+        if (graph->node[i].parameters)
+            graph->parameter[graph->node[i].first_parameter].elements =
+                (node[i].parameters + (int64_t)sizeof(float) - 1) / (int64_t)sizeof(float);
         size_t scratch = (size_t)s->backward_scratch;
         n->binding[i].footprint = (struct footprint){.saved = (size_t)s->saved,
                                                      .forward_scratch = (size_t)s->forward_scratch,
                                                      .backward_scratch = {scratch, scratch},
-                                                     .reads = {READS_X | READS_SAVED, READS_SAVED},
+                                                     .reads = {node[i].reads, node[i].reads & ~(unsigned)READS_X},
                                                      .split = s->split,
+                                                     .y_over_x = node[i].in_place,
+                                                     .passes_gradient = node[i].passes_gradient || node[i].forward_only,
                                                      .implementation = "abstract"};
-        n->cost[i] = (struct cost){s->forward, 0, {s->backward, 0}};
-        graph->node[i].flops = (struct flops){s->forward, s->backward, 0};
+        n->cost[i] = (struct cost){s->forward, node[i].once, {s->backward, 0}};
+        graph->node[i].flops = (struct flops){s->forward, s->backward, 0, node[i].once};
     }
     return n;
 }
 
-enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network)
+enum status abstract_graph_create(const struct abstract_node *node, int nodes, int *at, struct network **network)
 {
     *network = NULL;
     struct graph *graph;
-    TRY(check(stage, stages, at));
+    TRY(check(node, nodes, at));
     TRY(graph_create(&(struct shape){1, {1}}, 1, &graph));
-    enum status status = add_stages(graph, stage, stages, at);
+    enum status status = add_nodes(graph, node, nodes, at);
     if (status == ST_OK)
-        *network = bind(graph, stage);
+        *network = bind(graph, node);
     else
         graph_destroy(graph);
+    return status;
+}
+
+enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network)
+{
+    struct region *region = region_create();
+    struct abstract_node *node;
+    NEW(region, node, (size_t)stages + 1);
+    for (int i = 0; i < stages; i++)
+        node[i] = (struct abstract_node){.stage = stage[i], .inputs = 1, .input = {i}, .reads = READS_X | READS_SAVED};
+    const enum status status = abstract_graph_create(node, stages, at, network);
+    region_destroy(region);
     return status;
 }
 

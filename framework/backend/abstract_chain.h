@@ -1,11 +1,14 @@
-/* Abstract chains: networks without kernels, made from a list of times and bytes. They are planned by the same
- * lowering and placement as any network, and never run.
+/* Abstract networks: without kernels, made from lists of times and bytes. They are planned by the same lowering and
+ * placement as any network, and never run. Bytes are exact: nothing is rounded. Times are best whole numbers: sums of
+ * those are exact.
  *
- * Contract: stage i (from 1) forward reads a(i-1), writes a(i) [output] and, when it saves, its saved tensors [saved,
- * without input and output]; backward reads a(i-1), its saved tensors and d(i) [gradient], and writes d(i-1). Operands
- * and scratch coexist while an op runs; no output takes an input's place. a(0) is given and not counted, d(0) is not
- * computed, d(L) appears with the last stage's backward. Bytes are exact: nothing is rounded. Times are best whole
- * numbers: sums of those are exact. */
+ * Contract of a chain: stage i (from 1) forward reads a(i-1), writes a(i) [output] and, when it saves, its saved
+ * tensors [saved, without input and output]; backward reads a(i-1), its saved tensors and d(i) [gradient], and writes
+ * d(i-1). Operands and scratch coexist while an op runs; no output takes an input's place. a(0) is given and not
+ * counted, d(0) is not computed, d(L) appears with the last stage's backward.
+ *
+ * A graph differs in what a node reads: forward its inputs, backward those of its inputs, its output and its saved
+ * tensors that `reads` names, and the gradient of its output; it writes the gradients of its inputs. */
 #ifndef REMATCH_BACKEND_ABSTRACT_CHAIN_H
 #define REMATCH_BACKEND_ABSTRACT_CHAIN_H
 
@@ -18,9 +21,23 @@ struct abstract_stage {
     bool split; /* the backward is two ops (parameters, then input) between which a(i-1) may die */
 };
 
-/* The network of a chain, without a backend; it is freed by abstract_destroy. ST_SPEC: a value is negative or not
- * finite, a name is taken, or the sums exceed 2^62 bytes or 2^53 units of time; *at is the stage at fault, from 0. */
+struct abstract_node {
+    struct abstract_stage stage;
+    int inputs, input[NODE_INPUTS_MAX]; /* at least one value: 0 the batch, i + 1 what node i writes */
+    unsigned reads;                     /* enum reads: what the backward reads besides the gradient */
+    double once;                        /* time that the first forward takes besides */
+    int64_t parameters;                 /* bytes; their gradients take as many: both are static memory */
+    bool in_place;                      /* the output may take the place of input[0], where that dies and is as large */
+    bool passes_gradient;               /* the gradients of its inputs are that of its output, the same tensor */
+    bool forward_only;                  /* no backward; its stage's backward, gradient and backward_scratch are 0 */
+};
+
+/* The network of a chain or a graph, without a backend; it is freed by abstract_destroy. Every node's output but the
+ * last's is read by a later node, and where it has a backward, by one that has one too; the last has one. ST_SPEC: a
+ * value is negative or not finite, a name is taken, the sums exceed 2^58 bytes or 2^53 units of time, or it is no such
+ * graph; *at is the stage or node at fault, from 0. */
 enum status abstract_create(const struct abstract_stage *stage, int stages, int *at, struct network **network);
+enum status abstract_graph_create(const struct abstract_node *node, int nodes, int *at, struct network **network);
 void abstract_destroy(struct network *network);
 
 #endif

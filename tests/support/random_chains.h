@@ -1,4 +1,4 @@
-/* Random abstract chains, and the networks of chains. */
+/* Random abstract chains and graphs, and their networks. */
 #ifndef REMATCH_TESTS_SUPPORT_RANDOM_CHAINS_H
 #define REMATCH_TESTS_SUPPORT_RANDOM_CHAINS_H
 
@@ -9,7 +9,13 @@
  * where limits is split, each stage is with chance one half. */
 void chain_draw(struct source *source, const struct abstract_stage *limits, int stages, struct abstract_stage *stage);
 
-/* abstract_create(), which must succeed. */
+/* Fills node[0, nodes) with a graph of such stages that abstract_graph_create() accepts: each reads the one before it,
+ * some a second value from farther back (a shortcut) or a mask without a backward; what backwards read, in-place
+ * outputs and passed gradients are drawn, too. */
+void graph_draw(struct source *source, const struct abstract_stage *limits, int nodes, struct abstract_node *node);
+
+/* abstract_create() and abstract_graph_create(), which must succeed. */
 struct network *chain_network(const struct abstract_stage *stage, int stages);
+struct network *graph_network(const struct abstract_node *node, int nodes);
 
 #endif
