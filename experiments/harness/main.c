@@ -21,7 +21,7 @@
 #include "result/plan_file.h"
 #include "run/bench.h"
 #include "run/job_plans.h"
-#include "spec/chain_file.h"
+#include "spec/graph_file.h"
 #include "spec/schema.h"
 #include "spec/spec.h"
 #include "yaml/yaml_write.h"
@@ -52,17 +52,17 @@ static enum status plan_one(const struct arguments *a, const struct job *job, bo
 }
 
 /* Without a policy the plan is that of store_all, as for a spec, and the other policies are listed. */
-static enum status plan_chain(const struct arguments *a)
+static enum status plan_graph(const struct arguments *a, const struct plan_query *query)
 {
     struct spec *spec;
     struct network *network;
     struct job *job = NULL;
-    if (a->given[OPTION_OUT]) return fail(ST_SPEC, "plan: --out does not apply to --chain");
-    TRY(chain_file_load(a->operand[0], a->overrides, a->override, &spec, &network));
+    if (a->given[OPTION_OUT]) return fail(ST_SPEC, "plan: --out does not apply to --graph");
+    TRY(graph_file_load(a->operand[0], a->overrides, a->override, &spec, &network));
     const bool choices = !spec->policy && !a->given[OPTION_ALONE];
     if (!spec->policy) spec->policy = policy_find("store_all");
     enum status status = job_create_abstract(spec, network, &job);
-    if (status == ST_OK) status = plan_one(a, job, choices);
+    if (status == ST_OK) status = query->question ? plan_query_answer(query, job, stdout) : plan_one(a, job, choices);
     job_destroy(job);
     spec_destroy(spec);
     return status;
@@ -75,7 +75,7 @@ static enum status run_plan(struct arguments *a)
     struct job *job = NULL;
     struct plan_query query;
     TRY(plan_query_read(a, &query));
-    if (a->given[OPTION_CHAIN]) return plan_chain(a);
+    if (a->given[OPTION_GRAPH]) return plan_graph(a, &query);
     TRY(arguments_spec(a, &path));
     TRY(spec_load(path, a->overrides, a->override, &spec));
     enum status status = job_create(spec, &job);
@@ -159,11 +159,11 @@ static const struct command commands[] = {
      "FOLDER: experiments/ where none is given.",
      1u << OPTION_JSON | 1u << OPTION_CSV, 0, 1, false, run_list},
     {"plan",
-     "plan SPEC | --chain FILE [key=value...] [--ops | --alone | --pareto | --max-batch | --min-memory | --explain] "
+     "plan SPEC | --graph FILE [key=value...] [--ops | --alone | --pareto | --max-batch | --min-memory | --explain] "
      "[--json | --csv] [--out FILE]",
      "Plans a training step without running it, or compares other plans.\n"
-     "SPEC: a file, or a name in experiments/. FILE: a chain file; without policy.name=... its policies are compared.",
-     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_ALONE | 1u << OPTION_CHAIN | 1u << OPTION_OUT | QUERY_OPTIONS,
+     "SPEC: a file, or a name in experiments/. FILE: a graph file; without policy.name=... its policies are compared.",
+     1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_ALONE | 1u << OPTION_GRAPH | 1u << OPTION_OUT | QUERY_OPTIONS,
      1, 1, true, run_plan},
     {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet | --verbose]",
      "Runs a spec storing everything, then as written; compares every bit.\n"

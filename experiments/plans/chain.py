@@ -26,11 +26,11 @@ def ask(*arguments, seconds=None):
 def plan_chain(stages, *overrides):
     """Plans a chain of stages, each a dict of its keys."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write("rematch: 1\nname: chain\nchain:\n")
+        file.write("rematch: 1\nname: chain\nstages:\n")
         for stage in stages:
             file.write("  - {" + ", ".join(f"{key}: {value}" for key, value in stage.items()) + "}\n")
         file.flush()
-        return ask("--chain", file.name, *overrides)
+        return ask("--graph", file.name, *overrides)
 
 
 def plan(count, stage, *overrides):

@@ -132,6 +132,7 @@ static struct network *bind(struct graph *graph, const struct abstract_node *nod
                                                      .reads = {node[i].reads, node[i].reads & ~(unsigned)READS_X},
                                                      .split = s->split,
                                                      .y_over_x = node[i].in_place,
+                                                     .dx_over_dy = node[i].gradient_in_place,
                                                      .passes_gradient = node[i].passes_gradient || node[i].forward_only,
                                                      .implementation = "abstract"};
         n->cost[i] = (struct cost){s->forward, node[i].once, {s->backward, 0}};

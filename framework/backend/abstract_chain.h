@@ -28,6 +28,7 @@ struct abstract_node {
     double once;                        /* time that the first forward takes besides */
     int64_t parameters;                 /* bytes; their gradients take as many: both are static memory */
     bool in_place;                      /* the output may take the place of input[0], where that dies and is as large */
+    bool gradient_in_place;             /* so may the gradient of input[0] take the place of the output's */
     bool passes_gradient;               /* the gradients of its inputs are that of its output, the same tensor */
     bool forward_only;                  /* no backward; its stage's backward, gradient and backward_scratch are 0 */
 };

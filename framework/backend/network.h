@@ -24,7 +24,7 @@ struct network {
     struct backend *backend;
     struct binding *binding; /* one a node */
     struct cost *cost;       /* one a node; network_prepare() sets flops */
-    size_t granularity;      /* a buffer's bytes are a multiple of it: ALIGNMENT; 1 in an abstract chain */
+    size_t granularity;      /* a buffer's bytes are a multiple of it: ALIGNMENT; 1 in an abstract graph */
 };
 
 /* bytes as a buffer of this network occupies them. */

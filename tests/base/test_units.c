@@ -119,14 +119,14 @@ Test(units, chains_print_bytes_and_the_unit_of_their_file)
     struct cli cli;
     cli_open(&cli);
     cli_file(&cli, "net.chain",
-             "rematch: 1\nname: net\nchain:\n"
+             "rematch: 1\nname: net\nstages:\n"
              "  - {forward: 3, backward: 5, output: 1000, saved: 2000, gradient: 3000, repeat: 6}\n");
-    cli_expect(&cli, 0, "plan --chain net.chain");
+    cli_expect(&cli, 0, "plan --graph net.chain");
     cli_says(&cli, "times are in the file's unit");
     cli_says(&cli, "  forward 18, backward 30, recompute 0 in 0 ");
     cli_says(&cli, " 23000 B  ");
     cli_says(&cli, "slowdown 1.0000, 48 in all");
-    cli_expect(&cli, 0, "plan --chain net.chain policy.name=every");
+    cli_expect(&cli, 0, "plan --graph net.chain policy.name=every");
     cli_says(&cli, "times are in the file's unit");
     cli_says(&cli, "    3000 B  1000 B  2000 B  ");
     cli_close(&cli);

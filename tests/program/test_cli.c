@@ -36,7 +36,6 @@ static const struct {
     {"run small.yaml optimizer.learning_rate=1", "(did you mean 'lr'?)"},
     {"plan small.yaml --memory 3GB", "--memory does not apply without a question"},
     {"plan small.yaml --pareto --explain", "--pareto and --explain are two questions"},
-    {"plan --chain small.yaml --pareto", "--pareto does not apply to --chain"},
     {"plan small.yaml --pareto --slowdown 2", "--slowdown does not apply to --pareto"},
     {"plan small.yaml --pareto --ops", "--ops is about one plan"},
     {"plan small.yaml --max-batch --memory 3GB --alone", "--alone is about one plan"},
@@ -61,10 +60,10 @@ static const struct {
     {"run small.yaml other.yaml", "unexpected 'other.yaml'"},
     {"run small.yaml --only both", "expected baseline|variant"},
     {"run small.yaml --only", "expected baseline|variant"},
-    {"plan --chain", "too few arguments"},
-    {"plan --chain nothing.yaml", "nothing.yaml"},
-    {"plan --chain small.yaml", "a chain file has no such key; a spec is planned without --chain"},
-    {"plan chain.yaml", "a spec has no such key; a chain file is planned by rematch plan --chain"},
+    {"plan --graph", "too few arguments"},
+    {"plan --graph nothing.yaml", "nothing.yaml"},
+    {"plan --graph small.yaml", "a graph file has no such key; a spec is planned without --graph"},
+    {"plan chain.yaml", "a spec has no such key; a graph file is planned by rematch plan --graph"},
     {"run nothing", "experiments/nothing.yaml"},
     {"run nothing.yaml", "neither nothing.yaml nor experiments/nothing.yaml is a file"},
     {"run .", "neither . nor experiments/..yaml is a file"},
@@ -105,9 +104,9 @@ static const struct {
     {"run small.yaml data=ones data.shape=[4,4,1] data.classes=4 eval=test", "has no test samples"},
     {"plan small.yaml data=ones data.shape=[4] data.classes=4 data.samples=9", "data.samples"},
     {"schema nothing", "nothing is called 'nothing'"},
-    {"plan --chain small.yaml --out plan.h5", "--out does not apply to --chain"},
+    {"plan --graph small.yaml --out plan.h5", "--out does not apply to --graph"},
     {"plan ./pipe", "pipe: is not a plain file"},
-    {"plan --chain pipe", "pipe: is not a plain file"},
+    {"plan --graph pipe", "pipe: is not a plain file"},
     {"plan small.yaml model=pipe", "pipe: is not a plain file"},
     {"plan small.yaml costs.name=measured costs.file=pipe", "costs.file: pipe: is not a plain file"},
     {"plan small.yaml policy=manual policy.schedule=empty", "empty: the schedule ends before node 0 has run forward"},
@@ -128,7 +127,7 @@ static void make_odd_files(const struct cli *cli)
     cr_assert(mkfifo(path, 0600) == 0);
     cli_file(cli, "empty", "");
     cli_file(cli, "chain.yaml",
-             "rematch: 1\nname: c\nchain: [{forward: 1, backward: 2, output: 3, saved: 4, gradient: 5}]\n");
+             "rematch: 1\nname: c\nstages: [{forward: 1, backward: 2, output: 3, saved: 4, gradient: 5}]\n");
     cli_file(cli, "linear", "F[0,6) B[2,6) F[1,2) B[0,2)\n");
 }
 
@@ -164,7 +163,7 @@ Test(cli, a_misspelt_experiment_gets_a_suggestion)
 Test(cli, an_overlong_name_keeps_the_reason)
 {
     static const char *const commands[] = {
-        "show ", "verify ", "plan --chain ", "plan ./", "plan small.yaml --out ", "plan small.yaml plan="};
+        "show ", "verify ", "plan --graph ", "plan ./", "plan small.yaml --out ", "plan small.yaml plan="};
     struct cli cli;
     cli_open(&cli);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {

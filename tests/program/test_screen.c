@@ -37,7 +37,7 @@ static const char swept[] = "rematch: 1\n"
 
 static const char chain[] = "rematch: 1\n"
                             "name: stages\n"
-                            "chain:\n"
+                            "stages:\n"
                             "  - {name: a_stage_with_a_name_that_is_long, forward: 1000.123456, backward: 2000.123456, "
                             "output: 100000000000, saved: 200000000000, gradient: 300000000000, repeat: 5}\n"
                             "  - {name: loss, forward: 1, backward: 2, output: 1, saved: 2, gradient: 1}\n";
@@ -67,8 +67,8 @@ static const struct {
     {"plan wide.yaml --pareto", 0, "slowdown"},
     {"plan wide.yaml --max-batch --memory 1MB", 0, "what stops it"},
     {"plan wide.yaml --min-memory --slowdown 1.5", 0, "slowdown"},
-    {"plan --chain stages.chain", 0, "the front of optimal"},
-    {"plan --chain stages.chain policy.name=sqrt --ops", 0, "in the file's unit"},
+    {"plan --graph stages.chain", 0, "the front of optimal"},
+    {"plan --graph stages.chain policy.name=sqrt --ops", 0, "in the file's unit"},
     {"run wide.yaml", 0, "EQUAL IN EVERY BIT"},
     {"run wide.yaml --only variant", 0, "policy manual"},
     {"run swept.yaml", 0, "point 4 of 4"},

@@ -86,7 +86,7 @@ Test(schema, specs_in_the_documents_can_be_planned)
         const char *path, *begin, *plan;
     } shown[] = {
         {"README.md", "    rematch: 1", "plan shown.yaml"},
-        {"experiments/README.md", "    rematch: 1   # a chain", "plan --chain shown.yaml policy.name=optimal"}};
+        {"experiments/README.md", "    rematch: 1   # a graph", "plan --graph shown.yaml policy.name=optimal"}};
     struct cli cli;
     cli_open(&cli);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {

@@ -4,6 +4,7 @@
 #include "analysis/largest_batch.h"
 
 #include "base/units.h"
+#include "spec/graph_build.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
 
@@ -38,6 +39,12 @@ static enum status prepare(const struct job *job, int64_t batch, struct job *siz
     *sized = *job;
     sized->graph = NULL;
     sized->network = NULL;
+    if (job->spec->graph) {
+        int at;
+        TRY(graph_build_network(job->spec->graph, batch, &at, &sized->network));
+        sized->graph = sized->network->graph;
+        return ST_OK;
+    }
     job->spec->batch = batch;
     enum status status = model_build(job->spec, job->dataset, &sized->graph);
     job->spec->batch = own;
@@ -170,7 +177,7 @@ static void add_notes(const struct batch_search *s, json_t *notes)
             figures_note(notes,
                          "note: the peak of %s does not always grow with the batch: %lld does not fit, %lld does",
                          s->row[i].policy->name, (long long)s->row[i].odd, (long long)s->row[i].fits);
-    if (data->kind->sized && own->fits > data->count[SPLIT_TRAIN])
+    if (data && data->kind->sized && own->fits > data->count[SPLIT_TRAIN])
         figures_note(notes, "note: data set %s has only %lld training samples", data->kind->name,
                      (long long)data->count[SPLIT_TRAIN]);
     if (s->job->costs)
@@ -188,6 +195,7 @@ enum status largest_batch_find(const struct job *job, uint64_t memory, double sl
         .most = most_batch(job),
     };
     int policies = 0;
+    if (!job->spec->batch) return fail(ST_SPEC, "plan: --max-batch needs the key batch of the graph file");
     while (policy_table[policies]) policies++;
     s.rows = policies + 1;
     NEW(region, s.row, (size_t)s.rows);

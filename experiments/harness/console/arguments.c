@@ -25,7 +25,7 @@ static const struct {
     [OPTION_COSTS] = {"--costs", NULL, "time every node's passes and write a file for costs: {name: measured}"},
     [OPTION_OUT] = {"--out", "FILE",
                     "write times to this file instead of stdout; of plan: write the plan, for the key plan:"},
-    [OPTION_CHAIN] = {"--chain", NULL, "the file is an abstract chain: stages of times and bytes"},
+    [OPTION_GRAPH] = {"--graph", NULL, "the file is a graph of times and bytes, which is planned only"},
     [OPTION_PARETO] = {"--pareto", NULL,
                        "peak and time of every policy with every setting, and the distance from the bound"},
     [OPTION_CSV] = {"--csv", NULL, "as comma-separated values"},

@@ -7,7 +7,7 @@
 #include "search/bounds.h"
 
 /* A spec made ready: data opened, graph built, backend opened, plan made. Or a network without kernels, which is
- * planned and never runs: of its spec only name, title, overrides, drop_dead and policy count. */
+ * planned and never runs: of its spec only name, title, batch, overrides, drop_dead, placed and policy count. */
 struct job {
     struct spec *spec;
     struct dataset *dataset; /* NULL: the network has no kernels */

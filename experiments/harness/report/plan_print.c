@@ -179,8 +179,8 @@ static void print_head(const struct plan_summary *s, FILE *out)
     char shape[96];
     spec_print_head(spec, out);
     if (!backend)
-        fprintf(out, "policy %s on a chain of %d stages; times are in the file's unit\n\n", spec->policy->name,
-                s->job->graph->nodes);
+        fprintf(out, "policy %s on %d nodes in %.0f stages; times are in the file's unit\n\n", spec->policy->name,
+                s->job->graph->nodes, figure_number(s->figures, "stages"));
     if (!backend) return;
     fprintf(out, "policy %s on %d nodes in %.0f stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld thread%s\n\n",
             spec->policy->name, s->job->graph->nodes, figure_number(s->figures, "stages"), (long long)spec->batch,

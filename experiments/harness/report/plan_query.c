@@ -296,7 +296,6 @@ enum status plan_query_read(const struct arguments *arguments, struct plan_query
     }
     *query = (struct plan_query){
         .question = question, .json = a->given[OPTION_JSON], .csv = a->given[OPTION_CSV], .slowdown = INFINITY};
-    if (question && a->given[OPTION_CHAIN]) return fail(ST_SPEC, "plan: %s does not apply to --chain", question->name);
     TRY(check_details(a, question));
     if (query->json && query->csv) return fail(ST_SPEC, "plan: --json and --csv are two forms; choose one");
     if (query->csv && !(question && question->csv))

@@ -66,7 +66,9 @@ struct spec {
     int commit;           /* 1: every forward moves the running state */
     int memory;           /* enum memory_mode */
     bool drop_dead;
-    const char *plan; /* result file whose plan is used instead of the policy's, NULL: none */
+    const struct graph_build *graph; /* of a graph file, NULL: a spec */
+    bool placed;                     /* of a graph file: buffers get offsets, as those of a spec always do */
+    const char *plan;                /* result file whose plan is used instead of the policy's, NULL: none */
     const struct policy *policy;
     struct policy_settings policy_settings;
     int costs;              /* enum costs_kind */

@@ -277,10 +277,12 @@ static void check_backend(struct yaml_reader *r, const struct yaml_tree *root, c
 void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct spec *spec)
 {
     struct yaml_reader *r = &reader->yaml;
-    const struct yaml_tree *chain = yaml_tree_get(root, "chain");
-    if (chain) {
-        yaml_read_error(r, chain, NULL, "chain",
-                        "a spec has no such key; a chain file is planned by rematch plan --chain");
+    static const char *const of_graphs[] = {"stages", "nodes"};
+    for (int i = 0; i < 2; i++) {
+        const struct yaml_tree *list = yaml_tree_get(root, of_graphs[i]);
+        if (!list) continue;
+        yaml_read_error(r, list, NULL, of_graphs[i],
+                        "a spec has no such key; a graph file is planned by rematch plan --graph");
         return;
     }
     yaml_read_map(r, root, NULL, "a spec", spec_keys, spec_order, spec);

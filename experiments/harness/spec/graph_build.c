@@ -1,0 +1,77 @@
+#include "spec/graph_build.h"
+
+int graph_build_append(struct graph_build *build, const struct abstract_node *node, const struct yaml_tree *at)
+{
+    if (build->nodes == GRAPH_NODES_MAX && !build->full)
+        yaml_read_error(&build->yaml, at, NULL, NULL, "more than %d nodes in all", GRAPH_NODES_MAX);
+    if (build->nodes == GRAPH_NODES_MAX) build->full = true;
+    if (build->full) return -1;
+    region_grow(build->yaml.region, &build->node, build->nodes, sizeof *build->node);
+    region_grow(build->yaml.region, &build->at, build->nodes, sizeof *build->at);
+    build->node[build->nodes] = *node;
+    build->at[build->nodes] = at;
+    return ++build->nodes;
+}
+
+/* The node that takes value x and one more input of a node that has too many. */
+static struct abstract_node join(const struct graph_build *build, const struct abstract_node *node, int x, int input,
+                                 int number)
+{
+    struct abstract_node one = {.inputs = 2,
+                                .input = {x, input},
+                                .in_place = number > 1,
+                                .gradient_in_place = true,
+                                .passes_gradient = node->passes_gradient,
+                                .forward_only = node->forward_only};
+    one.stage.name = region_text(build->yaml.region, "%s.join%d", node->stage.name, number);
+    one.stage.output = node->stage.output;
+    one.stage.gradient = node->stage.gradient;
+    if (!(node->reads & READS_X)) return one;
+    one.stage.output = 0;
+    for (int k = 0; k < 2; k++)
+        if (one.input[k] > 0) one.stage.output += build->node[one.input[k] - 1].stage.output;
+    return one;
+}
+
+int graph_build_add(struct graph_build *build, const struct abstract_node *node, int inputs, const int *input,
+                    const struct yaml_tree *at)
+{
+    struct abstract_node last = *node;
+    int x = input[0], next = 1;
+    for (; inputs - next >= NODE_INPUTS_MAX && x >= 0; next++) {
+        const struct abstract_node one = join(build, node, x, input[next], next);
+        x = graph_build_append(build, &one, at);
+    }
+    last.inputs = inputs - next + 1;
+    last.input[0] = x;
+    for (int k = 1; k < last.inputs; k++) last.input[k] = input[next + k - 1];
+    if (next > 1) last.in_place = last.gradient_in_place = true;
+    return graph_build_append(build, &last, at);
+}
+
+/* More than is allowed where it would be too much to count. */
+static void scale_bytes(int64_t *bytes, int64_t batch, int64_t to)
+{
+    const int64_t most = (INT64_C(1) << 58) + 1, whole = *bytes / batch;
+    *bytes = whole > most / to ? most : whole * to + (*bytes % batch * to + batch - 1) / batch;
+}
+
+enum status graph_build_network(const struct graph_build *build, int64_t to, int *at, struct network **network)
+{
+    struct region *region = region_create();
+    const int64_t batch = build->batch ? build->batch : to;
+    struct abstract_node *node;
+    NEW(region, node, (size_t)build->nodes + 1);
+    for (int i = 0; i < build->nodes; i++) {
+        struct abstract_stage *s = &node[i].stage;
+        int64_t *bytes[] = {&s->output, &s->saved, &s->gradient, &s->forward_scratch, &s->backward_scratch};
+        double *time[] = {&s->forward, &s->backward, &node[i].once};
+        node[i] = build->node[i];
+        for (size_t k = 0; batch != to && k < sizeof bytes / sizeof *bytes; k++) scale_bytes(bytes[k], batch, to);
+        for (size_t k = 0; batch != to && k < sizeof time / sizeof *time; k++) *time[k] *= (double)to / (double)batch;
+    }
+    const enum status status = abstract_graph_create(node, build->nodes, at, network);
+    if (status == ST_OK) (*network)->graph->value[0].bytes = (size_t)build->always;
+    region_destroy(region);
+    return status;
+}

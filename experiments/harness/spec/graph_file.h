@@ -1,0 +1,14 @@
+/* A network of a graph file: nodes with the times and bytes that the file gives, for models without kernels, published
+ * networks, steps that were traced elsewhere, and tests. The file is read as strictly as a spec. */
+#ifndef REMATCH_SPEC_GRAPH_FILE_H
+#define REMATCH_SPEC_GRAPH_FILE_H
+
+#include "spec/spec.h"
+
+/* Reads path and applies count overrides "key.path=value". spec has name, title, batch (0: none is given), drop_dead,
+ * placed, overrides and policy alone (NULL where none is set); network is freed by abstract_destroy. ST_SPEC where
+ * anything is wrong: every error was printed on stderr with its place. */
+enum status graph_file_load(const char *path, int count, const char *const *overrides, struct spec **spec,
+                            struct network **network);
+
+#endif

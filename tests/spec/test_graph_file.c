@@ -1,0 +1,353 @@
+/* Graph files: every file of tests/bad_graphs is refused with the errors of its first lines; peaks and times of small
+ * chains as counted by hand; the JSON. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/largest_batch.h"
+#include "analysis/plan_summary.h"
+#include "run/job_plans.h"
+#include "spec/graph_file.h"
+#include "spec/spec.h"
+#include "tests/support/spec_text.h"
+
+TestSuite(graph_file, .init = spec_text_begin, .fini = spec_text_end);
+
+static void refuse(const char *path)
+{
+    struct spec *spec;
+    struct network *network;
+    cr_expect(graph_file_load(path, 0, NULL, &spec, &network) == ST_SPEC && !spec && !network, "%s: accepted", path);
+}
+
+Test(graph_file, errors_say_where_and_why)
+{
+    int files = each_bad_file("tests/bad_graphs", refuse);
+    cr_expect(files >= 27, "%d files", files);
+}
+
+/* Space-separated overrides as an array; the texts stay in copy. */
+static int split(char *copy, const char **argument)
+{
+    char *rest = NULL;
+    int count = 0;
+    for (char *one = strtok_r(copy, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) argument[count++] = one;
+    return count;
+}
+
+struct planned {
+    struct spec *spec;
+    struct job *job;
+};
+
+static enum status make_plan(const char *chain, const char *overrides, struct planned *planned)
+{
+    static char text[4096], copy[256];
+    static const char *argument[16];
+    struct network *network;
+    snprintf(text, sizeof text, "rematch: 1\nname: chain\n%s%s", strncmp(chain, "batch", 5) ? "stages:\n" : "", chain);
+    snprintf(copy, sizeof copy, "%s", overrides);
+    *planned = (struct planned){.spec = NULL};
+    TRY(graph_file_load(write_bytes(text, strlen(text)), split(copy, argument), argument, &planned->spec, &network));
+    if (!planned->spec->policy) planned->spec->policy = policy_find("store_all");
+    return job_create_abstract(planned->spec, network, &planned->job);
+}
+
+static void done(struct planned *planned)
+{
+    job_destroy(planned->job);
+    spec_destroy(planned->spec);
+}
+
+/* Three stages that differ in every key, as in test_abstract_chain.c, which counts their live bytes op by op. */
+#define THREE                                                                                                          \
+    "  - {forward: 1, backward: 2, output: 10, saved: 3, gradient: 7, forward_scratch: 2, backward_scratch: 5}\n"      \
+    "  - {forward: 3, backward: 5, output: 20, saved: 4, gradient: 6, forward_scratch: 1, backward_scratch: 8, "       \
+    "split: true}\n"                                                                                                   \
+    "  - {forward: 7, backward: 11, output: 30, saved: 5, gradient: 9, backward_scratch: 11}\n"
+
+/* Steps with one state between them and a tape of which two never fit (Griewank and Walther, 2000, whose slots count
+ * the first state): tape, state read, state written and slots - 1 stored; each step runs once and once to be taped. */
+#define LONG                                                                                                           \
+    "  - {repeat: 2100, forward: 1, backward: 2, output: 1000, saved: 0, gradient: 1000, forward_scratch: 10}\n"       \
+    "  - {forward: 1, backward: 2, output: 1000, saved: 0, gradient: 0, backward_scratch: 9000000}\n"
+#define STEPS(count) "  - {repeat: " #count ", forward: 1, backward: 0, output: 1, saved: 1000, gradient: 0}\n"
+
+#define MASKED                                                                                                         \
+    "  - {name: a, forward: 1, backward: 2, output: 10, saved: 3, gradient: 7, reads: saved}\n"                        \
+    "  - {name: mask, inputs: batch, forward: 3, once: 0.5, backward: 0, output: 4, saved: 0, gradient: 0, "           \
+    "forward_only: true}\n"                                                                                            \
+    "  - {name: b, inputs: [a, mask], forward: 5, backward: 7, output: 10, saved: 0, gradient: 7, reads: [y], "        \
+    "in_place: true}\n"                                                                                                \
+    "  - {name: c, inputs: [b, a], forward: 11, backward: 0, output: 8, saved: 0, gradient: 7, reads: nothing, "       \
+    "passes_gradient: true}\n"                                                                                         \
+    "  - {name: loss, forward: 13, backward: 17, output: 5, saved: 0, gradient: 2, reads: x}\n"
+#define PLAIN "forward: 1, backward: 1, output: 10, saved: 0, gradient: 10, reads: nothing"
+#define CONCATENATED                                                                                                   \
+    "  - {name: a, " PLAIN "}\n  - {name: b, " PLAIN "}\n  - {name: c, " PLAIN "}\n"                                   \
+    "  - {inputs: [a, b, c], forward: 1, backward: 1, output: 30, saved: 0, gradient: 30, reads: nothing}\n"           \
+    "  - {forward: 1, backward: 1, output: 1, saved: 0, gradient: 1, reads: x}\n"
+
+static const struct {
+    const char *chain, *overrides;
+    size_t peak;
+    double time;
+} known[] = {
+    {THREE, "policy.name=store_all", 10 + 3 + 20 + 4 + 30 + 5, 29},
+    {THREE, "policy.name=optimal policy.budget=72", 72, 29},
+    /* stage 1 is recomputed, so neither its output nor its saved tensors are live at stage 3 */
+    {THREE, "policy.name=optimal policy.budget=71", 20 + 4 + 30 + 5, 30},
+    /* forward 3, backward 3 and backward 2 each hold 17; placing it would take 18, but a chain is not placed */
+    {"  - {forward: 1, backward: 1, output: 4, saved: 2, gradient: 6}\n"
+     "  - {forward: 1, backward: 1, output: 5, saved: 3, gradient: 2}\n"
+     "  - {forward: 1, backward: 1, output: 6, saved: 0, gradient: 4}\n",
+     "policy.name=optimal policy.budget=17", 4 + 2 + 3 + 2 + 6, 7},
+    {STEPS(10), "policy.name=store_all", 10 * 1000 + 10, 10},
+    {STEPS(10), "policy.name=optimal policy.budget=1004", 1004, 10 + 15},
+    {STEPS(64), "policy.name=optimal policy.budget=1005", 1005, 64 + 200},
+    {STEPS(100), "policy.name=optimal policy.budget=1011", 1011, 100 + 222},
+    /* one stage: its input is not counted, its output's gradient is, and it has no input gradient */
+    {"  - {forward: 2.5, backward: 0.25, output: 1KiB, saved: 1GiB, gradient: 3KiB}\n", "policy=store_all",
+     (1 << 30) + 3 * 1024, 2.75},
+    /* two stages: forward 2 holds all of a(1), a(2) and both saved tensors; backward 2 both gradients instead of a(2)
+     */
+    {"  - stages:\n    - {name: a, forward: 1, backward: 1, output: 5, saved: 1, gradient: 7}\n"
+     "    - {name: b, forward: 1, backward: 1, output: 2, saved: 3, gradient: 4}\n",
+     "policy=store_all", 5 + 1 + 3 + 7 + 4, 4},
+    /* the graph of test_abstract_chain.c, which counts its live bytes op by op */
+    {MASKED, "policy=store_all", 10 + 3 + 10 + 8, 59.5},
+    /* the first node's saved tensors are recomputed; its output is not kept at the shortcut's end either */
+    {MASKED, "policy.name=optimal policy.budget=30", 10 + 10 + 8, 59.5 + 1},
+    /* a concatenation of three holds them and its output, and so do their gradients; B loss holds x, dy and dx */
+    {CONCATENATED, "policy=store_all", 30 + 1 + 30, 10},
+};
+
+Test(graph_file, peaks_and_times_are_those_counted_by_hand)
+{
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        struct planned p;
+        cr_assert(make_plan(known[k].chain, known[k].overrides, &p) == ST_OK, "%s: %s", status_message(), messages());
+        const struct plan *plan = p.job->plan;
+        cr_expect(plan->live_peak == known[k].peak && plan_peak(plan) == known[k].peak, "chain %zu: %zu bytes", k,
+                  plan->live_peak);
+        cr_expect(plan->time == known[k].time, "chain %zu: time %g", k, plan->time);
+        cr_expect(p.job->bounds.best <= plan->time && p.job->bounds.memory <= plan->live_peak);
+        done(&p);
+    }
+}
+
+static const struct {
+    const char *overrides, *says, *chain; /* NULL: THREE */
+} refused[] = {
+    {"policy.name=optimal policy.budget=0", "'0' is not greater than 0"},
+    {"policy.name=optimal policy.budget=lots", "'lots' is not a size"},
+    {"policy.name=optimal policy.budget=40", "the smallest budget that it found kept is 55"},
+    {"policy.name=dtr policy.budget=40", "dtr found no schedule that keeps it"},
+    {"policy.name=dtr policy.budget=1000", "it is set by B stage2101 with stage2101.scratch (8.58 MiB)", LONG},
+    {"policy.name=segments policy.segments=4", "4 segments of 3 units"},
+    {"policy.name=fastest", "'fastest' is not known"},
+    {"budget=4", "a graph file has no such key"},
+    {"policy.name=optimal policy.name=sqrt", "given twice"}};
+
+Test(graph_file, wrong_overrides_and_policies_are_refused)
+{
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+        struct planned p;
+        cr_expect(make_plan(refused[k].chain ? refused[k].chain : THREE, refused[k].overrides, &p) == ST_SPEC, "%s",
+                  refused[k].overrides);
+        const char *told = messages();
+        cr_expect(strstr(told, refused[k].says) || strstr(status_message(), refused[k].says), "%s: %s: %s",
+                  refused[k].overrides, status_message(), told);
+        done(&p);
+    }
+}
+
+Test(graph_file, repeat_makes_numbered_copies)
+{
+    static const char *const names[] = {"a",       "stage2",  "b[0][0]", "b[1][0]", "stage5",
+                                        "b[0][1]", "b[1][1]", "stage8",  "c[0]",    "c[1]"};
+    struct planned p;
+    cr_assert(make_plan("  - {name: a, forward: 1, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                        "  - {forward: 2, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                        "  - repeat: 2\n    stages:\n"
+                        "    - {name: b, repeat: 2, forward: 3, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                        "    - {forward: 4, backward: 1, output: 1, saved: 1, gradient: 1}\n"
+                        "  - {name: c, repeat: 2, forward: 5, backward: 1, output: 1, saved: 1, gradient: 1}\n",
+                        "", &p) == ST_OK,
+              "%s", messages());
+    cr_assert(p.job->graph->nodes == 10);
+    for (int i = 0; i < 10; i++) cr_expect_str_eq(p.job->graph->node[i].name, names[i]);
+    static const double forward[] = {1, 2, 3, 3, 4, 3, 3, 4, 5, 5};
+    for (int i = 0; i < 10; i++) cr_expect(p.job->network->cost[i].forward == forward[i]);
+    done(&p);
+}
+
+Test(graph_file, inputs_in_copies_are_those_of_the_copy)
+{
+    static const struct {
+        const char *name;
+        int inputs[2]; /* -1: none */
+    } expected[] = {{"stem", {0, -1}},  {"in[0]", {1, -1}},    {"conv[0]", {2, -1}}, {"add[0]", {3, 2}},
+                    {"far[0]", {4, 1}}, {"in[1]", {5, -1}},    {"conv[1]", {6, -1}}, {"add[1]", {7, 6}},
+                    {"far[1]", {8, 1}}, {"cat.join1", {4, 9}}, {"cat", {10, 0}}};
+    struct planned p;
+    cr_assert(make_plan("  - {name: stem, " PLAIN "}\n"
+                        "  - repeat: 2\n    nodes:\n    - {name: in, " PLAIN "}\n    - {name: conv, " PLAIN "}\n"
+                        "    - {name: add, inputs: [conv, in], " PLAIN "}\n"
+                        "    - {name: far, inputs: [add, stem], " PLAIN "}\n"
+                        "  - {name: cat, inputs: ['add[0]', 'far[1]', batch], " PLAIN "}\n",
+                        "", &p) == ST_OK,
+              "%s", messages());
+    const struct graph *graph = p.job->graph;
+    cr_assert(graph->nodes == 11);
+    for (int i = 0; i < 11; i++) {
+        const struct node *node = &graph->node[i];
+        cr_expect_str_eq(node->name, expected[i].name);
+        cr_expect(node->layer->inputs == 1 + (expected[i].inputs[1] >= 0));
+        for (int k = 0; k < node->layer->inputs; k++) cr_expect(node->inputs[k] == expected[i].inputs[k], "%d", i);
+    }
+    done(&p);
+}
+
+/* Sizes of batch 4 at batch 10: 2.5 times as many, rounded up one by one; parameters and what is static stay. */
+Test(graph_file, another_batch_has_sizes_in_proportion)
+{
+    static const char nodes[] = "  - {forward: 2, backward: 4, output: 10, saved: 3, gradient: 7, parameters: 300}\n"
+                                "  - {forward: 2, backward: 6, output: 6, saved: 1, gradient: 2, backward_scratch: 5}\n"
+                                "batch: 4\nstatic: 1000\n";
+    struct planned p;
+    cr_assert(make_plan(nodes, "", &p) == ST_OK, "%s", messages());
+    cr_expect(p.job->plan->live_peak == 10 + 3 + 1 + 2 + 7 + 5 && p.job->plan->time == 14);
+    cr_expect(plan_static(p.job->plan) == 2 * 512 + 1024);
+    done(&p);
+    cr_assert(make_plan(nodes, "batch=10", &p) == ST_OK, "%s", messages());
+    cr_expect(p.job->plan->live_peak == 25 + 8 + 3 + 5 + 18 + 13 && p.job->plan->time == 35);
+    cr_expect(plan_static(p.job->plan) == 2 * 512 + 1024 && p.job->plan->slowdown == 1);
+    done(&p);
+    cr_expect(make_plan(nodes, "batch=2147483648", &p) == ST_OK);
+    cr_expect(p.job->plan->live_peak == ((size_t)(10 + 3 + 1 + 2 + 7 + 5) << 31) / 4);
+    done(&p);
+    cr_expect(make_plan("  - {forward: 1, backward: 1, output: 1, saved: 134217728, gradient: 1}\nbatch: 1\n",
+                        "batch=2147483648", &p) == ST_SPEC);
+    cr_expect(strstr(messages(), "node 1: expected sizes of at least 0 and at most 2^58 bytes in all"));
+}
+
+static json_t *row_of(const json_t *rows, const char *policy);
+
+/* Against one plan a batch. */
+Test(graph_file, largest_batch_is_the_last_that_fits)
+{
+    static const char nodes[] = "batch: 3\nstatic: 1000\nstages:\n" THREE;
+    struct region *region = region_create();
+    struct planned p;
+    for (size_t memory = 1024 + 23; memory < 1024 + 1000; memory += 97) {
+        int largest = 0;
+        for (int batch = 1; batch < 50; batch++) {
+            cr_assert(make_plan(nodes, region_text(region, "batch=%d", batch), &p) == ST_OK, "%s", messages());
+            if (plan_peak(p.job->plan) <= memory) largest = batch;
+            done(&p);
+        }
+        json_t *rows = json_array(), *notes = json_array();
+        cr_assert(make_plan(nodes, "", &p) == ST_OK, "%s", messages());
+        cr_assert(largest_batch_find(p.job, memory, INFINITY, region, rows, notes) == ST_OK, "%s", status_message());
+        const json_t *found = json_object_get(row_of(rows, "store_all"), "largest_batch");
+        cr_expect(json_integer_value(found) == largest, "%zu bytes: %d", memory, (int)json_integer_value(found));
+        json_decref(rows);
+        json_decref(notes);
+        done(&p);
+    }
+    cr_assert(make_plan(THREE, "", &p) == ST_OK, "%s", messages());
+    cr_expect(largest_batch_find(p.job, 1000, INFINITY, region, NULL, NULL) == ST_SPEC);
+    cr_expect(strstr(status_message(), "--max-batch needs the key batch"));
+    done(&p);
+    region_destroy(region);
+}
+
+/* The JSON of a chain's plan, to be freed by json_decref; without a policy all are compared. */
+static json_t *json_of(const char *chain, const char *overrides, bool ops)
+{
+    char *text = NULL;
+    size_t length;
+    struct planned p;
+    FILE *out = open_memstream(&text, &length);
+    cr_assert(out && make_plan(chain, overrides, &p) == ST_OK, "%s", status_message());
+    struct plan_summary *summary;
+    cr_assert(plan_summary_create(p.job, !strstr(overrides, "policy"), &summary) == ST_OK, "%s", status_message());
+    plan_summary_json(summary, ops, out);
+    plan_summary_destroy(summary);
+    fclose(out);
+    done(&p);
+    json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert(all, "%s", text);
+    free(text);
+    return all;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    cr_assert(json_is_number(json_object_get(object, key)), "%s is no number", key);
+    return json_number_value(json_object_get(object, key));
+}
+
+Test(graph_file, json_has_the_keys_of_any_plan)
+{
+    static const char *const shared[] = {"name",           "policy",       "static_bytes", "live_peak_bytes",
+                                         "arena_bytes",    "peak_bytes",   "static",       "live_peak",
+                                         "recomputations", "time",         "slowdown",     "nodes",
+                                         "stages",         "schedule",     "hash",         "store_all_live_peak_bytes",
+                                         "peak",           "table",        "planning_ms",  "ops",
+                                         "bounds",         "budget_bounds"};
+    json_t *all = json_of(THREE, "policy.name=optimal policy.budget=71", true);
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        cr_expect(json_object_get(all, shared[i]), "%s is missing", shared[i]);
+    cr_expect(number(all, "peak_bytes") == 59 && number(all, "static_bytes") == 0);
+    cr_expect(number(all, "store_all_live_peak_bytes") == 72 && number(all, "time") == 30);
+    /* 71 bytes at forward 3 require recomputing part of stage 1 or 2, and stage 1 is the cheaper */
+    const json_t *bounds = json_object_get(all, "budget_bounds");
+    const double best = number(bounds, "best_slowdown") * 29;
+    cr_expect(number(bounds, "live_bytes") == 71 && best <= 30);
+    cr_expect(fabs(number(bounds, "gap_percent") - 100 * (30 / best - 1)) < 1e-9);
+    cr_expect(json_array_size(json_object_get(all, "ops")) == 8 && json_array_size(json_object_get(all, "table")) == 3);
+    cr_expect_str_eq(json_string_value(json_object_get(json_object_get(all, "peak"), "op")), "F stage3");
+    cr_expect_str_eq(json_string_value(json_object_get(all, "schedule")), "F[0,3) B[2,3) F[0,1) B[0,2)");
+    json_decref(all);
+}
+
+static json_t *row_of(const json_t *rows, const char *policy)
+{
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (!strcmp(json_string_value(json_object_get(json_array_get(rows, i), "policy")), policy))
+            return json_array_get(rows, i);
+    return NULL;
+}
+
+Test(graph_file, without_a_policy_the_json_has_every_policy_and_the_front)
+{
+    static const char *const simple[] = {"store_all", "every", "sqrt", "optimal"};
+    json_t *all = json_of(STEPS(20), "", false), *one;
+    const json_t *front = json_object_get(all, "front"), *choices = json_object_get(all, "choices");
+    size_t i, points = json_array_size(front), optimal = 0;
+    cr_assert(points > 12);
+    cr_expect_str_eq(json_string_value(json_object_get(all, "policy")), "store_all");
+    for (i = 1; i < points; i++) {
+        const json_t *before = json_array_get(front, i - 1), *point = json_array_get(front, i);
+        cr_expect(number(before, "peak_bytes") < number(point, "peak_bytes"));
+        cr_expect(number(before, "time") > number(point, "time"));
+    }
+    json_array_foreach(choices, i, one)
+    {
+        const char *policy = json_string_value(json_object_get(one, "policy"));
+        const double peak = number(one, "peak_bytes"), time = number(one, "time");
+        cr_expect(number(one, "gap_percent") >= 0 && number(one, "slowdown") * 20 == time);
+        optimal += !strcmp(policy, "optimal");
+        size_t at = points;
+        while (at && number(json_array_get(front, at - 1), "peak_bytes") > peak) at--;
+        cr_assert(at > 0, "%s needs less than the front", policy);
+        cr_expect(number(json_array_get(front, at - 1), "time") <= time, "%s is ahead of the front", policy);
+    }
+    for (i = 0; i < sizeof simple / sizeof *simple; i++) cr_expect(row_of(choices, simple[i]), "%s", simple[i]);
+    cr_expect(optimal == 12 && !row_of(choices, "segments"));
+    json_decref(all);
+}
