@@ -180,7 +180,7 @@ $(EXPERIMENTS): exp-%: experiments/%.yaml all $(BUILD)/has-exp-%
 	$(BUILD)/rematch run $< $(ARGS)
 	$(if $(synthetic),@echo "all samples of $* are equal: a second proof with synthetic samples in two steps")
 	$(if $(synthetic),$(BUILD)/rematch run $< $(filter-out steps=% epochs=% sweep=%,$(ARGS)) '$(synthetic)' name=$*-synthetic sweep= steps=2)
-PLANS := $(patsubst experiments/plans/%.py,exp-%,$(filter-out %/chain.py,$(wildcard experiments/plans/*.py)))
+PLANS := $(patsubst experiments/plans/%.py,exp-%,$(filter-out %/chain.py %/traced_graph.py,$(wildcard experiments/plans/*.py)))
 $(PLANS): exp-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
 	@[ -z '$(ARGS)' ] || { echo "exp-$*: $< takes no ARGS" >&2; exit 2; }
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
