@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from chain import ask
-from traced_graph import graph_of, read
+from traced_graph import graph_of, live_peak, read
 
 FOLDER = os.path.join(os.environ.get("REMATCH_DATA", ""), "graphs")
 NETWORKS = [  # trace, batch, budgets in GB: what the authors measured with it by without one
@@ -36,16 +36,17 @@ def main():
         return 77
     for name, batch, budgets in NETWORKS:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            graph = graph_of(read(os.path.join(FOLDER, name + ".graph.json.gz")), name, batch)
-            json.dump(graph, file, indent=0)
+            trace = read(os.path.join(FOLDER, name + ".graph.json.gz"))
+            json.dump(graph_of(trace, name, batch), file)
             file.flush()
 
             def plan(*overrides):
                 return ask("--graph", file.name, *overrides, "--alone", seconds=SECONDS)
 
             stored = plan()
-            print(f"{name}: {graph['title']}")
-            print(f"  stored {stored['peak_bytes'] / 1e9:.2f} GB, of which {stored['static_bytes'] / 1e9:.2f} static")
+            print(f"{name}: {stored['mapping']}")
+            print(f"  stored {stored['peak_bytes'] / 1e9:.2f} GB, of which {stored['static_bytes'] / 1e9:.2f} static; the live peak by that "
+                  f"of the trace: {stored['live_peak_bytes'] / live_peak(trace):.4f}")
             print(f"  {'budget':>6}  {'published':>9}  {'optimal':>18} {'above bound':>11} {'arena/live':>10}  {'dtr':>18}")
             for budget, published in budgets.items():
                 optimal, dtr = (plan(f"policy.name={policy}", f"policy.budget={budget}GB") for policy in ("optimal", "dtr"))

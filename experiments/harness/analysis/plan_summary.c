@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "search/optimum.h"
+#include "spec/graph_build.h"
 
 enum { FRONT_ROWS = 12 };
 
@@ -338,6 +339,7 @@ static enum status gather(struct plan_summary *s, bool choices)
     PUT(all, "policy", job->spec->policy->name);
     PUT(all, "backend", job->spec->backend);
     PUT(all, "batch", job->spec->batch);
+    if (job->spec->graph) PUT(all, "mapping", job->spec->graph->mapping);
     add_plan(plan, all);
     PUT(all, "sampled_after_forward_bytes", plan_sampled_forward(plan));
     PUT(all, "sampled_after_gradients_bytes", plan_static(plan));

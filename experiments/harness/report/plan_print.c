@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "report/figures_text.h"
+#include "spec/graph_build.h"
 
 enum { TENSORS_SHOWN = 8 };
 
@@ -181,6 +182,7 @@ static void print_head(const struct plan_summary *s, FILE *out)
     if (!backend)
         fprintf(out, "policy %s on %d nodes in %.0f stages; times are in the file's unit\n\n", spec->policy->name,
                 s->job->graph->nodes, figure_number(s->figures, "stages"));
+    if (spec->graph && spec->graph->mapping) fprintf(out, "%s\n\n", spec->graph->mapping);
     if (!backend) return;
     fprintf(out, "policy %s on %d nodes in %.0f stages; batch %lld of %s; backend %s, %s%s%s, %s, %lld thread%s\n\n",
             spec->policy->name, s->job->graph->nodes, figure_number(s->figures, "stages"), (long long)spec->batch,

@@ -49,6 +49,12 @@ int graph_build_add(struct graph_build *build, const struct abstract_node *node,
     return graph_build_append(build, &last, at);
 }
 
+const struct yaml_tree *graph_build_item(const struct yaml_tree *tree, const char *key, size_t item)
+{
+    const struct yaml_tree *list = yaml_tree_get(tree, key);
+    return list && list->kind == YAML_LIST ? list->item[item] : list ? list : tree;
+}
+
 /* More than is allowed where it would be too much to count. */
 static void scale_bytes(int64_t *bytes, int64_t batch, int64_t to)
 {

@@ -10,7 +10,8 @@ enum { GRAPH_NODES_MAX = 1 << 16 };
 struct graph_build {
     struct yaml_reader yaml;
     const struct yaml_tree *list; /* of the file's items */
-    uint64_t always;              /* bytes of constants and the batch */
+    const char *mapping;          /* how operators became nodes; NULL: the file has nodes */
+    int64_t always;               /* bytes of constants and the batch */
     int64_t batch;                /* of sizes and times; 0: the file does not say */
     bool full;                    /* there were more nodes than can be planned */
     int nodes;
@@ -27,6 +28,9 @@ int graph_build_append(struct graph_build *build, const struct abstract_node *no
  * kept instead. */
 int graph_build_add(struct graph_build *build, const struct abstract_node *node, int inputs, const int *input,
                     const struct yaml_tree *at);
+
+/* The item of tree's list key, where an error about it is shown. */
+const struct yaml_tree *graph_build_item(const struct yaml_tree *tree, const char *key, size_t item);
 
 /* The network of the nodes with sizes and times in proportion to batch to, bytes rounded up, but parameters and what is
  * always there; a file without a batch has its own alone. The errors of abstract_graph_create(), whose at is set. */

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "spec/graph_build.h"
 #include "spec/spec_read.h"
+#include "spec/trace.h"
 
 struct item {
     struct abstract_node node;
@@ -61,7 +62,7 @@ static const struct setting file_keys[] = {
     {"drop_dead", SETTING_BOOL, offsetof(struct spec, drop_dead), 0, 0, "true", NULL,
      "leave out recomputations whose result no op reads"},
     {.key = NULL}};
-static const char *const also_file[] = {"rematch", "stages", "nodes", "static", "policy", NULL};
+static const char *const also_file[] = {"rematch", "stages", "nodes", "tensors", "operators", "static", "policy", NULL};
 
 /* The list of a file or a group; NULL: it has none. */
 static const struct yaml_tree *list_of(const struct yaml_tree *tree, const char **key)
@@ -125,12 +126,6 @@ static int find_value(struct graph_build *b, const struct yaml_tree *at, const c
     return 0;
 }
 
-static const struct yaml_tree *item_of(const struct yaml_tree *tree, const char *key, size_t k)
-{
-    const struct yaml_tree *list = yaml_tree_get(tree, key);
-    return list && list->kind == YAML_LIST ? list->item[k] : list ? list : tree;
-}
-
 static unsigned read_reads(struct graph_build *b, const struct yaml_tree *tree, const char *path,
                            const struct setting_list *list)
 {
@@ -143,7 +138,7 @@ static unsigned read_reads(struct graph_build *b, const struct yaml_tree *tree, 
         if (words[word])
             reads |= meaning[word];
         else
-            yaml_read_error(&b->yaml, item_of(tree, "reads", k), path, "reads", "%s",
+            yaml_read_error(&b->yaml, graph_build_item(tree, "reads", k), path, "reads", "%s",
                             yaml_read_unknown(&b->yaml, list->texts[k], words));
     }
     return reads;
@@ -156,7 +151,7 @@ static void read_node(struct graph_build *b, const struct yaml_tree *tree, const
     NEW(b->yaml.region, input, (size_t)inputs + 1);
     input[0] = PREVIOUS;
     for (int k = 0; k < inputs; k++)
-        input[k] = find_value(b, item_of(tree, "inputs", (size_t)k), path, item->inputs.texts[k]);
+        input[k] = find_value(b, graph_build_item(tree, "inputs", (size_t)k), path, item->inputs.texts[k]);
     item->node.reads = read_reads(b, tree, path, &item->reads);
     graph_build_add(b, &item->node, inputs ? inputs : 1, input, tree);
 }
@@ -187,6 +182,13 @@ static void read_list(struct graph_build *b, const struct yaml_tree *list, const
         read_item(b, list->item[i], region_text(b->yaml.region, "%s[%d]", path, i));
 }
 
+static void read_trace(struct graph_build *b, const struct yaml_tree *root)
+{
+    struct trace trace;
+    trace_read(b, root, &trace);
+    if (!errors_count(b->yaml.errors)) trace_to_nodes(&trace);
+}
+
 static void read_file(struct graph_build *b, const struct yaml_tree *root, struct spec *spec)
 {
     static const struct setting always_there = {
@@ -205,10 +207,12 @@ static void read_file(struct graph_build *b, const struct yaml_tree *root, struc
     if (yaml_tree_get(root, "static"))
         yaml_read_value(r, yaml_tree_get(root, "static"), NULL, &always_there, &b->always);
     if (yaml_tree_get(root, "policy")) spec_read_section(r, spec_section("policy"), root, spec);
-    if ((b->list = list_of(root, &key)))
+    if (yaml_tree_get(root, "operators"))
+        read_trace(b, root);
+    else if ((b->list = list_of(root, &key)))
         read_list(b, b->list, key);
     else
-        yaml_read_error(r, root, NULL, "nodes", "missing; expected a list of nodes, or stages of a chain");
+        yaml_read_error(r, root, NULL, "nodes", "missing; expected nodes, the stages of a chain, or operators");
     for (int i = 0; i < b->nodes; i++)
         for (int k = 0; k < b->node[i].inputs; k++)
             if (b->node[i].input[k] == PREVIOUS) b->node[i].input[k] = i;
