@@ -31,7 +31,7 @@ static void draw(struct source *source, int nodes, struct abstract_node *node)
         if (node[i].inputs == 2 && node[i].input[0] == node[i].input[1]) node[i].inputs = 1;
     }
     node[0].reads &= ~(unsigned)READS_X; /* the batch is a constant */
-    node[nodes - 1].reads |= READS_Y; /* else nothing would tell its backward from that of the node before */
+    node[nodes - 1].reads |= READS_Y;    /* else nothing would tell its backward from that of the node before */
 }
 
 static bool wants(const struct abstract_node *node, int value) { return value && !node[value - 1].forward_only; }

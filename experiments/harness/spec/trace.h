@@ -22,6 +22,7 @@ struct tensor {
     bool read, read_forward, of_forward; /* by a live operator that is no view; by one of the forward; a constant */
     enum role role;                      /* written by a forward operator */
     int value;                           /* written by a backward operator: node of whose value it is the gradient */
+    bool added;                          /* the same: to another gradient */
     int lowest, last;                    /* the same: least node that reads it, last operator that does */
 };
 

@@ -137,17 +137,18 @@ static int owner(struct trace *s, const struct operation *op)
     return values > due ? values : due;
 }
 
-/* The value of whose gradient the operator reads several parts of this size; NONE: it is no such sum. */
+/* Where op adds gradients up, all of this size and nothing else: the value farthest from the loss among those that they
+ * are of, since one may have been passed on; NONE: it is no such sum. */
 static int sum_of(const struct trace *s, const struct operation *op, int64_t bytes)
 {
-    int gradients = 0, value = NONE;
+    int value = NONE;
+    if (op->reads < 2) return NONE;
     for (int k = 0; k < op->reads; k++) {
         const struct tensor *t = &s->tensor[op->read[k]];
-        if (t->writer < 0 || node_of(s, op->read[k]) >= 0) continue;
-        if (t->value < 0 || t->bytes != bytes || (gradients++ && t->value != value)) return NONE;
-        value = t->value;
+        if (t->writer <= s->loss || t->value < 0 || t->bytes != bytes) return NONE;
+        if (value < 0 || t->value < value) value = t->value;
     }
-    return gradients > 1 ? value : NONE;
+    return value;
 }
 
 /* The value whose gradient op of node writes to a tensor of that size: of an input as large, better one without a
@@ -180,6 +181,7 @@ static void join(struct trace *s, int i)
         if (t->writer <= s->loss) continue;
         if (node < t->lowest) t->lowest = node;
         t->last = i;
+        t->added = sum_of(s, op, t->bytes) >= 0;
     }
     for (int k = 0; k < op->writes; k++) {
         struct tensor *t = &s->tensor[op->write[k]];
@@ -210,8 +212,14 @@ static void find_owners(struct trace *s)
 
 /* ---- from operators to nodes ---- */
 
-/* A tensor that a backward operator of node wrote and that stands for no input's gradient is scratch: within the node's
- * backward where only that reads it, at most as much as lives at once; else of every node down to its last reader. */
+/* Whether a tensor that a backward operator of node wrote is one input's gradient, or is added to one. */
+static bool is_gradient(const struct trace *s, const struct tensor *t, int node)
+{
+    return t->value >= 0 && has_input(&s->op[node], t->value) && (t->lowest < node || t->added);
+}
+
+/* Any other that is read is scratch: within the node's backward where only that reads it, at most as much as lives at
+ * once; else of every node down to its last reader. */
 static int64_t *find_scratch(struct trace *s)
 {
     int64_t *live, *peak;
@@ -223,7 +231,7 @@ static int64_t *find_scratch(struct trace *s)
         if (node < 0) continue;
         for (int k = 0; k < op->writes; k++) {
             const struct tensor *t = &s->tensor[op->write[k]];
-            if (!t->read || (t->value >= 0 && has_input(&s->op[node], t->value))) continue;
+            if (!t->read || is_gradient(s, t, node)) continue;
             if (t->lowest == node) live[node] += t->bytes;
             for (int n = t->lowest; t->lowest < node && n <= node; n++) s->op[n].held += t->bytes;
         }
@@ -231,7 +239,7 @@ static int64_t *find_scratch(struct trace *s)
         for (int k = 0; k < op->reads; k++) {
             const struct tensor *t = &s->tensor[op->read[k]];
             const bool own = t->writer > s->loss && s->op[t->writer].node == node && t->lowest == node;
-            if (own && t->last == i && !(t->value >= 0 && has_input(&s->op[node], t->value))) live[node] -= t->bytes;
+            if (own && t->last == i && !is_gradient(s, t, node)) live[node] -= t->bytes;
         }
     }
     return peak;
