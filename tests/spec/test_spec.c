@@ -75,7 +75,7 @@ Test(spec, other_files_are_refused)
     cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(messages(), ":1:1: error: nothing in it"));
     write_bytes("name: a\0b\n", 10);
     cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(status_message(), "holds a zero byte"));
-    static char large[(1 << 20) + 2];
+    static char large[(1 << 24) + 2];
     memset(large, '#', sizeof large);
     write_bytes(large, sizeof large);
     cr_expect(spec_load(path, 0, NULL, &spec) == ST_SPEC && strstr(status_message(), "is larger than"));

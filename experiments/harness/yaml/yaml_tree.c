@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "console/utf8.h"
 
-enum { FILE_MAX = 1 << 20, DEPTH_MAX = 64, KEYS_MAX = 1000 };
+enum { FILE_MAX = 1 << 24, DEPTH_MAX = 64, KEYS_MAX = 1000 };
 
 struct reader {
     yaml_parser_t parser;
