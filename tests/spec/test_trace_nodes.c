@@ -14,7 +14,8 @@ TestSuite(trace_nodes, .init = spec_text_begin, .fini = spec_text_end);
 static const char whole[] =
     "rematch: 1\nname: whole\ntensors:\n"
     "  - {name: image, bytes: 1000, constant: true}\n  - {name: w, bytes: 24, constant: true}\n"
-    "  - {name: a, bytes: 100}\n  - {name: flat, alias: a}\n  - {name: metric, bytes: 9}\n  - {name: mean, bytes: 5}\n"
+    "  - {name: sign, bytes: 8}\n  - {name: a, bytes: 100}\n  - {name: flat, alias: a}\n  - {name: metric, bytes: 9}\n "
+    " - {name: mean, bytes: 5}\n"
     "  - {name: left, bytes: 60}\n  - {name: right, bytes: 40}\n  - {name: mask, bytes: 13}\n  - {name: spare, bytes: "
     "3}\n"
     "  - {name: sum, bytes: 100}\n  - {name: loss, bytes: 4}\n"
@@ -24,6 +25,7 @@ static const char whole[] =
     "  - {name: conv, time: 10, reads: [image, w], writes: [a]}\n"
     "  - {name: view, time: 0.25, reads: [a], writes: [flat]}\n"
     "  - {name: metric, time: 2, reads: [a], writes: [metric]}\n"
+    "  - {name: sign, time: 1, reads: [a], writes: [sign]}\n"
     "  - {name: relu, time: 3, reads: [flat], writes: [r, mean], in_place: true}\n"
     "  - {name: split, time: 4, reads: [r], writes: [left, right, mask, spare]}\n"
     "  - {name: add, time: 5, reads: [left, right, r], writes: [sum]}\n"
@@ -32,7 +34,7 @@ static const char whole[] =
     "  - {name: dsplit1, phase: backward, time: 8, reads: [mask, dsum], writes: [part]}\n"
     "  - {name: dsplit2, phase: backward, time: 9, reads: [part], writes: [dboth], of: split}\n"
     "  - {name: radd, phase: backward, time: 1, reads: [dsum, dboth], writes: [dr]}\n"
-    "  - {name: drelu, phase: backward, time: 11, reads: [r, dr], writes: [da]}\n"
+    "  - {name: drelu, phase: backward, time: 11, reads: [sign, dr], writes: [da]}\n"
     "  - {name: dconv, phase: backward, time: 12, reads: [image, da], writes: [dw]}\n"
     "  - {name: tail, phase: backward, time: 0.5, reads: [dw]}\n";
 
@@ -44,7 +46,8 @@ static const struct {
     bool in_place, passes;
 } expected[] = {
     {"conv", 10, 0, 12.5, 100, 0, 100, 0, 0, 0, false, false},
-    {"relu", 3.25, 2, 11, 100, 0, 100, 5, 0, READS_Y, true, false},
+    {"sign", 1.25, 2, 0, 8, 0, 8, 0, 0, 0, false, false},
+    {"relu", 3, 0, 11, 100, 0, 100, 5, 0, READS_X, true, false},
     {"split", 4, 0, 8 + 9 + 1, 100, 13, 100, 3, 30, READS_SAVED, false, false},
     {"add", 5, 0, 0, 100, 0, 100, 0, 0, 0, false, true},
     {"loss", 6, 0, 7, 4, 0, 4, 0, 0, READS_X | READS_Y, false, false},
@@ -77,7 +80,7 @@ Test(trace_nodes, operators_that_are_not_one_to_one)
     }
     cr_expect(graph->value[0].bytes == 1000 && graph->parameter[0].elements == 6);
     cr_expect_str_eq(spec->graph->mapping,
-                     "7 forward operators as 5 nodes, without 1 views and 1 dead ones; 7 backward operators within the "
+                     "8 forward operators as 6 nodes, without 1 views and 1 dead ones; 7 backward operators within the "
                      "nodes' backwards");
     abstract_destroy(network);
     spec_destroy(spec);

@@ -90,11 +90,13 @@ static bool touches(const struct operation *op, int t)
     return false;
 }
 
-/* Whether the node reads or writes all that op reads of the forward, and that is something. */
+/* Whether the node reads or writes all that op reads of the forward, and that is something. A node that no forward
+ * operator reads, such as a mask made for a backward, has none. */
 static bool belongs(const struct trace *s, int node, const struct operation *op)
 {
-    bool any = false;
-    if (!is_node(s, node)) return false;
+    bool any = false, has_backward = node == s->loss;
+    for (int k = 0; k < s->op[node].writes; k++) has_backward |= s->tensor[s->op[node].write[k]].read_forward;
+    if (!is_node(s, node) || !has_backward) return false;
     for (int k = 0; k < op->reads; k++) {
         const int t = op->read[k];
         if (node_of(s, t) < 0 && !s->tensor[t].of_forward) continue;
