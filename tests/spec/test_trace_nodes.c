@@ -18,7 +18,7 @@ static const char whole[] =
     " - {name: mean, bytes: 5}\n"
     "  - {name: left, bytes: 60}\n  - {name: right, bytes: 40}\n  - {name: mask, bytes: 13}\n  - {name: spare, bytes: "
     "3}\n"
-    "  - {name: sum, bytes: 100}\n  - {name: loss, bytes: 4}\n"
+    "  - {name: sum, bytes: 100}\n  - {name: loss, bytes: 4}\n  - {name: hits, bytes: 8}\n"
     "  - {name: dsum, bytes: 100}\n  - {name: dboth, bytes: 100}\n  - {name: part, bytes: 30}\n"
     "  - {name: da, bytes: 100}\n  - {name: dw, bytes: 24}\n  - {name: r, bytes: 100}\n  - {name: dr, bytes: 100}\n"
     "operators:\n"
@@ -30,6 +30,7 @@ static const char whole[] =
     "  - {name: split, time: 4, reads: [r], writes: [left, right, mask, spare]}\n"
     "  - {name: add, time: 5, reads: [left, right, r], writes: [sum]}\n"
     "  - {name: loss, time: 6, reads: [sum], writes: [loss]}\n"
+    "  - {name: accuracy, time: 0.125, reads: [sum], writes: [hits]}\n"
     "  - {name: dloss, phase: backward, time: 7, reads: [sum, loss], writes: [dsum]}\n"
     "  - {name: dsplit1, phase: backward, time: 8, reads: [mask, dsum], writes: [part]}\n"
     "  - {name: dsplit2, phase: backward, time: 9, reads: [part], writes: [dboth], of: split}\n"
@@ -50,7 +51,7 @@ static const struct {
     {"relu", 3, 0, 11, 100, 0, 100, 5, 0, READS_X, true, false},
     {"split", 4, 0, 8 + 9 + 1, 100, 13, 100, 3, 30, READS_SAVED, false, false},
     {"add", 5, 0, 0, 100, 0, 100, 0, 0, 0, false, true},
-    {"loss", 6, 0, 7, 4, 0, 4, 0, 0, READS_X | READS_Y, false, false},
+    {"loss", 6, 0.125, 7, 4, 0, 4, 0, 0, READS_X | READS_Y, false, false},
 };
 
 Test(trace_nodes, operators_that_are_not_one_to_one)
@@ -80,7 +81,7 @@ Test(trace_nodes, operators_that_are_not_one_to_one)
     }
     cr_expect(graph->value[0].bytes == 1000 && graph->parameter[0].elements == 6);
     cr_expect_str_eq(spec->graph->mapping,
-                     "8 forward operators as 6 nodes, without 1 views and 1 dead ones; 7 backward operators within the "
+                     "9 forward operators as 6 nodes, without 1 views and 2 dead ones; 7 backward operators within the "
                      "nodes' backwards");
     abstract_destroy(network);
     spec_destroy(spec);

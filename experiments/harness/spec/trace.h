@@ -48,7 +48,8 @@ struct operation {
 
 struct trace {
     struct graph_build *build;
-    int tensors, operators, loss;
+    int tensors, operators;
+    int loss; /* the last forward operator of whose outputs a backward operator reads one */
     struct tensor *tensor;
     struct operation *op;
     const struct tensor **sorted; /* by name */

@@ -120,7 +120,7 @@ static int named(struct trace *s, const struct operation *op)
  * operator that wrote the last of them. */
 static int owner(struct trace *s, const struct operation *op)
 {
-    int gradients = 0, done = s->loss, due = s->loss, values = NONE;
+    int gradients = 0, done = s->loss, due = done, values = NONE;
     for (int k = 0; k < op->reads; k++) {
         const struct tensor *t = &s->tensor[op->read[k]];
         if (node_of(s, op->read[k]) > values) values = node_of(s, op->read[k]);

@@ -173,13 +173,16 @@ static void check_reads(struct trace *s, int i)
                   "is read before it is written; expected the order in which they ran, without a cycle; it is "
                   "written",
                   t, t->writer);
+        else if (op->phase == OPERATOR_BACKWARD && op->writes && !t->constant && t->writer > s->loss &&
+                 s->op[t->writer].phase == OPERATOR_FORWARD)
+            s->loss = t->writer;
     }
 }
 
 static void check_step(struct trace *s)
 {
     struct yaml_reader *r = &s->build->yaml;
-    int first = NONE, forwards = 0;
+    int first = NONE;
     for (int i = 0; i < s->operators; i++) check_writes(s, i);
     for (int i = 0; i < s->operators; i++) {
         check_reads(s, i);
@@ -188,11 +191,12 @@ static void check_step(struct trace *s)
                             "'%.*s': a forward after the first backward, at line %d; expected every forward before it",
                             text_shown(s->op[i].name, SHOWN), s->op[i].name, s->op[first].at->mark.line);
         if (s->op[i].phase == OPERATOR_BACKWARD && first < 0) first = i;
-        if (s->op[i].phase == OPERATOR_FORWARD && s->op[i].writes) s->loss = i, forwards++;
     }
-    if (s->operators && (first < 0 || !forwards))
-        yaml_read_error(r, s->op[0].at, NULL, NULL, "no %s operator; expected the forward and the backward of a step",
-                        first < 0 ? "backward" : "forward");
+    if (s->operators && s->loss < 0 && !errors_count(r->errors))
+        yaml_read_error(
+            r, s->op[0].at, NULL, NULL,
+            "no backward operator reads what the forward writes; expected the forward and the backward of a "
+            "step");
 }
 
 void trace_read(struct graph_build *build, const struct yaml_tree *root, struct trace *trace)
