@@ -399,12 +399,12 @@ def allocated(bench):
 
 
 def random_chain(stages):
-    """A chain file's text; the same one every time."""
+    """A graph file's text, of a chain; the same one every time."""
     numbers = random.Random(1)
     rows = [f"  - {{name: s{i}, forward: {numbers.randint(1, 100)}, backward: {numbers.randint(1, 200)}, "
             f"output: {256 * numbers.randint(1, 100)}, saved: {256 * numbers.randint(0, 300)}, "
             f"gradient: {256 * numbers.randint(1, 100)}}}" for i in range(stages)]
-    return "\n".join(["rematch: 1", "name: random", "chain:", *rows, ""])
+    return "\n".join(["rematch: 1", "name: random", "stages:", *rows, ""])
 
 
 def fronts(bench):
@@ -414,7 +414,7 @@ def fronts(bench):
         chain.write(random_chain(100))
         chain.flush()
         for what, words, target in (("VGG16", (VGG16, "relu_save=auto"), 0.2), ("BERT base", (BERT,), 1),
-                                    ("100 random stages", ("--chain", chain.name), 10)):
+                                    ("100 random stages", ("--graph", chain.name), 10)):
             took = statistics.median(measure.plan(*words, OPTIMAL, "policy.budget=100%")["planning_ms"] / 1000
                                      for _ in range(3))
             bench.judge(f"whole front of optimal, {what}", "at most", target, took, f"under {target} s",

@@ -63,7 +63,7 @@ def text(value):
 
 
 def plan(*words, timeout=None):
-    """What `rematch plan --json` says of a spec or of --chain and a chain's file, and overrides."""
+    """What `rematch plan --json` says of a spec or of --graph and a graph file, and overrides."""
     return json.loads(output([PROGRAM, "plan", *words, "--json"], timeout=timeout))
 
 
