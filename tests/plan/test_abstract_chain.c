@@ -50,10 +50,10 @@ Test(abstract_chain, live_bytes_as_counted_by_hand)
     abstract_destroy(network);
 }
 
-/* A mask of the batch that has no backward, an activation that multiplies by it, and a shortcut past the activation. */
+/* A mask of the first node without a backward, an activation that multiplies by it, and a shortcut past the activation. */
 static const struct abstract_node graph[] = {
     {{.name = "a", .forward = 1, .backward = 2, .output = 10, .saved = 3, .gradient = 7}, 1, {0}, READS_SAVED},
-    {{.name = "mask", .forward = 3, .output = 4}, 1, {0}, .once = 0.5, .forward_only = true},
+    {{.name = "mask", .forward = 3, .output = 4}, 1, {1}, .once = 0.5, .forward_only = true},
     {{.name = "b", .forward = 5, .backward = 7, .output = 10, .gradient = 7}, 2, {1, 2}, READS_Y, .in_place = true},
     {{.name = "c", .forward = 11, .output = 8, .gradient = 7}, 2, {3, 1}, .passes_gradient = true},
     {{.name = "loss", .forward = 13, .backward = 17, .output = 5, .gradient = 2}, 1, {4}, READS_X},
