@@ -1,0 +1,377 @@
+/* A placement is canonical where no buffer can move down and offsets never fall in the order of placing: some placement
+ * of least extent is. So a depth-first search places next each buffer at its least feasible offset, smaller offsets
+ * first, then by a preorder. Where at most `capacity` bytes may be used, a node has no solution if
+ * - in some section, the least offset of an unplaced buffer and the bytes of all unplaced ones exceed the capacity;
+ * - an unplaced buffer would end above it;
+ * and a buffer is not placed where another unplaced one would fit below it (dominance). Where no unplaced buffer is
+ * alive on both sides of an instant, the sides are independent pieces.
+ *
+ * How long a search takes depends on luck with the preorder, so eight of them take turns with growing limits: first for
+ * the bound as capacity, then for capacities between it and the smallest extent found, by bisection. */
+#include "plan/placement_search.h"
+
+#include "base/region.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum found { FOUND, IMPOSSIBLE, UNDECIDED };
+
+/* A buffer. Sections are the sets of buffers alive at once that no other such set contains, in the order of time. */
+struct box {
+    size_t bytes, offset;
+    size_t least; /* the end of the highest placed box that it overlaps in time */
+    int from, to; /* sections [from, to) */
+    double length;
+    size_t total; /* unplaced bytes of its fullest section, when its piece began */
+    bool placed;
+};
+
+/* Boxes in their preorder, some placed since, and the sections [from, to) that only they are in. */
+struct piece {
+    int *box, boxes, from, to;
+};
+
+struct change {
+    int box;
+    size_t least; /* before */
+};
+
+/* Compares by the total first or not, then by bytes^share * length^(1 - share), the larger first. */
+struct preorder {
+    bool total;
+    double share;
+};
+
+/* MiniMalloc's three come first. */
+static const struct preorder preorders[] = {{false, 0},    {true, 0.5},  {true, 0},     {false, 0.5},
+                                            {true, 0.625}, {true, 0.25}, {true, 0.125}, {true, 0.75}};
+enum { PREORDERS = sizeof preorders / sizeof *preorders };
+
+struct search {
+    struct box *box;
+    int boxes, sections;
+    size_t *total;         /* unplaced bytes of a section */
+    size_t *floor;         /* the least offset of its unplaced boxes */
+    int *crossing;         /* unplaced boxes alive in a section and in the next */
+    int *all;              /* the numbers of the boxes */
+    struct change *change; /* of `least`, to be undone in reverse */
+    size_t changes, room;
+    size_t capacity;
+    const struct preorder *preorder;
+    long work; /* boxes and sections that this run may still visit */
+};
+
+/* ---- preorder ---- */
+
+static double size_of(const struct box *box, double share)
+{
+    return share * log((double)box->bytes) + (1 - share) * log(box->length);
+}
+
+static int compare(const void *x, const void *y, void *search)
+{
+    const struct search *s = search;
+    const int i = *(const int *)x, j = *(const int *)y;
+    const struct box *a = &s->box[i], *b = &s->box[j];
+    if (s->preorder->total && a->total != b->total) return a->total > b->total ? -1 : 1;
+    const double p = size_of(a, s->preorder->share), q = size_of(b, s->preorder->share);
+    return p != q ? (p > q ? -1 : 1) : i - j;
+}
+
+static void sort(struct search *s, const struct piece *piece)
+{
+    for (int i = 0; i < piece->boxes; i++) {
+        struct box *b = &s->box[piece->box[i]];
+        b->total = 0;
+        for (int k = b->from; k < b->to; k++)
+            if (s->total[k] > b->total) b->total = s->total[k];
+    }
+    qsort_r(piece->box, (size_t)piece->boxes, sizeof *piece->box, compare, s);
+}
+
+/* ---- placing a box ---- */
+
+static void remember(struct search *s, int box)
+{
+    if (s->changes == s->room) {
+        struct change *more = allocate(2 * s->room + 1024, sizeof *more);
+        if (s->changes) memcpy(more, s->change, s->changes * sizeof *more);
+        free(s->change);
+        s->change = more;
+        s->room = 2 * s->room + 1024;
+    }
+    s->change[s->changes++] = (struct change){box, s->box[box].least};
+}
+
+static void count(struct search *s, const struct box *box, int sign)
+{
+    for (int k = box->from; k < box->to; k++) s->total[k] += sign > 0 ? box->bytes : -box->bytes;
+    for (int k = box->from; k + 1 < box->to; k++) s->crossing[k] += sign;
+}
+
+/* Raises the least offsets of what overlaps the new box. Returns whether all still fit, and the sections of those
+ * raised. */
+static bool raise_others(struct search *s, const struct piece *piece, const struct box *new, struct piece *raised)
+{
+    const size_t top = new->offset + new->bytes;
+    bool fit = true;
+    *raised = (struct piece){.from = new->from, .to = new->to};
+    for (int i = 0; i < piece->boxes; i++) {
+        struct box *b = &s->box[piece->box[i]];
+        if (b->placed || b->least >= top || b->from >= new->to || b->to <= new->from) continue;
+        remember(s, piece->box[i]);
+        b->least = top;
+        if (b->from < raised->from) raised->from = b->from;
+        if (b->to > raised->to) raised->to = b->to;
+        fit &= top + b->bytes <= s->capacity;
+    }
+    s->work -= piece->boxes;
+    return fit;
+}
+
+/* Whether in every section the unplaced boxes fit between its floor and the capacity. Offsets never fall, so the floor
+ * is at least that of the new box. */
+static bool sections_fit(struct search *s, const struct piece *piece, const struct box *new, const struct piece *raised)
+{
+    for (int k = piece->from; k < piece->to; k++) s->floor[k] = SIZE_MAX;
+    for (int i = 0; i < piece->boxes; i++) {
+        const struct box *b = &s->box[piece->box[i]];
+        if (b->placed) continue;
+        const int from = b->from > raised->from ? b->from : raised->from, to = b->to < raised->to ? b->to : raised->to;
+        for (int k = from; k < to; k++)
+            if (b->least < s->floor[k]) s->floor[k] = b->least;
+        if (to > from) s->work -= (to - from) / 4;
+    }
+    for (int k = piece->from; k < piece->to; k++) {
+        const size_t floor = s->floor[k] == SIZE_MAX || s->floor[k] < new->offset ? new->offset : s->floor[k];
+        if (s->total[k] && floor + s->total[k] > s->capacity) return false;
+    }
+    return true;
+}
+
+static enum found solve(struct search *s, const struct piece *piece, size_t floor, int first);
+
+/* Solves the sections [from, to) of the piece, which no unplaced box leaves. box: room for all of the piece's. */
+static enum found solve_part(struct search *s, const struct piece *piece, int from, int to, int *box)
+{
+    struct piece part = {box, 0, from, to};
+    for (int i = 0; i < piece->boxes; i++) {
+        const struct box *b = &s->box[piece->box[i]];
+        if (!b->placed && from <= b->from && b->from < to) box[part.boxes++] = piece->box[i];
+    }
+    s->work -= piece->boxes;
+    sort(s, &part);
+    return solve(s, &part, 0, -1);
+}
+
+/* Goes on after placing the piece's box at `position`. */
+static enum found solve_rest(struct search *s, const struct piece *piece, int position)
+{
+    const struct box *new = &s->box[piece->box[position]];
+    bool parts = false;
+    for (int k = new->from; k + 1 < new->to; k++) parts |= !s->crossing[k];
+    if (!parts) return solve(s, piece, new->offset, position);
+    enum found found = FOUND;
+    int *box = allocate((size_t)piece->boxes, sizeof *box), from = piece->from;
+    for (int k = new->from; k < new->to &&found == FOUND; k++) {
+        const bool last = k + 1 == new->to;
+        if (!last && s->crossing[k]) continue;
+        found = solve_part(s, piece, from, last ? piece->to : k + 1, box);
+        from = k + 1;
+    }
+    free(box);
+    return found;
+}
+
+/* Places the piece's box at `position`, solves the rest, and takes it away again; its offset stays. */
+static enum found try_box(struct search *s, const struct piece *piece, int position)
+{
+    struct box *new = &s->box[piece->box[position]];
+    const size_t changes = s->changes;
+    struct piece raised;
+    new->placed = true;
+    new->offset = new->least;
+    count(s, new, -1);
+    enum found found = IMPOSSIBLE;
+    if (raise_others(s, piece, new, &raised) && sections_fit(s, piece, new, &raised))
+        found = solve_rest(s, piece, position);
+    while (s->changes > changes) {
+        const struct change *change = &s->change[--s->changes];
+        s->box[change->box].least = change->least;
+    }
+    count(s, new, 1);
+    new->placed = false;
+    return found;
+}
+
+/* Places the unplaced boxes of a piece; where several pieces are solved in turn, offsets of the solved ones stay. The
+ * next box is not before (floor, first) by offset and position. */
+static enum found solve(struct search *s, const struct piece *piece, size_t floor, int first)
+{
+    size_t lowest_end = SIZE_MAX;
+    if (s->work <= 0) return UNDECIDED;
+    for (int i = 0; i < piece->boxes; i++) {
+        const struct box *b = &s->box[piece->box[i]];
+        if (!b->placed && b->least + b->bytes < lowest_end) lowest_end = b->least + b->bytes;
+    }
+    if (lowest_end == SIZE_MAX) return FOUND;
+    for (;;) {
+        int next = -1;
+        size_t least = lowest_end;
+        for (int i = 0; i < piece->boxes; i++) {
+            const struct box *b = &s->box[piece->box[i]];
+            if (b->placed || b->least >= least || b->least < floor || (b->least == floor && i <= first)) continue;
+            next = i, least = b->least;
+        }
+        s->work -= piece->boxes;
+        if (next < 0) return IMPOSSIBLE;
+        const enum found found = try_box(s, piece, next);
+        if (found != IMPOSSIBLE) return found;
+        floor = least, first = next;
+    }
+}
+
+/* ---- the capacity ---- */
+
+static enum found run(struct search *s, size_t capacity, const struct preorder *preorder, long work)
+{
+    enum found found = FOUND;
+    s->capacity = capacity;
+    s->preorder = preorder;
+    s->work = work;
+    for (int i = 0; i < s->boxes; i++) s->all[i] = i;
+    const struct piece whole = {s->all, s->boxes, 0, s->sections};
+    int *box = allocate((size_t)s->boxes, sizeof *box);
+    for (int from = 0, k = 0; k < s->sections && found == FOUND; k++) {
+        if (s->crossing[k]) continue;
+        found = solve_part(s, &whole, from, k + 1, box);
+        from = k + 1;
+    }
+    free(box);
+    return found;
+}
+
+/* All preorders in turn, each with `limit`, as long as work is left. */
+static enum found run_all(struct search *s, size_t capacity, long limit, long *work)
+{
+    enum found found = UNDECIDED;
+    for (int i = 0; i < PREORDERS && found == UNDECIDED && *work > 0; i++) {
+        const long most = limit < *work ? limit : *work;
+        found = run(s, capacity, &preorders[i], most);
+        *work -= most - s->work;
+    }
+    return found;
+}
+
+static size_t keep(const struct search *s, struct buffer *buffer)
+{
+    size_t extent = 0;
+    for (int i = 0; i < s->boxes; i++) {
+        buffer[i].offset = s->box[i].offset;
+        if (buffer[i].offset + buffer[i].bytes > extent) extent = buffer[i].offset + buffer[i].bytes;
+    }
+    return extent;
+}
+
+/* Half of the work is for the bound itself. */
+static size_t minimise(struct search *s, struct buffer *buffer, size_t extent, size_t *bound, size_t step)
+{
+    enum { WORK = 1 << 30 };
+    long limit = 16L * s->boxes * s->boxes, work = WORK;
+    enum found found = UNDECIDED;
+    for (; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, *bound, limit, &work);
+    if (found == FOUND) return keep(s, buffer);
+    if (found == IMPOSSIBLE) *bound += step;
+    size_t open = *bound; /* no placement was found below it */
+    for (work += WORK; open < extent && work > 0;) {
+        const size_t capacity = open + (extent - open) / step / 2 * step;
+        found = run_all(s, capacity, WORK / 64, &work);
+        if (found == FOUND) {
+            extent = keep(s, buffer);
+            continue;
+        }
+        open = capacity + step;
+        if (found == IMPOSSIBLE) *bound = open;
+    }
+    return extent;
+}
+
+/* ---- sections ---- */
+
+static int compare_int(const void *x, const void *y)
+{
+    const int a = *(const int *)x, b = *(const int *)y;
+    return a > b ? 1 : -(a < b);
+}
+
+/* How many of the ascending numbers are below the limit. */
+static int count_below(const int *number, int numbers, int limit)
+{
+    int low = 0;
+    while (low < numbers) {
+        const int middle = low + (numbers - low) / 2;
+        if (number[middle] < limit)
+            low = middle + 1;
+        else
+            numbers = middle;
+    }
+    return low;
+}
+
+/* Sets last[] to the last op of every section: the first death after a birth; returns how many there are. birth: room
+ * for one number a buffer. */
+static int find_sections(const struct buffer *buffer, int buffers, int *birth, int *last)
+{
+    int sections = 0, from = 0;
+    for (int i = 0; i < buffers; i++) birth[i] = buffer[i].birth, last[i] = buffer[i].death;
+    qsort(birth, (size_t)buffers, sizeof *birth, compare_int);
+    qsort(last, (size_t)buffers, sizeof *last, compare_int);
+    for (int i = 0; i < buffers; i++) {
+        const int born = count_below(birth, buffers, last[i] + 1);
+        if (born == from) continue;
+        from = born;
+        last[sections++] = last[i];
+    }
+    return sections;
+}
+
+static size_t common_divisor(size_t a, size_t b)
+{
+    while (b) {
+        const size_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
+size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_t *bound)
+{
+    enum { BUFFERS_MAX = 10000 }; /* the recursion is as deep; and the work would not be enough to place more once */
+    if (buffers > BUFFERS_MAX || extent == *bound) return extent;
+    struct region *region = region_create();
+    struct search s = {.boxes = buffers};
+    int *last;
+    size_t step = 0;
+    NEW(region, last, (size_t)buffers);
+    NEW(region, s.all, (size_t)buffers);
+    s.sections = find_sections(buffer, buffers, s.all, last);
+    NEW(region, s.box, (size_t)buffers);
+    NEW(region, s.total, (size_t)s.sections);
+    NEW(region, s.floor, (size_t)s.sections);
+    NEW(region, s.crossing, (size_t)s.sections);
+    for (int i = 0; i < buffers; i++) {
+        const struct buffer *b = &buffer[i];
+        s.box[i] = (struct box){.bytes = b->bytes,
+                                .from = count_below(last, s.sections, b->birth),
+                                .to = count_below(last, s.sections, b->death + 1),
+                                .length = b->death - b->birth + 1};
+        count(&s, &s.box[i], 1);
+        step = common_divisor(step, b->bytes);
+    }
+    extent = minimise(&s, buffer, extent, bound, step);
+    free(s.change);
+    region_destroy(region);
+    return extent;
+}
