@@ -166,7 +166,8 @@ struct plan *plan_build(const struct network *network, const struct schedule *sc
     p->schedule = schedule_print(schedule, region);
     p->lowered = lower(p->network, schedule, &options->lower, region);
     count_live(p);
-    p->arena_bytes = options->unplaced ? p->live_peak : placement_assign(p->lowered.buffer, p->lowered.buffers);
+    p->arena_bytes = p->arena_bound = p->live_peak;
+    if (!options->unplaced) p->arena_bytes = placement_assign(p->lowered.buffer, p->lowered.buffers, &p->arena_bound);
     count_static(p);
     count_time(p);
     hash_plan(p);

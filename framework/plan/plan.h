@@ -23,6 +23,7 @@ struct plan {
     size_t live_forward; /* live bytes after the last first forward */
     size_t peak_by_category[CATEGORIES];
     size_t arena_bytes;
+    size_t arena_bound; /* no placement of these buffers needs less */
     size_t static_bytes[STATICS];
     double forward_flops, backward_flops, recompute_flops;
     double time;     /* of all ops, in the network's costs */

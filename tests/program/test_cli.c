@@ -224,9 +224,9 @@ Test(cli, a_missing_cuda_program_is_named)
 
 Test(cli, plan_json_is_complete)
 {
-    static const char *const numbers[] = {"static_bytes",  "live_peak_bytes", "arena_bytes",
-                                          "forward_flops", "recompute_flops", "slowdown",
-                                          "nodes",         "stages",          "planning_ms"};
+    static const char *const numbers[] = {"static_bytes",  "live_peak_bytes", "arena_bytes", "arena_bound_bytes",
+                                          "forward_flops", "recompute_flops", "slowdown",    "nodes",
+                                          "stages",        "planning_ms"};
     struct cli cli;
     cli_open(&cli);
     json_t *plan = cli_json(&cli, 0, "plan small.yaml --json --ops");

@@ -33,6 +33,7 @@ static void add_plan(const struct plan *plan, json_t *all)
     PUT(all, "static_bytes", plan_static(plan));
     PUT(all, "live_peak_bytes", plan->live_peak);
     PUT(all, "arena_bytes", plan->arena_bytes);
+    PUT(all, "arena_bound_bytes", plan->arena_bound);
     PUT(all, "peak_bytes", plan_peak(plan));
     PUT(all, "library_packing_bytes", network->backend ? network->backend->packing : 0);
     PUT(all, "static", categories(plan->static_bytes, static_names, STATICS));

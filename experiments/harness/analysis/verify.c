@@ -29,10 +29,11 @@ static void find_moved(struct verification *v)
     struct plan_data *a = &v->data;
     struct buffer *placed;
     struct digest digest;
+    size_t bound;
     char hash[33];
     NEW(v->result->region, placed, (size_t)a->buffers);
     memcpy(placed, a->buffer, (size_t)a->buffers * sizeof *placed);
-    placement_assign(placed, a->buffers);
+    placement_assign(placed, a->buffers, &bound);
     digest = ops_digest(a->op, a->ops, placed, a->buffers);
     if (strcmp(a->hash, digest_print(digest, hash)) != 0) return;
     for (int i = a->buffers - 1; i >= 0; i--)

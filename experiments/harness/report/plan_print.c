@@ -37,8 +37,12 @@ static void print_totals(const struct plan_summary *s, FILE *out)
         if (plan->peak_by_category[i])
             print_bytes(plan, category_names[i], plan->peak_by_category[i], "at the peak", out);
     print_bytes(plan, "live peak", plan->live_peak, note, out);
-    snprintf(note, sizeof note, "%.3f of the live peak",
-             (double)plan->arena_bytes / (double)(plan->live_peak + !plan->live_peak));
+    if (plan->arena_bytes == plan->arena_bound)
+        snprintf(note, sizeof note, "%.4f of the live peak; proven least",
+                 (double)plan->arena_bytes / (double)(plan->live_peak + !plan->live_peak));
+    else
+        snprintf(note, sizeof note, "at most %.4f of the least placement",
+                 (double)plan->arena_bytes / (double)plan->arena_bound);
     print_bytes(plan, "arena", plan->arena_bytes, note, out);
     print_bytes(plan, "peak = static + arena", plan_peak(plan), "", out);
     if (s->job->backend && s->job->backend->packing)

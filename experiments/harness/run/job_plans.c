@@ -28,6 +28,7 @@ static enum status plan_evaluation(struct job *job)
     region_destroy(region);
     TRY(budget_evaluation(job->evaluation, job->budget_bounds.budget));
     if (job->evaluation->arena_bytes > job->plan->arena_bytes) job->plan->arena_bytes = job->evaluation->arena_bytes;
+    if (job->evaluation->arena_bound > job->plan->arena_bound) job->plan->arena_bound = job->evaluation->arena_bound;
     return ST_OK;
 }
 
