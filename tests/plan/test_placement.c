@@ -1,10 +1,13 @@
-/* Placement: lifetimes of every kind, no overlap, nothing below the live peak and little above it. */
+/* Placement: lifetimes of every kind, no overlap, nothing below the live peak and little above it; the least extent of
+ * small instances by an exhaustive search; published instances. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/placement.h"
 #include "tests/support/planned_networks.h"
+#include "tests/support/thinning.h"
 
 enum { BUFFERS_MAX = 200, OPS = 120 };
 
@@ -23,15 +26,15 @@ static size_t live_peak(const struct buffer *buffer, int buffers)
     return peak;
 }
 
-/* Places them and returns arena bytes : live peak. */
-static double check(struct buffer *buffer, int buffers, const char *what)
+/* Places them in multiples of alignment; returns the arena and its bound. */
+static size_t place(struct buffer *buffer, int buffers, size_t alignment, const char *what, size_t *bound)
 {
     size_t extent = 0, peak = live_peak(buffer, buffers);
     for (int i = 0; i < buffers; i++) buffer[i].offset = SIZE_MAX;
-    const size_t arena = placement_assign(buffer, buffers);
+    const size_t arena = placement_assign(buffer, buffers, bound);
     for (int i = 0; i < buffers; i++) {
         const struct buffer *a = &buffer[i];
-        cr_assert(a->offset % ALIGNMENT == 0, "%s: buffer %d at %zu", what, i, a->offset);
+        cr_assert(a->offset % alignment == 0, "%s: buffer %d at %zu", what, i, a->offset);
         if (a->offset + a->bytes > extent) extent = a->offset + a->bytes;
         for (int j = 0; j < i; j++) {
             const struct buffer *b = &buffer[j];
@@ -41,7 +44,15 @@ static double check(struct buffer *buffer, int buffers, const char *what)
         }
     }
     cr_assert(arena == extent, "%s: arena %zu, extent %zu", what, arena, extent);
-    cr_assert(arena >= peak, "%s: arena %zu below the live peak %zu", what, arena, peak);
+    cr_assert(arena >= *bound && *bound >= peak, "%s: arena %zu, bound %zu, live peak %zu", what, arena, *bound, peak);
+    return arena;
+}
+
+/* Places them and returns arena bytes : live peak. */
+static double check(struct buffer *buffer, int buffers, const char *what)
+{
+    size_t bound;
+    const size_t arena = place(buffer, buffers, ALIGNMENT, what, &bound), peak = live_peak(buffer, buffers);
     return peak ? (double)arena / (double)peak : 1;
 }
 
@@ -120,9 +131,10 @@ Test(placement, thousands_of_buffers)
 
 Test(placement, corner_cases)
 {
-    cr_assert(placement_assign(NULL, 0) == 0);
+    size_t bound;
+    cr_assert(placement_assign(NULL, 0, &bound) == 0 && bound == 0);
     struct buffer one = {.bytes = 512, .birth = 3, .death = 3, .offset = 99};
-    cr_assert(placement_assign(&one, 1) == 512 && one.offset == 0);
+    cr_assert(placement_assign(&one, 1, &bound) == 512 && one.offset == 0 && bound == 512);
     struct buffer relay[OPS] = {{0}}; /* each dies where the next is born: two places are enough */
     for (int i = 0; i < OPS - 1; i++) relay[i] = (struct buffer){.bytes = 1024, .birth = i, .death = i + 1};
     cr_assert(check(relay, OPS - 1, "a relay") == 1);
@@ -138,6 +150,108 @@ Test(placement, is_a_pure_function)
         one[i].bytes = draw_bytes(&s);
     }
     memcpy(two, one, sizeof one);
-    cr_assert(placement_assign(one, BUFFERS_MAX) == placement_assign(two, BUFFERS_MAX));
+    size_t bound[2];
+    cr_assert(placement_assign(one, BUFFERS_MAX, &bound[0]) == placement_assign(two, BUFFERS_MAX, &bound[1]));
+    cr_assert(bound[0] == bound[1]);
     for (int i = 0; i < BUFFERS_MAX; i++) cr_assert(one[i].offset == two[i].offset);
+}
+
+/* ---- the least extent ---- */
+
+enum { FEW = 16 };
+
+/* Whether the buffers from `next` on fit into `units` units, each at any offset that overlaps no earlier one. */
+static bool fits(const struct buffer *buffer, int buffers, size_t units, int next, size_t *offset)
+{
+    if (next == buffers) return true;
+    const struct buffer *new = &buffer[next];
+    for (size_t at = 0; at + new->bytes <= units; at++) {
+        bool free = true;
+        for (int i = 0; i < next && free; i++)
+            free = buffer[i].birth > new->death || new->birth > buffer[i].death || offset[i] >= at + new->bytes ||
+                   offset[i] + buffer[i].bytes <= at;
+        offset[next] = at;
+        if (free && fits(buffer, buffers, units, next + 1, offset)) return true;
+    }
+    return false;
+}
+
+/* Buffers that fill `bytes` bytes at every op, so that a placement of no more has no gap. */
+static int draw_full(struct source *s, int ops, uint32_t bytes, struct buffer *buffer)
+{
+    int buffers = 0;
+    for (int op = 0; op < ops && buffers < FEW; op++) {
+        uint32_t left = bytes;
+        for (int i = 0; i < buffers; i++) left -= buffer[i].death >= op ? (uint32_t)buffer[i].bytes : 0;
+        while (left && buffers < FEW) {
+            const int death = op + (int)draw_below(s, 4);
+            const uint32_t size = 1 + draw_below(s, 3);
+            struct buffer *b = &buffer[buffers++];
+            *b = (struct buffer){
+                .bytes = size < left ? size : left, .birth = op, .death = death < ops ? death : ops - 1};
+            left -= (uint32_t)b->bytes;
+        }
+    }
+    return buffers;
+}
+
+Test(placement, is_the_least_of_all_for_few_buffers)
+{
+    int above = 0;
+    for (uint32_t seed = 0; seed < 5000; seed += THINNING) {
+        struct source s = {seed, 3};
+        struct buffer buffer[FEW] = {{0}};
+        const int ops = 6 + (int)draw_below(&s, 5);
+        const int buffers = draw_full(&s, ops, 5 + draw_below(&s, 3), buffer);
+        size_t bound, offset[FEW], least = live_peak(buffer, buffers);
+        const size_t arena = place(buffer, buffers, 1, "few buffers", &bound);
+        for (; !fits(buffer, buffers, least, 0, offset); least++) above++;
+        cr_assert(arena == least && bound == least, "seed %u: %zu, at least %zu; the least is %zu", seed, arena, bound,
+                  least);
+    }
+    cr_assert(above >= 40 / THINNING, "the live peak is reached in all but %d", above);
+}
+
+/* ---- published instances ---- */
+
+/* Rows of id, first instant, instant after the last, bytes. */
+static int read_instance(const char *path, struct buffer *buffer, int room)
+{
+    int buffers = 0;
+    char line[128];
+    FILE *in = fopen(path, "r");
+    if (!in) cr_skip_test("%s is missing", path);
+    cr_assert(fgets(line, sizeof line, in), "%s", path);
+    while (fgets(line, sizeof line, in)) {
+        struct buffer b = {.bytes = 0};
+        cr_assert(buffers < room && sscanf(line, "%*d,%d,%d,%zu", &b.birth, &b.death, &b.bytes) == 3, "%s", line);
+        b.death--;
+        buffer[buffers++] = b;
+    }
+    fclose(in);
+    return buffers;
+}
+
+/* MiniMalloc's, which fit into the capacity in their name, and two networks' steps (SOMAS), which fit into the live
+ * peak. */
+Test(placement, published_instances)
+{
+    static const struct {
+        const char *name;
+        size_t capacity; /* 0: the live peak */
+    } known[] = {{"A.1048576", 1 << 20}, {"B.1048576", 1 << 20},   {"C.1048576", 0},         {"D.1048576", 1 << 20},
+                 {"E.1048576", 1 << 20}, {"resnet50-training", 0}, {"bert-base-training", 0}};
+    enum { ROOM = 8192 };
+    if (!getenv("REMATCH_DATA")) cr_skip_test("REMATCH_DATA is not set");
+    struct buffer *buffer = calloc(ROOM, sizeof *buffer);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char path[512];
+        size_t bound;
+        snprintf(path, sizeof path, "%s/placement/%s.csv", getenv("REMATCH_DATA"), known[i].name);
+        const int buffers = read_instance(path, buffer, ROOM);
+        const size_t capacity = known[i].capacity ? known[i].capacity : live_peak(buffer, buffers);
+        const size_t arena = place(buffer, buffers, 1, known[i].name, &bound);
+        cr_assert(arena <= capacity, "%s: %zu bytes of %zu", known[i].name, arena, capacity);
+    }
+    free(buffer);
 }
