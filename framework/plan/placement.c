@@ -1,11 +1,10 @@
 /* Buffers are placed one after the other, each in the lowest gap that is large enough, or in the tightest, between the
  * buffers placed before it that are alive with it. Only the order matters. Ten orders are tried; each is repaired for
  * up to 80 rounds by moving the first buffer that exceeds the smallest extent forward. An extent equal to the live
- * peak, its lower bound, ends the attempts; where none has it, placement_search() goes on. */
+ * peak, its lower bound, ends the search. */
 #include "plan/placement.h"
 
 #include "base/region.h"
-#include "plan/placement_search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +99,7 @@ static int rounds_of(size_t count)
     return pairs * ROUNDS <= most ? ROUNDS : 1 + (int)(most / pairs);
 }
 
-struct attempts {
+struct placement {
     struct buffer *buffer;
     size_t count;
     struct item *item;
@@ -110,7 +109,7 @@ struct attempts {
 
 /* Places the items in their order and keeps the offsets where the extent is the smallest so far; else repairs the
  * order: the first item that ends beyond the smallest extent moves half way to the front. */
-static void attempt(struct attempts *p, bool tightest)
+static void attempt(struct placement *p, bool tightest)
 {
     const size_t failed = place_all(p->item, p->count, tightest, p->extent ? p->extent : SIZE_MAX, p->spot);
     if (failed < p->count) {
@@ -128,7 +127,7 @@ static void attempt(struct attempts *p, bool tightest)
     }
 }
 
-static void sort(struct attempts *p, enum key *keys)
+static void sort(struct placement *p, enum key *keys)
 {
     for (size_t i = 0; i < p->count; i++) {
         struct buffer *b = &p->buffer[i];
@@ -137,24 +136,23 @@ static void sort(struct attempts *p, enum key *keys)
     qsort_r(p->item, p->count, sizeof *p->item, compare, keys);
 }
 
-size_t placement_assign(struct buffer *buffer, int buffers, size_t *bound)
+size_t placement_assign(struct buffer *buffer, int buffers)
 {
-    *bound = 0;
     if (buffers <= 0) return 0;
     int ops = 1;
     for (int i = 0; i < buffers; i++)
         if (buffer[i].death >= ops) ops = buffer[i].death + 1;
     struct region *region = region_create();
-    struct attempts p = {.buffer = buffer, .count = (size_t)buffers};
+    struct placement p = {.buffer = buffer, .count = (size_t)buffers};
     size_t *live;
     NEW(region, live, (size_t)ops + 1);
     NEW(region, p.item, p.count);
     NEW(region, p.spot, p.count);
-    *bound = buffers_live(buffer, buffers, ops, live);
-    for (int trial = 0; trial < TRIALS && p.extent != *bound; trial++) {
+    const size_t least = buffers_live(buffer, buffers, ops, live);
+    for (int trial = 0; trial < TRIALS && p.extent != least; trial++) {
         sort(&p, orders[trial / 2]);
-        for (int round = rounds_of(p.count); round > 0 && p.extent != *bound; round--) attempt(&p, trial % 2);
+        for (int round = rounds_of(p.count); round > 0 && p.extent != least; round--) attempt(&p, trial % 2);
     }
     region_destroy(region);
-    return placement_search(buffer, buffers, p.extent, bound);
+    return p.extent;
 }

@@ -4,9 +4,8 @@
 
 #include "plan/op.h"
 
-/* Sets every buffer's offset so that buffers alive at the same op never overlap; returns the extent. No placement has a
- * smaller one than *bound: the live peak, or more where a search proved it. Offsets are multiples of every common
- * divisor of the sizes. */
-size_t placement_assign(struct buffer *buffer, int buffers, size_t *bound);
+/* Sets every buffer's offset so that buffers alive at the same op never overlap; returns the extent, the smallest of
+ * several tries (fewer for thousands of buffers). Offsets are multiples of every common divisor of the sizes. */
+size_t placement_assign(struct buffer *buffer, int buffers);
 
 #endif

@@ -3,6 +3,7 @@
 #include "backend/batch_transfer.h"
 #include "base/units.h"
 #include "plan/placement.h"
+#include "plan/placement_search.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -133,6 +134,13 @@ static void hash_plan(struct plan *plan)
     plan->hash = ops_digest(l->op, l->ops, l->buffer, l->buffers);
 }
 
+void plan_search_placement(struct plan *plan)
+{
+    const struct lowered *l = &plan->lowered;
+    plan->arena_bytes = placement_search(l->buffer, l->buffers, plan->arena_bytes, &plan->arena_bound);
+    hash_plan(plan);
+}
+
 void plan_move(struct plan *plan, const struct buffer *placed)
 {
     plan->arena_bytes = 0;
@@ -166,8 +174,8 @@ struct plan *plan_build(const struct network *network, const struct schedule *sc
     p->schedule = schedule_print(schedule, region);
     p->lowered = lower(p->network, schedule, &options->lower, region);
     count_live(p);
-    p->arena_bytes = p->arena_bound = p->live_peak;
-    if (!options->unplaced) p->arena_bytes = placement_assign(p->lowered.buffer, p->lowered.buffers, &p->arena_bound);
+    p->arena_bytes = options->unplaced ? p->live_peak : placement_assign(p->lowered.buffer, p->lowered.buffers);
+    p->arena_bound = p->live_peak;
     count_static(p);
     count_time(p);
     hash_plan(p);

@@ -49,6 +49,10 @@ struct plan_cost plan_cost(const struct network *network, const struct schedule 
 const struct network *plan_network(const struct network *network, const struct schedule *schedule,
                                    struct region *region);
 
+/* Where the arena is larger than its bound: looks for a better placement, which takes seconds if none is found; so it
+ * is for a plan that was chosen. Updates the arena, its bound and the hash. */
+void plan_search_placement(struct plan *plan);
+
 /* Replaces the offsets by those of placed, which simulate() must have accepted; updates the arena and the hash. */
 void plan_move(struct plan *plan, const struct buffer *placed);
 

@@ -12,6 +12,7 @@
 #include "check/simulate.h"
 #include "console/terminal.h"
 #include "plan/placement.h"
+#include "plan/placement_search.h"
 #include "result/plan_file.h"
 #include "result/record_plan.h"
 #include "run/child.h"
@@ -29,11 +30,12 @@ static void find_moved(struct verification *v)
     struct plan_data *a = &v->data;
     struct buffer *placed;
     struct digest digest;
-    size_t bound;
+    size_t bound = a->count[COUNT_LIVE_PEAK];
     char hash[33];
     NEW(v->result->region, placed, (size_t)a->buffers);
     memcpy(placed, a->buffer, (size_t)a->buffers * sizeof *placed);
-    placement_assign(placed, a->buffers, &bound);
+    const size_t extent = placement_assign(placed, a->buffers);
+    placement_search(placed, a->buffers, extent, &bound);
     digest = ops_digest(a->op, a->ops, placed, a->buffers);
     if (strcmp(a->hash, digest_print(digest, hash)) != 0) return;
     for (int i = a->buffers - 1; i >= 0; i--)

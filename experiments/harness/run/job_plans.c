@@ -8,10 +8,12 @@ static enum status plan_training(struct job *job)
 {
     const struct plan_options options = job_plan_options(job);
     const struct policy_settings *settings = &job->spec->policy_settings;
-    if (job->spec->plan)
+    if (job->spec->plan) {
         TRY(plan_file_take(job, job->spec->plan, &job->plan));
-    else
+    } else {
         TRY(job_plan(job, job->spec->policy, settings, &job->notes, &job->plan));
+        plan_search_placement(job->plan);
+    }
     return plan_bounds(job->plan, job->spec->policy, settings, &options, &job->bounds, &job->budget_bounds);
 }
 
