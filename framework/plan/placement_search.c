@@ -44,7 +44,7 @@ struct preorder {
     double share;
 };
 
-/* MiniMalloc's three come first; some hundred random and altered instances chose the others. */
+/* MiniMalloc's three come first; the others solved altered copies of its instances that these missed. */
 static const struct preorder preorders[] = {{false, 0.02}, {true, 0.5},  {true, 0.02},  {false, 0.5},
                                             {true, 0.625}, {true, 0.25}, {true, 0.125}, {true, 0}};
 enum { PREORDERS = sizeof preorders / sizeof *preorders };
