@@ -28,7 +28,7 @@ def main():
     print(f"{'steps':>6} {'slots':>6} {'formula':>8} {'revolve':>8} {'peak, B':>12} {'optimal':>8} {'peak, B':>12} {'solved in':>10}")
     right = True
     for steps, slots, advances in PUBLISHED:
-        revolve = plan(steps, STAGE, "policy.name=revolve", f"policy.slots={slots}", "policy.keep_saved=false")
+        revolve = plan(steps, STAGE, "policy.name=revolve", f"policy.slots={slots}")
         budget = TAPE + (slots + 1) * STATE
         optimal = plan(steps, STAGE, "policy.name=optimal", f"policy.budget={budget}")
         print(f"{steps:6} {slots:6} {formula(steps, slots):8} {revolve['recomputations']:8} {revolve['peak_bytes']:12} "

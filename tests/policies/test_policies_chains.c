@@ -67,7 +67,7 @@ static void check_advances(int steps, int slots, int64_t advances)
 {
     struct network *network = uniform((struct abstract_stage){.forward = 1, .output = 1}, steps);
     char settings[64];
-    snprintf(settings, sizeof settings, "slots=%d keep_saved=false", slots);
+    snprintf(settings, sizeof settings, "slots=%d", slots);
     struct plan *plan = policy_text_plan(network, "revolve", settings, NULL);
     cr_assert(count_forwards(plan) == advances + 1, "%d steps, %d slots: %d", steps, slots, count_forwards(plan));
     cr_assert(plan->live_peak <= (size_t)slots + 1, "%d steps, %d slots: %zu live", steps, slots, plan->live_peak);
