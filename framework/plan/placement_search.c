@@ -343,14 +343,10 @@ static size_t common_divisor(size_t a, size_t b)
     return a;
 }
 
-size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_t *bound)
+static struct search set_up(const struct buffer *buffer, int buffers, struct region *region)
 {
-    enum { BUFFERS_MAX = 10000 }; /* the recursion is as deep; and the work would not be enough to place more once */
-    if (buffers > BUFFERS_MAX || extent == *bound) return extent;
-    struct region *region = region_create();
     struct search s = {.boxes = buffers};
     int *last;
-    size_t step = 0;
     NEW(region, last, (size_t)buffers);
     NEW(region, s.all, (size_t)buffers);
     s.sections = find_sections(buffer, buffers, s.all, last);
@@ -365,9 +361,72 @@ size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_
                                 .to = count_below(last, s.sections, b->death + 1),
                                 .length = b->death - b->birth + 1};
         count(&s, &s.box[i], 1);
-        step = common_divisor(step, b->bytes);
     }
-    extent = minimise(&s, buffer, extent, bound, step);
+    return s;
+}
+
+/* ---- many small buffers ---- */
+
+/* The lowest offset at which the box overlaps no placed one. */
+static size_t lowest_gap(const struct search *s, const struct box *new)
+{
+    size_t at = 0;
+    for (int i = 0; i < s->boxes; i++) {
+        const struct box *b = &s->box[i];
+        if (!b->placed || b->from >= new->to || b->to <= new->from) continue;
+        if (b->offset >= at + new->bytes || b->offset + b->bytes <= at) continue;
+        at = b->offset + b->bytes;
+        i = -1;
+    }
+    return at;
+}
+
+/* Searches with the buffers of at least `least` bytes alone; the others, by falling area, take the lowest gaps. Small
+ * buffers hardly matter to the extent, but would multiply the placements to be searched. */
+static size_t place_large_first(struct search *s, struct buffer *buffer, size_t extent, size_t bound, size_t least)
+{
+    struct region *region = region_create();
+    struct buffer *large;
+    int count = 0, next = 0;
+    NEW(region, large, (size_t)s->boxes);
+    for (int i = 0; i < s->boxes; i++)
+        if (buffer[i].bytes >= least) large[count++] = buffer[i];
+    struct search alone = set_up(large, count, region);
+    long work = 200L * 1000 * 1000;
+    if (run_all(&alone, bound, 16L * count * count, &work) == FOUND) {
+        size_t top = 0;
+        for (int i = 0; i < s->boxes; i++) {
+            s->all[i] = i;
+            s->box[i].placed = buffer[i].bytes >= least;
+            if (s->box[i].placed) s->box[i].offset = alone.box[next++].offset;
+        }
+        s->preorder = &(struct preorder){false, 0.5};
+        sort(s, &(struct piece){s->all, s->boxes, 0, s->sections});
+        for (int k = 0; k < s->boxes; k++) {
+            struct box *b = &s->box[s->all[k]];
+            if (!b->placed) b->offset = lowest_gap(s, b);
+            b->placed = true;
+            if (b->offset + b->bytes > top) top = b->offset + b->bytes;
+        }
+        for (int i = 0; i < s->boxes; i++) s->box[i].placed = false;
+        if (top < extent) extent = keep(s, buffer);
+    }
+    free(alone.change);
+    region_destroy(region);
+    return extent;
+}
+
+size_t placement_search(struct buffer *buffer, int buffers, size_t extent, size_t *bound)
+{
+    enum { BUFFERS_MAX = 10000 }; /* the recursion is as deep; and the work would not be enough to place more once */
+    if (buffers > BUFFERS_MAX || extent == *bound) return extent;
+    struct region *region = region_create();
+    struct search s = set_up(buffer, buffers, region);
+    size_t step = 0;
+    for (int i = 0; i < buffers; i++) step = common_divisor(step, buffer[i].bytes);
+    for (int shift = 8; shift <= 16 && extent > *bound; shift += 2)
+        extent = place_large_first(&s, buffer, extent, *bound, *bound >> shift);
+    if (extent > *bound) extent = minimise(&s, buffer, extent, bound, step);
     free(s.change);
     region_destroy(region);
     return extent;
