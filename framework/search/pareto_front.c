@@ -39,6 +39,19 @@ static void reserve(struct point **array, int *room, int count)
     *room = count * 2;
 }
 
+/* Index of the first point in [low, high) with more than peak bytes, or high. */
+static int above(const struct point *point, int low, int high, size_t peak)
+{
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (point[middle].peak <= peak)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The least peak at which the best so far takes at most time. */
 static size_t reached(const struct front *best, double time)
 {
@@ -54,79 +67,121 @@ static size_t reached(const struct front *best, double time)
     return low < best->count ? best->point[low].peak : SIZE_MAX;
 }
 
-/* Writes an alternative's steps with peaks in [start, end) to candidate[]; returns their number, 0 where none is below
- * the best so far. */
-static int list_steps(const struct envelope *envelope, const struct alternative *alternative, size_t start, size_t end,
-                      struct point *candidate)
+/* The alternative and the best so far over peaks [start, end): first and last, the points of a, b and the best in force
+ * at its ends; -1 of the best: none yet. */
+struct stretch {
+    size_t start, end;
+    int a_first, a_last, b_first, b_last, best_first, best_last;
+};
+
+struct comparison {
+    struct envelope *envelope;
+    const struct alternative *alternative;
+    const struct point *a, *b; /* one point of no bytes and no time where the alternative has no such front */
+    int count;                 /* candidates */
+};
+
+enum { STRETCH_POINTS = 6 };
+
+static double time_at(const struct comparison *c, int i, int j)
 {
-    static const struct front none = {0, NULL};
-    const struct front *a = alternative->a ? alternative->a : &none, *b = alternative->b ? alternative->b : &none;
-    const struct front *best = &envelope->best;
-    int i = a->count ? front_at(a, start - alternative->shift) : 0, j = b->count ? front_at(b, start) : 0;
-    int at = front_at(best, start), count = 0;
-    bool better = false;
-    for (size_t peak = start;;) {
-        double time = alternative->time + (a->count ? a->point[i].time : 0) + (b->count ? b->point[j].time : 0);
-        while (at + 1 < best->count && best->point[at + 1].peak <= peak) at++;
-        better |= at < 0 || time < best->point[at].time;
-        candidate[count++] = (struct point){peak, time};
-        size_t next_a = i + 1 < a->count ? a->point[i + 1].peak + alternative->shift : SIZE_MAX;
-        size_t next_b = j + 1 < b->count ? b->point[j + 1].peak : SIZE_MAX;
+    return c->alternative->time + c->a[i].time + c->b[j].time;
+}
+
+/* Adds the alternative's steps in the stretch that are below the best so far to the candidates. */
+static void list_steps(struct comparison *c, const struct stretch *s)
+{
+    const struct front *best = &c->envelope->best;
+    const size_t shift = c->alternative->shift;
+    int i = s->a_first, j = s->b_first, at = s->best_first;
+    for (size_t peak = s->start;;) {
+        const double time = time_at(c, i, j);
+        while (at < s->best_last && best->point[at + 1].peak <= peak) at++;
+        if (at < 0 || time < best->point[at].time)
+            if (!c->count || time < c->envelope->candidate[c->count - 1].time)
+                c->envelope->candidate[c->count++] = (struct point){peak, time};
+        const size_t next_a = i < s->a_last ? c->a[i + 1].peak + shift : SIZE_MAX;
+        const size_t next_b = j < s->b_last ? c->b[j + 1].peak : SIZE_MAX;
         peak = next_a < next_b ? next_a : next_b;
-        if (peak >= end) break;
+        if (peak >= s->end) return;
         i += next_a == peak;
         j += next_b == peak;
     }
-    return better ? count : 0;
 }
 
-/* The lower envelope of the best so far and the candidates becomes the best. */
+/* The same for a stretch of any length: it is halved, and left out where the alternative at its end is no faster than
+ * the best so far at its start. */
+static void compare(struct comparison *c, const struct stretch *s)
+{
+    const struct front *best = &c->envelope->best;
+    if (s->best_first >= 0 && time_at(c, s->a_last, s->b_last) >= best->point[s->best_first].time) return;
+    const int a_steps = s->a_last - s->a_first, b_steps = s->b_last - s->b_first;
+    if (a_steps + b_steps <= STRETCH_POINTS) {
+        list_steps(c, s);
+        return;
+    }
+    struct stretch low = *s, high = *s;
+    const size_t shift = c->alternative->shift;
+    const size_t middle = a_steps > b_steps ? c->a[s->a_first + (a_steps + 1) / 2].peak + shift
+                                            : c->b[s->b_first + (b_steps + 1) / 2].peak;
+    low.end = high.start = middle;
+    high.a_first = middle < shift ? s->a_first : above(c->a, s->a_first + 1, s->a_last + 1, middle - shift) - 1;
+    high.b_first = above(c->b, s->b_first + 1, s->b_last + 1, middle) - 1;
+    high.best_first = above(best->point, s->best_first + 1, s->best_last + 1, middle) - 1;
+    low.a_last = high.a_first - (high.a_first > s->a_first && c->a[high.a_first].peak + shift == middle);
+    low.b_last = high.b_first - (high.b_first > s->b_first && c->b[high.b_first].peak == middle);
+    low.best_last = high.best_first;
+    compare(c, &low);
+    compare(c, &high);
+}
+
+/* The lower envelope of the best so far and the candidates, which are below it, becomes the best. */
 static void merge(struct envelope *envelope, int candidates)
 {
     struct front *best = &envelope->best;
-    int room = envelope->room;
-    reserve(&envelope->spare, &room, best->count + candidates);
-    reserve(&best->point, &envelope->room, best->count + candidates);
-    envelope->room = room < envelope->room ? room : envelope->room;
-    const struct point *x = best->point, *x_end = x + best->count;
-    const struct point *y = envelope->candidate, *y_end = y + candidates;
-    double least = INFINITY;
-    int count = 0;
-    while (x < x_end || y < y_end) {
-        const struct point *next = y == y_end || (x < x_end && x->peak <= y->peak) ? x++ : y++;
+    const struct point *candidate = envelope->candidate;
+    reserve(&envelope->spare, &envelope->spare_room, best->count + candidates);
+    const int from = best->count ? above(best->point, 0, best->count, candidate[0].peak - 1) : 0;
+    double least = from ? best->point[from - 1].time : INFINITY;
+    int count = 0, x = from;
+    for (int y = 0; y < candidates || (x < best->count && best->point[x].time >= least);) {
+        const bool old = y == candidates || (x < best->count && best->point[x].peak <= candidate[y].peak);
+        const struct point *next = old ? &best->point[x++] : &candidate[y++];
         if (!(next->time < least)) continue;
         least = next->time;
         if (count && envelope->spare[count - 1].peak == next->peak) count--;
         envelope->spare[count++] = *next;
     }
-    struct point *spare = best->point;
-    *best = (struct front){count, envelope->spare};
-    envelope->spare = spare;
+    const int rest = best->count - x;
+    reserve(&best->point, &envelope->room, from + count + rest);
+    memmove(best->point + from + count, best->point + x, (size_t)rest * sizeof *best->point);
+    memcpy(best->point + from, envelope->spare, (size_t)count * sizeof *best->point);
+    best->count = from + count + rest;
 }
 
 void envelope_add(struct envelope *envelope, const struct alternative *alternative)
 {
-    const struct front *a = alternative->a, *b = alternative->b;
+    static const struct point zero = {0, 0};
+    const struct front *a = alternative->a, *b = alternative->b, *best = &envelope->best;
     if ((a && !a->count) || (b && !b->count)) return;
-    size_t start = alternative->floor;
-    double least = alternative->time;
-    int steps = 1;
-    if (a) {
-        if (a->point[0].peak + alternative->shift > start) start = a->point[0].peak + alternative->shift;
-        least += a->point[a->count - 1].time;
-        steps += a->count;
-    }
-    if (b) {
-        if (b->point[0].peak > start) start = b->point[0].peak;
-        least += b->point[b->count - 1].time;
-        steps += b->count;
-    }
-    size_t end = reached(&envelope->best, least);
-    if (envelope->most < end) end = envelope->most + 1;
-    if (start >= end) return; /* nowhere better */
-    reserve(&envelope->candidate, &envelope->candidates_room, steps);
-    int count = list_steps(envelope, alternative, start, end, envelope->candidate);
-    if (count) merge(envelope, count);
+    struct comparison c = {envelope, alternative, a ? a->point : &zero, b ? b->point : &zero, 0};
+    const int a_count = a ? a->count : 1, b_count = b ? b->count : 1;
+    struct stretch s = {.start = alternative->floor};
+    if (a && c.a[0].peak + alternative->shift > s.start) s.start = c.a[0].peak + alternative->shift;
+    if (c.b[0].peak > s.start) s.start = c.b[0].peak;
+    s.end = reached(best, time_at(&c, a_count - 1, b_count - 1));
+    if (envelope->most < s.end) s.end = envelope->most + 1;
+    if (s.start >= s.end) return; /* nowhere better */
+    const size_t shift = a ? alternative->shift : 0, last = s.end - 1;
+    s.a_first = above(c.a, 0, a_count, s.start - shift) - 1;
+    s.a_last = above(c.a, 0, a_count, last - shift) - 1;
+    s.b_first = above(c.b, 0, b_count, s.start) - 1;
+    s.b_last = above(c.b, 0, b_count, last) - 1;
+    s.best_first = above(best->point, 0, best->count, s.start) - 1;
+    s.best_last = above(best->point, 0, best->count, last) - 1;
+    reserve(&envelope->candidate, &envelope->candidates_room, a_count + b_count);
+    compare(&c, &s);
+    if (c.count) merge(envelope, c.count);
 }
 
 void envelope_take(struct envelope *envelope, struct region *region, struct front *front)

@@ -36,7 +36,7 @@ struct envelope {
     size_t most; /* bytes: points above are left out */
     struct front best;
     struct point *spare, *candidate;
-    int room, candidates_room;
+    int room, spare_room, candidates_room;
 };
 
 void envelope_add(struct envelope *envelope, const struct alternative *alternative);
