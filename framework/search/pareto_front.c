@@ -141,7 +141,7 @@ static void merge(struct envelope *envelope, int candidates)
     struct front *best = &envelope->best;
     const struct point *candidate = envelope->candidate;
     reserve(&envelope->spare, &envelope->spare_room, best->count + candidates);
-    const int from = best->count ? above(best->point, 0, best->count, candidate[0].peak - 1) : 0;
+    const int from = candidate[0].peak ? above(best->point, 0, best->count, candidate[0].peak - 1) : 0;
     double least = from ? best->point[from - 1].time : INFINITY;
     int count = 0, x = from;
     for (int y = 0; y < candidates || (x < best->count && best->point[x].time >= least);) {

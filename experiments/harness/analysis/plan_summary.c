@@ -6,7 +6,7 @@
 #include "search/optimum.h"
 #include "spec/graph_build.h"
 
-enum { FRONT_ROWS = 12 };
+enum { FRONT_ROWS = 12, SEARCHED_NODES_MAX = 400 };
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
@@ -107,28 +107,40 @@ struct stage_counts {
     int nodes, recomputed, recomputations; /* nodes recomputed at least once; recomputations in all */
 };
 
-static void count_node(struct stage_counts *stage, const struct plan *plan, int node)
+/* The forwards of a node in a plan. */
+struct node_forwards {
+    bool saves; /* some forward saves the node */
+    int recomputations;
+};
+
+static struct node_forwards *count_forwards(const struct plan *plan, struct region *region)
+{
+    struct node_forwards *all;
+    NEW(region, all, (size_t)plan->network->graph->nodes);
+    for (int i = 0; i < plan->lowered.ops; i++) {
+        const struct op *op = &plan->lowered.op[i];
+        if (op->kind != OP_FORWARD) continue;
+        all[op->node].saves |= op->save;
+        all[op->node].recomputations += op->recompute;
+    }
+    return all;
+}
+
+static void count_node(struct stage_counts *stage, const struct plan *plan, int node,
+                       const struct node_forwards *forwards)
 {
     const struct network *network = plan->network;
     const struct node *n = &network->graph->node[node];
     const struct footprint *f = &network->binding[node].footprint;
     const bool params = network_parts(network, node) & PART_PARAMS, input = network_parts(network, node) & PART_INPUT;
-    bool saves = false; /* some forward of the plan saves the node */
-    int recomputations = 0;
-    for (int i = 0; i < plan->lowered.ops; i++) {
-        const struct op *op = &plan->lowered.op[i];
-        if (op->kind != OP_FORWARD || op->node != node) continue;
-        saves |= op->save;
-        recomputations += op->recompute;
-    }
     const size_t backward =
         larger(params ? f->backward_scratch[PART_INDEX_PARAMS] : 0, input ? f->backward_scratch[PART_INDEX_INPUT] : 0);
     stage->scratch_bytes = larger(stage->scratch_bytes, network_round(network, larger(f->forward_scratch, backward)));
     stage->forward_flops += n->flops.forward;
     stage->backward_flops += (params ? n->flops.backward_params : 0) + (input ? n->flops.backward_input : 0);
-    if (saves) stage->saved_bytes += network_round(network, f->saved);
-    stage->recomputed += recomputations > 0;
-    stage->recomputations += recomputations;
+    if (forwards->saves) stage->saved_bytes += network_round(network, f->saved);
+    stage->recomputed += forwards->recomputations > 0;
+    stage->recomputations += forwards->recomputations;
 }
 
 /* "kept", "recomputed", "3 of 5 recomputed", "recomputed, 14 times in all" */
@@ -157,7 +169,8 @@ static const char *within(const char *group, const char *name)
     return length && strncmp(name, group, length) == 0 && name[length] == '.' ? name + length + 1 : name;
 }
 
-static json_t *stage_figures(const struct plan_summary *s, struct node_range range)
+static json_t *stage_figures(const struct plan_summary *s, struct node_range range,
+                             const struct node_forwards *forwards)
 {
     const struct network *network = s->job->plan->network;
     const struct graph *graph = network->graph;
@@ -167,7 +180,7 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
     struct stage_counts stage = {.nodes = range.to - range.from};
     char shape[96];
     json_t *one = json_object();
-    for (int i = range.from; i < range.to; i++) count_node(&stage, s->job->plan, i);
+    for (int i = range.from; i < range.to; i++) count_node(&stage, s->job->plan, i, &forwards[i]);
     PUT(one, "stage",
         region_text(s->region, "%s%s%s%s%s", group ? group : "", group ? ": " : "", within(group, first),
                     stage.nodes > 1 ? " .. " : "", stage.nodes > 1 ? within(group, last) : ""));
@@ -190,8 +203,9 @@ static json_t *stage_figures(const struct plan_summary *s, struct node_range ran
 static void add_stages(struct plan_summary *s)
 {
     const struct node_ranges stages = stages_find(s->job->plan->network->graph, s->region);
+    const struct node_forwards *forwards = count_forwards(s->job->plan, s->region);
     json_t *rows = json_array();
-    for (int i = 0; i < stages.count; i++) json_array_append_new(rows, stage_figures(s, stages.range[i]));
+    for (int i = 0; i < stages.count; i++) json_array_append_new(rows, stage_figures(s, stages.range[i], forwards));
     PUT(s->figures, "stages", stages.count);
     PUT(s->figures, "table", rows);
 }
@@ -273,14 +287,18 @@ static void add_choice(struct plan_summary *s, const struct policy *policy, cons
     PUT_FLAG(one, "fits", plan->peak <= s->machine.bytes);
 }
 
-/* The plan of a policy with its presets; one that requires a setting, or does not fit the network, is left out. */
+/* The plan of a policy with its presets, not placed: the peak is that of its live bytes. One that requires a setting,
+ * or does not fit the network, is left out; so is one that searches for a budget, in a large network. */
 static enum status add_policy(struct plan_summary *s, const struct policy *policy)
 {
+    struct plan_options options = job_plan_options(s->job);
     struct plan *plan;
     for (const struct setting *f = policy->keys; f && f->key; f++)
         if (!f->preset) return ST_OK;
+    if (s->job->graph->nodes > SEARCHED_NODES_MAX && policy->keys == policy_budget_keys) return ST_OK;
     const struct policy_settings settings = policy_defaults(policy, s->region);
-    enum status status = job_plan(s->job, policy, &settings, NULL, &plan);
+    options.unplaced = true;
+    enum status status = policy_plan(policy, &(struct policy_input){s->job->network, &settings, &options}, &plan);
     if (status == ST_SPEC) return ST_OK;
     TRY(status);
     const struct plan_figures figures = plan_figures(plan);
