@@ -104,6 +104,12 @@ static int by_worth(const void *x, const void *y)
     return one != two ? (one < two) - (one > two) : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
+/* A sum over the items that apply to an op, in the order of all: a binary tree whose leaves are the items. */
+struct sum {
+    size_t bytes;
+    double time;
+};
+
 /* The data of all ops, and the items of one op. Sorting is done once: a node has one item for each of enum holds, and
  * an op picks those that apply to it. */
 struct knapsack {
@@ -112,6 +118,10 @@ struct knapsack {
     struct item *all; /* by worth */
     int alls;
     int *first_reader; /* by value: the first node whose backward reads it; nodes: none */
+    int *leaf;         /* by node and enum holds: the item's place in all, -1: it has no bytes */
+    struct sum *sum;   /* 1: the root; leaves + i: item i where it applies */
+    int leaves;        /* a power of 2 */
+    int *value, *from; /* values by first reader; from[i + 1]: where those of node i begin */
     /* of one op */
     unsigned *held;    /* by node: enum holds */
     struct item *item; /* by worth */
@@ -123,6 +133,42 @@ struct knapsack {
     double most;  /* the largest bound of an op so far: a search that cannot exceed it is cut off */
     double least; /* least time of the items that one op leaves out, so far */
 };
+
+/* Sets what is held of a node's forward. */
+static void hold(struct knapsack *s, int node, unsigned holds)
+{
+    const unsigned change[] = {s->held[node], holds};
+    if (s->held[node] == holds) return;
+    s->held[node] = holds;
+    for (int k = 0; k < 2; k++) {
+        const int leaf = change[k] ? s->leaf[node * HOLDS_MAX + (int)change[k]] : -1;
+        if (leaf < 0) continue;
+        int at = s->leaves + leaf;
+        s->sum[at] = k ? (struct sum){s->all[leaf].bytes, s->all[leaf].time} : (struct sum){0, 0};
+        while (at /= 2)
+            s->sum[at] = (struct sum){s->sum[2 * at].bytes + s->sum[2 * at + 1].bytes,
+                                      s->sum[2 * at].time + s->sum[2 * at + 1].time};
+    }
+}
+
+/* Least time left out with the op's room, where items may be divided; *kept: time of the part of one that is kept. */
+static double relaxed_all(const struct knapsack *s, double *kept)
+{
+    size_t room = s->room;
+    double out = 0;
+    int at = 1;
+    *kept = 0;
+    if (s->sum[1].bytes <= room) return 0;
+    while (at < s->leaves) {
+        at *= 2;
+        if (s->sum[at].bytes <= room)
+            room -= s->sum[at++].bytes;
+        else
+            out += s->sum[at + 1].time;
+    }
+    *kept = s->sum[at].time * ((double)room / (double)s->sum[at].bytes);
+    return out + s->sum[at].time * (1 - (double)room / (double)s->sum[at].bytes);
+}
 
 /* Least time left out of items [from, items) with room bytes, where items may be divided. */
 static double relaxed(const struct knapsack *s, int from, size_t room)
@@ -164,35 +210,50 @@ static double greedy(const struct knapsack *s)
     return out;
 }
 
-/* Leaves out values whose bytes are counted as operands of the op. */
-static void hold_no_operand(const struct knapsack *s, int node, unsigned parts)
+/* What later backwards read while node's backward runs: before node 0's it is nothing. */
+static void hold_for(struct knapsack *s, int node)
+{
+    if (!node) return;
+    hold(s, node - 1, s->held[node - 1] | HOLDS_SAVED);
+    for (int i = s->from[node]; i < s->from[node + 1]; i++)
+        hold(s, s->value[i] - 1, s->held[s->value[i] - 1] | HOLDS_VALUE);
+}
+
+/* Leaves out values whose bytes are counted as operands of the op, or takes them back. */
+static void hold_operands(struct knapsack *s, int node, unsigned parts, bool held)
 {
     const struct node *n = &s->network->graph->node[node];
     const unsigned read = footprint_reads(s->network->binding[node].footprint.reads, parts);
-    if (read & READS_Y) s->held[node] &= ~(unsigned)HOLDS_VALUE;
+    int value[NODE_INPUTS_MAX + 1], values = 0;
+    if (read & READS_Y) value[values++] = n->output;
     for (int k = 0; read & READS_X && k < n->layer->inputs; k++)
-        if (n->inputs[k] > 0) s->held[n->inputs[k] - 1] &= ~(unsigned)HOLDS_VALUE;
+        if (n->inputs[k] > 0) value[values++] = n->inputs[k];
+    for (int i = 0; i < values; i++)
+        if (s->first_reader[value[i]] < node)
+            hold(s, value[i] - 1,
+                 held ? s->held[value[i] - 1] | HOLDS_VALUE : s->held[value[i] - 1] & ~(unsigned)HOLDS_VALUE);
 }
 
-/* Collects the items of an op of node's backward: what later backwards read and the op itself does not. false: the op
- * alone exceeds the budget, as the memory floor shows. */
-static bool gather(struct knapsack *s, int node, unsigned parts)
+/* The room that an op of node's backward leaves. false: the op alone exceeds the budget, as the memory floor shows. */
+static bool find_room(struct knapsack *s, int node, unsigned parts)
 {
     size_t reads, others;
     backward_bytes(s->network, node, parts, &reads, &others);
     if (reads + others > s->budget) return false;
     s->room = s->budget - reads - others;
-    for (int i = 0; i <= node; i++)
-        s->held[i] = (s->first_reader[i + 1] < node ? HOLDS_VALUE : 0u) | (i < node ? HOLDS_SAVED : 0u);
-    hold_no_operand(s, node, parts);
+    return true;
+}
+
+/* Collects the items of the op: what later backwards read and the op itself does not. */
+static void gather(struct knapsack *s)
+{
     s->items = 0;
     for (int i = 0; i < s->alls; i++)
-        if (s->all[i].node <= node && s->all[i].holds == s->held[s->all[i].node]) s->item[s->items++] = s->all[i];
+        if (s->all[i].holds == s->held[s->all[i].node]) s->item[s->items++] = s->all[i];
     s->bytes[0] = 0;
     for (int i = 0; i < s->items; i++) s->bytes[i + 1] = s->bytes[i] + s->item[i].bytes;
     s->time[s->items] = 0;
     for (int i = s->items; i-- > 0;) s->time[i] = s->time[i + 1] + s->item[i].time;
-    return true;
 }
 
 static void find_readers(struct knapsack *s)
@@ -205,6 +266,11 @@ static void find_readers(struct knapsack *s)
         if (reads & READS_Y) s->first_reader[node->output] = i;
         for (int k = 0; reads & READS_X && k < node->layer->inputs; k++) s->first_reader[node->inputs[k]] = i;
     }
+    for (int v = 1; v < graph->values; v++)
+        if (s->first_reader[v] < graph->nodes) s->from[s->first_reader[v] + 1]++;
+    for (int i = 0; i < graph->nodes; i++) s->from[i + 1] += s->from[i];
+    for (int v = graph->values - 1; v > 0; v--)
+        if (s->first_reader[v] < graph->nodes) s->value[--s->from[s->first_reader[v] + 1]] = v;
 }
 
 static void find_items(struct knapsack *s)
@@ -217,25 +283,40 @@ static void find_items(struct knapsack *s)
             if (made.bytes) s->all[s->alls++] = made;
         }
     qsort(s->all, (size_t)s->alls, sizeof *s->all, by_worth);
+    for (int i = 0; i < s->network->graph->nodes * HOLDS_MAX; i++) s->leaf[i] = -1;
+    for (int i = 0; i < s->alls; i++) s->leaf[s->all[i].node * HOLDS_MAX + (int)s->all[i].holds] = i;
+}
+
+/* The bound of an op's items undivided, where that may be larger than the most so far. */
+static void search_exactly(struct knapsack *s)
+{
+    gather(s);
+    if ((s->least = greedy(s)) <= s->most) return;
+    branch(s, 0, s->room, 0);
+    if (s->branches < BRANCHES_MAX && s->least > s->most) s->most = s->least;
 }
 
 /* Least time of recomputations: the most that any op forces after it. All ops are relaxed first; those whose exact
- * bound may be larger are searched. */
+ * bound may be larger are searched: it is at most that of dividing no item and keeping all that come before. */
 static double forced_recomputations(struct knapsack *s)
 {
-    for (int exact = 0; exact < 2; exact++)
-        for (int i = 0; i < s->network->graph->nodes; i++) {
+    const double noise = 1e-9;
+    for (int exact = 0; exact < 2; exact++) {
+        for (int i = 0; i < s->network->graph->nodes; i++) hold(s, i, 0);
+        for (int i = 0; i < s->network->graph->nodes && s->branches < BRANCHES_MAX; i++) {
             unsigned parts;
+            hold_for(s, i);
             for (int op = 0; op < 2 && (parts = op_parts(s->network, i, op)); op++) {
-                if (!gather(s, i, parts)) continue;
-                double time = relaxed(s, 0, s->room);
-                if (exact && (s->least = greedy(s)) > s->most && s->branches < BRANCHES_MAX) {
-                    branch(s, 0, s->room, 0);
-                    if (s->branches < BRANCHES_MAX) time = s->least;
-                }
+                double kept;
+                if (!find_room(s, i, parts)) continue;
+                hold_operands(s, i, parts, false);
+                const double time = relaxed_all(s, &kept);
                 if (time > s->most) s->most = time;
+                if (exact && (time + kept) * (1 + noise) > s->most) search_exactly(s);
+                hold_operands(s, i, parts, true);
             }
         }
+    }
     return s->most;
 }
 
@@ -261,10 +342,16 @@ static double knapsack(const struct network *network, size_t budget, struct regi
     NEW(region, s.item, nodes);
     NEW(region, s.first_reader, (size_t)network->graph->values);
     NEW(region, s.held, nodes);
+    NEW(region, s.leaf, nodes * HOLDS_MAX);
+    NEW(region, s.value, (size_t)network->graph->values);
+    NEW(region, s.from, nodes + 1);
     NEW(region, s.bytes, nodes + 1);
     NEW(region, s.time, nodes + 1);
     find_readers(&s);
     find_items(&s);
+    for (s.leaves = 1; s.leaves < s.alls; s.leaves *= 2) {
+    }
+    NEW(region, s.sum, 2 * (size_t)s.leaves);
     return forced_recomputations(&s);
 }
 

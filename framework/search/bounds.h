@@ -19,7 +19,8 @@ struct bounds {
     double best; /* the largest of the three */
 };
 
-/* With at most budget live bytes. Takes time proportional to the square of the nodes. */
+/* With at most budget live bytes. Takes time proportional to n log n for n nodes, but for up to a few thousand
+ * searches. */
 struct bounds bounds_find(const struct network *network, size_t budget);
 
 /* A time as a multiple of the floor, as in struct plan; 1 where the floor is 0. */
