@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/units.h"
 
-enum { REFINED_MAX = 16, LEAST_POINTS = 8, FIRST_SHARE = 64 };
+enum { REFINED_MAX = 16, LEAST_POINTS = 8, FIRST_SHARE = 64, NEAR_SHARE = 32 };
 
 enum status budget_check(const char *text)
 {
@@ -182,7 +182,7 @@ static struct plan *find_least(const struct optimum *optimum, const struct plan_
 
 static void extend(struct optimum *optimum, size_t bytes)
 {
-    if (optimum->most < bytes) optimum_within(optimum, bytes);
+    if (optimum->most < bytes || optimum->low) optimum_within(optimum, bytes);
 }
 
 /* Extends the front until it has the points of least memory; short fronts take little time. */
@@ -195,10 +195,39 @@ static void extend_to_least(struct optimum *optimum, const struct plan_options *
         extend(optimum, bytes > all ? SIZE_MAX : bytes);
 }
 
+/* Bytes that a budget other than the least leaves for the arena. */
+static size_t limit_of(const struct network *network, const struct budget *budget, const struct plan_options *options)
+{
+    const struct plan_options unplaced = {options->lower, options->state_per_parameter, .unplaced = true};
+    struct region *region = region_create();
+    struct schedule schedule = schedule_empty(region);
+    schedule_append(&schedule, STEP_FORWARD, 0, network->graph->nodes);
+    schedule_append(&schedule, STEP_BACKWARD, 0, network->graph->nodes);
+    struct plan *plan = plan_build(network, &schedule, &unplaced);
+    const size_t limit = budget_limit(network, budget, options, plan);
+    plan_destroy(plan);
+    region_destroy(region);
+    return limit;
+}
+
+/* Solves a short stretch of the front below the limit, which takes the least time; false: its schedules as placed do not
+ * keep the limit. */
+static bool find_near(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
+                      struct schedule *schedule, struct budgeted *budgeted)
+{
+    if (budget->kind == BUDGET_LEAST) return false;
+    const size_t limit = limit_of(optimum->network, budget, options);
+    optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
+    *budgeted = budget_find(optimum, limit, options);
+    if (budgeted->point >= 0) optimum_schedule(optimum, budgeted->point, schedule);
+    return budgeted->point >= 0;
+}
+
 enum status budget_schedule(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                             struct schedule *schedule, struct budgeted *budgeted)
 {
     enum status status = ST_OK;
+    if (find_near(optimum, budget, options, schedule, budgeted)) return ST_OK;
     extend_to_least(optimum, options);
     struct plan *least = find_least(optimum, options);
     const size_t limit = budget_limit(optimum->network, budget, options, least);

@@ -1,7 +1,23 @@
 #include "search/optimum.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Up to ALTERNATIVES_FEW every visit is solved at once. Up to ALTERNATIVES_MANY some visits are solved first, whose
+ * front is a ceiling, and then every visit, for up to STEPS_MAX comparisons. Beyond, the front of some visits is what
+ * there is: their passes end before one of some CUTS stages, or NEAR to where they begin, and a front has up to POINTS
+ * points. */
+enum {
+    ALTERNATIVES_FEW = 60000,
+    ALTERNATIVES_MANY = 20000000,
+    CUTS = 64,
+    CUT_STAGES = 4,
+    NEAR = 8,
+    POINTS = 64,
+    DISTINCT_SHARE = 20
+};
+static const int64_t STEPS_MAX = 1000000000;
 
 /* A visit: stages [first, last] are differentiated; the cut value before first is live. */
 struct visit {
@@ -34,8 +50,20 @@ struct option_search {
     struct envelope envelope; /* building: the least of all */
     size_t peak;              /* taking: the first that does it in time with peak bytes */
     double time;
+    bool taken;
     struct option found;
 };
+
+/* The fronts of visits. */
+struct solution {
+    struct region *region;
+    const bool *cut; /* by stage: a pass of any length may end before it; NULL: before every stage */
+    int *block;      /* by first and last stage, of the first of equal stretches: number of its fronts; 0: not solved */
+    struct front *cell; /* by block, outlives and tail; block 0: empty */
+    size_t most;        /* bytes: points above are left out */
+};
+
+enum { FRONTS = 2 * (TAILS_MAX + 1) }; /* of a stretch */
 
 /* Distance in stages from the first subchain that is equal to [first, last], whose cells serve all equal ones. */
 static int *shift_of(const struct optimum *o, int first, int last)
@@ -47,12 +75,14 @@ static struct front *cell_of(const struct optimum *o, const struct visit *v)
 {
     const int shift = *shift_of(o, v->first, v->last);
     const size_t place = (size_t)(v->first - shift) * (size_t)o->stages.count + (size_t)(v->last - shift);
-    return &o->cell[(place * 2 + v->outlives) * (TAILS_MAX + 1) + (size_t)v->tail];
+    const size_t block = (size_t)o->solution->block[place];
+    return &o->solution->cell[block * FRONTS + v->outlives * (TAILS_MAX + 1) + (size_t)v->tail];
 }
 
-static bool *needs_of(const struct optimum *o, int first, int last, int tail)
+/* Whether the visit of these stages reads the cut value before them. */
+static bool needs(const struct optimum *o, int first, int last, int tail)
 {
-    return &o->needs[((size_t)first * (size_t)o->stages.count + (size_t)last) * (TAILS_MAX + 1) + (size_t)tail];
+    return o->reads[last * (TAILS_MAX + 1) + tail] || (first < last && o->reader[first] < last);
 }
 
 static bool is_first(const struct optimum *o, const struct visit *v)
@@ -106,7 +136,7 @@ static void try_last(const struct optimum *o, const struct visit *v, struct opti
 
 static void try_early(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
 {
-    if (*stop || is_first(o, v) || *needs_of(o, v->last, v->last, v->tail)) return;
+    if (*stop || is_first(o, v) || needs(o, v->last, v->last, v->tail)) return;
     struct option option = {.kind = EARLY, .at = v->last};
     if (v->tail) {
         option.cost.floor = tail_of(o, v)->backward[0];
@@ -115,7 +145,7 @@ static void try_early(const struct optimum *o, const struct visit *v, struct opt
         option.cost.floor = option.variant->backward;
         option.cost.time = option.variant->time;
     }
-    bool held = v->outlives || (v->first < v->last && *needs_of(o, v->first, v->last - 1, false));
+    bool held = v->outlives || (v->first < v->last && needs(o, v->first, v->last - 1, false));
     if (held) option.cost.floor += o->stages.stage[v->first].input;
     if (v->first < v->last) {
         option.cost.floor += once_of(o, v->first, v->last);
@@ -134,8 +164,7 @@ static void try_runs(const struct optimum *o, const struct visit *v, struct opti
         const size_t others = beyond(o, v) + (first ? 0 : once_of(o, at + 1, v->last + 1));
         for (int i = 0; i < run->through[v->outlives].count && !*stop; i++) {
             const struct variant *variant = &run->through[v->outlives].variant[i];
-            if (!first && !variant->outlives && !*needs_of(o, at + 1, v->last, v->tail))
-                continue; /* it would be dead */
+            if (!first && !variant->outlives && !needs(o, at + 1, v->last, v->tail)) continue; /* it would be dead */
             struct option option = {.kind = RUN, .at = at, .variant = variant};
             option.a = (struct visit){at + 1, v->last, variant->outlives, v->tail};
             option.cost = (struct alternative){
@@ -162,6 +191,12 @@ static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, 
     return peak + beyond(o, v);
 }
 
+/* Whether a pass from stage first on may end before stage at. */
+static bool may_end(const struct solution *solution, int first, int at)
+{
+    return !solution->cut || solution->cut[at] || at - first <= NEAR;
+}
+
 static void try_passes(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
 {
     const bool first = is_first(o, v);
@@ -170,10 +205,11 @@ static void try_passes(const struct optimum *o, const struct visit *v, struct op
         const struct stage *s = &o->stages.stage[at - 1];
         size_t before = passed;
         passed = larger(passed, pass_peak(o, v, at - 1, NULL));
-        if (!first && !*needs_of(o, at, v->last, v->tail)) continue; /* the pass would be dead */
-        const int tails = at - 1 == v->first ? 0 : s->tails;         /* there a run does the same */
+        if (!may_end(o->solution, v->first, at)) continue;
+        if (!first && !needs(o, at, v->last, v->tail)) continue; /* the pass would be dead */
+        const int tails = at - 1 == v->first ? 0 : s->tails;     /* there a run does the same */
         for (int t = 0; t <= tails && !*stop; t++) {
-            if (v->first && !v->outlives && !*needs_of(o, v->first, at - 1, t)) continue; /* here too */
+            if (v->first && !v->outlives && !needs(o, v->first, at - 1, t)) continue; /* here too */
             const struct tail *tail = t ? &s->tail[t - 1] : NULL;
             struct option option = {.kind = PASS, .at = at, .tail = t};
             option.a = (struct visit){at, v->last, tail && tail->outlives, v->tail};
@@ -227,24 +263,103 @@ static void look_take(struct option_search *search, const struct option *option,
     double time;
     if (!alternative_at(&option->cost, search->peak, &time) || time != search->time) return;
     search->found = *option;
-    *stop = true;
+    search->taken = *stop = true;
 }
 
-static void build(struct optimum *o)
+/* Numbers the stretches that are solved: those that end where a pass may, or before stages whose backward comes early.
+ * Returns how many there are, and one. */
+static int number(const struct optimum *o, struct solution *solution)
 {
     const int count = o->stages.count;
-    struct option_search search = {.look = look_build, .envelope.most = o->most};
-    for (int length = 1; length <= count; length++)
-        for (int first = 0; first + length <= count; first++) {
-            if (*shift_of(o, first, first + length - 1)) continue;
-            for (int outlives = o->stages.stage[first].outlives; outlives >= 0; outlives--)
-                for (int tail = o->stages.stage[first + length - 1].tails; tail >= 0; tail--) {
-                    const struct visit v = {first, first + length - 1, outlives, tail}; /* TWICE reads the tails of 0 */
-                    try_all(o, &v, &search);
-                    envelope_take(&search.envelope, o->solved, cell_of(o, &v));
-                }
+    int blocks = 1;
+    NEW(solution->region, solution->block, (size_t)count * (size_t)count);
+    for (int first = 0; first < count; first++)
+        for (int last = count - 1, early = false; last >= first; last--) {
+            const bool solved = last + 1 == count || may_end(solution, first, last + 1) || early;
+            const int shift = *shift_of(o, first, last);
+            int *block = &solution->block[(size_t)(first - shift) * (size_t)count + (size_t)(last - shift)];
+            if (solved && !*block) *block = blocks++;
+            early = solved && last + 1 < count && !needs(o, last, last, 0);
         }
+    return blocks;
+}
+
+/* Time that the stages from first on take with peak bytes, recomputations alone, at least. Points above the ceiling may
+ * be missing. In a schedule with so many bytes, the ops of these stages are a visit of them with the value before them
+ * besides. */
+static double least_recomputation(const struct optimum *o, int first, size_t peak, const struct front *ceiling)
+{
+    const int count = o->stages.count;
+    const double once = o->forward[count] - o->forward[first];
+    const struct front *solved = cell_of(o, &(struct visit){first, count - 1, false, 0});
+    peak = peak < SIZE_MAX / 2 ? peak + o->stages.stage[first].input : SIZE_MAX;
+    const int i = front_at(ceiling, peak), j = front_at(solved, peak);
+    if (i < 0) return 0;
+    double least = ceiling->point[i].time;
+    if (j >= 0 && solved->point[j].time - once < least) least = solved->point[j].time - once;
+    return least > 0 ? least : 0;
+}
+
+/* The ceiling less what the stages from first on add to it: of visits that end before first. */
+static struct front ceiling_before(const struct optimum *o, int first, const struct front *ceiling,
+                                   struct region *region)
+{
+    struct front before = {ceiling->count, NULL};
+    double most = -INFINITY;
+    NEW(region, before.point, (size_t)before.count);
+    for (int i = ceiling->count - 1; i >= 0; i--) {
+        const size_t end = i + 1 < ceiling->count ? ceiling->point[i + 1].peak - 1 : o->most;
+        const double time = ceiling->point[i].time - least_recomputation(o, first, end, ceiling);
+        if (time > most) most = time;
+        before.point[i] = (struct point){ceiling->point[i].peak, most};
+    }
+    return before;
+}
+
+/* Solves the visits of a stretch. */
+static void build_stretch(struct optimum *o, int first, int last, struct option_search *search)
+{
+    for (int outlives = o->stages.stage[first].outlives; outlives >= 0; outlives--)
+        for (int tail = o->stages.stage[last].tails; tail >= 0; tail--) {
+            const struct visit v = {first, last, outlives, tail}; /* TWICE reads the tails of 0 */
+            search->envelope.above = is_first(o, &v) ? o->forward[last + 1] - o->forward[first] : 0;
+            try_all(o, &v, search);
+            envelope_take(&search->envelope, o->solution->region, cell_of(o, &v));
+        }
+}
+
+static void solution_destroy(struct solution *solution)
+{
+    if (solution) region_destroy(solution->region);
+}
+
+/* Solves the network; cut, ceiling: as in struct solution and struct envelope; points: of a front at most. NULL: that
+ * takes more than steps comparisons. */
+static struct solution *solve(struct optimum *o, const bool *cut, struct envelope envelope)
+{
+    const int count = o->stages.count;
+    struct region *region = region_create();
+    struct option_search search = {.look = look_build, .envelope = envelope};
+    struct solution *solution = region_array(region, 1, sizeof *solution);
+    struct front *before = NULL; /* by stage: the ceiling of visits that end before it */
+    *solution = (struct solution){.region = region, .cut = cut, .most = envelope.most};
+    NEW(region, solution->cell, (size_t)number(o, solution) * FRONTS);
+    o->solution = solution;
+    if (envelope.ceiling && o->distinct) NEW(region, before, (size_t)count + 1);
+    if (before) before[count] = *envelope.ceiling;
+    for (int i = 0; i < count * count && search.envelope.steps >= 0; i++) {
+        /* rows from the last stage up; else by length, as the first of equal stretches is solved */
+        const int row = o->distinct ? count - 1 - i / count : i % count;
+        const int first = row, last = o->distinct ? i % count : row + i / count;
+        if (last < first || last >= count || !solution->block[(size_t)first * (size_t)count + (size_t)last]) continue;
+        if (before) search.envelope.ceiling = &before[last + 1];
+        build_stretch(o, first, last, &search);
+        if (before && last + 1 == count) before[first] = ceiling_before(o, first, envelope.ceiling, region);
+    }
     envelope_free(&search.envelope);
+    if (search.envelope.steps >= 0) return solution;
+    solution_destroy(solution);
+    return o->solution = NULL;
 }
 
 /* For each first stage: the stretches that occur earlier, with the distance to their first occurrence. */
@@ -261,6 +376,16 @@ static void find_equal(const struct optimum *o)
         }
 }
 
+/* Leaves stretches apart where few are equal: then they can be solved in an order that has a lower ceiling. */
+static void set_distinct(struct optimum *o)
+{
+    const size_t all = (size_t)o->stages.count * (size_t)o->stages.count;
+    size_t shared = 0;
+    for (size_t i = 0; i < all; i++) shared += o->shift[i] > 0;
+    o->distinct = shared * DISTINCT_SHARE < all;
+    if (o->distinct) memset(o->shift, 0, all * sizeof *o->shift);
+}
+
 struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng)
 {
     struct region *region = region_create();
@@ -269,8 +394,9 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     const size_t count = (size_t)o->stages.count;
     NEW(o->region, o->shift, count * count);
     find_equal(o);
-    NEW(o->region, o->cell, count * count * 2 * (TAILS_MAX + 1));
-    NEW(o->region, o->needs, count * count * (TAILS_MAX + 1));
+    set_distinct(o);
+    NEW(o->region, o->reads, count * (TAILS_MAX + 1));
+    NEW(o->region, o->reader, count);
     NEW(o->region, o->once, count + 1);
     NEW(o->region, o->forward, count + 1);
     for (int s = 0; s < o->stages.count; s++) {
@@ -278,39 +404,101 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
         o->once[s + 1] = o->once[s] + stage->once;
         o->forward[s + 1] = o->forward[s] + stage->time;
     }
-    for (int last = 0; last < o->stages.count; last++)
-        for (int tail = 0; tail <= o->stages.stage[last].tails; tail++) {
-            const struct variants *alone = &run_of(o, last, last)->last[0];
-            bool reads =
-                tail ? o->stages.stage[last].tail[tail - 1].reads : alone->count && alone->variant[0].reads_input;
-            for (int first = last; first >= 0; first--)
-                *needs_of(o, first, last, tail) = reads || (first < last && *needs_of(o, first, last - 1, 0));
-        }
+    for (int last = o->stages.count - 1; last >= 0; last--) {
+        const struct stage *stage = &o->stages.stage[last];
+        const struct variants *alone = &run_of(o, last, last)->last[0];
+        for (int tail = 0; tail <= stage->tails; tail++)
+            o->reads[last * (TAILS_MAX + 1) + tail] =
+                tail ? stage->tail[tail - 1].reads : alone->count && alone->variant[0].reads_input;
+        o->reader[last] = last + 1 == o->stages.count || o->reads[last * (TAILS_MAX + 1)] ? last : o->reader[last + 1];
+    }
     return o;
 }
 
+/* The front between low and most bytes as the network's, with the candidates. */
 static void publish(struct optimum *o)
 {
     const struct front *all = cell_of(o, &(struct visit){.last = o->stages.count - 1});
     double backward = 0;
     for (int i = 0; i < o->network->graph->nodes; i++) backward += network_backward_time(o->network, i);
-    o->front.count = all->count;
+    const int from = front_at(all, o->low);
+    o->front.count = 0;
     NEW(o->solved, o->front.point, (size_t)all->count);
-    for (int i = 0; i < all->count; i++)
-        o->front.point[i] = (struct point){all->point[i].peak, all->point[i].time + backward};
+    for (int i = from < 0 ? 0 : from; i < all->count; i++)
+        o->front.point[o->front.count++] = (struct point){all->point[i].peak, all->point[i].time + backward};
     candidate_points_merge(&o->candidates, o->most, o->solved, &o->front, &o->origin);
 }
 
-void optimum_within(struct optimum *o, size_t most)
+/* Alternatives that solving every visit compares, each with fronts of up to thousands of points. */
+static double count_alternatives(const struct optimum *o)
 {
-    const size_t count = (size_t)o->stages.count;
+    const struct stage *stage = o->stages.stage;
+    double all = 0;
+    for (int first = 0; first < o->stages.count; first++)
+        for (int last = first; last < o->stages.count; last++)
+            if (!*shift_of(o, first, last))
+                all += (double)((stage[first].outlives + 1) * (stage[last].tails + 1)) * (last - first + 1);
+    return all;
+}
+
+/* About one stage in a few, of those that may begin where few bytes are live: of the boundaries at equal distances and
+ * those around them the smallest. */
+static const bool *choose_cuts(const struct optimum *o, struct region *region)
+{
+    const int count = o->stages.count, each = 1 + (count - 1) / CUTS < CUT_STAGES ? CUT_STAGES : 1 + (count - 1) / CUTS;
+    bool *cut;
+    NEW(region, cut, (size_t)count);
+    for (int from = 1; from < count; from += each) {
+        int best = from;
+        for (int at = from; at < from + each && at < count; at++)
+            if (o->stages.stage[at].input < o->stages.stage[best].input) best = at;
+        cut[best] = true;
+    }
+    return cut;
+}
+
+/* What no point of use is above: the time of the front found, less what is not part of a visit; below low bytes that at
+ * low. noise: of sums of the same times in another order. */
+static struct front ceiling_of(const struct optimum *o, struct region *region)
+{
+    const double noise = 1e-9;
+    const struct front *all = cell_of(o, &(struct visit){.last = o->stages.count - 1});
+    struct front ceiling = {0, NULL};
+    const int at = front_at(all, o->low);
+    NEW(region, ceiling.point, (size_t)all->count);
+    for (int i = at < 0 ? 0 : at; i < all->count; i++) {
+        ceiling.point[ceiling.count] = all->point[i];
+        if (i == at) ceiling.point[ceiling.count].peak = 0;
+        ceiling.point[ceiling.count++].time = all->point[i].time * (1 + noise) - o->forward[o->stages.count];
+    }
+    return ceiling;
+}
+
+void optimum_between(struct optimum *o, size_t low, size_t most)
+{
+    struct region *region = region_create();
+    struct solution *few = NULL;
+    struct front ceiling = {0, NULL};
+    const double alternatives = count_alternatives(o);
     region_destroy(o->solved);
-    memset(o->cell, 0, count * count * 2 * (TAILS_MAX + 1) * sizeof *o->cell);
+    solution_destroy(o->solution);
+    o->solved = region;
+    o->low = low;
     o->most = most;
-    o->solved = region_create();
-    build(o);
+    if (alternatives > ALTERNATIVES_FEW) {
+        few = solve(o, choose_cuts(o, region), (struct envelope){.most = most, .points = POINTS, .steps = INT64_MAX});
+        ceiling = ceiling_of(o, region);
+    }
+    o->exact = alternatives <= ALTERNATIVES_MANY &&
+               solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = STEPS_MAX});
+    if (o->exact)
+        solution_destroy(few);
+    else
+        o->solution = few;
     publish(o);
 }
+
+void optimum_within(struct optimum *o, size_t most) { optimum_between(o, 0, most); }
 
 struct optimum *optimum_solve(const struct network *network, enum rng_mode rng)
 {
@@ -322,6 +510,7 @@ struct optimum *optimum_solve(const struct network *network, enum rng_mode rng)
 void optimum_destroy(struct optimum *optimum)
 {
     if (!optimum) return;
+    solution_destroy(optimum->solution);
     region_destroy(optimum->solved);
     region_destroy(optimum->region);
 }
@@ -375,11 +564,16 @@ static void write_visit(const struct schedule_writer *w, const struct visit *v, 
 {
     const struct optimum *o = w->optimum;
     const struct front *cell = cell_of(o, v);
-    struct option_search search = {.look = look_take, .peak = peak, .time = cell->point[front_at(cell, peak)].time};
+    const struct point *point = &cell->point[front_at(cell, peak)];
+    struct option_search search = {.look = look_take, .peak = peak, .time = point->time};
     const int shift = *shift_of(o, v->first, v->last);
     const struct visit solved = {v->first - shift, v->last - shift, v->outlives, v->tail};
-    search.found.kind = READY;
     try_all(o, &solved, &search);
+    if (!search.taken) { /* with peak bytes a faster one, which the front left out */
+        search.peak = peak = point->peak;
+        try_all(o, &solved, &search);
+    }
+    assert(search.taken);
     const struct option *f = &search.found;
     const struct tail *tail = tail_of(o, &solved);
     by += shift;

@@ -29,13 +29,17 @@
 struct optimum {
     struct region *region, *solved; /* solved: of the points */
     const struct network *network;
-    size_t most; /* bytes: points above are in no front; 0: nothing was solved yet */
+    size_t low,
+        most;   /* bytes: points above most are in no front, of those below low there is one; 0: nothing was solved */
+    bool exact; /* else the front is one of fewer visits, as the problem is too large */
     struct stages stages;
-    int *shift;         /* by first and last stage: distance in stages to the first equal stretch */
-    struct front *cell; /* by first and last stage, outlives and tail; only of the first of equal stretches */
-    bool *needs;        /* by first and last stage, tail: whether that visit reads the cut value before it */
-    size_t *once;       /* sums of the stages' stashes and masks: [0, s) */
-    double *forward;    /* sums of the stages' forward times: [0, s) */
+    bool distinct;                      /* no stretches are equal */
+    int *shift;                         /* by first and last stage: distance in stages to the first equal stretch */
+    struct solution *solution;          /* the fronts of all stretches */
+    bool *reads;                        /* by stage and tail: whether its visit reads the cut value before it */
+    int *reader;                        /* by stage: the first one from there on that does so without a tail */
+    size_t *once;                       /* sums of the stages' stashes and masks: [0, s) */
+    double *forward;                    /* sums of the stages' forward times: [0, s) */
     struct candidate_points candidates; /* of schedules outside the class; points of the fronts solved after them */
     const struct candidate_point *
         *origin;        /* by point of the front: the candidate that it is; NULL: it is of the class */
@@ -48,6 +52,9 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
 /* The front up to most bytes, equal to that part of the whole front: no part of a schedule takes more bytes than the
  * schedule. The smaller most, the faster. */
 void optimum_within(struct optimum *optimum, size_t most);
+
+/* The same from low bytes on: the fewer bytes between them, the faster. */
+void optimum_between(struct optimum *optimum, size_t low, size_t most);
 
 /* Both, for the whole front. */
 struct optimum *optimum_solve(const struct network *network, enum rng_mode rng);

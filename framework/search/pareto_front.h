@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/region.h"
 
@@ -33,7 +34,11 @@ bool alternative_at(const struct alternative *alternative, size_t peak, double *
 
 /* The minimum of the alternatives added so far. Zeroed except most: none. */
 struct envelope {
-    size_t most; /* bytes: points above are left out */
+    size_t most;                 /* bytes: points above are left out */
+    int points;                  /* of a front at most; 0: all */
+    const struct front *ceiling; /* points whose time is above its time plus above may be left out; NULL: none */
+    double above;
+    int64_t steps; /* comparisons left; below 0: none, and the minimum is not complete */
     struct front best;
     struct point *spare, *candidate;
     int room, spare_room, candidates_room;
