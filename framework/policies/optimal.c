@@ -11,12 +11,15 @@
 
 static void note_found(const struct optimum *optimum, const struct budgeted *budgeted, struct policy_notes *notes)
 {
+    const char *approximation = optimum_approximation(optimum, optimum->region);
     const struct candidate_point *candidate = optimum->origin[budgeted->point];
     *notes = (struct policy_notes){
         .live_peak = optimum->front.point[budgeted->point].peak, .tries = budgeted->tries, .lost = budgeted->lost};
     if (candidate)
         snprintf(notes->found, sizeof notes->found, "the schedule of %s, which is better than all of its own class",
                  candidate->policy);
+    else if (approximation)
+        snprintf(notes->found, sizeof notes->found, "%s", approximation);
 }
 
 static enum status emit(const struct policy_input *input, struct schedule *schedule)

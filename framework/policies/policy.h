@@ -12,7 +12,7 @@ struct policy_notes {
     size_t live_peak; /* as the policy predicts it */
     int tries;        /* schedules placed until one kept the budget */
     double lost;      /* time above that of the fastest schedule whose live peak keeps the budget */
-    char found[160];  /* the outcome as text */
+    char found[240];  /* the outcome as text */
 };
 
 /* Settings of any policy as opaque bytes: the file of the policy defines their struct, its table of settings describes

@@ -210,8 +210,8 @@ static size_t limit_of(const struct network *network, const struct budget *budge
     return limit;
 }
 
-/* Solves a short stretch of the front below the limit, which takes the least time; false: its schedules as placed do not
- * keep the limit. */
+/* Solves a short stretch of the front below the limit, which takes the least time; false: its schedules as placed do
+ * not keep the limit. */
 static bool find_near(struct optimum *optimum, const struct budget *budget, const struct plan_options *options,
                       struct schedule *schedule, struct budgeted *budgeted)
 {

@@ -376,6 +376,17 @@ static void find_equal(const struct optimum *o)
         }
 }
 
+static double count_alternatives(const struct optimum *o)
+{
+    const struct stage *stage = o->stages.stage;
+    double all = 0;
+    for (int first = 0; first < o->stages.count; first++)
+        for (int last = first; last < o->stages.count; last++)
+            if (!*shift_of(o, first, last))
+                all += (double)((stage[first].outlives + 1) * (stage[last].tails + 1)) * (last - first + 1);
+    return all;
+}
+
 /* Leaves stretches apart where few are equal: then they can be solved in an order that has a lower ceiling. */
 static void set_distinct(struct optimum *o)
 {
@@ -395,6 +406,7 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     NEW(o->region, o->shift, count * count);
     find_equal(o);
     set_distinct(o);
+    o->alternatives = count_alternatives(o);
     NEW(o->region, o->reads, count * (TAILS_MAX + 1));
     NEW(o->region, o->reader, count);
     NEW(o->region, o->once, count + 1);
@@ -429,23 +441,16 @@ static void publish(struct optimum *o)
     candidate_points_merge(&o->candidates, o->most, o->solved, &o->front, &o->origin);
 }
 
-/* Alternatives that solving every visit compares, each with fronts of up to thousands of points. */
-static double count_alternatives(const struct optimum *o)
+static int stages_a_cut(const struct optimum *o)
 {
-    const struct stage *stage = o->stages.stage;
-    double all = 0;
-    for (int first = 0; first < o->stages.count; first++)
-        for (int last = first; last < o->stages.count; last++)
-            if (!*shift_of(o, first, last))
-                all += (double)((stage[first].outlives + 1) * (stage[last].tails + 1)) * (last - first + 1);
-    return all;
+    const int stages = 1 + (o->stages.count - 1) / CUTS;
+    return stages < CUT_STAGES ? CUT_STAGES : stages;
 }
 
-/* About one stage in a few, of those that may begin where few bytes are live: of the boundaries at equal distances and
- * those around them the smallest. */
+/* Of each so many stages in a row the one that reads the fewest bytes. */
 static const bool *choose_cuts(const struct optimum *o, struct region *region)
 {
-    const int count = o->stages.count, each = 1 + (count - 1) / CUTS < CUT_STAGES ? CUT_STAGES : 1 + (count - 1) / CUTS;
+    const int count = o->stages.count, each = stages_a_cut(o);
     bool *cut;
     NEW(region, cut, (size_t)count);
     for (int from = 1; from < count; from += each) {
@@ -479,23 +484,32 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
     struct region *region = region_create();
     struct solution *few = NULL;
     struct front ceiling = {0, NULL};
-    const double alternatives = count_alternatives(o);
     region_destroy(o->solved);
     solution_destroy(o->solution);
     o->solved = region;
     o->low = low;
     o->most = most;
-    if (alternatives > ALTERNATIVES_FEW) {
+    if (o->alternatives > ALTERNATIVES_FEW) {
         few = solve(o, choose_cuts(o, region), (struct envelope){.most = most, .points = POINTS, .steps = INT64_MAX});
         ceiling = ceiling_of(o, region);
     }
-    o->exact = alternatives <= ALTERNATIVES_MANY &&
+    o->exact = o->alternatives <= ALTERNATIVES_MANY &&
                solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = STEPS_MAX});
     if (o->exact)
         solution_destroy(few);
     else
         o->solution = few;
     publish(o);
+}
+
+const char *optimum_approximation(const struct optimum *o, struct region *region)
+{
+    if (o->exact) return NULL;
+    return region_text(
+        region,
+        "an approximation, as exactly there are %.2g alternatives to compare: checkpoints lie before one "
+        "of %d stages or up to %d stages on, and fronts have up to %d points",
+        o->alternatives, stages_a_cut(o), NEAR, POINTS);
 }
 
 void optimum_within(struct optimum *o, size_t most) { optimum_between(o, 0, most); }

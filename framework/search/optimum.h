@@ -29,9 +29,9 @@
 struct optimum {
     struct region *region, *solved; /* solved: of the points */
     const struct network *network;
-    size_t low,
-        most;   /* bytes: points above most are in no front, of those below low there is one; 0: nothing was solved */
-    bool exact; /* else the front is one of fewer visits, as the problem is too large */
+    size_t low, most;    /* bytes: the front's range, of which points are exact; 0: nothing was solved yet */
+    bool exact;          /* else the front is an upper bound: the problem is too large (optimum_approximation()) */
+    double alternatives; /* that an exact solution compares, each with fronts of up to thousands of points */
     struct stages stages;
     bool distinct;                      /* no stretches are equal */
     int *shift;                         /* by first and last stage: distance in stages to the first equal stretch */
@@ -50,13 +50,17 @@ struct optimum {
 struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng);
 
 /* The front up to most bytes, equal to that part of the whole front: no part of a schedule takes more bytes than the
- * schedule. The smaller most, the faster. */
+ * schedule. The smaller most, the faster. Of a problem that is too large to be solved exactly, by alternatives and then
+ * by comparisons counted, the front is one of fewer schedules, each with the bytes and the time that it says. */
 void optimum_within(struct optimum *optimum, size_t most);
 
 /* The same from low bytes on: the fewer bytes between them, the faster. */
 void optimum_between(struct optimum *optimum, size_t low, size_t most);
 
-/* Both, for the whole front. */
+/* What was left out, as text in region; NULL: nothing, the front is exact. */
+const char *optimum_approximation(const struct optimum *optimum, struct region *region);
+
+/* Preparation and the whole front. */
 struct optimum *optimum_solve(const struct network *network, enum rng_mode rng);
 void optimum_destroy(struct optimum *optimum);
 

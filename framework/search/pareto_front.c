@@ -183,8 +183,12 @@ void envelope_add(struct envelope *envelope, const struct alternative *alternati
     static const struct front none = {0, NULL};
     const struct front *a = alternative->a, *b = alternative->b, *best = &envelope->best;
     if ((a && !a->count) || (b && !b->count)) return;
-    struct comparison c = {envelope, alternative, a ? a->point : &zero, b ? b->point : &zero,
-                           envelope->ceiling ? envelope->ceiling : &none, 0};
+    struct comparison c = {envelope,
+                           alternative,
+                           a ? a->point : &zero,
+                           b ? b->point : &zero,
+                           envelope->ceiling ? envelope->ceiling : &none,
+                           0};
     const int a_count = a ? a->count : 1, b_count = b ? b->count : 1;
     const double least = time_at(&c, a_count - 1, b_count - 1);
     struct stretch s = {.start = alternative->floor, .end = reached(best, least)};

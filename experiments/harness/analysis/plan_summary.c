@@ -319,6 +319,7 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
         json_array_append_new(points, json_pack("{s:o, s:o}", "peak_bytes", figure_unsigned(front->point[i].peak),
                                                 "time", figure_real(front->point[i].time)));
     PUT(s->figures, "front", points);
+    PUT(s->figures, "front_approximation", optimum_approximation(optimum, s->region));
     for (int row = 0; row < rows; row++) {
         const struct point *p = &front->point[rows > 1 ? row * (front->count - 1) / (rows - 1) : 0];
         add_choice(s, policy, &(struct plan_figures){.live_peak = p->peak, .peak = p->peak, .time = p->time});
@@ -331,6 +332,7 @@ static enum status add_front(struct plan_summary *s, const struct policy *policy
 static enum status add_choices(struct plan_summary *s, bool all)
 {
     PUT(s->figures, "choices", json_array());
+    PUT(s->figures, "choices_nodes_max", SEARCHED_NODES_MAX);
     if (!all) return add_policy(s, policy_find("store_all"));
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
         const bool front = !s->job->backend && *policy == policy_find("optimal");

@@ -246,6 +246,7 @@ static void plan_front(struct policy_grid *g, const struct policy *policy)
     note(g, policy, "");
     struct optimum *optimum = rivals_prepare(g->job->network, (enum rng_mode)g->job->spec->rng);
     optimum_within(optimum, SIZE_MAX);
+    g->approximation = optimum_approximation(optimum, g->region);
     plan_points(g, policy, optimum);
     optimum_destroy(optimum);
 }

@@ -31,8 +31,9 @@ struct policy_grid {
     FILE *progress;  /* where a line shows what is being planned; NULL: nowhere */
     double slowdown; /* of a policy with a whole front: its least peak with at most this slowdown; INFINITY: all */
     int trials;
-    struct trial *trial;  /* policies in the order of their table */
-    int points, left_out; /* of a front, and those of them that were not planned */
+    struct trial *trial;       /* policies in the order of their table */
+    int points, left_out;      /* of a front, and those of them that were not planned */
+    const char *approximation; /* of a front (optimum.h); NULL: none */
     int refusals;
     struct refusal *refusal;
 };

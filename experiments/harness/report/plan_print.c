@@ -196,17 +196,23 @@ static void print_head(const struct plan_summary *s, FILE *out)
             text_plural(backend->options.threads));
 }
 
-/* None of the plans of a network without kernels is placed. */
+/* None of these plans is placed. */
 static void print_choices(const struct plan_summary *s, bool exact, FILE *out)
 {
     const json_t *choices = json_object_get(s->figures, "choices"), *front = json_object_get(s->figures, "front");
     if (json_array_size(choices) < 2) return;
-    fprintf(out, "\npolicies that require no setting\n");
+    fprintf(out, "\npolicies that require no setting%s\n",
+            exact ? "" : "; the peak is the live one and what is static");
     figures_table(choices,
                   exact ? "policy live_peak_bytes time slowdown gap_percent"
                         : "policy live_peak_bytes peak_bytes slowdown fits",
                   2, exact, out);
     if (front) fprintf(out, "  the front of optimal has %zu points\n", json_array_size(front));
+    if (figure_string(s->figures, "front_approximation"))
+        fprintf(out, "  and is %s\n", figure_string(s->figures, "front_approximation"));
+    if (s->job->graph->nodes > figure_number(s->figures, "choices_nodes_max"))
+        fprintf(out, "  policies that search for a budget are listed for up to %.0f nodes\n",
+                figure_number(s->figures, "choices_nodes_max"));
 }
 
 void plan_summary_print(const struct plan_summary *summary, FILE *out)

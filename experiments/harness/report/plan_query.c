@@ -69,6 +69,8 @@ static void add_rows(struct answer *a, const struct trial **row, int rows)
     if (g->left_out)
         figures_note(a->notes, "of a front of %d points: %d evenly spread, and those with the memory of another plan",
                      g->points, g->points - g->left_out);
+    PUT(a->figures, "front_approximation", g->approximation);
+    if (g->approximation) figures_note(a->notes, "the front of optimal is %s", g->approximation);
     for (int i = 0; i < g->refusals; i++) {
         const char *policy = g->refusal[i].policy->name, *why = g->refusal[i].why;
         json_array_append_new(left_out, json_pack("{s:s, s:s}", "policy", policy, "why", why));
