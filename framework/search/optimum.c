@@ -407,6 +407,8 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     find_equal(o);
     set_distinct(o);
     o->alternatives = count_alternatives(o);
+    o->few = ALTERNATIVES_FEW;
+    o->many = ALTERNATIVES_MANY;
     NEW(o->region, o->reads, count * (TAILS_MAX + 1));
     NEW(o->region, o->reader, count);
     NEW(o->region, o->once, count + 1);
@@ -479,26 +481,31 @@ static struct front ceiling_of(const struct optimum *o, struct region *region)
     return ceiling;
 }
 
+static struct solution *solve_few(struct optimum *o)
+{
+    return solve(o, choose_cuts(o, o->solved),
+                 (struct envelope){.most = o->most, .points = POINTS, .steps = INT64_MAX});
+}
+
 void optimum_between(struct optimum *o, size_t low, size_t most)
 {
-    struct region *region = region_create();
     struct solution *few = NULL;
     struct front ceiling = {0, NULL};
     region_destroy(o->solved);
     solution_destroy(o->solution);
-    o->solved = region;
+    o->solved = region_create();
     o->low = low;
     o->most = most;
-    if (o->alternatives > ALTERNATIVES_FEW) {
-        few = solve(o, choose_cuts(o, region), (struct envelope){.most = most, .points = POINTS, .steps = INT64_MAX});
-        ceiling = ceiling_of(o, region);
+    if (o->alternatives > o->few) {
+        few = solve_few(o);
+        ceiling = ceiling_of(o, o->solved);
     }
-    o->exact = o->alternatives <= ALTERNATIVES_MANY &&
+    o->exact = o->alternatives <= o->many &&
                solve(o, NULL, (struct envelope){.most = most, .ceiling = &ceiling, .steps = STEPS_MAX});
     if (o->exact)
         solution_destroy(few);
     else
-        o->solution = few;
+        o->solution = few ? few : solve_few(o);
     publish(o);
 }
 
