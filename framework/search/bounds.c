@@ -369,23 +369,42 @@ double bounds_advances(int64_t steps, int64_t slots)
     return (double)(r * steps) - before;
 }
 
+/* Bytes that an op of node i's backward that reads x leaves: the least of two. */
+static size_t left_beside(const struct network *network, int i, size_t budget)
+{
+    size_t least = budget, reads, others;
+    unsigned parts;
+    for (int op = 0; op < 2 && (parts = op_parts(network, i, op)); op++) {
+        if (!(footprint_reads(network->binding[i].footprint.reads, parts) & READS_X)) continue;
+        backward_bytes(network, i, parts, &reads, &others);
+        const size_t left = reads + others < budget ? budget - reads - others : 0;
+        if (left < least) least = left;
+    }
+    return least;
+}
+
+/* Where the saved tensors of a stage do not fit beside the next stage's backward, a forward that is no advance makes
+ * them after it. The slots are what fits beside a backward, and the x that it reads. */
 static double binomial(const struct network *network, size_t budget)
 {
     const struct graph *graph = network->graph;
-    size_t value = SIZE_MAX, gradient = SIZE_MAX;
+    size_t value = SIZE_MAX, left = 0;
+    int taped = 0;
     double time = 0;
     for (int i = 0; i < graph->nodes; i++) {
         const struct node *node = &graph->node[i];
         if (node->layer->inputs != 1 || node->inputs[0] != i || !(network_reads(network, i) & READS_X)) return 0;
         if (!i || network->cost[i].forward < time) time = network->cost[i].forward;
         if (i + 1 < graph->nodes && value_bytes(network, i + 1) < value) value = value_bytes(network, i + 1);
-        if (gradient_bytes(network, i + 1) < gradient) gradient = gradient_bytes(network, i + 1);
+        const size_t beside = i ? left_beside(network, i, budget) : 0;
+        if (beside > left) left = beside;
+        taped += i && saved_bytes(network, i - 1) > beside;
     }
-    if (graph->nodes < 2 || !value || budget < gradient) return 0;
-    size_t slots = (budget - gradient) / value;
-    if (slots >= (size_t)graph->nodes) return 0;
-    double recomputations = bounds_advances(graph->nodes, (int64_t)slots) + 1 - graph->nodes;
-    return recomputations > 0 ? recomputations * time : 0;
+    if (graph->nodes < 2 || !value) return 0;
+    const size_t slots = left / value + 1;
+    const double advances =
+        slots < (size_t)graph->nodes ? bounds_advances(graph->nodes, (int64_t)slots) : graph->nodes - 1;
+    return (advances + 1 - graph->nodes + taped) * time;
 }
 
 struct bounds bounds_find(const struct network *network, size_t budget)

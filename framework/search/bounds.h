@@ -14,7 +14,9 @@ struct bounds {
      * fits the budget. The best choice of what to keep is a knapsack, one a node. */
     double knapsack;
     /* Time: of a chain of the cheapest stage with values of the smallest size, by Griewank and Walther, "Algorithm 799:
-     * revolve", 2000; the floor where the network is not a plain chain. */
+     * revolve", 2000, with as many slots as fit beside any one backward, its gradients, saved tensors and scratch; and
+     * for each stage whose saved tensors do not fit there another forward. The floor where the network is no plain
+     * chain. */
     double binomial;
     double best; /* the largest of the three */
 };
