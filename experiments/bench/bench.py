@@ -407,18 +407,27 @@ def random_chain(stages):
     return "\n".join(["rematch: 1", "name: random", "stages:", *rows, ""])
 
 
-def fronts(bench):
-    """The time `optimal` takes for its whole front: with store_all's memory as its budget no part of it is left out."""
-    bench.say("fronts ...")
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as chain:
-        chain.write(random_chain(100))
-        chain.flush()
-        for what, words, target in (("VGG16", (VGG16, "relu_save=auto"), 0.2), ("BERT base", (BERT,), 1),
-                                    ("100 random stages", ("--graph", chain.name), 10)):
-            took = statistics.median(measure.plan(*words, OPTIMAL, "policy.budget=100%")["planning_ms"] / 1000
-                                     for _ in range(3))
-            bench.judge(f"whole front of optimal, {what}", "at most", target, took, f"under {target} s",
-                        f"{took:.2f} s")
+def planning(bench):
+    """Processor seconds and memory of `rematch plan`: of an exact front, of one budget, and of 1,000 stages and blocks."""
+    bench.say("planning ...")
+    with tempfile.TemporaryDirectory(prefix="rematch-bench-") as folder:
+        chains = {}
+        for stages in 100, 200, 1000:
+            chains[stages] = os.path.join(folder, f"{stages}.yaml")
+            with open(chains[stages], "w", encoding="utf-8") as file:
+                file.write(random_chain(stages))
+        deep = "experiments/plans/resnet-depth.yaml", "model.file=" + os.path.join(measure.ROOT, "experiments/models/resnet-cifar.yaml"), \
+            "model.parameters.more=332", "data={name: synthetic, shape: [32, 32, 3], classes: 10}"
+        for what, words, seconds_, mib_ in (
+                ("exact front of 100 random stages", ("--graph", chains[100]), 1, None),
+                ("200 random stages, 30 %", ("--graph", chains[200], OPTIMAL, "policy.budget=30%"), 5, 200),
+                ("1,000 random stages, 40 %", ("--graph", chains[1000], OPTIMAL, "policy.budget=40%"), 60, None),
+                ("ResNet of 1,000 blocks, sqrt", (*deep, "policy.name=sqrt"), 2, None),
+                ("ResNet of 1,000 blocks, optimal at 20 %", (*deep, OPTIMAL, "policy.budget=20%", "--alone"), 60, None)):
+            took, most = measure.usage([measure.PROGRAM, "plan", *words])
+            bench.judge(f"planning {what}", "at most", seconds_, took, f"under {seconds_} s", f"{took:.2f} s, {most:.0f} MiB")
+            if mib_:
+                bench.judge(f"memory of planning {what}", "at most", mib_, most, f"under {mib_} MiB", f"{most:.0f} MiB")
 
 
 def arenas(bench):
@@ -496,7 +505,7 @@ def main():
         overhead(bench)
     if options.batch is None:
         memory(bench)
-        fronts(bench)
+        planning(bench)
         sections.append(("Memory of the experiments' own plans", arenas(bench)))
     sections.append(("Provenance", provenance(bench, networks)))
     everything = options.batch is None and not options.ours and set(networks) == set(TURNS)

@@ -39,6 +39,16 @@ def output(command, allowed=(0,), timeout=None, **environment):
     return done.stdout
 
 
+def usage(command):
+    """Processor seconds and MiB of memory at the most of a command whose output is of no interest."""
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as child:
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise Failed(f"{' '.join(command)}\nended with {child.returncode}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
 class Stolen:
     """The share of all processors' time that a virtual machine's host gave to others while this was entered: `steal` of
     /proc/stat (man 5 proc), 0 on a machine of one's own."""
