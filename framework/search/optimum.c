@@ -12,9 +12,9 @@ enum {
     ALTERNATIVES_FEW = 60000,
     ALTERNATIVES_MANY = 20000000,
     CUTS = 64,
-    CUT_STAGES = 4,
-    NEAR = 8,
-    POINTS = 64,
+    CUT_STAGES = 6,
+    NEAR = 4,
+    POINTS = 128,
     DISTINCT_SHARE = 20
 };
 static const int64_t STEPS_MAX = 1000000000;
