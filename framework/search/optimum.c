@@ -13,252 +13,18 @@ enum {
     ALTERNATIVES_MANY = 20000000,
     CUTS = 64,
     CUT_STAGES = 6,
-    NEAR = 4,
     POINTS = 128,
     DISTINCT_SHARE = 20
 };
 static const int64_t STEPS_MAX = 1000000000;
 
-/* A visit: stages [first, last] are differentiated; the cut value before first is live. */
-struct visit {
-    int first, last;
-    bool outlives; /* that cut value must still be live afterwards */
-    int tail; /* > 0: what the last stage's backward reads, except the cut value before it, is live already, as kept
-                 by this one of its tails */
-};
-
-enum kind {
-    RUN,   /* forward of stages [first, at], keeping what the variant keeps; a visit of the rest; their backward */
-    LAST,  /* the same without a rest */
-    PASS,  /* forward of [first, at), keeping what the last of them saves where tail; visits of the rest and of these */
-    TWICE, /* forward of all stages, keeping what the last of them saves; then the visit again with that tail */
-    EARLY, /* the last stage's backward, which needs only its gradient; a visit of the stages before */
-    READY  /* the last stage's backward, all of whose operands are live */
-};
-
-struct option {
-    enum kind kind;
-    int at, tail;
-    const struct variant *variant;
-    struct visit a, b;
-    struct alternative cost;
-};
-
-/* look is called for each option of a visit in turn; *stop ends the search. */
-struct option_search {
-    void (*look)(struct option_search *search, const struct option *option, bool *stop);
-    struct envelope envelope; /* building: the least of all */
-    size_t peak;              /* taking: the first that does it in time with peak bytes */
-    double time;
-    bool taken;
-    struct option found;
-};
-
-/* The fronts of visits. */
-struct solution {
-    struct region *region;
-    const bool *cut; /* by stage: a pass of any length may end before it; NULL: before every stage */
-    int *block;      /* by first and last stage, of the first of equal stretches: number of its fronts; 0: not solved */
-    struct front *cell; /* by block, outlives and tail; block 0: empty */
-    size_t most;        /* bytes: points above are left out */
-};
-
-enum { FRONTS = 2 * (TAILS_MAX + 1) }; /* of a stretch */
-
-/* Distance in stages from the first subchain that is equal to [first, last], whose cells serve all equal ones. */
-static int *shift_of(const struct optimum *o, int first, int last)
-{
-    return &o->shift[(size_t)first * (size_t)o->stages.count + (size_t)last];
-}
-
-static struct front *cell_of(const struct optimum *o, const struct visit *v)
-{
-    const int shift = *shift_of(o, v->first, v->last);
-    const size_t place = (size_t)(v->first - shift) * (size_t)o->stages.count + (size_t)(v->last - shift);
-    const size_t block = (size_t)o->solution->block[place];
-    return &o->solution->cell[block * FRONTS + v->outlives * (TAILS_MAX + 1) + (size_t)v->tail];
-}
-
-/* Whether the visit of these stages reads the cut value before them. */
-static bool needs(const struct optimum *o, int first, int last, int tail)
-{
-    return o->reads[last * (TAILS_MAX + 1) + tail] || (first < last && o->reader[first] < last);
-}
-
-static bool is_first(const struct optimum *o, const struct visit *v)
-{
-    return v->last + 1 == o->stages.count && !v->tail;
-}
-
-/* Stashes and masks of stages [from, to). */
-static size_t once_of(const struct optimum *o, int from, int to) { return o->once[to] - o->once[from]; }
-
-static const struct run *run_of(const struct optimum *o, int first, int last)
-{
-    if (last - first >= o->stages.reach) return NULL;
-    return o->stages.run[first * o->stages.reach + last - first];
-}
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
-
-static const struct tail *tail_of(const struct optimum *o, const struct visit *v)
-{
-    return v->tail ? &o->stages.stage[v->last].tail[v->tail - 1] : NULL;
-}
-
-/* Live bytes of the last stage before the visit reaches it: its gradient, and its saved tensors where tail. */
-static size_t beyond(const struct optimum *o, const struct visit *v)
-{
-    const struct stage *last = &o->stages.stage[v->last];
-    const struct tail *tail = tail_of(o, v);
-    size_t bytes = is_first(o, v) ? 0 : last->gradient;
-    if (tail) bytes += tail->keep - last->once + (tail->outlives ? last->output : 0);
-    return bytes;
-}
-
-static void try_last(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
-{
-    const struct tail *tail = tail_of(o, v);
-    const struct run *run = run_of(o, v->first, v->last);
-    struct option option = {.kind = LAST, .at = v->last};
-    if (tail && v->first == v->last && tail->reads) {
-        option.kind = READY;
-        option.cost.floor = tail->backward[v->outlives];
-        search->look(search, &option, stop);
-        return;
-    }
-    for (int i = 0; run && !v->tail && i < run->last[v->outlives].count && !*stop; i++) {
-        option.variant = &run->last[v->outlives].variant[i];
-        option.cost = (struct alternative){.floor = option.variant->backward, .time = option.variant->time};
-        search->look(search, &option, stop);
-    }
-}
-
-static void try_early(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
-{
-    if (*stop || is_first(o, v) || needs(o, v->last, v->last, v->tail)) return;
-    struct option option = {.kind = EARLY, .at = v->last};
-    if (v->tail) {
-        option.cost.floor = tail_of(o, v)->backward[0];
-    } else {
-        option.variant = &run_of(o, v->last, v->last)->last[0].variant[0];
-        option.cost.floor = option.variant->backward;
-        option.cost.time = option.variant->time;
-    }
-    bool held = v->outlives || (v->first < v->last && needs(o, v->first, v->last - 1, false));
-    if (held) option.cost.floor += o->stages.stage[v->first].input;
-    if (v->first < v->last) {
-        option.cost.floor += once_of(o, v->first, v->last);
-        option.a = (struct visit){v->first, v->last - 1, v->outlives, 0};
-        option.cost.a = cell_of(o, &option.a);
-    }
-    search->look(search, &option, stop);
-}
-
-static void try_runs(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
-{
-    const bool first = is_first(o, v);
-    for (int at = v->first; at < v->last && !*stop; at++) {
-        const struct run *run = run_of(o, v->first, at);
-        if (!run) break;
-        const size_t others = beyond(o, v) + (first ? 0 : once_of(o, at + 1, v->last + 1));
-        for (int i = 0; i < run->through[v->outlives].count && !*stop; i++) {
-            const struct variant *variant = &run->through[v->outlives].variant[i];
-            if (!first && !variant->outlives && !needs(o, at + 1, v->last, v->tail)) continue; /* it would be dead */
-            struct option option = {.kind = RUN, .at = at, .variant = variant};
-            option.a = (struct visit){at + 1, v->last, variant->outlives, v->tail};
-            option.cost = (struct alternative){
-                .floor = larger((first ? variant->forward : variant->again) + others, variant->backward),
-                .shift = variant->keep,
-                .time = o->forward[at + 1] - o->forward[v->first] + variant->time,
-                .a = cell_of(o, &option.a)};
-            search->look(search, &option, stop);
-        }
-    }
-}
-
-/* Live bytes while the visit passes stage at; tail: what that stage saves and keeps, NULL: nothing. */
-static size_t pass_peak(const struct optimum *o, const struct visit *v, int at, const struct tail *tail)
-{
-    const struct stage *s = &o->stages.stage[at];
-    const bool first = is_first(o, v);
-    size_t peak = first ? s->held : s->held_again;
-    if (at > v->first) {
-        peak = tail ? (first ? tail->forward : tail->again) : (first ? s->passed : s->passed_again);
-        peak += o->stages.stage[v->first].input;
-    }
-    peak += first ? once_of(o, v->first, at) : once_of(o, v->first, v->last + 1) - s->once;
-    return peak + beyond(o, v);
-}
-
-/* Whether a pass from stage first on may end before stage at. */
-static bool may_end(const struct solution *solution, int first, int at)
-{
-    return !solution->cut || solution->cut[at] || at - first <= NEAR;
-}
-
-static void try_passes(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
-{
-    const bool first = is_first(o, v);
-    size_t passed = 0;
-    for (int at = v->first + 1; at <= v->last && !*stop; at++) {
-        const struct stage *s = &o->stages.stage[at - 1];
-        size_t before = passed;
-        passed = larger(passed, pass_peak(o, v, at - 1, NULL));
-        if (!may_end(o->solution, v->first, at)) continue;
-        if (!first && !needs(o, at, v->last, v->tail)) continue; /* the pass would be dead */
-        const int tails = at - 1 == v->first ? 0 : s->tails;     /* there a run does the same */
-        for (int t = 0; t <= tails && !*stop; t++) {
-            if (v->first && !v->outlives && !needs(o, v->first, at - 1, t)) continue; /* here too */
-            const struct tail *tail = t ? &s->tail[t - 1] : NULL;
-            struct option option = {.kind = PASS, .at = at, .tail = t};
-            option.a = (struct visit){at, v->last, tail && tail->outlives, v->tail};
-            option.b = (struct visit){v->first, at - 1, v->outlives, t};
-            option.cost = (struct alternative){.floor = tail ? larger(before, pass_peak(o, v, at - 1, tail)) : passed,
-                                               .shift = o->stages.stage[v->first].input + once_of(o, v->first, at - 1) +
-                                                        (tail ? tail->keep : s->once),
-                                               .time = o->forward[at] - o->forward[v->first],
-                                               .a = cell_of(o, &option.a),
-                                               .b = cell_of(o, &option.b)};
-            search->look(search, &option, stop);
-        }
-    }
-}
-
-static void try_twice(const struct optimum *o, const struct visit *v, struct option_search *search, bool *stop)
-{
-    const struct stage *last = &o->stages.stage[v->last];
-    if (v->tail || v->first == v->last) return;
-    for (int t = 1; t <= last->tails && !*stop; t++) {
-        const struct tail *tail = &last->tail[t - 1];
-        if (!is_first(o, v) && tail->keep == last->once && !tail->outlives) continue; /* it would be dead */
-        struct option option = {.kind = TWICE, .at = v->last};
-        for (int at = v->first; at <= v->last; at++)
-            option.cost.floor = larger(option.cost.floor, pass_peak(o, v, at, at == v->last ? tail : NULL));
-        option.cost.time = o->forward[v->last + 1] - o->forward[v->first];
-        option.a = (struct visit){v->first, v->last, v->outlives, t};
-        option.cost.a = cell_of(o, &option.a);
-        search->look(search, &option, stop);
-    }
-}
-
-static void try_all(const struct optimum *o, const struct visit *v, struct option_search *search)
-{
-    bool stop = false;
-    try_last(o, v, search, &stop);
-    try_early(o, v, search, &stop);
-    try_runs(o, v, search, &stop);
-    try_passes(o, v, search, &stop);
-    try_twice(o, v, search, &stop);
-}
-
-static void look_build(struct option_search *search, const struct option *option, bool *stop)
+static void look_build(struct option_search *search, const struct visit_option *option, bool *stop)
 {
     (void)stop;
     envelope_add(&search->envelope, &option->cost);
 }
 
-static void look_take(struct option_search *search, const struct option *option, bool *stop)
+static void look_take(struct option_search *search, const struct visit_option *option, bool *stop)
 {
     double time;
     if (!alternative_at(&option->cost, search->peak, &time) || time != search->time) return;
@@ -275,11 +41,11 @@ static int number(const struct optimum *o, struct solution *solution)
     NEW(solution->region, solution->block, (size_t)count * (size_t)count);
     for (int first = 0; first < count; first++)
         for (int last = count - 1, early = false; last >= first; last--) {
-            const bool solved = last + 1 == count || may_end(solution, first, last + 1) || early;
-            const int shift = *shift_of(o, first, last);
+            const bool solved = last + 1 == count || visit_may_end(solution, first, last + 1) || early;
+            const int shift = *visit_shift(o, first, last);
             int *block = &solution->block[(size_t)(first - shift) * (size_t)count + (size_t)(last - shift)];
             if (solved && !*block) *block = blocks++;
-            early = solved && last + 1 < count && !needs(o, last, last, 0);
+            early = solved && last + 1 < count && !visit_needs(o, last, last, 0);
         }
     return blocks;
 }
@@ -291,7 +57,7 @@ static double least_recomputation(const struct optimum *o, int first, size_t pea
 {
     const int count = o->stages.count;
     const double once = o->forward[count] - o->forward[first];
-    const struct front *solved = cell_of(o, &(struct visit){first, count - 1, false, 0});
+    const struct front *solved = visit_cell(o, &(struct visit){first, count - 1, false, 0});
     peak = peak < SIZE_MAX / 2 ? peak + o->stages.stage[first].input : SIZE_MAX;
     const int i = front_at(ceiling, peak), j = front_at(solved, peak);
     if (i < 0) return 0;
@@ -322,9 +88,9 @@ static void build_stretch(struct optimum *o, int first, int last, struct option_
     for (int outlives = o->stages.stage[first].outlives; outlives >= 0; outlives--)
         for (int tail = o->stages.stage[last].tails; tail >= 0; tail--) {
             const struct visit v = {first, last, outlives, tail}; /* TWICE reads the tails of 0 */
-            search->envelope.above = is_first(o, &v) ? o->forward[last + 1] - o->forward[first] : 0;
-            try_all(o, &v, search);
-            envelope_take(&search->envelope, o->solution->region, cell_of(o, &v));
+            search->envelope.above = visit_is_first(o, &v) ? o->forward[last + 1] - o->forward[first] : 0;
+            visit_options(o, &v, search);
+            envelope_take(&search->envelope, o->solution->region, visit_cell(o, &v));
         }
 }
 
@@ -372,7 +138,7 @@ static void find_equal(const struct optimum *o)
             bool same = true;
             for (int i = first; same && i < at; i++) same = stage[i - shift].class == stage[i].class;
             while (same && at < o->stages.count && stage[at - shift].class == stage[at].class)
-                *shift_of(o, first, at++) = shift;
+                *visit_shift(o, first, at++) = shift;
         }
 }
 
@@ -382,7 +148,7 @@ static double count_alternatives(const struct optimum *o)
     double all = 0;
     for (int first = 0; first < o->stages.count; first++)
         for (int last = first; last < o->stages.count; last++)
-            if (!*shift_of(o, first, last))
+            if (!*visit_shift(o, first, last))
                 all += (double)((stage[first].outlives + 1) * (stage[last].tails + 1)) * (last - first + 1);
     return all;
 }
@@ -420,7 +186,7 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
     }
     for (int last = o->stages.count - 1; last >= 0; last--) {
         const struct stage *stage = &o->stages.stage[last];
-        const struct variants *alone = &run_of(o, last, last)->last[0];
+        const struct variants *alone = &visit_run(o, last, last)->last[0];
         for (int tail = 0; tail <= stage->tails; tail++)
             o->reads[last * (TAILS_MAX + 1) + tail] =
                 tail ? stage->tail[tail - 1].reads : alone->count && alone->variant[0].reads_input;
@@ -432,7 +198,7 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
 /* The front between low and most bytes as the network's, with the candidates. */
 static void publish(struct optimum *o)
 {
-    const struct front *all = cell_of(o, &(struct visit){.last = o->stages.count - 1});
+    const struct front *all = visit_cell(o, &(struct visit){.last = o->stages.count - 1});
     double backward = 0;
     for (int i = 0; i < o->network->graph->nodes; i++) backward += network_backward_time(o->network, i);
     const int from = front_at(all, o->low);
@@ -469,7 +235,7 @@ static const bool *choose_cuts(const struct optimum *o, struct region *region)
 static struct front ceiling_of(const struct optimum *o, struct region *region)
 {
     const double noise = 1e-9;
-    const struct front *all = cell_of(o, &(struct visit){.last = o->stages.count - 1});
+    const struct front *all = visit_cell(o, &(struct visit){.last = o->stages.count - 1});
     struct front ceiling = {0, NULL};
     const int at = front_at(all, o->low);
     NEW(region, ceiling.point, (size_t)all->count);
@@ -584,19 +350,19 @@ static void write_last(const struct schedule_writer *w, int first, int last, con
 static void write_visit(const struct schedule_writer *w, const struct visit *v, int by, size_t peak)
 {
     const struct optimum *o = w->optimum;
-    const struct front *cell = cell_of(o, v);
+    const struct front *cell = visit_cell(o, v);
     const struct point *point = &cell->point[front_at(cell, peak)];
     struct option_search search = {.look = look_take, .peak = peak, .time = point->time};
-    const int shift = *shift_of(o, v->first, v->last);
+    const int shift = *visit_shift(o, v->first, v->last);
     const struct visit solved = {v->first - shift, v->last - shift, v->outlives, v->tail};
-    try_all(o, &solved, &search);
+    visit_options(o, &solved, &search);
     if (!search.taken) { /* with peak bytes a faster one, which the front left out */
         search.peak = peak = point->peak;
-        try_all(o, &solved, &search);
+        visit_options(o, &solved, &search);
     }
     assert(search.taken);
-    const struct option *f = &search.found;
-    const struct tail *tail = tail_of(o, &solved);
+    const struct visit_option *f = &search.found;
+    const struct tail *tail = visit_tail(o, &solved);
     by += shift;
     const int first = solved.first + by, last = solved.last + by, at = f->at + by;
     switch (f->kind) {

@@ -23,29 +23,7 @@
 #ifndef REMATCH_SEARCH_OPTIMUM_H
 #define REMATCH_SEARCH_OPTIMUM_H
 
-#include "search/candidates.h"
-#include "search/variants.h"
-
-struct optimum {
-    struct region *region, *solved; /* solved: of the points */
-    const struct network *network;
-    size_t low, most;    /* bytes: the front's range, of which points are exact; 0: nothing was solved yet */
-    bool exact;          /* else the front is an upper bound: the problem is too large (optimum_approximation()) */
-    double alternatives; /* that an exact solution compares, each with fronts of up to thousands of points */
-    double few, many;    /* alternatives: up to few are compared at once, above many not exactly; preset */
-    struct stages stages;
-    bool distinct;                      /* no stretches are equal */
-    int *shift;                         /* by first and last stage: distance in stages to the first equal stretch */
-    struct solution *solution;          /* the fronts of all stretches */
-    bool *reads;                        /* by stage and tail: whether its visit reads the cut value before it */
-    int *reader;                        /* by stage: the first one from there on that does so without a tail */
-    size_t *once;                       /* sums of the stages' stashes and masks: [0, s) */
-    double *forward;                    /* sums of the stages' forward times: [0, s) */
-    struct candidate_points candidates; /* of schedules outside the class; points of the fronts solved after them */
-    const struct candidate_point *
-        *origin;        /* by point of the front: the candidate that it is; NULL: it is of the class */
-    struct front front; /* live peak, and time of all ops: forward, backward and recomputations */
-};
+#include "search/visit_options.h"
 
 /* Everything that does not depend on memory; there is no front yet. rng: the plan's. */
 struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng);

@@ -1,0 +1,102 @@
+/* The options of a visit: every way in which the class of optimum.h may begin it, each with its cost as alternatives of
+ * fronts (pareto_front.h). What solving compares, and what writing a schedule chooses from. */
+#ifndef REMATCH_SEARCH_VISIT_OPTIONS_H
+#define REMATCH_SEARCH_VISIT_OPTIONS_H
+
+#include "search/candidates.h"
+#include "search/variants.h"
+
+/* What optimum.h solves. */
+struct optimum {
+    struct region *region, *solved; /* solved: of the points */
+    const struct network *network;
+    size_t low, most;    /* bytes: the front's range, of which points are exact; 0: nothing was solved yet */
+    bool exact;          /* else the front is an upper bound: the problem is too large (optimum_approximation()) */
+    double alternatives; /* that an exact solution compares, each with fronts of up to thousands of points */
+    double few, many;    /* alternatives: up to few are compared at once, above many not exactly; preset */
+    struct stages stages;
+    bool distinct;                      /* no stretches are equal */
+    int *shift;                         /* by first and last stage: distance in stages to the first equal stretch */
+    struct solution *solution;          /* the fronts of all stretches */
+    bool *reads;                        /* by stage and tail: whether its visit reads the cut value before it */
+    int *reader;                        /* by stage: the first one from there on that does so without a tail */
+    size_t *once;                       /* sums of the stages' stashes and masks: [0, s) */
+    double *forward;                    /* sums of the stages' forward times: [0, s) */
+    struct candidate_points candidates; /* of schedules outside the class; points of the fronts solved after them */
+    const struct candidate_point *
+        *origin;        /* by point of the front: the candidate that it is; NULL: it is of the class */
+    struct front front; /* live peak, and time of all ops: forward, backward and recomputations */
+};
+
+/* A visit: stages [first, last] are differentiated; the cut value before first is live. */
+struct visit {
+    int first, last;
+    bool outlives; /* that cut value must still be live afterwards */
+    int tail; /* > 0: what the last stage's backward reads, except the cut value before it, is live already, as kept
+                 by this one of its tails */
+};
+
+enum visit_kind {
+    RUN,   /* forward of stages [first, at], keeping what the variant keeps; a visit of the rest; their backward */
+    LAST,  /* the same without a rest */
+    PASS,  /* forward of [first, at), keeping what the last of them saves where tail; visits of the rest and of these */
+    TWICE, /* forward of all stages, keeping what the last of them saves; then the visit again with that tail */
+    EARLY, /* the last stage's backward, which needs only its gradient; a visit of the stages before */
+    READY  /* the last stage's backward, all of whose operands are live */
+};
+
+struct visit_option {
+    enum visit_kind kind;
+    int at, tail;
+    const struct variant *variant;
+    struct visit a, b;
+    struct alternative cost;
+};
+
+/* look is called for each option of a visit in turn; *stop ends the search. */
+struct option_search {
+    void (*look)(struct option_search *search, const struct visit_option *option, bool *stop);
+    struct envelope envelope; /* building: the least of all */
+    size_t peak;              /* taking: the first that does it in time with peak bytes */
+    double time;
+    bool taken;
+    struct visit_option found;
+};
+
+/* The fronts of visits. */
+struct solution {
+    struct region *region;
+    const bool *cut; /* by stage: a pass of any length may end before it, others after up to NEAR stages; NULL: before
+                        every stage */
+    int *block;      /* by first and last stage, of the first of equal stretches: number of its fronts; 0: not solved */
+    struct front *cell; /* by block, outlives and tail; block 0: empty */
+    size_t most;        /* bytes: points above are left out */
+};
+
+enum { FRONTS = 2 * (TAILS_MAX + 1) }; /* of a stretch */
+
+enum { NEAR = 4 };
+
+/* Distance in stages from the first subchain that is equal to [first, last], whose fronts serve all equal ones. */
+int *visit_shift(const struct optimum *o, int first, int last);
+
+/* The front of a visit in the present solution; that of one that is not solved is empty. */
+struct front *visit_cell(const struct optimum *o, const struct visit *v);
+
+/* Whether the visit of these stages reads the cut value before them. */
+bool visit_needs(const struct optimum *o, int first, int last, int tail);
+
+/* Whether it is the first of its stages: else a recomputation. */
+bool visit_is_first(const struct optimum *o, const struct visit *v);
+
+/* Variants of a run of stages, NULL: not examined; and what is kept of a visit's last stage, NULL: nothing. */
+const struct run *visit_run(const struct optimum *o, int first, int last);
+const struct tail *visit_tail(const struct optimum *o, const struct visit *v);
+
+/* Whether a pass from stage first on may end before stage at. */
+bool visit_may_end(const struct solution *solution, int first, int at);
+
+/* Calls search->look for each option. */
+void visit_options(const struct optimum *o, const struct visit *v, struct option_search *search);
+
+#endif
