@@ -96,7 +96,8 @@ static enum status follow(struct follower *f, enum step_kind kind, int node)
     bool first = kind == STEP_FORWARD && node == f->forwards;
     f->forwards += first;
     while (kind == STEP_BACKWARD && runs(f, kind, node)) f->at++; /* one op or two */
-    if (kind == STEP_BACKWARD) return ST_OK;
+    if (kind == STEP_PARAMS && runs(f, kind, node) && a->op[f->at].parts == PART_PARAMS) f->at++;
+    if (kind != STEP_FORWARD) return ST_OK;
     if (runs(f, kind, node)) {
         f->at++;
     } else if (first || !a->drop_dead) {

@@ -37,18 +37,23 @@ static const struct footprint *footprint_of(const struct builder *b, int node)
     return &b->network->binding[node].footprint;
 }
 
-/* One or two events for a node's backward. */
-static void expand_backward(struct builder *b, int node)
+/* Appends the event of the first half of a split backward; false: the node's is not split. */
+static bool expand_half(struct builder *b, int node)
 {
-    unsigned parts = network_parts(b->network, node);
-    struct event event = {.kind = STEP_BACKWARD, .node = node, .parts = parts, .first = true, .last = true};
-    if (parts == (PART_PARAMS | PART_INPUT) && footprint_of(b, node)->split) {
-        event.parts = PART_PARAMS;
-        event.last = false;
-        b->event[b->events++] = event;
-        event = (struct event){.kind = STEP_BACKWARD, .node = node, .parts = PART_INPUT, .last = true};
-    }
-    b->event[b->events++] = event;
+    const bool split = network_parts(b->network, node) == (PART_PARAMS | PART_INPUT) && footprint_of(b, node)->split;
+    if (split)
+        b->event[b->events++] =
+            (struct event){.kind = STEP_BACKWARD, .node = node, .parts = PART_PARAMS, .first = true};
+    return split;
+}
+
+/* One or two events for a node's backward; halved: there was one already. */
+static void expand_backward(struct builder *b, int node, bool halved)
+{
+    const bool first = !halved && !expand_half(b, node);
+    const unsigned parts = first ? network_parts(b->network, node) : PART_INPUT;
+    b->event[b->events++] =
+        (struct event){.kind = STEP_BACKWARD, .node = node, .parts = parts, .first = first, .last = true};
 }
 
 static void expand(struct builder *b, const struct schedule *schedule)
@@ -56,14 +61,15 @@ static void expand(struct builder *b, const struct schedule *schedule)
     size_t room = 0;
     for (size_t i = 0; i < schedule->steps; i++) room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from);
     NEW(b->region, b->event, room);
-    int forward = 0; /* nodes below have had their first forward */
+    int forward = 0, halved = -1; /* nodes below have had their first forward; the last one halved */
     for (size_t i = 0; i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
         for (int n = s->from; s->kind == STEP_FORWARD && n < s->to; n++) {
             b->event[b->events++] = (struct event){.kind = STEP_FORWARD, .node = n, .first = n >= forward};
             if (n >= forward) forward = n + 1;
         }
-        for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) expand_backward(b, n);
+        if (s->kind == STEP_PARAMS && expand_half(b, s->from)) halved = s->from;
+        for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) expand_backward(b, n, n == halved);
     }
 }
 

@@ -10,6 +10,9 @@ enum { RUNS_MAX = INT32_MAX / 32 }; /* of a node, forward or backward: the ops a
 
 struct schedule schedule_empty(struct region *region) { return (struct schedule){.region = region}; }
 
+/* By enum step_kind. */
+static const char step_letters[] = "FBP";
+
 /* The suffix of a backward, by enum relu_save. */
 static const char *const relu_text[] = {":output", ":bits", ""};
 
@@ -50,6 +53,7 @@ void schedule_append_all(struct schedule *schedule, const struct schedule *more)
 enum status schedule_check(const struct schedule *schedule, int nodes, bool evaluate)
 {
     int forward = 0, backward = nodes; /* first F done of [0, forward), B done of [backward, nodes) */
+    int halved = nodes;                /* the last node with a P */
     size_t runs = 0;
     for (size_t i = 0; i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
@@ -73,7 +77,13 @@ enum status schedule_check(const struct schedule *schedule, int nodes, bool eval
         if (s->to != backward)
             return fail(ST_SPEC, "step %zu of the schedule runs node %d backward, but the next one due is node %d",
                         i + 1, s->to - 1, backward - 1);
-        backward = s->from;
+        if (s->kind == STEP_PARAMS && (halved == s->from || s->from + 1 != s->to))
+            return fail(ST_SPEC, "step %zu of the schedule runs half a backward of node %d; expected one node, once",
+                        i + 1, s->from);
+        if (s->kind == STEP_PARAMS)
+            halved = s->from;
+        else
+            backward = s->from;
     }
     if (forward < nodes) return fail(ST_SPEC, "the schedule ends before node %d has run forward", forward);
     if (backward > 0 && !evaluate)
@@ -87,9 +97,8 @@ char *schedule_print(const struct schedule *schedule, struct region *region)
     enum { STEP_TEXT = 40 };
     char *text = region_array(region, schedule->steps * STEP_TEXT + 1, 1), *end = text;
     for (size_t i = 0; i < schedule->steps; i++)
-        end +=
-            snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", schedule->step[i].kind == STEP_FORWARD ? 'F' : 'B',
-                     schedule->step[i].from, schedule->step[i].to, relu_text[schedule->step[i].relu]);
+        end += snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", step_letters[schedule->step[i].kind],
+                        schedule->step[i].from, schedule->step[i].to, relu_text[schedule->step[i].relu]);
     return text;
 }
 
@@ -122,15 +131,16 @@ enum status schedule_parse(const char *text, struct region *region, struct sched
             text = *text == '#' ? text + strcspn(text, "\n") : text + 1;
         if (!*text) return ST_OK;
         const char *start = text;
-        struct step step = {*text == 'B' ? STEP_BACKWARD : STEP_FORWARD, -1, -1, RELU_AUTO};
-        bool read = (*text == 'F' || *text == 'B') && *++text == '[' && (++text, step.from = number(&text)) >= 0 &&
-                    *text == ',' && (++text, step.to = number(&text)) >= 0 && *text == ')';
+        const char *letter = strchr(step_letters, *text);
+        struct step step = {letter ? (enum step_kind)(letter - step_letters) : STEP_FORWARD, -1, -1, RELU_AUTO};
+        bool read = letter && *++text == '[' && (++text, step.from = number(&text)) >= 0 && *text == ',' &&
+                    (++text, step.to = number(&text)) >= 0 && *text == ')';
         if (read) text++;
         if (read && step.kind == STEP_BACKWARD) step.relu = relu_at(&text);
         if (!read || step.from >= step.to || *text == ':')
             return fail(ST_SPEC,
-                        "step %zu of the schedule, '%.*s': expected F[from,to), B[from,to), B[from,to):output or "
-                        "B[from,to):bits with from < to",
+                        "step %zu of the schedule, '%.*s': expected F[from,to), P[node,node+1), B[from,to), "
+                        "B[from,to):output or B[from,to):bits with from < to",
                         count, (int)strcspn(start, " \t\r\n"), start);
         append(schedule, step);
     }

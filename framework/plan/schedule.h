@@ -1,5 +1,6 @@
 /* The schedule: all that a policy decides. Steps F[from,to) and B[from,to) over nodes; a B may set what the relus among
- * its nodes save for it: B[from,to):bits, B[from,to):output. */
+ * its nodes save for it: B[from,to):bits, B[from,to):output. P[node,node+1) runs the first half of a split backward
+ * ahead of its B, so that there can be recomputations between the halves; of another backward it runs nothing. */
 #ifndef REMATCH_PLAN_SCHEDULE_H
 #define REMATCH_PLAN_SCHEDULE_H
 
@@ -7,7 +8,7 @@
 
 #include "model/graph.h"
 
-enum step_kind { STEP_FORWARD, STEP_BACKWARD };
+enum step_kind { STEP_FORWARD, STEP_BACKWARD, STEP_PARAMS };
 
 struct step {
     enum step_kind kind;
@@ -34,7 +35,8 @@ void schedule_append_backward(struct schedule *schedule, int from, int to, enum 
 void schedule_append_all(struct schedule *schedule, const struct schedule *more);
 
 /* Valid: every node's first F comes in topological order and every node's B exactly once, in reverse, after its first
- * F. evaluate: no B at all. Else ST_SPEC naming step and node; or the schedule has too many steps to be planned. */
+ * F; a P is one of the node whose B is next, and its only one. evaluate: no B at all. Else ST_SPEC naming step and
+ * node; or the schedule has too many steps to be planned. */
 enum status schedule_check(const struct schedule *schedule, int nodes, bool evaluate);
 
 /* "F[0,9) B[6,9):bits F[3,6)"; the text lives in region. */

@@ -61,7 +61,7 @@ void policy_state_sign_bits(const struct network *network, struct schedule *sche
     *schedule = schedule_empty(silent.region);
     for (size_t i = 0; i < silent.steps; i++) {
         const struct step *s = &silent.step[i];
-        if (s->kind == STEP_FORWARD) schedule_append(schedule, STEP_FORWARD, s->from, s->to);
+        if (s->kind != STEP_BACKWARD) schedule_append(schedule, s->kind, s->from, s->to);
         for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) {
             const bool open = s->relu == RELU_AUTO && network_relu_open(network, n);
             schedule_append_backward(schedule, n, n + 1, open ? RELU_BITS : s->relu);

@@ -13,6 +13,15 @@ static void append_backwards(struct schedule *schedule, int from, int due, const
     }
 }
 
+/* Whether the op is half a backward, and there are forwards before the other half. */
+static bool is_apart(const struct lowered *l, int op)
+{
+    int next = op + 1;
+    if (l->op[op].kind != OP_BACKWARD) return false;
+    while (next < l->ops && l->op[next].kind == OP_FORWARD) next++;
+    return next > op + 1 && next < l->ops && l->op[next].kind == OP_BACKWARD && l->op[next].node == l->op[op].node;
+}
+
 /* The schedule of the ops that the original was lowered to. A node's backward stands at the first of its ops; that of a
  * node without ops may stand anywhere. */
 static void append_lowered(const struct lowered *l, const struct schedule *original, int nodes,
@@ -23,6 +32,10 @@ static void append_lowered(const struct lowered *l, const struct schedule *origi
         const struct op *op = &l->op[i];
         if (op->kind == OP_FORWARD) {
             schedule_append(schedule, STEP_FORWARD, op->node, op->node + 1);
+        } else if (is_apart(l, i)) {
+            append_backwards(schedule, op->node + 1, due, original);
+            schedule_append(schedule, STEP_PARAMS, op->node, op->node + 1);
+            due = op->node + 1;
         } else if (op->node < due) {
             append_backwards(schedule, op->node, due, original);
             due = op->node;

@@ -58,7 +58,7 @@ Test(schedule, what_cannot_be_read_names_the_step)
         {"F[-1,2)", "step 1"},
         {"F[0;2)", "step 1"},
         {"F[2,2)", "step 1"},
-        {"F[3,2)", "expected F[from,to), B[from,to), B[from,to):output or B[from,to):bits"},
+        {"F[3,2)", "expected F[from,to), P[node,node+1), B[from,to), B[from,to):output or B[from,to):bits"},
         {"F[0,2) B[0,2):bit", "step 2 of the schedule, 'B[0,2):bit'"},
         {"F[0,2):bits", "step 1 of the schedule, 'F[0,2):bits'"},
         {"F[0,16777217)", "step 1"},
@@ -86,6 +86,13 @@ Test(schedule, validity)
         {"F[0,2) F[0,1) F[2,4) B[3,4) F[1,4) B[0,3)", NULL, false}, /* recomputations may be anywhere */
         {"F[0,3) F[1,4) B[0,4)", NULL, false},                      /* and run on into first forwards */
         {"F[0,4) B[0,4) F[0,4)", NULL, false},
+        {"F[0,4) P[3,4) F[2,3) B[3,4) P[2,3) B[0,3)", NULL, false},
+        {"F[0,4) P[3,4) P[3,4) B[0,4)", "step 3 of the schedule runs half a backward of node 3; expected one", false},
+        {"F[0,4) B[3,4) P[1,3) B[0,3)", "step 3 of the schedule runs half a backward of node 1; expected one", false},
+        {"F[0,4) P[2,3) B[0,4)", "step 2 of the schedule runs node 2 backward, but the next one due is node 3", false},
+        {"F[0,4) P[3,4) F[0,1)", "the schedule ends before node 3 has run backward", false},
+        {"P[3,4) F[0,4) B[0,4)", "step 1 of the schedule runs node 3 backward before its forward", false},
+        {"F[0,4) P[3,4)", "step 2 of the schedule runs backward in an evaluation", true},
         {"F[0,4)", NULL, true},
         {"", "the schedule ends before node 0 has run forward", false},
         {"F[0,3) B[0,3)", "step 2 of the schedule runs node 2 backward, but the next one due is node 3", false},
