@@ -1,0 +1,229 @@
+#include "search/step_model.h"
+
+#include <string.h>
+
+enum { NEEDS_Y = 1, NEEDS_SAVED = 2 };
+
+/* Of the ops of storing everything: bytes of gradients, scratch, stashes and masks while each runs, and of those that
+ * live before it. */
+static void list_bytes(const struct lowered *l, struct region *region, size_t **during, size_t **before)
+{
+    bool *once;
+    NEW(region, once, (size_t)l->buffers);
+    NEW(region, *during, (size_t)l->ops + 1);
+    NEW(region, *before, (size_t)l->ops + 1);
+    for (int i = 0; i < l->ops; i++)
+        if (l->op[i].once >= 0) once[l->op[i].once] = true;
+    for (int i = 0; i < l->buffers; i++) {
+        const struct buffer *b = &l->buffer[i];
+        if (b->category != CATEGORY_GRADIENT && b->category != CATEGORY_SCRATCH && !once[i]) continue;
+        for (int op = b->birth; op <= b->death; op++) (*during)[op] += b->bytes;
+        for (int op = b->birth + 1; op <= b->death; op++) (*before)[op] += b->bytes;
+    }
+}
+
+/* Appends an event of ops [from, to); at: the op that reads its operands, to: none does. */
+static void add_event(struct step_model *m, struct step_event event, const size_t *during, int from, int at, int to)
+{
+    for (int op = from; op < to; op++) {
+        size_t *most = op <= at && at < to ? &event.during : &event.after;
+        if (during[op] > *most) *most = during[op];
+    }
+    m->event[m->events++] = event;
+}
+
+/* Appends the events of node's backward, whose ops are [from, to). */
+static void add_backward(struct step_model *m, const struct lowered *l, const size_t *during, const size_t *before,
+                         int node, int from, int to)
+{
+    const struct footprint *f = &m->network->binding[node].footprint;
+    unsigned parts = network_parts(m->network, node);
+    struct step_event event = {.node = node, .kind = STEP_BACKWARD};
+    int at = from;
+    while (at < to && l->op[at].kind != OP_BACKWARD) at++;
+    if (parts == (PART_PARAMS | PART_INPUT) && f->split) {
+        event.half = true;
+        event.reads = f->reads[PART_INDEX_PARAMS];
+        event.before = before[from];
+        add_event(m, event, during, from, at, at + 1);
+        event.half = false;
+        parts = PART_INPUT;
+        from = ++at;
+    }
+    event.reads = footprint_reads(f->reads, parts);
+    event.before = before[from];
+    add_event(m, event, during, from, at, to);
+}
+
+static void list_nodes(struct step_model *m, struct region *region)
+{
+    const struct graph *graph = m->network->graph;
+    NEW(region, m->value, (size_t)m->nodes);
+    NEW(region, m->saved, (size_t)m->nodes);
+    NEW(region, m->scratch, (size_t)m->nodes);
+    NEW(region, m->time, (size_t)m->nodes);
+    NEW(region, m->over, (size_t)m->nodes);
+    NEW(region, m->needed, (size_t)m->nodes);
+    for (int n = 0; n < m->nodes; n++) {
+        const struct footprint *f = &m->network->binding[n].footprint;
+        const int x = graph->node[n].inputs[0];
+        m->value[n] = network_round(m->network, graph->value[n + 1].bytes);
+        m->saved[n] = network_round(m->network, f->saved);
+        m->scratch[n] = network_round(m->network, f->forward_scratch);
+        m->time[n] = m->network->cost[n].forward;
+        m->over[n] = f->y_over_x && x && m->value[x - 1] == m->value[n];
+        m->floor += network_first_time(m->network, n);
+        if (network_parts(m->network, n)) m->floor += network_backward_time(m->network, n);
+    }
+}
+
+struct step_model step_model_create(const struct network *network, const struct lower_options *options,
+                                    struct region *region)
+{
+    const int nodes = network->graph->nodes;
+    struct step_model m = {.network = network, .nodes = nodes};
+    struct schedule all = schedule_empty(region);
+    size_t *during, *before;
+    schedule_append(&all, STEP_FORWARD, 0, nodes);
+    schedule_append(&all, STEP_BACKWARD, 0, nodes);
+    const struct lowered l = lower(network, &all, options, region);
+    list_bytes(&l, region, &during, &before);
+    list_nodes(&m, region);
+    NEW(region, m.event, 3 * (size_t)nodes);
+    for (int n = 0; n < nodes; n++)
+        add_event(&m, (struct step_event){.node = n, .before = before[n]}, during, n, n, n + 1);
+    for (int n = nodes - 1, from = nodes; n >= 0; n--) {
+        int to = from;
+        while (to < l.ops && l.op[to].node == n) to++;
+        add_backward(&m, &l, during, before, n, from, to);
+        from = to;
+    }
+    return m;
+}
+
+/* The sweep over a sequence, from its last event to its first. */
+struct sweep {
+    const struct step_model *model;
+    size_t held, limit; /* bytes of what is needed after the current event */
+    struct sequence_cost cost;
+};
+
+static void meet(struct sweep *s, size_t live)
+{
+    if (live > s->cost.peak) s->cost.peak = live;
+    if (live > s->limit) s->cost.excess += (double)(live - s->limit);
+}
+
+/* Returns whether nothing needed it so far. */
+static bool need(struct sweep *s, int node, unsigned what, size_t bytes)
+{
+    unsigned *needed = &s->model->needed[node];
+    if (*needed & what) return false;
+    *needed |= what;
+    s->held += bytes;
+    return true;
+}
+
+static bool need_inputs(struct sweep *s, int node)
+{
+    const struct node *at = &s->model->network->graph->node[node];
+    bool first = false;
+    for (int k = 0; k < at->layer->inputs; k++) {
+        const int x = at->inputs[k] - 1;
+        if (x >= 0 && need(s, x, NEEDS_Y, s->model->value[x]) && !k) first = true;
+    }
+    return first;
+}
+
+/* base: bytes besides the forward's operands and outputs. */
+static void sweep_forward(struct sweep *s, int node, size_t base)
+{
+    const struct step_model *m = s->model;
+    const unsigned needed = m->needed[node];
+    size_t outputs = m->value[node] + (needed & NEEDS_SAVED ? m->saved[node] : 0);
+    m->needed[node] = 0;
+    s->held -= (needed & NEEDS_Y ? m->value[node] : 0) + (needed & NEEDS_SAVED ? m->saved[node] : 0);
+    if (need_inputs(s, node) && m->over[node]) outputs -= m->value[node];
+    meet(s, s->held + outputs + base);
+}
+
+static void sweep_backward(struct sweep *s, const struct step_event *e)
+{
+    const struct step_model *m = s->model;
+    meet(s, s->held + e->after);
+    if (e->reads & READS_Y) need(s, e->node, NEEDS_Y, m->value[e->node]);
+    if (e->reads & READS_SAVED && m->saved[e->node]) need(s, e->node, NEEDS_SAVED, m->saved[e->node]);
+    if (e->reads & READS_X) need_inputs(s, e->node);
+    meet(s, s->held + e->during);
+}
+
+struct sequence_cost sequence_evaluate(const struct step_model *m, struct sequence *sequence, size_t limit)
+{
+    struct sweep s = {.model = m, .limit = limit, .cost = {.time = m->floor}};
+    int event = m->events, kept = sequence->length;
+    for (int i = sequence->length - 1; i >= 0; i--) {
+        const int node = sequence->item[i];
+        if (node >= 0 && !m->needed[node]) continue;
+        sequence->item[--kept] = node;
+        if (node >= 0) {
+            s.cost.time += m->time[node];
+            sweep_forward(&s, node, m->event[event].before + m->scratch[node]);
+        } else if (m->event[--event].kind == STEP_FORWARD) {
+            sweep_forward(&s, m->event[event].node, m->event[event].during);
+        } else {
+            sweep_backward(&s, &m->event[event]);
+        }
+    }
+    sequence->length -= kept;
+    memmove(sequence->item, sequence->item + kept, (size_t)sequence->length * sizeof *sequence->item);
+    return s.cost;
+}
+
+struct sequence sequence_of(const struct step_model *m, const struct schedule *schedule, struct region *region)
+{
+    size_t length = (size_t)m->events;
+    struct sequence sequence = {0, NULL};
+    int event = 0;
+    for (size_t i = 0; i < schedule->steps; i++) length += (size_t)(schedule->step[i].to - schedule->step[i].from);
+    NEW(region, sequence.item, 2 * length);
+    for (size_t i = 0; i < schedule->steps; i++) {
+        const struct step *s = &schedule->step[i];
+        for (int n = s->from; s->kind == STEP_FORWARD && n < s->to; n++) {
+            const bool first = event < m->nodes && m->event[event].node == n;
+            sequence.item[sequence.length++] = first ? STEP_NEXT : n;
+            event += first;
+        }
+        if (s->kind == STEP_PARAMS && m->event[event].half) sequence.item[sequence.length++] = STEP_NEXT, event++;
+        for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--)
+            for (; event < m->events && m->event[event].node == n; event++)
+                sequence.item[sequence.length++] = STEP_NEXT;
+    }
+    return sequence;
+}
+
+/* What schedule states that the relu of node saves. */
+static enum relu_save relu_of(const struct schedule *schedule, int node)
+{
+    for (size_t i = 0; schedule && i < schedule->steps; i++) {
+        const struct step *s = &schedule->step[i];
+        if (s->kind == STEP_BACKWARD && s->from <= node && node < s->to && s->relu != RELU_AUTO) return s->relu;
+    }
+    return RELU_AUTO;
+}
+
+void sequence_schedule(const struct step_model *m, const struct sequence *sequence, const struct schedule *relus,
+                       struct schedule *schedule)
+{
+    for (int i = 0, event = 0; i < sequence->length; i++) {
+        const int item = sequence->item[i];
+        const struct step_event *e = &m->event[item < 0 ? event++ : 0];
+        if (item >= 0)
+            schedule_append(schedule, STEP_FORWARD, item, item + 1);
+        else if (e->kind == STEP_FORWARD)
+            schedule_append(schedule, STEP_FORWARD, e->node, e->node + 1);
+        else if (e->half && sequence->item[i + 1] >= 0)
+            schedule_append(schedule, STEP_PARAMS, e->node, e->node + 1);
+        else if (!e->half)
+            schedule_append_backward(schedule, e->node, e->node + 1, relu_of(relus, e->node));
+    }
+}

@@ -1,0 +1,58 @@
+/* A training step as what no schedule changes, its backbone, and what a schedule adds to it: the recomputations between
+ * two events of the backbone. Evaluates such sequences as lowering would, in one sweep and without allocating. */
+#ifndef REMATCH_SEARCH_STEP_MODEL_H
+#define REMATCH_SEARCH_STEP_MODEL_H
+
+#include "plan/lower.h"
+
+/* An event of the backbone: a node's first forward, its backward, or one half of a split backward. */
+struct step_event {
+    int node;
+    enum step_kind kind;
+    bool half;      /* the first half of a split backward */
+    unsigned reads; /* of a backward: enum reads */
+    size_t during;  /* gradients, scratch, stashes and masks live while it runs */
+    size_t after;   /* the same in additions of gradients that end it, which read nothing else */
+    size_t before;  /* of those, live before it: beside a recomputation there */
+};
+
+struct step_model {
+    const struct network *network;
+    int nodes, events;
+    struct step_event *event;        /* first forwards, then backwards */
+    size_t *value, *saved, *scratch; /* by node: bytes of a forward */
+    double *time;                    /* by node: of a recomputation */
+    bool *over;                      /* by node: its output can take the place of its first input */
+    unsigned *reads;                 /* by node: enum reads, of its backward's parts together */
+    double floor;                    /* time of every pass once */
+    /* room for evaluations */
+    unsigned *needed;
+};
+
+/* In region. */
+struct step_model step_model_create(const struct network *network, const struct lower_options *options,
+                                    struct region *region);
+
+/* A schedule as numbers: a node is its recomputation, STEP_NEXT the next event of the backbone. */
+enum { STEP_NEXT = -1 };
+struct sequence {
+    int length;
+    int *item;
+};
+
+struct sequence_cost {
+    size_t peak;
+    double time;   /* of all ops */
+    double excess; /* the sum of the ops' live bytes above the limit */
+};
+
+/* Dead recomputations are left out of the sequence. */
+struct sequence_cost sequence_evaluate(const struct step_model *model, struct sequence *sequence, size_t limit);
+
+/* The sequence of a schedule, with room for as many items again; and the inverse, appended to an empty schedule.
+ * relus: what relus save is stated as in this schedule; NULL: it is not stated. */
+struct sequence sequence_of(const struct step_model *model, const struct schedule *schedule, struct region *region);
+void sequence_schedule(const struct step_model *model, const struct sequence *sequence, const struct schedule *relus,
+                       struct schedule *schedule);
+
+#endif
