@@ -1,7 +1,7 @@
 /* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
  * backward that reads it, nothing is recomputed ahead of its turn, and each stretch of stages keeps what one of the
- * variants examined keeps (variants.h) or is recomputed by a visit of its own. Where a stage is too long for all
- * variants to be examined, or groups divide one, the schedules of the other policies are candidates, too; and where no
+ * variants examined keeps (variants.h) or is recomputed by a visit of its own. Candidates of any class are the
+ * schedules of a search over states, and, where a stage has several nodes, of the other policies; and where no
  * schedule keeps the budget, the refusal names a policy that does. The recurrence, with time as a step function of
  * bytes where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
  * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
@@ -16,8 +16,10 @@ static void note_found(const struct optimum *optimum, const struct budgeted *bud
     *notes = (struct policy_notes){
         .live_peak = optimum->front.point[budgeted->point].peak, .tries = budgeted->tries, .lost = budgeted->lost};
     if (candidate)
-        snprintf(notes->found, sizeof notes->found, "the schedule of %s, which is better than all of its own class",
-                 candidate->policy);
+        snprintf(notes->found, sizeof notes->found, "the schedule of %s, which is better than all of its own class%s",
+                 candidate->policy, budgeted->proven ? "; proven the fastest of any class" : "");
+    else if (budgeted->proven)
+        snprintf(notes->found, sizeof notes->found, "proven the fastest of any class");
     else if (approximation)
         snprintf(notes->found, sizeof notes->found, "%s", approximation);
 }
@@ -37,8 +39,9 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     return status;
 }
 
-const struct policy policy_optimal = {.name = "optimal",
-                                      .doc = "the fastest persistent schedule within a budget",
-                                      .keys = policy_budget_keys,
-                                      .emit = emit,
-                                      .chooses_relus = true};
+const struct policy policy_optimal = {
+    .name = "optimal",
+    .doc = "the fastest schedule found within a budget: of all persistent ones, and of searches beyond",
+    .keys = policy_budget_keys,
+    .emit = emit,
+    .chooses_relus = true};

@@ -1,8 +1,10 @@
 #include "policies/rivals.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/units.h"
+#include "search/schedule_search.h"
 
 /* Adds the policy's schedule with these settings; returns whether it accepts them. */
 static bool add_candidate(struct optimum *o, const struct policy *policy, const struct policy_settings *settings)
@@ -39,29 +41,24 @@ static bool vary(struct optimum *o, const struct policy *policy, const struct se
     return emits;
 }
 
-/* Whether a group begins or ends within a stage, which `optimal` does not divide. */
-static bool divides_stages(const struct graph *graph, struct region *region)
-{
-    const struct node_ranges stages = stages_find(graph, region);
-    struct node_ranges units = {0};
-    bool divided = false;
-    units_find(graph, UNIT_AUTO, region, &units);
-    for (int u = 0, s = 0; u < units.count; u++) {
-        while (stages.range[s].to <= units.range[u].from) s++;
-        divided |= stages.range[s].from != units.range[u].from;
-    }
-    return divided;
-}
-
 struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng)
 {
     struct optimum *o = optimum_prepare(network, rng);
-    if (!o->stages.partial && !divides_stages(network->graph, o->region)) return o;
+    schedule_search_prepare(o);
+    if (o->stages.count == network->graph->nodes || network->graph->nodes > RIVALS_NODES_MAX) return o;
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
         if ((*policy)->keys == policy_budget_keys) continue;
         struct policy_settings settings = policy_defaults(*policy, o->region);
         vary(o, *policy, (*policy)->keys, &settings);
     }
+    return o;
+}
+
+struct optimum *rivals_front(const struct network *network, enum rng_mode rng)
+{
+    struct optimum *o = rivals_prepare(network, rng);
+    optimum_within(o, SIZE_MAX);
+    schedule_search_front(o);
     return o;
 }
 

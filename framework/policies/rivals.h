@@ -6,10 +6,13 @@
 #include "search/budget.h"
 
 /* optimum_prepare(), with the schedules of every policy without a budget as candidates, with all values of its switches
- * and choices and numbers up to RIVALS_NUMBER_MAX: where a stage is too long for all subsets of its nodes to be
- * examined, or groups divide one. No such schedule then beats the front. */
-enum { RIVALS_NUMBER_MAX = 64 };
+ * and choices and numbers up to RIVALS_NUMBER_MAX, and those of DTR: unless every stage is a single node, or
+ * there are more than RIVALS_NODES_MAX. No such schedule then beats the front. */
+enum { RIVALS_NUMBER_MAX = 64, RIVALS_NODES_MAX = 1000 };
 struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng);
+
+/* The same with the whole front solved and searched. */
+struct optimum *rivals_front(const struct network *network, enum rng_mode rng);
 
 /* After `optimal` refused a budget, which leaves limit bytes for the arena: ST_SPEC with its message, followed by the
  * fastest plan of another policy that keeps the budget with its other settings at their defaults, where there is one.

@@ -7,8 +7,9 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "search/schedule_search.h"
 
-enum { REFINED_MAX = 16, LEAST_POINTS = 8, FIRST_SHARE = 64, NEAR_SHARE = 32 };
+enum { REFINED_MAX = 16, LEAST_POINTS = 8, FIRST_SHARE = 64, NEAR_SHARE = 32, LOWERED = 3, LOWERED_SHARE = 100 };
 
 enum status budget_check(const char *text)
 {
@@ -195,6 +196,20 @@ static void extend_to_least(struct optimum *optimum, const struct plan_options *
         extend(optimum, bytes > all ? SIZE_MAX : bytes);
 }
 
+/* budget_find() after a search for this limit; and, where its placement does not keep the limit, for lower ones. */
+static struct budgeted find_searched(struct optimum *optimum, size_t limit, const struct plan_options *options)
+{
+    size_t at = limit;
+    const bool proven = schedule_search_within(optimum, limit, true);
+    struct budgeted b = budget_find(optimum, limit, options);
+    for (int i = 0; i < LOWERED && optimum->search && b.lost > 0; i++) {
+        schedule_search_within(optimum, at -= limit / LOWERED_SHARE, false);
+        b = budget_find(optimum, limit, options);
+    }
+    b.proven = proven && b.point >= 0 && !(b.lost > 0);
+    return b;
+}
+
 /* Bytes that a budget other than the least leaves for the arena. */
 static size_t limit_of(const struct network *network, const struct budget *budget, const struct plan_options *options)
 {
@@ -218,7 +233,7 @@ static bool find_near(struct optimum *optimum, const struct budget *budget, cons
     if (budget->kind == BUDGET_LEAST) return false;
     const size_t limit = limit_of(optimum->network, budget, options);
     optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
-    *budgeted = budget_find(optimum, limit, options);
+    *budgeted = find_searched(optimum, limit, options);
     if (budgeted->point >= 0) optimum_schedule(optimum, budgeted->point, schedule);
     return budgeted->point >= 0;
 }
@@ -229,10 +244,18 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
     enum status status = ST_OK;
     if (find_near(optimum, budget, options, schedule, budgeted)) return ST_OK;
     extend_to_least(optimum, options);
+    if (budget->kind == BUDGET_LEAST) schedule_search_least(optimum);
     struct plan *least = find_least(optimum, options);
     const size_t limit = budget_limit(optimum->network, budget, options, least);
     extend(optimum, limit);
-    *budgeted = budget_find(optimum, limit, options);
+    *budgeted =
+        budget->kind == BUDGET_LEAST ? budget_find(optimum, limit, options) : find_searched(optimum, limit, options);
+    if (budgeted->point < 0) {
+        schedule_search_least(optimum);
+        plan_destroy(least);
+        least = find_least(optimum, options);
+        *budgeted = budget_find(optimum, limit, options);
+    }
     if (budgeted->point >= 0)
         optimum_schedule(optimum, budgeted->point, schedule);
     else

@@ -43,6 +43,7 @@ struct budgeted {
     int point;    /* of the front */
     int tries;    /* schedules placed until one kept the limit */
     size_t limit; /* of the arena */
+    bool proven;  /* it is the fastest of all schedules whose live peak keeps the budget */
     double lost;  /* time above that of the fastest schedule whose live peak keeps the budget */
 };
 

@@ -30,6 +30,7 @@ static void append_lowered(const struct lowered *l, const struct schedule *origi
     int due = nodes; /* backwards of nodes from here on are written */
     for (int i = 0; i < l->ops; i++) {
         const struct op *op = &l->op[i];
+        if (op->kind == OP_COPY) continue; /* its node's backward follows */
         if (op->kind == OP_FORWARD) {
             schedule_append(schedule, STEP_FORWARD, op->node, op->node + 1);
         } else if (is_apart(l, i)) {

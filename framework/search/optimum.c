@@ -196,7 +196,7 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
 }
 
 /* The front between low and most bytes as the network's, with the candidates. */
-static void publish(struct optimum *o)
+void optimum_publish(struct optimum *o)
 {
     const struct front *all = visit_cell(o, &(struct visit){.last = o->stages.count - 1});
     double backward = 0;
@@ -272,7 +272,7 @@ void optimum_between(struct optimum *o, size_t low, size_t most)
         solution_destroy(few);
     else
         o->solution = few ? few : solve_few(o);
-    publish(o);
+    optimum_publish(o);
 }
 
 const char *optimum_approximation(const struct optimum *o, struct region *region)

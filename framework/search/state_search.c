@@ -5,21 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICES = STATE_NODES_MAX / 8, POSITIONS_MAX = 16 };
+enum { WORDS = STATE_NODES_MAX / 64, SLICES = STATE_NODES_MAX / 8 };
+
+/* A set of nodes. */
+struct set {
+    uint64_t word[WORDS];
+};
 
 /* Nodes whose values, and whose saved tensors, must be live. */
 struct needs {
-    uint64_t y, saved;
+    struct set y, saved;
 };
 
 struct state {
     struct needs needs;
-    size_t held; /* bytes of needs */
-    double time; /* of the recomputations after it */
-    double bound;
-    int origin; /* the trace before it */
-    int item;   /* of the sequence, by which it was reached */
-    int at;     /* place in the heap, -1: expanded */
+    size_t held;     /* bytes of needs */
+    double time;     /* of the recomputations after it */
+    double estimate; /* of the time of all recomputations, by which states are expanded */
+    int origin;      /* the trace before it */
+    int item;        /* of the sequence, by which it was reached */
+    int at;          /* place in the heap, -1: expanded */
 };
 
 /* An expanded state. */
@@ -41,13 +46,13 @@ struct tight {
     size_t bytes;                 /* besides */
 };
 
-/* The states at the position before an event: found by a hash of their needs, and in a heap by their bounds. */
+/* The states at the position before an event: found by a hash of their needs, and in a heap by their estimates. */
 struct frontier {
     int event;
     struct state *state;
     int *heap, *slot; /* slot: state + 1, 0: free */
     int count, heaped, room, slots;
-    struct tight tight[POSITIONS_MAX];
+    struct tight *tight;
     int tights;
 };
 
@@ -57,7 +62,8 @@ struct search {
     double below;
     size_t weight[2][SLICES][256]; /* bytes of eight nodes' values or saved tensors */
     struct needs *operands;        /* by event */
-    uint64_t *inputs;              /* by node */
+    struct set *inputs;            /* by node */
+    struct set passing;            /* nodes */
     struct item *item;             /* by time for their bytes, cheapest first */
     int items;
     struct region *region;
@@ -65,56 +71,94 @@ struct search {
     int traces;
 };
 
-static uint64_t bit(int node) { return UINT64_C(1) << node; }
+static bool has(const struct set *set, int node) { return set->word[node / 64] >> node % 64 & 1; }
 
-static size_t weigh_set(const struct search *s, int which, uint64_t set)
+static void put(struct set *set, int node) { set->word[node / 64] |= UINT64_C(1) << node % 64; }
+
+static void take(struct set *set, int node) { set->word[node / 64] &= ~(UINT64_C(1) << node % 64); }
+
+/* a and b; a without b. */
+static struct set both(const struct set *a, const struct set *b)
+{
+    struct set c;
+    for (int i = 0; i < WORDS; i++) c.word[i] = a->word[i] | b->word[i];
+    return c;
+}
+
+static struct set without(const struct set *a, const struct set *b)
+{
+    struct set c;
+    for (int i = 0; i < WORDS; i++) c.word[i] = a->word[i] & ~b->word[i];
+    return c;
+}
+
+/* The least node of the set that is at least node; STATE_NODES_MAX: none. */
+static int next_of(const struct set *set, int node)
+{
+    for (; node < STATE_NODES_MAX; node = (node / 64 + 1) * 64)
+        if (set->word[node / 64] >> node % 64) return node + __builtin_ctzll(set->word[node / 64] >> node % 64);
+    return STATE_NODES_MAX;
+}
+
+static size_t weigh_set(const struct search *s, int which, const struct set *set)
 {
     size_t bytes = 0;
-    for (int i = 0; set; i++, set >>= 8) bytes += s->weight[which][i][set & 255];
+    for (int word = 0; word < WORDS; word++) {
+        uint64_t bits = set->word[word];
+        for (int i = 8 * word; bits; i++, bits >>= 8) bytes += s->weight[which][i][bits & 255];
+    }
     return bytes;
 }
 
 static size_t weigh(const struct search *s, const struct needs *needs)
 {
-    return weigh_set(s, 0, needs->y) + weigh_set(s, 1, needs->saved);
+    return weigh_set(s, 0, &needs->y) + weigh_set(s, 1, &needs->saved);
 }
 
-/* The least time of recomputing all but limit bytes of the needs at an earlier backward, as a fractional knapsack. */
-static double knapsack(const struct search *s, const struct needs *needs, const struct tight *t)
+/* The least time of recomputing excess bytes of the needs, as a fractional knapsack; *whole: with its last item in
+ * whole. */
+static double knapsack(const struct search *s, const struct needs *needs, size_t excess, double *whole)
 {
-    const struct needs all = {needs->y | t->until.y, needs->saved | t->until.saved};
-    const size_t bytes = weigh(s, &all) + t->bytes;
     double time = 0;
-    if (bytes <= s->limit) return 0;
-    size_t excess = bytes - s->limit;
-    const uint64_t y = all.y & ~t->operands.y, saved = all.saved & ~t->operands.saved;
     for (int i = 0; i < s->items && excess; i++) {
         const struct item *item = &s->item[i];
-        if ((y >> item->node & 1) != item->y || (saved >> item->node & 1) != item->saved) continue;
+        if (has(&needs->y, item->node) != item->y || has(&needs->saved, item->node) != item->saved) continue;
+        *whole = time + item->time;
         if (item->bytes >= excess) return time + item->time * (double)excess / (double)item->bytes;
         excess -= item->bytes;
         time += item->time;
     }
-    return excess ? INFINITY : time;
+    return *whole = excess ? INFINITY : time;
 }
 
-static double bound_of(const struct search *s, const struct frontier *l, const struct state *state)
+/* The least time of all recomputations; sets the estimate. Only the position with most excess is counted: the knapsack
+ * at another one is rarely more. */
+static double bound(const struct search *s, const struct frontier *l, struct state *state)
 {
-    double most = 0;
-    for (int i = 0; i < l->tights && state->time + most < s->below; i++) {
-        const double least = knapsack(s, &state->needs, &l->tight[i]);
-        if (least > most) most = least;
+    const struct tight *worst = NULL;
+    struct needs all;
+    size_t most = s->limit;
+    double whole;
+    for (int i = 0; i < l->tights; i++) {
+        const struct needs at = {both(&state->needs.y, &l->tight[i].until.y),
+                                 both(&state->needs.saved, &l->tight[i].until.saved)};
+        const size_t bytes = weigh(s, &at) + l->tight[i].bytes;
+        if (bytes > most) worst = &l->tight[i], all = at, most = bytes;
     }
-    return state->time + most;
+    state->estimate = state->time;
+    if (!worst) return state->time;
+    all = (struct needs){without(&all.y, &worst->operands.y), without(&all.saved, &worst->operands.saved)};
+    const double least = knapsack(s, &all, most - s->limit, &whole);
+    state->estimate += whole;
+    return state->time + least;
 }
 
 static bool before(const struct frontier *l, int a, int b)
 {
     const struct state *x = &l->state[a], *y = &l->state[b];
-    if (x->bound != y->bound) return x->bound < y->bound;
+    if (x->estimate != y->estimate) return x->estimate < y->estimate;
     if (x->held != y->held) return x->held < y->held;
-    if (x->needs.y != y->needs.y) return x->needs.y < y->needs.y;
-    return x->needs.saved < y->needs.saved;
+    return memcmp(&x->needs, &y->needs, sizeof x->needs) < 0;
 }
 
 static void place(struct frontier *l, int at, int state)
@@ -154,29 +198,32 @@ static void *grown(void *array, size_t count, size_t size)
 
 static int *slot_of(const struct frontier *l, const struct needs *n)
 {
-    uint64_t hash = (n->y * UINT64_C(0x9e3779b97f4a7c15)) ^ (n->saved * UINT64_C(0xc2b2ae3d27d4eb4f));
-    size_t at = (size_t)((hash ^ hash >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 20) & (size_t)(l->slots - 1);
-    while (l->slot[at] &&
-           (l->state[l->slot[at] - 1].needs.y != n->y || l->state[l->slot[at] - 1].needs.saved != n->saved))
+    uint64_t hash = 0;
+    for (int i = 0; i < WORDS; i++)
+        hash = ((hash ^ n->y.word[i]) * UINT64_C(0x9e3779b97f4a7c15)) ^
+               (n->saved.word[i] * UINT64_C(0xc2b2ae3d27d4eb4f)) ^ hash >> 29;
+    size_t at = (size_t)((hash ^ hash >> 31) * UINT64_C(0xbf58476d1ce4e5b9) >> 20) & (size_t)(l->slots - 1);
+    while (l->slot[at] && memcmp(&l->state[l->slot[at] - 1].needs, n, sizeof *n) != 0)
         at = (at + 1) & (size_t)(l->slots - 1);
     return &l->slot[at];
 }
 
-/* Up to POSITIONS_MAX of the backwards before the position, the first among them. */
-static void find_tight(const struct search *s, struct frontier *l)
+/* The backwards before the position that take more bytes besides than all earlier ones: beside any other one, an
+ * earlier one has as much to hold. */
+static void find_tight(struct search *s, struct frontier *l)
 {
     const struct step_model *m = s->model;
-    const int all = l->event - m->nodes, stride = 1 + (all - 1) / POSITIONS_MAX;
-    struct needs until = {0, 0};
+    struct needs until = {0};
+    NEW(s->region, l->tight, (size_t)m->events);
     for (int e = l->event - 1; e >= m->nodes; e--) {
-        until.y |= s->operands[e].y;
-        until.saved |= s->operands[e].saved;
-        if ((e - m->nodes) % stride) continue;
-        l->tight[l->tights++] = (struct tight){s->operands[e], until, m->event[e].during};
+        until = (struct needs){both(&until.y, &s->operands[e].y), both(&until.saved, &s->operands[e].saved)};
+        l->tight[e - m->nodes] = (struct tight){s->operands[e], until, m->event[e].during};
     }
+    for (int i = 0; i < l->event - m->nodes; i++)
+        if (!i || l->tight[i].bytes > l->tight[l->tights - 1].bytes) l->tight[l->tights++] = l->tight[i];
 }
 
-static void frontier_begin(const struct search *s, int event, struct frontier *l)
+static void frontier_begin(struct search *s, int event, struct frontier *l)
 {
     *l = (struct frontier){.event = event, .room = 1024, .slots = 4096};
     l->state = allocate((size_t)l->room, sizeof *l->state);
@@ -208,8 +255,7 @@ static void offer(const struct search *s, struct frontier *l, struct state *stat
 {
     int *slot = slot_of(l, &state->needs);
     if (*slot && l->state[*slot - 1].time <= state->time) return;
-    state->bound = bound_of(s, l, state);
-    if (state->bound >= s->below) return;
+    if (bound(s, l, state) >= s->below) return;
     if (!*slot && l->count == l->room) {
         frontier_grow(l);
         slot = slot_of(l, &state->needs);
@@ -226,14 +272,15 @@ static void offer(const struct search *s, struct frontier *l, struct state *stat
 static bool before_forward(const struct search *s, int node, size_t base, struct state *state)
 {
     const struct step_model *m = s->model;
-    const uint64_t own = bit(node), new = s->inputs[node] & ~state->needs.y;
-    const size_t saved = state->needs.saved & own ? m->saved[node] : 0;
+    const struct set new = without(&s->inputs[node], &state->needs.y);
+    const size_t saved = has(&state->needs.saved, node) ? m->saved[node] : 0;
     size_t outputs = m->value[node] + saved;
-    if (state->needs.y & own) state->held -= m->value[node];
-    state->held += weigh_set(s, 0, new) - saved;
-    state->needs.y = (state->needs.y & ~own) | new;
-    state->needs.saved &= ~own;
-    if (m->over[node] && new >> (m->network->graph->node[node].inputs[0] - 1) & 1) outputs -= m->value[node];
+    if (has(&state->needs.y, node)) state->held -= m->value[node];
+    state->held += weigh_set(s, 0, &new) - saved;
+    state->needs.y = both(&state->needs.y, &new);
+    take(&state->needs.y, node);
+    take(&state->needs.saved, node);
+    if (m->over[node] && has(&new, m->network->graph->node[node].inputs[0] - 1)) outputs -= m->value[node];
     return state->held + outputs + base <= s->limit;
 }
 
@@ -241,11 +288,11 @@ static bool before_backward(const struct search *s, int event, struct state *sta
 {
     const struct step_event *e = &s->model->event[event];
     const struct needs *o = &s->operands[event];
-    const struct needs new = {o->y & ~state->needs.y, o->saved & ~state->needs.saved};
+    const struct needs new = {without(&o->y, &state->needs.y), without(&o->saved, &state->needs.saved)};
     if (state->held + e->after > s->limit) return false;
     state->held += weigh(s, &new);
-    state->needs.y |= o->y;
-    state->needs.saved |= o->saved;
+    state->needs.y = both(&state->needs.y, &o->y);
+    state->needs.saved = both(&state->needs.saved, &o->saved);
     return state->held + e->during <= s->limit;
 }
 
@@ -263,10 +310,9 @@ static void expand(struct search *s, const struct state *from, struct frontier *
                                                 : before_backward(s, here->event - 1, &state);
     state.item = STEP_NEXT;
     if (met) offer(s, next, &state);
-    uint64_t again = origin.needs.y | origin.needs.saved;
+    const struct set again = both(&origin.needs.y, &origin.needs.saved);
     if (here->event == m->events) return;
-    for (int node = 0; again; node++, again >>= 1) {
-        if (!(again & 1)) continue;
+    for (int node = -1; (node = next_of(&again, node + 1)) < m->nodes;) {
         state = origin;
         state.item = node;
         state.time += m->time[node];
@@ -281,15 +327,54 @@ static int by_worth(const void *x, const void *y)
     return one != two ? (one > two) - (one < two) : (a->node > b->node) - (a->node < b->node);
 }
 
+/* Nodes whose values no backward reads and one node does: they are live only to be read by that node. */
+static struct set find_passing(const struct search *s)
+{
+    const struct step_model *m = s->model;
+    struct set kept = {0}, passing = {0};
+    for (int e = m->nodes; e < m->events; e++) kept = both(&kept, &s->operands[e].y);
+    for (int n = 0; n < m->nodes; n++)
+        if (m->network->graph->value[n + 1].consumers == 1 && !has(&kept, n)) put(&passing, n);
+    return passing;
+}
+
+/* The least price of the passing inputs that a recomputation of node needs, where a byte that is kept costs rate: each
+ * is kept or recomputed. */
+static double price_inputs(const struct search *s, int node, double rate)
+{
+    const struct step_model *m = s->model;
+    double sum = 0;
+    for (int x = -1; (x = next_of(&s->inputs[node], x + 1)) < m->nodes;) {
+        if (!has(&s->passing, x)) continue;
+        sum += fmin(rate * (double)m->value[x], m->time[x] + price_inputs(s, x, rate));
+    }
+    return sum;
+}
+
+/* The least time for which a recomputation frees bytes: for part of them a passing input may be kept instead. */
+static double time_to_free(const struct search *s, int node, size_t bytes)
+{
+    double low = 0, high = 1;
+    if (has(&s->passing, node)) return 0; /* counted at its reader */
+    while (high * (double)bytes < s->model->time[node] + price_inputs(s, node, high) && high < 1e300) high *= 2;
+    for (int i = 0; i < 50; i++) {
+        const double rate = (low + high) / 2;
+        *(rate * (double)bytes < s->model->time[node] + price_inputs(s, node, rate) ? &low : &high) = rate;
+    }
+    return low * (double)bytes;
+}
+
 static void list_items(struct search *s)
 {
     const struct step_model *m = s->model;
+    s->passing = find_passing(s);
     NEW(s->region, s->item, 3 * (size_t)m->nodes);
     for (int n = 0; n < m->nodes; n++)
         for (int holds = 1; holds <= 3; holds++) {
             const bool y = holds & 1, saved = holds & 2;
             const size_t bytes = (y ? m->value[n] : 0) + (saved ? m->saved[n] : 0);
-            if (bytes && (m->saved[n] || !saved)) s->item[s->items++] = (struct item){n, y, saved, bytes, m->time[n]};
+            if (!bytes || (saved && !m->saved[n])) continue;
+            s->item[s->items++] = (struct item){n, y, saved, bytes, time_to_free(s, n, bytes)};
         }
     qsort(s->item, (size_t)s->items, sizeof *s->item, by_worth);
 }
@@ -302,21 +387,21 @@ static void prepare(struct search *s)
     for (int n = 0; n < m->nodes; n++) {
         const struct node *node = &m->network->graph->node[n];
         for (int k = 0; k < node->layer->inputs; k++)
-            if (node->inputs[k]) s->inputs[n] |= bit(node->inputs[k] - 1);
+            if (node->inputs[k]) put(&s->inputs[n], node->inputs[k] - 1);
         for (int i = 0; i < 256; i++)
             if (i >> n % 8 & 1) {
                 s->weight[0][n / 8][i] += m->value[n];
                 s->weight[1][n / 8][i] += m->saved[n];
             }
     }
-    list_items(s);
     for (int e = m->nodes; e < m->events; e++) {
         const int n = m->event[e].node;
         const unsigned reads = m->event[e].reads;
-        if (reads & READS_Y) s->operands[e].y |= bit(n);
-        if (reads & READS_X) s->operands[e].y |= s->inputs[n];
-        if (reads & READS_SAVED && m->saved[n]) s->operands[e].saved |= bit(n);
+        if (reads & READS_X) s->operands[e].y = s->inputs[n];
+        if (reads & READS_Y) put(&s->operands[e].y, n);
+        if (reads & READS_SAVED && m->saved[n]) put(&s->operands[e].saved, n);
     }
+    list_items(s);
 }
 
 /* The items from the state to the end. */
@@ -331,8 +416,8 @@ static struct sequence trace_back(const struct search *s, const struct state *fi
     return sequence;
 }
 
-struct state_search_result state_search(const struct step_model *m, size_t limit, double below, int width,
-                                        struct region *region)
+struct state_search_result state_search(const struct step_model *m, size_t limit, double below,
+                                        struct state_effort effort, struct region *region)
 {
     struct search s = {.model = m, .limit = limit, .below = below - m->floor, .region = region_create()};
     struct state_search_result result = {.proven = true};
@@ -341,14 +426,16 @@ struct state_search_result state_search(const struct step_model *m, size_t limit
     frontier_begin(&s, m->events, &here);
     offer(&s, &here, &(struct state){.origin = -1, .item = STEP_NEXT});
     for (int event = m->events; event > 0; event--) {
-        int expanded = 0;
+        int expanded[STATE_LEVELS_MAX] = {0};
         frontier_begin(&s, event - 1, &next);
-        for (; here.heaped && expanded < width; expanded++) {
+        while (here.heaped) {
             const struct state state = here.state[pop(&here)];
-            expand(&s, &state, &here, &next);
+            const int level = (int)((double)state.held / ((double)limit + 1) * effort.levels);
+            if (expanded[level]++ < effort.width)
+                expand(&s, &state, &here, &next);
+            else
+                result.proven = false;
         }
-        result.proven &= !here.heaped;
-        result.expanded += (size_t)expanded;
         frontier_end(&here);
         here = next;
     }

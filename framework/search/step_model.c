@@ -201,18 +201,13 @@ struct sequence sequence_of(const struct step_model *m, const struct schedule *s
     return sequence;
 }
 
-/* What schedule states that the relu of node saves. */
-static enum relu_save relu_of(const struct schedule *schedule, int node)
+static enum relu_save relu_of(const struct step_model *m, int node)
 {
-    for (size_t i = 0; schedule && i < schedule->steps; i++) {
-        const struct step *s = &schedule->step[i];
-        if (s->kind == STEP_BACKWARD && s->from <= node && node < s->to && s->relu != RELU_AUTO) return s->relu;
-    }
-    return RELU_AUTO;
+    if (!network_relu_open(m->network, node)) return RELU_AUTO;
+    return m->network->binding[node].footprint.saved ? RELU_BITS : RELU_OUTPUT;
 }
 
-void sequence_schedule(const struct step_model *m, const struct sequence *sequence, const struct schedule *relus,
-                       struct schedule *schedule)
+void sequence_schedule(const struct step_model *m, const struct sequence *sequence, struct schedule *schedule)
 {
     for (int i = 0, event = 0; i < sequence->length; i++) {
         const int item = sequence->item[i];
@@ -224,6 +219,6 @@ void sequence_schedule(const struct step_model *m, const struct sequence *sequen
         else if (e->half && sequence->item[i + 1] >= 0)
             schedule_append(schedule, STEP_PARAMS, e->node, e->node + 1);
         else if (!e->half)
-            schedule_append_backward(schedule, e->node, e->node + 1, relu_of(relus, e->node));
+            schedule_append_backward(schedule, e->node, e->node + 1, relu_of(m, e->node));
     }
 }

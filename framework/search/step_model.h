@@ -49,10 +49,9 @@ struct sequence_cost {
 /* Dead recomputations are left out of the sequence. */
 struct sequence_cost sequence_evaluate(const struct step_model *model, struct sequence *sequence, size_t limit);
 
-/* The sequence of a schedule, with room for as many items again; and the inverse, appended to an empty schedule.
- * relus: what relus save is stated as in this schedule; NULL: it is not stated. */
+/* The sequence of a schedule, with room for as many items again; and the inverse, appended to an empty schedule, which
+ * states what open relus keep in the model's network. */
 struct sequence sequence_of(const struct step_model *model, const struct schedule *schedule, struct region *region);
-void sequence_schedule(const struct step_model *model, const struct sequence *sequence, const struct schedule *relus,
-                       struct schedule *schedule);
+void sequence_schedule(const struct step_model *model, const struct sequence *sequence, struct schedule *schedule);
 
 #endif

@@ -22,6 +22,7 @@ struct optimum {
     int *reader;                        /* by stage: the first one from there on that does so without a tail */
     size_t *once;                       /* sums of the stages' stashes and masks: [0, s) */
     double *forward;                    /* sums of the stages' forward times: [0, s) */
+    struct schedule_search *search;     /* of schedules outside the class (schedule_search.h), NULL: none */
     struct candidate_points candidates; /* of schedules outside the class; points of the fronts solved after them */
     const struct candidate_point *
         *origin;        /* by point of the front: the candidate that it is; NULL: it is of the class */

@@ -3,9 +3,13 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "policies/rivals.h"
 #include "search/state_search.h"
 #include "tests/support/graph_families.h"
 #include "tests/support/graph_search.h"
+#include "tests/support/layer_settings.h"
+#include "tests/support/policy_text.h"
+#include "tests/support/small_networks.h"
 #include "tests/support/thinning.h"
 
 static const struct plan_options usual = {.lower = {.drop_dead = true}};
@@ -14,7 +18,7 @@ static const struct plan_options usual = {.lower = {.drop_dead = true}};
 static struct plan_cost cost_of(const struct step_model *m, const struct sequence *sequence, struct region *region)
 {
     struct schedule schedule = schedule_empty(region);
-    sequence_schedule(m, sequence, NULL, &schedule);
+    sequence_schedule(m, sequence, &schedule);
     cr_assert(schedule_check(&schedule, m->nodes, false) == ST_OK, "%s: %s", status_message(),
               schedule_print(&schedule, region));
     return plan_cost(m->network, &schedule, &usual.lower);
@@ -25,13 +29,13 @@ static void check_states(const struct sketch *sketch, const char *what)
 {
     struct region *region = region_create();
     const struct step_model m = step_model_create(sketch->network, &usual.lower, region);
-    size_t limit = SIZE_MAX / 2, expanded = 0;
+    size_t limit = SIZE_MAX / 2;
     for (int point = 0;; point++) {
         struct schedule schedule = schedule_empty(region);
         double least = INFINITY;
         const bool any = graph_search(sketch->network, limit, true, &least, &schedule);
-        const struct state_search_result r = state_search(&m, limit, INFINITY, 100000, region);
-        expanded += r.expanded;
+        const struct state_search_result r =
+            state_search(&m, limit, INFINITY, (struct state_effort){100000, 1}, region);
         cr_assert(r.proven && r.found == any, "%s, point %d: %d, %d", what, point, r.found, any);
         if (!any) break;
         const struct plan_cost cost = plan_cost(sketch->network, &schedule, &usual.lower);
@@ -45,7 +49,6 @@ static void check_states(const struct sketch *sketch, const char *what)
         cr_assert(evaluated.peak == ours.live_peak && evaluated.time == ours.time);
         limit = cost.live_peak - 1;
     }
-    printf("%s: %zu states\n", what, expanded);
     region_destroy(region);
 }
 
@@ -57,5 +60,156 @@ Test(graphs, the_search_over_states_finds_the_optimum, .timeout = 600)
         family_draw(&sketch, &source, c % FAMILIES, 8 + c / FAMILIES % 3);
         check_states(&sketch, family_names[c % FAMILIES]);
         sketch_end(&sketch);
+    }
+}
+
+/* How `optimal` compares with the optimum of all schedules, at the steps of its front and the bytes before them. */
+struct against {
+    int budgets, equal, networks, least;
+    double worst, worst_memory;
+};
+
+static void compare_budget(const struct optimum *o, size_t budget, double time, struct against *a)
+{
+    const int at = front_at(&o->front, budget);
+    a->budgets++;
+    if (at < 0) {
+        a->worst = INFINITY;
+        return;
+    }
+    const double ours = o->front.point[at].time;
+    cr_assert(ours > time * (1 - 1e-12), "%g within %zu bytes, the optimum takes %g", ours, budget, time);
+    a->equal += ours < time * (1 + 1e-12);
+    a->worst = fmax(a->worst, ours / time - 1);
+}
+
+static void compare(const struct sketch *sketch, struct against *a)
+{
+    struct region *region = region_create();
+    struct optimum *o = rivals_front(sketch->network, RNG_COUNTER);
+    size_t limit = SIZE_MAX / 2, peak = 0;
+    double recomputations;
+    for (struct schedule s = schedule_empty(region); graph_search(sketch->network, limit, true, &recomputations, &s);
+         s = schedule_empty(region)) {
+        const struct plan_cost cost = plan_cost(sketch->network, &s, &usual.lower);
+        peak = cost.live_peak;
+        compare_budget(o, peak, cost.time, a);
+        limit = peak - 1;
+    }
+    a->networks++;
+    a->least += o->front.point[0].peak == peak;
+    a->worst_memory = fmax(a->worst_memory, (double)o->front.point[0].peak / (double)peak - 1);
+    optimum_destroy(o);
+    region_destroy(region);
+}
+
+Test(graphs, optimal_is_the_optimum_of_all_schedules, .timeout = 600)
+{
+    struct source source = {.seed = 2};
+    struct against all[FAMILIES] = {{0}};
+    for (int c = 0; c < 140; c += THINNING) {
+        struct sketch sketch;
+        family_draw(&sketch, &source, c % FAMILIES, 8 + c / FAMILIES % 4);
+        for (int i = 0; i < sketch.graph->nodes; i++)
+            if (sketch.graph->node[i].relu_save == RELU_AUTO) sketch.graph->node[i].relu_save = RELU_OUTPUT;
+        network_settle_relus(sketch.network);
+        compare(&sketch, &all[c % FAMILIES]);
+        sketch_end(&sketch);
+    }
+    for (int f = 0; f < FAMILIES; f++) {
+        const struct against *a = &all[f];
+        printf("%s: equal at %d of %d budgets, at most %.2f %% slower; the least memory of %d of %d networks, at most "
+               "%.2f %% above\n",
+               family_names[f], a->equal, a->budgets, 100 * a->worst, a->least, a->networks, 100 * a->worst_memory);
+        cr_expect(a->equal == a->budgets && a->least == a->networks);
+    }
+}
+
+static int put(struct graph *graph, const char *layer, struct settings settings, int x, int other)
+{
+    const int inputs[] = {x, other};
+    int y = -1;
+    cr_assert(graph_add(graph, layer_find(layer), settings_of(layer_find(layer), &settings), NULL, inputs, &y) == ST_OK,
+              "%s", status_message());
+    return y;
+}
+
+static int conv(struct graph *graph, int activation, int x)
+{
+    return put(graph, "conv",
+               (struct settings){.channels = 32, .kernel = 3, .stride = 1, .padding = 1, .activation = activation}, x,
+               -1);
+}
+
+static int sum(struct graph *graph, int x, int y) { return put(graph, "add", (struct settings){.rate = 0}, x, y); }
+
+static int head(struct graph *graph, int activation, int v)
+{
+    v = put(graph, "global_avg_pool", (struct settings){.rate = 0}, conv(graph, activation, v), -1);
+    return put(graph, "linear", (struct settings){.units = 10}, v, -1);
+}
+
+/* 20 convolutions behind one shortcut. */
+static int long_shortcut(struct graph *graph)
+{
+    const int start = conv(graph, ACTIVATION_RELU, 0);
+    int v = start;
+    for (int i = 0; i < 20; i++) v = conv(graph, ACTIVATION_RELU, v);
+    return head(graph, ACTIVATION_RELU, sum(graph, v, start));
+}
+
+/* 20 convolutions and ten shortcuts, each but the first within another one. */
+static int nested_shortcuts(struct graph *graph)
+{
+    int skip[10], v = conv(graph, ACTIVATION_RELU, 0);
+    for (int i = 0; i < 10; i++) v = conv(graph, ACTIVATION_RELU, skip[i] = v);
+    for (int i = 9; i >= 0; i--) v = sum(graph, conv(graph, ACTIVATION_RELU, v), skip[i]);
+    return head(graph, ACTIVATION_RELU, v);
+}
+
+/* 16 residual blocks behind a shortcut. */
+static int blocks_in_shortcut(struct graph *graph)
+{
+    const int start = conv(graph, ACTIVATION_NONE, 0);
+    int v = start;
+    for (int i = 0; i < 16; i++) v = sum(graph, conv(graph, ACTIVATION_NONE, conv(graph, ACTIVATION_NONE, v)), v);
+    return head(graph, ACTIVATION_NONE, sum(graph, conv(graph, ACTIVATION_NONE, v), start));
+}
+
+/* The slowdowns at these budgets were reached by hand and by random changes of schedules of dtr. */
+static const struct {
+    struct net net;
+    struct {
+        const char *budget;
+        double slowdown;
+    } row[6];
+} known[] = {{{"long_shortcut", long_shortcut, {3, {32, 32, 3}}, 16, 10},
+              {{"85%", 1.049}, {"70%", 1.112}, {"60%", 1.144}, {"50%", 1.191}, {"40%", 1.223}, {"30%", 1.336}}},
+             {{"nested_shortcuts", nested_shortcuts, {3, {32, 32, 3}}, 16, 10},
+              {{"85%", 1.000}, {"70%", 1.018}, {"60%", 1.112}, {"50%", 1.207}}},
+             {{"blocks_in_shortcut", blocks_in_shortcut, {3, {32, 32, 3}}, 16, 10},
+              {{"85%", 1.050}, {"70%", 1.099}, {"60%", 1.138}}}};
+
+Test(graphs, optimal_divides_long_stages, .timeout = 600)
+{
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++) {
+        struct bound_net b = net_bind(&known[k].net, RELU_OUTPUT);
+        for (int i = 0; i < 6 && known[k].row[i].budget; i++) {
+            char settings[32];
+            snprintf(settings, sizeof settings, "budget=%s", known[k].row[i].budget);
+            struct plan *plan = policy_text_try(b.network, "optimal", settings, &usual),
+                        *dtr = policy_text_try(b.network, "dtr", settings, &usual);
+            cr_assert(plan, "%s", status_message());
+            cr_expect(plan->slowdown < known[k].row[i].slowdown + 0.0005 && (!dtr || plan->time <= dtr->time),
+                      "%s: %s: %.5f, dtr %.5f", known[k].net.name, settings, plan->slowdown, dtr ? dtr->slowdown : 0);
+            plan_destroy(plan);
+            plan_destroy(dtr);
+        }
+        struct plan *plan = policy_text_try(b.network, "optimal", "budget=least", &usual),
+                    *dtr = policy_text_try(b.network, "dtr", "budget=least", &usual);
+        cr_expect(plan && dtr && plan->live_peak <= dtr->live_peak, "%s: %zu", known[k].net.name, plan->live_peak);
+        plan_destroy(plan);
+        plan_destroy(dtr);
+        net_release(&b);
     }
 }

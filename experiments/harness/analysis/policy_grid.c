@@ -244,8 +244,7 @@ static void plan_points(struct policy_grid *g, const struct policy *policy, cons
 static void plan_front(struct policy_grid *g, const struct policy *policy)
 {
     note(g, policy, "");
-    struct optimum *optimum = rivals_prepare(g->job->network, (enum rng_mode)g->job->spec->rng);
-    optimum_within(optimum, SIZE_MAX);
+    struct optimum *optimum = rivals_front(g->job->network, (enum rng_mode)g->job->spec->rng);
     g->approximation = optimum_approximation(optimum, g->region);
     plan_points(g, policy, optimum);
     optimum_destroy(optimum);
