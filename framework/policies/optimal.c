@@ -32,6 +32,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     struct budgeted budgeted = {.point = -1};
     TRY(budget_parse(settings->budget ? settings->budget : "least", &budget));
     struct optimum *optimum = rivals_prepare(input->network, options->lower.rng);
+    rivals_with_budget(optimum, input);
     enum status status = budget_schedule(optimum, &budget, options, schedule, &budgeted);
     if (status == ST_SPEC) status = rivals_refuse(input, &budget, budgeted.limit);
     if (status == ST_OK && input->notes) note_found(optimum, &budgeted, input->notes);

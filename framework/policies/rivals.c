@@ -6,13 +6,12 @@
 #include "base/units.h"
 #include "search/schedule_search.h"
 
-/* Adds the policy's schedule with these settings; returns whether it accepts them. */
-static bool add_candidate(struct optimum *o, const struct policy *policy, const struct policy_settings *settings)
+/* Adds the policy's schedule; returns whether it has one. */
+static bool add_candidate(struct optimum *o, const struct policy *policy, const struct policy_input *input)
 {
-    const struct policy_input input = {.network = o->network, .settings = settings};
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
-    const bool emits = policy_schedule(policy, &input, &schedule) == ST_OK;
+    const bool emits = policy_schedule(policy, input, &schedule) == ST_OK;
     if (emits) candidate_points_add(&o->candidates, o->network, o->stages.rng, &schedule, policy->name, o->region);
     region_destroy(region);
     return emits;
@@ -22,7 +21,8 @@ static bool add_candidate(struct optimum *o, const struct policy *policy, const 
 static bool vary(struct optimum *o, const struct policy *policy, const struct setting *setting,
                  struct policy_settings *settings)
 {
-    if (!setting->key) return add_candidate(o, policy, settings);
+    if (!setting->key)
+        return add_candidate(o, policy, &(struct policy_input){.network = o->network, .settings = settings});
     void *member = (char *)settings + setting->offset;
     bool any = true, emits = false;
     for (int value = 0; any; value++) {
@@ -52,6 +52,15 @@ struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng)
         vary(o, *policy, (*policy)->keys, &settings);
     }
     return o;
+}
+
+void rivals_with_budget(struct optimum *o, const struct policy_input *input)
+{
+    const struct policy_input same = {.network = input->network, .settings = input->settings, input->options};
+    if (o->network->graph->nodes > RIVALS_NODES_MAX) return;
+    for (const struct policy *const *policy = policy_table; *policy; policy++)
+        if ((*policy)->keys == policy_budget_keys && strcmp((*policy)->name, "optimal") != 0)
+            add_candidate(o, *policy, &same);
 }
 
 struct optimum *rivals_front(const struct network *network, enum rng_mode rng)

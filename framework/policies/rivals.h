@@ -11,7 +11,10 @@
 enum { RIVALS_NUMBER_MAX = 64, RIVALS_NODES_MAX = 1000 };
 struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng);
 
-/* The same with the whole front solved and searched. */
+/* Adds the schedules of the other policies with a budget for that of input. */
+void rivals_with_budget(struct optimum *optimum, const struct policy_input *input);
+
+/* rivals_prepare() with the whole front solved and searched. */
 struct optimum *rivals_front(const struct network *network, enum rng_mode rng);
 
 /* After `optimal` refused a budget, which leaves limit bytes for the arena: ST_SPEC with its message, followed by the
