@@ -180,6 +180,36 @@ Test(policies_nets, a_schedule_file_decides_what_relus_keep)
     net_release(&b);
 }
 
+/* Counts the budgets at which optimal's placed plan is slower than dtr's, or is missing. */
+static int count_behind(const struct net *net, enum relu_save relu, int *compared)
+{
+    struct bound_net b = net_bind(net, relu);
+    int behind = 0;
+    for (int percent = 20; percent <= 100; percent += 4) {
+        char budget[32];
+        snprintf(budget, sizeof budget, "budget=%d%%", percent);
+        struct plan *dtr = policy_text_try(b.network, "dtr", budget, &usual);
+        struct plan *optimal = policy_text_try(b.network, "optimal", budget, &usual);
+        *compared += dtr != NULL;
+        behind += dtr && (!optimal || optimal->time > dtr->time * (1 + 1e-12));
+        plan_destroy(dtr);
+        plan_destroy(optimal);
+    }
+    net_release(&b);
+    return behind;
+}
+
+Test(policies_nets, optimal_is_never_behind_dtr, .timeout = 600)
+{
+    int compared = 0;
+    for (const struct net *net = nets; net->name; net++) {
+        cr_expect(count_behind(net, RELU_OUTPUT, &compared) == 0, "%s", net->name);
+        cr_expect(count_behind(net, RELU_AUTO, &compared) == 0, "%s, open relus", net->name);
+    }
+    cr_expect(count_behind(&deep_net, RELU_OUTPUT, &compared) == 0, "%s", deep_net.name);
+    cr_assert(compared > 100, "%d budgets", compared);
+}
+
 Test(policies_nets, selective_refuses_unknown_kinds)
 {
     static const struct {
