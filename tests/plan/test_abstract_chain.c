@@ -50,7 +50,7 @@ Test(abstract_chain, live_bytes_as_counted_by_hand)
     abstract_destroy(network);
 }
 
-/* A mask of the first node without a backward, an activation that multiplies by it, and a shortcut past the activation. */
+/* A mask of the first node, without a backward; an activation that multiplies by it; a shortcut past that. */
 static const struct abstract_node graph[] = {
     {{.name = "a", .forward = 1, .backward = 2, .output = 10, .saved = 3, .gradient = 7}, 1, {0}, READS_SAVED},
     {{.name = "mask", .forward = 3, .output = 4}, 1, {1}, .once = 0.5, .forward_only = true},

@@ -23,7 +23,7 @@ struct world {
     struct event event[EVENTS_MAX];
     float *least; /* by state: time + 1, 0: not seen */
     uint32_t *from;
-    int8_t *by; /* node recomputed, -1: an event */
+    int16_t *by; /* node recomputed, -1: an event */
     struct entry *heap;
     size_t entries, room;
 };
@@ -125,7 +125,7 @@ static void push(struct world *w, float time, uint32_t state, uint32_t from, int
     if (w->least[state] && w->least[state] <= time + 1) return;
     w->least[state] = time + 1;
     w->from[state] = from;
-    w->by[state] = (int8_t)by;
+    w->by[state] = (int16_t)by;
     if (w->entries == w->room) w->heap = realloc(w->heap, (w->room = w->room * 2 + 1024) * sizeof *w->heap);
     size_t at = w->entries++;
     for (; at && w->heap[(at - 1) / 2].time > time; at = (at - 1) / 2) w->heap[at] = w->heap[(at - 1) / 2];
