@@ -8,15 +8,6 @@
 #include "tests/support/random_chains.h"
 #include "tests/support/thinning.h"
 
-static const struct abstract_stage limits = {.forward = 12,
-                                             .backward = 20,
-                                             .output = 40,
-                                             .saved = 60,
-                                             .gradient = 40,
-                                             .forward_scratch = 15,
-                                             .backward_scratch = 15,
-                                             .split = true};
-
 /* Some twenty points have the bytes and the time that lowering finds. */
 static void check_front(const struct optimum *o, const char *what)
 {
@@ -58,7 +49,7 @@ static void any_chain_open(struct any_chain *any, struct source *source, int kin
     any->kind = kind;
     cr_assert(stages <= STAGES);
     if (kind == 2) sketch_random(&any->sketch, source, stages);
-    chain_draw(source, &limits, stages, stage);
+    chain_draw(source, &narrow_limits, stages, stage);
     for (int i = 2; kind == 1 && i < stages; i++) stage[i] = stage[draw_below(source, 3) == 0];
     any->network = kind == 2 ? any->sketch.network : chain_network(stage, stages);
 }

@@ -14,19 +14,9 @@
 
 enum { CHAINS = 200 };
 
-/* A narrow range, so that ties and near misses are common. */
-static const struct abstract_stage limits = {.forward = 12,
-                                             .backward = 20,
-                                             .output = 40,
-                                             .saved = 60,
-                                             .gradient = 40,
-                                             .forward_scratch = 15,
-                                             .backward_scratch = 15,
-                                             .split = true};
-
 static void random_chain(struct source *source, int stages, struct abstract_stage *stage)
 {
-    chain_draw(source, &limits, stages, stage);
+    chain_draw(source, &narrow_limits, stages, stage);
 }
 
 static struct optimum *solve(const struct abstract_stage *stage, int stages)

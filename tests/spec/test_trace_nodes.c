@@ -8,8 +8,8 @@
 
 TestSuite(trace_nodes, .init = spec_text_begin, .fini = spec_text_end);
 
-/* A step with everything that is not one to one, in the order in which it runs: a dead operator, a view, two values of
- * one operator, a mask that only the backward reads, an output that nobody reads, an operator in place, an addition
+/* A step with all that does not map one operator to one node: an operator whose output is not used, a view, an operator
+ * with two outputs, a mask that only the backward reads, an output without a reader, an in-place operator, an addition
  * that passes its gradient on, a backward of two operators with a temporary between them, and parameters' gradients. */
 static const char whole[] =
     "rematch: 1\nname: whole\ntensors:\n"

@@ -2,6 +2,15 @@
 
 #include <criterion/criterion.h>
 
+const struct abstract_stage narrow_limits = {.forward = 12,
+                                             .backward = 20,
+                                             .output = 40,
+                                             .saved = 60,
+                                             .gradient = 40,
+                                             .forward_scratch = 15,
+                                             .backward_scratch = 15,
+                                             .split = true};
+
 /* 0 in one of four. */
 static uint32_t some_below(struct source *source, int64_t limit)
 {

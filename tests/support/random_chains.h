@@ -5,6 +5,9 @@
 #include "backend/abstract_chain.h"
 #include "planned_networks.h"
 
+/* Limits of a narrow range, so that ties and near misses are common. */
+extern const struct abstract_stage narrow_limits;
+
 /* Fills stage[0, stages): times and bytes are each below that of limits, saved tensors and scratch are often 0, and
  * where limits is split, each stage is with chance one half. */
 void chain_draw(struct source *source, const struct abstract_stage *limits, int stages, struct abstract_stage *stage);
