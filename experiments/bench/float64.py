@@ -9,7 +9,8 @@ that of the exact gradient, or of the exact running state after the step. Where 
 shifts all scores of a row equally), that part is divided by the norm of the whole tensor. That of batch_norm's gain is
 nearly 0 where each channel is normalised again before channels mix, as after a depthwise convolution; gain and bias are
 divided by the norm of both. Batches are small because a relu's input within rounding of 0 may pass in one precision
-alone: one such element of a million puts 1e-3 of the gradients before it in doubt, in PyTorch's float32 as well.
+alone: one such element of a million puts 1e-3 of the gradients before it in doubt, in PyTorch's float32 as well, which
+is judged beside ours. So a network with batch normalisation has five seeds, and the one with the middle error counts.
 
 Exit code 1: an error exceeds its limit.
 """
@@ -49,7 +50,7 @@ RUNS = [Run("experiments/bert-tweets.yaml", ("batch=32", "epochs="), 1e-5, 2),
         Run("experiments/mobilenet-pareto.yaml", ("data.shape=[64, 64, 3]", "batch=2"), CONVOLUTIONAL),
         Run("experiments/densenet-pareto.yaml", ("data.shape=[32, 32, 3]", "batch=8"), CONVOLUTIONAL)]
 DROPOUT = 2  # place of the domain among those of framework/numerics/random.h
-RATE, EPSILON, SEED = 0.1, 1e-12, 123
+RATE, EPSILON = 0.1, 1e-12
 U32 = np.uint64(0xffffffff)
 
 
@@ -188,30 +189,42 @@ def planned(plan, model, tensors, batch, labels):
     raise measure.Failed("the plan has no cross_entropy")
 
 
-def exact(file, tensors, heads):
-    """The exact loss of a run's only step."""
+def loss_of(file, tensors, heads, seed):
+    """The loss of a run's only step, in the precision of the tensors, which then hold gradients and running state."""
     state = file["state"]
     batch, labels = torch.from_numpy(state["x"][0]), torch.from_numpy(state["labels"][0]).long()
     if heads:
-        return Network(tensors, heads, SEED)(batch, labels)
-    return planned(file["plan"], yaml.safe_load(file["spec/resolved"][()])["model"], tensors, batch.double(), labels)
-
-
-def judged(file, heads):
-    """The errors of a run's gradients and of its running state, each with its tensor's name, and that of its loss."""
-    def tensors(what):
-        return {name: torch.from_numpy(tensor[()]).double() for name, tensor in file["state"][what].items()}
-
-    gradients, initial, final = map(tensors, ("gradient", "initial", "final"))
-    for name in gradients:
-        initial[name].requires_grad_(True)
-    loss = exact(file, initial, heads)
+        loss = Network(tensors, heads, seed)(batch, labels)
+    else:
+        model = yaml.safe_load(file["spec/resolved"][()])["model"]
+        loss = planned(file["plan"], model, tensors, batch.to(next(iter(tensors.values())).dtype), labels)
     loss.backward()
-    errors = sorted(((float(difference / norm), part) for name, tensor in gradients.items()
-                     for part, difference, norm in parts(name, tensor, initial)), reverse=True)
-    running = [(float((final[name] - initial[name]).norm() / initial[name].norm()), name)
-               for name in initial if name not in gradients]
-    return errors, sorted(running, reverse=True), abs(float(file["steps/loss"][0]) / loss.item() - 1)
+    return loss.item()
+
+
+def judged(file, heads, seed):
+    """The errors of a run's gradients and of its running state, each with its tensor's name, that of its loss, and
+    those of PyTorch's gradients in float32."""
+    def tensors(what, precision=torch.float64):
+        return {name: torch.from_numpy(tensor[()]).to(precision) for name, tensor in file["state"][what].items()}
+
+    def errors(gradients):
+        return sorted(((float(difference / norm), part) for name, tensor in gradients.items()
+                       for part, difference, norm in parts(name, tensor, exact)), reverse=True)
+
+    def computed(precision):
+        initial = tensors("initial", precision)
+        for name in gradients:
+            initial[name].requires_grad_(True)
+        return initial, loss_of(file, initial, heads, seed)
+
+    gradients, final = tensors("gradient"), tensors("final")
+    exact, loss = computed(torch.float64)
+    single, _ = computed(torch.float32)
+    running = [(float((final[name] - exact[name]).norm() / exact[name].norm()), name)
+               for name in exact if name not in gradients]
+    return (errors(gradients), sorted(running, reverse=True), abs(float(file["steps/loss"][0]) / loss - 1),
+            errors({name: single[name].grad.double() for name in gradients}))
 
 
 def parts(name, ours, parameters):
@@ -228,24 +241,30 @@ def parts(name, ours, parameters):
         yield name, (ours - exact).norm(), whole
 
 
-def compare(run, table):
+def measured(run, seed):
     with tempfile.TemporaryDirectory(prefix="rematch-numerics-") as folder:
         measure.output([measure.PROGRAM, "run", run.spec, "--only", "variant", "sweep=", "policy=store_all", "steps=1",
-                        f"seed={SEED}", "eval=", "record.state=true", *run.overrides, f"results={folder}"], (0, 1))
+                        f"seed={seed}", "eval=", "record.state=true", *run.overrides, f"results={folder}"], (0, 1))
         with h5py.File(glob.glob(os.path.join(folder, "**", "*.h5"), recursive=True)[0], "r") as file:
-            errors, running, loss = judged(file, run.heads)
+            return judged(file, run.heads, seed)
+
+
+def compare(run, table):
+    found = sorted((measured(run, seed) for seed in range(1, 2 if run.heads else 6)), key=lambda found: found[0][0])
+    errors, running, loss, _ = found[len(found) // 2]
+    peers = sorted(peer[0][0] for *_, peer in found)
     most, worst = errors[0]
     good = max(most, *(error for error, _ in running[:1]), 0) <= run.limit
     table.row(os.path.splitext(os.path.basename(run.spec))[0], " ".join(run.overrides), len(errors), f"{run.limit:.0e}",
-              f"{most:.2e}", worst, f"{errors[len(errors) // 2][0]:.2e}", f"{loss:.1e}",
-              "{:.2e}, {}".format(*running[0]) if running else "", "reached" if good else "**missed**")
+              f"{most:.2e}", worst, f"{peers[len(peers) // 2]:.2e}", f"{errors[len(errors) // 2][0]:.2e}",
+              f"{loss:.1e}", "{:.2e}, {}".format(*running[0]) if running else "", "reached" if good else "**missed**")
     print(f"{run.spec}: {most:.2e}", file=sys.stderr)
     return good
 
 
 def main():
-    table = Table("experiment", "set", "tensors", "limit", "largest relative error", "of", "median", "of the loss",
-                  "largest of the running state", "")
+    table = Table("experiment", "set", "tensors", "limit", "largest relative error", "of", "of PyTorch's float32",
+                  "median", "of the loss", "largest of the running state", "")
     good = [compare(run, table) for run in RUNS]
     write("results/numerics.md", [("Relative L2 errors", table),
                                   ("Provenance", provenance(measure.planner(RUNS[0].spec)))], HEAD)
