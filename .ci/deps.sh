@@ -3,7 +3,7 @@
 # apt-get where that is allowed; otherwise prints the one command to type and exits 77. Says nothing and exits 0 where
 # nothing is missing.
 #
-#   .ci/deps.sh [GROUP...]      default: build test
+#   .ci/deps.sh [-n] [GROUP...]      default: build test; -n: installs nothing
 set -u
 
 # group        what shows that it is there              Debian package
@@ -44,21 +44,31 @@ present() {
     esac >/dev/null 2>&1
 }
 
+# Uses no other program, so that an empty PATH is found, too.
 missing() {
-    for group in "$@"; do
-        echo "$table" | while read -r row probe package; do
-            [ "$row" != "$group" ] || present "$probe" || echo "$package"
-        done
-    done | sort -u | tr '\n' ' '
+    found=
+    while read -r row probe package; do
+        case " $* " in *" $row "*) ;; *) continue ;; esac
+        case " $found " in *" $package "*) continue ;; esac
+        present "$probe" || found="${found:+$found }$package"
+    done <<ROWS
+$table
+ROWS
+    echo "$found"
 }
 
+may_install=yes
+if [ "${1:-}" = -n ]; then
+    may_install=no
+    shift
+fi
 [ $# -gt 0 ] || set -- build test
 packages=$(missing "$@")
 [ -n "$packages" ] || exit 0
 
-install="apt-get install -y --no-install-recommends ${packages% }"
+install="apt-get install -y --no-install-recommends $packages"
 as=unknown
-if command -v apt-get >/dev/null; then
+if [ $may_install = yes ] && command -v apt-get >/dev/null; then
     if [ "$(id -u)" = 0 ]; then
         as=
     elif sudo -n true 2>/dev/null; then

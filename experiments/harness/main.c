@@ -15,6 +15,7 @@
 #include "experiment.h"
 #include "job/cuda_program.h"
 #include "job/thread_waiting.h"
+#include "report/doctor.h"
 #include "report/list.h"
 #include "report/plan_query.h"
 #include "report/show.h"
@@ -151,6 +152,12 @@ static enum status run_bench(struct arguments *a)
     return bench_costs(path, a->overrides, a->override, &passes, a->value[OPTION_OUT]);
 }
 
+static enum status run_doctor(struct arguments *a)
+{
+    a->code = doctor(a->given[OPTION_JSON], stdout);
+    return ST_OK;
+}
+
 static enum status run_help(struct arguments *a);
 
 static const struct command commands[] = {
@@ -191,6 +198,11 @@ static const struct command commands[] = {
      "The plan of a plan or result file is run on symbols, and its lower bounds are computed again. Exit code 1 where "
      "something is wrong or differs.",
      1u << OPTION_PLAN_ONLY | 1u << OPTION_JSON, 1, 1, false, run_verify},
+    {"doctor", "doctor [--json]",
+     "Prints what this machine has, and what is missing to build and run.\n"
+     "Each missing thing comes with the command that mends it. Exit code 77 where one is MISSING or DAMAGED; what is "
+     "absent is needed by some experiments only.",
+     1u << OPTION_JSON, 0, 0, false, run_doctor},
     {"help", "help [COMMAND]",
      "Prints this text, or the usage and options of a command.\n"
      "So do --help and -h, alone or after a command.",
@@ -291,6 +303,7 @@ int main(int count, char **words)
     terminal_wrap(&stderr);
     cuda_program_remember(words);
     if (strcmp(name, child_command) == 0) return child_main(count - 2, (const char *const *)words + 2);
+    if (strcmp(name, doctor_command) == 0 && count == 3) return flushed((int)report_error(doctor_backend(words[2])));
     if (strcmp(name, "--version") == 0) {
         terminal_wrap(&stdout);
         print_version(stdout);

@@ -58,6 +58,8 @@ static const struct {
     {"compare --help", 0, "--json"},
     {"show --help", 0, "--provenance"},
     {"verify --help", 0, "--plan-only"},
+    {"doctor --help", 0, "--json"},
+    {"doctor", 0, "backend ref"},
     {"list .", 0, "wide"},
     {"schema", 0, "policy segments: "},
     {"schema conv.scratch_limit", 0, "scratch_limit"},

@@ -114,6 +114,8 @@ struct machine_memory machine_memory(const char *root)
     return least;
 }
 
+uint64_t machine_bytes(void) { return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE); }
+
 struct machine_memory memory_left(struct backend *backend)
 {
     if (!backend->kind->device) return machine_memory("");

@@ -14,6 +14,9 @@ struct machine_memory {
  */
 struct machine_memory machine_memory(const char *root);
 
+/* The machine's memory, used or not. */
+uint64_t machine_bytes(void);
+
 /* The memory left where the backend works: the device's, or the machine's. */
 struct machine_memory memory_left(struct backend *backend);
 

@@ -62,27 +62,25 @@ static void write_git(struct h5 *h5)
     free(text);
 }
 
-/* Program, libraries, machine and, where there is one, device. */
-static void write_system(struct h5 *h5, const struct backend *backend)
+int provenance_system(const struct backend *backend, struct region *region, struct provenance_text *text)
 {
     static const char build[] = "/provenance/build", libs[] = "/provenance/libs", host[] = "/provenance/host",
                       gpu[] = "/provenance/gpu";
+    static const struct backend none;
+    const struct backend *b = backend ? backend : &none;
     unsigned major = 0, minor = 0, release = 0;
-    char program[33], hdf5[32], cpu[256], waiting[256];
+    char program[33], cpu[256], waiting[256];
     struct utsname system = {0};
     uname(&system);
     H5get_libversion(&major, &minor, &release);
-    snprintf(hdf5, sizeof hdf5, "%u.%u.%u", major, minor, release);
-    const struct {
-        const char *group, *name, *text;
-    } texts[] = {
+    const struct provenance_text all[PROVENANCE_TEXTS] = {
         {build, "program_xxh3", program_digest(program) == ST_OK ? program : "unknown"},
         {build, "compiler", "gcc " __VERSION__},
         {build, "flags", BUILD_FLAGS},
         {build, "variant", BUILD_VARIANT},
         {build, "backends", BUILD_BACKENDS},
-        {libs, "kernels", backend->libraries},
-        {libs, "hdf5", hdf5},
+        {libs, "kernels", b->libraries},
+        {libs, "hdf5", region_text(region, "%u.%u.%u", major, minor, release)},
         {libs, "libyaml", yaml_get_version_string()},
         {libs, "jansson", JANSSON_VERSION},
         {libs, "libc", gnu_get_libc_version()},
@@ -90,19 +88,34 @@ static void write_system(struct h5 *h5, const struct backend *backend)
         {host, "cpu", machine_cpu(cpu)},
         {host, "kernel", system.release},
         {host, "machine", system.machine},
-        {host, "isa", backend->isa},
+        {host, "isa", b->isa},
         {host, "waiting", waiting_text(waiting)},
-        {gpu, "device", backend->device}, /* as the backend describes it */
-        {gpu, "isa", backend->isa},
-        {gpu, "libraries", backend->libraries},
+        {gpu, "device", b->device}, /* as the backend describes it */
+        {gpu, "isa", b->device ? b->isa : NULL},
+        {gpu, "libraries", b->device ? b->libraries : NULL},
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (texts[i].group == gpu && !backend->device) continue;
-        if (!h5_exists(h5, texts[i].group)) h5_group(h5, texts[i].group);
-        h5_attribute_text(h5, texts[i].group, texts[i].name, texts[i].text);
+    int count = 0;
+    for (int i = 0; i < PROVENANCE_TEXTS; i++) {
+        if (!all[i].text) continue;
+        text[count] = all[i];
+        text[count++].text = region_text(region, "%s", all[i].text);
     }
+    return count;
+}
+
+static void write_system(struct h5 *h5, const struct backend *backend)
+{
+    static const char host[] = "/provenance/host";
+    struct region *region = region_create();
+    struct provenance_text text[PROVENANCE_TEXTS];
+    const int count = provenance_system(backend, region, text);
+    for (int i = 0; i < count; i++) {
+        if (!h5_exists(h5, text[i].group)) h5_group(h5, text[i].group);
+        h5_attribute_text(h5, text[i].group, text[i].name, text[i].text);
+    }
+    region_destroy(region);
     h5_attribute_u64(h5, host, "cores", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-    h5_attribute_u64(h5, host, "memory_bytes", (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+    h5_attribute_u64(h5, host, "memory_bytes", machine_bytes());
     h5_attribute_u64(h5, host, "threads", (uint64_t)backend->options.threads);
 }
 

@@ -7,6 +7,15 @@
 
 void provenance_write(struct h5 *h5, const struct job *job);
 
+/* A fact of /provenance: program, libraries, machine and, where the backend has one, device. */
+struct provenance_text {
+    const char *group, *name, *text;
+};
+enum { PROVENANCE_TEXTS = 19 };
+
+/* Those that are known; without a backend (NULL) its libraries, ISA and device are not. Returns how many. */
+int provenance_system(const struct backend *backend, struct region *region, struct provenance_text *text);
+
 enum { ENVIRONMENT_ROWS = 23 };
 
 /* One that differs between two files; b NULL: there is no second file. pin: a digest that determines it and is equal in

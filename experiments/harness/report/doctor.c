@@ -1,0 +1,207 @@
+#include "report/doctor.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/figures.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "build.h"
+#include "console/terminal.h"
+#include "console/utf8.h"
+#include "job/cuda_program.h"
+#include "job/machine.h"
+#include "result/provenance.h"
+#include "spec/spec_settings.h"
+
+const char doctor_command[] = "child-backend";
+
+enum state { STATE_OK, STATE_ABSENT, STATE_MISSING, STATE_DAMAGED }; /* ABSENT: missing, but not needed */
+static const char *const state_names[] = {"ok", "absent", "MISSING", "DAMAGED"};
+
+struct doctor {
+    struct region *region;
+    json_t *checks;
+    enum state worst;
+};
+
+static void check(struct doctor *d, enum state state, const char *what, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void check(struct doctor *d, enum state state, const char *what, const char *format, ...)
+{
+    char text[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    utf8_clean(text, "");
+    json_array_append_new(d->checks,
+                          json_pack("{s:s, s:s, s:s}", "state", state_names[state], "what", what, "text", text));
+    if (state > d->worst) d->worst = state;
+}
+
+/* Runs a shell command, in whose environment REMATCH_SELF is this program and REMATCH_FOLDER its folder. Its output as
+ * one line, and its exit code, -1: it could not be run. */
+static const char *output_of(struct doctor *d, const char *command, int *code)
+{
+    char self[4096], all[4096];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = '\0';
+    setenv("REMATCH_SELF", self, true);
+    *(strrchr(self, '/') ? strrchr(self, '/') : self) = '\0';
+    setenv("REMATCH_FOLDER", self, true);
+    FILE *output = popen(command, "re");
+    const size_t got = output ? fread(all, 1, sizeof all - 1, output) : 0;
+    const int state = output ? pclose(output) : -1;
+    *code = state >= 0 && WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+    all[got && all[got - 1] == '\n' ? got - 1 : got] = '\0';
+    for (char *c = all; *c; c++) *c = *c == '\n' ? ' ' : *c;
+    return region_text(d->region, "%s", all);
+}
+
+/* ---- what is looked at ---- */
+
+static void check_packages(struct doctor *d)
+{
+    static const char command[] = "cd \"$REMATCH_FOLDER/../..\" && [ -x .ci/deps.sh ] || exit 9; "
+                                  ".ci/deps.sh -n build test 2>&1";
+    int code;
+    const char *text = output_of(d, command, &code);
+    if (code == 9)
+        check(d, STATE_ABSENT, "packages", "not looked at: this program is not in the repository that it was built in");
+    else
+        check(d, code ? STATE_MISSING : STATE_OK, "packages", "%s", code ? text : "all that make and make test need");
+}
+
+enum status doctor_backend(const char *name)
+{
+    const struct backend_options options = {.scratch_limit = 1};
+    struct backend *b;
+    TRY(cuda_program_become(name));
+    TRY(backend_open(name, &options, &b));
+    printf("%s%s%s, %s, %lld threads\n", b->device ? b->device : "", b->device ? ", " : "", b->libraries, b->isa,
+           (long long)b->options.threads);
+    backend_close(b);
+    return ST_OK;
+}
+
+static void check_backends(struct doctor *d)
+{
+    static const char mistake[] = "rematch: ";
+    const struct registry *backends = spec_section("backend")->registry;
+    for (int i = 0; backends->choice(i).name; i++) {
+        const char *name = backends->choice(i).name;
+        const bool needed = !strcmp(name, backends->preset);
+        int code;
+        const char *command = region_text(d->region, "\"$REMATCH_SELF\" %s %s 2>&1", doctor_command, name);
+        const char *text = output_of(d, command, &code);
+        if (!strncmp(text, mistake, sizeof mistake - 1)) text += sizeof mistake - 1;
+        check(d,
+              !code    ? STATE_OK
+              : needed ? STATE_MISSING
+                       : STATE_ABSENT,
+              region_text(d->region, "backend %s", name), "%s", *text ? text : "opening it ends the program");
+    }
+}
+
+static void check_files(struct doctor *d, const char *what, const struct dataset *data)
+{
+    char digest[33], size[UNIT_TEXT];
+    uint64_t bytes = 0;
+    const char *path = data->file[0].path, *slash = strrchr(path, '/');
+    for (int i = 0; i < data->files; i++) bytes += data->file[i].bytes;
+    check(d, STATE_OK, what, "%.*s: %d file%s, %s, %lld training and %lld test samples, digest %s",
+          slash ? (int)(slash - path) : 1, slash ? path : ".", data->files, text_plural(data->files),
+          bytes_text((double)bytes, size), (long long)data->count[SPLIT_TRAIN], (long long)data->count[SPLIT_TEST],
+          digest_print(data->digest, digest));
+}
+
+/* Those that are read from files; where another stands in, the notice says why. */
+static void check_data(struct doctor *d)
+{
+    struct stat folder;
+    const char *root = getenv("REMATCH_DATA");
+    if (root && *root && (stat(root, &folder) != 0 || !S_ISDIR(folder.st_mode)))
+        check(d, STATE_MISSING, "REMATCH_DATA", "'%s' is no folder; export REMATCH_DATA=FOLDER, or unset it", root);
+    for (const struct dataset_kind *const *kind = dataset_table; *kind; kind++) {
+        struct dataset_settings settings = {.samples = 0};
+        struct dataset *data;
+        const char *what = region_text(d->region, "data %s", (*kind)->name);
+        if (!setting_find((*kind)->keys, "path")) continue;
+        terminal_note(stderr, region_text(d->region, "  reading %s", what));
+        enum status status = setting_defaults((*kind)->keys, &settings, d->region);
+        if (status == ST_OK) status = dataset_open((*kind)->name, &settings, 0, &data);
+        terminal_note(stderr, "");
+        if (status != ST_OK)
+            check(d, status == ST_MISSING ? STATE_ABSENT : STATE_DAMAGED, what, "%s", status_message());
+        else if (data->kind != *kind)
+            check(d, STATE_ABSENT, what, "%s", data->notice);
+        else
+            check_files(d, what, data);
+        if (status == ST_OK) dataset_close(data);
+    }
+}
+
+static json_t *system_figures(struct doctor *d)
+{
+    struct provenance_text text[PROVENANCE_TEXTS];
+    const int count = provenance_system(NULL, d->region, text);
+    const struct machine_memory left = machine_memory("");
+    json_t *all = json_object();
+    PUT(all, "commit", BUILD_COMMIT);
+    for (int i = 0; i < count; i++) PUT(all, text[i].name, text[i].text);
+    PUT(all, "cores", sysconf(_SC_NPROCESSORS_ONLN));
+    PUT(all, "memory_bytes", machine_bytes());
+    PUT(all, "memory_left_bytes", left.bytes);
+    PUT(all, "memory_limit", left.limit);
+    return all;
+}
+
+/* ---- printing ---- */
+
+static void print(const json_t *system, const json_t *checks, FILE *out)
+{
+    const char *name;
+    json_t *value;
+    size_t i;
+    json_object_foreach((json_t *)system, name, value)
+    {
+        char text[UNIT_TEXT];
+        const bool bytes = strstr(name, "_bytes");
+        fprintf(out, "%-18s  ", name);
+        if (json_is_string(value))
+            fprintf(out, "%s\n", json_string_value(value));
+        else if (bytes)
+            fprintf(out, "%s\n", bytes_text(json_number_value(value), text));
+        else
+            fprintf(out, "%.0f\n", json_number_value(value));
+    }
+    json_array_foreach(checks, i, value)
+    {
+        fprintf(out, "%-18s  %-7s  %s\n", figure_string(value, "what"), figure_string(value, "state"),
+                figure_string(value, "text"));
+    }
+}
+
+int doctor(bool json, FILE *out)
+{
+    struct doctor d = {.region = region_create(), .checks = json_array()};
+    json_t *system = system_figures(&d);
+    check_packages(&d);
+    check_backends(&d);
+    check_data(&d);
+    const int code = d.worst > STATE_ABSENT ? ST_MISSING : ST_OK;
+    if (json)
+        figures_write(json_pack("{s:b, s:O, s:O}", "fine", code == ST_OK, "system", system, "checks", d.checks), out);
+    else
+        print(system, d.checks, out);
+    json_decref(system);
+    json_decref(d.checks);
+    region_destroy(d.region);
+    return code;
+}
