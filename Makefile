@@ -10,6 +10,7 @@
 # make readme-picture
 #                    draws results/readme-memory.svg
 # make format        lays out every C file
+# make install       copies the program, its manual, completions and the experiments below PREFIX=/usr/local [DESTDIR=]
 # make clean         removes build/
 # Variables: VARIANT=release|debug|san MARCH=native|x86-64-v3|... BUILD=folder DEPS=no (install nothing) DEVICE=real
 # (tests use the GPU, not the stand-in).
@@ -218,6 +219,18 @@ $(BUILD)/has-%: .ci/deps.sh
 	@[ "$(DEPS)" = no ] || .ci/deps.sh $*
 	@touch $@
 
+# ---- An installed program finds the experiments by name and, through its shell, its manual and completions.
+PREFIX ?= /usr/local
+SHARE := $(DESTDIR)$(PREFIX)/share
+install: all
+	@install -d $(addprefix $(SHARE)/,man/man1 bash-completion/completions zsh/site-functions rematch/experiments/models)
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/rematch $(CUDA_PROGRAM)
+	install -m 644 -t $(SHARE)/rematch/experiments $(wildcard experiments/*.yaml)
+	install -m 644 -t $(SHARE)/rematch/experiments/models $(wildcard experiments/models/*.yaml)
+	$(BUILD)/rematch help --man >$(SHARE)/man/man1/rematch.1
+	$(BUILD)/rematch help --completion bash >$(SHARE)/bash-completion/completions/rematch
+	$(BUILD)/rematch help --completion zsh >$(SHARE)/zsh/site-functions/_rematch
+
 # ---- Checks. Each file leaves a stamp, so only files that changed since the last check are analysed again.
 C_FILES := $(SOURCES) $(TESTS) $(wildcard framework/*.h framework/*/*.h kernels/*/*.[ch] datasets/*.h datasets/*/*.h \
     experiments/harness/*.h experiments/harness/*/*.h tests/support/*.h)
@@ -249,5 +262,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test check check-format check-layering bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test install check check-format check-layering bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

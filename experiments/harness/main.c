@@ -11,10 +11,12 @@
 #include "base/text.h"
 #include "build.h"
 #include "console/arguments.h"
+#include "console/manual.h"
 #include "console/terminal.h"
 #include "experiment.h"
 #include "job/cuda_program.h"
 #include "job/thread_waiting.h"
+#include "report/complete.h"
 #include "report/doctor.h"
 #include "report/list.h"
 #include "report/plan_query.h"
@@ -29,7 +31,7 @@
 
 static enum status run_list(struct arguments *a)
 {
-    const char *folder = a->operands ? a->operand[0] : "experiments";
+    const char *folder = a->operands ? a->operand[0] : arguments_experiments(a->region);
     const bool json = a->given[OPTION_JSON], csv = a->given[OPTION_CSV];
     if (json && csv) return fail(ST_SPEC, "list: expected one of --json and --csv");
     return list_folder(folder, csv ? LIST_CSV : json ? LIST_JSON : LIST_TEXT, stdout);
@@ -203,32 +205,12 @@ static const struct command commands[] = {
      "Each missing thing comes with the command that mends it. Exit code 77 where one is MISSING or DAMAGED; what is "
      "absent is needed by some experiments only.",
      1u << OPTION_JSON, 0, 0, false, run_doctor},
-    {"help", "help [COMMAND]",
+    {"help", "help [COMMAND | --man | --completion bash|zsh]",
      "Prints this text, or the usage and options of a command.\n"
      "So do --help and -h, alone or after a command.",
-     0, 0, 1, false, run_help},
+     1u << OPTION_MAN | 1u << OPTION_COMPLETION, 0, 1, false, run_help},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
-
-/* The commands, each with the first line of its description. */
-static void print_usage(FILE *out)
-{
-    fprintf(out, "usage: rematch COMMAND [ARGUMENT...]\n\n");
-    for (int i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-8s %.*s\n", commands[i].name, (int)strcspn(commands[i].doc, "\n"), commands[i].doc);
-    fprintf(out, "\nrematch help COMMAND prints a command's usage and options.\n");
-}
-
-static void print_help(FILE *out)
-{
-    fprintf(out, "rematch plans, runs and compares training with recomputed activations\n");
-    print_usage(out);
-    fprintf(out, "rematch --version prints how the program was built.\n\n"
-                 "exit codes: 0 done or equal, 1 differs or an expectation failed, 2 usage or\n"
-                 "spec, 3 a run failed, 4 equal as far as compared, but that proves nothing or\n"
-                 "not everything, 77 a prerequisite is missing (data, initial values, backend,\n"
-                 "device), 128+n on signal n\n");
-}
 
 static const struct command *find_command(const char *name)
 {
@@ -245,10 +227,16 @@ static enum status run_help(struct arguments *a)
 {
     const struct command *command = a->operands ? find_command(a->operand[0]) : NULL;
     if (a->operands && !command) return ST_SPEC;
+    if (a->operands + a->given[OPTION_MAN] + a->given[OPTION_COMPLETION] > 1)
+        return fail(ST_SPEC, "help: expected one of COMMAND, --man and --completion");
     if (command)
         arguments_help(command, stdout);
+    else if (a->given[OPTION_MAN])
+        manual_page(commands, COMMANDS, stdout);
+    else if (a->given[OPTION_COMPLETION])
+        complete_script(a->value[OPTION_COMPLETION], stdout);
     else
-        print_help(stdout);
+        manual_help(commands, COMMANDS, stdout);
     return ST_OK;
 }
 
@@ -261,7 +249,8 @@ static void print_version(FILE *out)
 /* Output for programs, whose lines are not wrapped on a terminal. */
 static bool is_data(const struct arguments *a)
 {
-    return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_COSTS];
+    return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_COSTS] || a->given[OPTION_MAN] ||
+           a->given[OPTION_COMPLETION];
 }
 
 static int run_command(const struct command *command, int count, char **words)
@@ -304,6 +293,10 @@ int main(int count, char **words)
     cuda_program_remember(words);
     if (strcmp(name, child_command) == 0) return child_main(count - 2, (const char *const *)words + 2);
     if (strcmp(name, doctor_command) == 0 && count == 3) return flushed((int)report_error(doctor_backend(words[2])));
+    if (strcmp(name, complete_command) == 0) {
+        complete_words(commands, COMMANDS, count - 2, words + 2, stdout);
+        return flushed(ST_OK);
+    }
     if (strcmp(name, "--version") == 0) {
         terminal_wrap(&stdout);
         print_version(stdout);
@@ -315,6 +308,6 @@ int main(int count, char **words)
         return command ? flushed(run_command(command, count - 2, words + 2)) : (int)report_error(ST_SPEC);
     }
     fprintf(stderr, "rematch: no command given\n");
-    print_usage(stderr);
+    manual_usage(commands, COMMANDS, stderr);
     return ST_SPEC;
 }

@@ -48,7 +48,7 @@ static const struct {
     int code;
     const char *says;
 } commands[] = {
-    {"--help", 0, "exit codes: "},
+    {"--help", 0, "exit codes:"},
     {"--version", 0, "backends: "},
     {"list --help", 0, "--json"},
     {"plan --help", 0, "--max-batch"},

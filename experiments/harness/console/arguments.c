@@ -5,14 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
-/* One row per option, in the order of enum option. */
-static const struct {
-    const char *name, *value,
-        *doc; /* value: the words that it takes, separated by |; in capitals: any; NULL: it takes no value */
-} options[OPTIONS] = {
+const struct option_row option_rows[OPTIONS] = {
     [OPTION_HELP] = {"--help", NULL, "this text; -h too"},
     [OPTION_JSON] = {"--json", NULL, "one JSON value on stdout, for programs"},
     [OPTION_OPS] = {"--ops", NULL, "every op with the bytes alive while it runs"},
@@ -34,14 +31,21 @@ static const struct {
     [OPTION_EXPLAIN] = {"--explain", NULL, "the tensors at the peak, and the effect of each policy"},
     [OPTION_MEMORY] = {"--memory", "BYTES", "limit of static bytes and arena: 16GB, 900MiB"},
     [OPTION_SLOWDOWN] = {"--slowdown", "FACTOR", "limit of time; 1.1: 10 % slower than every pass once"},
+    [OPTION_COMPLETION] = {"--completion", "bash|zsh", "print a script that completes words in this shell"},
+    [OPTION_MAN] = {"--man", NULL, "print the manual page: rematch help --man | man -l -"},
 };
+
+bool arguments_take(const struct command *command, int option)
+{
+    return option == OPTION_HELP || command->options & 1u << option;
+}
 
 static int find_option(const struct command *command, const char *word, size_t length)
 {
     if (length == 2 && strncmp(word, "-h", 2) == 0) return OPTION_HELP;
     for (int i = 0; i < OPTIONS; i++)
-        if (strlen(options[i].name) == length && strncmp(options[i].name, word, length) == 0)
-            return i == OPTION_HELP || command->options & 1u << i ? i : -1;
+        if (strlen(option_rows[i].name) == length && strncmp(option_rows[i].name, word, length) == 0)
+            return arguments_take(command, i) ? i : -1;
     return -1;
 }
 
@@ -60,7 +64,7 @@ static enum status unknown_option(const struct command *command, const char *wor
     char name[64], suggestion[TEXT_SUGGESTION];
     int count = 0;
     for (int i = 0; i < OPTIONS; i++)
-        if (i == OPTION_HELP || command->options & 1u << i) known[count++] = options[i].name;
+        if (arguments_take(command, i)) known[count++] = option_rows[i].name;
     snprintf(name, sizeof name, "%.*s", text_shown(word, (int)length < 60 ? (int)length : 60), word);
     return fail(ST_SPEC, "%s: unknown option %s%s; see rematch %s --help", command->name, word,
                 text_suggestion(name, known, suggestion), command->name);
@@ -74,12 +78,12 @@ static enum status read_option(const struct command *command, int count, char **
     const size_t length = equals ? (size_t)(equals - word) : strlen(word);
     const int option = find_option(command, word, length);
     if (option < 0) return unknown_option(command, word, length);
-    if (!options[option].value && value)
-        return fail(ST_SPEC, "%s: %s takes no value", command->name, options[option].name);
-    if (options[option].value && !value && *at + 1 < count) value = words[++*at];
-    if (options[option].value && (!value || !word_among(options[option].value, value)))
-        return fail(ST_SPEC, "%s: %s %s; expected %s", command->name, options[option].name,
-                    value && *value ? value : "has no value", options[option].value);
+    if (!option_rows[option].value && value)
+        return fail(ST_SPEC, "%s: %s takes no value", command->name, option_rows[option].name);
+    if (option_rows[option].value && !value && *at + 1 < count) value = words[++*at];
+    if (option_rows[option].value && (!value || !word_among(option_rows[option].value, value)))
+        return fail(ST_SPEC, "%s: %s %s; expected %s", command->name, option_rows[option].name,
+                    value && *value ? value : "has no value", option_rows[option].value);
     arguments->given[option] = true;
     arguments->value[option] = value;
     return ST_OK;
@@ -116,19 +120,20 @@ enum status arguments_read(const struct command *command, int count, char **word
     return ST_OK;
 }
 
+const char arguments_override_doc[] =
+    "sets a key of the spec: batch=8 policy.unit=stage; rematch schema lists the keys";
+
 void arguments_help(const struct command *command, FILE *out)
 {
     fprintf(out, "usage: rematch %s\n%s\n\n", command->usage, command->doc);
     for (int i = 0; i < OPTIONS; i++) {
         char name[64];
-        if (i != OPTION_HELP && !(command->options & 1u << i)) continue;
-        snprintf(name, sizeof name, "%s%s%s", options[i].name, options[i].value ? " " : "",
-                 options[i].value ? options[i].value : "");
-        fprintf(out, "  %-26s %s\n", name, options[i].doc);
+        if (!arguments_take(command, i)) continue;
+        snprintf(name, sizeof name, "%s%s%s", option_rows[i].name, option_rows[i].value ? " " : "",
+                 option_rows[i].value ? option_rows[i].value : "");
+        fprintf(out, "  %-26s %s\n", name, option_rows[i].doc);
     }
-    if (command->overrides)
-        fprintf(out, "  %-26s %s\n", "key=value",
-                "sets a key of the spec: batch=8 policy.unit=stage; rematch schema lists the keys");
+    if (command->overrides) fprintf(out, "  %-26s %s\n", "key=value", arguments_override_doc);
 }
 
 static bool is_file(const char *path)
@@ -142,29 +147,43 @@ int arguments_is_spec(const struct dirent *entry)
     return entry->d_name[0] != '.' && text_ends(entry->d_name, ".yaml");
 }
 
-/* The suggestion of the experiment whose name is most like word; "": none is near. */
-static char *suggest_spec(const char *word, struct region *region, char suggestion[TEXT_SUGGESTION])
+const char *arguments_experiments(struct region *region)
+{
+    static const char here[] = "experiments";
+    char self[4096];
+    struct stat about;
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (stat(here, &about) == 0 || length <= 0) return here;
+    self[length] = '\0';
+    for (int i = 0; i < 2; i++) *strrchr(self, '/') = '\0'; /* PREFIX/bin/rematch */
+    const char *installed = region_text(region, "%s/share/rematch/experiments", self);
+    return stat(installed, &about) == 0 ? installed : here;
+}
+
+const char **arguments_spec_names(struct region *region)
 {
     struct dirent **entry = NULL;
     const char **names;
-    const int count = scandir("experiments", &entry, arguments_is_spec, alphasort);
+    const int count = scandir(arguments_experiments(region), &entry, arguments_is_spec, alphasort);
     NEW(region, names, (size_t)(count > 0 ? count : 0) + 1);
     for (int i = 0; i < count; i++) {
         names[i] = region_text(region, "%.*s", (int)(strlen(entry[i]->d_name) - strlen(".yaml")), entry[i]->d_name);
         free(entry[i]);
     }
     free(entry);
-    return text_suggestion(word, names, suggestion);
+    return names;
 }
 
 enum status arguments_spec(const struct arguments *arguments, const char **path)
 {
+    struct region *region = arguments->region;
     const char *word = arguments->operand[0];
     *path = word;
     if (is_file(word) || strchr(word, '/')) return ST_OK;
-    *path = region_text(arguments->region, "experiments/%s%s", word, text_ends(word, ".yaml") ? "" : ".yaml");
+    *path =
+        region_text(region, "%s/%s%s", arguments_experiments(region), word, text_ends(word, ".yaml") ? "" : ".yaml");
     if (is_file(*path)) return ST_OK;
     char suggestion[TEXT_SUGGESTION];
     return fail(ST_SPEC, "no spec '%s': neither %s nor %s is a file; rematch list shows the experiments%s", word, word,
-                *path, suggest_spec(word, arguments->region, suggestion));
+                *path, text_suggestion(word, arguments_spec_names(region), suggestion));
 }

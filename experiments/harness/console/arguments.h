@@ -28,8 +28,16 @@ enum option {
     OPTION_EXPLAIN,
     OPTION_MEMORY,
     OPTION_SLOWDOWN,
+    OPTION_COMPLETION,
+    OPTION_MAN,
     OPTIONS
 };
+
+/* value: the words that it takes, separated by |; in capitals: any; NULL: it takes no value. */
+struct option_row {
+    const char *name, *value, *doc;
+};
+extern const struct option_row option_rows[OPTIONS];
 
 struct arguments {
     struct region *region;
@@ -43,6 +51,12 @@ struct arguments {
 /* Whether a folder's entry is a spec, for scandir(). */
 int arguments_is_spec(const struct dirent *entry);
 
+/* The folder of the experiments that are known by name: experiments/ here, else that of an installed program. */
+const char *arguments_experiments(struct region *region);
+
+/* The names of the specs there, NULL-terminated. */
+const char **arguments_spec_names(struct region *region);
+
 struct command {
     const char *name, *usage, *doc;
     unsigned options;                                /* bit 1 << enum option for each besides --help */
@@ -51,13 +65,19 @@ struct command {
     enum status (*run)(struct arguments *arguments); /* returns a failure, which is then reported */
 };
 
+/* Whether the command takes the option. */
+bool arguments_take(const struct command *command, int option);
+
 /* ST_SPEC, with the message set: an unknown option or a wrong number of operands. */
 enum status arguments_read(const struct command *command, int count, char **words, struct arguments *arguments);
+
+/* What key=value does. */
+extern const char arguments_override_doc[];
 
 /* Prints usage, description and one line per option. */
 void arguments_help(const struct command *command, FILE *out);
 
-/* The path of a spec given as a path, or as the bare name of a file in experiments/. ST_SPEC: neither is there. */
+/* The path of a spec given as a path, or as the bare name of a known experiment. ST_SPEC: neither is there. */
 enum status arguments_spec(const struct arguments *arguments, const char **path);
 
 #endif

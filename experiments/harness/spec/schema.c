@@ -191,14 +191,39 @@ static void print_text(json_t *all, FILE *to)
     if (out != to) fclose(out);
 }
 
-enum status schema_print(const char *name, bool json, FILE *out)
+static struct schema all_keys(void)
 {
     struct schema s = {region_create(), json_object()};
-    enum status status = ST_OK;
     json_t *top = block(&s, "spec", NULL, "a file of the keys below; a bare word in place of a map is its name");
     for (const char *const *key = spec_order; *key; key++) add_top(&s, top, *key);
     for (const struct section *section = spec_sections; section->key; section++) add_section(&s, section);
     add_keys(&s, block(&s, "expect", NULL, "one figure of the list"), expectation_keys);
+    return s;
+}
+
+void schema_keys(FILE *out)
+{
+    struct schema s = all_keys();
+    const char *heading;
+    json_t *one, *row;
+    size_t i;
+    json_object_foreach(s.all, heading, one)
+    {
+        const bool top = !strcmp(heading, "spec");
+        json_array_foreach(json_object_get(one, "keys"), i, row)
+        {
+            fprintf(out, "%.*s%s%s=\t%s\n", top ? 0 : (int)strcspn(heading, " "), heading, top ? "" : ".",
+                    text_of(row, "key"), text_of(row, "doc"));
+        }
+    }
+    json_decref(s.all);
+    region_destroy(s.region);
+}
+
+enum status schema_print(const char *name, bool json, FILE *out)
+{
+    struct schema s = all_keys();
+    enum status status = ST_OK;
     add_layers(&s);
     const char *dot = name ? strrchr(name, '.') : NULL;
     char suggestion[TEXT_SUGGESTION] = "";

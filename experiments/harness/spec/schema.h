@@ -11,4 +11,7 @@
  * name, NULL: all. json: one object instead of text. ST_SPEC: nothing has that name. */
 enum status schema_print(const char *name, bool json, FILE *out);
 
+/* The keys that an argument key=value can set, one a line: "policy.budget=", a tab and the meaning. */
+void schema_keys(FILE *out);
+
 #endif
