@@ -9,7 +9,6 @@
 #include "console/terminal.h"
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
-#include "spec/spec.h"
 
 const char *const side_names[SIDES] = {"baseline", "variant"};
 

@@ -6,6 +6,7 @@
 #include "analysis/compare.h"
 #include "analysis/plan_summary.h"
 #include "run/child.h"
+#include "spec/spec.h"
 
 enum side_index { SIDE_BASELINE, SIDE_VARIANT, SIDES };
 extern const char *const side_names[SIDES];
@@ -29,6 +30,12 @@ struct request {
     const char *const *override; /* key=value */
     bool quiet, verbose;
     bool only[SIDES]; /* run only that side */
+
+    /* Of a sweep. */
+    bool force, print_commands; /* finished points too; print what would run each point */
+    int64_t jobs;               /* points at a time */
+    int64_t point;              /* from 1: this one alone; 0: all */
+    int64_t shard, shards;      /* from 1: points shard, shard + shards, ...; 0: all */
 };
 
 /* Plans both sides of the spec, which the experiment owns from then on. Errors are reported on stderr; the experiment
@@ -58,12 +65,19 @@ void verdict_print_side(const struct side *side, const char *name, bool verbose,
 void verdict_print(const struct experiment *experiment, bool verbose, FILE *out);
 bool verdict_expectations(const struct experiment *experiment, FILE *out);
 
+/* Judges one of spec's expectations, which its overrides may exempt; text: the figure, its bounds and the judgement. */
+enum judgement { NOT_JUDGED, MET, UNMET };
+enum { EXPECTATION_TEXT = 512 };
+enum judgement verdict_expectation(const struct experiment *experiment, const struct spec *spec,
+                                   const struct expectation *x, char text[EXPECTATION_TEXT]);
+
 /* `rematch run` of a spec without a sweep; destroys the spec and returns the exit code. */
 int experiment_run(const struct request *request, struct spec *spec);
 
-/* `rematch run` of a spec with a sweep: every combination of its values, one after the other, each run in a process of
- * its own; at the end a table and a CSV file. A key that an override sets is not swept. Destroys the spec. Returns the
- * exit code of the worst point: a point that fails does not stop the others, a signal does. */
+/* sweep.c: `rematch run` of a spec with a sweep: its points, or those that the request names; each run is a process of
+ * its own, and a run whose finished file is there is not repeated. At the end a table and an index of all points. A key
+ * that an override sets is not swept. Destroys the spec. Returns the exit code of the worst point: a point that fails
+ * does not stop the others, a signal does. */
 int sweep_run(const struct request *request, struct spec *spec);
 
 #endif

@@ -92,19 +92,49 @@ static enum status run_plan(struct arguments *a)
     return status;
 }
 
+/* An option's number, 0 where it is not given. */
+static enum status read_number(const struct arguments *a, enum option option, const char *name, const char *text,
+                               int64_t most, int64_t *value)
+{
+    const char *wrong = a->given[option] ? text_to_int(text, value) : NULL;
+    if (!a->given[option] || (!wrong && *value >= 1 && *value <= most)) return ST_OK;
+    return fail(ST_SPEC, "run: %s %s: expected an integer of 1..%lld", name, a->value[option], (long long)most);
+}
+
+static enum status read_sweep_options(const struct arguments *a, struct request *request)
+{
+    const char *shard = a->given[OPTION_SHARD] ? a->value[OPTION_SHARD] : "";
+    const char *slash = strchr(shard, '/'), *first = region_text(a->region, "%.*s", (int)strcspn(shard, "/"), shard);
+    const int64_t most = 1000000;
+    if (*shard && !slash) return fail(ST_SPEC, "run: --shard %s: expected I/N, as in 2/8", shard);
+    if (*shard && a->given[OPTION_POINT])
+        return fail(ST_SPEC, "run: --shard and --point; expected one of them at most");
+    TRY(read_number(a, OPTION_SHARD, "--shard: N in", slash ? slash + 1 : "", most, &request->shards));
+    TRY(read_number(a, OPTION_SHARD, "--shard: I in", first, request->shards, &request->shard));
+    TRY(read_number(a, OPTION_POINT, "--point", a->value[OPTION_POINT], most, &request->point));
+    return read_number(a, OPTION_JOBS, "--jobs", a->value[OPTION_JOBS], most, &request->jobs);
+}
+
 static enum status run_run(struct arguments *a)
 {
     struct request request = {.overrides = a->overrides,
                               .override = a->override,
                               .quiet = a->given[OPTION_QUIET],
-                              .verbose = a->given[OPTION_VERBOSE]};
+                              .verbose = a->given[OPTION_VERBOSE],
+                              .force = a->given[OPTION_FORCE],
+                              .print_commands = a->given[OPTION_PRINT_COMMANDS]};
     struct spec *spec;
     if (request.quiet && request.verbose)
         return fail(ST_SPEC, "run: --quiet and --verbose; expected one of them at most");
     TRY(arguments_spec(a, &request.spec));
+    TRY(read_sweep_options(a, &request));
     for (int i = 0; i < SIDES; i++)
         request.only[i] = a->given[OPTION_ONLY] && strcmp(a->value[OPTION_ONLY], side_names[i]) == 0;
     TRY(spec_load(request.spec, request.overrides, request.override, &spec));
+    if (!spec->axes && (request.point || request.shards || request.jobs || request.print_commands)) {
+        spec_destroy(spec);
+        return fail(ST_SPEC, "run: %s sweeps nothing: no --jobs, --shard, --point or --print-commands", request.spec);
+    }
     child_name_invocation();
     a->code = spec->axes ? sweep_run(&request, spec) : experiment_run(&request, spec);
     return ST_OK;
@@ -162,6 +192,11 @@ static enum status run_doctor(struct arguments *a)
 
 static enum status run_help(struct arguments *a);
 
+enum {
+    SWEEP_OPTIONS =
+        1u << OPTION_FORCE | 1u << OPTION_JOBS | 1u << OPTION_SHARD | 1u << OPTION_POINT | 1u << OPTION_PRINT_COMMANDS
+};
+
 static const struct command commands[] = {
     {"list", "list [FOLDER] [--json | --csv]",
      "Lists the experiments, or the runs in a folder of results.\n"
@@ -174,10 +209,13 @@ static const struct command commands[] = {
      "SPEC: a file, or a name in experiments/. FILE: a graph file; without policy.name=... its policies are compared.",
      1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_ALONE | 1u << OPTION_GRAPH | 1u << OPTION_OUT | QUERY_OPTIONS,
      1, 1, true, run_plan},
-    {"run", "run SPEC [key=value...] [--only baseline|variant] [--quiet | --verbose]",
+    {"run",
+     "run SPEC [key=value...] [--only baseline|variant] [--quiet | --verbose] [--force] [--jobs N] "
+     "[--shard I/N | --point K] [--print-commands]",
      "Runs a spec storing everything, then as written; compares every bit.\n"
-     "Each is a process of its own. SPEC: a file, or a name in experiments/.",
-     1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE, 1, 1, true, run_run},
+     "Each is a process of its own. SPEC: a file, or a name in experiments/. Of a sweep, finished points are not run "
+     "again.",
+     1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE | SWEEP_OPTIONS, 1, 1, true, run_run},
     {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "

@@ -1,66 +1,74 @@
-#include "experiment.h"
+#include "sweep.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/finished_run.h"
 #include "analysis/result_row.h"
+#include "base/text.h"
 #include "console/columns.h"
 #include "console/terminal.h"
+#include "job/run_id.h"
 #include "report/figures_text.h"
 #include "result/record_file.h"
-#include "spec/spec.h"
 #include "yaml/text_errors.h"
-#include "yaml/yaml_write.h"
 
-/* A point and its outcome. */
-struct point {
-    const char **value;  /* one per axis */
-    const char *outcome; /* "equal", "DIFFERS", "refused" (before any point ran), "failed", "stopped", "not run" */
-    const char *reason;  /* why it was refused, failed or stopped; else NULL */
-    int code;
-    json_t *row; /* its figures, by the columns of the CSV; null: not measured */
-};
+/* ---- points ---- */
 
-/* A baseline that ran; points whose baselines have the same spec share it. */
-struct shared_baseline {
-    const char *resolved;
-    struct run_report report;
-};
+const char *sweep_point_text(const struct sweep *s, int point)
+{
+    const char *text = "";
+    for (int a = 0; a < s->spec->axes; a++)
+        text =
+            region_text(s->region, "%s%s%s=%s", text, *text ? " " : "", s->spec->axis[a].key, s->point[point].value[a]);
+    return text;
+}
 
-struct sweep {
-    struct region *region;
-    const struct request *request;
-    struct spec *spec;
-    int points, baselines;
-    struct point *point;
-    struct shared_baseline *baseline;
-    json_t *rows;   /* of all points, at the end */
-    uint64_t noted; /* time of the last line about planning, ns */
-};
+void sweep_give_up(struct sweep *s, int point, const char *outcome, int code, const char *reason)
+{
+    struct point *p = &s->point[point];
+    p->outcome = outcome;
+    p->code = code;
+    p->reason = region_text(s->region, "%s", reason);
+    p->ran = true;
+}
 
-/* The last axis changes fastest. */
 static void collect_points(struct sweep *s)
 {
-    s->points = 1;
-    for (int a = 0; a < s->spec->axes; a++) s->points *= (int)s->spec->axis[a].values.count;
+    const struct request *q = s->request;
+    const struct spec *spec = s->spec;
+    s->points = spec->points;
     NEW(s->region, s->point, (size_t)s->points);
-    NEW(s->region, s->baseline, (size_t)s->points);
     for (int i = 0; i < s->points; i++) {
-        s->point[i].row =
-            json_pack("{s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}", "live_peak_bytes", "arena_bytes", "peak_ratio",
-                      "live_ratio", "time_ratio", "best_case_ratio", "planned_ratio", "last_loss");
-        NEW(s->region, s->point[i].value, (size_t)s->spec->axes);
-        for (int a = s->spec->axes - 1, rest = i; a >= 0; a--) {
-            int count = (int)s->spec->axis[a].values.count;
-            s->point[i].value[a] = s->spec->axis[a].values.texts[rest % count];
-            rest /= count;
-        }
+        struct point *p = &s->point[i];
+        p->outcome = "not run";
+        p->own = q->point ? q->point == i + 1 : !q->shards || i % q->shards == q->shard - 1;
+        p->row = json_pack("{s:n, s:n, s:n, s:n, s:n, s:n, s:n, s:n}", "live_peak_bytes", "arena_bytes", "peak_ratio",
+                           "live_ratio", "time_ratio", "best_case_ratio", "planned_ratio", "last_loss");
+        NEW(s->region, p->value, (size_t)spec->axes);
+        for (int a = 0; a < spec->axes; a++) p->value[a] = spec->axis[a].text[spec->point[i * spec->axes + a]];
     }
 }
 
+/* ---- planning ---- */
+
+/* And what the point needs: on a host, besides its plan's bytes its two processes, each at least as large as this. */
+static enum status find_ids(struct sweep *s, struct point *p, const struct experiment *e)
+{
+    for (int i = 0; i < SIDES; i++) {
+        char id[RUN_ID_TEXT];
+        s->device = e->side[i].job->backend->kind->device != NULL;
+        const uint64_t need = plan_peak(e->side[i].job->plan) + (s->device ? 0 : 2 * process_rss());
+        TRY(report_error(run_id_compute(e->side[i].job, id)));
+        p->id[i] = region_text(s->region, "%s", id);
+        p->need = need > p->need ? need : p->need;
+    }
+    p->threads = (uint64_t)e->side[SIDE_VARIANT].job->backend->options.threads;
+    return ST_OK;
+}
+
 /* Plans a point. Its request has the user's overrides, then the point's. */
-static enum status load_point(const struct sweep *s, const struct point *p, struct request *request,
-                              struct experiment **experiment)
+static enum status load_point(struct sweep *s, struct point *p, struct request *request, struct experiment **experiment)
 {
     struct spec *spec;
     const int count = s->request->overrides;
@@ -73,23 +81,8 @@ static enum status load_point(const struct sweep *s, const struct point *p, stru
     request->overrides = count + s->spec->axes;
     request->override = override;
     TRY(report_error(spec_load(request->spec, request->overrides, request->override, &spec)));
-    return experiment_create(spec, experiment);
-}
-
-/* Takes a point out of the sweep. */
-static void give_up(struct sweep *s, struct point *p, const char *outcome, int code, const char *reason)
-{
-    p->outcome = outcome;
-    p->code = code;
-    p->reason = region_text(s->region, "%s", reason);
-}
-
-static const char *point_text(const struct sweep *s, const struct point *p)
-{
-    const char *text = "";
-    for (int a = 0; a < s->spec->axes; a++)
-        text = region_text(s->region, "%s%s%s=%s", text, *text ? " " : "", s->spec->axis[a].key, p->value[a]);
-    return text;
+    TRY(experiment_create(spec, experiment));
+    return find_ids(s, p, *experiment);
 }
 
 /* On a terminal a line that is overwritten; elsewhere the first line, then one a second. */
@@ -98,8 +91,7 @@ static void note_planning(struct sweep *s, int number)
     char text[256];
     if (s->request->quiet) return;
     const uint64_t now = clock_now_ns();
-    snprintf(text, sizeof text, "planning point %d of %d: %.200s", number + 1, s->points,
-             point_text(s, &s->point[number]));
+    snprintf(text, sizeof text, "planning point %d of %d: %.200s", number + 1, s->points, sweep_point_text(s, number));
     terminal_note(stderr, text);
     if (terminal_width(stderr) || (s->noted && now - s->noted < 1000000000)) return;
     fprintf(stderr, "%s\n", text);
@@ -115,60 +107,7 @@ static void add_plan(json_t *row, const struct plan *plan)
     PUT(row, "planned_ratio", plan->slowdown);
 }
 
-static void plan_point(struct sweep *s, int number)
-{
-    struct point *p = &s->point[number];
-    struct request request;
-    struct experiment *e = NULL;
-    note_planning(s, number);
-    p->outcome = "not run";
-    enum status status = load_point(s, p, &request, &e);
-    if (status == ST_OK) {
-        add_plan(p->row, e->side[SIDE_VARIANT].job->plan);
-        status = experiment_fits(e, &request);
-    }
-    experiment_destroy(e);
-    if (status == ST_OK) return;
-    give_up(s, p, "refused", (int)status, errors_reason());
-    fprintf(stderr, "point %d of %d cannot run: %s\n", number + 1, s->points, point_text(s, p));
-}
-
-static const struct run_report *find_baseline(const struct sweep *s, const char *resolved)
-{
-    for (int i = 0; i < s->baselines; i++)
-        if (strcmp(s->baseline[i].resolved, resolved) == 0) return &s->baseline[i].report;
-    return NULL;
-}
-
-static enum status run_baseline(struct sweep *s, struct experiment *e, const struct request *request, int *code)
-{
-    struct side *side = &e->side[SIDE_BASELINE];
-    const struct run_report *known = find_baseline(s, side->spec->resolved);
-    if (known) {
-        side->report = *known;
-        return ST_OK;
-    }
-    TRY(experiment_run_side(e, SIDE_BASELINE, request, code));
-    if (*code != 0) return ST_OK;
-    struct shared_baseline *b = &s->baseline[s->baselines];
-    b->resolved = region_text(s->region, "%s", side->spec->resolved);
-    b->report = side->report;
-    s->baselines++;
-    return ST_OK;
-}
-
-/* The reason is the status in the side's file, else its exit code. */
-static void side_failed(struct sweep *s, struct point *p, const struct side *side, enum side_index index)
-{
-    const char *path = side->report.path, *reason;
-    json_t *row = *path ? result_row(region_text(s->region, "%s.part", path)) : NULL;
-    if (row && !figure_string(row, "reason"))
-        reason = region_text(s->region, "%s: %s", side_names[index], figure_string(row, "status"));
-    else
-        reason = region_text(s->region, "%s: exit code %d", side_names[index], p->code);
-    json_decref(row);
-    give_up(s, p, p->code > 128 ? "stopped" : "failed", p->code, reason);
-}
+/* ---- comparing ---- */
 
 /* A point without recomputation, which proves nothing by itself, serves as a reference. */
 static enum status code_of(const struct comparison *c)
@@ -198,6 +137,7 @@ static void add_comparison(json_t *row, const struct comparison *c, struct regio
         PUT(row, "live_ratio", c->live_ratio);
         PUT(row, "time_ratio", c->time_ratio);
         PUT(row, "best_case_ratio", c->best_case_ratio);
+        PUT_FLAG(row, "side_by_side", c->side_by_side);
     }
     if (c->differs) {
         PUT(row, "first_difference_step", c->first_step);
@@ -215,99 +155,179 @@ static void add_comparison(json_t *row, const struct comparison *c, struct regio
     PUT(row, "remark", remark);
 }
 
-static enum status run_both(struct sweep *s, struct point *p, struct experiment *e, const struct request *request)
+/* The expectations at this point that are not met. */
+static void judge(struct sweep *s, int number, const struct experiment *e)
 {
-    TRY(experiment_fits(e, request));
-    TRY(run_baseline(s, e, request, &p->code));
-    const enum side_index last = p->code == 0 ? SIDE_VARIANT : SIDE_BASELINE;
-    if (p->code == 0) TRY(experiment_run_side(e, SIDE_VARIANT, request, &p->code));
-    add_runs(p->row, &e->side[SIDE_BASELINE].report, &e->side[SIDE_VARIANT].report);
-    if (!experiment_ended(e, p->code)) {
-        side_failed(s, p, &e->side[last], last);
-        return ST_OK;
+    struct point *p = &s->point[number];
+    const char *unmet = "";
+    bool judged = false;
+    for (int i = 0; i < s->spec->expectations; i++) {
+        const struct expectation *x = &s->spec->expectation[i];
+        char text[EXPECTATION_TEXT];
+        if (!sweep_point_meets(s->spec, number, x->value)) continue;
+        const enum judgement judgement = verdict_expectation(e, s->spec, x, text);
+        judged |= judgement != NOT_JUDGED;
+        if (judgement == UNMET) unmet = region_text(s->region, "%s%s%s", unmet, *unmet ? "; " : "", text);
     }
+    PUT_FLAG(p->row, "judged", judged);
+    PUT(p->row, "unmet", unmet);
+    if (*unmet) p->code = ST_DIFFERS;
+}
+
+/* The reports of both sides are known. */
+static enum status compare_point(struct sweep *s, int number, struct experiment *e)
+{
+    struct point *p = &s->point[number];
+    add_runs(p->row, &e->side[SIDE_BASELINE].report, &e->side[SIDE_VARIANT].report);
     TRY(experiment_compare(e));
     add_comparison(p->row, &e->comparison, s->region);
     p->code = (int)code_of(&e->comparison);
     p->outcome = !e->comparison.differs ? "equal" : "DIFFERS";
+    judge(s, number, e);
+    return ST_OK;
+}
+
+/* ---- planning and running ---- */
+
+/* Whether the run's completed file is there; if forced, of this sweep. */
+static bool is_finished(const struct sweep *s, const struct point *p, struct experiment *e, enum side_index side)
+{
+    return finished_run(s->folder, p->id[side], side_names[side], s->request->force ? child_invocation() : NULL,
+                        &e->side[side].report);
+}
+
+/* A finished point is compared again, but not run. */
+static enum status look_at_point(struct sweep *s, int number, struct experiment *e, const struct request *request)
+{
+    struct point *p = &s->point[number];
+    const uint64_t left = e->side[SIDE_VARIANT].summary->machine.bytes;
+    s->memory = s->memory && s->memory < left ? s->memory : left;
+    add_plan(p->row, e->side[SIDE_VARIANT].job->plan);
+    if (!is_finished(s, p, e, SIDE_BASELINE) || !is_finished(s, p, e, SIDE_VARIANT)) return experiment_fits(e, request);
+    p->ran = true;
+    s->finished++;
+    return compare_point(s, number, e);
+}
+
+static void plan_point(struct sweep *s, int number)
+{
+    struct request request;
+    struct experiment *e = NULL;
+    note_planning(s, number);
+    enum status status = load_point(s, &s->point[number], &request, &e);
+    if (status == ST_OK) status = look_at_point(s, number, e, &request);
+    experiment_destroy(e);
+    if (status == ST_OK) return;
+    sweep_give_up(s, number, "refused", (int)status, errors_reason());
+    fprintf(stderr, "point %d of %d cannot run: %s\n", number + 1, s->points, sweep_point_text(s, number));
+}
+
+/* The reason is the status in the side's file, else its exit code. */
+static void side_failed(struct sweep *s, int number, const struct side *side, enum side_index index)
+{
+    const char *path = side->report.path, *reason;
+    const int code = s->point[number].code;
+    json_t *row = *path ? result_row(region_text(s->region, "%s.part", path)) : NULL;
+    if (row && !figure_string(row, "reason"))
+        reason = region_text(s->region, "%s: %s", side_names[index], figure_string(row, "status"));
+    else
+        reason = region_text(s->region, "%s: exit code %d", side_names[index], code);
+    json_decref(row);
+    sweep_give_up(s, number, code > 128 ? "stopped" : "failed", code, reason);
+}
+
+/* Points share a baseline, and other processes may run points of the same sweep: one of them runs it. */
+static enum status run_side(struct sweep *s, struct point *p, struct experiment *e, enum side_index side,
+                            const struct request *request)
+{
+    struct record_claim claim;
+    const char *path = region_text(s->region, "%s/%s.claim", s->folder, p->id[side]);
+    const char *waiting = region_text(s->region, "%s: another process runs it; waiting", side_names[side]);
+    enum status status = ST_OK;
+    TRY(report_error(record_folder(s->folder)));
+    TRY(report_error(record_claim_take(&claim, path, waiting)));
+    if (!is_finished(s, p, e, side)) status = experiment_run_side(e, side, request, &p->code);
+    record_claim_release(&claim);
+    return status;
+}
+
+static enum status run_both(struct sweep *s, int number, struct experiment *e, const struct request *request)
+{
+    struct point *p = &s->point[number];
+    TRY(experiment_fits(e, request));
+    TRY(run_side(s, p, e, SIDE_BASELINE, request));
+    const enum side_index last = p->code == 0 ? SIDE_VARIANT : SIDE_BASELINE;
+    if (p->code == 0) TRY(run_side(s, p, e, SIDE_VARIANT, request));
+    if (experiment_ended(e, p->code)) return compare_point(s, number, e);
+    add_runs(p->row, &e->side[SIDE_BASELINE].report, &e->side[SIDE_VARIANT].report);
+    side_failed(s, number, &e->side[last], last);
     return ST_OK;
 }
 
 static void run_point(struct sweep *s, int number)
 {
-    struct point *p = &s->point[number];
     struct request request;
     struct experiment *e = NULL;
-    fprintf(stderr, "point %d of %d: %s\n", number + 1, s->points, point_text(s, p));
-    enum status status = load_point(s, p, &request, &e);
-    if (status == ST_OK) status = run_both(s, p, e, &request);
-    if (status != ST_OK) give_up(s, p, "failed", (int)status, errors_reason());
+    fprintf(stderr, "point %d of %d: %s\n", number + 1, s->points, sweep_point_text(s, number));
+    enum status status = load_point(s, &s->point[number], &request, &e);
+    if (status == ST_OK) status = run_both(s, number, e, &request);
+    if (status != ST_OK) sweep_give_up(s, number, "failed", (int)status, errors_reason());
+    s->point[number].ran = true;
     experiment_destroy(e);
 }
 
-/* The rows of all points, with the last figures. */
-static json_t *rows_of(const struct sweep *s)
+/* ---- the end ---- */
+
+static json_t *own_rows(const struct sweep *s)
 {
     json_t *rows = json_array();
-    for (int i = 0; i < s->points; i++) {
-        const struct point *p = &s->point[i];
-        for (int a = 0; a < s->spec->axes; a++) PUT(p->row, s->spec->axis[a].key, p->value[a]);
-        PUT(p->row, "outcome", p->outcome);
-        PUT(p->row, "bits", p->outcome);
-        PUT(p->row, "exit_code", p->code);
-        PUT(p->row, "reason", p->reason);
-        json_array_append_new(rows, p->row);
-    }
+    for (int i = 0; i < s->points; i++)
+        if (s->point[i].own) json_array_append(rows, json_array_get(s->rows, (size_t)i));
     return rows;
 }
 
-/* The axes' keys, at most so many, and other keys. */
-static const char *keys_of(const struct sweep *s, int axes, const char *others)
-{
-    const char *keys = "";
-    for (int a = 0; a < s->spec->axes && a < axes; a++)
-        keys = region_text(s->region, "%s%s ", keys, s->spec->axis[a].key);
-    return region_text(s->region, "%s%s", keys, others);
-}
-
-static void print_table(const struct sweep *s, FILE *out)
+static void print_table(const struct sweep *s, const json_t *rows, FILE *out)
 {
     enum { OTHERS = 10 }; /* axes that have no column left have one value each */
-    const char *keys = keys_of(s, COLUMNS_MOST - OTHERS,
-                               "bits live_peak_bytes arena_bytes peak_ratio live_ratio time_ratio best_case_ratio "
-                               "planned_ratio last_loss remark");
-    figures_table(s->rows, keys, 0, false, out);
+    const char *keys = "";
+    for (int a = 0; a < s->spec->axes && a < COLUMNS_MOST - OTHERS; a++)
+        keys = region_text(s->region, "%s%s ", keys, s->spec->axis[a].key);
+    keys = region_text(s->region,
+                       "%sbits live_peak_bytes arena_bytes peak_ratio live_ratio time_ratio best_case_ratio "
+                       "planned_ratio last_loss remark",
+                       keys);
+    figures_table(rows, keys, 0, false, out);
 }
 
-/* The points without a comparison. */
-static void print_reasons(const struct sweep *s, FILE *out)
+/* The points without a comparison, and those with unmet expectations; then how many points ended how. */
+static void print_outcomes(const struct sweep *s, const json_t *rows, FILE *out)
 {
-    for (int i = 0; i < s->points; i++)
-        if (s->point[i].reason)
-            fprintf(out, "point %d %s (%s): %s\n", i + 1, s->point[i].outcome, point_text(s, &s->point[i]),
-                    s->point[i].reason);
-}
-
-static bool write_rows(const void *of, FILE *out)
-{
-    const struct sweep *s = of;
-    const char *keys = keys_of(s, s->spec->axes,
-                               "outcome exit_code static_bytes live_peak_bytes arena_bytes peak_ratio live_ratio "
-                               "time_ratio best_case_ratio slowdown step_ns first_loss last_loss accuracy no_proof "
-                               "first_difference_step first_difference reason baseline variant");
-    figures_csv(s->rows, keys, out);
-    return fflush(out) == 0 && !ferror(out);
-}
-
-/* The folder does not exist yet if no point ran. */
-static enum status write_csv(const struct sweep *s)
-{
-    const char *folder = region_text(s->region, "%s/%s", s->spec->results, s->spec->name);
-    const char *path = region_text(s->region, "%s/sweep.csv", folder);
-    TRY(record_folder(folder));
-    TRY(yaml_write_whole(path, write_rows, s));
-    printf("table     %s\n", path);
-    return ST_OK;
+    struct count {
+        const char *outcome;
+        int points;
+    } counts[] = {{"equal", 0}, {"DIFFERS", 0}, {"refused", 0}, {"failed", 0}, {"stopped", 0}, {"not run", 0}};
+    int unmet = 0, judged = 0;
+    size_t i;
+    json_t *row;
+    json_array_foreach(rows, i, row)
+    {
+        const int number = (int)figure_number(row, "point");
+        const char *reason = figure_string(row, "reason"), *outcome = figure_string(row, "outcome"),
+                   *failed = figure_string(row, "unmet");
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            counts[c].points += !strcmp(counts[c].outcome, outcome);
+        judged += json_is_true(json_object_get(row, "judged"));
+        if (reason) fprintf(out, "point %d %s (%s): %s\n", number, outcome, sweep_point_text(s, number - 1), reason);
+        if (!failed || !*failed) continue;
+        fprintf(out, "point %d (%s): expected %s\n", number, sweep_point_text(s, number - 1), failed);
+        unmet++;
+    }
+    fprintf(out, "points    %zu of %d: ", json_array_size(rows), s->points);
+    for (size_t c = 0, listed = 0; c < sizeof counts / sizeof *counts; c++)
+        if (counts[c].points) fprintf(out, "%s%d %s", listed++ ? ", " : "", counts[c].points, counts[c].outcome);
+    fprintf(out, "; %d of them finished before\n", s->finished);
+    if (s->spec->expectations)
+        fprintf(out, "expected  judged at %d point%s, unmet at %d\n", judged, text_plural(judged), unmet);
 }
 
 /* Signals are worst, then failures of a run or plan, then those of comparisons. */
@@ -322,35 +342,63 @@ static int rank_of(int code)
 
 static int worse(int a, int b) { return rank_of(b) > rank_of(a) ? b : a; }
 
+static int run_one_by_one(struct sweep *s)
+{
+    for (int i = 0; i < s->points; i++) {
+        if (!s->point[i].own || s->point[i].ran) continue;
+        run_point(s, i);
+        if (s->point[i].code > 128) return s->point[i].code;
+        TRY(report_error(sweep_index_update(s)));
+    }
+    return ST_OK;
+}
+
 static int run_points(struct sweep *s)
 {
-    int worst = ST_OK, signal = 0;
-    for (int i = 0; i < s->points; i++) plan_point(s, i);
+    int worst = ST_OK;
+    for (int i = 0; i < s->points; i++)
+        if (s->point[i].own) plan_point(s, i);
     terminal_note(stderr, "");
-    for (int i = 0; i < s->points && !signal; i++) {
-        if (!s->point[i].reason) run_point(s, i);
-        if (s->point[i].code > 128) signal = s->point[i].code;
-        worst = worse(worst, s->point[i].code);
-    }
-    s->rows = rows_of(s);
+    int code = (int)report_error(sweep_index_update(s));
+    if (code == ST_OK) code = s->request->jobs > 1 ? sweep_jobs_run(s) : run_one_by_one(s);
+    code = worse(code, (int)report_error(sweep_index_update(s)));
+    for (int i = 0; i < s->points; i++) worst = worse(worst, s->point[i].code);
+    json_t *rows = own_rows(s);
     spec_print_head(s->spec, stdout);
-    print_table(s, stdout);
-    print_reasons(s, stdout);
-    return worse(worst, (int)report_error(write_csv(s)));
+    print_table(s, rows, stdout);
+    print_outcomes(s, rows, stdout);
+    printf("table     %s/sweep.csv\n", s->folder);
+    json_decref(rows);
+    return worse(worst, code);
+}
+
+/* ---- the request ---- */
+
+static enum status check_request(const struct sweep *s)
+{
+    const struct request *q = s->request;
+    const char *key = s->spec->axis[0].key;
+    if (q->only[SIDE_BASELINE] || q->only[SIDE_VARIANT])
+        return fail(ST_SPEC, "--only is for one run, and this spec sweeps %s: set it with %s=value", key, key);
+    if (q->point > s->points) return fail(ST_SPEC, "--point %lld: expected 1..%d", (long long)q->point, s->points);
+    return ST_OK;
 }
 
 int sweep_run(const struct request *request, struct spec *spec)
 {
-    struct sweep s = {.region = region_create(), .request = request, .spec = spec};
-    const char *key = spec->axis[0].key;
-    int code = ST_SPEC;
-    if (request->only[SIDE_BASELINE] || request->only[SIDE_VARIANT]) {
-        report_error(fail(ST_SPEC, "--only is for one run, and this spec sweeps %s: set it with %s=value", key, key));
-    } else {
-        collect_points(&s);
+    char program[33];
+    struct sweep s = {.region = region_create(), .request = request, .spec = spec, .rows = json_array()};
+    s.folder = region_text(s.region, "%s/%s", spec->results, spec->name);
+    s.program = program;
+    collect_points(&s);
+    int code = (int)report_error(check_request(&s));
+    if (code == ST_OK) code = (int)report_error(program_digest(program));
+    if (code == ST_OK && request->print_commands)
+        sweep_jobs_print(&s, stdout);
+    else if (code == ST_OK)
         code = run_points(&s);
-        json_decref(s.rows);
-    }
+    json_decref(s.rows);
+    for (int i = 0; i < s.points; i++) json_decref(s.point[i].row);
     spec_destroy(spec);
     region_destroy(s.region);
     return code;

@@ -140,13 +140,30 @@ static double observed(const struct experiment *e, int what)
 
 /* Why an expectation is not judged, NULL: it is. With other data the losses differ, but not bytes and times. A run
  * shortened by an override may not measure a figure. */
-static const char *unjudged(const struct side *side, int what, double value)
+static const char *unjudged(const struct spec *spec, const struct side *side, int what, double value)
 {
-    const struct spec *spec = side->spec;
     const bool of_data = what == EXPECT_ACCURACY || what == EXPECT_LOSS;
     if (spec->changed[what]) return region_text(spec->region, "%s was overridden", spec->changed[what]);
     if (of_data && side->job->dataset->kind != spec->data) return "other data stand in";
     return isnan(value) && spec->overrides ? "the spec was overridden" : NULL;
+}
+
+enum judgement verdict_expectation(const struct experiment *experiment, const struct spec *spec,
+                                   const struct expectation *x, char text[EXPECTATION_TEXT])
+{
+    const double value = observed(experiment, x->what);
+    const bool met = !isnan(value) && !(value >= x->below) && !(value <= x->above); /* a missing bound is NaN */
+    const char *why = unjudged(spec, &experiment->side[SIDE_VARIANT], x->what, value);
+    char below[32] = "", above[32] = "", found[32] = "not measured";
+    if (!isnan(x->below)) snprintf(below, sizeof below, " below %g", x->below);
+    if (!isnan(x->above)) snprintf(above, sizeof above, " above %g", x->above);
+    if (!isnan(value)) snprintf(found, sizeof found, "%.6g", value);
+    snprintf(text, EXPECTATION_TEXT, "%s%s%s: %s, %s%s (%s)", expectation_names[x->what], below, above, found,
+             why   ? "not judged: "
+             : met ? "met"
+                   : "FAILED",
+             why ? why : "", x->source ? x->source : "");
+    return why ? NOT_JUDGED : met ? MET : UNMET;
 }
 
 bool verdict_expectations(const struct experiment *experiment, FILE *out)
@@ -155,23 +172,9 @@ bool verdict_expectations(const struct experiment *experiment, FILE *out)
     bool all = true;
     if (spec->expectations) fprintf(out, "expected\n");
     for (int i = 0; i < spec->expectations; i++) {
-        const struct expectation *x = &spec->expectation[i];
-        double value = observed(experiment, x->what);
-        bool met = !isnan(value) && !(value >= x->below) && !(value <= x->above); /* a missing bound is NaN */
-        const char *why = unjudged(&experiment->side[SIDE_VARIANT], x->what, value);
-        fprintf(out, "  %s", expectation_names[x->what]);
-        if (!isnan(x->below)) fprintf(out, " below %g", x->below);
-        if (!isnan(x->above)) fprintf(out, " above %g", x->above);
-        if (isnan(value))
-            fprintf(out, ": not measured, ");
-        else
-            fprintf(out, ": %.6g, ", value);
-        fprintf(out, "%s%s (%s)\n",
-                why   ? "not judged: "
-                : met ? "met"
-                      : "FAILED",
-                why ? why : "", x->source ? x->source : "");
-        all &= met || why;
+        char text[EXPECTATION_TEXT];
+        all &= verdict_expectation(experiment, spec, &spec->expectation[i], text) != UNMET;
+        fprintf(out, "  %s\n", text);
     }
     return all;
 }

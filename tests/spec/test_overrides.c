@@ -328,8 +328,8 @@ Test(overrides, a_swept_key_can_be_set)
         MINIMAL "policy: {name: segments, segments: 2}\n"
                 "sweep: {policy.segments: [1, 2, 3], data.shape: [[2, 2], 4], batch: [4]}\n";
     struct spec *spec = load_well(text, "", false);
-    cr_assert(spec->axes == 3 && !strcmp(spec->axis[0].key, "policy.segments") && spec->axis[0].values.count == 3);
-    cr_expect(!strcmp(spec->axis[0].values.texts[2], "3") && !strcmp(spec->axis[1].values.texts[0], "[2, 2]"));
+    cr_assert(spec->axes == 3 && !strcmp(spec->axis[0].key, "policy.segments") && spec->axis[0].count == 3);
+    cr_expect(!strcmp(spec->axis[0].text[2], "3") && !strcmp(spec->axis[1].text[0], "[2, 2]"));
     spec_destroy(spec);
     static const struct {
         const char *arguments;

@@ -156,3 +156,29 @@ void record_file_release(struct record_file *file)
     if (file->lock >= 0) close(file->lock);
     file->lock = -1;
 }
+
+enum status record_claim_take(struct record_claim *claim, const char *path, const char *waiting)
+{
+    if (snprintf(claim->path, RECORD_PATH, "%s", path) >= RECORD_PATH)
+        return fail(ST_FAILED, "%.80s...: the name is too long", path);
+    for (;;) {
+        struct flock lock = whole_file();
+        claim->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        bool held = claim->lock >= 0 && fcntl(claim->lock, F_OFD_SETLK, &lock) == 0;
+        if (claim->lock >= 0 && !held && (errno == EAGAIN || errno == EACCES)) {
+            if (waiting) fprintf(stderr, "%s\n", waiting);
+            waiting = NULL;
+            held = fcntl(claim->lock, F_OFD_SETLKW, &lock) == 0;
+        }
+        if (held && still_names(path, claim->lock)) return ST_OK;
+        if (!held) fail(ST_FAILED, "%s: cannot lock it: %s", path, strerror(errno));
+        if (claim->lock >= 0) close(claim->lock);
+        if (!held) return ST_FAILED;
+    }
+}
+
+void record_claim_release(struct record_claim *claim)
+{
+    unlink(claim->path);
+    close(claim->lock);
+}

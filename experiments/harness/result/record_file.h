@@ -41,4 +41,14 @@ void record_file_release(struct record_file *file);
 /* Whether a process is writing the file at path. */
 bool record_file_is_written(const char *path);
 
+/* A lock file: one process at a time holds it. The system releases it however the process ends. */
+struct record_claim {
+    int lock;
+    char path[RECORD_PATH];
+};
+
+/* Waits until no other process holds path; waiting: a message that is then printed on stderr, NULL: none. */
+enum status record_claim_take(struct record_claim *claim, const char *path, const char *waiting);
+void record_claim_release(struct record_claim *claim);
+
 #endif

@@ -23,6 +23,9 @@ enum { REPORT_FD = 3 };
 const char child_command[] = "child-run";
 static const char *const roles[] = {"variant", "baseline"};
 
+/* Its value begins with the number of the process that named the invocation. */
+static const char invocation_variable[] = "REMATCH_INVOCATION";
+
 /* ---- the parent ---- */
 
 /* A signal sent to a group of processes may arrive twice within this time; it counts once. */
@@ -54,9 +57,13 @@ static int wait_for(pid_t pid, int *stop)
 void child_name_invocation(void)
 {
     char name[64];
+    const char *given = getenv(invocation_variable);
+    if (given && strtol(given, NULL, 10) == (long)getppid()) return;
     snprintf(name, sizeof name, "%ld-%llu", (long)getpid(), (unsigned long long)clock_now_ns());
-    setenv("REMATCH_INVOCATION", name, true);
+    setenv(invocation_variable, name, true);
 }
+
+const char *child_invocation(void) { return getenv(invocation_variable); }
 
 static enum status spawn(const struct child *child, int report, pid_t *pid)
 {

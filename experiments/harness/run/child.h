@@ -15,8 +15,10 @@ struct child {
     const char *resolved; /* the spec that was planned, which must not have changed; NULL: not checked */
 };
 
-/* Names this invocation in the environment. Runs with the same name were measured side by side. */
+/* Names this invocation in the environment, unless the process that started it did. Runs with the same name were
+ * measured side by side. */
 void child_name_invocation(void);
+const char *child_invocation(void);
 
 /* Runs it and waits. A stop signal is forwarded: the run then ends after its step; a second one ends it at once. *code:
  * the exit code for this program: 0, the run's own, or 128 + signal, whose message is already printed. */

@@ -66,19 +66,11 @@ static bool sets_whole(const char *key)
     return !dot || is_name(dot + 1);
 }
 
-/* Removes the axes that key, or the section it replaces, sets. */
-static void unsweep(struct yaml_tree *root, const char *key, struct region *region)
+/* Removes the axes that key, or the section it replaces, sets. value NULL: it is removed. */
+static void unsweep(struct yaml_tree *root, const char *key, const struct yaml_tree *value, struct region *region)
 {
-    struct yaml_tree *sweep = yaml_tree_get(root, "sweep");
     const size_t length = sets_whole(key) ? strcspn(key, ".") : strlen(key);
-    if (!sweep || sweep->kind != YAML_MAP) return;
-    struct yaml_tree *kept = yaml_tree_make(YAML_MAP, NULL, sweep->mark, region);
-    for (int i = 0; i < sweep->count; i++) {
-        const char *axis = sweep->key[i]->text;
-        if (strncmp(axis, key, length) || (axis[length] && axis[length] != '.'))
-            yaml_tree_set(kept, axis, sweep->key[i]->mark, sweep->item[i], region);
-    }
-    if (kept->count < sweep->count) yaml_tree_set(root, "sweep", sweep->mark, kept->count ? kept : NULL, region);
+    sweep_remove(root, key, length, value ? yaml_tree_print(value, region) : NULL, region);
 }
 
 /* The key of the number-th argument as a TEXT node, and its value (*value NULL: to be removed); NULL: an error was
@@ -108,7 +100,7 @@ static void replace_other(struct yaml_tree *root, const struct yaml_tree *key, i
     for (int j = 0; other && j < count; j++)
         if (!strcmp(keys[j], other)) return;
     if (!other) return;
-    unsweep(root, other, region);
+    unsweep(root, other, NULL, region);
     yaml_tree_set(root, other, key->mark, NULL, region);
 }
 
@@ -127,7 +119,7 @@ void overrides_apply(struct yaml_reader *r, struct yaml_tree *root, int count, c
     for (int whole = 1; whole >= 0; whole--)
         for (int i = 0; i < count; i++) {
             if (!key[i] || sets_whole(keys[i]) != whole) continue;
-            unsweep(root, keys[i], r->region);
+            unsweep(root, keys[i], value[i], r->region);
             if (value[i]) replace_other(root, key[i], count, keys, r->region);
             yaml_tree_assign(root, key[i], value[i], r->region);
         }

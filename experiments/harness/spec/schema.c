@@ -62,8 +62,9 @@ static const struct {
 } other_keys[] = {{"rematch", "1", "version of the format", true},
                   {"baseline", "a map of keys", "keys that the baseline overrides; its policy is store_all", false},
                   {"expect", "a list of maps",
-                   "published figures, each judged unless an override changes it; none in a sweep", false},
-                  {"sweep", "a map of keys to lists", "runs each combination: {policy.segments: [1, 2, 5]}", false}};
+                   "published figures, each judged unless an override changes it; at: the points of a sweep", false},
+                  {"sweep", "a map of keys to lists",
+                   "runs each combination: {policy.segments: [1, 2, 5], seed: {from: 1, to: 3}}; zip, exclude", false}};
 
 static void add_top(struct schema *s, json_t *rows, const char *key)
 {

@@ -23,6 +23,8 @@ struct expectation {
     int what;            /* enum expectation_what */
     double below, above; /* NaN: not given */
     const char *source;
+    const struct yaml_tree *at; /* of a sweep: the keys and values of the points that it is judged at; NULL: of all */
+    const char *const *value;   /* the same by axis; NULL: any */
 };
 
 /* The source of the times that planning uses. */
@@ -32,10 +34,14 @@ extern const char *const costs_names[], *const spec_memory_names[]; /* the latte
 /* How a parameter that is not in the file of initial values is handled. */
 enum init_missing { INIT_MISSING_ERROR, INIT_MISSING_INIT };
 
-/* One axis of a sweep: a key and the values it takes, as text. */
+/* One axis of a sweep: a key and the values it takes, as text and as written. */
 struct sweep_axis {
     const char *key;
-    struct setting_list values;
+    int count;
+    const char *const *text;
+    const struct yaml_tree *node; /* of the key */
+    struct yaml_tree *const *value;
+    int dimension; /* the first axis that it advances with; its own number: it is alone, or that one */
 };
 
 struct spec {
@@ -88,8 +94,9 @@ struct spec {
     const char *results;  /* folder */
     int expectations;
     struct expectation *expectation;
-    int axes;
+    int axes, points;
     struct sweep_axis *axis;
+    int *point; /* of each point, the number of each axis's value [point, axis] */
 
     struct layer_list *layers;             /* see model.h */
     const struct yaml_tree *model_presets; /* a model file's map of parameters, NULL: none */
@@ -117,6 +124,9 @@ struct wrong_value {
     const char *key, *value, *of_baseline;
 };
 extern const struct wrong_value spec_wrong_values[];
+
+/* Whether a point of the sweep has these values, by axis; NULL: any. */
+bool sweep_point_meets(const struct spec *spec, int point, const char *const *value);
 
 /* Whether the baseline: block may set this key of the top level: it affects how a step is computed, not its results. */
 bool spec_is_own(const char *key);

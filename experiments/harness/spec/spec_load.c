@@ -63,21 +63,17 @@ static struct yaml_tree *make_baseline(struct loader *l, const struct yaml_tree 
 
 /* ---- sweeps ---- */
 
-/* Reads every point of the grid as a spec of its own; errors are reported at the values. */
-static void check_points(struct loader *l)
+/* Reads every point as a spec of its own; errors are reported at the values. */
+static void check_points(struct loader *l, const struct spec *spec)
 {
-    struct yaml_tree *sweep = yaml_tree_get(l->root, "sweep");
-    size_t points = 1;
-    if (!sweep || errors_count(l->reader.yaml.errors)) return;
-    for (int i = 0; i < sweep->count; i++) points *= (size_t)sweep->item[i]->count;
-    for (size_t point = 0; point < points; point++) {
+    if (errors_count(l->reader.yaml.errors)) return;
+    for (int point = 0; point < spec->points; point++) {
         struct yaml_tree *root = yaml_tree_copy(l->root, l->region);
-        size_t rest = point;
         set_key(root, "sweep", NULL, l->region);
-        for (int i = sweep->count - 1; i >= 0; i--) {
-            size_t count = (size_t)sweep->item[i]->count;
-            yaml_tree_assign(root, sweep->key[i], sweep->item[i]->item[rest % count], l->region);
-            rest /= count;
+        set_key(root, "expect", NULL, l->region);
+        for (int a = 0; a < spec->axes; a++) {
+            const struct sweep_axis *axis = &spec->axis[a];
+            yaml_tree_assign(root, axis->node, axis->value[spec->point[point * spec->axes + a]], l->region);
         }
         spec_read(&l->reader, root, region_array(l->region, 1, sizeof(struct spec)));
     }
@@ -171,7 +167,7 @@ static enum status load(struct loader *l, struct source *source, const char *con
     spec->root = spec->baseline->root = l->root;
     spec_read(&l->reader, l->root, spec);
     if (l->root->kind == YAML_MAP) spec_read(&l->reader, baseline, spec->baseline);
-    check_points(l);
+    check_points(l, spec);
     TRY(errors_report(r->errors, stderr));
     resolve(l, spec, l->root);
     resolve(l, spec->baseline, baseline);

@@ -55,18 +55,19 @@ static void print_expectations(struct printer *p)
     for (int i = 0; i < p->spec->expectations; i++) {
         fputs("  - {", p->out);
         yaml_write_settings(expectation_keys, &p->spec->expectation[i], "", ", ", p->region, p->out);
+        if (p->spec->expectation[i].at)
+            fprintf(p->out, ", at: %s", yaml_tree_print(p->spec->expectation[i].at, p->region));
         fputs("}\n", p->out);
     }
 }
 
-/* The axes of a sweep, but those within the model, which is written out with the values that it has here. */
-static const struct yaml_tree *sweep_left(struct printer *p, const struct yaml_tree *sweep)
+/* The sweep without parameters of the model, which is written out with the values that they have here. */
+static const struct yaml_tree *sweep_left(struct printer *p)
 {
-    struct yaml_tree *left = yaml_tree_copy(sweep, p->region);
-    for (int i = 0; sweep->kind == YAML_MAP && i < sweep->count; i++)
-        if (!strncmp(sweep->key[i]->text, "model.", strlen("model.")))
-            yaml_tree_set(left, sweep->key[i]->text, sweep->key[i]->mark, NULL, p->region);
-    return left->count ? left : NULL;
+    static const char parameters[] = "model.parameters";
+    struct yaml_tree *left = yaml_tree_copy(p->root, p->region);
+    sweep_remove(left, parameters, strlen(parameters), NULL, p->region);
+    return yaml_tree_get(left, "sweep");
 }
 
 static void print_key(struct printer *p, const char *key)
@@ -74,7 +75,7 @@ static void print_key(struct printer *p, const char *key)
     const struct setting *setting = setting_find(spec_keys, key);
     const struct section *section = spec_section(key);
     const struct yaml_tree *tree = yaml_tree_get(p->root, key);
-    if (tree && !strcmp(key, "sweep")) tree = sweep_left(p, tree);
+    if (tree && !strcmp(key, "sweep")) tree = sweep_left(p);
     if (!strcmp(key, "rematch"))
         fprintf(p->out, "rematch: %d\n", SPEC_VERSION);
     else if (!strcmp(key, "model"))

@@ -9,8 +9,6 @@
 #include "spec/model.h"
 #include "spec/model_parameters.h"
 
-enum { POINTS_MAX = 1000 };
-
 /* ---- sections ---- */
 
 /* The row that map's name chooses; name NULL: an error was reported. */
@@ -142,11 +140,9 @@ static void read_model(struct spec_reader *reader, const struct yaml_tree *root,
 
 static void read_expectations(struct yaml_reader *r, const struct yaml_tree *root, struct spec *spec)
 {
+    static const char *const also[] = {"at", NULL};
     const struct yaml_tree *list = yaml_tree_get(root, "expect");
     if (!list) return;
-    if (yaml_tree_get(root, "sweep"))
-        yaml_read_error(r, list, NULL, "expect",
-                        "the points of a sweep are not judged; expected one of expect and sweep");
     if (list->kind != YAML_LIST) {
         yaml_read_error(r, list, NULL, "expect", "expected a list of {what, below or above, source}");
         return;
@@ -155,47 +151,15 @@ static void read_expectations(struct yaml_reader *r, const struct yaml_tree *roo
     spec->expectations = list->count;
     for (int i = 0; i < list->count; i++) {
         struct expectation *e = &spec->expectation[i];
-        const char *path = region_text(r->region, "expect[%d]", i);
-        yaml_read_map(r, list->item[i], path, "an expectation", expectation_keys, NULL, e);
+        const char *path = region_text(r->region, "expect[%d]", i), **value;
+        yaml_read_map(r, list->item[i], path, "an expectation", expectation_keys, also, e);
+        NEW(r->region, value, (size_t)spec->axes);
+        e->at = yaml_tree_get(list->item[i], "at");
+        e->value = value;
+        if (e->at) sweep_condition(r, e->at, region_text(r->region, "%s.at", path), spec, value);
         if (yaml_tree_find(list->item[i], "below") < 0 && yaml_tree_find(list->item[i], "above") < 0)
             yaml_read_error(r, list->item[i], path, NULL, "neither below nor above; expected a bound");
     }
-}
-
-/* Keys that no result depends on: the points of a sweep over them would be equal. */
-static const char *const no_axes[] = {"rematch", "name", "title", "results", "expect", "sweep", NULL};
-
-static void read_axis(struct yaml_reader *r, const struct yaml_tree *key, const struct yaml_tree *values,
-                      struct sweep_axis *axis)
-{
-    const char **texts;
-    int count = values->kind == YAML_LIST ? values->count : 0;
-    const char *section = region_text(r->region, "%.*s", (int)strcspn(key->text, "."), key->text);
-    axis->key = key->text;
-    if (yaml_read_among(section, no_axes))
-        yaml_read_error(r, key, "sweep", key->text, "cannot be swept: no result depends on it");
-    if (!count) yaml_read_error(r, values, "sweep", key->text, "expected a list of the values it takes");
-    NEW(r->region, texts, (size_t)count);
-    for (int i = 0; i < count; i++) texts[i] = yaml_tree_print(values->item[i], r->region);
-    axis->values.count = (size_t)count;
-    axis->values.texts = texts;
-}
-
-static void read_sweep(struct yaml_reader *r, const struct yaml_tree *sweep, struct spec *spec)
-{
-    double points = 1;
-    if (!sweep) return;
-    if (sweep->kind != YAML_MAP) {
-        yaml_read_error(r, sweep, NULL, "sweep", "expected a map of keys to lists, as in {policy.segments: [1, 2]}");
-        return;
-    }
-    NEW(r->region, spec->axis, (size_t)sweep->count);
-    spec->axes = sweep->count;
-    for (int i = 0; i < sweep->count; i++) {
-        read_axis(r, sweep->key[i], sweep->item[i], &spec->axis[i]);
-        points *= (double)spec->axis[i].values.count;
-    }
-    if (points > POINTS_MAX) yaml_read_error(r, sweep, NULL, "sweep", "%.0f points; at most %d", points, POINTS_MAX);
 }
 
 /* ---- keys that depend on each other ---- */
@@ -295,8 +259,8 @@ void spec_read(struct spec_reader *reader, const struct yaml_tree *root, struct 
     else if (!spec->eval_every)
         spec->eval_every = spec->epochs > 0 ? 1 : spec->steps;
     read_model(reader, root, spec);
+    sweep_read(r, yaml_tree_get(root, "sweep"), spec);
     read_expectations(r, root, spec);
-    read_sweep(r, yaml_tree_get(root, "sweep"), spec);
     check_length(r, root, spec);
     check_fault(r, root, spec);
     check_costs(r, root, spec);

@@ -19,6 +19,18 @@ void spec_read(struct spec_reader *r, const struct yaml_tree *root, struct spec 
 void spec_read_section(struct yaml_reader *r, const struct section *section, const struct yaml_tree *root,
                        struct spec *spec);
 
+/* Reads the block sweep: into the axes and points of spec; NULL: there is none. */
+void sweep_read(struct yaml_reader *r, const struct yaml_tree *sweep, struct spec *spec);
+
+/* Reads a map of axes to a value each into value, by axis; keys that are no axis and values that no point has are
+ * errors. Returns whether there were none. */
+int sweep_condition(struct yaml_reader *r, const struct yaml_tree *map, const char *path, const struct spec *spec,
+                    const char **value);
+
+/* Removes the axes that the first length characters of key set from root's sweep. What is excluded or expected at other
+ * values of theirs than value (NULL: none) goes with them. */
+void sweep_remove(struct yaml_tree *root, const char *key, size_t length, const char *value, struct region *region);
+
 /* Canonical YAML of everything in spec, with the baseline: and sweep: blocks of root. */
 char *spec_print(const struct spec *spec, const struct yaml_tree *root, struct region *region);
 

@@ -1,0 +1,91 @@
+/* Contract: an index is whole at every instant. Its rows are of one spec and one program; others are left out. */
+#include <string.h>
+
+#include "report/figures_text.h"
+#include "result/record_file.h"
+#include "sweep.h"
+#include "yaml/yaml_write.h"
+
+/* The sweep's spec and the program: what a point's number and result depend on, but for data and machine. */
+static const char *key_of(const struct sweep *s)
+{
+    char spec[33];
+    digest_print(digest_bytes(s->spec->resolved, strlen(s->spec->resolved)), spec);
+    return region_text(s->region, "%s-%s", spec, s->program);
+}
+
+static bool same_values(const struct sweep *s, const struct point *p, const json_t *row)
+{
+    for (int a = 0; a < s->spec->axes; a++) {
+        const char *value = figure_string(row, s->spec->axis[a].key);
+        if (!value || strcmp(value, p->value[a]) != 0) return false;
+    }
+    return true;
+}
+
+static void complete_row(const struct sweep *s, int number)
+{
+    const struct point *p = &s->point[number];
+    PUT(p->row, "point", number + 1);
+    for (int a = 0; a < s->spec->axes; a++) PUT(p->row, s->spec->axis[a].key, p->value[a]);
+    PUT(p->row, "outcome", p->outcome);
+    PUT(p->row, "bits", p->outcome);
+    PUT(p->row, "exit_code", p->code);
+    PUT(p->row, "reason", p->reason);
+}
+
+/* Another process's row of a point, if it has one. */
+static void take_rows(struct sweep *s, const json_t *old)
+{
+    json_t *rows = json_object_get(old, "points");
+    const char *key = figure_string(old, "sweep");
+    json_decref(s->rows);
+    s->rows = json_array();
+    for (int i = 0; i < s->points; i++) {
+        struct point *p = &s->point[i];
+        json_t *row = key && !strcmp(key, key_of(s)) ? json_array_get(rows, (size_t)i) : NULL;
+        complete_row(s, i);
+        const bool theirs = (!p->own || p->elsewhere) && row && same_values(s, p, row);
+        json_array_append(s->rows, theirs ? row : p->row);
+    }
+}
+
+static bool write_csv(const void *of, FILE *out)
+{
+    const struct sweep *s = of;
+    const char *keys = "point ";
+    for (int a = 0; a < s->spec->axes; a++) keys = region_text(s->region, "%s%s ", keys, s->spec->axis[a].key);
+    keys = region_text(s->region,
+                       "%soutcome exit_code static_bytes live_peak_bytes arena_bytes peak_ratio live_ratio time_ratio "
+                       "best_case_ratio side_by_side slowdown step_ns first_loss last_loss accuracy no_proof "
+                       "first_difference_step first_difference unmet reason baseline variant",
+                       keys);
+    figures_csv(s->rows, keys, out);
+    return fflush(out) == 0 && !ferror(out);
+}
+
+static bool write_json(const void *of, FILE *out)
+{
+    const struct sweep *s = of;
+    json_t *all = json_object();
+    PUT(all, "experiment", s->spec->name);
+    PUT(all, "sweep", key_of(s));
+    json_object_set(all, "points", s->rows);
+    figures_write(all, out);
+    return fflush(out) == 0 && !ferror(out);
+}
+
+enum status sweep_index_update(struct sweep *s)
+{
+    struct record_claim claim;
+    const char *json = region_text(s->region, "%s/sweep.json", s->folder);
+    TRY(record_folder(s->folder));
+    TRY(record_claim_take(&claim, region_text(s->region, "%s/sweep.claim", s->folder), NULL));
+    json_t *old = json_load_file(json, 0, NULL); /* NULL: there is none, or of no use */
+    take_rows(s, old);
+    json_decref(old);
+    enum status status = yaml_write_whole(json, write_json, s);
+    if (status == ST_OK) status = yaml_write_whole(region_text(s->region, "%s/sweep.csv", s->folder), write_csv, s);
+    record_claim_release(&claim);
+    return status;
+}
