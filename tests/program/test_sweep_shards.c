@@ -29,7 +29,7 @@ static const char sweep64[] = "echo 'sweep: {policy: [every, sqrt, chen, {name: 
 /* Eight policies, eight seeds: each baseline is shared by points of both shards. */
 Test(sweep_shards, one_is_killed_and_started_again)
 {
-    static const char list[] = "find results -name '*.h5' -printf '%p %i\\n' | sort";
+    static const char list[] = "find results -name '*.h5' -printf '%p %i %T@\\n' | sort";
     struct cli cli;
     char command[512];
     cli_open(&cli);
@@ -66,7 +66,7 @@ Test(sweep_shards, a_finished_point_is_not_run_again)
     cli_open(&cli);
     cli_run(&cli, "echo 'sweep: {policy: [every, sqrt, store_all]}' >>small.yaml", "run small.yaml");
     cr_assert(cli.code == 0 && cli_repeats(&cli, "variant: policy") == 3, "%s", cli.err);
-    cli_run(&cli, "cp results/small/sweep.csv first; find . -name '*.h5' -printf '%p %i\\n' | sort >files",
+    cli_run(&cli, "cp results/small/sweep.csv first; find . -name '*.h5' -printf '%p %i %T@\\n' | sort >files",
             "run small.yaml");
     cr_assert(cli.code == 0 && !strstr(cli.err, "variant: policy"), "%s", cli.err);
     cli_says(&cli, "points    3 of 3: 3 equal; 3 of them finished before\n");
@@ -79,7 +79,7 @@ Test(sweep_shards, a_finished_point_is_not_run_again)
     cr_assert(cli_repeats(&cli, "variant: policy") == 3, "another spec");
     cli_expect(&cli, 0, "run small.yaml --force");
     cr_assert(cli_repeats(&cli, "variant: policy") == 3 && cli_repeats(&cli, "baseline: policy") == 1, "%s", cli.err);
-    cr_expect(number_of(&cli, "find . -name '*.h5' -printf '%p %i\\n' | sort | comm -12 files - | wc -l") == 0);
+    cr_expect(number_of(&cli, "find . -name '*.h5' -printf '%p %i %T@\\n' | sort | comm -12 files - | wc -l") == 0);
     cli_expect(&cli, 0, "run small.yaml --force --jobs 2");
     cr_assert(cli_repeats(&cli, ": equal\n") == 3, "%s", cli.err);
     cr_expect(number_of(&cli, "find . -name '*.h5' -printf '%i\\n' | wc -l") == 8, "and those of three steps");
