@@ -107,7 +107,7 @@ static void layout_root(struct h5 *h5, const struct job *job, const char *varian
     strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
     const char *const attributes[][2] = {
         {"schema", "rematch-run"},
-        {"schema_version", "4.0"},
+        {"schema_version", "5.0"},
         {"run_id", id},
         {"experiment", job->spec->name},
         {"title", job->spec->title},

@@ -26,8 +26,8 @@ static enum status check_schema(struct result *r)
     TRY(h5_status(&r->h5));
     if (strcmp(schema, "rematch-run") != 0)
         return fail(ST_SPEC, "%s: schema '%s'; expected 'rematch-run'", r->h5.path, schema);
-    if (strncmp(version, "4.", 2) != 0)
-        return fail(ST_SPEC, "%s: schema version '%s'; expected 4.x: run the experiment again", r->h5.path, version);
+    if (strncmp(version, "5.", 2) != 0)
+        return fail(ST_SPEC, "%s: schema version '%s'; expected 5.x: run the experiment again", r->h5.path, version);
     return ST_OK;
 }
 
@@ -194,7 +194,7 @@ static enum status read_all(struct result *r, const char *path)
     read_root(r);
     TRY(read_tensors(r, "/plan/parameters", &r->parameters));
     if (r->parameters.count == 0) return fail(ST_SPEC, "%s: has no parameters", r->h5.path);
-    TRY(read_tensors(r, "/plan/states", &r->running));
+    TRY(read_tensors(r, "/plan/running_states", &r->running));
     return read_steps(r);
 }
 
