@@ -1,14 +1,20 @@
 #include "experiment.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "analysis/finished_run.h"
 #include "analysis/policy_grid.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "console/terminal.h"
+#include "job/run_id.h"
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
+#include "run/state_file.h"
+#include "spec/spec.h"
 
 const char *const side_names[SIDES] = {"baseline", "variant"};
 
@@ -75,6 +81,7 @@ enum status experiment_run_side(struct experiment *experiment, enum side_index s
                                 .override = request->override,
                                 .baseline = side == SIDE_BASELINE,
                                 .quiet = request->quiet,
+                                .resume = request->resume != RESUME_NEVER,
                                 .resolved = s->spec->resolved};
     if (!request->quiet)
         fprintf(stderr, "%s: policy %s, %lld step%s\n", side_names[side], s->spec->policy->name,
@@ -117,12 +124,78 @@ static int conclude(struct experiment *e, const struct request *request, bool fi
     return expected ? (int)comparison_status(&e->comparison) : (int)ST_DIFFERS;
 }
 
+/* ---- runs that go on ---- */
+
+/* Whether the folder holds any unfinished file: else no run id needs to be computed. */
+static bool has_unfinished(const char *folder)
+{
+    bool found = false;
+    DIR *entries = opendir(folder);
+    for (const struct dirent *entry; entries && !found && (entry = readdir(entries));)
+        found = text_ends(entry->d_name, ".h5.part");
+    if (entries) closedir(entries);
+    return found;
+}
+
+/* What an earlier command left of each side. */
+struct unfinished {
+    const char *folder, *id[SIDES];
+    bool part[SIDES], state[SIDES];
+};
+
+/* region holds the texts. */
+static enum status find_unfinished(const struct experiment *e, struct region *region, struct unfinished *u)
+{
+    const struct spec *spec = e->side[SIDE_VARIANT].spec;
+    *u = (struct unfinished){.folder = region_text(region, "%s/%s", spec->results, spec->name)};
+    for (int i = 0; i < SIDES && has_unfinished(u->folder); i++) {
+        char id[RUN_ID_TEXT];
+        TRY(report_error(run_id_compute(e->side[i].job, id)));
+        u->id[i] = region_text(region, "%s", id);
+        const bool control = i == SIDE_VARIANT && strcmp(id, u->id[SIDE_BASELINE]) == 0;
+        const char *path = region_text(region, "%s/%s%s.h5", u->folder, id, control ? "-repeat" : "");
+        u->part[i] = access(region_text(region, "%s.part", path), F_OK) == 0;
+        u->state[i] = u->part[i] && state_file_exists(path);
+    }
+    return ST_OK;
+}
+
+/* Where the variant goes on, a complete baseline need not be run again; likewise if states are written, but the variant
+ * did not get to its first. ST_MISSING: no side goes on, but must. */
+static enum status prepare_resume(struct experiment *e, const struct request *request, struct region *region)
+{
+    struct unfinished u;
+    bool any = false;
+    if (request->resume == RESUME_NEVER) return ST_OK;
+    TRY(find_unfinished(e, region, &u));
+    for (int i = 0; i < SIDES; i++) any |= will_run(request, i) && u.state[i];
+    if (request->resume == RESUME_MUST && !any)
+        return report_error(
+            fail(ST_MISSING,
+                 "--resume must: %s has no state of this run (spec, program, machine and data); nothing "
+                 "was run",
+                 u.folder));
+    const bool goes_on = u.state[SIDE_VARIANT] || (u.part[SIDE_VARIANT] && e->side[SIDE_VARIANT].spec->state_every > 0);
+    if (goes_on && !u.part[SIDE_BASELINE] && will_run(request, SIDE_BASELINE))
+        (void)finished_run(u.folder, u.id[SIDE_BASELINE], side_names[SIDE_BASELINE], NULL,
+                           &e->side[SIDE_BASELINE].report);
+    return ST_OK;
+}
+
 static int run_sides(struct experiment *e, const struct request *request)
 {
     bool alone = request->only[SIDE_BASELINE] || request->only[SIDE_VARIANT];
+    struct region *region = region_create();
+    const enum status resumed = prepare_resume(e, request, region);
+    region_destroy(region);
+    if (resumed != ST_OK) return (int)resumed;
     for (int i = 0; i < SIDES; i++) {
         int code = 0;
         if (!will_run(request, i)) continue;
+        if (e->side[i].report.finished) {
+            if (!request->quiet) fprintf(stderr, "%s: complete, %s\n", side_names[i], e->side[i].report.path);
+            continue;
+        }
         if (experiment_run_side(e, (enum side_index)i, request, &code) != ST_OK) return ST_FAILED;
         if (code != 0 && !alone && i == SIDE_VARIANT && experiment_ended(e, code)) return conclude(e, request, false);
         if (code != 0) return code;

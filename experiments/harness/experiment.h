@@ -23,6 +23,9 @@ struct experiment {
     struct comparison comparison; /* after both */
 };
 
+/* Whether runs go on from the states that earlier commands left. */
+enum resume { RESUME_AUTO, RESUME_MUST, RESUME_NEVER };
+
 /* The request on the command line. */
 struct request {
     const char *spec; /* path */
@@ -36,6 +39,7 @@ struct request {
     int64_t jobs;               /* points at a time */
     int64_t point;              /* from 1: this one alone; 0: all */
     int64_t shard, shards;      /* from 1: points shard, shard + shards, ...; 0: all */
+    enum resume resume;
 };
 
 /* Plans both sides of the spec, which the experiment owns from then on. Errors are reported on stderr; the experiment

@@ -115,6 +115,11 @@ static enum status read_sweep_options(const struct arguments *a, struct request 
     return read_number(a, OPTION_JOBS, "--jobs", a->value[OPTION_JOBS], most, &request->jobs);
 }
 
+static enum resume resume_of(const char *word)
+{
+    return !word || !strcmp(word, "auto") ? RESUME_AUTO : !strcmp(word, "must") ? RESUME_MUST : RESUME_NEVER;
+}
+
 static enum status run_run(struct arguments *a)
 {
     struct request request = {.overrides = a->overrides,
@@ -122,7 +127,8 @@ static enum status run_run(struct arguments *a)
                               .quiet = a->given[OPTION_QUIET],
                               .verbose = a->given[OPTION_VERBOSE],
                               .force = a->given[OPTION_FORCE],
-                              .print_commands = a->given[OPTION_PRINT_COMMANDS]};
+                              .print_commands = a->given[OPTION_PRINT_COMMANDS],
+                              .resume = resume_of(a->value[OPTION_RESUME])};
     struct spec *spec;
     if (request.quiet && request.verbose)
         return fail(ST_SPEC, "run: --quiet and --verbose; expected one of them at most");
@@ -210,12 +216,14 @@ static const struct command commands[] = {
      1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_ALONE | 1u << OPTION_GRAPH | 1u << OPTION_OUT | QUERY_OPTIONS,
      1, 1, true, run_plan},
     {"run",
-     "run SPEC [key=value...] [--only baseline|variant] [--quiet | --verbose] [--force] [--jobs N] "
-     "[--shard I/N | --point K] [--print-commands]",
+     "run SPEC [key=value...] [--only baseline|variant] [--resume auto|must|never] [--quiet | --verbose] [--force] "
+     "[--jobs N] [--shard I/N | --point K] [--print-commands]",
      "Runs a spec storing everything, then as written; compares every bit.\n"
-     "Each is a process of its own. SPEC: a file, or a name in experiments/. Of a sweep, finished points are not run "
-     "again.",
-     1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE | SWEEP_OPTIONS, 1, 1, true, run_run},
+     "Each is a process of its own. SPEC: a file, or a name in experiments/. SIGTERM and SIGUSR1 end a run after its "
+     "step and leave a state file, as does state_every=N every N steps; the same command then goes on from there. Of a "
+     "sweep, finished points are not run again.",
+     1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE | 1u << OPTION_RESUME | SWEEP_OPTIONS, 1, 1, true,
+     run_run},
     {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "

@@ -119,6 +119,7 @@ float *executor_state(struct executor *exec, int parameter) { return exec->tenso
 struct update_tensor *executor_tensors(struct executor *exec) { return exec->tensor; }
 float *executor_running(struct executor *exec, int state) { return exec->running[state]; }
 void *executor_update_room(struct executor *exec) { return exec->update_room; }
+uint64_t *executor_position(struct executor *exec) { return &exec->position; }
 void *executor_batch(struct executor *exec) { return batch_transfer_batch(&exec->transfer); }
 int32_t *executor_labels(struct executor *exec) { return batch_transfer_labels(&exec->transfer); }
 bool executor_ahead(const struct executor *exec) { return exec->transfer.staged != NULL; }

@@ -36,6 +36,9 @@ struct update_tensor *executor_tensors(struct executor *exec);
 float *executor_running(struct executor *exec, int state);
 void *executor_update_room(struct executor *exec);
 
+/* The place in the sequential random stream (rng: stash, unsafe) where the next step starts. */
+uint64_t *executor_position(struct executor *exec);
+
 /* The next batch, to be written by the host in logical order, and its labels. */
 void *executor_batch(struct executor *exec);
 int32_t *executor_labels(struct executor *exec);

@@ -327,7 +327,7 @@ Test(run, a_spec_changed_after_planning_is_refused)
 {
     struct cli cli;
     cli_open(&cli);
-    cli_expect(&cli, 2, "child-run variant quiet 0 0123456789abcdef0123456789abcdef '' small.yaml");
+    cli_expect(&cli, 2, "child-run variant quiet begin 0 0123456789abcdef0123456789abcdef '' small.yaml");
     cli_complains(&cli, "small.yaml: it, or its model file, has changed since it was planned");
     cr_assert(cli_complaints(&cli) == 1 && folder_count(cli.folder, ".part") == 0, "%s", cli.err);
     cli_close(&cli);

@@ -72,7 +72,7 @@ Test(start, a_run_whose_parent_has_ended_does_not_start)
 {
     struct cli cli;
     cli_open(&cli);
-    cli_expect(&cli, 3, "child-run variant quiet 0 '' $(sh -c 'echo $$') small.yaml 3>/dev/null");
+    cli_expect(&cli, 3, "child-run variant quiet begin 0 '' $(sh -c 'echo $$') small.yaml 3>/dev/null");
     cli_complains(&cli, "the program that started this run has ended");
     cr_assert(cli_complaints(&cli) == 1 && folder_count(cli.folder, "") == 3, "%s", cli.err);
     cli_close(&cli);

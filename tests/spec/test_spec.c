@@ -100,7 +100,7 @@ Test(spec, missing_keys_get_their_defaults)
         "true\npolicy: {name: "
         "store_all}\ncosts: {name: "
         "flops}\ncheck: none\n"
-        "record: {state: false, digests: true, memory_steps: [0, 1], fsync: 0}\nresults: results\n";
+        "record: {state: false, digests: true, memory_steps: [0, 1], fsync: 0}\nstate_every: 0\nresults: results\n";
     cr_expect(!strcmp(spec->resolved, expected), "%s", spec->resolved);
     cr_expect(spec->steps == 2 && spec->epochs == 0 && spec->eval_every == 0 && spec->fault_kind == FAULT_NONE);
     cr_expect(!spec->changed[EXPECT_LOSS] && spec->overrides == 0 && !spec->model_path && spec->drop_dead);

@@ -35,6 +35,7 @@ static void fill_report(struct result *r, const char *path, struct run_report *r
     for (size_t i = 0; i < r->steps && i < REPORT_LOSSES; i++) report->loss[i] = r->loss[i];
     if (r->steps) report->last_loss = r->loss[r->steps - 1];
     if (r->steps == 1) report->step_ns = r->total_ns[0];
+    report->summary = record_summary_read(r);
 }
 
 bool finished_run(const char *folder, const char *id, const char *variant, const char *invocation,

@@ -26,6 +26,7 @@ const char *const verify_not_checked[] = {
     "the state of the repository when it ran",
     "the policy's note on its search",
     "why a run ended early",
+    "when and where its pieces ran, and how they ended",
     NULL,
 };
 
@@ -215,6 +216,27 @@ static enum status check_steps(const struct verification *v)
     return ST_OK;
 }
 
+/* The processes that made the run, each of which took over a state of what was recorded before. */
+static enum status check_pieces(const struct verification *v)
+{
+    struct result *r = v->result;
+    size_t count;
+    if (is(v, "planned")) return ST_OK;
+    const struct record_piece *piece = record_pieces_read(&r->h5, r->region, &count);
+    TRY(h5_status(&r->h5));
+    EXPECT(count && !piece[0].step && !piece[0].state, "/pieces: expected a first piece from step 0");
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t before = i ? piece[i - 1].step : 0;
+        EXPECT(piece[i].step >= before && piece[i].step <= r->steps, "/pieces/step %zu is %u; expected %u..%zu", i,
+               piece[i].step, before, r->steps);
+        EXPECT(piece[i].state <= piece[i].step && (!i || piece[i].state),
+               "/pieces/state %zu is %u; expected %d..%u, of which there was a state", i, piece[i].state, i > 0,
+               piece[i].step);
+        EXPECT(!*piece[i].ended == (i + 1 == count), "/pieces/ended %zu is '%s'", i, piece[i].ended);
+    }
+    return ST_OK;
+}
+
 /* The parts of a step are at most the step; not on a device, whose clock is another. */
 static enum status check_times(const struct verification *v)
 {
@@ -398,6 +420,7 @@ static enum status check_sums(const struct verification *v)
     for (uint64_t i = 0; i < rows; i++) sum += op[i];
     EXPECT(sum == claimed, "/summary@step_best_case_ns is %llu; expected %llu", (unsigned long long)claimed,
            (unsigned long long)sum);
+    if (h5_rows(&r->h5, "/pieces/piece") > 1) return ST_OK; /* the times of ops are lost after a piece's last state */
     EXPECT((double)sum <= r->timing.least_ns, "/summary@step_best_case_ns is %llu; expected at most step_least_ns",
            (unsigned long long)sum);
     return ST_OK;
@@ -417,8 +440,8 @@ static enum status check_summary(const struct verification *v)
 enum status verify_record(struct verification *v)
 {
     static enum status (*const checks[])(const struct verification *) = {
-        check_status, check_names,  check_id,          check_provenance, check_plan_names, check_steps,
-        check_times,  check_memory, check_evaluations, check_state,      check_summary,
+        check_status, check_names, check_id,     check_provenance,  check_plan_names, check_steps,
+        check_pieces, check_times, check_memory, check_evaluations, check_state,      check_summary,
     };
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         enum status status = checks[i](v);

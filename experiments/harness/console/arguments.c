@@ -39,6 +39,9 @@ const struct option_row option_rows[OPTIONS] = {
     [OPTION_SLOWDOWN] = {"--slowdown", "FACTOR", "limit of time; 1.1: 10 % slower than every pass once"},
     [OPTION_COMPLETION] = {"--completion", "bash|zsh", "print a script that completes words in this shell"},
     [OPTION_MAN] = {"--man", NULL, "print the manual page: rematch help --man | man -l -"},
+    [OPTION_RESUME] = {"--resume", "auto|must|never",
+                       "go on from the state file of a run that was stopped: if there is one (auto), or else refuse "
+                       "(must); never: run from the beginning"},
 };
 
 bool arguments_take(const struct command *command, int option)

@@ -35,6 +35,7 @@ enum option {
     OPTION_SLOWDOWN,
     OPTION_COMPLETION,
     OPTION_MAN,
+    OPTION_RESUME,
     OPTIONS
 };
 

@@ -12,7 +12,8 @@
 /* Whether the line starts a top-level block of the canonical YAML whose key does not affect the numbers. */
 static bool is_left_out(const char *line)
 {
-    static const char *const keys[] = {"name:", "title:", "expect:", "sweep:", "results:", "costs:", "plan:"};
+    static const char *const keys[] = {
+        "name:", "title:", "expect:", "sweep:", "results:", "costs:", "plan:", "state_every:"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strncmp(line, keys[i], strlen(keys[i])) == 0) return true;
     return false;

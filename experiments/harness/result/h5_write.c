@@ -259,15 +259,17 @@ void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count
     entry_add(entry, count, data);
 }
 
-void h5_append(struct h5 *h5, const char *path, const void *row)
+void h5_append_rows(struct h5 *h5, const char *path, hsize_t count, const void *rows)
 {
     struct entry *entry = entry_of(h5, ARRAY, path, "");
     if (entry->dataset < 0) entry->dataset = dataset(h5, path);
     if (h5->broken) return;
     const hid_t type = h5_type(h5, entry->number, true);
-    h5_check(h5, H5DOappend(entry->dataset, H5P_DEFAULT, 0, 1, type, row) >= 0, "write", path);
-    entry_add(entry, 1, row);
+    h5_check(h5, H5DOappend(entry->dataset, H5P_DEFAULT, 0, count, type, rows) >= 0, "write", path);
+    entry_add(entry, count, rows);
 }
+
+void h5_append(struct h5 *h5, const char *path, const void *row) { h5_append_rows(h5, path, 1, row); }
 
 /* ---- reading back ---- */
 

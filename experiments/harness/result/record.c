@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "build.h"
 #include "job/run_id.h"
@@ -62,6 +63,7 @@ static const struct field summary_columns[] = {
     {"start_rss_bytes", NUMBER_U64, 1, SUMMARY(start_rss), NULL, NULL},
     {"wall_ns", NUMBER_U64, 1, SUMMARY(wall_ns), NULL, NULL},
     {"setup_ns", NUMBER_U64, 1, SUMMARY(setup_ns), NULL, NULL},
+    {"states_ns", NUMBER_U64, 1, SUMMARY(states_ns), NULL, NULL},
     {0},
 };
 
@@ -81,8 +83,7 @@ const struct field record_figure_columns[] = {
 const struct field record_device_columns[] = {
     {"device_overhead_bytes", NUMBER_U64, 1, FIGURE(device_overhead), NULL, NULL}, {0}};
 
-/* Digests of every tensor: of the optimizer's and of running state where there is any. */
-static bool is_kept(const struct job *job, int digests)
+bool record_keeps(const struct job *job, int digests)
 {
     if (digests == DIGESTS_STATE) return job->spec->optimizer->state(&job->spec->optimizer_settings) > 0;
     return digests != DIGESTS_RUNNING || job->graph->states > 0;
@@ -97,14 +98,18 @@ bool record_wants_memory(const struct spec *spec, int64_t step)
 
 /* ---- the layout ---- */
 
-static void layout_root(struct h5 *h5, const struct job *job, const char *variant, const char *id)
+char *record_time(char text[RECORD_TIME])
 {
-    const char *invocation = getenv("REMATCH_INVOCATION");
-    char created[32];
     struct tm utc;
     time_t now = time(NULL);
     gmtime_r(&now, &utc);
-    strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    strftime(text, RECORD_TIME, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return text;
+}
+
+static void layout_root(struct h5 *h5, const struct job *job, const char *variant, const char *id)
+{
+    char created[RECORD_TIME];
     const char *const attributes[][2] = {
         {"schema", "rematch-run"},
         {"schema_version", "5.0"},
@@ -113,10 +118,10 @@ static void layout_root(struct h5 *h5, const struct job *job, const char *varian
         {"title", job->spec->title},
         {"variant", variant},
         {"status", "running"},
-        {"created", created},
+        {"created", record_time(created)},
         {"software", "rematch"},
         {"software_version", BUILD_COMMIT},
-        {"invocation", invocation},
+        {"invocation", getenv("REMATCH_INVOCATION")},
         {"NX_class", "NXroot"},
         {"default", "steps"},
     };
@@ -167,7 +172,7 @@ static void layout_digests(struct h5 *h5, const struct job *job)
     for (int i = 0; i < DIGESTS; i++) {
         const bool running = i == DIGESTS_RUNNING;
         const hsize_t extent[2] = {(hsize_t)(running ? graph->states : graph->parameters), 2};
-        if (!is_kept(job, i)) continue;
+        if (!record_keeps(job, i)) continue;
         h5_series(h5, digest_paths[i], NUMBER_U64, 2, extent);
         h5_attach(h5, digest_paths[i], 0, "/digests/step");
         h5_attach(h5, digest_paths[i], 1, running ? "/digests/running_tensor" : "/digests/tensor");
@@ -210,30 +215,33 @@ struct record {
     struct h5_manifest *manifest;
     struct record_file file;
     const struct job *job;
+    const char *variant;
+    struct result *past; /* the unfinished file of the same run, whose steps it keeps; NULL: none */
     char id[RUN_ID_TEXT];
 };
 
-/* The control has the id of its baseline, and must not replace its file. */
-static bool is_baselines(const char *path)
+/* Whether the file is a run's of that side. */
+static bool is_side(const char *path, const char *variant)
 {
     struct h5 h5;
     struct region *region = region_create();
     bool is = h5_open(&h5, path, H5_READ) == ST_OK;
     if (is) {
-        is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), "baseline") == 0;
+        is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), variant) == 0;
         h5_close(&h5);
     }
     region_destroy(region);
     return is;
 }
 
-static enum status begin_file(struct record *r, const char *variant)
+/* The control has the id of its baseline, and must not replace its file. */
+static enum status begin_file(struct record *r)
 {
     char name[RUN_ID_TEXT + 8];
     const struct spec *spec = r->job->spec;
     snprintf(name, sizeof name, "%s", r->id);
     TRY(record_file_begin(&r->file, spec->results, spec->name, name));
-    if (strcmp(variant, "baseline") == 0 || !is_baselines(r->file.path)) return ST_OK;
+    if (strcmp(r->variant, "baseline") == 0 || !is_side(r->file.path, "baseline")) return ST_OK;
     record_file_drop(&r->file);
     record_file_release(&r->file);
     snprintf(name, sizeof name, "%s-repeat", r->id);
@@ -249,34 +257,18 @@ static enum status publish(struct record *r, bool whole)
     return record_file_publish(&r->file, whole);
 }
 
-/* The layout is written under another name, so that a .part is readable from the beginning. */
-static enum status begin(struct record *r, const char *variant)
-{
-    TRY(run_id_compute(r->job, r->id));
-    TRY(begin_file(r, variant));
-    enum status status = h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_CREATE);
-    if (status == ST_OK) {
-        record_layout(&r->h5, r->job, variant, r->id);
-        status = publish(r, false);
-    }
-    if (status != ST_OK) {
-        record_file_drop(&r->file);
-        return status;
-    }
-    return h5_manifest_open(r->manifest, &r->h5, r->file.part, H5_APPEND);
-}
-
-enum status record_create(const struct job *job, const char *variant, struct record **record)
+enum status record_begin(const struct job *job, const char *variant, struct record **record)
 {
     *record = NULL;
     signal(SIGXFSZ, SIG_IGN);
     struct record *r = allocate(1, sizeof *r);
     r->job = job;
+    r->variant = variant;
     r->file.lock = -1;
     r->manifest = h5_manifest_create();
-    enum status status = begin(r, variant);
+    enum status status = run_id_compute(job, r->id);
+    if (status == ST_OK) status = begin_file(r);
     if (status != ST_OK) {
-        record_file_release(&r->file);
         record_abandon(r);
         return status;
     }
@@ -284,6 +276,49 @@ enum status record_create(const struct job *job, const char *variant, struct rec
     return ST_OK;
 }
 
+enum status record_keep(struct record *record, struct result **past)
+{
+    if (access(record->file.part, F_OK) != 0 || !is_side(record->file.part, record->variant)) return ST_OK;
+    TRY(result_open(record->file.part, &record->past));
+    *past = record->past;
+    return strcmp(record->past->run_id, record->id) == 0
+               ? ST_OK
+               : fail(ST_FAILED, "%s: of run %s; expected %s", record->file.part, record->past->run_id, record->id);
+}
+
+/* The layout is written under another name, so that a .part is readable from the beginning. */
+static enum status start(struct record *r, uint32_t state)
+{
+    TRY(h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_CREATE));
+    record_layout(&r->h5, r->job, r->variant, r->id);
+    TRY(record_pieces(&r->h5, r->job, r->past, state));
+    TRY(publish(r, false));
+    return h5_manifest_open(r->manifest, &r->h5, r->file.part, H5_APPEND);
+}
+
+enum status record_start(struct record *record, uint32_t state)
+{
+    const enum status status = start(record, state);
+    if (status != ST_OK) record_cancel(record);
+    return status;
+}
+
+void record_cancel(struct record *record)
+{
+    record_file_drop(&record->file);
+    record_file_release(&record->file);
+    record_abandon(record);
+}
+
+enum status record_create(const struct job *job, const char *variant, struct record **record)
+{
+    TRY(record_begin(job, variant, record));
+    const enum status status = record_start(*record, 0);
+    if (status != ST_OK) *record = NULL;
+    return status;
+}
+
+const char *record_id(const struct record *record) { return record->id; }
 const char *record_path(const struct record *record) { return record->file.path; }
 
 enum status record_tensors(struct record *record, bool after, struct executor *exec)
@@ -304,7 +339,7 @@ static void append_digests(struct h5 *h5, const struct job *job, const struct st
     const struct train_result *r = &step->result;
     const struct digest *const rows[DIGESTS] = {r->gradient, r->parameter, r->parameter_state, r->running_state};
     for (int i = 0; i < DIGESTS; i++)
-        if (is_kept(job, i)) h5_append(h5, digest_paths[i], rows[i]);
+        if (record_keeps(job, i)) h5_append(h5, digest_paths[i], rows[i]);
     h5_append(h5, "/digests/step", &step->step);
 }
 
@@ -315,11 +350,11 @@ static void append_memory(struct h5 *h5, const struct step_record *step)
     h5_append(h5, "/memory/step", &step->step);
 }
 
-static enum status sync_rows(struct record *r)
+enum status record_sync(struct record *record)
 {
-    h5_flush(&r->h5);
-    TRY(h5_status(&r->h5));
-    return record_file_sync(&r->file);
+    h5_flush(&record->h5);
+    TRY(h5_status(&record->h5));
+    return record_file_sync(&record->file);
 }
 
 /* Every record.fsync steps, the row is on the disk before its commit is. */
@@ -332,9 +367,9 @@ enum status record_step(struct record *record, const struct step_record *step)
     append_digests(&record->h5, record->job, step);
     append_memory(&record->h5, step);
     table_append(&record->h5, "/steps", record_step_columns, &row);
-    if (sync) TRY(sync_rows(record));
+    if (sync) TRY(record_sync(record));
     table_commit(&record->h5, "/steps");
-    return sync ? sync_rows(record) : h5_status(&record->h5);
+    return sync ? record_sync(record) : h5_status(&record->h5);
 }
 
 enum status record_eval(struct record *record, const struct eval_record *eval)
@@ -377,6 +412,17 @@ struct record_figures record_figures(const struct result *r, const struct run_su
                                    .device_overhead = beyond(summary->device_used, bytes),
                                    .final_loss = r->steps ? r->loss[r->steps - 1] : 0,
                                    .timing = r->timing};
+}
+
+struct run_summary record_summary_read(struct result *r)
+{
+    struct run_summary summary = {.high_water = 0};
+    table_read_attributes(&r->h5, "/summary", summary_columns, &summary, r->region);
+    table_read_attributes(&r->h5, "/summary", record_figure_columns, &summary.figures, r->region);
+    if (!h5_exists(&r->h5, "/provenance/gpu")) return summary;
+    summary.device_start = h5_read_attribute_u64(&r->h5, "/summary", "device_start_bytes", 0);
+    summary.device_used = h5_read_attribute_u64(&r->h5, "/summary", "device_used_bytes", 0);
+    return summary;
 }
 
 static enum status find_figures(const struct record *r, struct run_summary *summary)
@@ -442,6 +488,7 @@ enum status record_finish(struct record *record, const char *status, struct run_
 
 void record_abandon(struct record *record)
 {
+    result_close(record->past);
     h5_manifest_destroy(record->manifest);
     free(record);
 }

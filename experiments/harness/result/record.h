@@ -38,7 +38,8 @@ struct run_summary {
     /* Bytes of the device's memory in use by all processes, before the blocks were reserved and at the end; 0 on the
      * host. */
     uint64_t device_start, device_used;
-    uint64_t wall_ns, setup_ns;
+    uint64_t wall_ns, setup_ns; /* of all pieces */
+    uint64_t states_ns;         /* of writing state files */
     uint64_t clock_ns[CLOCK_CLASSES];
     char not_finite[NOT_FINITE];   /* the loss, output or gradient that ended the run by not being finite, or "" */
     struct record_figures figures; /* set by record_finish() */
@@ -53,11 +54,46 @@ extern const struct field record_step_columns[], record_eval_columns[], record_f
 struct record_figures record_figures(const struct result *result, const struct run_summary *summary, uint64_t peak,
                                      uint64_t bytes);
 
+/* What the end of a run wrote, but its clocks. */
+struct run_summary record_summary_read(struct result *result);
+
 /* Whether the spec asks for the bytes at each op of a step. */
 bool record_wants_memory(const struct spec *spec, int64_t step);
 
+/* Whether there are digests of these tensors: of the optimizer's and of running state where there is any. */
+bool record_keeps(const struct job *job, int digests);
+
 /* Everything of a result file that is known before its first step. */
 void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id);
+
+struct record;
+
+/* A process that worked on a run: the steps that it recorded, up to those of the next piece, computed from the state
+ * after some step; when it began, how it ended (of the last piece "": @status says it), and what may differ between the
+ * pieces of a run although the run id is the same. */
+struct record_piece {
+    uint32_t step, state;
+    const char *created, *ended, *host, *cpu, *kernel, *invocation;
+};
+extern const struct field record_piece_columns[];
+
+/* The pieces of a file; region holds the texts. Failures are those of h5. */
+struct record_piece *record_pieces_read(struct h5 *h5, struct region *region, size_t *count);
+
+/* The time, as text. */
+enum { RECORD_TIME = 32 };
+char *record_time(char text[RECORD_TIME]);
+
+/* record_resume.c: writes /pieces, and from an unfinished file of the same run (past, NULL: there is none) its rows and
+ * initial tensors. state: steps after which the state is that the run goes on from. ST_FAILED: past lacks something. */
+enum status record_pieces(struct h5 *h5, const struct job *job, struct result *past, uint32_t state);
+
+/* The last evaluation in a file; false: there is none. */
+bool record_last_eval(struct result *past, struct eval_record *eval);
+
+/* Copies the first rows, of width elements each, of an array of another file; grows: it is one that grows. */
+void record_copy_rows(struct h5 *h5, struct result *from, const char *path, enum number number, uint64_t width,
+                      uint64_t rows, bool grows);
 
 struct record;
 
@@ -68,6 +104,17 @@ struct record;
  * (SIGXFSZ is ignored from here on). */
 enum status record_create(const struct job *job, const char *variant, struct record **record);
 
+/* The same in two parts, between which no other process can write the file, and where record_keep() opens what an
+ * earlier process left of the same run (NULL: nothing): the new file keeps its steps. state: steps that are not
+ * computed again, 0: none. record_start() frees record where it fails, as record_cancel() does. */
+enum status record_begin(const struct job *job, const char *variant, struct record **record);
+enum status record_keep(struct record *record, struct result **past);
+enum status record_start(struct record *record, uint32_t state);
+void record_cancel(struct record *record);
+
+/* The run id. */
+const char *record_id(const struct record *record);
+
 /* The path of the finished file. */
 const char *record_path(const struct record *record);
 
@@ -77,6 +124,10 @@ enum status record_tensors(struct record *record, bool after, struct executor *e
 enum status record_batch(struct record *record, uint32_t step, const float *x, const int32_t *labels);
 
 enum status record_step(struct record *record, const struct step_record *step);
+
+/* Forces all rows to the disk. */
+enum status record_sync(struct record *record);
+
 enum status record_eval(struct record *record, const struct eval_record *eval);
 
 /* Writes the summary and status ("completed", "failed: ...", "interrupted"); renames a completed file to ID.h5. least:
@@ -95,5 +146,8 @@ void record_state_layout(struct h5 *h5, const struct job *job);
 /* Before the first step: the initial parameters. After the last: the final parameters and the last gradients. */
 void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec);
 void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels);
+
+/* The initial tensors of another file. */
+void record_state_copy(struct h5 *h5, const struct job *job, struct result *from);
 
 #endif

@@ -16,6 +16,7 @@
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
 #include "run/signals.h"
+#include "run/state_file.h"
 #include "spec/spec.h"
 
 enum { REPORT_FD = 3 };
@@ -25,6 +26,8 @@ static const char *const roles[] = {"variant", "baseline"};
 
 /* Its value begins with the number of the process that named the invocation. */
 static const char invocation_variable[] = "REMATCH_INVOCATION";
+/* What is done with states: of a run whose files are temporary nothing. */
+static const char *const states[] = {"begin", "resume", "temporary"};
 
 /* ---- the parent ---- */
 
@@ -32,7 +35,7 @@ static const char invocation_variable[] = "REMATCH_INVOCATION";
 static const uint64_t same_signal_ns = 500000000;
 
 /* Waits for the child's end and forwards stop signals to it: the child is in a process group of its own, so that a
- * terminal's Ctrl-C reaches only the parent. *stop: the first of these signals, 0: none. */
+ * terminal's Ctrl-C reaches only the parent. *stop: the first of these signals (after SIGUSR1 the next), 0: none. */
 static int wait_for(pid_t pid, int *stop)
 {
     sigset_t set = signals_of_stop();
@@ -47,9 +50,11 @@ static int wait_for(pid_t pid, int *stop)
         int signal = sigtimedwait(&set, NULL, &(struct timespec){.tv_sec = 1});
         uint64_t now = clock_now_ns();
         if (signal <= 0 || signal == SIGCHLD || (sent && now - sent < same_signal_ns)) continue;
-        kill(pid, sent ? SIGKILL : signal);
+        /* a time limit is announced by SIGUSR1, and then kept by SIGTERM: not yet once more */
+        const bool again = sent && (*stop != SIGUSR1 || signal == SIGUSR1);
+        kill(pid, again ? SIGKILL : signal);
         if (!sent) fprintf(stderr, "\nstopping after this step; once more to stop at once\n");
-        if (!sent) *stop = signal;
+        if (!again) *stop = signal;
         sent = now;
     }
 }
@@ -67,13 +72,14 @@ const char *child_invocation(void) { return getenv(invocation_variable); }
 
 static enum status spawn(const struct child *child, int report, pid_t *pid)
 {
-    const char **arguments = allocate((size_t)child->overrides + 9, sizeof *arguments);
+    const char **arguments = allocate((size_t)child->overrides + 10, sizeof *arguments);
     char steps[32], parent[32], planned[33] = "";
     int n = 0;
     arguments[n++] = "rematch";
     arguments[n++] = child_command;
     arguments[n++] = roles[child->baseline];
     arguments[n++] = child->quiet ? "quiet" : "verbose";
+    arguments[n++] = states[child->temporary ? 2 : child->resume];
     snprintf(steps, sizeof steps, "%lld", (long long)child->steps);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     if (child->resolved) digest_print(digest_bytes(child->resolved, strlen(child->resolved)), planned);
@@ -120,7 +126,9 @@ static void print_progress(const struct run_report *report, bool temporary)
     if (!*report->path || report->finished || temporary) return;
     char part[REPORT_PATH + 8];
     snprintf(part, sizeof part, "%s.part", report->path);
-    if (access(part, R_OK) == 0) fprintf(stderr, "the committed steps are in %s\n", part);
+    if (access(part, R_OK) != 0) return;
+    fprintf(stderr, "the committed steps are in %s%s\n", part,
+            state_file_exists(report->path) ? "; the same command goes on from its state" : "");
 }
 
 enum status child_run(const struct child *child, struct run_report *report, int *code)
@@ -156,11 +164,11 @@ static enum status check_planned(const struct spec *spec, const char *planned)
     return fail(ST_SPEC, "%s: it, or its model file, has changed since it was planned", spec->path);
 }
 
-static enum status train_spec(struct spec *spec, const char *role, bool quiet, int64_t steps, int *stopped)
+static enum status train_spec(struct spec *spec, const struct training_options *options, int *stopped)
 {
     struct job *job;
     TRY(job_create(spec, &job));
-    const enum status status = training_run(job, role, quiet, steps, REPORT_FD, stopped);
+    const enum status status = training_run(job, options, stopped);
     job_destroy(job);
     return status;
 }
@@ -178,22 +186,27 @@ static enum status end_with(const char *parent)
 
 int child_main(int count, const char *const *arguments)
 {
-    const bool baseline = count >= 6 && strcmp(arguments[0], roles[true]) == 0;
-    if (count < 6 || (!baseline && strcmp(arguments[0], roles[false]) != 0)) {
+    enum { ROLE, QUIET, STATES, STEPS, PLANNED, PARENT, SPEC, COUNT };
+    const bool baseline = count >= COUNT && strcmp(arguments[ROLE], roles[true]) == 0;
+    if (count < COUNT || (!baseline && strcmp(arguments[ROLE], roles[false]) != 0)) {
         fprintf(stderr, "rematch: %s is started by rematch run, not by hand\n", child_command);
         return ST_SPEC;
     }
-    if (report_error(end_with(arguments[4])) != ST_OK) return ST_FAILED;
+    if (report_error(end_with(arguments[PARENT])) != ST_OK) return ST_FAILED;
     (void)signals_block(0);
-    const int64_t steps = strtoll(arguments[2], NULL, 10);
+    const struct training_options options = {.variant = roles[baseline],
+                                             .quiet = strcmp(arguments[QUIET], "quiet") == 0,
+                                             .resume = strcmp(arguments[STATES], states[1]) == 0,
+                                             .temporary = strcmp(arguments[STATES], states[2]) == 0,
+                                             .steps = strtoll(arguments[STEPS], NULL, 10),
+                                             .descriptor = REPORT_FD};
     struct spec *spec = NULL;
     int stopped = 0;
-    enum status status = spec_load(arguments[5], count - 6, arguments + 6, &spec);
+    enum status status = spec_load(arguments[SPEC], count - COUNT, arguments + COUNT, &spec);
     if (status == ST_OK) {
         struct spec *side = baseline ? spec->baseline : spec;
-        status = check_planned(side, arguments[3]);
-        if (status == ST_OK)
-            status = train_spec(side, roles[baseline], strcmp(arguments[1], "quiet") == 0, steps, &stopped);
+        status = check_planned(side, arguments[PLANNED]);
+        if (status == ST_OK) status = train_spec(side, &options, &stopped);
     }
     spec_destroy(spec);
     return report_error(status) == ST_OK && stopped ? 128 + stopped : (int)status;

@@ -10,7 +10,8 @@ struct child {
     int overrides;
     const char *const *override; /* key=value */
     bool baseline, quiet;
-    bool temporary;       /* its result file is removed afterwards: messages do not name it */
+    bool resume;          /* goes on from its state file, if there is one */
+    bool temporary;       /* its result file is removed afterwards: messages do not name it, and it writes no state */
     int64_t steps;        /* at most; 0: as many as the spec has */
     const char *resolved; /* the spec that was planned, which must not have changed; NULL: not checked */
 };

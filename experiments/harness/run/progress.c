@@ -36,7 +36,7 @@ static void erase_bar(struct progress *progress)
 /* Estimated from the mean time of the steps so far, including the first. */
 static uint64_t time_left(const struct progress *progress)
 {
-    double each = (double)(clock_now_ns() - progress->start) / (double)progress->done;
+    double each = (double)(clock_now_ns() - progress->start) / (double)(progress->done - progress->first);
     return (uint64_t)(each * (double)(progress->steps - progress->done));
 }
 

@@ -10,8 +10,8 @@
 struct progress {
     FILE *out; /* NULL: print nothing */
     bool terminal, colour;
-    int64_t steps, done;
-    uint64_t start, last_line; /* ns */
+    int64_t steps, done, first; /* first: steps that earlier processes did */
+    uint64_t start, last_line;  /* ns */
     bool bar_shown;
 };
 

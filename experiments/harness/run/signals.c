@@ -5,7 +5,7 @@
 
 sigset_t signals_of_stop(void)
 {
-    static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int stops[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     sigset_t set;
     struct sigaction now;
     sigemptyset(&set);

@@ -5,8 +5,8 @@
 
 #include <signal.h>
 
-/* SIGINT, SIGTERM and SIGHUP, except those that were ignored when the program started, as by nohup and for a shell's
- * background jobs. (sigtimedwait() would receive a blocked signal although it is ignored.) */
+/* SIGINT, SIGTERM, SIGHUP and SIGUSR1, except those that were ignored when the program started, as by nohup and for a
+ * shell's background jobs. (sigtimedwait() would receive a blocked signal although it is ignored.) */
 sigset_t signals_of_stop(void);
 
 /* Blocks them, and one more (0: none), for this thread and the threads that it creates. Returns what was blocked

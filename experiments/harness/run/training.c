@@ -8,11 +8,13 @@
 #include "job/machine.h"
 #include "run/progress.h"
 #include "run/signals.h"
+#include "run/state_file.h"
 #include "train/training_step.h"
 
 static const char *const split_names[SPLITS] = {"training", "test"};
 
 struct training {
+    const struct training_options *options;
     struct job *job;
     struct executor *exec;
     struct train *train;
@@ -25,6 +27,12 @@ struct training {
     uint64_t start;
     bool ahead; /* the next step's batch was made during the last step, in next_ns */
     uint64_t next_ns;
+    struct train_result last; /* of the last step */
+
+    struct result *past;          /* what earlier processes recorded of the run, NULL: nothing */
+    struct state_figures earlier; /* theirs, up to the state that it goes on from */
+    int64_t recorded, evaluated;  /* steps in past; steps done before its last evaluation */
+    bool failing;                 /* the last state could not be written */
 };
 
 /* At each op: counted in dynamic memory, else planned. */
@@ -42,13 +50,30 @@ static size_t live_peak(const struct training *t)
     return most;
 }
 
+/* A step that an earlier process recorded after its last state is computed again. */
+static enum status check_recorded(const struct training *t, const struct step_record *s)
+{
+    const struct result *past = t->past;
+    const struct train_result *r = &s->result;
+    uint32_t bits;
+    memcpy(&bits, &r->loss, sizeof bits);
+    if (bits == past->loss_bits[s->step] && digest_equal(r->gradients, past->gradients[s->step]) &&
+        digest_equal(r->parameters, past->parameters_digest[s->step]) && digest_equal(r->state, past->state[s->step]) &&
+        digest_equal(r->running, past->running_digest[s->step]))
+        return ST_OK;
+    return fail(ST_DIFFERS,
+                "step %u has other bits than %s recorded before the run was interrupted: this machine does not "
+                "repeat them; --resume never runs it from the beginning",
+                s->step, past->h5.path);
+}
+
 static enum status record_training_step(struct training *t, struct step_record *s)
 {
     s->metric = s->result.correct / (float)t->job->spec->batch;
     s->live_peak = live_peak(t);
     s->rss = process_rss();
     s->live = record_wants_memory(t->job->spec, s->step) ? live_bytes(t) : NULL;
-    TRY(record_step(t->record, s));
+    TRY(s->step < t->recorded ? check_recorded(t, s) : record_step(t->record, s));
     if (t->report.steps < REPORT_LOSSES) t->report.loss[t->report.steps] = s->result.loss;
     t->report.last_loss = s->result.loss;
     const uint64_t *op_ns = executor_op_ns(t->exec);
@@ -64,6 +89,7 @@ static enum status make_batch(struct training *t, uint32_t step, uint64_t *ns)
     uint64_t start = clock_now_ns();
     TRY(batches_training(t->batches, step, executor_batch(t->exec), executor_labels(t->exec)));
     *ns = clock_now_ns() - start;
+    if (step < t->recorded) return ST_OK;
     return record_batch(t->record, step, executor_batch(t->exec), executor_labels(t->exec));
 }
 
@@ -107,6 +133,7 @@ static enum status one_step(struct training *t, uint32_t step)
     TRY(ended);
     s.data_ns += own;
     s.total_ns = clock_now_ns() - begin - s.result.phase_ns[PHASE_UNDEFINE] + own;
+    t->last = s.result;
     return record_training_step(t, &s);
 }
 
@@ -148,25 +175,136 @@ static enum status one_evaluation(struct training *t)
     return ST_OK;
 }
 
-static enum status all_steps(struct training *t)
-{
-    TRY(record_tensors(t->record, false, t->exec));
-    while (t->report.steps < t->end) {
-        if ((t->report.stopped = signals_pending())) return ST_OK;
-        TRY(one_step(t, (uint32_t)t->report.steps));
-        if (evaluation_due(t->job, t->report.steps)) TRY(one_evaluation(t));
-        if (t->report.stopped) return ST_OK;
-    }
-    return t->end < t->job->steps ? ST_OK : record_tensors(t->record, true, t->exec);
-}
-
 static uint64_t device_used(struct backend *backend)
 {
     return backend->kind->device ? backend->kind->device->used(backend) : 0;
 }
 
+/* Figures of the run so far, with those of earlier processes. */
+static void measure(struct training *t)
+{
+    struct run_summary *now = &t->report.summary;
+    const struct run_summary *earlier = &t->earlier.summary;
+    const uint64_t high_water = process_high_water();
+    now->high_water = high_water > earlier->high_water ? high_water : earlier->high_water;
+    now->device_used = device_used(t->job->backend);
+    now->wall_ns = earlier->wall_ns + clock_now_ns() - t->start;
+    for (int i = 0; i < CLOCK_CLASSES; i++) now->clock_ns[i] = earlier->clock_ns[i] + t->job->backend->clock_ns[i];
+}
+
+/* ---- its state ---- */
+
+static struct state_file state_file_of(const struct training *t)
+{
+    return (struct state_file){record_path(t->record), record_id(t->record), t->job, t->exec};
+}
+
+/* Every state_every steps; and where a stop is announced, as by a time limit. With record.state, no state is written
+ * after the last step, whose gradients it does not hold. */
+static bool state_due(const struct training *t)
+{
+    const int64_t every = t->job->spec->state_every, done = t->report.steps;
+    const int stopped = t->report.stopped;
+    if (t->options->temporary || done <= t->report.state) return false;
+    if (!stopped) return every > 0 && done % every == 0 && done < t->end;
+    if (done == t->job->steps && t->job->spec->record_state) return false;
+    return every > 0 || stopped == SIGTERM || stopped == SIGUSR1;
+}
+
+/* What the file has recorded is on the disk before its state. A state that cannot be written ends no run: the file goes
+ * on, and the last state is as it was. */
+static enum status save_state(struct training *t)
+{
+    const struct state_file file = state_file_of(t);
+    struct run_summary *summary = &t->report.summary;
+    const uint64_t start = clock_now_ns();
+    TRY(record_sync(t->record));
+    measure(t);
+    const struct state_figures figures = {.steps = (uint64_t)t->report.steps, .summary = *summary};
+    const bool written = state_file_write(&file, &t->last, &figures, &t->least) == ST_OK;
+    if (written) t->report.state = t->report.steps;
+    if (!written && !t->failing) {
+        progress_end(&t->progress);
+        fprintf(stderr, "warning: %s; the run goes on, and its last state is that after %lld steps\n", status_message(),
+                (long long)t->report.state);
+    }
+    t->failing = !written;
+    summary->states_ns += clock_now_ns() - start;
+    return ST_OK;
+}
+
+static enum status evaluate_if_due(struct training *t)
+{
+    const int64_t done = t->report.steps;
+    return done > t->evaluated && evaluation_due(t->job, done) ? one_evaluation(t) : ST_OK;
+}
+
+static enum status all_steps(struct training *t)
+{
+    if (!t->past) TRY(record_tensors(t->record, false, t->exec));
+    TRY(evaluate_if_due(t));
+    while (!t->report.stopped && t->report.steps < t->end) {
+        if ((t->report.stopped = signals_pending())) break;
+        TRY(one_step(t, (uint32_t)t->report.steps));
+        TRY(evaluate_if_due(t));
+        if (!t->report.stopped && state_due(t)) TRY(save_state(t));
+    }
+    if (t->report.stopped && state_due(t)) TRY(save_state(t));
+    return t->report.stopped || t->end < t->job->steps ? ST_OK : record_tensors(t->record, true, t->exec);
+}
+
+/* Takes figures over from the unfinished file. What it recorded after the state counts as time of the run. */
+static enum status take_over(struct training *t)
+{
+    struct result *past = t->past;
+    struct run_report *report = &t->report;
+    struct eval_record eval;
+    const struct run_summary *earlier = &t->earlier.summary;
+    report->steps = report->state = (int64_t)t->earlier.steps;
+    t->recorded = (int64_t)past->steps;
+    for (size_t i = 0; i < t->earlier.steps && i < REPORT_LOSSES; i++) report->loss[i] = past->loss[i];
+    report->last_loss = past->loss[t->earlier.steps - 1];
+    report->summary.states_ns = earlier->states_ns;
+    for (size_t i = t->earlier.steps; i < past->steps; i++) t->earlier.summary.wall_ns += past->total_ns[i];
+    if (record_last_eval(past, &eval)) {
+        report->accuracy = eval.accuracy;
+        t->evaluated = eval.step;
+    }
+    return h5_status(&past->h5);
+}
+
+/* Of an unfinished file with a state; both are left alone where one of them cannot be used. */
+static enum status go_on(struct training *t)
+{
+    const struct state_file file = state_file_of(t);
+    if (!t->options->resume || !state_file_exists(file.path)) return ST_OK;
+    enum status status = record_keep(t->record, &t->past);
+    if (status == ST_OK && !t->past) return ST_OK;
+    if (status == ST_OK) status = state_file_read(&file, t->past, &t->earlier, &t->least);
+    if (status == ST_OK) status = take_over(t);
+    if (status != ST_OK) return fail(ST_FAILED, "%s; --resume never runs it from the beginning", status_message());
+    if (!t->options->quiet)
+        fprintf(stderr, "%s: goes on after %lld of %lld steps\n", t->options->variant, (long long)t->report.steps,
+                (long long)t->job->steps);
+    return ST_OK;
+}
+
+/* A state of an earlier run is no state of this one's file. */
+static enum status open_record(struct training *t)
+{
+    TRY(record_begin(t->job, t->options->variant, &t->record));
+    snprintf(t->report.path, sizeof t->report.path, "%s", record_path(t->record));
+    const enum status status = go_on(t);
+    if (status != ST_OK) {
+        record_cancel(t->record);
+        return status;
+    }
+    if (!t->past) state_file_remove(t->report.path);
+    return record_start(t->record, (uint32_t)t->report.state);
+}
+
 /* Memory is reserved before the file is created: a run that gets no memory leaves no file. */
-static enum status begin(struct training *t, const char *variant)
+static enum status begin(struct training *t)
 {
     const struct spec *spec = t->job->spec;
     struct executor_options options = job_exec_options(t->job);
@@ -186,10 +324,9 @@ static enum status begin(struct training *t, const char *variant)
     TRY(executor_create(t->job->plan, &options, &t->exec));
     TRY(train_create(t->job->network, t->exec, &train, &t->train));
     if (t->job->weights) TRY(weights_load(t->job->weights, t->job->backend, t->exec));
-    TRY(record_create(t->job, variant, &t->record));
+    TRY(open_record(t));
     memset(t->job->backend->clock_ns, 0, sizeof t->job->backend->clock_ns);
-    t->report.summary.setup_ns = clock_now_ns() - t->start;
-    snprintf(t->report.path, sizeof t->report.path, "%s", record_path(t->record));
+    t->report.summary.setup_ns = t->earlier.summary.setup_ns + clock_now_ns() - t->start;
     return ST_OK;
 }
 
@@ -200,10 +337,7 @@ static enum status finish(struct training *t, enum status status)
     struct run_summary *summary = &t->report.summary;
     const bool cut = t->report.stopped || t->end < t->job->steps;
     snprintf(message, sizeof message, "%s", status_message()); /* record_finish() may replace it */
-    summary->high_water = process_high_water();
-    summary->device_used = device_used(t->job->backend);
-    summary->wall_ns = clock_now_ns() - t->start;
-    memcpy(summary->clock_ns, t->job->backend->clock_ns, sizeof summary->clock_ns);
+    measure(t);
     if (status == ST_OK)
         snprintf(how, sizeof how, "%s", cut ? "interrupted" : "completed");
     else
@@ -213,6 +347,7 @@ static enum status finish(struct training *t, enum status status)
     t->report.best_case_ns = timing_best_case(&t->least);
     if (status != ST_OK) return fail(status, "%s", message);
     t->report.finished = closed == ST_OK && !cut;
+    if (t->report.finished) state_file_remove(t->report.path);
     return closed;
 }
 
@@ -229,18 +364,20 @@ static void send_report(const struct training *t, int descriptor)
     (void)written;
 }
 
-enum status training_run(struct job *job, const char *variant, bool quiet, int64_t steps, int descriptor, int *stopped)
+enum status training_run(struct job *job, const struct training_options *options, int *stopped)
 {
-    struct training t = {.job = job, .end = job->steps, .report.accuracy = NAN, .start = clock_now_ns()};
-    if (steps > 0 && steps < job->steps) t.end = steps;
-    enum status status = begin(&t, variant);
+    struct training t = {
+        .options = options, .job = job, .end = job->steps, .report.accuracy = NAN, .start = clock_now_ns()};
+    if (options->steps > 0 && options->steps < job->steps) t.end = options->steps;
+    enum status status = begin(&t);
     if (status == ST_OK) {
-        send_report(&t, descriptor);
-        if (job->weights && !quiet) fprintf(stderr, "weights   %s\n", weights_text(job->weights));
-        t.progress = progress_begin(quiet ? NULL : stderr, job->steps);
+        send_report(&t, options->descriptor);
+        if (job->weights && !options->quiet) fprintf(stderr, "weights   %s\n", weights_text(job->weights));
+        t.progress = progress_begin(options->quiet ? NULL : stderr, job->steps);
+        t.progress.first = t.progress.done = t.report.steps;
         status = finish(&t, all_steps(&t));
         progress_end(&t.progress);
-        send_report(&t, descriptor);
+        send_report(&t, options->descriptor);
     }
     *stopped = status == ST_OK ? t.report.stopped : 0;
     end(&t);

@@ -88,6 +88,7 @@ struct spec {
     const char *fault_node;
     bool record_state, record_digests;
     struct setting_list record_memory_steps;
+    int64_t state_every;  /* steps between two state files; 0: only where SIGTERM or SIGUSR1 stops the run */
     int64_t record_fsync; /* steps between two calls of fsync(); 0: only at the end */
     int eval_split;       /* enum split */
     int64_t eval_every;   /* epochs, or steps where steps are given; 0: never */

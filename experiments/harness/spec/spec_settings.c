@@ -52,6 +52,8 @@ const struct setting spec_keys[] = {
      "a plan or result file whose plan is used instead of planning"},
     {"check", SETTING_CHOICE, MEMBER(check), 0, 0, "none", check_names,
      "compare each recomputed value with the original"},
+    {"state_every", SETTING_INT, MEMBER(state_every), 0, MOST, "0", NULL,
+     "write a state file, from which a killed run goes on, every so many steps; 0: only on SIGTERM and SIGUSR1"},
     {"results", SETTING_TEXT, MEMBER(results), 0, 0, "results", NULL,
      "folder of the result files, within the current one"},
     {.key = NULL}};
@@ -202,10 +204,10 @@ const struct section spec_sections[] = {
 };
 
 const char *const spec_order[] = {
-    "rematch", "name",      "title",       "model",   "data",      "batch", "steps",     "epochs",          "seed",
-    "loss",    "optimizer", "lr_schedule", "backend", "precision", "conv",  "relu_save", "relu_after_pool", "rng",
-    "commit",  "memory",    "drop_dead",   "policy",  "plan",      "costs", "check",     "fault",           "record",
-    "eval",    "baseline",  "expect",      "sweep",   "results",   NULL};
+    "rematch", "name",      "title",       "model",   "data",      "batch",   "steps",     "epochs",          "seed",
+    "loss",    "optimizer", "lr_schedule", "backend", "precision", "conv",    "relu_save", "relu_after_pool", "rng",
+    "commit",  "memory",    "drop_dead",   "policy",  "plan",      "costs",   "check",     "fault",           "record",
+    "eval",    "baseline",  "state_every", "expect",  "sweep",     "results", NULL};
 
 /* ---- which figures a key changes ---- */
 
@@ -221,7 +223,7 @@ static const struct {
     unsigned figures;
     const char *keys[8];
 } effects[] = {
-    {0, {"rematch", "name", "title", "results", "expect", "sweep"}},
+    {0, {"rematch", "name", "title", "results", "expect", "sweep", "state_every"}},
     {0, {"backend.threads"}}, /* the default depends on the machine */
     {LEARNING, {"data.samples", "steps", "epochs", "seed", "optimizer.lr", "lr_schedule"}},
     {PLAN, {"relu_save", "relu_after_pool", "drop_dead", "policy", "plan", "costs", "baseline"}},

@@ -1,0 +1,42 @@
+/* The state of a run between two steps, from which another process goes on with the same bits: RUN.h5.state beside the
+ * result file. It holds the parameters, the optimizer's state, running state and the place in the sequential random
+ * stream; batches, dropout's masks and learning rates are functions of the step. It can be read by the program that
+ * wrote it alone, since the run id that it names depends on the program. */
+#ifndef REMATCH_RUN_STATE_FILE_H
+#define REMATCH_RUN_STATE_FILE_H
+
+#include "result/record.h"
+#include "result/record_file.h"
+
+/* What it belongs to. path: of the result file. */
+struct state_file {
+    const char *path, *id;
+    const struct job *job;
+    struct executor *exec;
+};
+
+/* Of the steps done so far, by all processes that worked on the run. */
+struct state_figures {
+    uint64_t steps;
+    struct run_summary summary; /* as far as it is known then */
+    uint64_t rest_ns, known;    /* of the best-case step, whose times of ops follow in the file */
+};
+
+/* The path of the state file of a result file, and whether there is one. */
+char *state_file_path(const char *result, char path[RECORD_PATH]);
+bool state_file_exists(const char *result);
+
+/* Replaces the file once the new one is on the disk; last: the results of the last step, with its tensors' digests.
+ * ST_FAILED: it cannot be written (the message names path and reason), and the old one is as it was. */
+enum status state_file_write(const struct state_file *file, const struct train_result *last,
+                             const struct state_figures *figures, const struct best_case *least);
+
+/* Fills exec's tensors and figures. ST_FAILED, with the path in the message: it is damaged, of another run, or not the
+ * state that past recorded. */
+enum status state_file_read(const struct state_file *file, const struct result *past, struct state_figures *figures,
+                            struct best_case *least);
+
+/* Removes it, if it exists. */
+void state_file_remove(const char *result);
+
+#endif
