@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "console/terminal.h"
-#include "job/run_id.h"
 #include "job/thread_waiting.h"
 #include "run/job_plans.h"
 #include "run/state_file.h"
@@ -149,11 +148,10 @@ static enum status find_unfinished(const struct experiment *e, struct region *re
     const struct spec *spec = e->side[SIDE_VARIANT].spec;
     *u = (struct unfinished){.folder = region_text(region, "%s/%s", spec->results, spec->name)};
     for (int i = 0; i < SIDES && has_unfinished(u->folder); i++) {
-        char id[RUN_ID_TEXT];
+        char id[RUN_ID_TEXT], name[RECORD_NAME];
         TRY(report_error(run_id_compute(e->side[i].job, id)));
         u->id[i] = region_text(region, "%s", id);
-        const bool control = i == SIDE_VARIANT && strcmp(id, u->id[SIDE_BASELINE]) == 0;
-        const char *path = region_text(region, "%s/%s%s.h5", u->folder, id, control ? "-repeat" : "");
+        const char *path = region_text(region, "%s/%s.h5", u->folder, record_name(spec, side_names[i], id, name));
         u->part[i] = access(region_text(region, "%s.part", path), F_OK) == 0;
         u->state[i] = u->part[i] && state_file_exists(path);
     }

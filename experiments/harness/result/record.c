@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "build.h"
-#include "job/run_id.h"
 #include "result/h5_write.h"
 #include "result/provenance.h"
 #include "result/record_file.h"
@@ -216,36 +215,31 @@ struct record {
     struct record_file file;
     const struct job *job;
     const char *variant;
-    struct result *past; /* the unfinished file of the same run, whose steps it keeps; NULL: none */
+    struct result *past; /* the unfinished file, NULL: none */
     char id[RUN_ID_TEXT];
 };
 
-/* Whether the file is a run's of that side. */
-static bool is_side(const char *path, const char *variant)
+static bool is_baselines(const char *path)
 {
     struct h5 h5;
     struct region *region = region_create();
     bool is = h5_open(&h5, path, H5_READ) == ST_OK;
     if (is) {
-        is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), variant) == 0;
+        is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), "baseline") == 0;
         h5_close(&h5);
     }
     region_destroy(region);
     return is;
 }
 
-/* The control has the id of its baseline, and must not replace its file. */
-static enum status begin_file(struct record *r)
+char *record_name(const struct spec *spec, const char *variant, const char *id, char name[RECORD_NAME])
 {
-    char name[RUN_ID_TEXT + 8];
-    const struct spec *spec = r->job->spec;
-    snprintf(name, sizeof name, "%s", r->id);
-    TRY(record_file_begin(&r->file, spec->results, spec->name, name));
-    if (strcmp(r->variant, "baseline") == 0 || !is_side(r->file.path, "baseline")) return ST_OK;
-    record_file_drop(&r->file);
-    record_file_release(&r->file);
-    snprintf(name, sizeof name, "%s-repeat", r->id);
-    return record_file_begin(&r->file, spec->results, spec->name, name);
+    struct region *region = region_create();
+    const char *path = region_text(region, "%s/%s/%s.h5", spec->results, spec->name, id);
+    const bool control = strcmp(variant, "variant") == 0 && is_baselines(path);
+    snprintf(name, RECORD_NAME, "%s%s", id, control ? "-repeat" : "");
+    region_destroy(region);
+    return name;
 }
 
 /* Readers see fresh only after it was closed and read back. */
@@ -266,8 +260,11 @@ enum status record_begin(const struct job *job, const char *variant, struct reco
     r->variant = variant;
     r->file.lock = -1;
     r->manifest = h5_manifest_create();
+    char name[RECORD_NAME];
     enum status status = run_id_compute(job, r->id);
-    if (status == ST_OK) status = begin_file(r);
+    if (status == ST_OK)
+        status = record_file_begin(&r->file, job->spec->results, job->spec->name,
+                                   record_name(job->spec, variant, r->id, name));
     if (status != ST_OK) {
         record_abandon(r);
         return status;
@@ -278,12 +275,14 @@ enum status record_begin(const struct job *job, const char *variant, struct reco
 
 enum status record_keep(struct record *record, struct result **past)
 {
-    if (access(record->file.part, F_OK) != 0 || !is_side(record->file.part, record->variant)) return ST_OK;
-    TRY(result_open(record->file.part, &record->past));
-    *past = record->past;
-    return strcmp(record->past->run_id, record->id) == 0
-               ? ST_OK
-               : fail(ST_FAILED, "%s: of run %s; expected %s", record->file.part, record->past->run_id, record->id);
+    struct result *r;
+    if (access(record->file.part, F_OK) != 0) return ST_OK;
+    TRY(result_open(record->file.part, &r));
+    record->past = r;
+    if (strcmp(r->run_id, record->id) != 0)
+        return fail(ST_FAILED, "%s: of run %s; expected %s", record->file.part, r->run_id, record->id);
+    if (strcmp(r->variant, record->variant) == 0) *past = r;
+    return ST_OK;
 }
 
 /* The layout is written under another name, so that a .part is readable from the beginning. */
@@ -291,7 +290,7 @@ static enum status start(struct record *r, uint32_t state)
 {
     TRY(h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_CREATE));
     record_layout(&r->h5, r->job, r->variant, r->id);
-    TRY(record_pieces(&r->h5, r->job, r->past, state));
+    TRY(record_pieces(&r->h5, r->job, state ? r->past : NULL, state));
     TRY(publish(r, false));
     return h5_manifest_open(r->manifest, &r->h5, r->file.part, H5_APPEND);
 }

@@ -4,6 +4,7 @@
 #define REMATCH_RESULT_RECORD_H
 
 #include "job/job.h"
+#include "job/run_id.h"
 #include "result/result.h"
 #include "result/table.h"
 #include "train/training_step.h"
@@ -95,13 +96,17 @@ bool record_last_eval(struct result *past, struct eval_record *eval);
 void record_copy_rows(struct h5 *h5, struct result *from, const char *path, enum number number, uint64_t width,
                       uint64_t rows, bool grows);
 
+/* The name of a run's file, without .h5: its id; of a variant with the id of its baseline (the control), whose file it
+ * must not replace, ID-repeat. */
+enum { RECORD_NAME = RUN_ID_TEXT + 8 };
+char *record_name(const struct spec *spec, const char *variant, const char *id, char name[RECORD_NAME]);
+
 struct record;
 
 /* Creates RESULTS/EXPERIMENT/ID.h5.part with its whole layout: spec, provenance, plan, empty step columns. variant:
- * "baseline" or "variant"; a variant with the id of its baseline (the control) is written as ID-repeat.h5. Runs with
- * the same REMATCH_INVOCATION in their environment were measured side by side. ST_FAILED: it cannot be written (the
- * message names path and reason), or another process is writing it. A file-size limit becomes an error like a full disk
- * (SIGXFSZ is ignored from here on). */
+ * "baseline" or "variant". Runs with the same REMATCH_INVOCATION in their environment were measured side by side.
+ * ST_FAILED: it cannot be written (the message names path and reason), or another process is writing it. A file-size
+ * limit becomes an error like a full disk (SIGXFSZ is ignored from here on). */
 enum status record_create(const struct job *job, const char *variant, struct record **record);
 
 /* The same in two parts, between which no other process can write the file, and where record_keep() opens what an
