@@ -16,9 +16,19 @@
 
 #include "result/result.h"
 #include "tests/support/cli.h"
+#include "tests/support/h5_contents.h"
 #include "tests/support/made_runs.h"
 
-enum { WORKERS = 4, KILLS = 50, STEPS = 100000, SEEN_MOST = 40, REST_NS = 2000000, POLLS = 10000 };
+enum {
+    WORKERS = 4,
+    KILLS = 50,
+    STEPS = 100000,
+    SEEN_MOST = 40,
+    RESUMES = 12,
+    FEW_STEPS = 150,
+    REST_NS = 2000000,
+    POLLS = 10000
+};
 
 enum victim { PARENT, CHILD, BOTH, VICTIMS };
 static const char *const names[] = {"the parent", "the child", "both"};
@@ -39,16 +49,16 @@ static void be_silent(void)
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) dup2(nowhere, i);
 }
 
-static pid_t start(void)
+static pid_t start(int steps_of_run)
 {
     char steps[32];
-    snprintf(steps, sizeof steps, "steps=%d", STEPS);
+    snprintf(steps, sizeof steps, "steps=%d", steps_of_run);
     pid_t pid = fork();
     if (pid) return pid;
     be_silent();
     setenv("PATH", "/nowhere", 1); /* without git, which takes most of the time */
     execl(cli_program(), cli_program(), "run", "../small.yaml", "--only", "variant", "--quiet", steps, "results=out",
-          NULL);
+          "state_every=7", NULL);
     _exit(127);
 }
 
@@ -107,14 +117,14 @@ static int shell(const char *format, const char *a, const char *b)
 }
 
 /* What is wrong with the files after the kill, or NULL. */
-static const char *judge(const char *part, long seen, bool dump)
+static const char *judge(const char *part, long seen, int all, bool dump)
 {
     char whole[512];
     bool running = false;
     const long steps = steps_of(part, &running);
     if (steps < 0) return status_message();
     if (steps < seen) return "a committed step is lost";
-    if (find("out/small/*.h5", whole) || !running || steps >= STEPS) return "the run was at its end";
+    if (find("out/small/*.h5", whole) || !running || steps >= all) return "the run was at its end";
     if (shell("'%s' show %s >/dev/null 2>&1", cli_program(), part) != 0) return "rematch show fails";
     if (dump &&
         shell("cp %s copy.h5 && h5clear -s copy.h5 >/dev/null 2>&1 && h5dump copy.h5 >/dev/null 2>&1%s", part, "") != 0)
@@ -122,21 +132,21 @@ static const char *judge(const char *part, long seen, bool dump)
     return NULL;
 }
 
-/* One run, killed. */
-static const char *kill_one(enum victim victim, bool dump)
+/* One run, killed up to SEEN_MOST steps after those that it has. */
+static const char *kill_one(enum victim victim, int steps, long *seen, bool dump)
 {
     char part[512] = "";
-    const pid_t parent = start();
-    const long seen = watch(1 + rand() % SEEN_MOST, part);
+    const pid_t parent = start(steps);
+    *seen = watch(*seen + 1 + rand() % SEEN_MOST, part);
     const pid_t child = child_of(parent);
-    if (seen > 0) rest(rand() % REST_NS);
+    if (*seen > 0) rest(rand() % REST_NS);
     if (victim != CHILD || child <= 0) kill(parent, SIGKILL);
     if (victim != PARENT && child > 0) kill(child, SIGKILL);
     while (wait(NULL) > 0) {
     } /* also the child, which this process adopts from its dead parent */
-    if (seen < 0) return "the file cannot be read while it is written";
-    if (seen == 0 || child <= 0) return "the run does not come to its first step";
-    return judge(part, seen, dump);
+    if (*seen < 0) return "the file cannot be read while it is written";
+    if (*seen == 0 || child <= 0) return "the run does not come to its first step";
+    return judge(part, *seen, steps, dump);
 }
 
 static _Noreturn void work(int worker, bool dump, struct outcome *outcome)
@@ -148,8 +158,9 @@ static _Noreturn void work(int worker, bool dump, struct outcome *outcome)
     if (mkdir(folder, 0700) < 0 || chdir(folder) < 0) _exit(1);
     for (int i = 0; i < KILLS; i++) {
         const enum victim victim = (enum victim)((i + worker) % VICTIMS);
+        long seen = 0;
         folder_remove("out");
-        const char *wrong = kill_one(victim, dump);
+        const char *wrong = kill_one(victim, STEPS, &seen, dump);
         if (wrong) snprintf(outcome->message, sizeof outcome->message, "kill %d, of %s: %s", i, names[victim], wrong);
         if (wrong) break;
         outcome->hit[victim]++;
@@ -181,4 +192,36 @@ Test(kills, a_kill_within_a_step_keeps_every_committed_step, .timeout = 300)
     }
     cr_assert(hit == WORKERS * KILLS, "%d kills hit a running step", hit);
     munmap(each, WORKERS * sizeof *each);
+}
+
+/* Each run is killed up to three times, and then goes on to its end. */
+Test(kills, a_killed_run_goes_on_to_the_same_bits, .timeout = 300)
+{
+    char whole[512], *expected, *is;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    srand(1);
+    cli_open(&cli);
+    snprintf(whole, sizeof whole, "%s/run", cli.folder);
+    cr_assert(mkdir(whole, 0700) == 0 && chdir(whole) == 0);
+    start(FEW_STEPS);
+    while (wait(NULL) > 0) {
+    }
+    cr_assert(find("out/small/*.h5", whole) && (expected = contents_without(whole, "pieces")));
+    for (int i = 0; i < RESUMES;) {
+        long seen = 0;
+        folder_remove("out");
+        for (int kills = 1 + i % 3; kills && i < RESUMES; kills--, i++) {
+            const char *wrong = kill_one((enum victim)(i % VICTIMS), FEW_STEPS, &seen, false);
+            cr_assert(!wrong, "kill %d: %s", i, wrong);
+        }
+        start(FEW_STEPS);
+        while (wait(NULL) > 0) {
+        }
+        cr_assert(find("out/small/*.h5", whole) && (is = contents_without(whole, "pieces")), "kill %d: no file", i);
+        cr_assert(!contents_difference(expected, is), "kill %d: %s", i, contents_difference(expected, is));
+        cr_assert(!find("out/small/*.state*", whole) && !find("out/small/*.part", whole));
+        free(is);
+    }
+    free(expected);
+    cli_close(&cli);
 }

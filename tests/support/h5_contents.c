@@ -105,6 +105,19 @@ char *contents_of(const char *path)
     return l.failed ? NULL : text;
 }
 
+char *contents_without(const char *path, const char *group)
+{
+    char *all = contents_of(path), *end = all;
+    for (char *line = all, *next; all && *line; line = next) {
+        next = line + strcspn(line, "\n") + 1;
+        if (strncmp(line, group, strlen(group)) == 0) continue;
+        memmove(end, line, (size_t)(next - line));
+        end += next - line;
+    }
+    if (all) *end = 0;
+    return all;
+}
+
 char *contents_difference(const char *a, const char *b)
 {
     size_t line = 0;

@@ -8,6 +8,9 @@
  * the file or a part of it cannot be read. */
 char *contents_of(const char *path);
 
+/* The same without the groups whose names begin so. */
+char *contents_without(const char *path, const char *group);
+
 /* The first line of a that differs from that of b, to be freed; NULL: they are equal. */
 char *contents_difference(const char *a, const char *b);
 
