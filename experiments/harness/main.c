@@ -163,6 +163,10 @@ static enum status run_compare(struct arguments *a)
 
 static enum status run_show(struct arguments *a)
 {
+    const bool csv = a->given[OPTION_CSV_TABLE];
+    if (a->given[OPTION_PROVENANCE] + a->given[OPTION_JSON] + csv > 1)
+        return fail(ST_SPEC, "show: expected one of --provenance, --json and --csv at most");
+    if (csv) return show_csv(a->operand[0], a->value[OPTION_CSV_TABLE], stdout);
     return show_file(a->operand[0], a->given[OPTION_PROVENANCE], a->given[OPTION_JSON], stdout);
 }
 
@@ -237,10 +241,10 @@ static const struct command commands[] = {
      "Compares two result files bit by bit.\n"
      "Exit code 1 where they differ, 4 where their equality proves nothing or not everything.",
      1u << OPTION_JSON, 2, 2, false, run_compare},
-    {"show", "show FILE [--provenance | --json]",
+    {"show", "show FILE [--provenance | --json | --csv steps|ops|tensors]",
      "Prints what a result file holds.\n"
      "As JSON it includes the provenance.",
-     1u << OPTION_PROVENANCE | 1u << OPTION_JSON, 1, 1, false, run_show},
+     1u << OPTION_PROVENANCE | 1u << OPTION_JSON | 1u << OPTION_CSV_TABLE, 1, 1, false, run_show},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Checks a file's plan, then runs its spec again: the same bits?\n"
      "The plan of a plan or result file is run on symbols, and its lower bounds are computed again. Exit code 1 where "
@@ -295,8 +299,8 @@ static void print_version(FILE *out)
 /* Output for programs, whose lines are not wrapped on a terminal. */
 static bool is_data(const struct arguments *a)
 {
-    return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_COSTS] || a->given[OPTION_MAN] ||
-           a->given[OPTION_COMPLETION];
+    return a->given[OPTION_JSON] || a->given[OPTION_CSV] || a->given[OPTION_CSV_TABLE] || a->given[OPTION_COSTS] ||
+           a->given[OPTION_MAN] || a->given[OPTION_COMPLETION];
 }
 
 static int run_command(const struct command *command, int count, char **words)

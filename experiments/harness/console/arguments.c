@@ -32,6 +32,7 @@ const struct option_row option_rows[OPTIONS] = {
     [OPTION_PARETO] = {"--pareto", NULL,
                        "peak and time of every policy with every setting, and the distance from the bound"},
     [OPTION_CSV] = {"--csv", NULL, "as comma-separated values"},
+    [OPTION_CSV_TABLE] = {"--csv", "steps|ops|tensors", "a table of the file as comma-separated values"},
     [OPTION_MAX_BATCH] = {"--max-batch", NULL, "the largest batch within --memory, by policy"},
     [OPTION_MIN_MEMORY] = {"--min-memory", NULL, "the least memory within --slowdown, by policy"},
     [OPTION_EXPLAIN] = {"--explain", NULL, "the tensors at the peak, and the effect of each policy"},
@@ -53,8 +54,9 @@ static int find_option(const struct command *command, const char *word, size_t l
 {
     if (length == 2 && strncmp(word, "-h", 2) == 0) return OPTION_HELP;
     for (int i = 0; i < OPTIONS; i++)
-        if (strlen(option_rows[i].name) == length && strncmp(option_rows[i].name, word, length) == 0)
-            return arguments_take(command, i) ? i : -1;
+        if (arguments_take(command, i) && strlen(option_rows[i].name) == length &&
+            strncmp(option_rows[i].name, word, length) == 0)
+            return i;
     return -1;
 }
 

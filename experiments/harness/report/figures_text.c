@@ -142,7 +142,7 @@ static void write_text(const char *text, FILE *out)
     if (quoted) fputc('"', out);
 }
 
-static void write_cell(const json_t *value, FILE *out)
+static void write_cell(const json_t *value, struct region *region, FILE *out)
 {
     if (json_is_string(value))
         write_text(json_string_value(value), out);
@@ -151,11 +151,12 @@ static void write_cell(const json_t *value, FILE *out)
     else if (json_is_integer(value))
         fprintf(out, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
-        fprintf(out, "%.12g", json_real_value(value));
+        fputs(text_from_real(json_real_value(value), region), out);
 }
 
 void figures_csv(const json_t *rows, const char *keys, FILE *out)
 {
+    struct region *region = region_create();
     char key[CELL];
     size_t i;
     json_t *row;
@@ -164,10 +165,11 @@ void figures_csv(const json_t *rows, const char *keys, FILE *out)
     json_array_foreach(rows, i, row)
     {
         for (const char *at = keys; next_key(&at, key);) {
-            write_cell(json_object_get(row, key), out);
+            write_cell(json_object_get(row, key), region, out);
             fputc(*at ? ',' : '\n', out);
         }
     }
+    region_destroy(region);
 }
 
 void figures_notes(const json_t *texts, const char *prefix, FILE *out)

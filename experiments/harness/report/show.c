@@ -114,13 +114,15 @@ static void add_group(json_t *all, struct result *r, const struct shown_group *g
     PUT(all, group->path, object);
 }
 
-static json_t *number_figure(enum number number, const void *at)
+json_t *show_number(enum number number, const void *at)
 {
     float single;
     double real;
+    int32_t signed_whole;
     uint64_t whole = 0; /* the host is little-endian, as the file is */
     if (number == NUMBER_F32) return memcpy(&single, at, sizeof single), figure_real((double)single);
     if (number == NUMBER_F64) return memcpy(&real, at, sizeof real), figure_real(real);
+    if (number == NUMBER_I32) return memcpy(&signed_whole, at, sizeof signed_whole), json_integer(signed_whole);
     memcpy(&whole, at, h5_number_bytes(number));
     return json_integer((json_int_t)whole);
 }
@@ -140,7 +142,7 @@ static enum status add_table(json_t *all, struct result *r, const char *name, co
         h5_read_rows(&r->h5, path, c->number, 1, 0, rows, numbers);
         TRY(h5_status(&r->h5));
         json_t *column = json_array();
-        for (size_t i = 0; i < rows; i++) json_array_append_new(column, number_figure(c->number, numbers + i * bytes));
+        for (size_t i = 0; i < rows; i++) json_array_append_new(column, show_number(c->number, numbers + i * bytes));
         PUT(table, c->name, column);
     }
     return ST_OK;

@@ -2,15 +2,23 @@
 #ifndef REMATCH_REPORT_SHOW_H
 #define REMATCH_REPORT_SHOW_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
-#include "base/status.h"
+#include "analysis/figures.h"
+#include "result/h5.h"
 
 /* What was run, planned and measured, a line a step; provenance: on what, too. A .part shows its committed steps. json:
  * one object of everything, under the file's own names (results/README.md): attributes and texts by the path of their
  * group, and under "steps", "eval" and "summary" an array a column. ST_SPEC: not a result file; ST_FAILED: unreadable.
  */
 enum status show_file(const char *path, bool provenance, bool json, FILE *out);
+
+/* show_csv.c: a table of the file as comma-separated values (RFC 4180) under the file's names: "steps", the committed
+ * ones; "ops" of the plan, with their least times where they are known; "tensors", the plan's buffers. A pair is two
+ * columns, a digest one of 32 hexadecimal digits. */
+enum status show_csv(const char *path, const char *table, FILE *out);
+
+/* A number of a column. */
+json_t *show_number(enum number number, const void *at);
 
 #endif

@@ -1,0 +1,127 @@
+/* Result files as tables: --csv, pandas and xarray by the lines of results/README.md; and EXPERIMENTS.md's tables. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/cli.h"
+
+/* The cell in row (from 1) and the column called key; no cell here has a comma. */
+static const char *cell(const char *csv, int row, const char *key)
+{
+    static char text[512];
+    int column = 0, at = 0;
+    const char *head = csv, *line = csv;
+    for (; strncmp(head, key, strlen(key)) || !strchr(",\n", head[strlen(key)]); column++) {
+        head += strcspn(head, ",\n");
+        cr_assert(*head == ',', "no column %s in %s", key, csv);
+        head++;
+    }
+    for (int i = 0; i < row; i++) {
+        line = strchr(line, '\n');
+        cr_assert(line && *++line, "no row %d in %s", row, csv);
+    }
+    for (; at < column; at++) line += strcspn(line, ",\n") + 1;
+    snprintf(text, sizeof text, "%.*s", (int)strcspn(line, ",\n"), line);
+    return text;
+}
+
+static int lines_of(const char *text)
+{
+    int lines = 0;
+    for (; *text; text++) lines += *text == '\n';
+    return lines;
+}
+
+static void run_small(struct cli *cli, char file[256])
+{
+    cli_open(cli);
+    cli_expect(cli, 0, "run small.yaml --only variant --quiet");
+    cr_assert(sscanf(cli->out, "variant %255s", file) == 1, "%s", cli->out);
+}
+
+/* Beside the numbers of --json, the plan's ops, and h5dump's texts. */
+Test(tables, csv_has_the_files_numbers)
+{
+    struct cli cli;
+    char file[256], arguments[512];
+    run_small(&cli, file);
+    snprintf(arguments, sizeof arguments, "show %s --json", file);
+    json_t *all = cli_json(&cli, 0, arguments), *steps = json_object_get(all, "steps");
+    snprintf(arguments, sizeof arguments, "show --csv steps %s", file);
+    cli_expect(&cli, 0, arguments);
+    cr_assert(lines_of(cli.out) == 5, "%s", cli.out);
+    for (int i = 0; i < 4; i++) {
+        static const char *const keys[] = {"step", "loss", "lr", "grad_norm", "total_ns", "live_peak"};
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            const json_t *number = json_array_get(json_object_get(steps, keys[k]), (size_t)i);
+            const char *text = cell(cli.out, i + 1, keys[k]);
+            cr_expect(strtod(text, NULL) == json_number_value(number), "%s: %s", keys[k], text);
+        }
+        cr_expect(strlen(cell(cli.out, i + 1, "grad_digest")) == 32);
+    }
+    char first[64];
+    snprintf(first, sizeof first, "%s", cell(cli.out, 1, "param_digest"));
+    cr_expect(strcmp(first, cell(cli.out, 2, "param_digest")) != 0, "the digest of another step");
+    json_decref(all);
+
+    json_t *plan = cli_json(&cli, 0, "plan small.yaml --ops --json"), *ops = json_object_get(plan, "ops");
+    snprintf(arguments, sizeof arguments, "show %s --csv=ops", file);
+    cli_expect(&cli, 0, arguments);
+    cr_assert(json_array_size(ops) > 0 && lines_of(cli.out) == (int)json_array_size(ops) + 1, "%s", cli.out);
+    for (int i = 0; i < (int)json_array_size(ops); i++) {
+        const json_t *op = json_array_get(ops, (size_t)i);
+        const char *live = cell(cli.out, i + 1, "live");
+        cr_expect(strtod(live, NULL) == json_number_value(json_object_get(op, "live_bytes")), "%s", live);
+    }
+    cr_expect(!strcmp(cell(cli.out, 1, "x_0"), "-2") && !strcmp(cell(cli.out, 1, "x_1"), "-1"), "%s", cli.out);
+    cr_expect(strtod(cell(cli.out, 1, "op_least_ns"), NULL) > 0);
+    json_decref(plan);
+
+    snprintf(arguments, sizeof arguments, "show %s --csv tensors", file);
+    cli_expect(&cli, 0, arguments);
+    cr_expect(strstr(cli.out, "text,category,node,bytes,birth,death,offset\nflatten1.y,0,0,512,0,"), "%s", cli.out);
+    cli_expect(&cli, 2, "show --csv losses x.h5");
+    cli_complains(&cli, "--csv losses; expected steps|ops|tensors");
+    cli_expect(&cli, 2, "show --csv");
+    cli_expect(&cli, 2, "show --csv ops --json x.h5");
+    cli_expect(&cli, 2, "show --csv ops small.yaml");
+    cli_close(&cli);
+}
+
+/* The lines as they stand there, on the file of this run; then their tables are compared with --csv. */
+Test(tables, pandas_and_xarray_read_a_file_by_the_documented_lines)
+{
+    static const char modules[] = "/usr/bin/python3 -c 'import h5py, pandas, xarray, h5netcdf' 2>/dev/null";
+    static const char after[] = "print('steps', ','.join(str(int(n)) for n in table.total_ns), list(table.index) == "
+                                "list(steps.step.values))\n"
+                                "print('ops', ','.join(str(int(n)) for n in ops.live), ops.op[0])\n";
+    struct cli cli;
+    char file[256], command[2048], line[4096], expected[4096];
+    if (system(modules) != 0) cr_skip_test("python3-pandas, python3-xarray or python3-h5netcdf is missing");
+    run_small(&cli, file);
+    snprintf(command, sizeof command,
+             "sed -n '/^    import h5py, pandas, xarray/,/^$/s/^    //p' results/README.md | sed "
+             "'s,results/mlp-sequential/ID.h5,%s/%s,' >%s/lines.py && wc -l <%s/lines.py",
+             cli.folder, file, cli.folder, cli.folder);
+    FILE *shell = popen(command, "r");
+    int lines = 0;
+    cr_assert(fscanf(shell, "%d", &lines) == 1 && pclose(shell) == 0 && lines == 5, "%d lines", lines);
+    cli_file(&cli, "after.py", after);
+    for (int table = 0; table < 2; table++) {
+        snprintf(command, sizeof command, "show %s --csv %s", file, table ? "ops" : "steps");
+        cli_expect(&cli, 0, command);
+        size_t used = (size_t)snprintf(expected, sizeof expected, table ? "ops " : "steps ");
+        for (int row = 1; row < lines_of(cli.out); row++)
+            used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%s", row > 1 ? "," : "",
+                                     cell(cli.out, row, table ? "live" : "total_ns"));
+        snprintf(expected + used, sizeof expected - used, " %s\n", table ? cell(cli.out, 1, "text") : "True");
+        snprintf(command, sizeof command, "cd %s && cat lines.py after.py | /usr/bin/python3 - | grep '^%s'",
+                 cli.folder, table ? "ops" : "steps");
+        shell = popen(command, "r");
+        cr_assert(fgets(line, sizeof line, shell) && pclose(shell) == 0);
+        cr_expect(!strcmp(line, expected), "%s is not %s", line, expected);
+    }
+    cli_close(&cli);
+}
