@@ -204,3 +204,44 @@ Test(sweep_shards, wrong_options_are_refused)
     }
     cli_close(&cli);
 }
+
+/* Each task of an array runs its part, whatever the array's first number. */
+Test(sweep_shards, slurm_tasks_run_all_points)
+{
+    struct cli cli;
+    char command[2048], here[512];
+    cr_assert(getcwd(here, sizeof here));
+    cli_open(&cli);
+    cli_run(&cli, "echo 'sweep: {policy: [every, sqrt], seed: {from: 1, to: 3}}' >>small.yaml", "schema");
+    snprintf(command, sizeof command,
+             "for task in 4 5; do SLURM_ARRAY_TASK_ID=$task SLURM_ARRAY_TASK_MIN=4 SLURM_ARRAY_TASK_MAX=5 "
+             "SLURM_SUBMIT_DIR=%s SLURM_CPUS_PER_TASK=1 REMATCH_BIN='%s' sh '%s/experiments/cluster/sweep.sbatch' "
+             "small.yaml steps=2 >>tasks 2>&1 || exit; done; grep -c '^points    3 of 6: 3 equal' tasks",
+             cli.folder, cli_program(), here);
+    cr_expect(number_of(&cli, command) == 2);
+    cr_expect(number_of(&cli, "grep -c ,equal,0, results/small/sweep.csv") == 6);
+    snprintf(command, sizeof command,
+             "env -u SLURM_ARRAY_TASK_ID sh '%s/experiments/cluster/sweep.sbatch' small.yaml 2>&1 | grep -c 'submit it "
+             "as an array'",
+             here);
+    cr_expect(number_of(&cli, command) == 1);
+    cli_close(&cli);
+}
+
+/* Snakemake finds a job for each point. */
+Test(sweep_shards, snakemake_plans_a_job_a_point)
+{
+    struct cli cli;
+    char command[2048], here[512];
+    if (system("command -v snakemake >/dev/null") != 0) cr_skip_test("no snakemake");
+    cr_assert(getcwd(here, sizeof here));
+    cli_open(&cli);
+    cli_run(&cli, "echo 'sweep: {policy: [every, sqrt], seed: {from: 1, to: 3}}' >>small.yaml", "schema");
+    snprintf(
+        command, sizeof command,
+        "REMATCH_BIN='%s' snakemake -s '%s/experiments/cluster/Snakefile' -n -p --config spec=small.yaml "
+        "set='steps=2 seed=1' 2>&1 | grep -c 'run small.yaml steps=2 seed=1 backend.threads=1 --point [12] --quiet'",
+        cli_program(), here);
+    cr_expect(number_of(&cli, command) == 2);
+    cli_close(&cli);
+}
