@@ -4,6 +4,9 @@
 # make check         checks format, layering and headers, and analyses the code
 # make exp-NAME      runs experiments/NAME.yaml [ARGS="steps=1 batch=8"], then again with synthetic samples if its own
 #                    are equal; or prints the plans of experiments/plans/NAME.py; make exp-list lists the names
+# make publish-NAME  the same for a program of plans/, and writes its table to results/published/
+# make experiments-md
+#                    renews the tables of EXPERIMENTS.md from results/published/
 # make bench         measures against PyTorch and TensorFlow [ARGS=...]
 # make numerics      compares gradients with a computation in float64
 # make gpu-bundle    packs build/gpu-bundle for a machine with a GPU
@@ -185,6 +188,13 @@ PLANS := $(patsubst experiments/plans/%.py,exp-%,$(filter-out %/chain.py %/trace
 $(PLANS): exp-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
 	@[ -z '$(ARGS)' ] || { echo "exp-$*: $< takes no ARGS" >&2; exit 2; }
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
+# The same, written to results/published/; and the tables of EXPERIMENTS.md from there.
+$(PLANS:exp-%=publish-%): publish-%:
+	@PUBLISH=yes $(MAKE) --no-print-directory exp-$*
+	@$(MAKE) --no-print-directory experiments-md
+experiments-md:
+	@awk -f experiments/tables.awk EXPERIMENTS.md >EXPERIMENTS.md.new && mv EXPERIMENTS.md.new EXPERIMENTS.md || \
+	    { rm -f EXPERIMENTS.md.new; exit 1; }
 exp-%:
 	@echo "there is no experiments/$*.yaml; make exp-list lists the experiments" >&2; exit 2
 exp-list:
@@ -235,10 +245,13 @@ install: all
 C_FILES := $(SOURCES) $(TESTS) $(wildcard framework/*.h framework/*/*.h kernels/*/*.[ch] datasets/*.h datasets/*/*.h \
     experiments/harness/*.h experiments/harness/*/*.h tests/support/*.h)
 DEFS := $(wildcard framework/*/*.def datasets/*.def)
-check: check-format check-layering $(C_FILES:%=$(BUILD)/check/%)
+check: check-format check-layering check-tables $(C_FILES:%=$(BUILD)/check/%)
 FORMATTED := $(C_FILES) tests/library/example.c $(wildcard kernels/*/*.cu tests/device/*.* tests/preload/*.c experiments/bench/*.c experiments/bench/gpu/*.c)
 check-format: $(BUILD)/has-check
 	@clang-format --dry-run -Werror $(FORMATTED)
+check-tables:
+	@awk -f experiments/tables.awk EXPERIMENTS.md | diff EXPERIMENTS.md - || \
+	    { echo "EXPERIMENTS.md differs from results/published/; make experiments-md renews its tables" >&2; exit 1; }
 check-layering:
 	@awk -f tests/layering.awk tests/rooms $(sort $(C_FILES)) $(DEFS)
 $(BUILD)/check/%.h: %.h $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def $(BUILD)/has-check
@@ -262,5 +275,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test install check check-format check-layering bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
 .SECONDARY:

@@ -1,6 +1,9 @@
-"""Plans of chains and of specs, as JSON, for the scripts in this folder."""
+"""Plans of chains and of specs, as JSON, for the scripts in this folder; and the tables that they publish."""
+import csv
+import datetime
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -41,3 +44,33 @@ def plan(count, stage, *overrides):
 def plan_spec(name, *arguments, seconds=None):
     """Plans a spec of this folder."""
     return ask(os.path.join(HERE, name + ".yaml"), *arguments, seconds=seconds)
+
+
+def machine():
+    """The processor, cores, memory and system."""
+    def after(path, key):
+        return next((line.split(":", 1)[1].strip() for line in open(path) if line.startswith(key)), "unknown")
+    memory = int(after("/proc/meminfo", "MemTotal").split()[0]) / 2**20
+    isa = "AVX-512" if "avx512f" in after("/proc/cpuinfo", "flags").split() else "no AVX-512"
+    return (f"{after('/proc/cpuinfo', 'model name')} ({isa}), {os.cpu_count()} cores, {memory:.0f} GiB, "
+            f"{platform.freedesktop_os_release()['PRETTY_NAME']}")
+
+
+def publish(name, columns, rows):
+    """Prints rows of cells; where the environment has PUBLISH, also writes them to results/published/NAME.csv, below where they
+    come from."""
+    cells = [columns, *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    for row in cells:
+        print("   ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip())
+    if "PUBLISH" not in os.environ:
+        return
+    version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    isa = os.environ.get("DNNL_MAX_CPU_ISA")
+    path = os.path.join(HERE, "../../results/published", name + ".csv")
+    with open(path + ".new", "w", encoding="utf-8", newline="") as file:
+        file.write(f"# command: {f'DNNL_MAX_CPU_ISA={isa} ' if isa else ''}make publish-{name}\n"
+                   f"# commit: {version.split(',')[0].removeprefix('rematch ')}\n# machine: {machine()}\n"
+                   f"# date: {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}\n")
+        csv.writer(file, lineterminator="\n").writerows(cells)
+    os.replace(path + ".new", path)

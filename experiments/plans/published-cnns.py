@@ -8,37 +8,46 @@ of `optimal` and of `dtr` within the same bytes, parameters, their gradients and
 """
 import sys
 
-from chain import plan_spec
+from chain import plan_spec, publish
 
 MINUTES = 10  # for one plan
 UNET = ("data.shape=[416, 608, 3]", "data.classes=2")
-LIMIT = "+33.3 % at most"
-NETWORKS = [  # model, its images, batch, published: gigabytes and time
-    ("resnet50", (), 184, [(10.01, "+3.2 %"), (6.00, "+9.3 %"), (4.99, "+12 %")]),
-    ("resnet50", (), 193, [(16, LIMIT)]),
-    ("densenet121", (), 84, [(10, "+15.9 %"), (4, "+51.4 %")]),
-    ("mobilenet", (), 1105, [(16, LIMIT)]),
-    ("unet", UNET, 32, [(16, "")]),
-    ("unet", UNET, 57, [(16, LIMIT)]),
+LIMIT = "Checkmate, at most +33.3 %"
+NETWORKS = [  # name, model, its images, batch, published: gigabytes and time, and whether the least bytes are of interest
+    ("ResNet-50", "resnet50", (), 184, [(10.01, "MONeT +3.2 %"), (6, "MONeT +9.3 %"), (4.99, "MONeT +12 %")], True),
+    ("ResNet-50", "resnet50", (), 193, [(16, LIMIT)], False),
+    ("DenseNet-121", "densenet121", (), 84, [(10, "DTR +15.9 %"), (4, "DTR +51.4 %")], True),
+    ("MobileNet", "mobilenet", (), 1105, [(16, LIMIT)], True),
+    ("U-Net", "unet", UNET, 32, [(16, "")], True),
+    ("U-Net", "unet", UNET, 57, [(16, LIMIT)], True),
 ]
 
 
-def cell(answer):
-    """The time of a plan and its bytes."""
-    return f"{100 * (answer['slowdown'] - 1):+.1f} % in {answer['peak_bytes'] / 1e9:.2f} GB" if answer else "none"
+def time_of(answer):
+    return f"{100 * (answer['slowdown'] - 1):+.1f} %" if answer else "none"
+
+
+def bytes_of(answer):
+    return f"{answer['peak_bytes'] / 1e9:.2f} GB"
 
 
 def main():
-    for model, images, batch, published in NETWORKS:
+    rows = []
+    for name, model, images, batch, published, least in NETWORKS:
         def plan(policy):
             return plan_spec("published-cnns", f"model.file=../models/{model}.yaml", f"batch={batch}", *images,
                              f"policy={policy}", "--alone", seconds=60 * MINUTES)
 
-        print(f"{model}, batch {batch}: stored {cell(plan('store_all'))}, chen {cell(plan('chen'))}", flush=True)
-        for budget, time in [("least", ""), *published]:
-            bytes_ = budget if budget == "least" else f"{budget:g}GB"
-            ours = [cell(plan(f"{{name: {policy}, budget: {bytes_}}}")) for policy in ("optimal", "dtr")]
-            print(f"  {bytes_:8} published {time:16} optimal {ours[0]:22} dtr {ours[1]}", flush=True)
+        chen = plan("chen")
+        head = [f"{name}, {batch}", bytes_of(plan("store_all")), f"{bytes_of(chen)}, {time_of(chen)}"]
+        for budget, time in published:
+            ours = [time_of(plan(f"{{name: {policy}, budget: {budget:g}GB}}")) for policy in ("optimal", "dtr")]
+            rows.append([*head, f"{budget:.2f} GB" if budget % 1 else f"{budget:g} GB", time, *ours])
+            head = ["", "", ""]
+        if least:
+            ours = [plan(f"{{name: {policy}, budget: least}}") for policy in ("optimal", "dtr")]
+            rows.append([*head, "least", "", *(f"{bytes_of(answer)}, {time_of(answer)}" for answer in ours)])
+    publish("published-cnns", ["network, batch", "stored", "`chen`", "memory", "published", "`optimal`", "`dtr`"], rows)
     return 0
 
 

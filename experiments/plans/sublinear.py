@@ -4,13 +4,13 @@
 Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016: O(n) to store everything, O(sqrt n) for one
 more forward (section 4.1), O(log n) for O(n log n) forwards by recursion (4.2). Stages are equal; bytes are counted in
 outputs of a stage. `optimal` is read off its front: the least peak in the time of sqrt, and in that of the recursive
-schedule. Below the table, over its last two doublings: the slope of log peak against log depth (1 is linear,
+schedule. The last rows, over its last two doublings: the slope of log peak against log depth (1 is linear,
 0.5 a square root, 0 none), and the outputs that a doubling adds (constant where the peak is a logarithm).
 """
 import math
 import sys
 
-from chain import plan
+from chain import plan, publish
 
 STAGE = {"forward": 1, "backward": 2, "output": 1, "saved": 0, "gradient": 1}
 DEPTHS = [8, 16, 32, 64, 128, 256, 512, 1024]
@@ -33,18 +33,18 @@ def row(depth):
     return columns
 
 
+def cell(name, depth, peak, time):
+    return str(peak) if name.startswith("optimal") else f"{peak} (x{time / (3 * depth):.2f})"
+
+
 def main():
-    rows = {}
-    for depth in DEPTHS:
-        rows[depth] = columns = row(depth)
-        if depth == DEPTHS[0]:
-            print(f"{'depth':>6}" + "".join(f" {name:>25}" for name in columns))
-        cells = [f"{peak} (x{time / (3 * depth):.2f})" for peak, time in columns.values()]
-        print(f"{depth:6}" + "".join(f" {cell:>25}" for cell in cells), flush=True)
+    rows = {depth: row(depth) for depth in DEPTHS}
     last, before = rows[DEPTHS[-1]], rows[DEPTHS[-3]]
-    slopes = [math.log(last[name][0] / before[name][0], 4) for name in last]
-    print(f"{'slope':>6}" + "".join(f" {slope:25.2f}" for slope in slopes))
-    print(f"{'adds':>6}" + "".join(f" {(last[name][0] - before[name][0]) / 2:25.1f}" for name in last))
+    names = ["store_all", "sqrt", "optimal in sqrt's time", "chen", "revolve", "optimal in revolve's time"]
+    table = [[depth, *(cell(name, depth, *rows[depth][name]) for name in names)] for depth in DEPTHS]
+    table.append([f"slope, {DEPTHS[-3]} to {DEPTHS[-1]}", *(f"{math.log(last[name][0] / before[name][0], 4):.2f}" for name in names)])
+    table.append(["a doubling adds", *(f"{(last[name][0] - before[name][0]) / 2:g}" for name in names)])
+    publish("sublinear", ["depth", *names], table)
 
 
 sys.exit(main())

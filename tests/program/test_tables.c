@@ -125,3 +125,51 @@ Test(tables, pandas_and_xarray_read_a_file_by_the_documented_lines)
     }
     cli_close(&cli);
 }
+
+/* Every table but the list of sources is made; none was edited. */
+Test(tables, of_experiments_are_those_of_the_published_files)
+{
+    cr_expect(system("awk -f experiments/tables.awk EXPERIMENTS.md | diff EXPERIMENTS.md - >&2") == 0,
+              "make experiments-md renews them");
+    cr_expect(system("test $(sed '/<!-- table:/,/<!-- end/d' EXPERIMENTS.md | grep -c '^ *|---') = 1") == 0);
+    cr_expect(system("cd results/published && for csv in *.csv; do grep -q \"<!-- table: ${csv%.csv} -->\" "
+                     "../../EXPERIMENTS.md || { echo $csv is in no table >&2; exit 1; }; done") == 0);
+}
+
+#define PROVENANCE "# command: make x\n# commit: 1\n# machine: a\n# date: 2026-01-01\n"
+
+static const struct {
+    const char *csv, *document, *made; /* made NULL: refused */
+} documents[] = {
+    {PROVENANCE "a,b\n1,2\n", "x\n<!-- table: t -->\nold\n<!-- end -->\ny\n",
+     "x\n<!-- table: t -->\n| a | b |\n|---|---|\n| 1 | 2 |\n<!-- end -->\ny\n"},
+    {PROVENANCE ",\"b, \"\"c\"\"\",\n\"\",,x\n\"d\",\"e\",\n", "  <!-- table: t -->\n  <!-- end -->\n",
+     "  <!-- table: t -->\n  | | b, \"c\" | |\n  |---|---|---|\n  | | | x |\n  | d | e | |\n  <!-- end -->\n"},
+    {PROVENANCE "a\n\"b\n", "<!-- table: t -->\n<!-- end -->\n", NULL},
+    {"# command: x\na\n1\n", "<!-- table: t -->\n<!-- end -->\n", NULL},
+    {PROVENANCE "a\n1\n", "<!-- table: other -->\n<!-- end -->\n", NULL},
+    {PROVENANCE "a\n1\n", "<!-- table: t -->\n", NULL},
+    {PROVENANCE "a\n1\n", "<!-- end -->\n", NULL},
+};
+
+Test(tables, are_made_of_csv)
+{
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+        struct cli cli;
+        char command[1024], here[512], text[1024] = "";
+        cr_assert(getcwd(here, sizeof here));
+        cli_open(&cli);
+        snprintf(command, sizeof command, "mkdir -p %s/results/published", cli.folder);
+        cr_assert(system(command) == 0);
+        cli_file(&cli, "results/published/t.csv", documents[i].csv);
+        cli_file(&cli, "d.md", documents[i].document);
+        snprintf(command, sizeof command, "cd %s && awk -f '%s/experiments/tables.awk' d.md 2>error", cli.folder, here);
+        FILE *shell = popen(command, "r");
+        cr_assert(shell);
+        text[fread(text, 1, sizeof text - 1, shell)] = '\0';
+        const int state = pclose(shell);
+        cr_expect(!state == !!documents[i].made, "%zu: %s", i, text);
+        if (documents[i].made) cr_expect(!strcmp(text, documents[i].made), "%zu: %s", i, text);
+        cli_close(&cli);
+    }
+}
