@@ -18,6 +18,7 @@
 #include "job/thread_waiting.h"
 #include "report/complete.h"
 #include "report/doctor.h"
+#include "report/follow.h"
 #include "report/list.h"
 #include "report/plan_query.h"
 #include "report/show.h"
@@ -141,6 +142,11 @@ static enum status run_run(struct arguments *a)
         spec_destroy(spec);
         return fail(ST_SPEC, "run: %s sweeps nothing: no --jobs, --shard, --point or --print-commands", request.spec);
     }
+    if (a->given[OPTION_FOLLOW]) {
+        const enum status status = follow_experiment(spec, stdout);
+        spec_destroy(spec);
+        return status;
+    }
     child_name_invocation();
     a->code = spec->axes ? sweep_run(&request, spec) : experiment_run(&request, spec);
     return ST_OK;
@@ -163,10 +169,12 @@ static enum status run_compare(struct arguments *a)
 
 static enum status run_show(struct arguments *a)
 {
-    const bool csv = a->given[OPTION_CSV_TABLE];
-    if (a->given[OPTION_PROVENANCE] + a->given[OPTION_JSON] + csv > 1)
-        return fail(ST_SPEC, "show: expected one of --provenance, --json and --csv at most");
-    if (csv) return show_csv(a->operand[0], a->value[OPTION_CSV_TABLE], stdout);
+    static const enum option forms[] = {OPTION_PROVENANCE, OPTION_JSON, OPTION_CSV_TABLE, OPTION_FOLLOW};
+    int given = 0;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) given += a->given[forms[i]];
+    if (given > 1) return fail(ST_SPEC, "show: expected one of --provenance, --json, --csv and --follow at most");
+    if (a->given[OPTION_CSV_TABLE]) return show_csv(a->operand[0], a->value[OPTION_CSV_TABLE], stdout);
+    if (a->given[OPTION_FOLLOW]) return follow_file(a->operand[0], stdout);
     return show_file(a->operand[0], a->given[OPTION_PROVENANCE], a->given[OPTION_JSON], stdout);
 }
 
@@ -220,14 +228,15 @@ static const struct command commands[] = {
      1u << OPTION_JSON | 1u << OPTION_OPS | 1u << OPTION_ALONE | 1u << OPTION_GRAPH | 1u << OPTION_OUT | QUERY_OPTIONS,
      1, 1, true, run_plan},
     {"run",
-     "run SPEC [key=value...] [--only baseline|variant] [--resume auto|must|never] [--quiet | --verbose] [--force] "
-     "[--jobs N] [--shard I/N | --point K] [--print-commands]",
+     "run SPEC [key=value...] [--only baseline|variant] [--resume auto|must|never] [--quiet | --verbose | --follow] "
+     "[--force] [--jobs N] [--shard I/N | --point K] [--print-commands]",
      "Runs a spec storing everything, then as written; compares every bit.\n"
      "Each is a process of its own. SPEC: a file, or a name in experiments/. SIGTERM and SIGUSR1 end a run after its "
      "step and leave a state file, as does state_every=N every N steps; the same command then goes on from there. Of a "
      "sweep, finished points are not run again.",
-     1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE | 1u << OPTION_RESUME | SWEEP_OPTIONS, 1, 1, true,
-     run_run},
+     1u << OPTION_ONLY | 1u << OPTION_QUIET | 1u << OPTION_VERBOSE | 1u << OPTION_RESUME | 1u << OPTION_FOLLOW |
+         SWEEP_OPTIONS,
+     1, 1, true, run_run},
     {"bench", "bench --costs SPEC [key=value...] [--out FILE]",
      "Times a network's passes, for plans by measured costs.\n"
      "--costs: every pass of every node of the spec and its baseline alone, and the other work of a step. "
@@ -241,10 +250,10 @@ static const struct command commands[] = {
      "Compares two result files bit by bit.\n"
      "Exit code 1 where they differ, 4 where their equality proves nothing or not everything.",
      1u << OPTION_JSON, 2, 2, false, run_compare},
-    {"show", "show FILE [--provenance | --json | --csv steps|ops|tensors]",
+    {"show", "show FILE [--provenance | --json | --csv steps|ops|tensors | --follow]",
      "Prints what a result file holds.\n"
      "As JSON it includes the provenance.",
-     1u << OPTION_PROVENANCE | 1u << OPTION_JSON | 1u << OPTION_CSV_TABLE, 1, 1, false, run_show},
+     1u << OPTION_PROVENANCE | 1u << OPTION_JSON | 1u << OPTION_CSV_TABLE | 1u << OPTION_FOLLOW, 1, 1, false, run_show},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Checks a file's plan, then runs its spec again: the same bits?\n"
      "The plan of a plan or result file is run on symbols, and its lower bounds are computed again. Exit code 1 where "

@@ -74,24 +74,11 @@ static void find_gaps(struct pair *p, char *text)
     }
 }
 
-/* The number of steps of a completed run by its spec; 0: unknown. */
-static uint64_t steps_asked(struct pair *p, int side)
-{
-    int64_t steps = 0, epochs = 0, batch = 0;
-    text_to_int(setting(p, side, NULL, "steps"), &steps);
-    text_to_int(setting(p, side, NULL, "epochs"), &epochs);
-    text_to_int(setting(p, side, NULL, "batch"), &batch);
-    if (epochs <= 0 || batch <= 0) return steps > 0 ? (uint64_t)steps : 0;
-    struct h5 *h5 = &side_of(p, side)->h5;
-    const uint64_t samples = h5_read_attribute_u64(h5, "/provenance/data", "training_samples", 0);
-    return (uint64_t)epochs * (samples / (uint64_t)batch);
-}
-
 static void find_short(struct pair *p, char *text)
 {
     for (int s = 0; s < 2; s++) {
         const struct result *r = side_of(p, s);
-        const uint64_t asked = steps_asked(p, s);
+        const uint64_t asked = result_steps_asked(side_of(p, s), p->spec[s]);
         if (!strcmp(r->status, "completed") && r->steps < asked)
             add(text, "%s%s has %zu of the %llu steps that its spec asks for", *text ? "; " : "", p->c->name[s],
                 r->steps, (unsigned long long)asked);

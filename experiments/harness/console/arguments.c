@@ -39,6 +39,7 @@ const struct option_row option_rows[OPTIONS] = {
     [OPTION_MEMORY] = {"--memory", "BYTES", "limit of static bytes and arena: 16GB, 900MiB"},
     [OPTION_SLOWDOWN] = {"--slowdown", "FACTOR", "limit of time; 1.1: 10 % slower than every pass once"},
     [OPTION_COMPLETION] = {"--completion", "bash|zsh", "print a script that completes words in this shell"},
+    [OPTION_FOLLOW] = {"--follow", NULL, "print the steps of a run that goes on elsewhere, until it ends"},
     [OPTION_MAN] = {"--man", NULL, "print the manual page: rematch help --man | man -l -"},
     [OPTION_RESUME] = {"--resume", "auto|must|never",
                        "go on from the state file of a run that was stopped: if there is one (auto), or else refuse "

@@ -37,6 +37,7 @@ enum option {
     OPTION_COMPLETION,
     OPTION_MAN,
     OPTION_RESUME,
+    OPTION_FOLLOW,
     OPTIONS
 };
 

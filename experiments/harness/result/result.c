@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "result/record_file.h"
+#include "yaml/yaml_tree.h"
 
 static enum status check_file(const char *path)
 {
@@ -272,4 +273,17 @@ char *result_status(const struct result *result, char text[RESULT_STATUS])
     else
         snprintf(text, RESULT_STATUS, "%.*s", text_shown(result->status, RESULT_STATUS - 1), result->status);
     return text;
+}
+
+uint64_t result_steps_asked(struct result *result, const struct yaml_tree *resolved)
+{
+    static const char *const keys[] = {"steps", "epochs", "batch"};
+    int64_t value[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        const struct yaml_tree *found = yaml_tree_get(resolved, keys[i]);
+        if (found && found->kind == YAML_TEXT) text_to_int(found->text, &value[i]);
+    }
+    if (value[1] <= 0 || value[2] <= 0) return value[0] > 0 ? (uint64_t)value[0] : 0;
+    const uint64_t samples = h5_read_attribute_u64(&result->h5, "/provenance/data", "training_samples", 0);
+    return (uint64_t)value[1] * (samples / (uint64_t)value[2]);
 }

@@ -61,6 +61,10 @@ struct digest *result_digests(struct result *result, enum digests which, uint32_
 /* The tensors that they are of. */
 const struct result_tensors *result_tensors(const struct result *result, enum digests which);
 
+/* The number of steps of a completed run by its resolved spec; 0: unknown. */
+struct yaml_tree;
+uint64_t result_steps_asked(struct result *result, const struct yaml_tree *resolved);
+
 /* "completed", "running", "died after 3 steps" (no process writes the file), "failed: ..."; returns text. */
 enum { RESULT_STATUS = 2064 };
 char *result_status(const struct result *result, char text[RESULT_STATUS]);
