@@ -1,7 +1,10 @@
 #include "search/bounds.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include "search/closure_bound.h"
 
 enum { BRANCHES_MAX = 20000 };
 
@@ -407,6 +410,13 @@ static double binomial(const struct network *network, size_t budget)
     return (advances + 1 - graph->nodes + taped) * time;
 }
 
+static double closure(const struct network *network, size_t budget, struct region *region)
+{
+    const struct lower_options fewest = {.drop_dead = true, .rng = RNG_COUNTER};
+    const struct step_model model = step_model_create(network, &fewest, region);
+    return closure_bound(&model, budget);
+}
+
 struct bounds bounds_find(const struct network *network, size_t budget)
 {
     struct region *region = region_create();
@@ -417,7 +427,8 @@ struct bounds bounds_find(const struct network *network, size_t budget)
         bounds.floor += network_first_time(network, i) + network_backward_time(relaxed_network, i);
     bounds.knapsack = bounds.floor + knapsack(relaxed_network, budget, region);
     bounds.binomial = bounds.floor + binomial(relaxed_network, budget);
-    bounds.best = bounds.knapsack > bounds.binomial ? bounds.knapsack : bounds.binomial;
+    bounds.closure = bounds.floor + closure(relaxed_network, budget, region);
+    bounds.best = fmax(bounds.closure, fmax(bounds.knapsack, bounds.binomial));
     region_destroy(region);
     return bounds;
 }

@@ -18,11 +18,12 @@ struct bounds {
      * for each stage whose saved tensors do not fit there another forward. The floor where the network is no plain
      * chain. */
     double binomial;
-    double best; /* the largest of the three */
+    double closure; /* time: of one backward as well, where what is recomputed needs its inputs (closure_bound.h) */
+    double best;    /* the largest */
 };
 
 /* With at most budget live bytes. Takes time proportional to n log n for n nodes, but for up to a few thousand
- * searches. */
+ * searches and a fixed number of edges of flow networks. */
 struct bounds bounds_find(const struct network *network, size_t budget);
 
 /* A time as a multiple of the floor, as in struct plan; 1 where the floor is 0. */

@@ -56,6 +56,7 @@ static json_t *bound_figures(const struct bounds *bounds, const struct plan *pla
     PUT(all, "memory_floor_node", plan->network->graph->node[bounds->memory_node].name);
     PUT(all, "knapsack_slowdown", bounds_slowdown(bounds, bounds->knapsack));
     PUT(all, "binomial_slowdown", bounds_slowdown(bounds, bounds->binomial));
+    PUT(all, "closure_slowdown", bounds_slowdown(bounds, bounds->closure));
     PUT(all, "best_slowdown", bounds_slowdown(bounds, bounds->best));
     PUT(all, "gap_percent", bounds_gap(bounds, plan->time));
     return all;

@@ -110,7 +110,8 @@ static void print_time(const struct plan_summary *s, FILE *out)
 static const char *bound_name(const struct bounds *bounds)
 {
     if (bounds->best <= bounds->floor) return "every pass once";
-    return bounds->knapsack >= bounds->binomial ? "knapsack" : "binomial";
+    if (bounds->best <= bounds->knapsack) return "knapsack";
+    return bounds->best <= bounds->closure ? "closure" : "binomial";
 }
 
 static void print_bound(FILE *out, const char *name, const struct bounds *bounds, double time)

@@ -137,6 +137,7 @@ const struct field record_bound_columns[] = {
     {"memory_floor_bytes", NUMBER_U64, 1, BOUND(floor), NULL, NULL},
     {"knapsack_slowdown", NUMBER_F64, 1, BOUND(knapsack), NULL, NULL},
     {"binomial_slowdown", NUMBER_F64, 1, BOUND(binomial), NULL, NULL},
+    {"closure_slowdown", NUMBER_F64, 1, BOUND(closure), NULL, NULL},
     {"gap_percent", NUMBER_F64, 1, BOUND(gap), NULL, NULL},
     {0},
 };
@@ -208,6 +209,7 @@ struct record_bounds record_bounds(const struct bounds *own, const struct bounds
     return (struct record_bounds){.floor = own->memory,
                                   .knapsack = bounds_slowdown(own, own->knapsack),
                                   .binomial = bounds_slowdown(own, own->binomial),
+                                  .closure = bounds_slowdown(own, own->closure),
                                   .gap = bounds_gap(own, time),
                                   .budget = budget->budget,
                                   .budget_bound = bounds_slowdown(budget, budget->best),

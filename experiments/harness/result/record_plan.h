@@ -14,8 +14,8 @@ extern const struct field record_name_columns[], record_model_columns[], record_
 
 /* Attributes of /plan for the lower bounds, and within the budget (bytes of the arena), if there is one. */
 struct record_bounds {
-    uint64_t floor, budget;                                   /* bytes; budget 0: there is none */
-    double knapsack, binomial, gap, budget_bound, budget_gap; /* slowdowns; gaps in percent */
+    uint64_t floor, budget;                                            /* bytes; budget 0: there is none */
+    double knapsack, binomial, closure, gap, budget_bound, budget_gap; /* slowdowns; gaps in percent */
 };
 extern const struct field record_bound_columns[], record_budget_columns[];
 struct record_bounds record_bounds(const struct bounds *own, const struct bounds *budget, double time);
