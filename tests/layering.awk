@@ -18,7 +18,8 @@ BEGIN {
         "^(kernels/cuda|tests/device)/"
     home["criterion/criterion.h"] = "^tests/"
     c_library = " assert ctype errno float inttypes limits math stdarg stdatomic stdbool stddef stdint stdio stdlib " \
-        "string time omp fcntl unistd sys/mman sys/stat sys/types sys/resource "
+        "string time omp fcntl signal unistd sys/mman sys/prctl sys/stat " \
+        "sys/types sys/resource sys/wait "
 }
 
 function report(what) {

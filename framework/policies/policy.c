@@ -16,10 +16,7 @@ const struct policy *const policy_table[] = {
 
 const char *const policy_unit_names[] = {"auto", "group", "stage", NULL};
 
-const struct setting policy_budget_keys[] = {
-    {"budget", SETTING_TEXT, offsetof(struct budget_settings, budget), 0, 0, "least", NULL,
-     "bytes for everything (6GB), a share of store_all's live peak for the arena (64%), or least", budget_check},
-    {.key = NULL}};
+const struct setting policy_budget_keys[] = {POLICY_SETTING_BUDGET(struct budget_settings, "least"), {.key = NULL}};
 
 const struct policy *policy_find(const char *name)
 {
@@ -38,7 +35,8 @@ struct policy_settings policy_defaults(const struct policy *policy, struct regio
 
 const char *policy_budget(const struct policy *policy, const struct policy_settings *settings)
 {
-    return policy->keys == policy_budget_keys ? ((const struct budget_settings *)settings->bytes)->budget : NULL;
+    const struct setting *setting = setting_find(policy->keys, "budget");
+    return setting ? *(const char *const *)(settings->bytes + setting->offset) : NULL;
 }
 
 const struct plan_options *policy_plan_options(const struct policy_input *input)

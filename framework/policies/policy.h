@@ -38,6 +38,7 @@ struct policy {
      * network. */
     enum status (*emit)(const struct policy_input *input, struct schedule *schedule);
     bool chooses_relus; /* the schedule states what each open relu keeps */
+    bool solves;        /* it runs a solver for up to minutes: only where it is asked for, or the network is small */
 };
 
 /* The policy's schedule. Where relus are open and the policy does not choose what they keep, all keep sign bits; or
@@ -99,6 +100,13 @@ extern const char *const policy_unit_names[];
     {                                                                                                                  \
         "keep_last", SETTING_BOOL, offsetof(struct segment_settings, keep_last), 0, 0, "true", NULL,                   \
             "the last segment is stored, not recomputed, as torch does"                                                \
+    }
+
+/* preset: NULL where a budget must be set. For files that include search/budget.h. */
+#define POLICY_SETTING_BUDGET(settings, preset)                                                                        \
+    {                                                                                                                  \
+        "budget", SETTING_TEXT, offsetof(settings, budget), 0, 0, preset, NULL,                                        \
+            "bytes for everything (6GB), a share of store_all's live peak for the arena (64%), or least", budget_check \
     }
 
 /* The settings of policies that take a budget and nothing else. */

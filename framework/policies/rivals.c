@@ -47,7 +47,7 @@ struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng)
     schedule_search_prepare(o);
     if (o->stages.count == network->graph->nodes || network->graph->nodes > RIVALS_NODES_MAX) return o;
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
-        if ((*policy)->keys == policy_budget_keys) continue;
+        if ((*policy)->keys == policy_budget_keys || (*policy)->solves) continue;
         struct policy_settings settings = policy_defaults(*policy, o->region);
         vary(o, *policy, (*policy)->keys, &settings);
     }
@@ -81,7 +81,8 @@ static struct plan *find_preset(const struct policy_input *input, size_t limit, 
         const struct policy_settings settings = budgeted ? *input->settings : policy_defaults(*policy, region);
         const struct policy_input preset = {.network = input->network, .settings = &settings, input->options};
         struct plan *plan;
-        if (!strcmp((*policy)->name, "optimal") || policy_plan(*policy, &preset, &plan) != ST_OK) continue;
+        if (!strcmp((*policy)->name, "optimal") || (*policy)->solves || policy_plan(*policy, &preset, &plan) != ST_OK)
+            continue;
         const bool better = plan->arena_bytes <= limit && (!best || plan->time < best->time);
         plan_destroy(better ? best : plan);
         if (better) best = plan, *by = *policy;

@@ -7,8 +7,9 @@
 #include "base/units.h"
 #include "console/terminal.h"
 #include "policies/rivals.h"
+#include "search/solver.h"
 
-enum { VALUES_MAX = 64 };
+enum { VALUES_MAX = 64, SOLVED_NODES_MAX = 24 };
 
 /* ---- plans ---- */
 
@@ -151,18 +152,22 @@ static void segment_budget_values(struct policy_grid *g, struct key_values *k)
     for (size_t parts = 2; parts <= PARTS; parts++) add_value(k, region_text(g->region, "%zu", all / parts + 1));
 }
 
+/* Of each of many plans. */
+static void time_values(struct policy_grid *g, struct key_values *k)
+{
+    (void)g;
+    add_value(k, "5");
+}
+
 /* By key, of whichever policy; a key that is not listed keeps its preset. */
 static const struct range_row {
     const char *key;
     void (*values)(struct policy_grid *g, struct key_values *k);
 } key_ranges[] = {
-    {"segments", stage_values},
-    {"slots", stage_values},
-    {"unit", unit_values},
-    {"budget", budget_values},
-    {"kinds", kind_values},
-    {"segment_budget", segment_budget_values},
-    {NULL, NULL},
+    {"segments", stage_values},  {"slots", stage_values},
+    {"unit", unit_values},       {"budget", budget_values},
+    {"kinds", kind_values},      {"segment_budget", segment_budget_values},
+    {"time_limit", time_values}, {NULL, NULL},
 };
 
 /* Plans with all values of the keys from key on; text: the values of those before. */
@@ -254,11 +259,26 @@ static void plan_front(struct policy_grid *g, const struct policy *policy)
 
 static bool has_front(const struct policy *policy) { return policy == policy_find("optimal"); }
 
+/* Whether there is a solver, and the network is small enough for many plans; else refuses. */
+static bool can_solve(struct policy_grid *g, const struct policy *policy)
+{
+    const bool small = g->job->graph->nodes <= SOLVED_NODES_MAX;
+    if (!small)
+        refuse(g, policy,
+               region_text(g->region, "tried here up to %d nodes only; this network has %d", SOLVED_NODES_MAX,
+                           g->job->graph->nodes));
+    else if (!solver_found())
+        refuse(g, policy, "skipped: it needs the program cbc, Debian's package coinor-cbc");
+    return small && solver_found();
+}
+
 enum status policy_grid_policy(struct policy_grid *grid, const struct policy *policy)
 {
     const int before = grid->trials;
     const char *why = NULL;
     if (has_front(policy) && !grid->memory) return plan_front(grid, policy), ST_OK;
+    if (policy->solves && !grid->progress) return ST_OK; /* minutes that no question was asked for */
+    if (policy->solves && !can_solve(grid, policy)) return ST_OK;
     struct policy_settings settings = policy_defaults(policy, grid->region);
     TRY(plan_values(grid, policy, policy->keys, &settings, "", &why));
     if (grid->trials == before && why) refuse(grid, policy, why);
