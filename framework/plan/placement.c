@@ -4,7 +4,7 @@
  * peak, its lower bound, ends the search. */
 #include "plan/placement.h"
 
-#include "base/region.h"
+#include "plan/spots.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,34 +49,33 @@ static int compare(const void *x, const void *y, void *keys)
     return 0;
 }
 
-/* Where an item was placed. */
-struct spot {
-    int birth, death;
-    size_t offset, end;
-};
-
-/* Places items in their order; returns the first that does not end below the limit, or count. tightest: takes the
- * tightest gap, else the lowest. spot: room for count, sorted by offset, so that gaps come in that order. */
-static size_t place_all(struct item *item, size_t count, bool tightest, size_t limit, struct spot *spot)
+/* The offset of the lowest gap, or of the tightest, between the spots that are alive with the item. */
+static size_t find_gap(const struct spots *spots, const struct item *item, bool tightest)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct item *new = &item[i];
-        size_t at = 0, chosen = SIZE_MAX, slack = SIZE_MAX;
-        for (size_t j = 0; j < i; j++) {
-            if (spot[j].birth > new->death || new->birth > spot[j].death) continue;
-            if (spot[j].offset >= at + new->bytes) {
-                const size_t left = spot[j].offset - at - new->bytes;
+    size_t at = 0, chosen = SIZE_MAX, slack = SIZE_MAX;
+    for (const struct chunk *chunk = spots_near(spots, item->birth, item->death); chunk; chunk = chunk->next)
+        for (int i = 0; i < chunk->count; i++) {
+            const struct spot *spot = &chunk->spot[i];
+            if (spot->birth > item->death || item->birth > spot->death) continue;
+            if (spot->offset >= at + item->bytes) {
+                const size_t left = spot->offset - at - item->bytes;
                 if (left < slack) chosen = at, slack = left;
-                if (!tightest) break;
+                if (!tightest) return chosen;
             }
-            if (spot[j].end > at) at = spot[j].end;
+            if (spot->end > at) at = spot->end;
         }
-        if (chosen == SIZE_MAX) chosen = at;
-        if (chosen + new->bytes >= limit) return i;
-        size_t j = i;
-        for (; j > 0 && spot[j - 1].offset > chosen; j--) spot[j] = spot[j - 1];
-        spot[j] = (struct spot){new->birth, new->death, chosen, chosen + new->bytes};
-        item[i].offset = chosen;
+    return chosen == SIZE_MAX ? at : chosen;
+}
+
+/* Places items in their order; returns the first that does not end below the limit, or count. */
+static size_t place_all(struct item *item, size_t count, bool tightest, size_t limit, struct spots *spots)
+{
+    spots_clear(spots);
+    for (size_t i = 0; i < count; i++) {
+        struct item *new = &item[i];
+        new->offset = find_gap(spots, new, tightest);
+        if (new->offset + new->bytes >= limit) return i;
+        spots_add(spots, (struct spot){new->birth, new->death, new->offset, new->offset + new->bytes});
     }
     return count;
 }
@@ -103,7 +102,7 @@ struct placement {
     struct buffer *buffer;
     size_t count;
     struct item *item;
-    struct spot *spot;
+    struct spots spots;
     size_t extent; /* the smallest so far, which the buffers' offsets have; 0: none yet */
 };
 
@@ -111,7 +110,7 @@ struct placement {
  * order: the first item that ends beyond the smallest extent moves half way to the front. */
 static void attempt(struct placement *p, bool tightest)
 {
-    const size_t failed = place_all(p->item, p->count, tightest, p->extent ? p->extent : SIZE_MAX, p->spot);
+    const size_t failed = place_all(p->item, p->count, tightest, p->extent ? p->extent : SIZE_MAX, &p->spots);
     if (failed < p->count) {
         const size_t to = failed / 2;
         const struct item early = p->item[failed];
@@ -147,7 +146,7 @@ size_t placement_assign(struct buffer *buffer, int buffers)
     size_t *live;
     NEW(region, live, (size_t)ops + 1);
     NEW(region, p.item, p.count);
-    NEW(region, p.spot, p.count);
+    p.spots = spots_create(p.count, ops, region);
     const size_t least = buffers_live(buffer, buffers, ops, live);
     for (int trial = 0; trial < TRIALS && p.extent != least; trial++) {
         sort(&p, orders[trial / 2]);

@@ -1,0 +1,37 @@
+/* The spots of placed buffers, each list in the order of offsets. A list for every dyadic part of the time holds all
+ * spots that are alive in it, so that what a buffer overlaps is found among few others, however many there are. */
+#ifndef REMATCH_PLAN_SPOTS_H
+#define REMATCH_PLAN_SPOTS_H
+
+#include "base/region.h"
+
+struct spot {
+    int birth, death; /* ops, both inclusive */
+    size_t offset, end;
+};
+
+enum { CHUNK_SPOTS = 512 };
+
+/* Part of a list; only the first one may be empty. */
+struct chunk {
+    struct chunk *next;
+    int count;
+    struct spot spot[CHUNK_SPOTS];
+};
+
+struct spots {
+    struct region *region;
+    int ops, parts;      /* of the time at the finest level, a power of two */
+    struct chunk **list; /* 1: of the whole time; 2k and 2k + 1: of the halves of k's */
+    struct chunk *unused;
+};
+
+/* Room in region for about count spots within ops ops. */
+struct spots spots_create(size_t count, int ops, struct region *region);
+void spots_clear(struct spots *spots);
+void spots_add(struct spots *spots, struct spot spot);
+
+/* A list with all spots that are alive at some op from birth to death, and others. */
+const struct chunk *spots_near(const struct spots *spots, int birth, int death);
+
+#endif
