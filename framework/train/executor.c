@@ -11,10 +11,16 @@
 
 enum { SIGNALLING_NAN = 0x7fa0dead };
 
+/* The buffers in the order of an op each: op i's are buffer[from[i]..from[i + 1]). */
+struct by_op {
+    int *buffer, *from;
+};
+
 /* A plan bound to addresses. */
 struct bound {
     const struct plan *plan;
-    void **at;       /* buffer -> address */
+    void **at;               /* buffer -> address */
+    struct by_op begin, end; /* by the first and by the last op to use a buffer; MEMORY_PLANNED: not set */
     size_t *counted; /* DYNAMIC: bytes by the allocator, at each op of the last step that was queued, and after it */
     uint64_t *ns;    /* of each op of that step; NULL: a device, which runs them later */
     uint64_t drawn;  /* in that step, of the sequential stream (rng stash, unsafe) */
@@ -58,6 +64,18 @@ static enum status bind_static(struct executor *e)
     return batch_transfer_open(&e->transfer, e->backend, graph, batch, next);
 }
 
+static struct by_op sort_by_op(const struct lowered *l, bool last, struct region *region)
+{
+    struct by_op list;
+    NEW(region, list.buffer, (size_t)l->buffers + 1);
+    NEW(region, list.from, (size_t)l->ops + 2);
+    for (int i = 0; i < l->buffers; i++) list.from[(last ? l->buffer[i].death : l->buffer[i].birth) + 2]++;
+    for (int op = 0; op < l->ops; op++) list.from[op + 2] += list.from[op + 1];
+    for (int i = 0; i < l->buffers; i++)
+        list.buffer[list.from[(last ? l->buffer[i].death : l->buffer[i].birth) + 1]++] = i;
+    return list;
+}
+
 /* Prepares what a plan's ops need before they run. */
 static void bind_plan(struct executor *e, const struct plan *plan, struct bound *bound)
 {
@@ -65,6 +83,10 @@ static void bind_plan(struct executor *e, const struct plan *plan, struct bound 
     bound->plan = plan;
     NEW(e->region, bound->at, (size_t)l->buffers + 1);
     if (e->options.memory == MEMORY_DYNAMIC) NEW(e->region, bound->counted, (size_t)l->ops + 1);
+    if (e->options.memory != MEMORY_PLANNED) {
+        bound->begin = sort_by_op(l, false, e->region);
+        bound->end = sort_by_op(l, true, e->region);
+    }
     if (!e->backend->kind->device) NEW(e->region, bound->ns, (size_t)l->ops + 1);
     for (int i = 0; e->arena && i < l->buffers; i++) bound->at[i] = e->arena + l->buffer[i].offset;
 }
@@ -143,12 +165,13 @@ static enum status count(struct executor *e, int op)
 /* DYNAMIC: allocates the buffers that op is the first to use. */
 static enum status begin_buffers(struct executor *e, int op)
 {
-    const struct lowered *l = &e->now->plan->lowered;
+    const struct by_op *begin = &e->now->begin;
     char text[UNIT_TEXT];
-    for (int i = 0; i < l->buffers; i++) {
-        if (l->buffer[i].birth != op) continue;
-        if (!(e->now->at[i] = e->backend->kind->allocate(e->backend, l->buffer[i].bytes)))
-            return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(l->buffer[i].bytes, text));
+    for (int k = begin->from[op]; k < begin->from[op + 1]; k++) {
+        const int i = begin->buffer[k];
+        const size_t bytes = e->now->plan->lowered.buffer[i].bytes;
+        if (!(e->now->at[i] = e->backend->kind->allocate(e->backend, bytes)))
+            return fail(ST_FAILED, "out of memory: %s for a buffer", exact_bytes_text(bytes, text));
     }
     return count(e, op);
 }
@@ -156,11 +179,11 @@ static enum status begin_buffers(struct executor *e, int op)
 /* Releases, or fills with NaN, the buffers that op was the last to use. */
 static void end_buffers(struct executor *e, int op)
 {
-    const struct lowered *l = &e->now->plan->lowered;
-    for (int i = 0; i < l->buffers; i++) {
-        if (l->buffer[i].death != op) continue;
+    const struct by_op *end = &e->now->end;
+    for (int k = end->from[op]; k < end->from[op + 1]; k++) {
+        const int i = end->buffer[k];
         if (e->options.memory == MEMORY_POISON)
-            e->backend->kind->fill(e->backend, e->now->at[i], SIGNALLING_NAN, l->buffer[i].bytes);
+            e->backend->kind->fill(e->backend, e->now->at[i], SIGNALLING_NAN, e->now->plan->lowered.buffer[i].bytes);
         if (e->options.memory == MEMORY_DYNAMIC) {
             e->backend->kind->release(e->backend, e->now->at[i]);
             e->now->at[i] = NULL;
