@@ -50,8 +50,9 @@ static void insert(struct spots *spots, struct chunk *chunk, const struct spot *
         memcpy(high->spot, chunk->spot + CHUNK_SPOTS / 2, sizeof chunk->spot / 2);
         if (high->spot[0].offset <= spot->offset) chunk = high;
     }
-    int at = chunk->count++;
-    for (; at > 0 && chunk->spot[at - 1].offset > spot->offset; at--) chunk->spot[at] = chunk->spot[at - 1];
+    int at = chunk->count;
+    while (at > 0 && chunk->spot[at - 1].offset > spot->offset) at--;
+    memmove(chunk->spot + at + 1, chunk->spot + at, (size_t)(chunk->count++ - at) * sizeof *spot);
     chunk->spot[at] = *spot;
 }
 
