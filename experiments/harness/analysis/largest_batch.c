@@ -61,7 +61,7 @@ static int64_t next_batch(const struct batch_row *row, int64_t most)
 }
 
 /* Updates a row by the trials at batch. */
-static void judge(const struct policy_grid *g, struct batch_row *row, int64_t batch)
+static void judge(struct policy_grid *g, struct batch_row *row, int64_t batch)
 {
     const struct trial *least = policy_grid_least(g, row->policy, row->own, g->slowdown);
     if (least && least->plan.peak <= g->memory) {

@@ -35,36 +35,27 @@ int trial_order(const struct trial *a, const struct trial *b)
     return (a->plan.time > b->plan.time) - (a->plan.time < b->plan.time);
 }
 
-const struct trial *policy_grid_least(const struct policy_grid *g, const struct policy *policy, bool own,
-                                      double slowdown)
-{
-    const struct trial *least = NULL;
-    for (int i = 0; i < g->trials; i++) {
-        const struct trial *trial = &g->trial[i];
-        if (trial->policy != policy || trial->own != own || trial->plan.slowdown > slowdown) continue;
-        if (!least || trial_order(trial, least) < 0) least = trial;
-    }
-    return least;
-}
-
-static void add_trial(struct policy_grid *g, const struct policy *policy, const char *settings, bool own,
-                      const struct plan *plan)
+static void set_plan(struct policy_grid *g, struct trial *trial, const struct plan *plan)
 {
     char op[128];
+    trial->plan = plan_figures(plan);
+    trial->peak_op = region_text(g->region, "%s", plan_op_text(plan, plan->peak_op, op));
+    trial->peak_tensors = plan_peak_text(plan, g->region);
+    trial->hash = plan->hash;
+}
+
+/* Returns the trial; an earlier one where that is the same. */
+static struct trial *add_trial(struct policy_grid *g, const struct policy *policy, const char *settings, bool own,
+                               const struct plan *plan)
+{
     for (int i = 0; i < g->trials; i++) {
-        const struct trial *other = &g->trial[i];
-        if (other->policy == policy && other->own == own && digest_equal(other->hash, plan->hash)) return;
+        struct trial *other = &g->trial[i];
+        if (other->policy == policy && other->own == own && digest_equal(other->hash, plan->hash)) return other;
     }
     region_grow(g->region, &g->trial, g->trials, sizeof *g->trial);
-    g->trial[g->trials++] = (struct trial){
-        .policy = policy,
-        .settings = settings,
-        .own = own,
-        .plan = plan_figures(plan),
-        .peak_op = region_text(g->region, "%s", plan_op_text(plan, plan->peak_op, op)),
-        .peak_tensors = plan_peak_text(plan, g->region),
-        .hash = plan->hash,
-    };
+    g->trial[g->trials] = (struct trial){.policy = policy, .settings = settings, .own = own};
+    set_plan(g, &g->trial[g->trials], plan);
+    return &g->trial[g->trials++];
 }
 
 static void refuse(struct policy_grid *g, const struct policy *policy, const char *why)
@@ -81,18 +72,51 @@ static void note(const struct policy_grid *g, const struct policy *policy, const
     terminal_note(g->progress, text);
 }
 
-/* Adds one plan; *why: the first reason for which the policy refused its settings (ST_SPEC). */
+/* Adds one plan; *why: the first reason for which the policy refused its settings (ST_SPEC). Where only the least peak
+ * counts, its placement is left for later, unless the policy itself places. */
 static enum status plan_settings(struct policy_grid *g, const struct policy *policy,
                                  const struct policy_settings *settings, const char *text, bool own, const char **why)
 {
+    const bool deferred = g->memory && policy->keys != policy_budget_keys;
+    struct plan_options options = job_plan_options(g->job);
     struct plan *plan;
+    options.unplaced |= deferred;
     note(g, policy, text);
-    enum status status = job_plan(g->job, policy, settings, NULL, &plan);
+    enum status status = policy_plan(policy, &(struct policy_input){g->job->network, settings, &options}, &plan);
     if (status == ST_SPEC && !*why) *why = region_text(g->region, "%s", status_message());
     if (status != ST_OK) return status == ST_SPEC ? ST_OK : status;
-    add_trial(g, policy, text, own, plan);
+    struct trial *trial = add_trial(g, policy, text, own, plan);
+    trial->deferred = deferred;
+    trial->set = *settings;
     plan_destroy(plan);
     return ST_OK;
+}
+
+/* Places a trial's plan. It was planned before, so there is no reason to refuse it. */
+static void place(struct policy_grid *g, struct trial *trial)
+{
+    struct plan *plan;
+    if (job_plan(g->job, trial->policy, &trial->set, NULL, &plan) == ST_OK) {
+        set_plan(g, trial, plan);
+        plan_destroy(plan);
+    }
+    trial->deferred = false;
+}
+
+/* An arena is at least as large as the live peak, so a trial is placed where that is the least of all. */
+const struct trial *policy_grid_least(struct policy_grid *g, const struct policy *policy, bool own, double slowdown)
+{
+    struct trial *least;
+    do {
+        least = NULL;
+        for (int i = 0; i < g->trials; i++) {
+            struct trial *trial = &g->trial[i];
+            if (trial->policy != policy || trial->own != own || trial->plan.slowdown > slowdown) continue;
+            if (!least || trial_order(trial, least) < 0) least = trial;
+        }
+        if (!least || !least->deferred) return least;
+        place(g, least);
+    } while (true);
 }
 
 /* ---- the values of a key ---- */

@@ -11,6 +11,8 @@ struct trial {
     const struct policy *policy;
     const char *settings; /* as set: "segments=5 unit=group"; "" nothing */
     bool own;             /* the spec's policy as the spec sets it */
+    bool deferred;        /* not placed yet: with the live peak as its arena, which may turn out to be larger */
+    struct policy_settings set;
     struct plan_figures plan;
     const char *peak_op, *peak_tensors; /* what sets the peak; the largest buffers that are live there */
     struct digest hash;
@@ -27,7 +29,8 @@ struct refusal {
 struct policy_grid {
     struct region *region;
     const struct job *job;
-    uint64_t memory; /* every budget is this, in bytes; 0: many budgets are tried */
+    uint64_t memory; /* every budget is this, in bytes, and plans are placed where policy_grid_least() needs it; 0: many
+                        budgets are tried */
     FILE *progress;  /* where a line shows what is being planned; NULL: nowhere */
     double slowdown; /* of a policy with a whole front: its least peak with at most this slowdown; INFINITY: all */
     int trials;
@@ -48,8 +51,7 @@ enum status policy_grid_all(struct policy_grid *grid);
 int trial_order(const struct trial *a, const struct trial *b);
 
 /* Of a policy's trials, own: of the spec's as it is, the least peak at most this slowdown; NULL: none. */
-const struct trial *policy_grid_least(const struct policy_grid *grid, const struct policy *policy, bool own,
-                                      double slowdown);
+const struct trial *policy_grid_least(struct policy_grid *grid, const struct policy *policy, bool own, double slowdown);
 
 /* Settings, bytes, slowdown and the op that sets the peak. */
 json_t *trial_figures(const struct trial *trial);
