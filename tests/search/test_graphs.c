@@ -33,7 +33,7 @@ static void check_states(const struct sketch *sketch, const char *what)
     for (int point = 0;; point++) {
         struct schedule schedule = schedule_empty(region);
         double least = INFINITY;
-        const bool any = graph_search(sketch->network, limit, true, &least, &schedule);
+        const bool any = graph_search(sketch->network, limit, INFINITY, &least, &schedule);
         const struct state_search_result r =
             state_search(&m, limit, INFINITY, (struct state_effort){100000, 1}, region);
         cr_assert(r.proven && r.found == any, "%s, point %d: %d, %d", what, point, r.found, any);
@@ -89,7 +89,7 @@ static void compare(const struct sketch *sketch, struct against *a)
     struct optimum *o = rivals_front(sketch->network, RNG_COUNTER);
     size_t limit = SIZE_MAX / 2, peak = 0;
     double recomputations;
-    for (struct schedule s = schedule_empty(region); graph_search(sketch->network, limit, true, &recomputations, &s);
+    for (struct schedule s = schedule_empty(region); graph_search(sketch->network, limit, INFINITY, &recomputations, &s);
          s = schedule_empty(region)) {
         const struct plan_cost cost = plan_cost(sketch->network, &s, &usual.lower);
         peak = cost.live_peak;

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-enum { EVENTS_MAX = 3 * GRAPH_SEARCH_NODES_MAX, ITEMS_MAX = 2 * GRAPH_SEARCH_NODES_MAX };
+enum { EVENTS_MAX = 3 * GRAPH_SEARCH_NODES_MAX, ITEMS_MAX = 2 * GRAPH_SEARCH_NODES_MAX, PATH_MAX_STEPS = 2048 };
 
 /* Item n is node n's value; the items after the values are saved tensors. */
 struct event {
@@ -13,29 +13,40 @@ struct event {
     size_t during, after, before;
 };
 
+/* How many events are done, and the live items. */
+struct state {
+    uint32_t done, live;
+    double time; /* least found of the recomputations before it */
+    int from;    /* the state before it, -1: none */
+    int by;      /* node recomputed, -1: an event */
+};
+
+struct entry {
+    double least; /* time of all recomputations: at least those that the state still needs */
+    double time;
+    int state;
+};
+
 struct world {
     const struct network *network;
     size_t limit;
-    bool halves;
+    double below;
     int nodes, items, events;
     size_t bytes[ITEMS_MAX];
     int saved[GRAPH_SEARCH_NODES_MAX]; /* item, -1: none */
+    unsigned inputs[GRAPH_SEARCH_NODES_MAX];
     struct event event[EVENTS_MAX];
-    float *least; /* by state: time + 1, 0: not seen */
-    uint32_t *from;
-    int16_t *by; /* node recomputed, -1: an event */
+    unsigned future[EVENTS_MAX + 1]; /* items that events from here on read */
+    struct state *state;
+    int *slot; /* by hash: state + 1, 0: free */
+    int states, slots;
     struct entry *heap;
     size_t entries, room;
 };
 
-struct entry {
-    float time;
-    uint32_t state;
-};
-
-static unsigned inputs_of(const struct world *w, int n)
+static unsigned inputs_of(const struct network *network, int n)
 {
-    const struct node *node = &w->network->graph->node[n];
+    const struct node *node = &network->graph->node[n];
     unsigned set = 0;
     for (int k = 0; k < node->layer->inputs; k++)
         if (node->inputs[k]) set |= 1U << (node->inputs[k] - 1);
@@ -67,7 +78,7 @@ static size_t fixed(const struct lowered *l, int op, bool before)
 static unsigned operands(const struct world *w, int n, unsigned reads)
 {
     unsigned set = 0;
-    if (reads & READS_X) set |= inputs_of(w, n);
+    if (reads & READS_X) set |= w->inputs[n];
     if (reads & READS_Y) set |= 1U << n;
     if (reads & READS_SAVED && w->saved[n] >= 0) set |= 1U << w->saved[n];
     return set;
@@ -109,6 +120,7 @@ static void describe(struct world *w, struct region *region)
     const struct lowered l = lower(w->network, &all, &(struct lower_options){.drop_dead = true}, region);
     for (int n = 0; n < w->nodes; n++) {
         w->bytes[n] = network_round(w->network, w->network->graph->value[n + 1].bytes);
+        w->inputs[n] = inputs_of(w->network, n);
         w->saved[n] = -1;
         if (w->network->binding[n].footprint.saved && network_reads(w->network, n) & READS_SAVED) {
             w->bytes[w->items] = network_round(w->network, w->network->binding[n].footprint.saved);
@@ -118,18 +130,57 @@ static void describe(struct world *w, struct region *region)
     }
     int op = w->nodes;
     for (int n = w->nodes - 1; n >= 0; n--) add_backward(w, &l, n, &op);
+    cr_assert(w->items <= ITEMS_MAX);
+    for (int e = w->events - 1; e >= 0; e--)
+        w->future[e] = w->future[e + 1] | (w->event[e].backward ? w->event[e].reads : w->inputs[w->event[e].node]);
 }
 
-static void push(struct world *w, float time, uint32_t state, uint32_t from, int by)
+/* The time of the recomputations that a state still needs: of each item that is read later and is not live, and of the
+ * inputs for it that are not live. */
+static double still(const struct world *w, unsigned done, unsigned live)
 {
-    if (w->least[state] && w->least[state] <= time + 1) return;
-    w->least[state] = time + 1;
-    w->from[state] = from;
-    w->by[state] = (int16_t)by;
+    const int run = done < (unsigned)w->nodes ? (int)done : w->nodes;
+    unsigned missing = w->future[done] & ~live;
+    double time = 0;
+    for (int n = run - 1; n >= 0; n--) {
+        if (!(missing >> n & 1) && !(w->saved[n] >= 0 && missing >> w->saved[n] & 1)) continue;
+        time += w->network->cost[n].forward;
+        missing |= w->inputs[n] & ~live;
+    }
+    return time;
+}
+
+static int *slot_of(const struct world *w, uint32_t done, uint32_t live)
+{
+    uint64_t hash = ((uint64_t)done << 32 | live) * 0x9e3779b97f4a7c15u;
+    for (hash = hash ^ hash >> 29;; hash++) {
+        int *slot = &w->slot[hash & (uint64_t)(w->slots - 1)];
+        if (!*slot || (w->state[*slot - 1].done == done && w->state[*slot - 1].live == live)) return slot;
+    }
+}
+
+static void grow(struct world *w)
+{
+    w->slots = w->slots ? 2 * w->slots : 1 << 16;
+    free(w->slot);
+    w->slot = calloc((size_t)w->slots, sizeof *w->slot);
+    w->state = realloc(w->state, (size_t)w->slots / 2 * sizeof *w->state);
+    for (int i = 0; i < w->states; i++) *slot_of(w, w->state[i].done, w->state[i].live) = i + 1;
+}
+
+static void push(struct world *w, double time, uint32_t done, uint32_t live, int from, int by)
+{
+    const double least = time + still(w, done, live);
+    if (least >= w->below) return;
+    if (w->states * 2 >= w->slots) grow(w);
+    int *slot = slot_of(w, done, live);
+    if (*slot && w->state[*slot - 1].time <= time) return;
+    if (!*slot) *slot = ++w->states;
+    w->state[*slot - 1] = (struct state){done, live, time, from, by};
     if (w->entries == w->room) w->heap = realloc(w->heap, (w->room = w->room * 2 + 1024) * sizeof *w->heap);
     size_t at = w->entries++;
-    for (; at && w->heap[(at - 1) / 2].time > time; at = (at - 1) / 2) w->heap[at] = w->heap[(at - 1) / 2];
-    w->heap[at] = (struct entry){time, state};
+    for (; at && w->heap[(at - 1) / 2].least > least; at = (at - 1) / 2) w->heap[at] = w->heap[(at - 1) / 2];
+    w->heap[at] = (struct entry){least, time, *slot - 1};
 }
 
 static struct entry pop(struct world *w)
@@ -137,8 +188,8 @@ static struct entry pop(struct world *w)
     const struct entry top = w->heap[0], last = w->heap[--w->entries];
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < w->entries; at = child) {
-        if (child + 1 < w->entries && w->heap[child + 1].time < w->heap[child].time) child++;
-        if (w->heap[child].time >= last.time) break;
+        if (child + 1 < w->entries && w->heap[child + 1].least < w->heap[child].least) child++;
+        if (w->heap[child].least >= last.least) break;
         w->heap[at] = w->heap[child];
     }
     w->heap[at] = last;
@@ -146,62 +197,62 @@ static struct entry pop(struct world *w)
 }
 
 /* All ways to go on from live after touching a set, of which any part may be dropped. */
-static void leave(struct world *w, const struct entry *e, int done, unsigned live, unsigned touched, float time, int by)
+static void leave(struct world *w, int from, uint32_t done, unsigned live, unsigned touched, double time, int by)
 {
+    const double all = w->state[from].time + time;
     for (unsigned drop = touched;; drop = (drop - 1) & touched) {
-        push(w, e->time + time, (uint32_t)done << w->items | (live & ~drop), e->state, by);
+        push(w, all, done, live & ~drop, from, by);
         if (!drop) return;
     }
 }
 
 /* Node's forward, for whichever of its outputs are kept; in the place of its first input where that dies here. */
-static void forward(struct world *w, const struct entry *e, int n, size_t base, bool first)
+static void forward(struct world *w, int from, int n, size_t base, bool first)
 {
-    const unsigned inputs = inputs_of(w, n), own = 1U << n, live = e->state & ((1U << w->items) - 1);
-    const int done = (int)(e->state >> w->items), x = w->network->graph->node[n].inputs[0] - 1;
+    const unsigned inputs = w->inputs[n], own = 1U << n, live = w->state[from].live;
+    const int x = w->network->graph->node[n].inputs[0] - 1;
+    const uint32_t to = w->state[from].done + first;
     const bool over = w->network->binding[n].footprint.y_over_x && x >= 0 && w->bytes[x] == w->bytes[n];
     if ((live & inputs) != inputs) return;
     for (int save = 0; save <= (w->saved[n] >= 0); save++) {
         const unsigned saved = save ? 1U << w->saved[n] : 0;
         const size_t bytes = held(w, live | own | saved) + base;
-        const float time = first ? 0 : (float)w->network->cost[n].forward;
-        const int to = done + first;
+        const double time = first ? 0 : w->network->cost[n].forward;
         if (live & saved) continue;
         if (!first && live & own && !saved) continue;
         if (bytes <= w->limit) {
-            leave(w, e, to, live | own | saved, inputs | own, time, first ? -1 : n);
+            leave(w, from, to, live | own | saved, inputs | own, time, first ? -1 : n);
         } else if (over && !(live & own) && bytes - w->bytes[n] <= w->limit) {
-            leave(w, e, to, (live | own | saved) & ~(1U << x), (inputs & ~(1U << x)) | own, time, first ? -1 : n);
+            leave(w, from, to, (live | own | saved) & ~(1U << x), (inputs & ~(1U << x)) | own, time, first ? -1 : n);
         }
     }
 }
 
-static void meet(struct world *w, const struct entry *e, const struct event *v)
+static void meet(struct world *w, int from, const struct event *v)
 {
-    const unsigned live = e->state & ((1U << w->items) - 1);
+    const unsigned live = w->state[from].live;
+    const uint32_t to = w->state[from].done + 1;
     if (!v->backward) {
-        forward(w, e, v->node, v->during, true);
+        forward(w, from, v->node, v->during, true);
         return;
     }
     if ((live & v->reads) != v->reads || held(w, live) + v->during > w->limit) return;
     for (unsigned drop = v->reads;; drop = (drop - 1) & v->reads) {
-        if (held(w, live & ~drop) + v->after <= w->limit)
-            push(w, e->time, ((e->state >> w->items) + 1) << w->items | (live & ~drop), e->state, -1);
+        if (held(w, live & ~drop) + v->after <= w->limit) push(w, w->state[from].time, to, live & ~drop, from, -1);
         if (!drop) return;
     }
 }
 
-static void write(const struct world *w, uint32_t goal, struct schedule *schedule)
+static void write(const struct world *w, int goal, struct schedule *schedule)
 {
-    uint32_t path[1024];
-    int length = 0;
-    for (uint32_t at = goal; at; at = w->from[at]) {
-        cr_assert(length < 1024);
+    int path[PATH_MAX_STEPS], length = 0;
+    for (int at = goal; w->state[at].from >= 0; at = w->state[at].from) {
+        cr_assert(length < PATH_MAX_STEPS);
         path[length++] = at;
     }
     while (length-- > 0) {
-        const int by = w->by[path[length]];
-        const struct event *e = &w->event[(path[length] >> w->items) - 1];
+        const int by = w->state[path[length]].by;
+        const struct event *e = &w->event[w->state[path[length]].done - 1];
         if (by >= 0)
             schedule_append(schedule, STEP_FORWARD, by, by + 1);
         else if (e->backward)
@@ -211,42 +262,37 @@ static void write(const struct world *w, uint32_t goal, struct schedule *schedul
     }
 }
 
-bool graph_search(const struct network *network, size_t limit, bool halves, double *time, struct schedule *schedule)
+static void expand(struct world *w, int at)
+{
+    const int done = (int)w->state[at].done;
+    const struct event *v = &w->event[done];
+    meet(w, at, v);
+    for (int n = 0; n < w->nodes && n < done; n++)
+        if (n < (v->backward ? v->node + 1 : v->node))
+            forward(w, at, n, v->before + network_round(w->network, w->network->binding[n].footprint.forward_scratch),
+                    false);
+}
+
+bool graph_search(const struct network *network, size_t limit, double below, double *time, struct schedule *schedule)
 {
     struct world *w = calloc(1, sizeof *w);
     bool found = false;
-    *w = (struct world){.network = network, .limit = limit, .halves = halves};
+    *w = (struct world){.network = network, .limit = limit, .below = below};
     describe(w, schedule->region);
-    const size_t states = (size_t)(w->events + 1) << w->items;
-    cr_assert(states <= (size_t)1 << 28, "%d items", w->items);
-    w->least = calloc(states, sizeof *w->least);
-    w->from = calloc(states, sizeof *w->from);
-    w->by = calloc(states, sizeof *w->by);
-    w->heap = NULL;
-    w->least[0] = 1;
-    struct entry start = {0, 0};
-    forward(w, &start, 0, w->event[0].during, true);
+    push(w, 0, 0, 0, -1, -1);
     while (w->entries && !found) {
         const struct entry e = pop(w);
-        if (e.time + 1 != w->least[e.state]) continue;
-        const int done = (int)(e.state >> w->items);
-        found = done == w->events;
+        if (e.time != w->state[e.state].time) continue;
+        found = w->state[e.state].done == (uint32_t)w->events;
         if (found) {
             *time = e.time;
             write(w, e.state, schedule);
-            break;
+        } else {
+            expand(w, e.state);
         }
-        const struct event *v = &w->event[done];
-        meet(w, &e, v);
-        if (done && w->event[done - 1].half && !halves) continue;
-        for (int n = 0; n < w->nodes && n < done; n++)
-            if (n < (v->backward ? v->node + 1 : v->node))
-                forward(w, &e, n, v->before + network_round(network, network->binding[n].footprint.forward_scratch),
-                        false);
     }
-    free(w->least);
-    free(w->from);
-    free(w->by);
+    free(w->state);
+    free(w->slot);
     free(w->heap);
     free(w);
     return found;
