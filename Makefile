@@ -30,7 +30,7 @@ MAKEFLAGS += --no-builtin-rules -j$(shell nproc) $(if $(filter check,$(MAKECMDGO
 all:
 
 # What the machine provides. On a new machine make first makes this file, which installs packages, and then restarts.
-PACKAGES := yaml-0.1 hdf5 libxxhash jansson zlib libmd libutf8proc
+PACKAGES := yaml-0.1 libarchive hdf5 libxxhash jansson zlib libmd libutf8proc
 ifneq ($(filter-out clean deps exp-list,$(or $(MAKECMDGOALS),all)),)
 include $(BUILD)/deps.mk
 endif

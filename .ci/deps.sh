@@ -14,6 +14,7 @@ build          pkg-config:yaml-0.1                      libyaml-dev
 build          pkg-config:hdf5                          libhdf5-dev
 build          pkg-config:libxxhash                     libxxhash-dev
 build          pkg-config:jansson                       libjansson-dev
+build          pkg-config:libarchive                    libarchive-dev
 build          pkg-config:zlib                          zlib1g-dev
 build          pkg-config:libmd                         libmd-dev
 build          pkg-config:libutf8proc                   libutf8proc-dev

@@ -9,6 +9,7 @@
 BEGIN {
     # library header -> where it may be included
     home["yaml.h"] = home["hdf5.h"] = home["hdf5_hl.h"] = home["jansson.h"] = "^(experiments|tests)/"
+    home["archive.h"] = home["archive_entry.h"] = "^experiments/harness/bundle/"
     home["xxhash.h"] = "^framework/numerics/digest.c$"
     home["dnnl.h"] = home["oneapi/dnnl/dnnl.h"] = "^kernels/cpu/"
     home["zlib.h"] = home["csv.h"] = "^(datasets|tests)/"

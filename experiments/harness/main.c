@@ -1,6 +1,7 @@
 /* The program: a table of sub-commands. Exit codes: 0 done or equal, 1 differs, 2 usage or spec, 3 a run failed, 4
  * equal but no proof, 77 a prerequisite is missing, 128 + n on signal n. */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "analysis/verify.h"
 #include "base/text.h"
 #include "build.h"
+#include "bundle/bundle.h"
 #include "console/arguments.h"
 #include "console/manual.h"
 #include "console/terminal.h"
@@ -181,8 +183,17 @@ static enum status run_show(struct arguments *a)
 static enum status run_verify(struct arguments *a)
 {
     child_name_invocation();
-    a->code = verify_file(a->operand[0], a->given[OPTION_PLAN_ONLY], a->given[OPTION_JSON], stdout);
+    const bool json = a->given[OPTION_JSON];
+    const struct verify_request request = {.plan_only = a->given[OPTION_PLAN_ONLY]};
+    a->code = tarball_is_one(a->operand[0]) ? bundle_verify(a->operand[0], request.plan_only, json, stdout)
+                                            : verify_file(a->operand[0], &request, json, stdout);
     return ST_OK;
+}
+
+static enum status run_bundle(struct arguments *a)
+{
+    if (!a->given[OPTION_OUT]) return fail(ST_SPEC, "bundle: --out is missing; expected --out NAME.tar.zst");
+    return bundle_write(a->operands, a->operand, a->value[OPTION_OUT], stdout);
 }
 
 static enum status run_schema(struct arguments *a)
@@ -254,9 +265,16 @@ static const struct command commands[] = {
      "Prints what a result file holds.\n"
      "As JSON it includes the provenance.",
      1u << OPTION_PROVENANCE | 1u << OPTION_JSON | 1u << OPTION_CSV_TABLE | 1u << OPTION_FOLLOW, 1, 1, false, run_show},
+    {"bundle", "bundle RUN... --out NAME.tar.zst",
+     "Packs runs for a reviewer: specs, plans, results, expected values.\n"
+     "RUN: a complete result file. The archive has a README.md with the commands, and RO-Crate metadata; the same runs "
+     "give the same bytes. rematch verify NAME.tar.zst says elsewhere what holds.",
+     1u << OPTION_OUT, 1, INT_MAX, false, run_bundle},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Checks a file's plan, then runs its spec again: the same bits?\n"
-     "The plan of a plan or result file is run on symbols, and its lower bounds are computed again. Exit code 1 where "
+     "FILE: a plan or result file, or a bundle, all of whose files are checked; with other kernels its runs may round "
+     "differently, and exit code 4 means that what could be tested holds. The plan of a file is run on symbols, and "
+     "its lower bounds are computed again. Exit code 1 where "
      "something is wrong or differs.",
      1u << OPTION_PLAN_ONLY | 1u << OPTION_JSON, 1, 1, false, run_verify},
     {"doctor", "doctor [--json]",

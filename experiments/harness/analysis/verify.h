@@ -10,10 +10,22 @@
 #include "result/result.h"
 #include "spec/spec.h"
 
-enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS_DIFFER };
+enum steps_found { STEPS_NOT_ASKED, STEPS_NONE, STEPS_NOT_RUN, STEPS_SAME, STEPS_DIFFER, STEPS_CLOSE };
+
+/* What is asked of verify_file(). */
+struct verify_request {
+    bool plan_only;
+    /* Other kernels round differently, and later steps amplify that. With elsewhere, a run with other kernels is not
+     * wrong where its first loss has at most VERIFY_FIRST_LOSS as relative difference; where the file's plan is not for
+     * them, the policy plans anew; a run on other data counts as not run; and a baseline is run again as one. */
+    bool elsewhere;
+    const char *results; /* the folder for the second run's file; NULL: a temporary one */
+};
+#define VERIFY_FIRST_LOSS 1e-5
 
 /* Findings so far; texts are in the file's region. NULL: nothing is wrong. */
 struct verification {
+    const struct verify_request *request;
     struct result *result;
     const char *path;  /* absolute */
     struct spec *spec; /* as it was resolved, with the file's own plan; NULL: it is refused */
@@ -25,7 +37,8 @@ struct verification {
     const char *wrong_bound;
     const char *bounds_unjudged; /* why they could not be computed again; NULL: they were */
     enum steps_found steps;
-    int code; /* of the second run, if it failed */
+    double first_loss; /* STEPS_CLOSE: relative difference */
+    int code;          /* of the second run, if it failed */
     struct comparison comparison;
     int differences;                                            /* in the environment */
     struct environment_difference difference[ENVIRONMENT_ROWS]; /* a: when the file was written, b: now */
@@ -39,9 +52,10 @@ extern const char *const verify_not_checked[];
  * process and a temporary folder of its own, and compares every bit. Returns the exit code: 0 all is right and the bits
  * are the same; 1 something is wrong, and out names the op and buffer, the bound or figure, or the step and tensor, or
  * the run has a planted fault; 4 all that was judged is right, but the bounds could not be judged with the kernels
- * here; else the status of reading or running, reported on stderr. Where bits differ or the run cannot be repeated, out
- * lists what has changed since the file was written. json: out is one object, empty where the file cannot be read. */
-int verify_file(const char *path, bool plan_only, bool json, FILE *out);
+ * here, or not every bit with other kernels; else the status of reading or running, reported on stderr. Where bits
+ * differ or the run cannot be repeated, out lists what has changed since the file was written. json: out is one object,
+ * empty where the file cannot be read. */
+int verify_file(const char *path, const struct verify_request *request, bool json, FILE *out);
 
 /* The parts of the file's run id. */
 enum status verify_run_id(const struct verification *verification, struct run_id_parts *identity);
@@ -49,8 +63,10 @@ enum status verify_run_id(const struct verification *verification, struct run_id
 /* verify_record.c: whether the file's figures agree with each other: sets wrong_record. */
 enum status verify_record(struct verification *verification);
 
-/* report/verify_print.c: the plan's status and findings; those of the steps and of the record; and all of them. */
+/* report/verify_print.c: the plan's status and findings; what is never checked; those of
+ * the steps and of the record; and all of them. */
 void verify_print_plan(const struct verification *verification, FILE *out);
+void verify_print_not_checked(FILE *out);
 void verify_print_run(const struct verification *verification, FILE *out);
 void verify_json(const struct verification *verification, int code, FILE *out);
 

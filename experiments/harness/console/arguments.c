@@ -21,7 +21,7 @@ const struct option_row option_rows[OPTIONS] = {
     [OPTION_ONLY] = {"--only", "baseline|variant", "run this side alone, without a comparison"},
     [OPTION_COSTS] = {"--costs", NULL, "time every node's passes and write a file for costs: {name: measured}"},
     [OPTION_OUT] = {"--out", "FILE",
-                    "write times to this file instead of stdout; of plan: write the plan, for the key plan:"},
+                    "the file to write: times, a bundle, or of plan: the plan, for the key plan:; -o too"},
     [OPTION_FORCE] = {"--force", NULL, "of a sweep: run finished points again"},
     [OPTION_JOBS] = {"--jobs", "N",
                      "of a sweep: run up to N points at a time, as many as their plans leave memory for"},
@@ -54,6 +54,7 @@ bool arguments_take(const struct command *command, int option)
 static int find_option(const struct command *command, const char *word, size_t length)
 {
     if (length == 2 && strncmp(word, "-h", 2) == 0) return OPTION_HELP;
+    if (length == 2 && strncmp(word, "-o", 2) == 0 && arguments_take(command, OPTION_OUT)) return OPTION_OUT;
     for (int i = 0; i < OPTIONS; i++)
         if (arguments_take(command, i) && strlen(option_rows[i].name) == length &&
             strncmp(option_rows[i].name, word, length) == 0)

@@ -276,17 +276,25 @@ static void print_all(const json_t *all, bool provenance, FILE *out)
     }
 }
 
-enum status show_file(const char *path, bool provenance, bool json, FILE *out)
+enum status show_figures(const char *path, json_t **figures)
 {
     struct result *result = NULL;
+    *figures = NULL;
     TRY(result_open(path, &result));
-    json_t *all = json_object();
-    enum status status = read_all(result, all);
+    *figures = json_object();
+    const enum status status = read_all(result, *figures);
+    result_close(result);
+    return status;
+}
+
+enum status show_file(const char *path, bool provenance, bool json, FILE *out)
+{
+    json_t *all;
+    const enum status status = show_figures(path, &all);
     if (status == ST_OK && json)
         figures_write(json_incref(all), out);
     else if (status == ST_OK)
         print_all(all, provenance, out);
     json_decref(all);
-    result_close(result);
     return status;
 }

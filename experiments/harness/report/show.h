@@ -2,6 +2,8 @@
 #ifndef REMATCH_REPORT_SHOW_H
 #define REMATCH_REPORT_SHOW_H
 
+#include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "analysis/figures.h"
@@ -12,6 +14,9 @@
  * group, and under "steps", "eval" and "summary" an array a column. ST_SPEC: not a result file; ST_FAILED: unreadable.
  */
 enum status show_file(const char *path, bool provenance, bool json, FILE *out);
+
+/* That object. */
+enum status show_figures(const char *path, json_t **figures);
 
 /* show_csv.c: a table of the file as comma-separated values (RFC 4180) under the file's names: "steps", the committed
  * ones; "ops" of the plan, with their least times where they are known; "tensors", the plan's buffers. A pair is two

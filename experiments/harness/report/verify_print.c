@@ -38,7 +38,7 @@ void verify_print_plan(const struct verification *v, FILE *out)
 
 static void print_environment(const struct verification *v, FILE *out)
 {
-    const bool again = v->steps == STEPS_DIFFER;
+    const bool again = v->steps == STEPS_DIFFER || v->steps == STEPS_CLOSE;
     fprintf(out, again ? "not as it was:\n" : "it was written with:\n");
     for (int i = 0; i < v->differences; i++) {
         const struct environment_difference *s = &v->difference[i];
@@ -46,6 +46,12 @@ static void print_environment(const struct verification *v, FILE *out)
     }
     if (again && !v->differences)
         fprintf(out, "  nothing that is known: program, libraries, machine and data are the same\n");
+}
+
+void verify_print_not_checked(FILE *out)
+{
+    fprintf(out, "not checked:\n");
+    for (const char *const *what = verify_not_checked; *what; what++) fprintf(out, "  %s\n", *what);
 }
 
 static void print_record(const struct verification *v, FILE *out)
@@ -58,8 +64,7 @@ static void print_record(const struct verification *v, FILE *out)
     if (spec->fault_kind != FAULT_NONE)
         fprintf(out, "fault     a run with a planted fault, at step %lld in node %s: no proof\n",
                 (long long)spec->fault_step, spec->fault_node);
-    fprintf(out, "not checked:\n");
-    for (const char *const *what = verify_not_checked; *what; what++) fprintf(out, "  %s\n", *what);
+    if (!v->request->elsewhere) verify_print_not_checked(out);
 }
 
 /* A loss is 0 or not finite, or every gradient of a step is zero. */
@@ -83,6 +88,12 @@ static void print_steps(const struct verification *v, FILE *out)
                 "again%s\n",
                 (long long)c->steps, degenerate(c) ? "; degenerate: proves nothing" : "");
         return;
+    case STEPS_CLOSE:
+        fprintf(
+            out,
+            "steps     within the allowed variation of other kernels: the first loss differs by %.1e, at most %.0e\n",
+            v->first_loss, VERIFY_FIRST_LOSS);
+        break;
     case STEPS_NOT_RUN:
         fprintf(out, "steps     not run again: exit code %d\n", v->code);
         break;
@@ -133,7 +144,7 @@ static json_t *record_figures(const struct verification *v)
 
 static json_t *step_figures(const struct verification *v)
 {
-    static const char *const names[] = {"not asked", "none", "not run", "same", "differ"};
+    static const char *const names[] = {"not asked", "none", "not run", "same", "differ", "close"};
     const struct comparison *c = &v->comparison;
     json_t *first = json_null(), *changed = json_array();
     if (c->differs) first = json_pack("{s:I, s:s}", "step", (json_int_t)c->first_step, "tensor", c->first_tensor);

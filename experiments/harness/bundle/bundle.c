@@ -1,0 +1,114 @@
+#include "bundle/bundle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/figures.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "report/show.h"
+#include "result/result.h"
+
+enum status bundle_add(struct bundle *bundle, const char *name, const char *path, const char *text)
+{
+    struct tar_file file = {.name = name, .path = path};
+    if (text) file.text = region_text(bundle->region, "%s", text);
+    TRY(tarball_digest(&file));
+    region_grow(bundle->region, &bundle->file, bundle->files, sizeof *bundle->file);
+    bundle->file[bundle->files++] = file;
+    return ST_OK;
+}
+
+static const char *in_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* A copy of a run that is there already is left out. */
+static enum status find_name(struct bundle *b, const char *path, const char *name, bool *there)
+{
+    struct tar_file file = {.name = name, .path = path};
+    *there = false;
+    if (!tarball_name_is_plain(name))
+        return fail(ST_SPEC, "%s: it cannot be called '%s' in a bundle; expected letters, digits, '-', '_' and '.'",
+                    path, name);
+    for (int i = 0; i < b->files && !*there; i++) *there = !strcmp(b->file[i].name, name);
+    if (!*there) return ST_OK;
+    TRY(tarball_digest(&file));
+    for (int i = 0; i < b->files; i++)
+        if (!strcmp(b->file[i].name, name) && strcmp(b->file[i].sha256, file.sha256) != 0)
+            return fail(ST_SPEC, "%s: another run called '%s' is in the bundle", path, name);
+    return ST_OK;
+}
+
+static enum status add_texts(struct bundle *b, struct result *r, const char *stem)
+{
+    char *json = json_dumps(b->run[b->runs - 1], JSON_INDENT(1));
+    const char *const texts[][2] = {{".yaml", h5_read_text(&r->h5, "/spec/text", r->region)},
+                                    {".resolved.yaml", h5_read_text(&r->h5, "/spec/resolved", r->region)},
+                                    {".json", json}};
+    enum status status = h5_status(&r->h5);
+    for (size_t i = 0; i < 3 && status == ST_OK; i++)
+        status = bundle_add(b, region_text(b->region, "%s%s", stem, texts[i][0]), NULL, texts[i][1]);
+    free(json);
+    return status;
+}
+
+static enum status add_open(struct bundle *b, const char *path, struct result *r)
+{
+    char status[RESULT_STATUS];
+    bool there;
+    json_t *figures;
+    result_status(r, status);
+    if (!r->whole || (strcmp(status, "completed") != 0 && strcmp(status, "planned") != 0))
+        return fail(ST_SPEC, "%s: %s; expected a completed run, ID.h5", path, status);
+    const char *experiment = h5_read_attribute_text(&r->h5, "/", "experiment", "", r->region), *file = in_folder(path);
+    const char *stem = region_text(b->region, "runs/%s/%.*s", experiment, (int)(strlen(file) - strlen(".h5")), file);
+    const char *name = region_text(b->region, "%s.h5", stem);
+    TRY(find_name(b, path, name, &there));
+    if (there) return ST_OK;
+    TRY(bundle_add(b, name, path, NULL));
+    TRY(show_figures(path, &figures));
+    PUT(figures, "path", name);
+    region_grow(b->region, &b->run, b->runs, sizeof *b->run);
+    b->run[b->runs++] = figures;
+    return add_texts(b, r, stem);
+}
+
+static enum status add_run(struct bundle *b, const char *path)
+{
+    struct result *r;
+    TRY(result_open(path, &r));
+    const enum status status = add_open(b, path, r);
+    result_close(r);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(figure_string(*(json_t *const *)a, "path"), figure_string(*(json_t *const *)b, "path"));
+}
+
+static enum status write_all(struct bundle *b, int runs, const char *const *run, const char *path, FILE *out)
+{
+    struct tar_file whole = {.path = path};
+    char size[UNIT_TEXT];
+    for (int i = 0; i < runs; i++) TRY(add_run(b, run[i]));
+    qsort(b->run, (size_t)b->runs, sizeof *b->run, by_name);
+    TRY(bundle_describe(b));
+    TRY(tarball_write(path, b->file, b->files));
+    TRY(tarball_digest(&whole));
+    fprintf(out, "bundle    %s: %d run%s, %d files, %s\nsha256    %s\n", path, b->runs, text_plural(b->runs),
+            b->files + 1, bytes_text((double)whole.bytes, size), whole.sha256);
+    return ST_OK;
+}
+
+enum status bundle_write(int runs, const char *const *run, const char *path, FILE *out)
+{
+    struct bundle b = {.region = region_create()};
+    const enum status status = write_all(&b, runs, run, path, out);
+    for (int i = 0; i < b.runs; i++) json_decref(b.run[i]);
+    region_destroy(b.region);
+    return status;
+}

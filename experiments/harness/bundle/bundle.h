@@ -1,0 +1,35 @@
+/* A bundle: complete runs as one file for a reviewer, with their specs, expected values and descriptions. */
+#ifndef REMATCH_BUNDLE_BUNDLE_H
+#define REMATCH_BUNDLE_BUNDLE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "bundle/tarball.h"
+
+struct bundle {
+    struct region *region;
+    int files, runs;
+    struct tar_file *file;
+    json_t **run; /* by run: its figures as `rematch show --json` has them; "path" is its name in the bundle */
+};
+
+/* Writes the result files, their specs, and what bundle_describe() adds to the archive path. The same runs give the
+ * same bytes, wherever they are. ST_SPEC: one is no complete result file, or cannot be called in the bundle what its
+ * experiment is called; ST_FAILED: unreadable, or the archive cannot be written. */
+enum status bundle_write(int runs, const char *const *run, const char *path, FILE *out);
+
+/* describe.c: README.md, expected.json and ro-crate-metadata.json (RO-Crate 1.1), from the runs and files so far. */
+enum status bundle_describe(struct bundle *bundle);
+
+/* Adds a file with that text (which the bundle copies), or with the content of path. */
+enum status bundle_add(struct bundle *bundle, const char *name, const char *path, const char *text);
+
+/* bundle_verify.c: unpacks a bundle into a temporary folder, checks each file by its digest, verifies each run
+ * (analysis/verify.h) and compares baselines with variants, as they are and as run again. Returns the exit code: 0 all
+ * of it holds, 1 something does not, 4 what could be tested here holds; else why the bundle cannot be read, or 128 +
+ * the signal that stopped it. */
+int bundle_verify(const char *path, bool plan_only, bool json, FILE *out);
+
+#endif

@@ -1,0 +1,157 @@
+#include <errno.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analysis/figures.h"
+#include "analysis/verify.h"
+#include "base/text.h"
+#include "bundle/bundle.h"
+#include "console/terminal.h"
+#include "report/list.h"
+#include "run/signals.h"
+
+/* What was found of all runs, and of pairs of a baseline and a variant. */
+struct findings {
+    struct region *region;
+    const char *folder, *again; /* where the bundle is unpacked, and where its runs are repeated */
+    bool plan_only, json;
+    FILE *out;
+    int runs, hold, partly, wrong, untested;
+    int equal, unequal, unproven; /* pairs */
+    int signal;                   /* 128 + the signal that stopped it */
+    json_t *run, *pairs;
+};
+
+static void count_run(struct findings *f, int code)
+{
+    f->runs++;
+    if (code == ST_OK)
+        f->hold++;
+    else if (code == ST_UNPROVEN)
+        f->partly++;
+    else if (code == ST_DIFFERS)
+        f->wrong++;
+    else
+        f->untested++;
+    if (code > 128) f->signal = code;
+}
+
+static void verify_run(struct findings *f, const struct tar_file *file)
+{
+    const struct verify_request request = {.plan_only = f->plan_only, .elsewhere = true, .results = f->again};
+    char *text = NULL;
+    size_t length;
+    FILE *out = f->json ? open_memstream(&text, &length) : f->out;
+    if (!f->json) fprintf(out, "\nrun       %s\n", file->name);
+    const int code = verify_file(file->path, &request, f->json, out);
+    count_run(f, code);
+    if (!f->json) return;
+    fclose(out);
+    json_t *found = json_loads(text, 0, NULL);
+    json_array_append_new(f->run, json_pack("{s:s, s:i, s:o}", "file", file->name, "exit_code", code, "found",
+                                            found ? found : json_null()));
+    free(text);
+}
+
+/* The verdict of each variant in folder beside its baseline there. */
+static void compare_pairs(struct findings *f, const char *folder, const char *what)
+{
+    char *text = NULL;
+    size_t length, i;
+    json_t *row;
+    FILE *out = open_memstream(&text, &length);
+    const enum status status = list_folder(folder, LIST_JSON, out);
+    fclose(out);
+    json_t *rows = status == ST_OK ? json_loads(text, 0, NULL) : NULL;
+    json_array_foreach(rows, i, row)
+    {
+        const char *verdict = figure_string(row, "verdict"), *baseline = figure_string(row, "baseline");
+        if (!verdict || strcmp(verdict, "-") == 0) continue;
+        f->equal += strcmp(verdict, "equal") == 0;
+        f->unequal += strcmp(verdict, "DIFFERS") == 0;
+        f->unproven += strcmp(verdict, "unproven") == 0;
+        const char *a = baseline + strlen(folder), *b = figure_string(row, "file") + strlen(folder);
+        if (!f->json) fprintf(f->out, "pair      %s: %s and %s: %s\n", what, a + 1, b + 1, verdict);
+        json_array_append_new(f->pairs, json_pack("{s:s, s:s, s:s, s:s}", "which", what, "baseline", a + 1, "variant",
+                                                  b + 1, "verdict", verdict));
+    }
+    json_decref(rows);
+    free(text);
+}
+
+static int print_verdict(const struct findings *f)
+{
+    const bool wrong = f->wrong || f->unequal, all = f->hold == f->runs && !f->unproven;
+    const int code = f->signal ? f->signal : wrong ? ST_DIFFERS : all ? ST_OK : ST_UNPROVEN;
+    if (f->json) return code;
+    fprintf(f->out, "\nverdict   %s: of %d run%s %d hold%s, %d partly, %d could not be repeated here, %d %s wrong",
+            wrong ? "DOES NOT HOLD"
+            : all ? "HOLDS"
+                  : "HOLDS AS FAR AS TESTED",
+            f->runs, text_plural(f->runs), f->hold, f->hold == 1 ? "s" : "", f->partly, f->untested, f->wrong,
+            f->wrong == 1 ? "is" : "are");
+    fprintf(f->out, "; of %d comparison%s of a variant with its baseline %d found every bit equal\n",
+            f->equal + f->unequal + f->unproven, text_plural(f->equal + f->unequal + f->unproven), f->equal);
+    return code;
+}
+
+static int verify_all(struct findings *f, const char *path)
+{
+    struct tar_file *file, whole = {.path = path};
+    int files;
+    enum status status = tarball_read(path, f->folder, f->region, &file, &files);
+    if (status == ST_OK) status = tarball_digest(&whole);
+    if (report_error(status) != ST_OK) return (int)status;
+    if (!f->json) fprintf(f->out, "bundle    %s: %d files, unchanged\nsha256    %s\n", path, files, whole.sha256);
+    for (int i = 0; i < files && !f->signal; i++) {
+        const int stop = signals_pending();
+        if (stop) f->signal = 128 + stop;
+        if (!stop && text_ends(file[i].name, ".h5")) verify_run(f, &file[i]);
+    }
+    if (!f->json) fputc('\n', f->out);
+    if (!f->json) verify_print_not_checked(f->out);
+    compare_pairs(f, region_text(f->region, "%s/runs", f->folder), "as bundled");
+    struct stat there;
+    if (stat(f->again, &there) == 0) compare_pairs(f, f->again, "as run again");
+    const int code = print_verdict(f);
+    if (f->json)
+        figures_write(json_pack("{s:s, s:s, s:i, s:b, s:O, s:O}", "bundle", path, "sha256", whole.sha256, "files",
+                                files, "holds", code == ST_OK, "runs", f->run, "pairs", f->pairs),
+                      f->out);
+    return code;
+}
+
+static int remove_entry(const char *path, const struct stat *file, int flag, struct FTW *place)
+{
+    (void)file, (void)flag, (void)place;
+    return remove(path);
+}
+
+int bundle_verify(const char *path, bool plan_only, bool json, FILE *out)
+{
+    const char *set = getenv("TMPDIR"), *temporary = set && *set ? set : P_tmpdir;
+    struct findings f = {.region = region_create(),
+                         .plan_only = plan_only,
+                         .json = json,
+                         .out = out,
+                         .run = json_array(),
+                         .pairs = json_array()};
+    char *folder = region_text(f.region, "%s/rematch-bundle-XXXXXX", temporary);
+    int code = ST_FAILED;
+    const sigset_t before = signals_block(SIGPIPE); /* until the folder is removed */
+    if (mkdtemp(folder)) {
+        f.folder = folder;
+        f.again = region_text(f.region, "%s/again", folder);
+        code = verify_all(&f, path);
+        nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    } else {
+        report_error(fail(ST_FAILED, "%s: cannot make a temporary folder: %s", temporary, strerror(errno)));
+    }
+    if (!f.signal) sigprocmask(SIG_SETMASK, &before, NULL);
+    json_decref(f.run);
+    json_decref(f.pairs);
+    region_destroy(f.region);
+    return code;
+}

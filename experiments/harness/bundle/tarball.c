@@ -1,0 +1,307 @@
+#include "bundle/tarball.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "console/utf8.h"
+#include "datasets/files.h"
+#include "result/record_file.h"
+#include "yaml/new_file.h"
+
+enum { PIECE = 1 << 16, NAME_MAX_BYTES = 200, SUMS_MAX = 1 << 22, RATIO_MAX = 200, FILES_MAX = 1 << 15 };
+static const uint64_t small_enough = UINT64_C(1) << 30; /* whatever the ratio */
+static const char root[] = "rematch-bundle/", sums[] = "SHA256SUMS", tail[] = ".tar.zst";
+static const unsigned char zstd_magic[4] = {0x28, 0xB5, 0x2F, 0xFD};
+
+bool tarball_name_is_plain(const char *name)
+{
+    bool begins = true;
+    if (!*name || strlen(name) > NAME_MAX_BYTES) return false;
+    for (; *name; name++) {
+        if (begins && (*name == '/' || *name == '.')) return false;
+        begins = *name == '/';
+        if (!isascii(*name) || !(isalnum((unsigned char)*name) || strchr("/_-.", *name))) return false;
+    }
+    return !begins;
+}
+
+enum status tarball_digest(struct tar_file *file)
+{
+    int descriptor;
+    if (!file->path) {
+        file->bytes = strlen(file->text);
+        SHA256Data((const uint8_t *)file->text, file->bytes, file->sha256);
+        return ST_OK;
+    }
+    TRY(file_open(file->path, &descriptor, &file->bytes));
+    const enum status status = files_sha256(descriptor, file->path, file->bytes, file->sha256);
+    close(descriptor);
+    return status;
+}
+
+static bool has_magic(const char *path)
+{
+    unsigned char begin[sizeof zstd_magic] = {0};
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    const bool read = fread(begin, sizeof begin, 1, file) == 1;
+    fclose(file);
+    return read && memcmp(begin, zstd_magic, sizeof begin) == 0;
+}
+
+bool tarball_is_one(const char *path) { return text_ends(path, tail) || has_magic(path); }
+
+/* ---- writing ---- */
+
+static enum status refuse_write(struct archive *a, const char *path)
+{
+    const char *why = archive_error_string(a);
+    return fail(ST_FAILED, "%s: cannot be written: %s", path, why ? why : "no reason given");
+}
+
+/* descriptor -1: the content is the text. */
+static enum status put_content(struct archive *a, const char *path, const struct tar_file *file, int descriptor)
+{
+    char piece[PIECE];
+    for (uint64_t at = 0; at < file->bytes; at += PIECE) {
+        const size_t count = file->bytes - at < PIECE ? (size_t)(file->bytes - at) : PIECE;
+        if (descriptor >= 0) TRY(file_read(descriptor, file->path, at, count, piece));
+        const void *from = descriptor >= 0 ? piece : file->text + at;
+        if (archive_write_data(a, from, count) != (la_ssize_t)count) return refuse_write(a, path);
+    }
+    return ST_OK;
+}
+
+static enum status put_file(struct archive *a, const char *path, const struct tar_file *file)
+{
+    char name[sizeof root + NAME_MAX_BYTES];
+    int descriptor = -1;
+    uint64_t bytes = file->bytes;
+    snprintf(name, sizeof name, "%s%s", root, file->name);
+    if (file->path) TRY(file_open(file->path, &descriptor, &bytes));
+    struct archive_entry *entry = archive_entry_new();
+    archive_entry_set_pathname(entry, name);
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_perm(entry, 0644);
+    archive_entry_set_mtime(entry, 0, 0);
+    archive_entry_set_size(entry, (la_int64_t)file->bytes);
+    enum status status = ST_OK;
+    if (bytes != file->bytes)
+        status = fail(ST_FAILED, "%s: changed while it was read", file->path);
+    else if (archive_write_header(a, entry) != ARCHIVE_OK)
+        status = refuse_write(a, path);
+    else
+        status = put_content(a, path, file, descriptor);
+    archive_entry_free(entry);
+    if (descriptor >= 0) close(descriptor);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct tar_file *)a)->name, ((const struct tar_file *)b)->name);
+}
+
+static enum status put_all(struct archive *a, const char *path, struct tar_file *file, int files)
+{
+    struct tar_file list = {.name = sums};
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    for (int i = 0; i < files; i++) fprintf(out, "%s  %s\n", file[i].sha256, file[i].name);
+    fclose(out);
+    list.text = text;
+    list.bytes = length;
+    enum status status = put_file(a, path, &list);
+    for (int i = 0; i < files && status == ST_OK; i++) status = put_file(a, path, &file[i]);
+    free(text);
+    if (status == ST_OK && archive_write_close(a) != ARCHIVE_OK) status = refuse_write(a, path);
+    return status;
+}
+
+enum status tarball_write(const char *path, struct tar_file *file, int files)
+{
+    struct new_file made;
+    if (access(path, F_OK) == 0 && !has_magic(path))
+        return fail(ST_SPEC, "%s: exists and is no bundle; nothing was written", path);
+    qsort(file, (size_t)files, sizeof *file, by_name);
+    TRY(new_file_begin(&made, path));
+    struct archive *a = archive_write_new();
+    const bool good = archive_write_set_format_pax_restricted(a) == ARCHIVE_OK &&
+                      archive_write_add_filter_zstd(a) == ARCHIVE_OK &&
+                      archive_write_open_filename(a, made.name) == ARCHIVE_OK;
+    const enum status status = good ? put_all(a, path, file, files) : refuse_write(a, path);
+    if (status != ST_OK) new_file_drop(&made);
+    archive_write_free(a);
+    return status == ST_OK ? new_file_publish(&made) : status;
+}
+
+/* ---- reading ---- */
+
+struct unpacking {
+    struct archive *archive;
+    struct archive_entry *entry;
+    const char *path, *folder;
+    struct region *region;
+    struct tar_file *file;
+    int files;
+    uint64_t left; /* bytes that may still be unpacked */
+};
+
+/* The next entry's name in the folder; NULL: there is none. */
+static enum status next_entry(struct unpacking *u, const char **name)
+{
+    *name = NULL;
+    const int found = archive_read_next_header(u->archive, &u->entry);
+    if (found == ARCHIVE_EOF) return ST_OK;
+    if (found != ARCHIVE_OK)
+        return fail(ST_FAILED, "%s: cut off or damaged: %s", u->path, archive_error_string(u->archive));
+    const char *whole = archive_entry_pathname(u->entry);
+    char *shown = region_text(u->region, "%s", whole ? whole : "");
+    utf8_clean(shown, "");
+    if (!whole || strncmp(whole, root, sizeof root - 1) != 0 || !tarball_name_is_plain(whole + sizeof root - 1))
+        return fail(ST_SPEC, "%s: refused: no bundle has a file called '%s'", u->path, shown);
+    if (archive_entry_filetype(u->entry) != AE_IFREG || archive_entry_hardlink(u->entry) ||
+        archive_entry_symlink(u->entry))
+        return fail(ST_SPEC, "%s: refused: %s is not a plain file", u->path, shown);
+    *name = shown + sizeof root - 1;
+    return ST_OK;
+}
+
+/* Lines of a digest, two blanks and a name, ordered by name. */
+static enum status read_sums(struct unpacking *u, char *text)
+{
+    const char *line = text;
+    while (*line) {
+        char *end = strchr(line, '\n');
+        const size_t digits = strspn(line, "0123456789abcdef");
+        struct tar_file file = {.name = line + digits + 2};
+        if (end) *end = '\0';
+        if (!end || digits != 64 || strncmp(line + digits, "  ", 2) != 0 || !tarball_name_is_plain(file.name) ||
+            u->files == FILES_MAX || (u->files && strcmp(u->file[u->files - 1].name, file.name) >= 0))
+            return fail(ST_SPEC, "%s: not a bundle: line %d of %s is wrong", u->path, u->files + 1, sums);
+        snprintf(file.sha256, sizeof file.sha256, "%s", line);
+        region_grow(u->region, &u->file, u->files, sizeof *u->file);
+        u->file[u->files++] = file;
+        line = end + 1;
+    }
+    return ST_OK;
+}
+
+static enum status read_list(struct unpacking *u)
+{
+    const char *name;
+    char *text;
+    TRY(next_entry(u, &name));
+    const int64_t bytes = name ? archive_entry_size(u->entry) : 0;
+    if (!name || strcmp(name, sums) != 0 || bytes <= 0 || bytes > SUMS_MAX)
+        return fail(ST_SPEC, "%s: not a bundle: its first file is not %s%s", u->path, root, sums);
+    NEW(u->region, text, (size_t)bytes + 1);
+    if (archive_read_data(u->archive, text, (size_t)bytes) != bytes)
+        return fail(ST_FAILED, "%s: cut off or damaged within %s", u->path, sums);
+    return read_sums(u, text);
+}
+
+/* Copies the entry's content to the descriptor, and computes its digest. */
+static enum status copy(struct unpacking *u, const struct tar_file *file, int to, char sha256[65])
+{
+    SHA2_CTX context;
+    char piece[PIECE];
+    la_ssize_t got;
+    SHA256Init(&context);
+    while ((got = archive_read_data(u->archive, piece, sizeof piece)) > 0) {
+        SHA256Update(&context, (const uint8_t *)piece, (size_t)got);
+        if (write(to, piece, (size_t)got) != got)
+            return fail(ST_FAILED, "%s: cannot be written: %s", file->path, strerror(errno));
+    }
+    SHA256End(&context, sha256);
+    return got == 0 ? ST_OK
+                    : fail(ST_FAILED, "%s: cut off or damaged within %s: %s", u->path, file->name,
+                           archive_error_string(u->archive));
+}
+
+static enum status unpack_file(struct unpacking *u, struct tar_file *file)
+{
+    char sha256[65], limit[UNIT_TEXT], *slash;
+    file->bytes = (uint64_t)archive_entry_size(u->entry);
+    if (archive_entry_size(u->entry) < 0 || file->bytes > u->left)
+        return fail(ST_FAILED, "%s: refused: %s is larger than the %s that may still be unpacked", u->path, file->name,
+                    bytes_text((double)u->left, limit));
+    u->left -= file->bytes;
+    char *path = region_text(u->region, "%s/%s", u->folder, file->name);
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    TRY(record_folder(path));
+    *slash = '/';
+    file->path = path;
+    const int to = new_file_create(path);
+    if (to < 0) return fail(ST_FAILED, "%s: cannot be created: %s", path, strerror(errno));
+    enum status status = copy(u, file, to, sha256);
+    if (close(to) != 0 && status == ST_OK) status = fail(ST_FAILED, "%s: cannot be written: %s", path, strerror(errno));
+    if (status == ST_OK && strcmp(sha256, file->sha256) != 0)
+        status = fail(ST_DIFFERS, "%s: %s was changed: its SHA-256 is %s; expected %s", u->path, file->name, sha256,
+                      file->sha256);
+    return status;
+}
+
+static enum status unpack(struct unpacking *u)
+{
+    const char *name;
+    TRY(read_list(u));
+    for (;;) {
+        TRY(next_entry(u, &name));
+        if (!name) break;
+        const struct tar_file key = {.name = name};
+        struct tar_file *file = bsearch(&key, u->file, (size_t)u->files, sizeof key, by_name);
+        if (!file) return fail(ST_DIFFERS, "%s: %s was added: it is not in %s", u->path, name, sums);
+        if (file->read) return fail(ST_DIFFERS, "%s: %s is there twice", u->path, name);
+        file->read = true;
+        TRY(unpack_file(u, file));
+    }
+    for (int i = 0; i < u->files; i++)
+        if (!u->file[i].read) return fail(ST_DIFFERS, "%s: %s was removed", u->path, u->file[i].name);
+    return ST_OK;
+}
+
+/* What the disk has left, and of a large archive no more than its files compress to. */
+static uint64_t limit_of(const char *folder, uint64_t packed)
+{
+    struct statvfs disk;
+    const uint64_t most = packed > small_enough / RATIO_MAX ? packed * RATIO_MAX : small_enough;
+    const uint64_t room = statvfs(folder, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : most;
+    return room < most ? room : most;
+}
+
+enum status tarball_read(const char *path, const char *folder, struct region *region, struct tar_file **file,
+                         int *files)
+{
+    struct unpacking u = {.path = path, .folder = folder, .region = region};
+    int descriptor;
+    uint64_t packed;
+    enum status status = file_open(path, &descriptor, &packed);
+    if (status != ST_OK) return fail(status == ST_MISSING ? ST_SPEC : status, "%s", status_message());
+    u.left = limit_of(folder, packed);
+    u.archive = archive_read_new();
+    const bool good = archive_read_support_filter_zstd(u.archive) == ARCHIVE_OK &&
+                      archive_read_support_format_tar(u.archive) == ARCHIVE_OK &&
+                      archive_read_open_fd(u.archive, descriptor, PIECE) == ARCHIVE_OK;
+    status = good ? unpack(&u) : fail(ST_SPEC, "%s: not a bundle: %s", path, archive_error_string(u.archive));
+    archive_read_free(u.archive);
+    close(descriptor);
+    *file = u.file;
+    *files = u.files;
+    return status;
+}
