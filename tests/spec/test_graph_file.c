@@ -61,7 +61,7 @@ static void done(struct planned *planned)
     spec_destroy(planned->spec);
 }
 
-/* Three stages that differ in every key, as in test_abstract_chain.c, which counts their live bytes op by op. */
+/* Three stages that differ in every key, as in test_abstract_graph.c, which counts their live bytes op by op. */
 #define THREE                                                                                                          \
     "  - {forward: 1, backward: 2, output: 10, saved: 3, gradient: 7, forward_scratch: 2, backward_scratch: 5}\n"      \
     "  - {forward: 3, backward: 5, output: 20, saved: 4, gradient: 6, forward_scratch: 1, backward_scratch: 8, "       \
@@ -116,7 +116,7 @@ static const struct {
     {"  - stages:\n    - {name: a, forward: 1, backward: 1, output: 5, saved: 1, gradient: 7}\n"
      "    - {name: b, forward: 1, backward: 1, output: 2, saved: 3, gradient: 4}\n",
      "policy=store_all", 5 + 1 + 3 + 7 + 4, 4},
-    /* the graph of test_abstract_chain.c, which counts its live bytes op by op */
+    /* the graph of test_abstract_graph.c, which counts its live bytes op by op */
     {MASKED, "policy=store_all", 10 + 3 + 10 + 8, 59.5},
     /* the first node's saved tensors are recomputed; its output is not kept at the shortcut's end either */
     {MASKED, "policy.name=optimal policy.budget=30", 10 + 10 + 8, 59.5 + 1},

@@ -3,7 +3,7 @@
 #ifndef REMATCH_TESTS_SUPPORT_EXHAUSTIVE_SEARCH_H
 #define REMATCH_TESTS_SUPPORT_EXHAUSTIVE_SEARCH_H
 
-#include "backend/abstract_chain.h"
+#include "backend/abstract_graph.h"
 
 enum { EXHAUSTIVE_STAGES_MAX = 8 };
 

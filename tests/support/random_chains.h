@@ -2,7 +2,7 @@
 #ifndef REMATCH_TESTS_SUPPORT_RANDOM_CHAINS_H
 #define REMATCH_TESTS_SUPPORT_RANDOM_CHAINS_H
 
-#include "backend/abstract_chain.h"
+#include "backend/abstract_graph.h"
 #include "planned_networks.h"
 
 /* Limits of a narrow range, so that ties and near misses are common. */

@@ -2,7 +2,7 @@
 #ifndef REMATCH_SPEC_GRAPH_BUILD_H
 #define REMATCH_SPEC_GRAPH_BUILD_H
 
-#include "backend/abstract_chain.h"
+#include "backend/abstract_graph.h"
 #include "yaml/yaml_read.h"
 
 enum { GRAPH_NODES_MAX = 1 << 16 };

@@ -1,4 +1,4 @@
-#include "backend/abstract_chain.h"
+#include "backend/abstract_graph.h"
 
 #include <stdlib.h>
 

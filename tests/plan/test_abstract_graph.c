@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/abstract_chain.h"
+#include "backend/abstract_graph.h"
 #include "plan/plan.h"
 #include "tests/support/random_chains.h"
 #include "tests/support/simulated.h"
@@ -34,7 +34,7 @@ static void check(struct network *network, const char *text, int ops, const size
     plan_destroy(plan);
 }
 
-Test(abstract_chain, live_bytes_as_counted_by_hand)
+Test(abstract_graph, live_bytes_of_a_chain_as_counted_by_hand)
 {
     struct network *network;
     int at;
@@ -59,7 +59,7 @@ static const struct abstract_node graph[] = {
     {{.name = "loss", .forward = 13, .backward = 17, .output = 5, .gradient = 2}, 1, {4}, READS_X},
 };
 
-Test(abstract_graph, live_bytes_as_counted_by_hand)
+Test(abstract_graph, live_bytes_of_a_graph_as_counted_by_hand)
 {
     struct abstract_node node[5];
     struct network *network;
@@ -165,7 +165,7 @@ Test(abstract_graph, impossible_nodes_are_refused)
     }
 }
 
-Test(abstract_chain, impossible_stages_are_refused)
+Test(abstract_graph, impossible_stages_are_refused)
 {
     static const struct {
         struct abstract_stage stage;

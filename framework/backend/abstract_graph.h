@@ -9,8 +9,8 @@
  *
  * A graph differs in what a node reads: forward its inputs, backward those of its inputs, its output and its saved
  * tensors that `reads` names, and the gradient of its output; it writes the gradients of its inputs. */
-#ifndef REMATCH_BACKEND_ABSTRACT_CHAIN_H
-#define REMATCH_BACKEND_ABSTRACT_CHAIN_H
+#ifndef REMATCH_BACKEND_ABSTRACT_GRAPH_H
+#define REMATCH_BACKEND_ABSTRACT_GRAPH_H
 
 #include "backend/network.h"
 
