@@ -1,10 +1,9 @@
 /* The fastest schedule that a budget allows, over the class of optimum.h: each value that is kept stays until the
  * backward that reads it, nothing is recomputed ahead of its turn, and each stretch of stages keeps what one of the
  * variants examined keeps (variants.h) or is recomputed by a visit of its own. Candidates of any class are the
- * schedules of a search over states, and, where a stage has several nodes, of the other policies; and where no
- * schedule keeps the budget, the refusal names a policy that does. The recurrence, with time as a step function of
- * bytes where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova, "Optimal checkpointing for
- * heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
+ * schedules of a search over states, and, where a stage has several nodes, of the other policies. The recurrence, with
+ * time as a step function of bytes where the published one has slots: Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova,
+ * "Optimal checkpointing for heterogeneous chains: how to train deep neural networks with limited memory", 2019. */
 #include "policies/rivals.h"
 
 #include <stdio.h>
@@ -34,7 +33,6 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     struct optimum *optimum = rivals_prepare(input->network, options->lower.rng);
     rivals_with_budget(optimum, input);
     enum status status = budget_schedule(optimum, &budget, options, schedule, &budgeted);
-    if (status == ST_SPEC) status = rivals_refuse(input, &budget, budgeted.limit);
     if (status == ST_OK && input->notes) note_found(optimum, &budgeted, input->notes);
     optimum_destroy(optimum);
     return status;

@@ -1,9 +1,7 @@
 #include "policies/rivals.h"
 
-#include <stdint.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "search/schedule_search.h"
 
 /* Adds the policy's schedule; returns whether it has one. */
@@ -69,40 +67,4 @@ struct optimum *rivals_front(const struct network *network, enum rng_mode rng)
     optimum_within(o, SIZE_MAX);
     schedule_search_front(o);
     return o;
-}
-
-/* The fastest plan of another policy with the budget of input and nothing else set; NULL: none keeps the limit. */
-static struct plan *find_preset(const struct policy_input *input, size_t limit, struct region *region,
-                                const struct policy **by)
-{
-    struct plan *best = NULL;
-    for (const struct policy *const *policy = policy_table; *policy; policy++) {
-        const bool budgeted = (*policy)->keys == policy_budget_keys;
-        const struct policy_settings settings = budgeted ? *input->settings : policy_defaults(*policy, region);
-        const struct policy_input preset = {.network = input->network, .settings = &settings, input->options};
-        struct plan *plan;
-        if (!strcmp((*policy)->name, "optimal") || (*policy)->solves || policy_plan(*policy, &preset, &plan) != ST_OK)
-            continue;
-        const bool better = plan->arena_bytes <= limit && (!best || plan->time < best->time);
-        plan_destroy(better ? best : plan);
-        if (better) best = plan, *by = *policy;
-    }
-    return best;
-}
-
-enum status rivals_refuse(const struct policy_input *input, const struct budget *budget, size_t limit)
-{
-    struct region *region = region_create();
-    const char *refusal = region_text(region, "%s", status_message());
-    const struct policy *by;
-    struct plan *plan = find_preset(input, limit, region, &by);
-    char bytes[UNIT_TEXT];
-    if (plan)
-        fail(ST_SPEC, "%s; policy %s keeps it, with %s", refusal, by->name,
-             exact_bytes_text(budget->kind == BUDGET_PERCENT ? plan->arena_bytes : plan_peak(plan), bytes));
-    else
-        fail(ST_SPEC, "%s", refusal);
-    plan_destroy(plan);
-    region_destroy(region);
-    return ST_SPEC;
 }

@@ -17,9 +17,4 @@ void rivals_with_budget(struct optimum *optimum, const struct policy_input *inpu
 /* rivals_prepare() with the whole front solved and searched. */
 struct optimum *rivals_front(const struct network *network, enum rng_mode rng);
 
-/* After `optimal` refused a budget, which leaves limit bytes for the arena: ST_SPEC with its message, followed by the
- * fastest plan of another policy that keeps the budget with its other settings at their defaults, where there is one.
- */
-enum status rivals_refuse(const struct policy_input *input, const struct budget *budget, size_t limit);
-
 #endif

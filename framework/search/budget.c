@@ -196,17 +196,16 @@ static void extend_to_least(struct optimum *optimum, const struct plan_options *
         extend(optimum, bytes > all ? SIZE_MAX : bytes);
 }
 
-/* budget_find() after a search for this limit; and, where its placement does not keep the limit, for lower ones. */
-static struct budgeted find_searched(struct optimum *optimum, size_t limit, const struct plan_options *options)
+/* budget_find(); where the placement of the fastest schedules does not keep the limit, after searches for lower ones.
+ */
+static struct budgeted find_lowered(struct optimum *optimum, size_t limit, const struct plan_options *options)
 {
     size_t at = limit;
-    const bool proven = schedule_search_within(optimum, limit, true);
     struct budgeted b = budget_find(optimum, limit, options);
     for (int i = 0; i < LOWERED && optimum->search && b.lost > 0; i++) {
         schedule_search_within(optimum, at -= limit / LOWERED_SHARE, false);
         b = budget_find(optimum, limit, options);
     }
-    b.proven = proven && b.point >= 0 && !(b.lost > 0);
     return b;
 }
 
@@ -233,7 +232,9 @@ static bool find_near(struct optimum *optimum, const struct budget *budget, cons
     if (budget->kind == BUDGET_LEAST) return false;
     const size_t limit = limit_of(optimum->network, budget, options);
     optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
-    *budgeted = find_searched(optimum, limit, options);
+    const bool proven = schedule_search_within(optimum, limit, true);
+    *budgeted = find_lowered(optimum, limit, options);
+    budgeted->proven = proven && budgeted->point >= 0 && !(budgeted->lost > 0);
     if (budgeted->point >= 0) optimum_schedule(optimum, budgeted->point, schedule);
     return budgeted->point >= 0;
 }
@@ -249,7 +250,7 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
     const size_t limit = budget_limit(optimum->network, budget, options, least);
     extend(optimum, limit);
     *budgeted =
-        budget->kind == BUDGET_LEAST ? budget_find(optimum, limit, options) : find_searched(optimum, limit, options);
+        budget->kind == BUDGET_LEAST ? budget_find(optimum, limit, options) : find_lowered(optimum, limit, options);
     if (budgeted->point < 0) {
         schedule_search_least(optimum);
         plan_destroy(least);
