@@ -358,7 +358,7 @@ Test(query, a_terminal_shows_what_is_being_planned)
     struct cli cli;
     open_cnn(&cli);
     on_terminal(&cli, question, said, sizeof said);
-    cr_assert(strstr(said, "\r\033[K  planning batch 1: segments ") && strstr(said, ": dtr budget=1000000\r"), "%s",
+    cr_assert(strstr(said, "\r\033[K  planning batch 8: segments ") && strstr(said, ": dtr budget=1000000\r"), "%s",
               said);
     cr_assert(strlen(said) > sizeof end && !strcmp(said + strlen(said) - strlen(end), end), "%s", said);
     cli_expect(&cli, 0, question);

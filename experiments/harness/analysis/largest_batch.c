@@ -1,14 +1,18 @@
-/* The largest batch that fits, for every policy at once: doubled until it does not fit, then bisected. A peak grows
- * with the batch but for the little that placement and the choice of kernels add, so two batches above the one found
- * are planned, too; where one of them fits, the search goes on from there. */
+/* The largest batch that fits, for one policy after the other. An arena is nearly proportional to the batch, so each
+ * plan says about how many samples the memory has room for; where that is no help, the batch is doubled until it does
+ * not fit, and its range divided. A peak grows with the batch but for the little that placement and the choice of
+ * kernels add, so two batches above the one found are planned, too; where one of them fits, the search goes on from
+ * there. */
 #include "analysis/largest_batch.h"
+
+#include <math.h>
 
 #include "base/units.h"
 #include "spec/graph_build.h"
 #include "spec/model.h"
 #include "spec/spec_settings.h"
 
-enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44 };
+enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44, GUESSES = 24, GUESS_SHARE = 32 };
 
 static const char too_slow[] = "every plan is slower than that";
 
@@ -22,6 +26,9 @@ struct batch_row {
     size_t next;     /* the least peak at batch fails; 0: see why */
     const char *why; /* why batch fails has no plan, or none that is fast enough; NULL: its peak alone is too high */
     int64_t odd;     /* a batch that does not fit although fits, which is larger, does; 0: none was found */
+    int64_t start;   /* the first one to plan */
+    double guess;    /* by its last plan's least arena: the samples that the memory has room for; 0: unknown */
+    int guesses;     /* that were planned */
 };
 
 struct batch_search {
@@ -30,6 +37,7 @@ struct batch_search {
     int rows;
     struct batch_row *row; /* the spec's own first */
     int64_t most;          /* the largest batch that can be planned */
+    int64_t best;          /* the largest that fits so far, of all rows */
 };
 
 /* The job with another batch: graph and network its own, everything else shared. */
@@ -51,19 +59,55 @@ static enum status prepare(const struct job *job, int64_t batch, struct job *siz
     return status == ST_OK ? network_prepare(sized->graph, job->backend, &sized->network) : status;
 }
 
-/* The next batch to plan for a row; 0: its largest batch is found. */
-static int64_t next_batch(const struct batch_row *row, int64_t most)
+/* Whether the row's plans have the memory as their budget: they fill it, whatever their batch. */
+static bool fills(const struct batch_row *row) { return !row->own && row->policy->keys == policy_budget_keys; }
+
+/* The multiple of the largest power of two in [from, to]: kernels need less scratch for round batches. */
+static int64_t roundest(int64_t from, int64_t to)
 {
-    if (row->fails) return row->fails - row->fits > 1 ? row->fits + (row->fails - row->fits) / 2 : 0;
-    if (!row->fits) return 1;
-    if (row->fits == most) return 0;
+    int64_t step = 1;
+    while (to / (2 * step) * (2 * step) >= from) step *= 2;
+    return to / step * step;
+}
+
+/* The next batch to plan for a row; 0: its largest batch is found. */
+static int64_t next_batch(struct batch_row *row, int64_t most)
+{
+    const int64_t low = row->fits + 1, high = row->fails ? row->fails - 1 : most;
+    if (low > high) return 0;
+    if (!row->fits && !row->fails) return row->start < most ? row->start : most;
+    if (row->guess > 0 && row->guesses++ < GUESSES) {
+        const double at = fmin(fmax(row->guess, (double)low), (double)high), off = at / GUESS_SHARE;
+        return roundest((int64_t)ceil(fmax((double)low, at - off)), (int64_t)fmin((double)high, at + off));
+    }
+    if (row->fails) return roundest(low, high);
     return row->fits > most / 2 ? most : 2 * row->fits;
+}
+
+/* Guesses the largest batch by a plan. */
+static void guess(const struct policy_grid *g, struct batch_row *row, const struct plan_figures *plan, int64_t batch)
+{
+    const double room = (double)g->memory - (double)plan->static_bytes;
+    row->guess = room > 0 && plan->arena ? (double)batch * room / (double)plan->arena : 0;
+}
+
+/* The same for a row whose plans fill the memory, by the least that the policy needs. */
+static void guess_by_least(struct policy_grid *g, struct batch_row *row, int64_t batch)
+{
+    const struct policy_settings settings = policy_defaults(row->policy, g->region);
+    struct plan *plan;
+    if (!isinf(g->slowdown) || job_plan(g->job, row->policy, &settings, NULL, &plan) != ST_OK) return;
+    const struct plan_figures figures = plan_figures(plan);
+    guess(g, row, &figures, batch);
+    plan_destroy(plan);
 }
 
 /* Updates a row by the trials at batch. */
 static void judge(struct policy_grid *g, struct batch_row *row, int64_t batch)
 {
     const struct trial *least = policy_grid_least(g, row->policy, row->own, g->slowdown);
+    if (least && !fills(row)) guess(g, row, &least->plan, batch);
+    if (fills(row) && !row->fits && !row->fails) guess_by_least(g, row, batch);
     if (least && least->plan.peak <= g->memory) {
         row->at = *least;
         row->fits = batch;
@@ -74,26 +118,21 @@ static void judge(struct policy_grid *g, struct batch_row *row, int64_t batch)
     row->why = least ? NULL : g->refusals ? g->refusal[0].why : too_slow;
 }
 
-/* Plans batch for one row, or (only NULL) for every row whose range holds it. What cannot be prepared does not fit. */
-static enum status plan_rows(struct batch_search *s, int64_t batch, const struct batch_row *only)
+/* Plans batch for a row. What cannot be prepared does not fit. */
+static enum status plan_row(struct batch_search *s, int64_t batch, struct batch_row *row)
 {
     struct policy_grid *g = &s->grid;
     struct job sized;
     enum status status = prepare(s->job, batch, &sized);
-    const char *why = status == ST_OK ? NULL : region_text(g->region, "%s", status_message());
-    status = ST_OK;
     g->job = &sized;
-    for (int i = 0; i < s->rows && status == ST_OK; i++) {
-        struct batch_row *row = &s->row[i];
-        if (only ? row != only : batch <= row->fits || (row->fails && batch >= row->fails)) continue;
-        g->trials = g->refusals = 0;
-        if (why) {
-            row->fails = batch;
-            row->why = why;
-            continue;
-        }
+    g->trials = g->refusals = 0;
+    if (status == ST_OK) {
         status = row->own ? policy_grid_own(g) : policy_grid_policy(g, row->policy);
         if (status == ST_OK) judge(g, row, batch);
+    } else {
+        row->fails = batch;
+        row->why = region_text(g->region, "%s", status_message());
+        status = ST_OK;
     }
     g->job = s->job;
     network_destroy(sized.network);
@@ -101,10 +140,9 @@ static enum status plan_rows(struct batch_search *s, int64_t batch, const struct
     return status;
 }
 
-static enum status settle(struct batch_search *s)
+static enum status settle(struct batch_search *s, struct batch_row *row)
 {
-    for (int i = 0; i < s->rows; i++)
-        for (int64_t batch; (batch = next_batch(&s->row[i], s->most));) TRY(plan_rows(s, batch, NULL));
+    for (int64_t batch; (batch = next_batch(row, s->most));) TRY(plan_row(s, batch, row));
     return ST_OK;
 }
 
@@ -115,15 +153,30 @@ static enum status probe(struct batch_search *s, struct batch_row *row)
     for (int i = 0; i < PROBES && row->fits && row->fails; i++) {
         const struct batch_row before = *row;
         if (above[i] <= row->fails || above[i] > s->most) continue;
-        TRY(plan_rows(s, above[i], row));
+        TRY(plan_row(s, above[i], row));
         if (row->fits == before.fits) {
             *row = before;
             continue;
         }
         row->odd = before.fails;
         row->fails = 0;
-        return settle(s);
+        return settle(s, row);
     }
+    return ST_OK;
+}
+
+/* First the rows whose plans do not fill the memory: the others begin at their largest batch. */
+static enum status find_rows(struct batch_search *s)
+{
+    for (int filling = 0; filling < 2; filling++)
+        for (int i = 0; i < s->rows; i++) {
+            struct batch_row *row = &s->row[i];
+            if (fills(row) != filling) continue;
+            row->start = filling && s->best ? s->best : s->job->spec->batch;
+            TRY(settle(s, row));
+            TRY(probe(s, row));
+            if (row->fits > s->best) s->best = row->fits;
+        }
     return ST_OK;
 }
 
@@ -201,8 +254,7 @@ enum status largest_batch_find(const struct job *job, uint64_t memory, double sl
     NEW(region, s.row, (size_t)s.rows);
     s.row[0] = (struct batch_row){.policy = job->spec->policy, .own = true};
     for (int i = 0; i < policies; i++) s.row[i + 1].policy = policy_table[i];
-    TRY(settle(&s));
-    for (int i = 0; i < s.rows; i++) TRY(probe(&s, &s.row[i]));
+    TRY(find_rows(&s));
     for (int i = 0; i < s.rows; i++) json_array_append_new(rows, row_figures(&s.row[i], memory));
     add_notes(&s, notes);
     return ST_OK;
