@@ -8,6 +8,7 @@
 
 #include "policies/policy.h"
 #include "search/budget.h"
+#include "search/closure_bound.h"
 #include "search/solver.h"
 #include "search/step_program.h"
 
@@ -25,7 +26,8 @@ struct milp_search {
     const struct milp_settings *settings;
     struct region *region;
     size_t limit;      /* of the arena */
-    double bound;      /* time of every schedule, as far as proven */
+    double floor;      /* time of every pass once */
+    double bound;      /* of every schedule, as far as proven */
     double ordered;    /* the same of the ordered programme's schedules */
     bool stopped;      /* a search was: it might have found more */
     struct plan *plan; /* NULL: none keeps the limit */
@@ -66,6 +68,7 @@ static enum status solve(struct milp_search *s, const struct step_model *model, 
     *over = SIZE_MAX;
     TRY(step_program_write(model, limit, ordered, region_text(s->region, "%s/model.lp", folder), s->region, &program,
                            &fits));
+    if (!fits && limit == s->limit) s->bound = INFINITY;
     if (!fits) return ST_OK;
     TRY(solver_run(folder, s->settings->time_limit, s->settings->gap, s->region, &answer));
     const double bound = model->floor * (1 + fmax(0, answer.bound) / step_program_floor);
@@ -82,7 +85,9 @@ static enum status search(struct milp_search *s, const char *folder)
 {
     const struct step_model model = step_model_create(s->network, &s->options->lower, s->region);
     size_t limit = s->limit, over;
+    s->floor = model.floor;
     TRY(solve(s, &model, limit, false, folder, &over));
+    s->bound = fmax(s->bound, model.floor + closure_bound(&model, limit));
     for (int i = 0; i < TRIES && !s->plan && isfinite(s->bound); i++) {
         TRY(solve(s, &model, limit, true, folder, &over));
         if (over >= limit) break;
@@ -115,16 +120,14 @@ static size_t limit_of(const struct policy_input *input, const struct budget *bu
 /* relus: what they keep in all schedules that the proof is about. */
 static void note(const struct milp_search *s, const char *relus, struct policy_notes *notes)
 {
-    const double noise = 1e-9, above = 100 * (s->plan->time / s->bound - 1);
-    char stopped[64] = "", least[64] = "proven the fastest of any class";
-    if (s->stopped) snprintf(stopped, sizeof stopped, "stopped after %g s: ", s->settings->time_limit);
+    const double noise = 1e-9;
+    char stopped[48] = "", bound[96] = "proven the fastest of any class";
+    const bool ordered = s->ordered > s->bound && s->plan->time <= s->ordered * (1 + noise);
+    if (s->stopped) snprintf(stopped, sizeof stopped, "stopped after %g s; ", s->settings->time_limit);
     if (s->plan->time > s->bound * (1 + noise))
-        snprintf(least, sizeof least, "at most %.3g %% slower than any schedule", above);
+        snprintf(bound, sizeof bound, "no schedule of any class has a slowdown below %.4f", s->bound / s->floor);
     snprintf(notes->found, sizeof notes->found, "%s%s%s%s", stopped,
-             s->ordered > s->bound && s->plan->time <= s->ordered * (1 + noise)
-                 ? "proven the fastest of its formulation; "
-                 : "",
-             least, relus);
+             ordered ? "proven the fastest of its formulation; " : "", bound, relus);
     notes->live_peak = s->plan->live_peak;
     notes->tries = 1;
 }
