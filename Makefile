@@ -155,7 +155,7 @@ text_flags = echo '$(CFLAGS) $(CXXFLAGS) $(DEVICES)'
 text_sources = echo '$(OBJECTS) $(TESTS) $(DEVICE_TESTS) $(TESTED)'
 text_backends.def = printf 'BACKEND(%s)\n' $(BACKENDS)
 text_build.h = printf '\#define BUILD_%s "%s"\n' VARIANT '$(VARIANT)' FLAGS '$(flags)' BACKENDS '$(strip $(BACKENDS))' \
-    COMMIT "$$(git rev-parse --verify -q HEAD 2>/dev/null || echo unknown)" DIRTY "$$(git diff HEAD 2>/dev/null | sha1sum | sed \
+    COMMIT "$$(git rev-parse --verify -q HEAD 2>/dev/null || echo unknown)" DIRTY "$$(git diff HEAD -- . ":!results" ":!*.md" 2>/dev/null | sha1sum | sed \
     's/^da39a3ee5e6b4b0d3255bfef95601890afd80709//; s/ .*//')"
 
 # ---- Tests: one binary. Every test is a process; as many run at once as there are cores.
@@ -189,12 +189,14 @@ $(PLANS): exp-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
 	@[ -z '$(ARGS)' ] || { echo "exp-$*: $< takes no ARGS" >&2; exit 2; }
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
 # The same, written to results/published/; and the tables of EXPERIMENTS.md from there.
-$(PLANS:exp-%=publish-%): publish-%:
-	@PUBLISH=yes $(MAKE) --no-print-directory exp-$*
-	@$(MAKE) --no-print-directory experiments-md
+PUBLISHED := $(PLANS:exp-%=publish-%)
+make_tables = @awk -f experiments/tables.awk EXPERIMENTS.md >EXPERIMENTS.md.new && mv EXPERIMENTS.md.new EXPERIMENTS.md || \
+    { rm -f EXPERIMENTS.md.new; exit 1; }
+$(PUBLISHED): publish-%: experiments/plans/%.py all $(BUILD)/has-exp-plans
+	PUBLISH=yes REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B $<
+	$(make_tables)
 experiments-md:
-	@awk -f experiments/tables.awk EXPERIMENTS.md >EXPERIMENTS.md.new && mv EXPERIMENTS.md.new EXPERIMENTS.md || \
-	    { rm -f EXPERIMENTS.md.new; exit 1; }
+	$(make_tables)
 exp-%:
 	@echo "there is no experiments/$*.yaml; make exp-list lists the experiments" >&2; exit 2
 exp-list:
@@ -275,5 +277,5 @@ clean:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 ALWAYS:
-.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) ALWAYS
+.PHONY: all deps test install check check-format check-layering check-tables experiments-md bench gpu-bundle numerics readme-picture exp-list format clean $(EXPERIMENTS) $(PLANS) $(PUBLISHED) ALWAYS
 .SECONDARY:
