@@ -26,7 +26,7 @@ static const char **arguments_of(const struct sweep *s, int point)
     const struct request *q = s->request;
     const char **argument;
     int n = 0;
-    NEW(s->region, argument, (size_t)q->overrides + 8);
+    NEW(s->region, argument, (size_t)q->overrides + 10);
     argument[n++] = program_invocation_name;
     argument[n++] = "run";
     argument[n++] = q->spec;
@@ -35,6 +35,7 @@ static const char **arguments_of(const struct sweep *s, int point)
     argument[n++] = region_text(s->region, "%d", point + 1);
     argument[n++] = "--quiet";
     if (q->force) argument[n++] = "--force";
+    if (q->resume == RESUME_NEVER) argument[n++] = "--resume", argument[n++] = "never";
     return argument;
 }
 
