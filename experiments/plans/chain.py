@@ -26,14 +26,14 @@ def ask(*arguments, seconds=None):
     return json.loads(done.stdout)
 
 
-def plan_chain(stages, *overrides):
-    """Plans a chain of stages, each a dict of its keys."""
+def plan_chain(stages, *overrides, seconds=None):
+    """Plans a chain of stages, each a dict of its keys; seconds as in ask."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         file.write("rematch: 1\nname: chain\nstages:\n")
         for stage in stages:
             file.write("  - {" + ", ".join(f"{key}: {value}" for key, value in stage.items()) + "}\n")
         file.flush()
-        return ask("--graph", file.name, *overrides)
+        return ask("--graph", file.name, *overrides, seconds=seconds)
 
 
 def plan(count, stage, *overrides):

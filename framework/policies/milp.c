@@ -16,7 +16,7 @@ enum { NODES_MAX = 128, TRIES = 4 };
 
 struct milp_settings {
     const char *budget;
-    double time_limit, gap;
+    double time_limit;
 };
 POLICY_SETTINGS_FIT(struct milp_settings);
 
@@ -50,14 +50,6 @@ static size_t take(struct milp_search *s, const struct step_model *model, struct
     return 0;
 }
 
-/* Whether the sequence meets what its steps read: a solution is not trusted. */
-static bool is_complete(const struct step_model *model, const struct sequence *sequence, struct region *region)
-{
-    struct schedule schedule = schedule_empty(region);
-    sequence_schedule(model, sequence, &schedule);
-    return schedule_check(&schedule, model->nodes, false) == ST_OK;
-}
-
 /* Solves the programme for limit bytes; *over: of its schedule's arena, SIZE_MAX: it has none. */
 static enum status solve(struct milp_search *s, const struct step_model *model, size_t limit, bool ordered,
                          const char *folder, size_t *over)
@@ -70,13 +62,13 @@ static enum status solve(struct milp_search *s, const struct step_model *model, 
                            &fits));
     if (!fits && limit == s->limit) s->bound = INFINITY;
     if (!fits) return ST_OK;
-    TRY(solver_run(folder, s->settings->time_limit, s->settings->gap, s->region, &answer));
+    TRY(solver_run(folder, s->settings->time_limit, s->region, &answer));
     const double bound = model->floor * (1 + fmax(0, answer.bound) / step_program_floor);
     if (limit == s->limit) *(ordered ? &s->ordered : &s->bound) = answer.infeasible ? INFINITY : bound;
     s->stopped |= !answer.optimal && !answer.infeasible;
     if (!answer.solution) return ST_OK;
     struct sequence sequence = step_program_read(&program, answer.solution, s->region);
-    if (is_complete(model, &sequence, s->region)) *over = take(s, model, &sequence);
+    *over = take(s, model, &sequence);
     return ST_OK;
 }
 
@@ -103,18 +95,6 @@ static enum status search_folder(struct milp_search *s)
     const enum status status = search(s, folder);
     solver_remove(folder);
     return status;
-}
-
-static size_t limit_of(const struct policy_input *input, const struct budget *budget, struct region *region)
-{
-    struct schedule all = schedule_empty(region);
-    const struct plan_options *options = policy_plan_options(input);
-    schedule_append(&all, STEP_FORWARD, 0, input->network->graph->nodes);
-    schedule_append(&all, STEP_BACKWARD, 0, input->network->graph->nodes);
-    struct plan *plan = plan_build(input->network, &all, options);
-    const size_t limit = budget_limit(input->network, budget, options, plan);
-    plan_destroy(plan);
-    return limit;
 }
 
 /* relus: what they keep in all schedules that the proof is about. */
@@ -157,7 +137,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     if (input->network->graph->nodes > NODES_MAX)
         return fail(ST_SPEC, "policy: milp takes networks of at most %d nodes; this one has %d", NODES_MAX,
                     input->network->graph->nodes);
-    s.limit = limit_of(input, &budget, s.region);
+    s.limit = budget_room(input->network, &budget, s.options);
     for (int bits = open; bits >= 0 && !s.plan && status == ST_OK; bits--) {
         s.network = bits ? policy_keep_sign_bits(input->network, s.region) : input->network;
         s.bound = s.ordered = 0;
@@ -179,8 +159,6 @@ static const struct setting keys[] = {
     POLICY_SETTING_BUDGET(struct milp_settings, NULL),
     {"time_limit", SETTING_REAL, offsetof(struct milp_settings, time_limit), 0.1, 1e6, "60", NULL,
      "seconds for each programme, of which two are solved as a rule; plans that are not proven depend on it"},
-    {"gap", SETTING_REAL, offsetof(struct milp_settings, gap), 0, 1, "0", NULL,
-     "a schedule whose recomputations take this share more time than proven is enough"},
     {.key = NULL}};
 
 const struct policy policy_milp = {.name = "milp",

@@ -210,7 +210,7 @@ static struct budgeted find_lowered(struct optimum *optimum, size_t limit, const
 }
 
 /* Bytes that a budget other than the least leaves for the arena. */
-static size_t limit_of(const struct network *network, const struct budget *budget, const struct plan_options *options)
+size_t budget_room(const struct network *network, const struct budget *budget, const struct plan_options *options)
 {
     const struct plan_options unplaced = {options->lower, options->state_per_parameter, .unplaced = true};
     struct region *region = region_create();
@@ -230,7 +230,7 @@ static bool find_near(struct optimum *optimum, const struct budget *budget, cons
                       struct schedule *schedule, struct budgeted *budgeted)
 {
     if (budget->kind == BUDGET_LEAST) return false;
-    const size_t limit = limit_of(optimum->network, budget, options);
+    const size_t limit = budget_room(optimum->network, budget, options);
     optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
     const bool proven = schedule_search_within(optimum, limit, true);
     *budgeted = find_lowered(optimum, limit, options);

@@ -30,6 +30,9 @@ size_t budget_baseline(const struct network *network, const struct plan_options 
 size_t budget_limit(const struct network *network, const struct budget *budget, const struct plan_options *options,
                     const struct plan *least);
 
+/* The same of a budget that is not the least. */
+size_t budget_room(const struct network *network, const struct budget *budget, const struct plan_options *options);
+
 /* ST_SPEC with a message: the policy found no schedule that keeps the budget; the bytes of least, the smallest plan
  * that it found, and the op and the tensors of its peak. */
 enum status budget_refuse(const struct network *network, const struct budget *budget,

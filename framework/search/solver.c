@@ -57,10 +57,10 @@ void solver_remove(const char *folder)
 
 /* Becomes the solver, in a process group of its own: a terminal's Ctrl-C reaches the parent alone. It ends with its
  * parent. */
-static void become(const char *folder, const char *seconds, const char *gap, const sigset_t *before)
+static void become(const char *folder, const char *seconds, const sigset_t *before)
 {
-    const char *const arguments[] = {name,       "model.lp", "timeMode", "elapsed",  "sec",          seconds,
-                                     "ratioGap", gap,        "solve",    "solution", "solution.txt", NULL};
+    const char *const arguments[] = {name,    "model.lp", "timeMode", "elapsed",      "sec",
+                                     seconds, "solve",    "solution", "solution.txt", NULL};
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigprocmask(SIG_SETMASK, before, NULL);
@@ -104,18 +104,17 @@ static sigset_t signals_of_wait(void)
     return set;
 }
 
-static enum status run(const char *folder, double seconds, double gap, int *state)
+static enum status run(const char *folder, double seconds, int *state)
 {
-    char limit[32], ratio[32];
+    char limit[32];
     const sigset_t signals = signals_of_wait();
     sigset_t before;
     int stop = 0;
     snprintf(limit, sizeof limit, "%.3f", seconds);
-    snprintf(ratio, sizeof ratio, "%.12g", gap);
     fflush(NULL);
     sigprocmask(SIG_BLOCK, &signals, &before);
     const pid_t pid = fork();
-    if (pid == 0) become(folder, limit, ratio, &before);
+    if (pid == 0) become(folder, limit, &before);
     const int error = errno;
     if (pid > 0) *state = wait_for(pid, seconds, &signals, &stop);
     if (stop) solver_remove(folder);
@@ -155,13 +154,12 @@ static enum status read_answer(const char *folder, struct region *region, struct
     return ST_OK;
 }
 
-enum status solver_run(const char *folder, double seconds, double gap, struct region *region,
-                       struct solver_answer *answer)
+enum status solver_run(const char *folder, double seconds, struct region *region, struct solver_answer *answer)
 {
     int state = 0;
     if (!solver_found())
         return fail(ST_MISSING, "the policy milp needs the program cbc: install Debian's package coinor-cbc");
-    TRY(run(folder, seconds, gap, &state));
+    TRY(run(folder, seconds, &state));
     if (WIFSIGNALED(state))
         return fail(ST_FAILED, "%s was ended by signal %d (%s)", name, WTERMSIG(state), strsignal(WTERMSIG(state)));
     if (WEXITSTATUS(state) == 127) return fail(ST_FAILED, "%s cannot be run", name);

@@ -19,10 +19,9 @@ struct solver_answer {
 enum status solver_folder(struct region *region, char **folder);
 void solver_remove(const char *folder);
 
-/* Minimizes folder/model.lp within about so many seconds, and to this relative gap. A stop signal ends the solver, then
+/* Minimizes folder/model.lp within about so many seconds. A stop signal ends the solver, then
  * the folder is removed and the signal takes its course. ST_MISSING: there is no solver; ST_FAILED: it cannot be run,
  * failed, or left no answer. */
-enum status solver_run(const char *folder, double seconds, double gap, struct region *region,
-                       struct solver_answer *answer);
+enum status solver_run(const char *folder, double seconds, struct region *region, struct solver_answer *answer);
 
 #endif

@@ -115,7 +115,8 @@ static bool write_bytes(struct step_program *p, int event)
         add(p, (double)bytes_of(m, thing) / p->unit, keep(p, event + 1, thing));
     }
     if (live > p->limit) return false;
-    if (unit) end_row(p, "<=", (double)((p->limit - live) / unit * unit) / p->unit);
+    const size_t units = unit ? (p->limit - live) / unit : 0;
+    if (unit) end_row(p, "<=", (double)(units * unit) / p->unit);
     for (int thing = 0; e->after > e->during && thing < 2 * m->nodes; thing++)
         add(p, (double)bytes_of(m, thing) / p->unit, keep(p, event + 1, thing));
     if (e->after > e->during) {
