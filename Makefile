@@ -126,6 +126,11 @@ $(BUILD)/library-example: $(BUILD)/tests/library/example.o $(FRAMEWORK_OBJECTS)
 	@echo "link $@"
 	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lxxhash -lm
 
+# Places instances of static placement from CSV files, such as MiniMalloc's.
+$(BUILD)/placement: $(BUILD)/experiments/bench/placement.o $(FRAMEWORK_OBJECTS)
+	@echo "link $@"
+	@$(CC) $(flags) -o $@ $^ $(if $(DNNL),-ldnnl) -lxxhash -lm
+
 # Counts the allocations of our own objects: a training step must make none.
 COUNTED := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free
 $(BUILD)/suite: $(TESTS:%.c=$(BUILD)/%.o) $(DEVICE_TESTS) $(TESTED) $(BUILD)/sources

@@ -1,18 +1,18 @@
-/* A placement is canonical where no buffer can move down and offsets never fall in the order of placing: some placement
- * of least extent is. So a depth-first search places next each buffer at its least feasible offset, smaller offsets
- * first, then by a preorder. Where at most `capacity` bytes may be used, a node has no solution if
- * - in some section, the least offset of an unplaced buffer and the bytes of all unplaced ones exceed the capacity;
- * - an unplaced buffer would end above it;
- * and a buffer is not placed where another unplaced one would fit below it (dominance). Where no unplaced buffer is
- * alive on both sides of an instant, the sides are independent pieces.
+/* A placement is canonical where no buffer can move down: some placement of least extent is. A depth-first search
+ * builds them from the bottom up: of the boxes that could lie at the lowest offset, it takes one that lies in the
+ * fullest section, since there least can be wasted. Either this box lies there, or it lies on a box that is still to be
+ * placed; that raises its least offset, and often ends the search there. Where at most `capacity` bytes may be used, a
+ * node has no solution if in some section the boxes that cannot lie below an offset do not fit between it and the
+ * capacity. Where no unplaced buffer is alive on both sides of an instant, the sides are independent pieces.
  *
- * How long a search takes depends on luck with the preorder, so eight of them take turns with growing limits: first for
- * the bound as capacity, then for one nearer to the smallest extent found. */
+ * How long a search takes depends on luck with the preorder, by which one of several boxes is taken, so many of them
+ * take turns with growing limits: first for the bound as capacity, then for one nearer to the smallest extent found. */
 #include "plan/placement_search.h"
 
 #include "base/region.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,45 +38,58 @@ struct change {
     size_t least; /* before */
 };
 
-/* Compares by the total first or not, then by bytes^share * length^(1 - share), the larger first. */
+/* Compares by the total first or not, then by share * log(bytes) + (1 - share) * log(length) + a number below noise
+ * that the seed draws, the larger first. */
 struct preorder {
     bool total;
-    double share;
+    double share, noise;
+    uint32_t seed;
 };
 
-/* MiniMalloc's three come first; the others solved altered copies of its instances that these missed. */
-static const struct preorder preorders[] = {{false, 0.02}, {true, 0.5},  {true, 0.02},  {false, 0.5},
-                                            {true, 0.625}, {true, 0.25}, {true, 0.125}, {true, 0}};
-enum { PREORDERS = sizeof preorders / sizeof *preorders };
+/* A box that cannot lie below least. */
+struct floor {
+    size_t least;
+    const struct box *box;
+};
+
+/* All shares, with the total and without, without noise and with. */
+enum { SHARES = 9, PREORDERS = 4 * SHARES };
 
 struct search {
     struct box *box;
     int boxes, sections;
     size_t *total;         /* unplaced bytes of a section */
-    size_t *floor;         /* the least offset of its unplaced boxes */
+    size_t *above;         /* bytes of its unplaced boxes that cannot lie below some offset */
+    struct floor *floor;   /* room for all boxes */
     int *crossing;         /* unplaced boxes alive in a section and in the next */
     int *all;              /* the numbers of the boxes */
     struct change *change; /* of `least`, to be undone in reverse */
     size_t changes, room;
     size_t capacity;
-    const struct preorder *preorder;
+    struct preorder preorder;
     long work; /* boxes and sections that this run may still visit */
 };
 
 /* ---- preorder ---- */
 
-static double size_of(const struct box *box, double share)
+static double rank_of(const struct search *s, int box)
 {
-    return share * log((double)box->bytes) + (1 - share) * log(box->length);
+    const struct box *b = &s->box[box];
+    const double share = s->preorder.share;
+    uint32_t hash = (uint32_t)box * 2654435761U ^ s->preorder.seed * 40503U;
+    hash = (hash ^ hash >> 15) * 2246822519U;
+    hash = (hash ^ hash >> 13) * 3266489917U;
+    hash ^= hash >> 16;
+    return share * log((double)b->bytes) + (1 - share) * log(b->length) + s->preorder.noise * hash / UINT32_MAX;
 }
 
 static int compare(const void *x, const void *y, void *search)
 {
     const struct search *s = search;
     const int i = *(const int *)x, j = *(const int *)y;
-    const struct box *a = &s->box[i], *b = &s->box[j];
-    if (s->preorder->total && a->total != b->total) return a->total > b->total ? -1 : 1;
-    const double p = size_of(a, s->preorder->share), q = size_of(b, s->preorder->share);
+    const size_t a = s->box[i].total, b = s->box[j].total;
+    if (s->preorder.total && a != b) return a > b ? -1 : 1;
+    const double p = rank_of(s, i), q = rank_of(s, j);
     return p != q ? (p > q ? -1 : 1) : i - j;
 }
 
@@ -105,53 +118,68 @@ static void remember(struct search *s, int box)
     s->change[s->changes++] = (struct change){box, s->box[box].least};
 }
 
+static void undo(struct search *s, size_t changes)
+{
+    while (s->changes > changes) {
+        const struct change *change = &s->change[--s->changes];
+        s->box[change->box].least = change->least;
+    }
+}
+
 static void count(struct search *s, const struct box *box, int sign)
 {
     for (int k = box->from; k < box->to; k++) s->total[k] += sign > 0 ? box->bytes : -box->bytes;
     for (int k = box->from; k + 1 < box->to; k++) s->crossing[k] += sign;
 }
 
-/* Raises the least offsets of what overlaps the new box. Returns whether all still fit, and the sections of those
- * raised. */
-static bool raise_others(struct search *s, const struct piece *piece, const struct box *new, struct piece *raised)
+static int by_least(const void *x, const void *y)
+{
+    const struct floor *a = x, *b = y;
+    return a->least < b->least ? 1 : -(a->least > b->least);
+}
+
+/* Whether in each of the sections [from, to), the unplaced boxes that cannot lie below an offset fit above it. */
+static bool sections_fit(struct search *s, const struct piece *piece, int from, int to)
+{
+    int floors = 0;
+    memset(s->above + from, 0, (size_t)(to - from) * sizeof *s->above);
+    for (int i = 0; i < piece->boxes; i++) {
+        const struct box *b = &s->box[piece->box[i]];
+        if (!b->placed && b->from < to && b->to > from) s->floor[floors++] = (struct floor){b->least, b};
+    }
+    qsort(s->floor, (size_t)floors, sizeof *s->floor, by_least);
+    s->work -= piece->boxes + 4 * floors;
+    for (int i = 0; i < floors; i++) {
+        const struct box *b = s->floor[i].box;
+        const int first = b->from > from ? b->from : from, end = b->to < to ? b->to : to;
+        s->work -= (end - first) / 4;
+        for (int k = first; k < end; k++)
+            if ((s->above[k] += b->bytes) + b->least > s->capacity) return false;
+    }
+    return true;
+}
+
+/* Raises the least offsets of what overlaps the new box. Returns whether all still fit in the sections of those raised.
+ */
+static bool raise_others(struct search *s, const struct piece *piece, const struct box *new)
 {
     const size_t top = new->offset + new->bytes;
+    int from = new->from, to = new->to;
     bool fit = true;
-    *raised = (struct piece){.from = new->from, .to = new->to};
     for (int i = 0; i < piece->boxes; i++) {
         struct box *b = &s->box[piece->box[i]];
         if (b->placed || b->least >= top || b->from >= new->to || b->to <= new->from) continue;
         remember(s, piece->box[i]);
         b->least = top;
-        if (b->from < raised->from) raised->from = b->from;
-        if (b->to > raised->to) raised->to = b->to;
+        if (b->from < from) from = b->from;
+        if (b->to > to) to = b->to;
         fit &= top + b->bytes <= s->capacity;
     }
     s->work -= piece->boxes;
-    return fit;
+    return fit && sections_fit(s, piece, from, to);
 }
 
-/* Whether in every section the unplaced boxes fit between its floor and the capacity. Offsets never fall, so the floor
- * is at least that of the new box. */
-static bool sections_fit(struct search *s, const struct piece *piece, const struct box *new, const struct piece *raised)
-{
-    for (int k = piece->from; k < piece->to; k++) s->floor[k] = SIZE_MAX;
-    for (int i = 0; i < piece->boxes; i++) {
-        const struct box *b = &s->box[piece->box[i]];
-        if (b->placed) continue;
-        const int from = b->from > raised->from ? b->from : raised->from, to = b->to < raised->to ? b->to : raised->to;
-        for (int k = from; k < to; k++)
-            if (b->least < s->floor[k]) s->floor[k] = b->least;
-        if (to > from) s->work -= (to - from) / 4;
-    }
-    for (int k = piece->from; k < piece->to; k++) {
-        const size_t floor = s->floor[k] == SIZE_MAX || s->floor[k] < new->offset ? new->offset : s->floor[k];
-        if (s->total[k] && floor + s->total[k] > s->capacity) return false;
-    }
-    return true;
-}
-
-static enum found solve(struct search *s, const struct piece *piece, size_t floor, int first);
+static enum found solve(struct search *s, const struct piece *piece);
 
 /* Solves the sections [from, to) of the piece, which no unplaced box leaves. box: room for all of the piece's. */
 static enum found solve_part(struct search *s, const struct piece *piece, int from, int to, int *box)
@@ -163,7 +191,7 @@ static enum found solve_part(struct search *s, const struct piece *piece, int fr
     }
     s->work -= piece->boxes;
     sort(s, &part);
-    return solve(s, &part, 0, -1);
+    return solve(s, &part);
 }
 
 /* Goes on after placing the piece's box at `position`. */
@@ -172,7 +200,7 @@ static enum found solve_rest(struct search *s, const struct piece *piece, int po
     const struct box *new = &s->box[piece->box[position]];
     bool parts = false;
     for (int k = new->from; k + 1 < new->to; k++) parts |= !s->crossing[k];
-    if (!parts) return solve(s, piece, new->offset, position);
+    if (!parts) return solve(s, piece);
     enum found found = FOUND;
     int *box = allocate((size_t)piece->boxes, sizeof *box), from = piece->from;
     for (int k = new->from; k < new->to &&found == FOUND; k++) {
@@ -190,52 +218,74 @@ static enum found try_box(struct search *s, const struct piece *piece, int posit
 {
     struct box *new = &s->box[piece->box[position]];
     const size_t changes = s->changes;
-    struct piece raised;
     new->placed = true;
     new->offset = new->least;
     count(s, new, -1);
     enum found found = IMPOSSIBLE;
-    if (raise_others(s, piece, new, &raised) && sections_fit(s, piece, new, &raised))
-        found = solve_rest(s, piece, position);
-    while (s->changes > changes) {
-        const struct change *change = &s->change[--s->changes];
-        s->box[change->box].least = change->least;
-    }
+    if (raise_others(s, piece, new)) found = solve_rest(s, piece, position);
+    undo(s, changes);
     count(s, new, 1);
     new->placed = false;
     return found;
 }
 
-/* Places the unplaced boxes of a piece; where several pieces are solved in turn, offsets of the solved ones stay. The
- * next box is not before (floor, first) by offset and position. */
-static enum found solve(struct search *s, const struct piece *piece, size_t floor, int first)
+/* Of the lowest unplaced boxes one that lies in the section of most unplaced bytes; -1: none is left. */
+static int choose(struct search *s, const struct piece *piece)
 {
-    size_t lowest_end = SIZE_MAX;
-    if (s->work <= 0) return UNDECIDED;
+    size_t lowest = SIZE_MAX, most = 0;
+    int section = 0;
     for (int i = 0; i < piece->boxes; i++) {
         const struct box *b = &s->box[piece->box[i]];
-        if (!b->placed && b->least + b->bytes < lowest_end) lowest_end = b->least + b->bytes;
+        if (!b->placed && b->least < lowest) lowest = b->least;
     }
-    if (lowest_end == SIZE_MAX) return FOUND;
+    s->work -= 2 * piece->boxes;
+    if (lowest == SIZE_MAX) return -1;
+    for (int i = 0; i < piece->boxes; i++) {
+        const struct box *b = &s->box[piece->box[i]];
+        if (b->placed || b->least != lowest) continue;
+        for (int k = b->from; k < b->to; k++)
+            if (s->total[k] > most) most = s->total[k], section = k;
+        s->work -= (b->to - b->from) / 4;
+    }
+    for (int i = 0;; i++) {
+        const struct box *b = &s->box[piece->box[i]];
+        if (!b->placed && b->least == lowest && b->from <= section && section < b->to) return i;
+    }
+}
+
+/* The box does not lie at its least offset, so it lies on one that is not placed yet. */
+static bool lift(struct search *s, const struct piece *piece, int position)
+{
+    struct box *new = &s->box[piece->box[position]];
+    size_t least = SIZE_MAX;
+    for (int i = 0; i < piece->boxes; i++) {
+        const struct box *b = &s->box[piece->box[i]];
+        if (b == new || b->placed || b->from >= new->to || b->to <= new->from) continue;
+        if (b->least + b->bytes < least) least = b->least + b->bytes;
+    }
+    s->work -= piece->boxes;
+    if (least == SIZE_MAX || least + new->bytes > s->capacity) return false;
+    remember(s, piece->box[position]);
+    new->least = least;
+    return sections_fit(s, piece, new->from, new->to);
+}
+
+/* Places the unplaced boxes of a piece; where several pieces are solved in turn, offsets of the solved ones stay. */
+static enum found solve(struct search *s, const struct piece *piece)
+{
     for (;;) {
-        int next = -1;
-        size_t least = lowest_end;
-        for (int i = 0; i < piece->boxes; i++) {
-            const struct box *b = &s->box[piece->box[i]];
-            if (b->placed || b->least >= least || b->least < floor || (b->least == floor && i <= first)) continue;
-            next = i, least = b->least;
-        }
-        s->work -= piece->boxes;
-        if (next < 0) return IMPOSSIBLE;
+        if (s->work <= 0) return UNDECIDED;
+        const int next = choose(s, piece);
+        if (next < 0) return FOUND;
         const enum found found = try_box(s, piece, next);
         if (found != IMPOSSIBLE) return found;
-        floor = least, first = next;
+        if (!lift(s, piece, next)) return IMPOSSIBLE;
     }
 }
 
 /* ---- the capacity ---- */
 
-static enum found run(struct search *s, size_t capacity, const struct preorder *preorder, long work)
+static enum found run(struct search *s, size_t capacity, struct preorder preorder, long work)
 {
     enum found found = FOUND;
     s->capacity = capacity;
@@ -250,6 +300,7 @@ static enum found run(struct search *s, size_t capacity, const struct preorder *
         from = k + 1;
     }
     free(box);
+    undo(s, 0);
     return found;
 }
 
@@ -259,7 +310,9 @@ static enum found run_all(struct search *s, size_t capacity, long limit, long *w
     enum found found = UNDECIDED;
     for (int i = 0; i < PREORDERS && found == UNDECIDED && *work > 0; i++) {
         const long most = limit < *work ? limit : *work;
-        found = run(s, capacity, &preorders[i], most);
+        const struct preorder preorder = {i / SHARES % 2, (double)(i % SHARES) / (SHARES - 1), i / SHARES / 2,
+                                          (uint32_t)i};
+        found = run(s, capacity, preorder, most);
         *work -= most - s->work;
     }
     return found;
@@ -279,12 +332,12 @@ static size_t keep(const struct search *s, struct buffer *buffer)
 static size_t minimise(struct search *s, struct buffer *buffer, size_t extent, size_t *bound, size_t step)
 {
     const long least = 16L * s->boxes * s->boxes; /* enough to place each box once */
-    long work = 1500L * 1000 * 1000;
+    long work = 1100L * 1000 * 1000;
     enum found found = UNDECIDED;
     for (long limit = least; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, *bound, limit, &work);
     if (found == FOUND) return keep(s, buffer);
     if (found == IMPOSSIBLE) *bound += step;
-    work = 1000L * 1000 * 1000;
+    work = 700L * 1000 * 1000;
     for (long limit = least; *bound < extent && work > 0;) {
         const size_t gap = (extent - *bound) / step, capacity = extent - (gap + 7) / 8 * step;
         found = run_all(s, capacity, limit, &work);
@@ -352,7 +405,8 @@ static struct search set_up(const struct buffer *buffer, int buffers, struct reg
     s.sections = find_sections(buffer, buffers, s.all, last);
     NEW(region, s.box, (size_t)buffers);
     NEW(region, s.total, (size_t)s.sections);
-    NEW(region, s.floor, (size_t)s.sections);
+    NEW(region, s.above, (size_t)s.sections);
+    NEW(region, s.floor, (size_t)buffers);
     NEW(region, s.crossing, (size_t)s.sections);
     for (int i = 0; i < buffers; i++) {
         const struct buffer *b = &buffer[i];
@@ -400,7 +454,7 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
             s->box[i].placed = buffer[i].bytes >= least;
             if (s->box[i].placed) s->box[i].offset = alone.box[next++].offset;
         }
-        s->preorder = &(struct preorder){false, 0.5};
+        s->preorder = (struct preorder){.share = 0.5};
         sort(s, &(struct piece){s->all, s->boxes, 0, s->sections});
         for (int k = 0; k < s->boxes; k++) {
             struct box *b = &s->box[s->all[k]];
