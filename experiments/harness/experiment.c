@@ -125,13 +125,13 @@ static int conclude(struct experiment *e, const struct request *request, bool fi
 
 /* ---- runs that go on ---- */
 
-/* Whether the folder holds any unfinished file: else no run id needs to be computed. */
-static bool has_unfinished(const char *folder)
+/* Whether the folder has a file whose name ends so. */
+static bool has_file(const char *folder, const char *end)
 {
     bool found = false;
     DIR *entries = opendir(folder);
     for (const struct dirent *entry; entries && !found && (entry = readdir(entries));)
-        found = text_ends(entry->d_name, ".h5.part");
+        found = text_ends(entry->d_name, end);
     if (entries) closedir(entries);
     return found;
 }
@@ -142,12 +142,12 @@ struct unfinished {
     bool part[SIDES], state[SIDES];
 };
 
-/* region holds the texts. */
+/* Without any unfinished file, no run id needs to be computed. region holds the texts. */
 static enum status find_unfinished(const struct experiment *e, struct region *region, struct unfinished *u)
 {
     const struct spec *spec = e->side[SIDE_VARIANT].spec;
     *u = (struct unfinished){.folder = region_text(region, "%s/%s", spec->results, spec->name)};
-    for (int i = 0; i < SIDES && has_unfinished(u->folder); i++) {
+    for (int i = 0; i < SIDES && has_file(u->folder, ".h5.part"); i++) {
         char id[RUN_ID_TEXT], name[RECORD_NAME];
         TRY(report_error(run_id_compute(e->side[i].job, id)));
         u->id[i] = region_text(region, "%s", id);
@@ -173,6 +173,9 @@ static enum status prepare_resume(struct experiment *e, const struct request *re
                  "--resume must: %s has no state of this run (spec, program, machine and data); nothing "
                  "was run",
                  u.folder));
+    if (!any && !request->quiet && has_file(u.folder, ".h5.state"))
+        fprintf(stderr, "note: %s has the state of another run (spec, program, machine or data), which is left alone\n",
+                u.folder);
     const bool goes_on = u.state[SIDE_VARIANT] || (u.part[SIDE_VARIANT] && e->side[SIDE_VARIANT].spec->state_every > 0);
     if (goes_on && !u.part[SIDE_BASELINE] && will_run(request, SIDE_BASELINE))
         (void)finished_run(u.folder, u.id[SIDE_BASELINE], side_names[SIDE_BASELINE], NULL,

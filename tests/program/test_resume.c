@@ -112,24 +112,36 @@ static const char *const cases[] = {
     "state_every=1 record.fsync=2",
 };
 
-Test(resume, a_run_that_goes_on_leaves_the_file_of_one_that_was_not_interrupted)
+static void check_case(const char *overrides)
 {
     char path[512], whole[512], arguments[600];
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        train(0, cases[i]);
-        cr_assert(folder_count(cli.folder, ".state") == 0);
-        shell("mv out/net/*.h5 whole.h5");
-        snprintf(whole, sizeof whole, "%s/whole.h5", cli.folder);
-        train(CUT_STEP, cases[i]);
-        cr_assert(folder_count(cli.folder, ".h5.part") == 1 && folder_count(cli.folder, ".h5.state") == 1);
-        train(0, cases[i]);
-        check_same(whole, file_of("*.h5", path), cases[i]);
-        cr_assert(folder_count(cli.folder, ".h5") == folder_count(cli.folder, "") - 4, "left beside: %s", cases[i]);
-        snprintf(arguments, sizeof arguments, "verify --plan-only %s", path);
-        expect(0, arguments);
-        cli_says(&cli, "record    right");
-        shell("rm -r out whole.h5");
-    }
+    train(0, overrides);
+    cr_assert(folder_count(cli.folder, ".state") == 0);
+    shell("mv out/net/*.h5 whole.h5");
+    snprintf(whole, sizeof whole, "%s/whole.h5", cli.folder);
+    train(CUT_STEP, overrides);
+    cr_assert(folder_count(cli.folder, ".h5.part") == 1 && folder_count(cli.folder, ".h5.state") == 1);
+    train(0, overrides);
+    check_same(whole, file_of("*.h5", path), overrides);
+    cr_assert(folder_count(cli.folder, ".h5") == folder_count(cli.folder, "") - 4, "left beside: %s", overrides);
+    snprintf(arguments, sizeof arguments, "verify --plan-only %s", path);
+    expect(0, arguments);
+    cli_says(&cli, "record    right");
+    shell("rm -r out whole.h5");
+}
+
+Test(resume, a_run_that_goes_on_leaves_the_file_of_one_that_was_not_interrupted)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_case(cases[i]);
+}
+
+Test(resume, so_does_one_on_a_device)
+{
+    cli_close(&cli);
+    cli_open_on_device(&cli, NULL);
+    cli_file(&cli, "net.yaml", spec);
+    check_case("backend=cuda");
+    check_case("backend=cuda rng=stash record.state=true 'optimizer={name: adam, lr: 0.01}'");
 }
 
 /* ---- files that cannot be used ---- */
@@ -219,6 +231,16 @@ Test(resume, a_complete_baseline_is_not_run_again_where_the_variant_goes_on)
     train(CUT_STEP, "");
     expect(0, "run net.yaml steps=20 --resume never");
     cr_assert(!strstr(cli.err, "complete") && !strstr(cli.err, "goes on"), "%s", cli.err);
+}
+
+/* A state belongs to the file that it was written beside. */
+Test(resume, a_new_run_does_not_take_an_old_state)
+{
+    train(CUT_STEP, "");
+    shell("rm out/net/*.part");
+    train(3, "");
+    cr_assert(folder_count(cli.folder, ".h5.part") == 1 && folder_count(cli.folder, ".h5.state") == 0);
+    train(0, "");
 }
 
 /* The control has the id of its baseline. */

@@ -209,7 +209,7 @@ Test(run, results_that_cannot_be_written_fail)
 
 Test(run, a_signal_stops_the_run_and_keeps_committed_steps)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     signal(SIGHUP, SIG_DFL); /* under nohup it would stay ignored */
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct cli cli;

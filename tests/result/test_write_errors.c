@@ -223,6 +223,15 @@ Test(write_errors, one_failing_call_of_state_and_digests)
     cr_assert(all.failed > all.runs * 9 / 10, "%d of %d failed", all.failed, all.runs);
 }
 
+/* A state that cannot be written is reported and changes nothing. */
+Test(write_errors, one_failing_call_with_states)
+{
+    const struct outcome all =
+        fail_every_call((struct subject){RUN " steps=3 state_every=1 record.digests=false", ".h5", "once", 3, false});
+    cr_assert(all.failed > all.runs / 2 && all.kept > all.runs / 50, "%d of %d failed, %d kept", all.failed, all.runs,
+              all.kept);
+}
+
 Test(write_errors, calls_that_fail_from_one_on_fail_the_run)
 {
     const struct outcome all = fail_every_call((struct subject){RUN " steps=1", ".h5", "lasting", 9, false});

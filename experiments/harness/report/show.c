@@ -148,6 +148,23 @@ static enum status add_table(json_t *all, struct result *r, const char *name, co
     return ST_OK;
 }
 
+/* A row per process that worked on the run. */
+static enum status add_pieces(json_t *all, struct result *r)
+{
+    size_t count = 0;
+    const struct record_piece *piece = NULL;
+    json_t *rows = json_array();
+    PUT(all, "pieces", rows);
+    if (h5_exists(&r->h5, "/pieces")) piece = record_pieces_read(&r->h5, r->region, &count);
+    TRY(h5_status(&r->h5));
+    for (size_t i = 0; i < count; i++, piece++)
+        json_array_append_new(rows, json_pack("{s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "step", (int)piece->step,
+                                              "state", (int)piece->state, "created", piece->created, "ended",
+                                              piece->ended, "host", piece->host, "cpu", piece->cpu, "kernel",
+                                              piece->kernel, "invocation", piece->invocation));
+    return ST_OK;
+}
+
 static enum status read_all(struct result *r, json_t *all)
 {
     static const struct field timed[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
@@ -156,6 +173,7 @@ static enum status read_all(struct result *r, json_t *all)
     PUT(all, "path", r->h5.path);
     PUT(all, "now", result_status(r, status));
     for (const struct shown_group *group = groups; group->path; group++) add_group(all, r, group);
+    TRY(add_pieces(all, r));
     TRY(add_table(all, r, "steps", record_step_columns, r->steps));
     TRY(add_table(all, r, "eval", record_eval_columns,
                   h5_exists(&r->h5, "/eval/committed") ? h5_rows(&r->h5, "/eval/committed") : 0));
@@ -224,6 +242,14 @@ static json_t *cell(const json_t *table, const char *key, size_t i)
     return json_incref(json_array_get(json_object_get(table, key), i));
 }
 
+/* Of a run that went on. */
+static void print_pieces(json_t *pieces, FILE *out)
+{
+    if (json_array_size(pieces) < 2) return;
+    fprintf(out, "/pieces: the first step that each recorded, and the steps that it took over as its state\n");
+    figures_table(pieces, "step state created ended host", 2, false, out);
+}
+
 /* The first steps and the last ones. */
 static void print_steps(const json_t *steps, FILE *out)
 {
@@ -269,6 +295,7 @@ static void print_all(const json_t *all, bool provenance, FILE *out)
     fprintf(out, "%s\n  %-26s %s\n", figure_string(all, "path"), "now", figure_string(all, "now"));
     for (const struct shown_group *group = groups; group->path; group++) {
         if (strcmp(group->path, "/summary") == 0) {
+            print_pieces(json_object_get(all, "pieces"), out);
             print_steps(json_object_get(all, "steps"), out);
             print_evaluations(json_object_get(all, "eval"), out);
         }
