@@ -77,13 +77,13 @@ def end(pid):
     """Kills a process and waits until it is gone: an orphan is another process's child."""
     try:
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
+        while True:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return
+            time.sleep(0.002)
+    except (FileNotFoundError, ProcessLookupError):
         return
-    while os.path.exists(f"/proc/{pid}"):
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            if file.read().rsplit(")", 1)[1].split()[0] == "Z":
-                return
-        time.sleep(0.002)
 
 
 def result(folder, tail):

@@ -271,6 +271,35 @@ void h5_append_rows(struct h5 *h5, const char *path, hsize_t count, const void *
 
 void h5_append(struct h5 *h5, const char *path, const void *row) { h5_append_rows(h5, path, 1, row); }
 
+static void copy_array(struct h5 *h5, struct h5 *from, const struct entry *entry, uint64_t rows)
+{
+    const struct entry e = *entry; /* writing may move it */
+    const size_t bytes = row_bytes(&e);
+    const uint64_t most = bytes < SLICE_BYTES ? SLICE_BYTES / bytes : 1;
+    char *slice = allocate(most < rows ? most : rows, bytes);
+    h5_expect_rows(from, e.path, e.number, (size_t)e.width, rows);
+    for (uint64_t first = 0, count; first < rows && !from->broken; first += count) {
+        count = rows - first < most ? rows - first : most;
+        h5_read_rows(from, e.path, e.number, (size_t)e.width, first, count, slice);
+        if (from->broken) break;
+        if (e.extent)
+            h5_write_rows(h5, e.path, first, count, slice);
+        else
+            h5_append_rows(h5, e.path, count, slice);
+    }
+    free(slice);
+}
+
+void h5_copy_rows(struct h5 *h5, struct h5 *from, uint64_t (*rows)(void *self, const char *path), void *self)
+{
+    struct h5_manifest *m = h5->manifest;
+    for (int i = 0; i < m->entries; i++) {
+        const struct entry *e = &m->entry[i];
+        const uint64_t count = e->kind == ARRAY && !e->written && e->number != NUMBER_TEXT ? rows(self, e->path) : 0;
+        if (count) copy_array(h5, from, e, e->extent && e->extent < count ? e->extent : count);
+    }
+}
+
 /* ---- reading back ---- */
 
 static bool attribute_holds(struct h5 *h5, const struct entry *e, struct entry *found, struct region *region)

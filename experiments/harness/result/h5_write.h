@@ -44,4 +44,8 @@ void h5_write_rows(struct h5 *h5, const char *path, hsize_t first, hsize_t count
 void h5_append_rows(struct h5 *h5, const char *path, hsize_t count, const void *rows);
 void h5_append(struct h5 *h5, const char *path, const void *row);
 
+/* Of every array that was laid out for rows, but has none: copies those that another file of the same layout has. rows:
+ * how many of the array at a path. */
+void h5_copy_rows(struct h5 *h5, struct h5 *from, uint64_t (*rows)(void *self, const char *path), void *self);
+
 #endif

@@ -82,7 +82,8 @@ const struct field record_figure_columns[] = {
 const struct field record_device_columns[] = {
     {"device_overhead_bytes", NUMBER_U64, 1, FIGURE(device_overhead), NULL, NULL}, {0}};
 
-bool record_keeps(const struct job *job, int digests)
+/* Digests of every tensor: of the optimizer's and of running state where there is any. */
+static bool is_kept(const struct job *job, int digests)
 {
     if (digests == DIGESTS_STATE) return job->spec->optimizer->state(&job->spec->optimizer_settings) > 0;
     return digests != DIGESTS_RUNNING || job->graph->states > 0;
@@ -171,7 +172,7 @@ static void layout_digests(struct h5 *h5, const struct job *job)
     for (int i = 0; i < DIGESTS; i++) {
         const bool running = i == DIGESTS_RUNNING;
         const hsize_t extent[2] = {(hsize_t)(running ? graph->states : graph->parameters), 2};
-        if (!record_keeps(job, i)) continue;
+        if (!is_kept(job, i)) continue;
         h5_series(h5, digest_paths[i], NUMBER_U64, 2, extent);
         h5_attach(h5, digest_paths[i], 0, "/digests/step");
         h5_attach(h5, digest_paths[i], 1, running ? "/digests/running_tensor" : "/digests/tensor");
@@ -290,7 +291,7 @@ static enum status start(struct record *r, uint32_t state)
 {
     TRY(h5_manifest_open(r->manifest, &r->h5, r->file.fresh, H5_CREATE));
     record_layout(&r->h5, r->job, r->variant, r->id);
-    TRY(record_pieces(&r->h5, r->job, state ? r->past : NULL, state));
+    TRY(record_pieces(&r->h5, r->job->spec, state ? r->past : NULL, state));
     TRY(publish(r, false));
     return h5_manifest_open(r->manifest, &r->h5, r->file.part, H5_APPEND);
 }
@@ -338,7 +339,7 @@ static void append_digests(struct h5 *h5, const struct job *job, const struct st
     const struct train_result *r = &step->result;
     const struct digest *const rows[DIGESTS] = {r->gradient, r->parameter, r->parameter_state, r->running_state};
     for (int i = 0; i < DIGESTS; i++)
-        if (record_keeps(job, i)) h5_append(h5, digest_paths[i], rows[i]);
+        if (is_kept(job, i)) h5_append(h5, digest_paths[i], rows[i]);
     h5_append(h5, "/digests/step", &step->step);
 }
 

@@ -61,9 +61,6 @@ struct run_summary record_summary_read(struct result *result);
 /* Whether the spec asks for the bytes at each op of a step. */
 bool record_wants_memory(const struct spec *spec, int64_t step);
 
-/* Whether there are digests of these tensors: of the optimizer's and of running state where there is any. */
-bool record_keeps(const struct job *job, int digests);
-
 /* Everything of a result file that is known before its first step. */
 void record_layout(struct h5 *h5, const struct job *job, const char *variant, const char *id);
 
@@ -87,14 +84,10 @@ char *record_time(char text[RECORD_TIME]);
 
 /* record_resume.c: writes /pieces, and from an unfinished file of the same run (past, NULL: there is none) its rows and
  * initial tensors. state: steps after which the state is that the run goes on from. ST_FAILED: past lacks something. */
-enum status record_pieces(struct h5 *h5, const struct job *job, struct result *past, uint32_t state);
+enum status record_pieces(struct h5 *h5, const struct spec *spec, struct result *past, uint32_t state);
 
-/* The last evaluation in a file; false: there is none. */
+/* The last evaluation in a file, but its loss; false: there is none. */
 bool record_last_eval(struct result *past, struct eval_record *eval);
-
-/* Copies the first rows, of width elements each, of an array of another file; grows: it is one that grows. */
-void record_copy_rows(struct h5 *h5, struct result *from, const char *path, enum number number, uint64_t width,
-                      uint64_t rows, bool grows);
 
 /* The name of a run's file, without .h5: its id; of a variant with the id of its baseline (the control), whose file it
  * must not replace, ID-repeat. */
@@ -151,8 +144,5 @@ void record_state_layout(struct h5 *h5, const struct job *job);
 /* Before the first step: the initial parameters. After the last: the final parameters and the last gradients. */
 void record_state_tensors(struct h5 *h5, const struct job *job, bool after, struct executor *exec);
 void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels);
-
-/* The initial tensors of another file. */
-void record_state_copy(struct h5 *h5, const struct job *job, struct result *from);
 
 #endif

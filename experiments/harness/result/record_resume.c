@@ -59,37 +59,6 @@ static void write_pieces(struct h5 *h5, struct result *past, uint32_t state)
     region_destroy(region);
 }
 
-void record_copy_rows(struct h5 *h5, struct result *from, const char *path, enum number number, uint64_t width,
-                      uint64_t rows, bool grows)
-{
-    enum { SLICE = 1 << 22 };
-    const uint64_t bytes = width * h5_number_bytes(number), most = bytes < SLICE ? SLICE / bytes : 1;
-    char *slice = allocate((size_t)(most < rows ? most : rows), (size_t)bytes);
-    h5_expect_rows(&from->h5, path, number, (size_t)width, rows);
-    for (uint64_t first = 0, count; first < rows && !from->h5.broken; first += count) {
-        count = rows - first < most ? rows - first : most;
-        h5_read_rows(&from->h5, path, number, (size_t)width, first, count, slice);
-        if (from->h5.broken) break;
-        if (grows)
-            h5_append_rows(h5, path, count, slice);
-        else
-            h5_write_rows(h5, path, first, count, slice);
-    }
-    free(slice);
-}
-
-static void copy_table(struct h5 *h5, struct result *from, const char *group, const struct field *columns,
-                       uint64_t rows)
-{
-    char path[64];
-    for (const struct field *c = columns; c->name; c++) {
-        snprintf(path, sizeof path, "%s/%s", group, c->name);
-        record_copy_rows(h5, from, path, c->number, (uint64_t)c->width, rows, true);
-    }
-    snprintf(path, sizeof path, "%s/committed", group);
-    record_copy_rows(h5, from, path, NUMBER_U8, 1, rows, true);
-}
-
 /* Evaluations whose row is committed: one may have been added only in part. */
 static uint64_t evaluations(struct result *past)
 {
@@ -107,38 +76,33 @@ bool record_last_eval(struct result *past, struct eval_record *eval)
     const uint64_t rows = evaluations(past);
     if (!rows) return false;
     h5_read_rows(&past->h5, "/eval/step", NUMBER_U32, 1, rows - 1, 1, &eval->step);
-    h5_read_rows(&past->h5, "/eval/loss", NUMBER_F32, 1, rows - 1, 1, &eval->loss);
     h5_read_rows(&past->h5, "/eval/accuracy", NUMBER_F32, 1, rows - 1, 1, &eval->accuracy);
     return true;
 }
 
-static void copy_rows(struct h5 *h5, const struct job *job, struct result *past)
+/* What an array has rows of, by how its path begins; the first row that fits counts. */
+enum of { NOTHING, STEPS, EVALUATIONS, MEMORY_STEPS, ALL, OFS };
+static const struct {
+    const char *prefix;
+    enum of of;
+} arrays[] = {{"/steps/", STEPS},         {"/digests/", STEPS},       {"/eval/", EVALUATIONS},
+              {"/memory/", MEMORY_STEPS}, {"/state/final/", NOTHING}, {"/state/gradient/", NOTHING},
+              {"/state/initial/", ALL},   {"/state/", STEPS}};
+
+static uint64_t rows_of(void *counts, const char *path)
 {
-    const struct graph *graph = job->graph;
-    const uint64_t steps = past->steps, values = (uint64_t)(graph->batch * shape_elements(&graph->value[0].shape));
-    uint64_t wanted = 0;
-    copy_table(h5, past, "/steps", record_step_columns, steps);
-    copy_table(h5, past, "/eval", record_eval_columns, evaluations(past));
-    for (uint64_t i = 0; i < steps; i++) wanted += record_wants_memory(job->spec, (int64_t)i);
-    record_copy_rows(h5, past, "/memory/step", NUMBER_U32, 1, wanted, true);
-    record_copy_rows(h5, past, "/memory/live", NUMBER_U64, (uint64_t)job->plan->lowered.ops, wanted, true);
-    for (int i = 0; i < DIGESTS && job->spec->record_digests; i++)
-        if (record_keeps(job, i))
-            record_copy_rows(h5, past, digest_paths[i], NUMBER_U64,
-                             2 * (uint64_t)(i == DIGESTS_RUNNING ? graph->states : graph->parameters), steps, true);
-    if (job->spec->record_digests) record_copy_rows(h5, past, "/digests/step", NUMBER_U32, 1, steps, true);
-    if (!job->spec->record_state) return;
-    record_state_copy(h5, job, past);
-    record_copy_rows(h5, past, "/state/step", NUMBER_U32, 1, steps, true);
-    record_copy_rows(h5, past, "/state/x", NUMBER_F32, values, steps, true);
-    record_copy_rows(h5, past, "/state/labels", NUMBER_I32, (uint64_t)graph->batch, steps, true);
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (strncmp(path, arrays[i].prefix, strlen(arrays[i].prefix)) == 0) return ((uint64_t *)counts)[arrays[i].of];
+    return 0;
 }
 
-enum status record_pieces(struct h5 *h5, const struct job *job, struct result *past, uint32_t state)
+enum status record_pieces(struct h5 *h5, const struct spec *spec, struct result *past, uint32_t state)
 {
     write_pieces(h5, past, state);
     if (!past) return ST_OK;
-    copy_rows(h5, job, past);
+    uint64_t counts[OFS] = {[STEPS] = past->steps, [EVALUATIONS] = evaluations(past), [ALL] = UINT64_MAX};
+    for (size_t i = 0; i < past->steps; i++) counts[MEMORY_STEPS] += record_wants_memory(spec, (int64_t)i);
+    h5_copy_rows(h5, &past->h5, rows_of, counts);
     TRY(h5_status(&past->h5));
     return h5_status(h5);
 }

@@ -101,20 +101,6 @@ void record_state_tensors(struct h5 *h5, const struct job *job, bool after, stru
         if (moments[m].after == after) write_moment(h5, job, &moments[m], exec);
 }
 
-void record_state_copy(struct h5 *h5, const struct job *job, struct result *from)
-{
-    char path[512];
-    const struct parameter *tensor;
-    for (size_t m = 0; m < sizeof moments / sizeof *moments; m++) {
-        const int count = moments[m].after ? 0 : tensors_of(job->graph, &moments[m], &tensor);
-        for (int i = 0; i < count; i++) {
-            const uint64_t rows = (uint64_t)tensor[i].definition.shape.dim[0];
-            record_copy_rows(h5, from, tensor_path(path, moments[m].name, &tensor[i]), NUMBER_F32,
-                             (uint64_t)tensor[i].elements / rows, rows, false);
-        }
-    }
-}
-
 void record_state_batch(struct h5 *h5, uint32_t step, const float *x, const int32_t *labels)
 {
     h5_append(h5, "/state/x", x);

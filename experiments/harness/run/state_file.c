@@ -36,7 +36,7 @@ struct heading {
 /* A tensor of the state, in the backend's memory. */
 struct state_part {
     const char *what, *name;
-    float *values;
+    char *values;
     size_t bytes;
     const struct digest *digest; /* of the last step */
 };
@@ -50,22 +50,27 @@ static int parts(const struct job *job)
     return job->graph->parameters * (copies(job) > 0 ? 2 : 1) + job->graph->states;
 }
 
-/* Parameters, the optimizer's state of each, running state. last: NULL where there is no digest yet. */
+/* Parameters, the optimizer's state of each, running state. last: NULL where no digest is wanted. */
 static struct state_part part_of(const struct state_file *f, const struct train_result *last, int i)
 {
-    const struct graph *graph = f->job->graph;
-    const bool optimizer = copies(f->job) > 0 && i >= graph->parameters && i < 2 * graph->parameters;
-    if (i < graph->parameters)
-        return (struct state_part){"parameter", graph->parameter[i].name, executor_parameter(f->exec, i),
-                                   parameter_bytes(&graph->parameter[i]), last ? &last->parameter[i] : NULL};
-    i -= graph->parameters;
-    if (optimizer)
-        return (struct state_part){"optimizer state of", graph->parameter[i].name, executor_state(f->exec, i),
-                                   (size_t)copies(f->job) * parameter_bytes(&graph->parameter[i]),
-                                   last ? &last->parameter_state[i] : NULL};
-    if (copies(f->job) > 0) i -= graph->parameters;
-    return (struct state_part){"running state", graph->state[i].name, executor_running(f->exec, i),
-                               parameter_bytes(&graph->state[i]), last ? &last->running_state[i] : NULL};
+    static const struct train_result none = {.loss = 0};
+    const struct graph *g = f->job->graph;
+    const struct train_result *r = last ? last : &none;
+    const struct {
+        const char *what;
+        int count;
+        const struct parameter *tensor;
+        float *(*values)(struct executor *, int);
+        size_t copies;
+        const struct digest *digest;
+    } kinds[] = {{"parameter", g->parameters, g->parameter, executor_parameter, 1, r->parameter},
+                 {"optimizer state of", copies(f->job) > 0 ? g->parameters : 0, g->parameter, executor_state,
+                  (size_t)copies(f->job), r->parameter_state},
+                 {"running state", g->states, g->state, executor_running, 1, r->running_state}},
+      *k = kinds;
+    for (; i >= k->count; k++) i -= k->count;
+    return (struct state_part){k->what, k->tensor[i].name, (char *)k->values(f->exec, i),
+                               k->copies * parameter_bytes(&k->tensor[i]), last ? &k->digest[i] : NULL};
 }
 
 static struct heading heading_create(const struct job *job)
@@ -102,48 +107,45 @@ void state_file_remove(const char *result)
     new_file_drop(&file);
 }
 
-/* ---- writing ---- */
-
-/* 0, or errno. */
-static int put(int descriptor, const void *data, size_t bytes, off_t at)
+static enum status put(int descriptor, const char *path, uint64_t at, size_t bytes, void *from)
 {
     for (size_t done = 0; done < bytes;) {
-        const ssize_t written = pwrite(descriptor, (const char *)data + done, bytes - done, at + (off_t)done);
+        const ssize_t written = pwrite(descriptor, (const char *)from + done, bytes - done, (off_t)(at + done));
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return written < 0 ? errno : ENOSPC;
-        sync_file_range(descriptor, at + (off_t)done, written, SYNC_FILE_RANGE_WRITE); /* a hint; fsync() reports */
+        if (written <= 0) return fail(ST_FAILED, "%s: cannot write: %s", path, strerror(written ? errno : ENOSPC));
+        sync_file_range(descriptor, (off_t)(at + done), written, SYNC_FILE_RANGE_WRITE); /* a hint; fsync() reports */
         done += (size_t)written;
     }
-    return 0;
+    return ST_OK;
 }
 
-/* A host's tensor from where it lies, a device's through room for a slice. */
-static int put_part(int descriptor, struct backend *backend, const struct state_part *part, char *room, off_t at)
+/* Reads the tensors, or writes them: a host's where they lie, a device's through room for a slice. */
+static enum status move_parts(const struct state_file *f, int descriptor, const char *path, uint64_t at, bool write,
+                              char *room)
 {
-    int error = 0;
-    for (size_t done = 0, count; done < part->bytes && !error; done += count) {
-        count = part->bytes - done < SLICE ? part->bytes - done : SLICE;
-        const char *from = (const char *)part->values + done;
-        if (room) backend->kind->download(backend, room, from, count);
-        error = put(descriptor, room ? room : from, count, at + (off_t)done);
-    }
-    return error;
-}
-
-static int put_all(int descriptor, const struct state_file *f, const struct heading *h)
-{
-    struct backend *backend = f->job->backend;
-    char *room = backend->kind->device ? allocate(SLICE, 1) : NULL;
-    off_t at = (off_t)h->bytes;
-    int error = put(descriptor, h->head, h->bytes, 0);
-    for (int i = 0; i < parts(f->job) && !error; i++) {
+    struct backend *b = f->job->backend;
+    for (int i = 0; i < parts(f->job); i++) {
         const struct state_part part = part_of(f, NULL, i);
-        error = put_part(descriptor, backend, &part, room, at);
-        at += (off_t)part.bytes;
+        for (size_t done = 0, count; done < part.bytes; done += count, at += count) {
+            char *values = part.values + done, *there = room ? room : values;
+            count = part.bytes - done < SLICE ? part.bytes - done : SLICE;
+            if (write && room) b->kind->download(b, room, values, count);
+            TRY((write ? put : file_read)(descriptor, path, at, count, there));
+            if (!write && room) b->kind->upload(b, values, room, count);
+        }
     }
-    free(room);
-    return error;
+    return ST_OK;
 }
+
+static enum status move_all(const struct state_file *f, int descriptor, const char *path, uint64_t at, bool write)
+{
+    char *room = f->job->backend->kind->device ? allocate(SLICE, 1) : NULL;
+    const enum status status = move_parts(f, descriptor, path, at, write, room);
+    free(room);
+    return status;
+}
+
+/* ---- writing ---- */
 
 static void fill(const struct heading *h, const struct state_file *f, const struct train_result *last,
                  const struct state_figures *figures, const struct best_case *least)
@@ -164,47 +166,22 @@ enum status state_file_write(const struct state_file *f, const struct train_resu
 {
     char path[RECORD_PATH];
     struct new_file fresh = {.path = state_file_path(f->path, path)};
-    const struct heading h = heading_create(f->job);
     snprintf(fresh.name, sizeof fresh.name, "%s.new", path);
-    fill(&h, f, last, figures, least);
     const int descriptor = new_file_create(fresh.name);
-    int error = descriptor < 0 ? errno : put_all(descriptor, f, &h);
-    if (descriptor >= 0 && close(descriptor) < 0 && !error) error = errno;
+    if (descriptor < 0) return fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
+    const struct heading h = heading_create(f->job);
+    fill(&h, f, last, figures, least);
+    enum status status = put(descriptor, path, 0, h.bytes, h.head);
+    if (status == ST_OK) status = move_all(f, descriptor, path, h.bytes, true);
     free(h.head);
-    if (!error) return new_file_publish(&fresh);
+    if (close(descriptor) < 0 && status == ST_OK)
+        status = fail(ST_FAILED, "%s: cannot write: %s", path, strerror(errno));
+    if (status == ST_OK) return new_file_publish(&fresh);
     new_file_drop(&fresh);
-    return fail(ST_FAILED, "%s: cannot write: %s", path, strerror(error));
+    return status;
 }
 
 /* ---- reading ---- */
-
-static enum status get_part(int descriptor, const char *path, struct backend *backend, const struct state_part *part,
-                            char *room, uint64_t at)
-{
-    for (size_t done = 0, count; done < part->bytes; done += count) {
-        count = part->bytes - done < SLICE ? part->bytes - done : SLICE;
-        char *to = (char *)part->values + done;
-        TRY(file_read(descriptor, path, at + done, count, room ? room : to));
-        if (room) backend->kind->upload(backend, to, room, count);
-    }
-    return ST_OK;
-}
-
-/* The tensors, each of which must have its digest. */
-static enum status get_parts(int descriptor, const char *path, const struct state_file *f, const struct heading *h,
-                             char *room)
-{
-    struct backend *backend = f->job->backend;
-    uint64_t at = h->bytes;
-    for (int i = 0; i < parts(f->job); i++) {
-        const struct state_part part = part_of(f, NULL, i);
-        TRY(get_part(descriptor, path, backend, &part, room, at));
-        if (!digest_equal(backend->kind->digest(backend, part.values, part.bytes), h->digest[i]))
-            return fail(ST_FAILED, "%s: damaged: %s %s does not have its digest", path, part.what, part.name);
-        at += part.bytes;
-    }
-    return ST_OK;
-}
 
 static enum status check_head(const char *path, const struct state_file *f, const struct heading *h)
 {
@@ -236,13 +213,17 @@ static enum status check_recorded(const char *path, const struct state_file *f, 
 static enum status get_all(int descriptor, const char *path, const struct state_file *f, const struct heading *h,
                            const struct result *past)
 {
+    struct backend *backend = f->job->backend;
     TRY(file_read(descriptor, path, 0, h->bytes, h->head));
     TRY(check_head(path, f, h));
     TRY(check_recorded(path, f, h, past));
-    char *room = f->job->backend->kind->device ? allocate(SLICE, 1) : NULL;
-    const enum status status = get_parts(descriptor, path, f, h, room);
-    free(room);
-    return status;
+    TRY(move_all(f, descriptor, path, h->bytes, false));
+    for (int i = 0; i < parts(f->job); i++) {
+        const struct state_part part = part_of(f, NULL, i);
+        if (!digest_equal(backend->kind->digest(backend, part.values, part.bytes), h->digest[i]))
+            return fail(ST_FAILED, "%s: damaged: %s %s does not have its digest", path, part.what, part.name);
+    }
+    return ST_OK;
 }
 
 enum status state_file_read(const struct state_file *f, const struct result *past, struct state_figures *figures,
