@@ -194,7 +194,7 @@ def kill_all(kills):
 def cost(steps):
     """Of recording, and of a state every COST_STATE_EVERY steps."""
     table = report.Table("experiment", "steps", "step", "recording between steps", "digests", "one state", "state file",
-                         f"recording, of the step", f"a state every {COST_STATE_EVERY} steps, of the step")
+                         "recording, of the step", f"a state every {COST_STATE_EVERY} steps, of the step")
     with tempfile.TemporaryDirectory(prefix="rematch-kills-", dir=measure.ROOT) as folder:
         every = max(steps // 2, 1)
         measure.output([measure.PROGRAM, "run", COST_SPEC, "--only", "variant", "--quiet", "policy=store_all",
@@ -207,10 +207,10 @@ def cost(steps):
     between = summary["wall_ns"] - summary["setup_ns"] - total - sum(columns["undefine_ns"]) - summary["states_ns"]
     digests = sum(columns["digest_ns"])
     state = summary["states_ns"] / states
-    copies = 1 + file["/plan"]["optimizer_copies"]
-    elements = sum(file["/plan/parameters"]["elements"]) if "/plan/parameters" in file else 0
+    plan, copies = file["/plan"], file["/plan"]["optimizer_copies"]
+    parameters = (plan["static_bytes"] - plan["batch_bytes"] - plan["device_bytes"]) / (2 + copies)
     table.row(f"{COST_SPEC}, store_all", steps, report.seconds(total / steps / 1e9), f"{between / steps / 1e6:.1f} ms",
-              f"{digests / steps / 1e6:.0f} ms", report.seconds(state / 1e9), report.mib(4 * elements * copies),
+              f"{digests / steps / 1e6:.0f} ms", report.seconds(state / 1e9), report.mib(parameters * (1 + copies)),
               f"{100 * (between + digests) / total:.2f} % (target under 1 %)",
               f"{100 * state / COST_STATE_EVERY / (total / steps):.2f} % (target under 2 %)")
     return table
