@@ -36,9 +36,9 @@ struct request {
 
     /* Of a sweep. */
     bool force, print_commands; /* finished points too; print what would run each point */
-    int64_t jobs;               /* points at a time */
-    int64_t point;              /* from 1: this one alone; 0: all */
-    int64_t shard, shards;      /* from 1: points shard, shard + shards, ...; 0: all */
+    int64_t jobs, point;        /* points at a time; from 1: this one alone, 0: all */
+    int shard, shards;          /* from 1: points shard, shard + shards, ...; 0: all */
+
     enum resume resume;
 };
 

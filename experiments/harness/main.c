@@ -95,27 +95,25 @@ static enum status run_plan(struct arguments *a)
     return status;
 }
 
-/* An option's number, 0 where it is not given. */
-static enum status read_number(const struct arguments *a, enum option option, const char *name, const char *text,
-                               int64_t most, int64_t *value)
+/* 0 where the option is not given. */
+static enum status read_count(const struct arguments *a, enum option option, const char *name, int64_t *value)
 {
-    const char *wrong = a->given[option] ? text_to_int(text, value) : NULL;
+    const int64_t most = 1000000;
+    const char *wrong = a->given[option] ? text_to_int(a->value[option], value) : NULL;
     if (!a->given[option] || (!wrong && *value >= 1 && *value <= most)) return ST_OK;
     return fail(ST_SPEC, "run: %s %s: expected an integer of 1..%lld", name, a->value[option], (long long)most);
 }
 
 static enum status read_sweep_options(const struct arguments *a, struct request *request)
 {
-    const char *shard = a->given[OPTION_SHARD] ? a->value[OPTION_SHARD] : "";
-    const char *slash = strchr(shard, '/'), *first = region_text(a->region, "%.*s", (int)strcspn(shard, "/"), shard);
-    const int64_t most = 1000000;
-    if (*shard && !slash) return fail(ST_SPEC, "run: --shard %s: expected I/N, as in 2/8", shard);
-    if (*shard && a->given[OPTION_POINT])
-        return fail(ST_SPEC, "run: --shard and --point; expected one of them at most");
-    TRY(read_number(a, OPTION_SHARD, "--shard: N in", slash ? slash + 1 : "", most, &request->shards));
-    TRY(read_number(a, OPTION_SHARD, "--shard: I in", first, request->shards, &request->shard));
-    TRY(read_number(a, OPTION_POINT, "--point", a->value[OPTION_POINT], most, &request->point));
-    return read_number(a, OPTION_JOBS, "--jobs", a->value[OPTION_JOBS], most, &request->jobs);
+    const char *shard = a->given[OPTION_SHARD] ? a->value[OPTION_SHARD] : NULL;
+    int end = 0;
+    if (shard && a->given[OPTION_POINT]) return fail(ST_SPEC, "run: --shard and --point; expected one of them at most");
+    if (shard && (sscanf(shard, "%6d/%6d%n", &request->shard, &request->shards, &end) != 2 || shard[end] ||
+                  request->shard < 1 || request->shard > request->shards))
+        return fail(ST_SPEC, "run: --shard %s: expected I/N, I of 1..N, as in 2/8", shard);
+    TRY(read_count(a, OPTION_POINT, "--point", &request->point));
+    return read_count(a, OPTION_JOBS, "--jobs", &request->jobs);
 }
 
 static enum resume resume_of(const char *word)

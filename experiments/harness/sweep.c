@@ -302,11 +302,8 @@ static void print_table(const struct sweep *s, const json_t *rows, FILE *out)
 /* The points without a comparison, and those with unmet expectations; then how many points ended how. */
 static void print_outcomes(const struct sweep *s, const json_t *rows, FILE *out)
 {
-    struct count {
-        const char *outcome;
-        int points;
-    } counts[] = {{"equal", 0}, {"DIFFERS", 0}, {"refused", 0}, {"failed", 0}, {"stopped", 0}, {"not run", 0}};
-    int unmet = 0, judged = 0;
+    static const char *const outcomes[] = {"equal", "DIFFERS", "refused", "failed", "stopped", "not run", NULL};
+    int points[sizeof outcomes / sizeof *outcomes] = {0}, unmet = 0, judged = 0;
     size_t i;
     json_t *row;
     json_array_foreach(rows, i, row)
@@ -314,8 +311,7 @@ static void print_outcomes(const struct sweep *s, const json_t *rows, FILE *out)
         const int number = (int)figure_number(row, "point");
         const char *reason = figure_string(row, "reason"), *outcome = figure_string(row, "outcome"),
                    *failed = figure_string(row, "unmet");
-        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-            counts[c].points += !strcmp(counts[c].outcome, outcome);
+        for (int c = 0; outcomes[c]; c++) points[c] += !strcmp(outcomes[c], outcome);
         judged += json_is_true(json_object_get(row, "judged"));
         if (reason) fprintf(out, "point %d %s (%s): %s\n", number, outcome, sweep_point_text(s, number - 1), reason);
         if (!failed || !*failed) continue;
@@ -323,8 +319,8 @@ static void print_outcomes(const struct sweep *s, const json_t *rows, FILE *out)
         unmet++;
     }
     fprintf(out, "points    %zu of %d: ", json_array_size(rows), s->points);
-    for (size_t c = 0, listed = 0; c < sizeof counts / sizeof *counts; c++)
-        if (counts[c].points) fprintf(out, "%s%d %s", listed++ ? ", " : "", counts[c].points, counts[c].outcome);
+    for (int c = 0, listed = 0; outcomes[c]; c++)
+        if (points[c]) fprintf(out, "%s%d %s", listed++ ? ", " : "", points[c], outcomes[c]);
     fprintf(out, "; %d of them finished before\n", s->finished);
     if (s->spec->expectations)
         fprintf(out, "expected  judged at %d point%s, unmet at %d\n", judged, text_plural(judged), unmet);

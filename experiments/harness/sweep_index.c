@@ -4,23 +4,18 @@
 #include "report/figures_text.h"
 #include "result/record_file.h"
 #include "sweep.h"
+#include "yaml/yaml_tree.h"
 #include "yaml/yaml_write.h"
 
-/* The sweep's spec and the program: what a point's number and result depend on, but for data and machine. */
+/* The spec, with all of its sweep, and the program: what a point's number and result depend on, but for data and
+ * machine. */
 static const char *key_of(const struct sweep *s)
 {
+    const char *all = region_text(s->region, "%s%s", s->spec->resolved,
+                                  yaml_tree_print(yaml_tree_get(s->spec->root, "sweep"), s->region));
     char spec[33];
-    digest_print(digest_bytes(s->spec->resolved, strlen(s->spec->resolved)), spec);
+    digest_print(digest_bytes(all, strlen(all)), spec);
     return region_text(s->region, "%s-%s", spec, s->program);
-}
-
-static bool same_values(const struct sweep *s, const struct point *p, const json_t *row)
-{
-    for (int a = 0; a < s->spec->axes; a++) {
-        const char *value = figure_string(row, s->spec->axis[a].key);
-        if (!value || strcmp(value, p->value[a]) != 0) return false;
-    }
-    return true;
 }
 
 static void complete_row(const struct sweep *s, int number)
@@ -39,13 +34,14 @@ static void take_rows(struct sweep *s, const json_t *old)
 {
     json_t *rows = json_object_get(old, "points");
     const char *key = figure_string(old, "sweep");
+    const bool same = key && !strcmp(key, key_of(s));
     json_decref(s->rows);
     s->rows = json_array();
     for (int i = 0; i < s->points; i++) {
         struct point *p = &s->point[i];
-        json_t *row = key && !strcmp(key, key_of(s)) ? json_array_get(rows, (size_t)i) : NULL;
+        json_t *row = same ? json_array_get(rows, (size_t)i) : NULL;
         complete_row(s, i);
-        const bool theirs = (!p->own || p->elsewhere) && row && same_values(s, p, row);
+        const bool theirs = (!p->own || p->elsewhere) && row;
         json_array_append(s->rows, theirs ? row : p->row);
     }
 }

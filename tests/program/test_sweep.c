@@ -107,7 +107,7 @@ Test(sweep, prints_a_table_and_writes_a_csv)
     cr_assert(count_lines(path, "") == 5 && count_lines(path, ",equal,0,") == 4, "%s", cli.out);
     cr_assert(count_lines(path, ",results/small/") == 4, "%s", cli.out);
     cr_assert(folder_count(cli.folder, ".h5") == 6, "two baselines and four variants");
-    cr_assert(cli_repeats(&cli, "baseline: ") == 2, "points of one baseline share it:\n%s", cli.err);
+    cr_assert(cli_repeats(&cli, "baseline: policy") == 2, "points of one baseline share it:\n%s", cli.err);
 
     cli_expect(&cli, 0, "run small.yaml rng=mask --quiet");
     cr_assert(count_lines(path, "") == 3, "a key that is set is not swept:\n%s", cli.out);

@@ -179,10 +179,10 @@ Test(sweep_shards, expectations_are_judged_at_their_points)
 static const struct {
     const char *arguments, *message;
 } refused[] = {
-    {"--shard 0/2", "--shard: I in 0/2: expected an integer of 1..2"},
-    {"--shard 3/2", "--shard: I in 3/2: expected an integer of 1..2"},
-    {"--shard 2", "--shard 2: expected I/N, as in 2/8"},
-    {"--shard 1/x", "--shard: N in 1/x: expected an integer of 1..1000000"},
+    {"--shard 0/2", "--shard 0/2: expected I/N, I of 1..N, as in 2/8"},
+    {"--shard 3/2", "--shard 3/2: expected I/N"},
+    {"--shard 2", "--shard 2: expected I/N"},
+    {"--shard 1/x", "--shard 1/x: expected I/N"},
     {"--point 5", "--point 5: expected 1..4"},
     {"--point 1 --shard 1/2", "--shard and --point; expected one of them at most"},
     {"--jobs 0", "--jobs 0: expected an integer of 1..1000000"},

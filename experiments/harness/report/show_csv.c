@@ -33,37 +33,26 @@ struct csv {
     uint64_t count;
 };
 
-static void add_key(struct csv *csv, const char *key)
-{
-    csv->keys = region_text(csv->result->region, "%s%s%s", csv->keys, *csv->keys ? " " : "", key);
-}
-
-static void add_texts(struct csv *csv, const char *path, const char *key)
-{
-    size_t found = 0;
-    const char **texts = h5_read_texts(&csv->result->h5, path, csv->result->region, &found);
-    add_key(csv, key);
-    for (size_t i = 0; i < csv->count && i < found; i++) PUT(json_array_get(csv->rows, i), key, texts[i]);
-}
-
-static void add_digests(struct csv *csv, const char *path, const char *key)
-{
-    const struct digest *rows = result_column(csv->result, path, NUMBER_U64, 2, csv->count);
-    char text[33];
-    add_key(csv, key);
-    for (size_t i = 0; i < csv->count; i++) PUT(json_array_get(csv->rows, i), key, digest_print(rows[i], text));
-}
-
-static void add_numbers(struct csv *csv, const char *path, const struct field *c)
+/* Of a pair that is no digest, two columns. */
+static void add_column(struct csv *csv, const char *path, const struct field *c)
 {
     const size_t bytes = h5_number_bytes(c->number), width = (size_t)c->width;
-    const char *rows = result_column(csv->result, path, c->number, width, csv->count);
-    for (size_t part = 0; part < width; part++) {
-        const char *key = region_text(csv->result->region, width > 1 ? "%s_%zu" : "%s", c->name, part);
-        add_key(csv, key);
-        for (size_t i = 0; i < csv->count; i++)
-            json_object_set_new(json_array_get(csv->rows, i), key,
-                                show_number(c->number, rows + (i * width + part) * bytes));
+    const bool is_text = c->number == NUMBER_TEXT, is_digest = c->number == NUMBER_U64 && width == 2;
+    size_t found = csv->count;
+    const char **texts = is_text ? h5_read_texts(&csv->result->h5, path, csv->result->region, &found) : NULL,
+               *rows = is_text ? NULL : result_column(csv->result, path, c->number, width, csv->count);
+    for (size_t part = 0; part < (is_digest ? 1 : width); part++) {
+        const char *key = region_text(csv->result->region, width > 1 && !is_digest ? "%s_%zu" : "%s", c->name, part);
+        csv->keys = region_text(csv->result->region, "%s%s%s", csv->keys, *csv->keys ? " " : "", key);
+        for (size_t i = 0; i < csv->count && i < found; i++) {
+            json_t *row = json_array_get(csv->rows, i);
+            struct digest digest;
+            char text[33];
+            if (is_digest) memcpy(&digest, rows + i * sizeof digest, sizeof digest);
+            if (is_digest) PUT(row, key, digest_print(digest, text));
+            if (is_text) PUT(row, key, texts[i]);
+            if (!is_text && !is_digest) PUT(row, key, show_number(c->number, rows + (i * width + part) * bytes));
+        }
     }
 }
 
@@ -72,12 +61,7 @@ static enum status add_columns(struct csv *csv, const char *group, const struct 
     for (const struct field *c = columns; c->name; c++) {
         const char *path = region_text(csv->result->region, "%s/%s", group, c->name);
         if (!h5_exists(&csv->result->h5, path)) continue;
-        if (c->number == NUMBER_TEXT)
-            add_texts(csv, path, c->name);
-        else if (c->number == NUMBER_U64 && c->width == 2)
-            add_digests(csv, path, c->name);
-        else
-            add_numbers(csv, path, c);
+        add_column(csv, path, c);
         TRY(h5_status(&csv->result->h5));
     }
     return h5_status(&csv->result->h5);

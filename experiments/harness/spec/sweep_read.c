@@ -37,12 +37,14 @@ static struct yaml_tree *read_range(struct yaml_reader *r, const struct yaml_tre
     const int before = errors_count(r->errors);
     yaml_read_map(r, map, path, "a range", range_keys, NULL, &range);
     if (errors_count(r->errors) > before) return NULL;
-    const bool steps = isnan(range.times);
-    if (!steps && !isnan(range.step)) yaml_read_error(r, map, path, NULL, "both step and times; expected one at most");
+    const bool steps = isnan(range.times), both = !steps && !isnan(range.step);
     if (steps && isnan(range.step)) range.step = 1;
-    if (!(range.from <= range.to) || (steps ? range.step <= 0 : range.times <= 1 || range.from <= 0))
-        yaml_read_error(r, map, path, NULL, "expected from <= to and step > 0, or 0 < from <= to and times > 1");
-    if (errors_count(r->errors) > before) return NULL;
+    if (both || !(range.from <= range.to) || (steps ? range.step <= 0 : range.times <= 1 || range.from <= 0)) {
+        yaml_read_error(r, map, path, NULL, "%s",
+                        both ? "both step and times; expected one at most"
+                             : "expected from <= to and step > 0, or 0 < from <= to and times > 1");
+        return NULL;
+    }
     const double most = range.to * (range.to < 0 ? 1 - 1e-9 : 1 + 1e-9); /* 0.1 + 2 * 0.1 exceeds 0.3 */
     for (double value = range.from; value <= most && list->count <= POINTS_MAX;
          value = steps ? range.from + list->count * range.step : range.from * pow(range.times, list->count)) {
