@@ -29,7 +29,7 @@ static void compare(const struct sketch *sketch, const char *what, struct agains
     size_t limit = SIZE_MAX / 2;
     double least;
     struct schedule s = schedule_empty(region);
-    for (int step = 0; graph_search(sketch->network, limit, true, &least, &s); step++, s = schedule_empty(region)) {
+    for (int step = 0; graph_search(sketch->network, limit, INFINITY, &least, &s); step++, s = schedule_empty(region)) {
         const struct plan_cost cost = plan_cost(sketch->network, &s, &usual.lower);
         struct policy_notes notes = {0};
         struct plan *plan = plan_build(sketch->network, &s, &usual);

@@ -22,7 +22,7 @@ static void compare(const struct network *network, const struct network *open, c
     struct region *region = region_create();
     size_t limit = SIZE_MAX / 2;
     double least;
-    for (struct schedule s = schedule_empty(region); graph_search(network, limit, true, &least, &s);
+    for (struct schedule s = schedule_empty(region); graph_search(network, limit, INFINITY, &least, &s);
          s = schedule_empty(region)) {
         const struct plan_cost cost = plan_cost(network, &s, &usual);
         const struct bounds b = bounds_find(open, cost.live_peak);
