@@ -87,6 +87,6 @@ Test(follow, a_complete_run_is_printed_by_either_name)
     cli_expect(&cli, 2, "show --follow nothing.h5");
     cli_complains(&cli, "nothing.h5: cannot read: No such file");
     cli_expect(&cli, 2, "show --follow --json nothing.h5");
-    cli_complains(&cli, "expected no --json");
+    cli_complains(&cli, "expected one of --provenance, --json, --csv and --follow at most");
     cli_close(&cli);
 }

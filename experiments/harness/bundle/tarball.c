@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -55,6 +56,8 @@ enum status tarball_digest(struct tar_file *file)
 static bool has_magic(const char *path)
 {
     unsigned char begin[sizeof zstd_magic] = {0};
+    struct stat about;
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return false; /* a pipe would be waited for */
     FILE *file = fopen(path, "re");
     if (!file) return false;
     const bool read = fread(begin, sizeof begin, 1, file) == 1;
