@@ -23,6 +23,7 @@ build          header:dnnl.h                            libdnnl-dev
 test           pkg-config:criterion                     libcriterion-dev
 test           command:ps                               procps
 test           command:cbc                              coinor-cbc
+test           command:zstd                             zstd
 test           command:h5dump                           hdf5-tools
 test           file:/usr/share/libonnx-testdata/data libonnx-testdata
 check          command:clang-format                     clang-format

@@ -83,7 +83,7 @@ Test(doctor, names_the_versions_of_libraries)
         FILE *command = popen(libraries[i].command, "r");
         const bool got = fgets(version, sizeof version, command) != NULL;
         cr_assert(pclose(command) == 0 && got);
-        snprintf(line, sizeof line, "\n%-18s  %s", libraries[i].name, version);
+        snprintf(line, sizeof line, "\n  %-26s %s", libraries[i].name, version);
         cli_says(&cli, line);
     }
     cli_close(&cli);

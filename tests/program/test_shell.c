@@ -62,8 +62,8 @@ Test(shell, bash_completes_from_the_tables)
 /* Every option in a usage is explained, by help and in the manual. */
 Test(shell, every_option_is_explained)
 {
-    static const char *const commands[] = {"list",    "plan", "run",    "bench",  "schema",
-                                           "compare", "show", "verify", "doctor", "help"};
+    static const char *const commands[] = {"list", "plan",   "run",    "bench",  "schema", "compare",
+                                           "show", "bundle", "verify", "doctor", "help"};
     struct cli cli;
     cli_open(&cli);
     cli_expect(&cli, 0, "help --man");

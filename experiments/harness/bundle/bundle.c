@@ -96,6 +96,7 @@ static enum status write_all(struct bundle *b, int runs, const char *const *run,
     char size[UNIT_TEXT];
     for (int i = 0; i < runs; i++) TRY(add_run(b, run[i]));
     qsort(b->run, (size_t)b->runs, sizeof *b->run, by_name);
+    qsort(b->file, (size_t)b->files, sizeof *b->file, tarball_order);
     TRY(bundle_describe(b));
     TRY(tarball_write(path, b->file, b->files));
     TRY(tarball_digest(&whole));

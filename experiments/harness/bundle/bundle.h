@@ -20,7 +20,7 @@ struct bundle {
  * experiment is called; ST_FAILED: unreadable, or the archive cannot be written. */
 enum status bundle_write(int runs, const char *const *run, const char *path, FILE *out);
 
-/* describe.c: README.md, expected.json and ro-crate-metadata.json (RO-Crate 1.1), from the runs and files so far. */
+/* describe.c: adds README.md and ro-crate-metadata.json (RO-Crate 1.1), from the runs and files so far. */
 enum status bundle_describe(struct bundle *bundle);
 
 /* Adds a file with that text (which the bundle copies), or with the content of path. */

@@ -113,7 +113,7 @@ static enum status put_file(struct archive *a, const char *path, const struct ta
     return status;
 }
 
-static int by_name(const void *a, const void *b)
+int tarball_order(const void *a, const void *b)
 {
     return strcmp(((const struct tar_file *)a)->name, ((const struct tar_file *)b)->name);
 }
@@ -140,7 +140,7 @@ enum status tarball_write(const char *path, struct tar_file *file, int files)
     struct new_file made;
     if (access(path, F_OK) == 0 && !has_magic(path))
         return fail(ST_SPEC, "%s: exists and is no bundle; nothing was written", path);
-    qsort(file, (size_t)files, sizeof *file, by_name);
+    qsort(file, (size_t)files, sizeof *file, tarball_order);
     TRY(new_file_begin(&made, path));
     struct archive *a = archive_write_new();
     const bool good = archive_write_set_format_pax_restricted(a) == ARCHIVE_OK &&
@@ -164,21 +164,27 @@ struct unpacking {
     uint64_t left; /* bytes that may still be unpacked */
 };
 
+static enum status unreadable(const struct unpacking *u)
+{
+    const char *why = archive_error_string(u->archive);
+    if (archive_errno(u->archive) == EILSEQ) /* it has another format, in the library's words */
+        return fail(ST_SPEC, "%s: not a bundle: %s", u->path, why);
+    return fail(ST_FAILED, "%s: cut off or damaged: %s", u->path, why);
+}
+
 /* The next entry's name in the folder; NULL: there is none. */
 static enum status next_entry(struct unpacking *u, const char **name)
 {
     *name = NULL;
     const int found = archive_read_next_header(u->archive, &u->entry);
     if (found == ARCHIVE_EOF) return ST_OK;
-    if (found != ARCHIVE_OK)
-        return fail(ST_FAILED, "%s: cut off or damaged: %s", u->path, archive_error_string(u->archive));
+    if (found != ARCHIVE_OK) return unreadable(u);
     const char *whole = archive_entry_pathname(u->entry);
     char *shown = region_text(u->region, "%s", whole ? whole : "");
     utf8_clean(shown, "");
     if (!whole || strncmp(whole, root, sizeof root - 1) != 0 || !tarball_name_is_plain(whole + sizeof root - 1))
         return fail(ST_SPEC, "%s: refused: no bundle has a file called '%s'", u->path, shown);
-    if (archive_entry_filetype(u->entry) != AE_IFREG || archive_entry_hardlink(u->entry) ||
-        archive_entry_symlink(u->entry))
+    if (archive_entry_filetype(u->entry) != AE_IFREG)
         return fail(ST_SPEC, "%s: refused: %s is not a plain file", u->path, shown);
     *name = shown + sizeof root - 1;
     return ST_OK;
@@ -213,8 +219,7 @@ static enum status read_list(struct unpacking *u)
     if (!name || strcmp(name, sums) != 0 || bytes <= 0 || bytes > SUMS_MAX)
         return fail(ST_SPEC, "%s: not a bundle: its first file is not %s%s", u->path, root, sums);
     NEW(u->region, text, (size_t)bytes + 1);
-    if (archive_read_data(u->archive, text, (size_t)bytes) != bytes)
-        return fail(ST_FAILED, "%s: cut off or damaged within %s", u->path, sums);
+    if (archive_read_data(u->archive, text, (size_t)bytes) != bytes) return unreadable(u);
     return read_sums(u, text);
 }
 
@@ -231,9 +236,7 @@ static enum status copy(struct unpacking *u, const struct tar_file *file, int to
             return fail(ST_FAILED, "%s: cannot be written: %s", file->path, strerror(errno));
     }
     SHA256End(&context, sha256);
-    return got == 0 ? ST_OK
-                    : fail(ST_FAILED, "%s: cut off or damaged within %s: %s", u->path, file->name,
-                           archive_error_string(u->archive));
+    return got == 0 ? ST_OK : unreadable(u);
 }
 
 static enum status unpack_file(struct unpacking *u, struct tar_file *file)
@@ -268,7 +271,7 @@ static enum status unpack(struct unpacking *u)
         TRY(next_entry(u, &name));
         if (!name) break;
         const struct tar_file key = {.name = name};
-        struct tar_file *file = bsearch(&key, u->file, (size_t)u->files, sizeof key, by_name);
+        struct tar_file *file = bsearch(&key, u->file, (size_t)u->files, sizeof key, tarball_order);
         if (!file) return fail(ST_DIFFERS, "%s: %s was added: it is not in %s", u->path, name, sums);
         if (file->read) return fail(ST_DIFFERS, "%s: %s is there twice", u->path, name);
         file->read = true;
@@ -301,7 +304,7 @@ enum status tarball_read(const char *path, const char *folder, struct region *re
     const bool good = archive_read_support_filter_zstd(u.archive) == ARCHIVE_OK &&
                       archive_read_support_format_tar(u.archive) == ARCHIVE_OK &&
                       archive_read_open_fd(u.archive, descriptor, PIECE) == ARCHIVE_OK;
-    status = good ? unpack(&u) : fail(ST_SPEC, "%s: not a bundle: %s", path, archive_error_string(u.archive));
+    status = good ? unpack(&u) : unreadable(&u);
     archive_read_free(u.archive);
     close(descriptor);
     *file = u.file;

@@ -24,6 +24,9 @@ struct tar_file {
  * separated by '/'. */
 bool tarball_name_is_plain(const char *name);
 
+/* Compares two files by name, for qsort(). */
+int tarball_order(const void *a, const void *b);
+
 /* Sets bytes and sha256 from the content. */
 enum status tarball_digest(struct tar_file *file);
 

@@ -15,6 +15,7 @@
 #include "console/utf8.h"
 #include "job/cuda_program.h"
 #include "job/machine.h"
+#include "report/show.h"
 #include "result/provenance.h"
 #include "spec/spec_settings.h"
 
@@ -162,36 +163,11 @@ static json_t *system_figures(struct doctor *d)
     return all;
 }
 
-/* ---- printing ---- */
-
-static void print(const json_t *system, const json_t *checks, FILE *out)
-{
-    const char *name;
-    json_t *value;
-    size_t i;
-    json_object_foreach((json_t *)system, name, value)
-    {
-        char text[UNIT_TEXT];
-        const bool bytes = strstr(name, "_bytes");
-        fprintf(out, "%-18s  ", name);
-        if (json_is_string(value))
-            fprintf(out, "%s\n", json_string_value(value));
-        else if (bytes)
-            fprintf(out, "%s\n", bytes_text(json_number_value(value), text));
-        else
-            fprintf(out, "%.0f\n", json_number_value(value));
-    }
-    json_array_foreach(checks, i, value)
-    {
-        fprintf(out, "%-18s  %-7s  %s\n", figure_string(value, "what"), figure_string(value, "state"),
-                figure_string(value, "text"));
-    }
-}
-
 int doctor(bool json, FILE *out)
 {
     struct doctor d = {.region = region_create(), .checks = json_array()};
-    json_t *system = system_figures(&d);
+    json_t *system = system_figures(&d), *row;
+    size_t i;
     check_packages(&d);
     check_backends(&d);
     check_data(&d);
@@ -199,7 +175,12 @@ int doctor(bool json, FILE *out)
     if (json)
         figures_write(json_pack("{s:b, s:O, s:O}", "fine", code == ST_OK, "system", system, "checks", d.checks), out);
     else
-        print(system, d.checks, out);
+        show_group("system", system, out);
+    json_array_foreach(json ? NULL : d.checks, i, row)
+    {
+        fprintf(out, "%-18s  %-7s  %s\n", figure_string(row, "what"), figure_string(row, "state"),
+                figure_string(row, "text"));
+    }
     json_decref(system);
     json_decref(d.checks);
     region_destroy(d.region);

@@ -210,7 +210,7 @@ static void print_number(const char *name, const json_t *value, bool measured, F
     if (unit->text && fabs(number) >= 1000) fprintf(out, " (%s)", unit->text(number, text));
 }
 
-static void print_group(const char *path, json_t *group, FILE *out)
+void show_group(const char *path, json_t *group, FILE *out)
 {
     const char *name, *costs = figure_string(group, "costs");
     const bool measured = costs && !strcmp(costs, "measured");
@@ -299,7 +299,7 @@ static void print_all(const json_t *all, bool provenance, FILE *out)
             print_steps(json_object_get(all, "steps"), out);
             print_evaluations(json_object_get(all, "eval"), out);
         }
-        if (provenance || !group->provenance) print_group(group->path, json_object_get(all, group->path), out);
+        if (provenance || !group->provenance) show_group(group->path, json_object_get(all, group->path), out);
     }
 }
 

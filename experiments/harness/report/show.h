@@ -15,6 +15,9 @@
  */
 enum status show_file(const char *path, bool provenance, bool json, FILE *out);
 
+/* One of its members, by its path, a line a value; NULL: nothing. */
+void show_group(const char *path, json_t *group, FILE *out);
+
 /* That object. */
 enum status show_figures(const char *path, json_t **figures);
 
