@@ -22,6 +22,7 @@ struct sweep {
     const struct request *request;
     struct spec *spec;
     const char *folder, *program; /* of its results; digest of the program */
+    const char *key;              /* of its index */
     int points;
     struct point *point;
     uint64_t memory; /* bytes left before the first run; of the device, if there is one */

@@ -9,13 +9,13 @@
 
 /* The spec, with all of its sweep, and the program: what a point's number and result depend on, but for data and
  * machine. */
-static const char *key_of(const struct sweep *s)
+static void find_key(struct sweep *s)
 {
     const char *all = region_text(s->region, "%s%s", s->spec->resolved,
                                   yaml_tree_print(yaml_tree_get(s->spec->root, "sweep"), s->region));
     char spec[33];
     digest_print(digest_bytes(all, strlen(all)), spec);
-    return region_text(s->region, "%s-%s", spec, s->program);
+    s->key = region_text(s->region, "%s-%s", spec, s->program);
 }
 
 static void complete_row(const struct sweep *s, int number)
@@ -34,14 +34,15 @@ static void take_rows(struct sweep *s, const json_t *old)
 {
     json_t *rows = json_object_get(old, "points");
     const char *key = figure_string(old, "sweep");
-    const bool same = key && !strcmp(key, key_of(s));
+    const bool same = key && !strcmp(key, s->key);
     json_decref(s->rows);
     s->rows = json_array();
     for (int i = 0; i < s->points; i++) {
         struct point *p = &s->point[i];
         json_t *row = same ? json_array_get(rows, (size_t)i) : NULL;
         complete_row(s, i);
-        const bool theirs = (!p->own || p->elsewhere) && row;
+        const bool sound = figure_number(row, "point") == i + 1 && figure_string(row, "outcome");
+        const bool theirs = (!p->own || p->elsewhere) && sound;
         json_array_append(s->rows, theirs ? row : p->row);
     }
 }
@@ -65,7 +66,7 @@ static bool write_json(const void *of, FILE *out)
     const struct sweep *s = of;
     json_t *all = json_object();
     PUT(all, "experiment", s->spec->name);
-    PUT(all, "sweep", key_of(s));
+    PUT(all, "sweep", s->key);
     json_object_set(all, "points", s->rows);
     figures_write(all, out);
     return fflush(out) == 0 && !ferror(out);
@@ -75,6 +76,7 @@ enum status sweep_index_update(struct sweep *s)
 {
     struct record_claim claim;
     const char *json = region_text(s->region, "%s/sweep.json", s->folder);
+    if (!s->key) find_key(s);
     TRY(record_folder(s->folder));
     TRY(record_claim_take(&claim, region_text(s->region, "%s/sweep.claim", s->folder), NULL));
     json_t *old = json_load_file(json, 0, NULL); /* NULL: there is none, or of no use */

@@ -245,3 +245,32 @@ Test(sweep_shards, snakemake_plans_a_job_a_point)
     cr_expect(number_of(&cli, command) == 2);
     cli_close(&cli);
 }
+
+static const char *const damages[] = {
+    "s/\"point\": 1,/\"point\": 99999,/",
+    "s/\"outcome\": \"equal\"/\"outcome\": 1/",
+    "s/\"sweep\": \"/&0/",
+    "s/\"points\": \\[/\"points\": 3, \"x\": [/",
+    "1,9d",
+};
+
+/* Rows that are damaged, or of another sweep, are left out; running their points again restores them. */
+Test(sweep_shards, a_damaged_index_is_not_believed)
+{
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        struct cli cli;
+        char before[256];
+        cli_open(&cli);
+        cli_run(&cli, "echo 'sweep: {seed: [1, 2]}' >>small.yaml", "run small.yaml steps=1 --shard 1/2");
+        cr_assert(cli.code == 0, "%s", cli.err);
+        cli_run(&cli, "cp results/small/sweep.json whole", "run small.yaml steps=1 --shard 2/2");
+        cr_assert(number_of(&cli, "grep -c ,equal,0, results/small/sweep.csv") == 2);
+        snprintf(before, sizeof before, "sed '%s' whole >results/small/sweep.json", damages[i]);
+        cli_run(&cli, before, "run small.yaml steps=1 --shard 2/2");
+        cr_assert(cli.code == 0, "%s: %d %s", damages[i], cli.code, cli.err);
+        cr_expect(number_of(&cli, "grep -c '^1,1,not run,0,' results/small/sweep.csv") == 1, "%s", damages[i]);
+        cli_expect(&cli, 0, "run small.yaml steps=1 --shard 1/2");
+        cr_expect(number_of(&cli, "grep -c ,equal,0, results/small/sweep.csv") == 2, "%s", damages[i]);
+        cli_close(&cli);
+    }
+}
