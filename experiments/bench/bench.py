@@ -407,6 +407,11 @@ def random_chain(stages):
     return "\n".join(["rematch: 1", "name: random", "stages:", *rows, ""])
 
 
+DEEP_POLICIES = {
+    "store_all": "store_all", "every": "every", "segments": "{name: segments, segments: 30}", "sqrt": "sqrt", "chen": "chen",
+    "revolve": "revolve", "selective": "{name: selective, kinds: [norm]}", "manual": "{name: manual, groups: ['stage1[5]']}"}
+
+
 def planning(bench):
     """Processor seconds and memory of `rematch plan`: of an exact front, of one budget, and of 1,000 stages and blocks."""
     bench.say("planning ...")
@@ -416,14 +421,21 @@ def planning(bench):
             chains[stages] = os.path.join(folder, f"{stages}.yaml")
             with open(chains[stages], "w", encoding="utf-8") as file:
                 file.write(random_chain(stages))
-        deep = "experiments/plans/resnet-depth.yaml", "model.file=" + os.path.join(measure.ROOT, "experiments/models/resnet-cifar.yaml"), \
-            "model.parameters.more=332", "data={name: synthetic, shape: [32, 32, 3], classes: 10}"
-        for what, words, seconds_, mib_ in (
-                ("exact front of 100 random stages", ("--graph", chains[100]), 1, None),
-                ("200 random stages, 30 %", ("--graph", chains[200], OPTIMAL, "policy.budget=30%"), 5, 200),
-                ("1,000 random stages, 40 %", ("--graph", chains[1000], OPTIMAL, "policy.budget=40%"), 60, None),
-                ("ResNet of 1,000 blocks, sqrt", (*deep, "policy.name=sqrt"), 2, None),
-                ("ResNet of 1,000 blocks, optimal at 20 %", (*deep, OPTIMAL, "policy.budget=20%", "--alone"), 60, None)):
+        deep = "experiments/plans/resnet-depth.yaml"
+        networks = {
+            "ResNet": (deep, "model.file=" + os.path.join(measure.ROOT, "experiments/models/resnet-cifar.yaml"),
+                       "model.parameters.more=332", "data={name: synthetic, shape: [32, 32, 3], classes: 10}"),
+            "pre-activation ResNet": (deep, *(f"model.parameters.more{i}={more}" for i, more in
+                                              ((1, 83), (2, 249), (3, 582), (4, 82))))}
+        rows = [("exact front of 100 random stages", ("--graph", chains[100]), 1, None)]
+        rows += [(f"200 random stages, {budget}", ("--graph", chains[200], OPTIMAL, f"policy.budget={budget}"), 5, 200)
+                 for budget in ("30%", "15%", "least")]
+        rows += [("1,000 random stages, 40 %", ("--graph", chains[1000], OPTIMAL, "policy.budget=40%"), 60, None)]
+        rows += [(f"{network} of 1,000 blocks, {name}", (*words, f"policy={policy}"), 2, None)
+                 for network, words in networks.items() for name, policy in DEEP_POLICIES.items()]
+        rows += [("ResNet of 1,000 blocks, optimal at 20 %",
+                  (*networks["ResNet"], OPTIMAL, "policy.budget=20%", "--alone"), 60, None)]
+        for what, words, seconds_, mib_ in rows:
             took, most = measure.usage([measure.PROGRAM, "plan", *words])
             bench.judge(f"planning {what}", "at most", seconds_, took, f"under {seconds_} s", f"{took:.2f} s, {most:.0f} MiB")
             if mib_:
