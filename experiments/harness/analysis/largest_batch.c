@@ -12,7 +12,7 @@
 #include "spec/model.h"
 #include "spec/spec_settings.h"
 
-enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44, GUESSES = 24, GUESS_SHARE = 32 };
+enum { BATCH_STEP = 8, PROBES = 2, ELEMENTS_LOG2 = 44, GUESSES = 24, GUESS_SHARE = 32, LEAST_SHARE = 1024 };
 
 static const char too_slow[] = "every plan is slower than that";
 
@@ -77,7 +77,9 @@ static int64_t next_batch(struct batch_row *row, int64_t most)
     if (low > high) return 0;
     if (!row->fits && !row->fails) return row->start < most ? row->start : most;
     if (row->guess > 0 && row->guesses++ < GUESSES) {
-        const double at = fmin(fmax(row->guess, (double)low), (double)high), off = at / GUESS_SHARE;
+        /* a guess by the least that is needed is the better one, and its plans take longer */
+        const double at = fmin(fmax(row->guess, (double)low), (double)high);
+        const double off = fills(row) ? ldexp(at / LEAST_SHARE, row->guesses) : at / GUESS_SHARE;
         return roundest((int64_t)ceil(fmax((double)low, at - off)), (int64_t)fmin((double)high, at + off));
     }
     if (row->fails) return roundest(low, high);
