@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from chain import ask, plan_spec
+from chain import HERE, ask, plan_spec
 
 SECONDS, SOLVED = 600, 60  # for one plan; for one integer programme
 BUDGETS = (85, 70, 60, 50, 40, 30)
@@ -88,8 +88,8 @@ def main():
     for name, overrides in (("ResNet-50, batch 184", ("model.file=../models/resnet50.yaml", "batch=184")),
                             ("U-Net, batch 32", ("model.file=../models/unet.yaml", "data.shape=[416, 608, 3]", "data.classes=2", "batch=32"))):
         print_network(name, lambda *more, of=overrides: plan_spec("published-cnns", *of, *more, "--alone", seconds=SECONDS), False)
-    print_network("BERT base", lambda *more: ask(os.path.join(os.path.dirname(__file__), "..", "bert-recompute.yaml"), *more,
-                                                 "--alone", seconds=SECONDS), False)
+    bert = os.path.join(HERE, "..", "bert-recompute.yaml")
+    print_network("BERT base", lambda *more: ask(bert, *more, "--alone", seconds=SECONDS), False)
     return 0
 
 
