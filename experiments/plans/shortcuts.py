@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from chain import HERE, ask, plan_spec
+from chain import HERE, ask, publish
 
 SECONDS, SOLVED = 600, 60  # for one plan; for one integer programme
 BUDGETS = (85, 70, 60, 50, 40, 30)
@@ -42,11 +42,17 @@ def nested(depth):
 
 RELU, NONE = conv("relu"), conv("none")
 NETWORKS = {
-    "20 convolutions under a shortcut": RELU + [tuple(20 * RELU)] + RELU + HEAD,
-    "ten nested shortcuts": RELU + nested(10) + RELU + HEAD,
-    "16 residual blocks under a shortcut": NONE + [tuple(16 * [tuple(2 * NONE)] + NONE)] + NONE + HEAD,
+    "20 convolutions under a shortcut (26)": RELU + [tuple(20 * RELU)] + RELU + HEAD,
+    "ten nested shortcuts (35)": RELU + nested(10) + RELU + HEAD,
+    "16 residual blocks under a shortcut (55)": NONE + [tuple(16 * [tuple(2 * NONE)] + NONE)] + NONE + HEAD,
 }
 MILP = list(NETWORKS)[:2]
+CNNS = os.path.join(HERE, "published-cnns.yaml")
+SPECS = {
+    "ResNet-50, batch 184 (142)": (CNNS, "model.file=../models/resnet50.yaml", "batch=184"),
+    "U-Net, batch 32 (59)": (CNNS, "model.file=../models/unet.yaml", "data.shape=[416, 608, 3]", "data.classes=2", "batch=32"),
+    "BERT base (152)": (os.path.join(HERE, "..", "bert-recompute.yaml"),),
+}
 
 
 def plan_layers(layers, *overrides):
@@ -65,31 +71,29 @@ def gaps(answer):
     return 100 * (answer["slowdown"] / before - 1), bounds["gap_percent"]
 
 
-def print_network(name, plan, solve):
-    print(f"{name}\n  {'budget':>6}  {'optimal':>9}  {'gap without closure':>19}  {'gap':>8}" + ("  milp" if solve else ""))
-    for budget in BUDGETS:
-        answer = plan(f"policy={{name: optimal, budget: {budget}%}}")
-        before, gap = gaps(answer) if answer else (0, 0)
-        row = f"{answer['slowdown']:9.4f}  {before:17.3f} %  {gap:6.3f} %" if answer else f"{'none':>9}" + 31 * " "
-        if solve:
-            begin = time.monotonic()
-            answer = plan(f"policy={{name: milp, budget: {budget}%, time_limit: {SOLVED}}}")
-            found = f"{answer['slowdown']:.4f}, {answer['policy_found']}" if answer else "none"
-            row += f"  {found} ({time.monotonic() - begin:.0f} s)"
-        print(f"  {budget:4} %  {row}", flush=True)
+def row(name, budget, plan, solve):
+    answer = plan(f"policy={{name: optimal, budget: {budget}%}}")
+    cells = [name, f"{budget} %"]
+    cells += [f"{answer['slowdown']:.4f}", *(f"{gap:.2f} %" for gap in gaps(answer))] if answer else ["none", "", ""]
+    begin = time.monotonic()
+    answer = solve and plan(f"policy={{name: milp, budget: {budget}%, time_limit: {SOLVED}}}")
+    found = f"{answer['slowdown']:.4f}, {answer['policy_found']} ({time.monotonic() - begin:.0f} s)" if answer else "none"
+    return cells + [found if solve else ""]
 
 
 def main():
     solver = shutil.which("cbc")
     if not solver:
         print("milp is left out: it needs the program cbc, Debian's package coinor-cbc")
+    rows = []
     for name, layers in NETWORKS.items():
-        print_network(name, lambda *overrides, of=layers: plan_layers(of, *overrides), solver and name in MILP)
-    for name, overrides in (("ResNet-50, batch 184", ("model.file=../models/resnet50.yaml", "batch=184")),
-                            ("U-Net, batch 32", ("model.file=../models/unet.yaml", "data.shape=[416, 608, 3]", "data.classes=2", "batch=32"))):
-        print_network(name, lambda *more, of=overrides: plan_spec("published-cnns", *of, *more, "--alone", seconds=SECONDS), False)
-    bert = os.path.join(HERE, "..", "bert-recompute.yaml")
-    print_network("BERT base", lambda *more: ask(bert, *more, "--alone", seconds=SECONDS), False)
+        rows += [row(name, budget, lambda *overrides, of=layers: plan_layers(of, *overrides), solver and name in MILP)
+                 for budget in BUDGETS]
+    for name, overrides in SPECS.items():
+        rows += [row(name, budget, lambda *more, of=overrides: ask(*of, *more, "--alone", seconds=SECONDS), False)
+                 for budget in BUDGETS]
+    publish("shortcuts", ["network (nodes)", "budget", "`optimal`", "gap without closure", "gap",
+                          f"`milp`, {SOLVED} s a programme: found, proven"], rows)
     return 0
 
 
