@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""shortcuts: how far `optimal` is from what no schedule can beat, where shortcuts are long
+"""shortcut-bounds: how far `optimal` is from what no schedule can beat, where shortcuts are long
 
 Three networks of 3x3 convolutions of 32 channels on 32x32 images: 20 of them under one shortcut, 20 and ten shortcuts within each
 other, and 16 residual blocks under one more shortcut; ResNet-50, U-Net and BERT. The gap of `optimal` within a budget to the
@@ -57,7 +57,7 @@ SPECS = {
 
 def plan_layers(layers, *overrides):
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-        file.write("rematch: 1\nname: shortcuts\nmodel:\n  layers:\n" + "".join(f"    {line}\n" for line in lines(layers)))
+        file.write("rematch: 1\nname: shortcut-bounds\nmodel:\n  layers:\n" + "".join(f"    {line}\n" for line in lines(layers)))
         file.write("data: {name: synthetic, shape: [32, 32, 3], classes: 10}\nbatch: 16\nsteps: 1\n"
                    "optimizer: {name: sgd, lr: 0.01}\nbackend: ref\nrelu_save: output\npolicy: store_all\n")
         file.flush()
@@ -92,7 +92,7 @@ def main():
     for name, overrides in SPECS.items():
         rows += [row(name, budget, lambda *more, of=overrides: ask(*of, *more, "--alone", seconds=SECONDS), False)
                  for budget in BUDGETS]
-    publish("shortcuts", ["network (nodes)", "budget", "`optimal`", "gap without closure", "gap",
+    publish("shortcut-bounds", ["network (nodes)", "budget", "`optimal`", "gap without closure", "gap",
                           f"`milp`, {SOLVED} s a programme: found, proven"], rows)
     return 0
 
