@@ -9,7 +9,9 @@
 enum {
     DTR_LIMITS = 10,
     DTR_NODES_MAX = 400, /* a simulation takes time of the order of their square */
-    COMPLETE_NODES = 16, /* up to these, a wide beam leaves nothing out as a rule, and all limits are searched */
+    COMPLETE_NODES =
+        20, /* up to these, a beam of their width leaves nothing out as a rule, and all limits are searched */
+    COMPLETE_WIDTH = 20000,
     FRONT_LIMITS = 16,
     LEAST_RESOLUTION = 500
 };
@@ -108,7 +110,7 @@ static bool search_beams(struct optimum *o, size_t limit, double below, enum bea
     const double share = (double)WIDE_NODES / o->network->graph->nodes;
     int width = beams[beam].width;
     bool proven = false;
-    if (o->network->graph->nodes <= COMPLETE_NODES) width = beams[BEAM_WIDE].width;
+    if (o->network->graph->nodes <= COMPLETE_NODES) width = COMPLETE_WIDTH;
     if (share < 1) width = (int)(width * share * share * share);
     for (int i = 0; i < beams[beam].levels && !proven; i++) {
         const struct state_effort effort = {width / levels[i] + 1, levels[i]};
