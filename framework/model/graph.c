@@ -134,7 +134,8 @@ enum status graph_add(struct graph *graph, const struct layer *layer, const void
 
 enum status graph_group_begin(struct graph *graph, const char *name)
 {
-    if (graph_find_group(graph, name) >= 0) return fail(ST_SPEC, "two groups are called '%s'", name);
+    if (graph_find_group(graph, name) >= 0)
+        return fail(ST_SPEC, "two groups are called '%s'; expected a name of its own", name);
     region_grow(graph->region, &graph->group, graph->groups, sizeof *graph->group);
     const int parent = open_group(graph);
     graph->group[graph->groups++] = (struct group){region_text(graph->region, "%s", name), graph->nodes, -1, parent};

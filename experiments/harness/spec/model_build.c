@@ -113,10 +113,11 @@ static enum status resolve(struct building *b, const struct scope *scope, const 
     const struct named *found = name ? look_up(b, scope, name) : NULL;
     if (!name) return ST_OK;
     if (found && found->value != OPEN) return *value = found->value, ST_OK;
+    const bool inside = item->name && !strcmp(item->name, name); /* its own name */
     b->at = item->from_at;
     b->key = "from";
     return fail(ST_SPEC,
-                found                  ? "'%.*s' is not complete here; %s"
+                found || inside        ? "'%.*s' is not complete here; %s"
                 : comes_later(b, name) ? "'%.*s' comes later; %s"
                                        : "nothing before it is called '%.*s'; %s",
                 text_shown(name, NAME_SHOWN), name, known_names(b, scope, name));
@@ -223,7 +224,9 @@ static enum status build_join(struct building *b, struct scope scope, const stru
     if (item->name) TRY(enter(b, &scope, item->name));
     for (int k = 0; k < 2; k++) TRY(build_list(b, scope, &item->list[k], &arms[k]));
     b->at = item->at;
-    TRY(add(b, &scope, layer_find(model_forms[item->form].joins), NULL, NULL, arms, value));
+    const struct form_rows *form = &model_forms[item->form];
+    if (add(b, &scope, layer_find(form->joins), NULL, NULL, arms, value) != ST_OK)
+        return fail(ST_SPEC, "%s: %s", form->name, status_message());
     if (item->name) leave(b, &scope, *value);
     return ST_OK;
 }
