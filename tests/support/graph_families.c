@@ -3,10 +3,15 @@
 const char *const family_names[FAMILIES] = {"one shortcut",    "nested",       "additive U-Net", "concatenating U-Net",
                                             "residual blocks", "dense blocks", "any graph"};
 
+/* How the bytes of values differ, and what backwards read. */
+enum bytes_style { BYTES_ALIKE, BYTES_EQUAL, BYTES_UNEVEN, BYTES_STYLES };
+
 struct drawing {
     struct sketch *sketch;
     struct source *source;
     int left; /* nodes still to come */
+    enum bytes_style bytes;
+    bool reads_input; /* of layers, as convolutions do */
 };
 
 static size_t bytes_of(const struct drawing *d, int value)
@@ -20,12 +25,18 @@ static int add(struct drawing *d, int x, int other, size_t bytes, struct footpri
     return sketch_add(d->sketch, &(struct sketch_node){{x, other}, bytes, parameters, false, footprint});
 }
 
-static size_t some_bytes(struct drawing *d) { return 256 * (size_t)(1 + draw_below(d->source, 8)); }
+static size_t some_bytes(const struct drawing *d)
+{
+    if (d->bytes == BYTES_EQUAL) return 1024;
+    if (d->bytes == BYTES_UNEVEN) return (size_t)256 << draw_below(d->source, 8);
+    return 256 * (size_t)(1 + draw_below(d->source, 8));
+}
 
-/* A layer with parameters, whose backward reads its input; some of them with a relu, some with saved tensors. */
+/* A layer with parameters; some of them with a relu, some with saved tensors. */
 static int layer(struct drawing *d, int x, size_t bytes)
 {
     struct footprint f = {.reads = {READS_X, 0}, .split = draw_below(d->source, 3) > 0};
+    if (!d->reads_input) f.reads[PART_INDEX_PARAMS] = draw_below(d->source, 4), f.saved = some_bytes(d);
     if (!draw_below(d->source, 4)) f.reads[PART_INDEX_PARAMS] |= READS_Y;
     if (!draw_below(d->source, 6)) f.saved = some_bytes(d), f.reads[PART_INDEX_INPUT] |= READS_SAVED;
     if (!draw_below(d->source, 4)) f.forward_scratch = f.backward_scratch[0] = some_bytes(d);
@@ -89,17 +100,39 @@ static int body(struct drawing *d, enum family family, int v)
     return v;
 }
 
+/* Recomputations as long as each other or not, and beside long backwards or none. */
+static void draw_times(struct network *network, struct source *source)
+{
+    const uint32_t most[] = {12, 1, 200}, backward = 5 * draw_below(source, 3);
+    const uint32_t below = most[draw_below(source, 3)];
+    for (int i = 0; i < network->graph->nodes; i++)
+        network->cost[i] = (struct cost){1 + draw_below(source, below), 0, {backward, backward}};
+}
+
+/* Some values of no bytes, as those that operators pass on in the place of their inputs. */
+static void empty_values(struct sketch *sketch, struct source *source)
+{
+    struct value *value = sketch->graph->value;
+    for (int v = 1; v + 1 < sketch->graph->values; v++) {
+        bool passes = sketch->footprint[v - 1].passes_gradient;
+        for (int n = 0; n < sketch->graph->nodes; n++)
+            for (int k = 0; k < sketch->graph->node[n].layer->inputs; k++)
+                passes |= sketch->graph->node[n].inputs[k] == v && sketch->footprint[n].passes_gradient;
+        if (!passes && !draw_below(source, 5)) value[v].bytes = value[v].gradient_bytes = 0;
+    }
+}
+
 void family_draw(struct sketch *sketch, struct source *source, enum family family, int nodes)
 {
     if (family == ANY_GRAPH) {
         sketch_random(sketch, source, nodes - 2);
     } else {
-        struct drawing d = {sketch, source, nodes - 1};
+        struct drawing d = {sketch, source, nodes - 1, draw_below(source, BYTES_STYLES), draw_below(source, 3) > 0};
         sketch_begin(sketch, 256);
         int v = body(&d, family, layer(&d, 0, some_bytes(&d)));
         while (d.left > 0) v = step(&d, v);
         sketch_finish(sketch, v);
     }
-    for (int i = 0; i < sketch->graph->nodes; i++)
-        sketch->network->cost[i] = (struct cost){1 + draw_below(source, 12), 0, {5, 5}};
+    if (!draw_below(source, 6)) empty_values(sketch, source);
+    draw_times(sketch->network, source);
 }

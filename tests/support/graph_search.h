@@ -7,8 +7,8 @@
 
 enum { GRAPH_SEARCH_NODES_MAX = 16 };
 
-/* The least time of recomputations, below the given one (INFINITY: any), with at most limit live bytes, and the schedule
- * that takes it; false: none. */
+/* The least time of recomputations, below the given one (INFINITY: any), with at most limit live bytes, and the
+ * schedule that takes it; false: none. */
 bool graph_search(const struct network *network, size_t limit, double below, double *time, struct schedule *schedule);
 
 #endif
