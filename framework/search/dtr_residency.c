@@ -52,7 +52,9 @@ static bool below(struct dtr_residency *r, int node, double *sum)
 static double score(struct dtr_residency *r, const struct storage *s, int node)
 {
     r->walk++;
-    double cost = cost_of(r, node) + above(r, node), stale = (double)s->bytes * (r->clock - s->time);
+    double cost = cost_of(r, node) + above(r, node);
+    if (r->score == DTR_MSPS) return cost / (double)s->bytes;
+    double stale = (double)s->bytes * (r->clock - s->time);
     if (s == storage_of(r, node, STORAGE_Y)) below(r, node, &cost);
     return stale > 0 ? cost / stale : INFINITY;
 }

@@ -17,8 +17,12 @@ struct storage {
     int64_t order; /* the same, counted in reads and writes */
 };
 
+/* h_DTR, and its rival h_MSPS: only the time to compute a storage and its inputs again, by bytes. */
+enum dtr_score { DTR_SCORE, DTR_MSPS, DTR_SCORES };
+
 struct dtr_residency {
     const struct network *network;
+    enum dtr_score score;
     struct region *region;
     int forward, backward;   /* nodes below had their first forward; nodes from here on their backward */
     struct storage *storage; /* STORAGES a node */
@@ -56,7 +60,7 @@ void dtr_residency_read(struct dtr_residency *r, struct storage *storage);
 /* Evicts the storage of least score, of equal ones the least recently used, of these the first; one must be resident,
  * not locked and not empty. Score: the time of the node's forward, and of what would have to run again with it (before
  * it, to compute its inputs, and after it, because of it, through storages that are not resident), by bytes and by time
- * since the last access. */
+ * since the last access; or as enum dtr_score says. */
 void dtr_residency_evict(struct dtr_residency *r);
 
 #endif

@@ -249,6 +249,7 @@ enum status dtr_simulation_schedule(const struct dtr_simulation *simulation, siz
         .simulation = simulation, .graph = simulation->network->graph, .schedule = schedule, .limit = limit};
     enum status status = ST_OK;
     step.r = dtr_residency_create(simulation->network, region);
+    step.r->score = simulation->score;
     NEW(region, step.due, (size_t)step.graph->nodes);
     NEW(region, step.stack, (size_t)step.graph->nodes);
     for (int n = 0; status == ST_OK && n < step.graph->nodes; n++) status = run(&step, n);

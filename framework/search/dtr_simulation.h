@@ -17,6 +17,7 @@ struct backward_op {
 struct dtr_simulation {
     const struct network *network;
     struct region *region;
+    enum dtr_score score;
     size_t *once;           /* by node: stash or mask */
     size_t *gap;            /* by node: gradients that wait for its backward */
     struct backward_op *op; /* node n's are op[first[n]..first[n + 1]) */
