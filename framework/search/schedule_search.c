@@ -45,8 +45,8 @@ static const struct network *keep_sign_bits(const struct network *network, struc
     return copy;
 }
 
-/* Of the scores that the paper compares, the others (local, least recently used, by size) never gave a better schedule
- * than these on traced networks and networks of long shortcuts. */
+/* Of the scores that the paper compares, the others (local, least recently used, by size) were slower than the front at
+ * all of 27 budgets of two traces and three networks of long shortcuts. */
 static void add_dtr(struct optimum *o, size_t limit)
 {
     struct schedule_search *s = o->search;
