@@ -59,7 +59,7 @@ static void compare(const struct sketch *sketch, const char *what, struct agains
         struct policy_notes notes = {0};
         struct plan *plan = plan_build(sketch->network, &s, &usual);
         char text[64];
-        snprintf(text, sizeof text, "budget=%zu time_limit=20", plan_static(plan) + cost.live_peak);
+        snprintf(text, sizeof text, "budget=%zu time_limit=300", plan_static(plan) + cost.live_peak);
         plan_destroy(plan);
         limit = cost.live_peak - 1;
         if (step % 3) continue;
