@@ -9,7 +9,7 @@ import json
 import sys
 import tempfile
 
-from chain import ask
+from chain import ask, publish
 
 BUDGETS = (85, 70, 60, 50, 40, 30)
 SECONDS = 600  # for one plan
@@ -28,9 +28,9 @@ def nested(depth):
 
 
 NETWORKS = [  # name, layers between the first and the last convolution, their activation, slowdowns found by budget
-    ("20 convolutions under one shortcut", [residual(*[conv()] * 20)], "relu", (1.049, 1.112, 1.144, 1.191, 1.223, 1.909)),
-    ("shortcuts, nested to a depth of 10", [nested(10)], "relu", (1.0002, 1.018, 1.112, 1.207)),
-    ("16 residual blocks under one shortcut",
+    ("20 convolutions under one shortcut (26 nodes)", [residual(*[conv()] * 20)], "relu", (1.049, 1.112, 1.144, 1.191, 1.223, 1.909)),
+    ("shortcuts, nested to a depth of 10 (35)", [nested(10)], "relu", (1.0002, 1.018, 1.112, 1.207)),
+    ("16 residual blocks under one shortcut (55)",
      [residual(*[residual(conv("none"), conv("none"))] * 16, conv("none"))], "none", (1.050, 1.099, 1.138)),
 ]
 
@@ -41,8 +41,12 @@ def spec_of(layers, activation):
             "model": {"layers": [conv(activation), *layers, conv(activation), "global_avg_pool", {"linear": {"units": 10}}]}}
 
 
+def slowdown_text(slowdown):
+    return f"{slowdown:.4f}" if slowdown else "-"
+
+
 def main():
-    missed = []
+    missed, rows = [], []
     for name, layers, activation, found in NETWORKS:
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             json.dump(spec_of(layers, activation), file)  # JSON is YAML
@@ -51,24 +55,22 @@ def main():
             def plan(policy, budget):
                 return ask(file.name, f"policy={{name: {policy}, budget: {budget}}}", "--alone", seconds=SECONDS)
 
-            all_ = ask(file.name)["live_peak_bytes"]
-            print(f"{name}: {all_ / 2 ** 20:.2f} MiB stored")
-            print(f"  {'':8}" + "".join(f"{budget:>7} %" for budget in BUDGETS) + "    least")
+            everything = ask(file.name)["live_peak_bytes"]
             times = {"found": list(found) + [None] * (len(BUDGETS) - len(found))}
             least = {}
             for policy in ("optimal", "dtr"):
                 answers = [plan(policy, f"{budget}%") for budget in BUDGETS]
                 times[policy] = [answer and answer["slowdown"] for answer in answers]
-                least[policy] = plan(policy, "least")["arena_bytes"] / all_
-            for row, slowdowns in times.items():
-                print(f"  {row:8}" + "".join(f"{slowdown:9.4f}" if slowdown else f"{'none':>9}" for slowdown in slowdowns)
-                      + (f"  {100 * least[row]:5.1f} %" if row in least else ""), flush=True)
+                least[policy] = plan(policy, "least")["arena_bytes"] / everything
+            rows += [[name, row, *map(slowdown_text, slowdowns), f"{100 * least[row]:.1f} %" if row in least else "-"]
+                     for row, slowdowns in times.items()]
             for i, budget in enumerate(BUDGETS):
                 ours, best = times["optimal"][i], min(filter(None, (times["found"][i], times["dtr"][i])), default=None)
                 if best and not (ours and ours < best + 0.0005):
                     missed.append(f"{name} at {budget} %")
             if least["optimal"] > least["dtr"]:
                 missed.append(f"the least memory of {name}")
+    publish("shortcuts", ["network", "", *(f"{budget} %" for budget in BUDGETS), "least"], rows)
     print("optimal is behind: " + ", ".join(missed) if missed else "optimal is nowhere behind")
     return 1 if missed else 0
 
