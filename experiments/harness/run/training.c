@@ -225,8 +225,8 @@ static enum status save_state(struct training *t)
     if (written) t->report.state = t->report.steps;
     if (!written && !t->failing) {
         progress_end(&t->progress);
-        fprintf(stderr, "warning: %s; the run goes on, and its last state is that after %lld steps\n", status_message(),
-                (long long)t->report.state);
+        fprintf(stderr, "warning: %s; training is not affected, the last state is that after %lld steps\n",
+                status_message(), (long long)t->report.state);
     }
     t->failing = !written;
     summary->states_ns += clock_now_ns() - start;
