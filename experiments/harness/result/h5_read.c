@@ -176,15 +176,16 @@ void h5_expect_rows(struct h5 *h5, const char *path, enum number number, size_t 
     array_close(h5, &array);
 }
 
-/* Copies a variable-length string of any character set into region. Only a scalar may have line breaks. left: bytes
- * that the remaining texts may have; several may refer to the same bytes of the file. */
-static const char *copy_text(struct h5 *h5, const char *path, const struct array *array, hsize_t row,
+/* Copies a variable-length string of any character set into region. Only a scalar may have line breaks. small: makes
+ * the library clear less than its 1 MiB for each text. left: bytes that the remaining texts may have; several may refer
+ * to the same bytes of the file. */
+static const char *copy_text(struct h5 *h5, const char *path, const struct array *array, hsize_t row, hid_t small,
                              struct region *region, uint64_t *left)
 {
     char *raw = NULL, *text = NULL;
     hid_t memory = H5Screate(H5S_SCALAR);
     bool ok = memory >= 0 && (!array->rank || H5Sselect_elements(array->space, H5S_SELECT_SET, 1, &row) >= 0) &&
-              H5Dread(array->id, array->type, memory, array->space, H5P_DEFAULT, &raw) >= 0;
+              H5Dread(array->id, array->type, memory, array->space, small, &raw) >= 0;
     h5_check(h5, ok, "read", path);
     const uint64_t bytes = raw ? strlen(raw) : 0;
     if (bytes > *left) {
@@ -210,7 +211,10 @@ const char **h5_read_texts(struct h5 *h5, const char *path, struct region *regio
     if (ok && array.extent[0] > array_stored(&array, false)) ok = refuse_rows(h5, path, &array, array.extent[0]);
     *count = ok ? array.extent[0] : 0;
     if (ok) NEW(region, texts, *count + 1);
-    for (hsize_t i = 0; i < *count && !h5->broken; i++) texts[i] = copy_text(h5, path, &array, i, region, &left);
+    const hid_t small = ok ? H5Pcreate(H5P_DATASET_XFER) : -1;
+    if (ok) h5_check(h5, small >= 0 && H5Pset_buffer(small, 4096, NULL, NULL) >= 0, "read", path);
+    for (hsize_t i = 0; i < *count && !h5->broken; i++) texts[i] = copy_text(h5, path, &array, i, small, region, &left);
+    h5_drop(h5, small, path);
     if (h5->broken) *count = 0;
     array_close(h5, &array);
     return *count ? texts : NULL;
