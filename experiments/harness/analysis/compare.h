@@ -70,9 +70,9 @@ const char *comparison_reason(const struct comparison *comparison, const char *n
 enum status comparison_judge(struct pair *pair);
 
 /* report/compare_print.c: figures of both, differences and notes; then, as the last lines, the verdict. expected: the
- * spec's expectations were met. */
+ * spec's expectations were met. And all of them as one tree, as `rematch compare --json` has them. */
 void comparison_print_figures(const struct comparison *comparison, FILE *out);
 void comparison_print_verdict(const struct comparison *comparison, bool expected, FILE *out);
-void comparison_json(const struct comparison *comparison, FILE *out);
+json_t *comparison_figures(const struct comparison *comparison);
 
 #endif

@@ -141,3 +141,39 @@ json_t *result_row_verdict(const char *baseline, const char *variant)
     json_t *verdict = apart(compare_pair, pair, &ended);
     return verdict ? verdict : json_string("-");
 }
+
+/* ---- baselines ---- */
+
+static bool same(const json_t *a, const json_t *b, const char *key)
+{
+    return json_equal(json_object_get(a, key), json_object_get(b, key));
+}
+
+bool result_row_is_whole(const json_t *row)
+{
+    return !figure_string(row, "reason") && json_is_true(json_object_get(json_object_get(row, "match"), "whole"));
+}
+
+/* How well a baseline matches a run; -1: it does not. */
+static int match(const json_t *run, const json_t *baseline)
+{
+    const json_t *a = json_object_get(run, "match"), *b = json_object_get(baseline, "match");
+    const bool is = result_row_is_whole(baseline) && !strcmp(figure_string(baseline, "side"), "baseline");
+    if (!is || !same(run, baseline, "experiment") || !same(a, b, "trains")) return -1;
+    return 2 * same(a, b, "invocation") + same(a, b, "how");
+}
+
+const json_t *result_row_baseline(json_t *const *row, int rows, const json_t *run)
+{
+    int best = -1;
+    const json_t *baseline = NULL;
+    for (int i = 0; i < rows; i++) {
+        const int matches = match(run, row[i]);
+        const bool newer =
+            baseline && strcmp(figure_string(row[i], "created"), figure_string(baseline, "created")) >= 0;
+        if (matches < best || (matches == best && !newer)) continue;
+        best = matches;
+        baseline = row[i];
+    }
+    return best < 0 ? NULL : baseline;
+}

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "analysis/resolved_spec.h"
 #include "check/simulate.h"
 #include "console/terminal.h"
 #include "plan/placement.h"
@@ -18,8 +18,6 @@
 #include "run/child.h"
 #include "run/job_plans.h"
 #include "run/signals.h"
-#include "spec/spec.h"
-#include "spec/spec_settings.h"
 
 /* ---- the plan ---- */
 
@@ -51,44 +49,6 @@ static enum status judge_plan(struct verification *v)
     if (status != ST_DIFFERS) return status;
     v->wrong = region_text(r->region, "%s", status_message());
     if (plan_data_check(&v->data) == ST_OK) find_moved(v);
-    return ST_OK;
-}
-
-/* ---- the spec, as it was resolved ---- */
-
-enum { OVERRIDE_PLAN, OVERRIDE_COSTS, OVERRIDE_RESULTS, OVERRIDES };
-
-/* How the spec is loaded and run: from memory, with the plan of the file itself, which needs no costs. */
-struct again {
-    int descriptor; /* of the spec; -1: none */
-    const char *spec, *override[OVERRIDES];
-};
-
-/* key=value with the value as YAML. */
-static const char *set_text(const struct verification *v, const char *key, struct spec *spec, const char **member,
-                            const char *value)
-{
-    *member = value;
-    const char *text = setting_print(setting_find(spec_keys, key), spec, v->result->region);
-    return text ? region_text(v->result->region, "%s=%s", key, text) : NULL;
-}
-
-static enum status load_spec(struct verification *v, struct again *again)
-{
-    struct result *r = v->result;
-    struct spec spec = {.plan = NULL};
-    const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region);
-    const char *shown = region_text(r->region, "%s: /spec/resolved", r->h5.path);
-    TRY(h5_status(&r->h5));
-    again->descriptor = memfd_create("resolved.yaml", MFD_CLOEXEC);
-    if (again->descriptor < 0 || dprintf(again->descriptor, "%s", text) < 0)
-        return fail(ST_FAILED, "%s: no memory for it: %s", shown, strerror(errno));
-    again->spec = region_text(r->region, "/proc/%ld/fd/%d", (long)getpid(), again->descriptor);
-    again->override[OVERRIDE_PLAN] = set_text(v, "plan", &spec, &spec.plan, v->path);
-    again->override[OVERRIDE_COSTS] = "costs=flops";
-    enum status status = spec_load_as(again->spec, shown, OVERRIDE_RESULTS, again->override, &v->spec);
-    if (status != ST_SPEC) return status;
-    report_error(status); /* judge_bounds() finds no spec */
     return ST_OK;
 }
 
@@ -285,10 +245,10 @@ static enum status compare_again(struct verification *v, const struct run_report
 }
 
 /* Of an incomplete run as many steps as are in the file. */
-static enum status run_again(struct verification *v, const struct again *again)
+static enum status run_again(struct verification *v, const struct resolved_spec *again)
 {
     const bool elsewhere = v->request->elsewhere, anew = elsewhere && v->bounds_unjudged; /* without the plan */
-    const struct child child = {.spec = again->spec,
+    const struct child child = {.spec = again->path,
                                 .overrides = OVERRIDES - anew,
                                 .override = again->override + anew,
                                 .baseline = elsewhere && strcmp(v->result->variant, "baseline") == 0,
@@ -312,18 +272,17 @@ static int remove_entry(const char *path, const struct stat *file, int flag, str
 /* With results in a folder that is removed afterwards, unless another is asked for; until then signals that would end
  * the program are blocked. They stay blocked where one of them stopped the run, so that no other cuts off the report.
  */
-static enum status judge_steps(struct verification *v, struct again *again)
+static enum status judge_steps(struct verification *v, struct resolved_spec *again)
 {
     const char *set = getenv("TMPDIR"), *temporary = set && *set ? set : P_tmpdir;
     char *folder = region_text(v->result->region, "%s/rematch-verify-XXXXXX", temporary);
-    struct spec spec = {.plan = NULL};
     v->steps = STEPS_NONE;
     if (!v->result->steps) return ST_OK;
     const sigset_t before = signals_block(SIGPIPE);
     enum status status = ST_OK;
     if (v->request->results || mkdtemp(folder)) {
         if (v->request->results) folder = region_text(v->result->region, "%s", v->request->results);
-        again->override[OVERRIDE_RESULTS] = set_text(v, "results", &spec, &spec.results, folder);
+        again->override[OVERRIDE_RESULTS] = resolved_spec_set(v->result->region, OVERRIDE_RESULTS, folder);
         status = run_again(v, again);
         if (!v->request->results) nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     } else {
@@ -335,8 +294,16 @@ static enum status judge_steps(struct verification *v, struct again *again)
 
 /* ---- all of it ---- */
 
+/* A spec that is refused leaves none, which judge_bounds() finds. */
+static enum status load_spec(struct verification *v, struct resolved_spec *again)
+{
+    const enum status status = resolved_spec_load(v->result, v->path, again, &v->spec);
+    if (status == ST_SPEC) report_error(status);
+    return status == ST_SPEC ? ST_OK : status;
+}
+
 /* print: where each finding is printed at once, as the second run takes long; NULL: nowhere. */
-static enum status judge(struct verification *v, struct again *again, FILE *print)
+static enum status judge(struct verification *v, struct resolved_spec *again, FILE *print)
 {
     TRY(judge_plan(v));
     if (!v->wrong) TRY(load_spec(v, again));
@@ -359,7 +326,7 @@ static int verdict(const struct verification *v)
 int verify_file(const char *path, const struct verify_request *request, bool json, FILE *out)
 {
     struct verification v = {.request = request, .moved = -1};
-    struct again again = {.descriptor = -1};
+    struct resolved_spec again = {.descriptor = -1};
     enum status status = result_open(path, &v.result);
     char absolute[PATH_MAX];
     v.path = realpath(path, absolute) ? absolute : path;

@@ -1,5 +1,6 @@
 /* A comparison as text and as JSON. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/compare.h"
@@ -76,16 +77,22 @@ static void print_difference(const struct comparison *c, FILE *out)
     print_list(c, "unlike", "name", "; unlike: ", ", ", out);
 }
 
-void comparison_print_verdict(const struct comparison *c, bool expected, FILE *out)
+/* colour: before the words, "": none; next: before every reason but the first. */
+static void print_sentence(const struct comparison *c, const char *colour, const char *next, FILE *out)
 {
     const enum verdict verdict = comparison_verdict(c);
-    const bool coloured = terminal_colour(out);
-    const char *colour = expected ? verdicts[verdict].colour : verdicts[VERDICT_DIFFERS].colour;
-    print_counts(c, out);
-    fprintf(out, "verdict   %s%s%s", coloured ? colour : "", verdicts[verdict].text, coloured ? "\033[0m" : "");
+    fprintf(out, "%s%s%s", colour, verdicts[verdict].text, *colour ? "\033[0m" : "");
     if (verdict == VERDICT_DIFFERS) print_difference(c, out);
     if (verdict == VERDICT_NOT_CAUGHT) fprintf(out, ": equal in every bit, although %s", c->fault);
-    if (verdict == VERDICT_UNPROVEN) print_list(c, "reasons", "text", ": ", "\n          and: ", out);
+    if (verdict == VERDICT_UNPROVEN) print_list(c, "reasons", "text", ": ", next, out);
+}
+
+void comparison_print_verdict(const struct comparison *c, bool expected, FILE *out)
+{
+    const enum verdict verdict = expected ? comparison_verdict(c) : VERDICT_DIFFERS;
+    print_counts(c, out);
+    fprintf(out, "verdict   ");
+    print_sentence(c, terminal_colour(out) ? verdicts[verdict].colour : "", "\n          and: ", out);
     fprintf(out, "%s\n", expected ? "" : "; an expectation FAILED");
 }
 
@@ -146,7 +153,18 @@ void comparison_print_figures(const struct comparison *c, FILE *out)
     if (json_array_size(json_object_get(c->figures, "notes"))) fputc('\n', out);
 }
 
-void comparison_json(const struct comparison *c, FILE *out)
+static json_t *sentence_of(const struct comparison *c)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (out) print_sentence(c, "", "; and: ", out);
+    json_t *sentence = out && fclose(out) == 0 ? json_string(text) : NULL;
+    free(text);
+    return sentence ? sentence : json_null();
+}
+
+json_t *comparison_figures(const struct comparison *c)
 {
     const enum verdict verdict = comparison_verdict(c);
     json_t *all = json_object(), *first = c->differs ? json_object() : json_null();
@@ -156,6 +174,7 @@ void comparison_json(const struct comparison *c, FILE *out)
         PUT(first, "loss_ulp", c->loss_ulp);
     }
     PUT(all, "verdict", verdicts[verdict].json);
+    PUT(all, "sentence", sentence_of(c));
     PUT_FLAG(all, "equal", !c->differs);
     PUT_FLAG(all, "proven", verdict == VERDICT_EQUAL);
     PUT(all, "first_difference", first);
@@ -167,5 +186,5 @@ void comparison_json(const struct comparison *c, FILE *out)
     PUT(all, "time_ratio", c->time_ratio);
     PUT(all, "best_case_ratio", c->best_case_ratio);
     PUT_FLAG(all, "side_by_side", c->side_by_side);
-    figures_write(all, out);
+    return all;
 }

@@ -73,11 +73,6 @@ static void find_runs(struct runs *r)
     for (; below && *below; below++) add_folder(r, *below);
 }
 
-static bool same(const json_t *a, const json_t *b, const char *key)
-{
-    return json_equal(json_object_get(a, key), json_object_get(b, key));
-}
-
 static int by_creation(const void *left, const void *right)
 {
     static const char *const keys[] = {"experiment", "created", "file"};
@@ -89,38 +84,17 @@ static int by_creation(const void *left, const void *right)
 
 /* ---- verdicts ---- */
 
-static bool is_whole(const json_t *run)
-{
-    return !figure_string(run, "reason") && json_is_true(json_object_get(json_object_get(run, "match"), "whole"));
-}
-
 static bool completed(const json_t *run, const char *side)
 {
-    return is_whole(run) && !strcmp(figure_string(run, "side"), side);
-}
-
-/* How well a baseline matches a run; -1: it does not. */
-static int match(const json_t *run, const json_t *baseline)
-{
-    const json_t *a = json_object_get(run, "match"), *b = json_object_get(baseline, "match");
-    if (!completed(baseline, "baseline") || !same(run, baseline, "experiment") || !same(a, b, "trains")) return -1;
-    return 2 * same(a, b, "invocation") + same(a, b, "how");
+    return result_row_is_whole(run) && !strcmp(figure_string(run, "side"), side);
 }
 
 static void judge(const struct runs *r, json_t *run)
 {
-    int best = -1;
-    const char *baseline = NULL;
-    if (!completed(run, "variant")) return;
-    for (int i = 0; i < r->count; i++) { /* later ones are newer */
-        const int matches = match(run, r->run[i]);
-        if (matches < 0 || matches < best) continue;
-        best = matches;
-        baseline = figure_string(r->run[i], "file");
-    }
+    const json_t *baseline = completed(run, "variant") ? result_row_baseline(r->run, r->count, run) : NULL;
     if (!baseline) return;
-    PUT(run, "baseline", baseline);
-    PUT(run, "verdict", result_row_verdict(baseline, figure_string(run, "file")));
+    PUT(run, "baseline", figure_string(baseline, "file"));
+    PUT(run, "verdict", result_row_verdict(figure_string(baseline, "file"), figure_string(run, "file")));
 }
 
 /* ---- printing runs ---- */
@@ -128,7 +102,7 @@ static void judge(const struct runs *r, json_t *run)
 /* How a run ended, in the text's table. */
 static const char *outcome(const json_t *run)
 {
-    if (!is_whole(run)) return figure_string(run, "status");
+    if (!result_row_is_whole(run)) return figure_string(run, "status");
     return figure_string(run, completed(run, "variant") ? "verdict" : "side");
 }
 

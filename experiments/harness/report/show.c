@@ -165,14 +165,20 @@ static enum status add_pieces(json_t *all, struct result *r)
     return ST_OK;
 }
 
+json_t *show_groups(struct result *r)
+{
+    char status[RESULT_STATUS];
+    json_t *all = json_object();
+    PUT(all, "path", r->h5.path);
+    PUT(all, "now", result_status(r, status));
+    for (const struct shown_group *group = groups; group->path; group++) add_group(all, r, group);
+    return all;
+}
+
 static enum status read_all(struct result *r, json_t *all)
 {
     static const struct field timed[] = {{"op_least_ns", NUMBER_U64, 1, 0, NULL, NULL}, {0}};
     static const char path[] = "/summary/op_least_ns"; /* only where ops were timed */
-    char status[RESULT_STATUS];
-    PUT(all, "path", r->h5.path);
-    PUT(all, "now", result_status(r, status));
-    for (const struct shown_group *group = groups; group->path; group++) add_group(all, r, group);
     TRY(add_pieces(all, r));
     TRY(add_table(all, r, "steps", record_step_columns, r->steps));
     TRY(add_table(all, r, "eval", record_eval_columns,
@@ -308,7 +314,7 @@ enum status show_figures(const char *path, json_t **figures)
     struct result *result = NULL;
     *figures = NULL;
     TRY(result_open(path, &result));
-    *figures = json_object();
+    *figures = show_groups(result);
     const enum status status = read_all(result, *figures);
     result_close(result);
     return status;

@@ -2,12 +2,8 @@
 #ifndef REMATCH_REPORT_SHOW_H
 #define REMATCH_REPORT_SHOW_H
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdio.h>
-
 #include "analysis/figures.h"
-#include "result/h5.h"
+#include "result/result.h"
 
 /* What was run, planned and measured, a line a step; provenance: on what, too. A .part shows its committed steps. json:
  * one object of everything, under the file's own names (results/README.md): attributes and texts by the path of their
@@ -28,5 +24,8 @@ enum status show_csv(const char *path, const char *table, FILE *out);
 
 /* A number of a column. */
 json_t *show_number(enum number number, const void *at);
+
+/* The part of that object that is of groups, with "path" and "now", the status. Failures are kept: h5_status(). */
+json_t *show_groups(struct result *result);
 
 #endif
