@@ -141,6 +141,10 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | $(BUILD)/build.h $(BUILD)/backends.def
 	@mkdir -p $(@D); echo "cc $<"
 	@$(CC) $(CFLAGS) $(WERROR) -MMD -MP -c -o $@ $<
 
+# What the program embeds.
+$(BUILD)/experiments/harness/report/report_page.o $(BUILD)/experiments/harness/report/report_figures.o: \
+    $(addprefix experiments/harness/report/report.,css js gp)
+
 $(BUILD)/%.o: %.cu $(BUILD)/flags
 	@mkdir -p $(@D); echo "nvcc $<"
 	@$(NVCC) -O3 --fmad=false $(DEVICES) $(INCLUDES) $(CUDA_INCLUDES) -MMD -MP -c -o $@ $<
@@ -207,8 +211,11 @@ exp-%:
 exp-list:
 	@awk '/^name:/ {name = $$2} /^title:/ {sub(/^title: */, ""); printf "make exp-%-24s %s\n", name, $$0}' experiments/*.yaml
 	@awk -F '"""|: ' '/^"""/ && NF > 2 {printf "make exp-%-24s %s\n", $$2, $$3}' $(PLANS:exp-%=experiments/plans/%.py)
-readme-picture: all $(BUILD)/has-exp-plans
-	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B experiments/bench/picture.py
+readme-picture: all $(BUILD)/has-test
+	$(BUILD)/rematch plan vgg16-recompute policy=store_all --alone --out $(BUILD)/store-all.h5 >$(BUILD)/readme-picture.log
+	$(BUILD)/rematch plan vgg16-recompute --alone --out $(BUILD)/segments.h5 >>$(BUILD)/readme-picture.log
+	$(BUILD)/rematch report $(BUILD)/store-all.h5 $(BUILD)/segments.h5 --figures $(BUILD)/readme-picture
+	cp $(BUILD)/readme-picture/memory.svg results/readme-memory.svg
 numerics: all $(BUILD)/has-bench
 	REMATCH_BIN=$(abspath $(BUILD))/rematch /usr/bin/python3 -B experiments/bench/float64.py
 # Installs the newest PyTorch and TensorFlow, about 7 GB (PyTorch brings CUDA's libraries); remove the folder to renew.

@@ -20,12 +20,15 @@ build          pkg-config:libmd                         libmd-dev
 build          pkg-config:libutf8proc                   libutf8proc-dev
 build          header:csv.h                             libcsv-dev
 build          header:dnnl.h                            libdnnl-dev
+build          file:/usr/share/javascript/chart.js/chart.min.js libjs-chart.js
 test           pkg-config:criterion                     libcriterion-dev
 test           command:ps                               procps
 test           command:cbc                              coinor-cbc
 test           command:zstd                             zstd
 test           command:h5dump                           hdf5-tools
 test           file:/usr/share/libonnx-testdata/data libonnx-testdata
+test           command:gnuplot                          gnuplot-nox
+test           command:chromium                         chromium
 check          command:clang-format                     clang-format
 check          command:clang-tidy                       clang-tidy
 check          command:cppcheck                         cppcheck

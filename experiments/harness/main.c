@@ -23,6 +23,7 @@
 #include "report/follow.h"
 #include "report/list.h"
 #include "report/plan_query.h"
+#include "report/report.h"
 #include "report/show.h"
 #include "result/plan_file.h"
 #include "run/bench.h"
@@ -157,7 +158,7 @@ static enum status run_compare(struct arguments *a)
     struct comparison comparison;
     const enum status status = compare_files(a->operand[0], a->operand[1], &comparison);
     if (status == ST_OK && a->given[OPTION_JSON]) {
-        comparison_json(&comparison, stdout);
+        figures_write(comparison_figures(&comparison), stdout);
     } else if (status == ST_OK) {
         comparison_print_figures(&comparison, stdout);
         comparison_print_verdict(&comparison, true, stdout);
@@ -176,6 +177,18 @@ static enum status run_show(struct arguments *a)
     if (a->given[OPTION_CSV_TABLE]) return show_csv(a->operand[0], a->value[OPTION_CSV_TABLE], stdout);
     if (a->given[OPTION_FOLLOW]) return follow_file(a->operand[0], stdout);
     return show_file(a->operand[0], a->given[OPTION_PROVENANCE], a->given[OPTION_JSON], stdout);
+}
+
+static enum status run_report(struct arguments *a)
+{
+    struct report_request request = {.files = a->operands,
+                                     .file = a->operand,
+                                     .page = a->value[OPTION_OUT],
+                                     .figures = a->value[OPTION_FIGURES],
+                                     .trace = a->value[OPTION_TRACE],
+                                     .pareto = a->given[OPTION_PARETO]};
+    if (!request.page && !request.figures && !request.trace) request.page = "report.html";
+    return report_make(&request, stdout);
 }
 
 static enum status run_verify(struct arguments *a)
@@ -268,6 +281,12 @@ static const struct command commands[] = {
      "RUN: a complete result file. The archive has a README.md with the commands, and RO-Crate metadata; the same runs "
      "give the same bytes. rematch verify NAME.tar.zst says elsewhere what holds.",
      1u << OPTION_OUT, 1, INT_MAX, false, run_bundle},
+    {"report", "report FILE... [-o PAGE] [--figures FOLDER] [--trace FILE] [--pareto]",
+     "Shows runs on one page: verdicts, memory, time, losses, provenance.\n"
+     "FILE: result files of baselines and variants, or plan files. PAGE: one HTML file that needs no network; "
+     "report.html where nothing else is asked for. Every variant stands beside its baseline; two files stand side by "
+     "side. --pareto: of a large network, too.",
+     1u << OPTION_OUT | 1u << OPTION_FIGURES | 1u << OPTION_TRACE | 1u << OPTION_PARETO, 1, INT_MAX, false, run_report},
     {"verify", "verify FILE [--plan-only] [--json]",
      "Checks a file's plan, then runs its spec again: the same bits?\n"
      "FILE: a plan or result file, or a bundle, all of whose files are checked; with other kernels its runs may round "

@@ -7,7 +7,7 @@
 #include "tests/support/cli.h"
 
 static const char *const commands[] = {"list", "plan",   "run",    "bench",  "schema", "compare",
-                                       "show", "bundle", "verify", "doctor", "help"};
+                                       "show", "report", "bundle", "verify", "doctor", "help"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 Test(help, no_command_is_a_usage_error)

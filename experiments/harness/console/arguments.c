@@ -21,7 +21,7 @@ const struct option_row option_rows[OPTIONS] = {
     [OPTION_ONLY] = {"--only", "baseline|variant", "run this side alone, without a comparison"},
     [OPTION_COSTS] = {"--costs", NULL, "time every node's passes and write a file for costs: {name: measured}"},
     [OPTION_OUT] = {"--out", "FILE",
-                    "the file to write: times, a bundle, or of plan: the plan, for the key plan:; -o too"},
+                    "the file to write: times, a bundle, a page, or of plan: the plan, for the key plan:; -o too"},
     [OPTION_FORCE] = {"--force", NULL, "of a sweep: run finished points again"},
     [OPTION_JOBS] = {"--jobs", "N",
                      "of a sweep: run up to N points at a time, as many as their plans leave memory for"},
@@ -44,6 +44,8 @@ const struct option_row option_rows[OPTIONS] = {
     [OPTION_RESUME] = {"--resume", "auto|must|never",
                        "go on from the state file of a run that was stopped: if there is one (auto), or else refuse "
                        "(must); never: run from the beginning"},
+    [OPTION_FIGURES] = {"--figures", "FOLDER", "draw figures there, as SVG and PDF, by gnuplot"},
+    [OPTION_TRACE] = {"--trace", "FILE", "write one step of each run as a trace, for ui.perfetto.dev"},
 };
 
 bool arguments_take(const struct command *command, int option)

@@ -38,6 +38,8 @@ enum option {
     OPTION_MAN,
     OPTION_RESUME,
     OPTION_FOLLOW,
+    OPTION_FIGURES,
+    OPTION_TRACE,
     OPTIONS
 };
 

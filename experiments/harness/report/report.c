@@ -1,0 +1,287 @@
+#include "report/report.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/compare.h"
+#include "analysis/result_row.h"
+#include "console/utf8.h"
+#include "report/report_tree.h"
+#include "report/show.h"
+
+enum {
+    PLAN_BYTES = 3 << 20, /* of the plans' text, so that a page stays below 5 MB; that of a pair is always there */
+    LOSSES = 20000,       /* of all pairs; of one at least the least and at most the most of these */
+    LOSSES_LEAST = 50,
+    LOSSES_MOST = 1000,
+    SOON_PLANNED_NODES = 64 /* all policies plan such a network within a second */
+};
+
+struct report {
+    const struct report_request *request;
+    struct region *region;
+    struct result **result;
+    json_t **row; /* result_row() of each */
+    json_t *tree, *runs, *plans, *pairs, *notes;
+    size_t plan_bytes;
+    int most_nodes;
+};
+
+/* ---- runs ---- */
+
+/* The number of an equal plan among plans; -1: the page would be too large. */
+static int add_plan(struct report *r, json_t *plan)
+{
+    size_t i;
+    json_t *known;
+    json_array_foreach(r->plans, i, known)
+    {
+        if (!json_equal(known, plan)) continue;
+        json_decref(plan);
+        return (int)i;
+    }
+    const size_t bytes = json_dumpb(plan, NULL, 0, JSON_COMPACT);
+    if (i >= 2 && r->plan_bytes + bytes > PLAN_BYTES) {
+        json_decref(plan);
+        return -1;
+    }
+    r->plan_bytes += bytes;
+    json_array_append_new(r->plans, plan);
+    return (int)i;
+}
+
+/* Least times of the ops; empty: none were measured. */
+static json_t *op_times(struct result *r)
+{
+    static const char path[] = "/summary/op_least_ns";
+    json_t *times = json_array();
+    const uint64_t count = h5_exists(&r->h5, path) ? h5_rows(&r->h5, path) : 0;
+    const uint64_t *ns = count ? result_column(r, path, NUMBER_U64, 1, count) : NULL;
+    for (uint64_t i = 0; ns && !r->h5.broken && i < count; i++) json_array_append_new(times, figure_unsigned(ns[i]));
+    return times;
+}
+
+static json_t *clean_text(const char *text, struct region *region)
+{
+    char *copy = region_text(region, "%s", text);
+    utf8_clean(copy, "");
+    return json_string(copy);
+}
+
+static enum status add_run(struct report *r, int number)
+{
+    const char *path = r->request->file[number];
+    json_t *run, *plan, *groups, *row = result_row(path);
+    r->row[number] = row;
+    if (figure_string(row,
+                      "reason")) { /* the same error as of any other command, where that does not end the program */
+        TRY(result_open(path, &r->result[number]));
+        return fail(ST_FAILED, "%s", figure_string(row, "reason"));
+    }
+    TRY(result_open(path, &r->result[number]));
+    struct result *result = r->result[number];
+    TRY(report_plan(result, &plan));
+    const int nodes = (int)json_array_size(json_object_get(plan, "nodes")), index = add_plan(r, plan);
+    if (nodes > r->most_nodes) r->most_nodes = nodes;
+    if (index < 0)
+        figures_note(r->notes, "run %d: its plan is left out, because the page would be too large", number + 1);
+    json_array_append_new(r->runs, run = show_groups(result));
+    groups = json_object_get(run, "/plan");
+    json_object_del(groups, "schedule"); /* the plan has them */
+    json_object_del(groups, "peak_tensors");
+    PUT(run, "path", clean_text(path, r->region));
+    PUT(run, "side", result->variant);
+    PUT(run, "plan", index < 0 ? json_null() : json_integer(index));
+    PUT(run, "op_least_ns", op_times(result));
+    PUT(run, "expect", report_expected(result));
+    PUT(row, "experiment", json_incref(json_object_get(json_object_get(run, "/"), "experiment")));
+    PUT(row, "number", number);
+    return h5_status(&result->h5);
+}
+
+/* ---- losses: of each of so many equal parts of the steps, the one with the largest difference ---- */
+
+static double difference_of(const struct result *a, const struct result *b, size_t i, size_t j)
+{
+    return b ? (double)b->loss[j] - (double)a->loss[i] : 0;
+}
+
+static bool is_larger(double x, double y) { return isnan(x) ? !isnan(y) : fabs(x) > fabs(y); }
+
+/* The steps of a, or those that b has too. */
+static size_t common_steps(const struct result *a, const struct result *b, size_t *in_a, size_t *in_b)
+{
+    size_t count = 0;
+    for (size_t i = 0, j = 0; i < a->steps; i++) {
+        while (b && j < b->steps && b->step[j] < a->step[i]) j++;
+        if (b && (j == b->steps || b->step[j] != a->step[i])) continue;
+        in_a[count] = i;
+        in_b[count++] = j;
+    }
+    return count;
+}
+
+static json_t *loss_figures(struct report *r, const struct result *a, const struct result *b, size_t most)
+{
+    static const char *const keys[] = {"step", "a", "b", "difference"};
+    json_t *all = json_object(), *column[4];
+    size_t *in_a, *in_b;
+    NEW(r->region, in_a, a->steps);
+    NEW(r->region, in_b, a->steps);
+    const size_t count = common_steps(a, b, in_a, in_b), parts = count < most ? count : most;
+    for (int k = 0; k < 4; k++) PUT(all, keys[k], column[k] = json_array());
+    PUT(all, "steps", count);
+    double largest = 0;
+    for (size_t part = 0; part < parts; part++) {
+        size_t best = part * count / parts;
+        for (size_t i = best; i < (part + 1) * count / parts; i++)
+            if (is_larger(difference_of(a, b, in_a[i], in_b[i]), difference_of(a, b, in_a[best], in_b[best]))) best = i;
+        json_array_append_new(column[0], json_integer(a->step[in_a[best]]));
+        json_array_append_new(column[1], figure_real((double)a->loss[in_a[best]]));
+        json_array_append_new(column[2], b ? figure_real((double)b->loss[in_b[best]]) : json_null());
+        const double difference = difference_of(a, b, in_a[best], in_b[best]);
+        json_array_append_new(column[3], figure_real(difference));
+        if (is_larger(difference, largest)) largest = fabs(difference);
+    }
+    PUT(all, "largest_difference", largest);
+    return all;
+}
+
+/* ---- pairs ---- */
+
+/* What cannot be compared, such as plans, stands side by side. */
+static void add_pair(struct report *r, int a, int b)
+{
+    struct comparison comparison;
+    const enum status status = compare_files(r->request->file[a], r->request->file[b], &comparison);
+    json_t *pair = status == ST_OK ? comparison_figures(&comparison) : json_object();
+    json_decref(comparison.figures);
+    if (status != ST_OK) PUT(pair, "sentence", clean_text(status_message(), r->region));
+    if (status == ST_OK) PUT(pair, "names", json_pack("[s, s]", comparison.name[0], comparison.name[1]));
+    PUT(pair, "compared", status == ST_OK ? json_true() : json_false());
+    PUT(pair, "a", a);
+    PUT(pair, "b", b);
+    json_array_append_new(r->pairs, pair);
+}
+
+/* Each variant with its baseline among the files; two files are a pair in any case. A run that was stopped, or ended at
+ * a number that is not finite, is compared as far as it went. */
+static void find_pairs(struct report *r)
+{
+    const int files = r->request->files;
+    for (int i = 0; i < files; i++) {
+        if (strcmp(r->result[i]->variant, "variant") != 0) continue;
+        const json_t *baseline = result_row_baseline(r->row, files, r->row[i]);
+        if (baseline) add_pair(r, (int)figure_number(baseline, "number"), i);
+    }
+    if (files == 2 && !json_array_size(r->pairs)) add_pair(r, 0, 1);
+}
+
+static void add_losses(struct report *r)
+{
+    const size_t pairs = json_array_size(r->pairs), share = LOSSES / (pairs ? pairs : (size_t)r->request->files);
+    const size_t most = share > LOSSES_MOST ? LOSSES_MOST : share < LOSSES_LEAST ? LOSSES_LEAST : share;
+    size_t i;
+    json_t *one;
+    json_array_foreach(r->pairs, i, one)
+    {
+        const int a = (int)figure_number(one, "a"), b = (int)figure_number(one, "b");
+        PUT(one, "losses", loss_figures(r, r->result[a], r->result[b], most));
+    }
+    json_array_foreach(r->runs, i, one)
+    {
+        if (!pairs) PUT(one, "losses", loss_figures(r, r->result[i], NULL, most));
+    }
+}
+
+/* ---- the whole ---- */
+
+/* The variants and the settings in which they differ; without variants, those of all files, but not of a pair. */
+static void add_sweep(struct report *r)
+{
+    const int files = r->request->files;
+    struct result **swept;
+    int count = 0;
+    json_t *sweep = json_object(), *runs = json_array();
+    NEW(r->region, swept, (size_t)files);
+    for (int only = 1; only >= 0 && !count; only--)
+        for (int i = 0; i < files && (only || files > 2); i++) {
+            if (only && strcmp(r->result[i]->variant, "variant") != 0) continue;
+            swept[count++] = r->result[i];
+            json_array_append_new(runs, json_integer(i));
+        }
+    PUT(sweep, "runs", runs);
+    PUT(sweep, "axes", report_axes(swept, count));
+    PUT(r->tree, "sweep", sweep);
+}
+
+/* The plans of all policies for the first variant. */
+static void add_choices(struct report *r)
+{
+    int first = 0;
+    json_t *choices = NULL;
+    while (first < r->request->files - 1 && strcmp(r->result[first]->variant, "variant") != 0) first++;
+    if (r->request->pareto || r->most_nodes <= SOON_PLANNED_NODES)
+        choices = report_choices(r->result[first], r->notes);
+    else
+        figures_note(r->notes,
+                     "without the plans of other policies, because the network has more than %d nodes; --pareto "
+                     "plans them",
+                     SOON_PLANNED_NODES);
+    if (choices) PUT(choices, "run", first);
+    PUT(r->tree, "choices", choices ? choices : json_null());
+}
+
+static enum status gather(struct report *r)
+{
+    json_t *phases = json_array();
+    for (int i = 0; i < r->request->files; i++) TRY(add_run(r, i));
+    for (const char *const *phase = report_phases; *phase; phase++) json_array_append_new(phases, json_string(*phase));
+    PUT(r->tree, "phases", phases);
+    find_pairs(r);
+    add_losses(r);
+    add_sweep(r);
+    add_choices(r);
+    return ST_OK;
+}
+
+struct output {
+    const char *what, *where;
+    enum status (*check)(const char *where), (*write)(const json_t *tree, const char *where);
+};
+
+enum status report_make(const struct report_request *request, FILE *out)
+{
+    struct report r = {.request = request, .region = region_create(), .tree = json_object()};
+    const struct output output[] = {{"page", request->page, report_check_page, report_write_page},
+                                    {"figures", request->figures, report_check_figures, report_write_figures},
+                                    {"trace", request->trace, report_check_trace, report_write_trace}};
+    enum { OUTPUTS = sizeof output / sizeof *output };
+    enum status status = ST_OK;
+    signal(SIGXFSZ, SIG_IGN); /* a file-size limit, or the end of gnuplot, becomes an error of writing */
+    signal(SIGPIPE, SIG_IGN);
+    NEW(r.region, r.result, (size_t)request->files);
+    NEW(r.region, r.row, (size_t)request->files);
+    PUT(r.tree, "schema", "rematch-report 1");
+    PUT(r.tree, "runs", r.runs = json_array());
+    PUT(r.tree, "plans", r.plans = json_array());
+    PUT(r.tree, "pairs", r.pairs = json_array());
+    PUT(r.tree, "notes", r.notes = json_array());
+    for (int i = 0; i < OUTPUTS && status == ST_OK; i++)
+        if (output[i].where) status = output[i].check(output[i].where);
+    if (status == ST_OK) status = gather(&r);
+    for (int i = 0; i < OUTPUTS && status == ST_OK; i++) {
+        if (!output[i].where) continue;
+        status = output[i].write(r.tree, output[i].where);
+        if (status == ST_OK) fprintf(out, "%-9s %s\n", output[i].what, output[i].where);
+    }
+    for (int i = 0; i < request->files; i++) {
+        json_decref(r.row[i]);
+        result_close(r.result[i]);
+    }
+    json_decref(r.tree);
+    region_destroy(r.region);
+    return status;
+}

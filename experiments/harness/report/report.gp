@@ -1,0 +1,67 @@
+# Figures: of each the section "common", then its own, once its data and variables are set (report_figures.c).
+
+## common
+colours = '#0072b2 #e69f00 #009e73 #cc79a7 #56b4e9 #d55e00 #8b949e'
+colour(i) = word(colours, 1 + (i - 1) % words(colours))
+set tics out nomirror
+set border 3
+set grid lc rgb '#d0d4d8'
+
+## memory
+# $live: an index a run; ops, then the tops of the stacked categories. $phases: from, to, colour. A strip on top.
+set multiplot layout 1,runs margins 0.09, 0.77, 0.19, 0.89 spacing 0.06
+set label sprintf('plan%s %s', runs > 1 ? 's' : '', hashes) at screen 0.995, 0.03 right font ',9' tc rgb '#8b949e'
+set xrange [0:ops]
+set yrange [0:most * 1.12]
+set xlabel 'ops of one training step'
+set ylabel 'live memory, '.unit
+do for [i = 1:runs] {
+    if (i == runs) { set key at screen 0.79, 0.85 left top Left reverse samplen 1 } else { unset key }
+    set title title[i] offset 0, -0.4
+    set arrow 1 from graph 0, first peak[i] to graph 1, first peak[i] nohead dt 2 lc rgb '#333333'
+    plot $live index i - 1 using 1:5 with filledcurves x1 lc rgb '#999999' title 'scratch', \
+         '' index i - 1 using 1:4 with filledcurves x1 lc rgb '#e69f00' title 'activation gradients', \
+         '' index i - 1 using 1:3 with filledcurves x1 lc rgb '#56b4e9' title 'saved', \
+         '' index i - 1 using 1:2 with filledcurves x1 lc rgb '#0072b2' title 'activations', \
+         $phases index i - 1 using 1:(most * 1.1):1:2:(most * 1.08):(most * 1.12):3 with boxxyerror fs solid noborder \
+             lc rgb variable notitle, \
+         keyentry with boxes fs solid lc rgb '#d5d9dd' title 'forward', \
+         keyentry with boxes fs solid lc rgb '#cc79a7' title 'recompute', \
+         keyentry with boxes fs solid lc rgb '#8b949e' title 'backward'
+    unset ylabel
+}
+unset multiplot
+
+## choices
+# $bound; $plans: an index a policy.
+set key outside right
+set yrange [1:most]
+set xlabel 'live peak, '.unit
+set ylabel 'slowdown'
+plot $bound with lines lw 2 lc rgb '#333333' title 'lower bound', \
+     for [i = 1:words(names)] $plans index i - 1 with points ps 0.7 pt 3 + i lc rgb colour(i) title word(names, i)
+
+## pair
+# $losses: step, both losses, the difference.
+set multiplot layout 2,1
+set lmargin 12
+set key outside right
+set ylabel 'loss'
+plot $losses using 1:2 with lines lw 5 lc rgb '#9ecae1' title word(names, 1), \
+     '' using 1:3 with lines lw 1.5 lc rgb '#d55e00' title word(names, 2)
+set ylabel 'difference'
+set xlabel 'step'
+if (most == 0) { set yrange [-1:1] }
+plot $losses using 1:4 with lines lc rgb '#333333' notitle
+unset multiplot
+
+## sweep
+# $curves: an index a curve; the axis, live peak, slowdown.
+set multiplot layout 1,2
+set key top center outside horizontal
+set xlabel names_of_axis
+set ylabel 'live peak, '.unit
+plot for [i = 1:words(names)] $curves index i - 1 using 1:2 smooth unique with linespoints pt 7 lc rgb colour(i) title word(names, i)
+set ylabel 'slowdown'
+plot for [i = 1:words(names)] $curves index i - 1 using 1:3 smooth unique with linespoints pt 7 lc rgb colour(i) title word(names, i)
+unset multiplot

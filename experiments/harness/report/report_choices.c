@@ -1,0 +1,211 @@
+#include "report/report_tree.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/policy_grid.h"
+#include "analysis/resolved_spec.h"
+#include "console/terminal.h"
+#include "result/record_plan.h"
+#include "run/job_plans.h"
+#include "yaml/yaml_tree.h"
+
+/* ---- the plans of every policy ---- */
+
+static json_t *trial_rows(const struct policy_grid *grid)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < grid->trials; i++) {
+        const struct trial *t = &grid->trial[i];
+        json_t *one = trial_figures(t);
+        PUT(one, "gap_percent", t->gap);
+        PUT_FLAG(one, "pareto", t->best);
+        json_array_append_new(rows, one);
+    }
+    return rows;
+}
+
+/* Where a chart may end, above nearly all plans: a few take several times as long as the others. */
+static double slowdown_shown(const struct policy_grid *grid)
+{
+    double shown = 0;
+    for (int i = 0; i < grid->trials; i++) {
+        int faster = 0;
+        for (int k = 0; k < grid->trials; k++) faster += grid->trial[k].plan.slowdown < grid->trial[i].plan.slowdown;
+        if (faster <= grid->trials * 9 / 10) shown = fmax(shown, grid->trial[i].plan.slowdown);
+    }
+    return fmax(1 + 1.15 * (shown - 1), 1.01);
+}
+
+static void add_bound(json_t *rows, size_t live, double slowdown)
+{
+    json_t *one = json_object();
+    PUT(one, "live_peak_bytes", live);
+    PUT(one, "slowdown", slowdown);
+    json_array_append_new(rows, one);
+}
+
+/* From the memory without which no schedule runs, evenly, to the largest of the plans. Between two of these the bound
+ * is at least that of the larger one: the line is a stair. */
+static json_t *bound_rows(const struct policy_grid *grid)
+{
+    enum { POINTS = 96 };
+    json_t *rows = json_array();
+    const struct network *network = grid->job->network;
+    size_t most = 0, before = 0;
+    for (int i = 0; i < grid->trials; i++)
+        if (grid->trial[i].plan.live_peak > most) most = grid->trial[i].plan.live_peak;
+    const size_t least = bounds_find(network, most).memory;
+    for (int i = 0; i < POINTS && least < most; i++) {
+        const size_t live = least + (size_t)((double)(most - least) * i / (POINTS - 1));
+        const struct bounds bounds = bounds_find(network, live);
+        if (i) add_bound(rows, before, bounds_slowdown(&bounds, bounds.best));
+        add_bound(rows, live, bounds_slowdown(&bounds, bounds.best));
+        before = live;
+    }
+    return rows;
+}
+
+/* With the times that the file gives its nodes. */
+static enum status find_choices(struct result *r, struct job *job, json_t *choices)
+{
+    struct policy_grid grid = {.region = r->region, .job = job, .progress = stderr, .slowdown = INFINITY};
+    struct plan_data data;
+    TRY(record_plan_read(&r->h5, r->region, &data));
+    for (int i = 0; i < data.nodes; i++) {
+        const struct plan_data_node *n = &data.node[i];
+        job->network->cost[i] =
+            (struct cost){n->forward_time, n->once_time, {n->backward_time[0], n->backward_time[1]}};
+    }
+    const enum status status = policy_grid_all(&grid);
+    terminal_note(stderr, "");
+    TRY(status);
+    PUT(choices, "plans", trial_rows(&grid));
+    PUT(choices, "bound", bound_rows(&grid));
+    PUT(choices, "slowdown_shown", slowdown_shown(&grid));
+    return ST_OK;
+}
+
+json_t *report_choices(struct result *r, json_t *notes)
+{
+    struct resolved_spec resolved;
+    struct spec *spec = NULL;
+    struct job *job = NULL;
+    json_t *choices = json_object();
+    char absolute[PATH_MAX];
+    const char *path = realpath(r->h5.path, absolute) ? absolute : r->h5.path;
+    enum status status = resolved_spec_load(r, path, &resolved, &spec);
+    if (status == ST_OK) status = job_create(spec, &job);
+    if (status == ST_OK) status = find_choices(r, job, choices);
+    if (status != ST_OK) {
+        figures_note(notes, "without the plans of other policies: %s", status_message());
+        json_decref(choices);
+        choices = NULL;
+    }
+    job_destroy(job);
+    spec_destroy(spec);
+    if (resolved.descriptor >= 0) close(resolved.descriptor);
+    return choices;
+}
+
+/* ---- axes ---- */
+
+/* Adds the texts of a map by their paths, such as policy.segments; lists, which are layers and expectations, are left
+ * out. */
+static void flatten(const struct yaml_tree *map, const char *path, json_t *flat, struct region *region)
+{
+    for (int i = 0; map && map->kind == YAML_MAP && i < map->count; i++) {
+        const struct yaml_tree *value = map->item[i];
+        const char *key = region_text(region, "%s%s%s", path, *path ? "." : "", map->key[i]->text);
+        if (value->kind == YAML_TEXT) PUT(flat, key, value->text);
+        flatten(value, key, flat, region);
+    }
+}
+
+json_t *report_expected(struct result *r)
+{
+    json_t *all = json_array();
+    const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region);
+    const struct yaml_tree *list = text ? yaml_tree_get(yaml_tree_of_text(text, r->region), "expect") : NULL;
+    for (int i = 0; list && list->kind == YAML_LIST && i < list->count; i++) {
+        json_t *one = json_object();
+        flatten(list->item[i], "", one, r->region);
+        json_array_append_new(all, one);
+    }
+    return all;
+}
+
+/* Parameters of a model are in no resolved spec, but in the lines of its overrides: "model.parameters.depth: 2 -> 4" */
+static void add_parameters(struct result *r, json_t *flat)
+{
+    size_t count = 0;
+    const char **line = h5_read_texts(&r->h5, "/spec/overrides", r->region, &count);
+    for (size_t i = 0; line && i < count; i++) {
+        const char *colon = strstr(line[i], ": "), *arrow = strstr(line[i], " -> ");
+        if (strncmp(line[i], "model.", 6) == 0 && colon && arrow)
+            PUT(flat, region_text(r->region, "%.*s", (int)(colon - line[i]), line[i]), arrow + 4);
+    }
+}
+
+static json_t *settings_of(struct result *r)
+{
+    static const char *const ignored[] = {"name", "title", "results", NULL};
+    json_t *flat = json_object();
+    const char *text = h5_read_text(&r->h5, "/spec/resolved", r->region);
+    if (text) flatten(yaml_tree_of_text(text, r->region), "", flat, r->region);
+    for (const char *const *key = ignored; *key; key++) json_object_del(flat, *key);
+    add_parameters(r, flat);
+    return flat;
+}
+
+/* Whether runs with equal values in a have equal ones in b. */
+static bool determines(const json_t *a, const json_t *b)
+{
+    const size_t runs = json_array_size(a);
+    for (size_t i = 0; i < runs; i++)
+        for (size_t j = 0; j < i; j++)
+            if (json_equal(json_array_get(a, i), json_array_get(a, j)) &&
+                !json_equal(json_array_get(b, i), json_array_get(b, j)))
+                return false;
+    return true;
+}
+
+static void add_axis(json_t *axes, const char *key, const json_t *settings)
+{
+    json_t *values = json_array(), *one, *known;
+    size_t i;
+    bool same = true;
+    json_array_foreach(settings, i, one)
+    {
+        json_t *value = json_object_get(one, key);
+        json_array_append_new(values, value ? json_incref(value) : json_null());
+        same = same && json_equal(json_array_get(values, i), json_array_get(values, 0));
+    }
+    json_array_foreach(axes, i, known)
+    {
+        same =
+            same || !strcmp(figure_string(known, "key"), key) || determines(json_object_get(known, "values"), values);
+    }
+    if (same)
+        json_decref(values);
+    else
+        json_array_append_new(axes, json_pack("{s:s, s:o}", "key", key, "values", values));
+}
+
+json_t *report_axes(struct result *const *result, int results)
+{
+    json_t *axes = json_array(), *settings = json_array(), *one;
+    size_t i;
+    for (int k = 0; k < results; k++) json_array_append_new(settings, settings_of(result[k]));
+    json_array_foreach(settings, i, one)
+    {
+        const char *key;
+        json_t *value;
+        json_object_foreach(one, key, value) { add_axis(axes, key, settings); }
+    }
+    json_decref(settings);
+    return axes;
+}

@@ -1,0 +1,70 @@
+/* The page: one file with Chart.js, a script, a style sheet, and the tree as JSON. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/embed.h"
+#include "report/report_tree.h"
+#include "yaml/new_file.h"
+#include "yaml/yaml_write.h"
+
+EMBED(embedded_style, "experiments/harness/report/report.css");
+EMBED(embedded_script, "experiments/harness/report/report.js");
+EMBED(embedded_charts, "/usr/share/javascript/chart.js/chart.min.js");
+
+/* What shows that a file may be replaced. */
+static const char begins[] = "<!DOCTYPE html>\n<!-- rematch report -->\n";
+
+/* The policy lets a browser load nothing, from files or from the network. */
+static const char head[] =
+    "<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+    "'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Rematch report</title>\n<style>\n",
+                  body[] =
+                      "</style>\n</head>\n<body>\n<noscript>This page is drawn by a script, and scripts are switched "
+                      "off here.</noscript>\n<main id=\"page\"></main>\n"
+                      "<script type=\"application/json\" id=\"data\">",
+                  script[] = "</script>\n<script>\n", end[] = "</script>\n</body>\n</html>\n";
+
+/* A browser looks for the end of the element and for comments within it; JSON can do without the character. */
+static void write_data(const char *json, FILE *out)
+{
+    for (; *json; json++) {
+        if (*json == '<')
+            fputs("\\u003c", out);
+        else
+            fputc(*json, out);
+    }
+}
+
+static bool write_page(const void *tree, FILE *out)
+{
+    char *json = json_dumps(tree, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    if (!json) return false;
+    fprintf(out, "%s%s%s%s", begins, head, embedded_style, body);
+    write_data(json, out);
+    free(json);
+    fprintf(out, "%s%s%s%s%s", script, embedded_charts, script, embedded_script, end);
+    return fflush(out) == 0 && !ferror(out);
+}
+
+enum status report_check_file(const char *where, const char *first, const char *kind)
+{
+    struct new_file file;
+    char found[64] = "";
+    const size_t length = strlen(first);
+    FILE *old = fopen(where, "re");
+    if (!old && errno != ENOENT) return fail(ST_FAILED, "%s: cannot be replaced: %s", where, strerror(errno));
+    const bool other = old && (fread(found, 1, length, old) != length || memcmp(found, first, length) != 0);
+    if (old) fclose(old);
+    if (other) return fail(ST_SPEC, "%s: exists and is no %s; nothing was written", where, kind);
+    TRY(new_file_begin(&file, where));
+    new_file_drop(&file);
+    return ST_OK;
+}
+
+enum status report_check_page(const char *where) { return report_check_file(where, begins, "page of rematch report"); }
+
+enum status report_write_page(const json_t *tree, const char *path) { return yaml_write_whole(path, write_page, tree); }

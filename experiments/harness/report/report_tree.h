@@ -1,0 +1,39 @@
+/* What a report shows, as one tree: the page holds it (results/README.md), figures and trace are drawn from it. */
+#ifndef REMATCH_REPORT_REPORT_TREE_H
+#define REMATCH_REPORT_REPORT_TREE_H
+
+#include "analysis/figures.h"
+#include "result/result.h"
+
+/* The ops of a file's plan with their live bytes by category, its buffers, and of each node what is kept, what is
+ * recomputed and why. ST_SPEC: the file has no plan, or it contradicts itself. */
+enum status report_plan(struct result *result, json_t **plan);
+
+/* Of each forward, recomputation and other op, by the number in the tree. */
+extern const char *const report_phases[];
+
+/* The plans of every policy for a file's network, and the lower bound over the live bytes. NULL: the network cannot be
+ * prepared here, and notes says why. */
+json_t *report_choices(struct result *result, json_t *notes);
+
+/* The keys in which runs differ, each with its value in every run: of those that determine each other, the first. */
+json_t *report_axes(struct result *const *result, int results);
+
+/* The figures that the file's spec expects, with their bounds and source, as texts. */
+json_t *report_expected(struct result *result);
+
+/* Writes what its name says, whole or not at all; where: a file, of figures a folder, which is made. */
+enum status report_write_page(const json_t *tree, const char *where);
+enum status report_write_figures(const json_t *tree, const char *where);
+enum status report_write_trace(const json_t *tree, const char *where);
+
+/* Before long work. ST_SPEC: where is a file of another kind, which is not replaced; ST_FAILED: it cannot be written;
+ * ST_MISSING: the program that draws figures is not installed. */
+enum status report_check_page(const char *where);
+enum status report_check_trace(const char *where);
+enum status report_check_figures(const char *where);
+
+/* ST_SPEC: where exists and does not begin with that text. */
+enum status report_check_file(const char *where, const char *first, const char *kind);
+
+#endif
