@@ -10,6 +10,7 @@
 #include "plan/placement_search.h"
 
 #include "base/region.h"
+#include "base/work.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -304,8 +305,8 @@ static enum found run(struct search *s, size_t capacity, struct preorder preorde
     return found;
 }
 
-/* All preorders in turn, each with `limit`, as long as work is left. */
-static enum found run_all(struct search *s, size_t capacity, long limit, long *work)
+/* All preorders in turn, each with `limit`, as long as work of `all` is left. */
+static enum found run_all(struct search *s, size_t capacity, long limit, long all, long *work)
 {
     enum found found = UNDECIDED;
     for (int i = 0; i < PREORDERS && found == UNDECIDED && *work > 0; i++) {
@@ -314,6 +315,7 @@ static enum found run_all(struct search *s, size_t capacity, long limit, long *w
                                           (uint32_t)i};
         found = run(s, capacity, preorder, most);
         *work -= most - s->work;
+        work_report("placing buffers", (double)(all - *work), (double)all);
     }
     return found;
 }
@@ -332,15 +334,15 @@ static size_t keep(const struct search *s, struct buffer *buffer)
 static size_t minimise(struct search *s, struct buffer *buffer, size_t extent, size_t *bound, size_t step)
 {
     const long least = 16L * s->boxes * s->boxes; /* enough to place each box once */
-    long work = 1100L * 1000 * 1000;
+    long all = 1100L * 1000 * 1000, work = all;
     enum found found = UNDECIDED;
-    for (long limit = least; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, *bound, limit, &work);
+    for (long limit = least; found == UNDECIDED && work > 0; limit *= 2) found = run_all(s, *bound, limit, all, &work);
     if (found == FOUND) return keep(s, buffer);
     if (found == IMPOSSIBLE) *bound += step;
-    work = 700L * 1000 * 1000;
+    work = all = 700L * 1000 * 1000;
     for (long limit = least; *bound < extent && work > 0;) {
         const size_t gap = (extent - *bound) / step, capacity = extent - (gap + 7) / 8 * step;
-        found = run_all(s, capacity, limit, &work);
+        found = run_all(s, capacity, limit, all, &work);
         if (found == FOUND) extent = keep(s, buffer);
         if (found == IMPOSSIBLE) *bound = capacity + step;
         if (found == UNDECIDED) limit *= 2;
@@ -446,8 +448,9 @@ static size_t place_large_first(struct search *s, struct buffer *buffer, size_t 
     for (int i = 0; i < s->boxes; i++)
         if (buffer[i].bytes >= least) large[count++] = buffer[i];
     struct search alone = set_up(large, count, region);
-    long work = 200L * 1000 * 1000;
-    if (run_all(&alone, bound, 16L * count * count, &work) == FOUND) {
+    const long all = 200L * 1000 * 1000;
+    long work = all;
+    if (run_all(&alone, bound, 16L * count * count, all, &work) == FOUND) {
         size_t top = 0;
         for (int i = 0; i < s->boxes; i++) {
             s->all[i] = i;

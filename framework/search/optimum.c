@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/work.h"
+
 /* Up to ALTERNATIVES_FEW every visit is solved at once. Up to ALTERNATIVES_MANY some visits are solved first, whose
  * front is a ceiling, and then every visit, for up to STEPS_MAX comparisons. Beyond, the front of some visits is what
  * there is: their passes end before one of some CUTS stages, or NEAR to where they begin, and a front has up to POINTS
@@ -120,6 +122,7 @@ static struct solution *solve(struct optimum *o, const bool *cut, struct envelop
         if (last < first || last >= count || !solution->block[(size_t)first * (size_t)count + (size_t)last]) continue;
         if (before) search.envelope.ceiling = &before[last + 1];
         build_stretch(o, first, last, &search);
+        work_report("comparing schedules", i + 1, count * count);
         if (before && last + 1 == count) before[first] = ceiling_before(o, first, envelope.ceiling, region);
     }
     envelope_free(&search.envelope);

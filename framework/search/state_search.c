@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/work.h"
+
 enum { WORDS = STATE_NODES_MAX / 64, SLICES = STATE_NODES_MAX / 8 };
 
 /* A set of nodes. */
@@ -438,6 +440,7 @@ struct state_search_result state_search(const struct step_model *m, size_t limit
         }
         frontier_end(&here);
         here = next;
+        work_report("searching states", m->events - event + 1, m->events);
     }
     if (here.count) {
         result.found = true;

@@ -1,6 +1,7 @@
 #include "train/node_timing.h"
 
 #include "backend/update_memory.h"
+#include "base/work.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -279,6 +280,9 @@ enum status measure_nodes(const struct network *network, const int *nodes, int c
         if (*rounds >= options->rounds_least && clock_now_ns() >= end) break;
         b.again = *rounds > 0;
         for (int i = 0; i < count && status == ST_OK; i++) status = time_node(&b, nodes[i], &passes[i], &times[i]);
+        const double took = (double)(clock_now_ns() + options->budget_ns - end);
+        work_report("timing passes",
+                    fmin(took / (double)options->budget_ns, (*rounds + 1.0) / (double)options->rounds_least), 1);
     }
     close_bench(&b);
     free(passes);

@@ -39,7 +39,7 @@ static const struct {
      "has only 6 bytes; expected: whole records", 77},
 };
 
-Test(doctor, names_what_is_missing, .timeout = 120)
+Test(doctor, names_what_is_missing, .timeout = 900)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct cli cli;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "console/work_line.h"
 #include "search/optimum.h"
 #include "spec/graph_build.h"
 
@@ -395,7 +396,9 @@ enum status plan_summary_create(const struct job *job, bool choices, struct plan
     *s = (struct plan_summary){
         .region = region, .job = job, .figures = json_object(), .machine = {UINT64_MAX, "nothing"}};
     if (job->backend) s->machine = memory_left(job->backend);
-    enum status status = gather(s, choices);
+    work_line_begin();
+    const enum status status = gather(s, choices);
+    work_line_end();
     *summary = status == ST_OK ? s : NULL;
     if (status != ST_OK) plan_summary_destroy(s);
     return status;

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "console/terminal.h"
+#include "console/work_line.h"
 #include "job/batches.h"
 #include "job/machine.h"
 #include "spec/spec.h"
@@ -63,7 +64,10 @@ static enum status time_nodes(struct bench *b, const struct network *network)
     if (!count) return ST_OK; /* every kind of the baseline is one of the variant */
     TRY(check_memory(network, measure_bytes(network, nodes, count)));
     uint64_t start = clock_now_ns();
-    TRY(measure_nodes(network, nodes, count, b->options, times, &rounds));
+    work_line_begin();
+    const enum status status = measure_nodes(network, nodes, count, b->options, times, &rounds);
+    work_line_end();
+    TRY(status);
     for (int i = 0; i < count; i++) {
         struct costs_row *row = &b->costs.row[first + i];
         *row = (struct costs_row){row->key,

@@ -1,10 +1,11 @@
 #include "run/job_plans.h"
 
 #include "base/region.h"
+#include "console/work_line.h"
 #include "result/plan_file.h"
 #include "search/budget.h"
 
-static enum status plan_training(struct job *job)
+static enum status find_training(struct job *job)
 {
     const struct plan_options options = job_plan_options(job);
     const struct policy_settings *settings = &job->spec->policy_settings;
@@ -15,6 +16,14 @@ static enum status plan_training(struct job *job)
         plan_search_placement(job->plan);
     }
     return plan_bounds(job->plan, job->spec->policy, settings, &options, &job->bounds, &job->budget_bounds);
+}
+
+static enum status plan_training(struct job *job)
+{
+    work_line_begin();
+    const enum status status = find_training(job);
+    work_line_end();
+    return status;
 }
 
 /* A forward without backwards, run in the arena of the training plan. If it needs a larger arena because of
