@@ -36,7 +36,7 @@ static void show(const char *what, double share)
 void work_line_begin(void)
 {
     line = (struct work_line){.began = clock_now_ns()};
-    if (terminal_width(stderr)) work_watch = show;
+    work_watch = show;
 }
 
 void work_line_end(void)
