@@ -71,9 +71,8 @@ bool network_read_by_another(const struct network *network, int node)
 {
     const struct graph *graph = network->graph;
     for (int i = node + 1; i < graph->nodes; i++)
-        for (int k = 0; k < graph->node[i].layer->inputs; k++)
-            if (graph->node[i].inputs[k] == graph->node[node].output && network_reads(network, i) & READS_X)
-                return true;
+        for (int k = 0; k < inputs_read(network_reads(network, i), graph->node[i].layer->inputs); k++)
+            if (graph->node[i].inputs[k] == graph->node[node].output) return true;
     return false;
 }
 

@@ -162,7 +162,7 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     TRY(backward_order(m, node));
     const unsigned read = footprint_reads(node->footprint.reads, op->parts);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
-        bool wanted = read & READS_X && node->inputs[k] >= 0;
+        bool wanted = (k == 0 ? read & (READS_X | READS_X0) : read & READS_X) && node->inputs[k] >= 0;
         MUST(wanted || op->x[k] == BUFFER_NONE, "x is buffer %d; expected none, it is not read", op->x[k]);
         if (wanted) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
     }

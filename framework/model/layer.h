@@ -36,8 +36,12 @@ struct flops {
 enum part { PART_PARAMS = 1, PART_INPUT = 2 };
 enum { PART_INDEX_PARAMS = 0, PART_INDEX_INPUT = 1 };
 
-/* The tensors that a part of a backward reads besides dy and the parameters. */
-enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4 };
+/* The tensors that a part of a backward reads besides dy and the parameters. READS_X: every input; READS_X0: the first
+ * alone. */
+enum reads { READS_X = 1, READS_Y = 2, READS_SAVED = 4, READS_X0 = 8 };
+
+/* How many of so many inputs are read, from the first on. */
+static inline int inputs_read(unsigned reads, int inputs) { return reads & READS_X ? inputs : (reads & READS_X0) != 0; }
 
 /* The requirements of a prepared kernel: all that planning knows of it. */
 struct footprint {
@@ -77,7 +81,7 @@ static inline size_t footprint_scratch(const size_t backward_scratch[2], unsigne
 void footprint_keep_sign_bits(struct footprint *footprint, bool signs);
 
 struct kernel_args {
-    const void *x[NODE_INPUTS_MAX]; /* forward; backward where READS_X */
+    const void *x[NODE_INPUTS_MAX]; /* forward; backward where READS_X or READS_X0 */
     void *y;                        /* forward: written; backward: read where READS_Y */
     void *dx[NODE_INPUTS_MAX];      /* INPUT: written; NULL where that input wants no gradient, never all of them */
     void *dy;

@@ -82,7 +82,7 @@ static void mark(struct builder *b)
     for (size_t i = b->events; i-- > 0;) {
         struct event *e = &b->event[i];
         const struct node *node = &b->graph->node[e->node];
-        bool reads_x = e->kind == STEP_FORWARD;
+        int inputs = node->layer->inputs; /* that are read */
         if (e->kind == STEP_FORWARD) {
             bool dead = !needed[node->output] && !needed_saved[e->node];
             e->dropped = !e->first && dead && b->options->drop_dead;
@@ -94,11 +94,11 @@ static void mark(struct builder *b)
             needed[node->output] = needed_saved[e->node] = false;
         } else {
             unsigned reads = footprint_reads(footprint_of(b, e->node)->reads, e->parts);
-            reads_x = reads & READS_X;
+            inputs = inputs_read(reads, inputs);
             if (reads & READS_Y) needed[node->output] = true;
             if (reads & READS_SAVED && footprint_of(b, e->node)->saved) needed_saved[e->node] = true;
         }
-        for (int k = 0; reads_x && k < node->layer->inputs; k++) needed[node->inputs[k]] = true;
+        for (int k = 0; k < inputs; k++) needed[node->inputs[k]] = true;
     }
 }
 
@@ -221,7 +221,7 @@ static void emit_backward(struct builder *b, const struct event *e)
         op->dy = use(b, *dy);
         for (int k = 0; k < node->layer->inputs; k++) {
             const bool wanted = e->parts & PART_INPUT && b->graph->value[node->inputs[k]].wants_gradient;
-            if (reads & READS_X) op->x[k] = use(b, b->current[node->inputs[k]]);
+            if (k < inputs_read(reads, node->layer->inputs)) op->x[k] = use(b, b->current[node->inputs[k]]);
             if (wanted) op->dx[k] = dx[k] = make_gradient(b, node->inputs[k]);
         }
         if (reads & READS_Y) op->y = use(b, b->current[node->output]);

@@ -55,9 +55,9 @@ static int mark_needed(const struct network *network, int from, int to, bool *ne
         unsigned reads = network_reads(network, i);
         const struct node *node = &graph->node[i];
         bool uses = false;
-        for (int k = 0; k < node->layer->inputs; k++) {
+        for (int k = 0; k < inputs_read(reads, node->layer->inputs); k++) {
             int producer = node->inputs[k] - 1;
-            if ((reads & READS_X) && producer >= from) needed[producer - from] = uses = true;
+            if (producer >= from) needed[producer - from] = uses = true;
         }
         /* y of the range's last node is a checkpoint: it is still resident */
         if ((reads & READS_Y) && i + 1 < to) needed[i - from] = uses = true;

@@ -98,7 +98,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     for (int i = graph->nodes - 1; i >= 0; i--) {
         const struct node *node = &graph->node[i];
         unsigned reads = network_reads(network, i);
-        for (int k = 0; reads & READS_X && k < node->layer->inputs; k++)
+        for (int k = 0; k < inputs_read(reads, node->layer->inputs); k++)
             recompute(graph, node->inputs[k], dropped, schedule);
         if (reads & READS_Y) recompute(graph, node->output, dropped, schedule);
         schedule_append(schedule, STEP_BACKWARD, i, i + 1);

@@ -66,7 +66,7 @@ static void backward_bytes(const struct network *network, int i, unsigned parts,
              (read & READS_SAVED ? network_round(network, f->saved) : 0);
     for (int k = 0; k < node->layer->inputs; k++) {
         if (!is_new(node, k)) continue;
-        if (read & READS_X) *reads += value_bytes(network, node->inputs[k]);
+        if (k < inputs_read(read, node->layer->inputs)) *reads += value_bytes(network, node->inputs[k]);
         size_t bytes = gradient_bytes(network, node->inputs[k]);
         bool over = k == 0 && f->dx_over_dy && bytes == dy;
         if (parts & PART_INPUT && !over) dx += bytes;
@@ -229,7 +229,7 @@ static void hold_operands(struct knapsack *s, int node, unsigned parts, bool hel
     const unsigned read = footprint_reads(s->network->binding[node].footprint.reads, parts);
     int value[NODE_INPUTS_MAX + 1], values = 0;
     if (read & READS_Y) value[values++] = n->output;
-    for (int k = 0; read & READS_X && k < n->layer->inputs; k++)
+    for (int k = 0; k < inputs_read(read, n->layer->inputs); k++)
         if (n->inputs[k] > 0) value[values++] = n->inputs[k];
     for (int i = 0; i < values; i++)
         if (s->first_reader[value[i]] < node)
@@ -267,7 +267,7 @@ static void find_readers(struct knapsack *s)
         const struct node *node = &graph->node[i];
         unsigned reads = network_reads(s->network, i);
         if (reads & READS_Y) s->first_reader[node->output] = i;
-        for (int k = 0; reads & READS_X && k < node->layer->inputs; k++) s->first_reader[node->inputs[k]] = i;
+        for (int k = 0; k < inputs_read(reads, node->layer->inputs); k++) s->first_reader[node->inputs[k]] = i;
     }
     for (int v = 1; v < graph->values; v++)
         if (s->first_reader[v] < graph->nodes) s->from[s->first_reader[v] + 1]++;
@@ -332,7 +332,8 @@ static struct network *relax_relus(const struct network *network, struct region 
         struct footprint *f = &relaxed_network->binding[i].footprint;
         if (!network_relu_open(network, i)) continue;
         footprint_keep_sign_bits(f, f->signs < network->graph->value[i + 1].bytes);
-        for (int part = 0; part < 2 && network_read_by_another(network, i); part++) f->reads[part] &= READS_X;
+        for (int part = 0; part < 2 && network_read_by_another(network, i); part++)
+            f->reads[part] &= READS_X | READS_X0;
     }
     return relaxed_network;
 }
@@ -378,7 +379,7 @@ static size_t left_beside(const struct network *network, int i, size_t budget)
     size_t least = budget, reads, others;
     unsigned parts;
     for (int op = 0; op < 2 && (parts = op_parts(network, i, op)); op++) {
-        if (!(footprint_reads(network->binding[i].footprint.reads, parts) & READS_X)) continue;
+        if (!inputs_read(footprint_reads(network->binding[i].footprint.reads, parts), 1)) continue;
         backward_bytes(network, i, parts, &reads, &others);
         const size_t left = reads + others < budget ? budget - reads - others : 0;
         if (left < least) least = left;
@@ -396,7 +397,7 @@ static double binomial(const struct network *network, size_t budget)
     double time = 0;
     for (int i = 0; i < graph->nodes; i++) {
         const struct node *node = &graph->node[i];
-        if (node->layer->inputs != 1 || node->inputs[0] != i || !(network_reads(network, i) & READS_X)) return 0;
+        if (node->layer->inputs != 1 || node->inputs[0] != i || !inputs_read(network_reads(network, i), 1)) return 0;
         if (!i || network->cost[i].forward < time) time = network->cost[i].forward;
         if (i + 1 < graph->nodes && value_bytes(network, i + 1) < value) value = value_bytes(network, i + 1);
         const size_t beside = i ? left_beside(network, i, budget) : 0;

@@ -141,7 +141,7 @@ static void count_uses(struct dtr_residency *r)
         saved->uses = reads & READS_SAVED && saved->bytes;
         for (int k = 0; k < node->layer->inputs; k++) {
             struct storage *x = storage_of_input(r, node, k);
-            if (x) x->uses += 1 + ((reads & READS_X) != 0);
+            if (x) x->uses += 1 + (k < inputs_read(reads, node->layer->inputs));
         }
     }
 }

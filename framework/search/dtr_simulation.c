@@ -125,20 +125,22 @@ static enum status obtain(struct dtr_step *step, int node)
 }
 
 /* Locks the inputs of a node and computes those that are not resident. */
-static enum status hold_inputs(struct dtr_step *step, const struct node *node)
+/* The first so many inputs. */
+static enum status hold_inputs(struct dtr_step *step, const struct node *node, int inputs)
 {
-    for (int k = 0; k < node->layer->inputs; k++)
+    for (int k = 0; k < inputs; k++)
         if (storage_of_input(step->r, node, k)) dtr_residency_lock(step->r, storage_of_input(step->r, node, k));
-    for (int k = 0; k < node->layer->inputs; k++) {
+    for (int k = 0; k < inputs; k++) {
         const struct storage *x = storage_of_input(step->r, node, k);
         if (x && !x->resident) TRY(obtain(step, node->inputs[k] - 1));
     }
     return ST_OK;
 }
 
-static void read_inputs(struct dtr_step *step, const struct node *node)
+/* Inputs from to to - 1. */
+static void read_inputs(struct dtr_step *step, const struct node *node, int from, int to)
 {
-    for (int k = 0; k < node->layer->inputs; k++) {
+    for (int k = from; k < to; k++) {
         struct storage *x = storage_of_input(step->r, node, k);
         if (x) dtr_residency_read(step->r, x);
     }
@@ -170,7 +172,7 @@ static enum status run(struct dtr_step *step, int n)
     const bool first = n >= r->forward;
     if (!first && ++step->recomputations > RECOMPUTATIONS_PER_NODE * step->graph->nodes)
         return fail(ST_SPEC, "%d recomputations, the last of '%s': too many", step->recomputations, node->name);
-    TRY(hold_inputs(step, node));
+    TRY(hold_inputs(step, node, node->layer->inputs));
     step->due[n] = false;
     bool dies;
     struct storage *x = input_to_overwrite(step, node, &dies);
@@ -189,7 +191,7 @@ static enum status run(struct dtr_step *step, int n)
         step->once += step->simulation->once[n];
         r->forward = n + 1;
     }
-    read_inputs(step, node);
+    read_inputs(step, node, 0, node->layer->inputs);
     if (x && x->resident) dtr_residency_leave(r, x);
     if (!y->resident) dtr_residency_appear(r, y);
     if (save) dtr_residency_appear(r, saved);
@@ -206,15 +208,17 @@ static enum status hold_operands(struct dtr_step *step, const struct node *node)
     const bool reads_saved = reads & READS_SAVED && saved->bytes;
     if (reads & READS_Y) dtr_residency_lock(r, y);
     if (reads_saved) dtr_residency_lock(r, saved);
-    if (reads & READS_X) TRY(hold_inputs(step, node));
+    TRY(hold_inputs(step, node, inputs_read(reads, node->layer->inputs)));
     return (reads & READS_Y && !y->resident) || (reads_saved && !saved->resident) ? obtain(step, node->index) : ST_OK;
 }
 
-/* reads: by this op, and by none after it in the node's backward. */
-static void read_operands(struct dtr_step *step, const struct node *node, unsigned reads)
+/* What an op of node's backward reads, and none after it. */
+static void read_operands(struct dtr_step *step, const struct node *node, unsigned reads, unsigned later)
 {
     struct storage *saved = storage_of(step->r, node->index, STORAGE_SAVED);
-    if (reads & READS_X) read_inputs(step, node);
+    const int inputs = node->layer->inputs;
+    read_inputs(step, node, inputs_read(later, inputs), inputs_read(reads, inputs));
+    reads &= ~later;
     if (reads & READS_Y) dtr_residency_read(step->r, storage_of(step->r, node->index, STORAGE_Y));
     if (reads & READS_SAVED && saved->bytes) dtr_residency_read(step->r, saved);
 }
@@ -234,7 +238,7 @@ static enum status backward(struct dtr_step *step, int n)
         unsigned later = 0;
         for (int j = i + 1; j < step->simulation->first[n + 1]; j++)
             later |= footprint_reads(reads, step->simulation->op[j].parts);
-        read_operands(step, node, footprint_reads(reads, op->parts) & ~later);
+        read_operands(step, node, footprint_reads(reads, op->parts), later);
     }
     step->once -= step->simulation->once[n];
     step->r->backward = n;

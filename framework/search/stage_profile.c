@@ -75,8 +75,9 @@ static bool reads_cut(const struct subnetwork *subnetwork, const struct op *op)
     const struct node *node = &subnetwork->network.graph->node[op->node];
     const struct footprint *f = &subnetwork->network.binding[op->node].footprint;
     if (op->node < 1 || op->node > subnetwork->nodes || op->kind > OP_BACKWARD) return false;
-    if (op->kind == OP_BACKWARD && !(footprint_reads(f->reads, op->parts) & READS_X)) return false;
-    for (int k = 0; k < node->layer->inputs; k++)
+    int inputs = node->layer->inputs;
+    if (op->kind == OP_BACKWARD) inputs = inputs_read(footprint_reads(f->reads, op->parts), inputs);
+    for (int k = 0; k < inputs; k++)
         if (node->inputs[k] == 1) return true;
     return false;
 }
@@ -128,7 +129,7 @@ static bool find_due(const struct network *network, int from, int node, const bo
     bool any = false;
     if (due[node - from] && ((reads & READS_Y) || (reads & READS_SAVED && network->binding[node].footprint.saved)))
         now[node - from] = any = true;
-    for (int k = 0; reads & READS_X && k < at->layer->inputs; k++) {
+    for (int k = 0; k < inputs_read(reads, at->layer->inputs); k++) {
         int producer = at->inputs[k] - 1;
         if (producer >= from && due[producer - from]) now[producer - from] = any = true;
     }

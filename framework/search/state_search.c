@@ -399,7 +399,9 @@ static void prepare(struct search *s)
     for (int e = m->nodes; e < m->events; e++) {
         const int n = m->event[e].node;
         const unsigned reads = m->event[e].reads;
-        if (reads & READS_X) s->operands[e].y = s->inputs[n];
+        const struct node *node = &m->network->graph->node[n];
+        for (int k = 0; k < inputs_read(reads, node->layer->inputs); k++)
+            if (node->inputs[k]) put(&s->operands[e].y, node->inputs[k] - 1);
         if (reads & READS_Y) put(&s->operands[e].y, n);
         if (reads & READS_SAVED && m->saved[n]) put(&s->operands[e].saved, n);
     }

@@ -124,11 +124,12 @@ static bool need(struct sweep *s, int node, unsigned what, size_t bytes)
     return true;
 }
 
-static bool need_inputs(struct sweep *s, int node)
+/* Of the first so many inputs; returns whether nothing needed the first so far. */
+static bool need_inputs(struct sweep *s, int node, int inputs)
 {
     const struct node *at = &s->model->network->graph->node[node];
     bool first = false;
-    for (int k = 0; k < at->layer->inputs; k++) {
+    for (int k = 0; k < inputs; k++) {
         const int x = at->inputs[k] - 1;
         if (x >= 0 && need(s, x, NEEDS_Y, s->model->value[x]) && !k) first = true;
     }
@@ -143,7 +144,7 @@ static void sweep_forward(struct sweep *s, int node, size_t base)
     size_t outputs = m->value[node] + (needed & NEEDS_SAVED ? m->saved[node] : 0);
     m->needed[node] = 0;
     s->held -= (needed & NEEDS_Y ? m->value[node] : 0) + (needed & NEEDS_SAVED ? m->saved[node] : 0);
-    if (need_inputs(s, node) && m->over[node]) outputs -= m->value[node];
+    if (need_inputs(s, node, m->network->graph->node[node].layer->inputs) && m->over[node]) outputs -= m->value[node];
     meet(s, s->held + outputs + base);
 }
 
@@ -153,7 +154,7 @@ static void sweep_backward(struct sweep *s, const struct step_event *e)
     meet(s, s->held + e->after);
     if (e->reads & READS_Y) need(s, e->node, NEEDS_Y, m->value[e->node]);
     if (e->reads & READS_SAVED && m->saved[e->node]) need(s, e->node, NEEDS_SAVED, m->saved[e->node]);
-    if (e->reads & READS_X) need_inputs(s, e->node);
+    need_inputs(s, e->node, inputs_read(e->reads, m->network->graph->node[e->node].layer->inputs));
     meet(s, s->held + e->during);
 }
 

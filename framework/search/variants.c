@@ -82,8 +82,8 @@ static bool useful(const struct subnetwork *subnetwork, uint64_t recompute)
     for (int i = 1; i <= subnetwork->nodes; i++) {
         unsigned reads = network_reads(&subnetwork->network, i);
         if (reads & READS_Y) read |= bit(i - 1);
-        for (int k = 0; k < graph->node[i].layer->inputs; k++)
-            if (reads & READS_X && graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
+        for (int k = 0; k < inputs_read(reads, graph->node[i].layer->inputs); k++)
+            if (graph->node[i].inputs[k] > 1) read |= bit(graph->node[i].inputs[k] - 2);
     }
     for (int i = subnetwork->nodes; i >= 1; i--) {
         if (!(recompute & bit(i - 1))) continue;

@@ -69,7 +69,7 @@ static void cut_gradients(const struct bench *b, const struct node *node, struct
         if (!x->wants_gradient) continue;
         if (f->dx_over_dy && k == 0 && x->gradient_bytes == cut->dy_bytes)
             cut->args.dx[k] = cut->args.dy;
-        else if (split && !(f->reads[PART_INDEX_INPUT] & READS_X)) /* x is dead by then */
+        else if (split && k >= inputs_read(f->reads[PART_INDEX_INPUT], node->layer->inputs)) /* x is dead by then */
             cut->args.dx[k] = (void *)(uintptr_t)cut->args.x[k];
         else
             cut->args.dx[k] = take(b->block, &cut->bytes, x->gradient_bytes);

@@ -69,6 +69,7 @@ static const struct row {
     {"embedding", &cpu_embedding, true},
     {"attention", &cpu_attention, false},
     {"batch_norm", &cpu_batch_norm, false},
+    {"batch_norm_add", &cpu_batch_norm_add, false},
 };
 
 static const struct row *row_find(const struct layer *layer)

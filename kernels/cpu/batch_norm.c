@@ -1,4 +1,4 @@
-/* Batch normalisation; the formulas are with the layer's definition.
+/* Batch normalisation, alone or with a second input; the formulas are with the layers' definitions.
  *
  * Contract: channels are cut into groups and a group's values into pieces that stay in the second-level cache, both by
  * shape alone. A piece is read from memory once: its sum, then its squares about its mean; and the pieces of a channel
@@ -33,7 +33,9 @@ struct batch_norm {
     int64_t piece_rows, pieces;   /* of each group */
     double epsilon, momentum;
     bool affine, unbiased, relu;
-    bool stream; /* y is larger than the caches */
+    bool masks;      /* the backward finds the relu's derivative by computing y again */
+    bool stream;     /* y is larger than the caches */
+    struct extent y; /* batch_norm_add's */
 };
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -60,7 +62,9 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
         .affine = node_integer(node, "affine"),
         .unbiased = node_chooses(node, "variance", "unbiased"),
         .relu = node->activation == ACTIVATION_RELU,
+        .y = extent_of(graph, node->output),
     };
+    b->masks = b->relu && node->layer->inputs == 1;
     b->width = blocked ? block : ratio_up(channels, b->groups);
     b->next_group = blocked ? pixels * block : b->width;
     b->piece_rows = PIECE / b->width;
@@ -321,17 +325,18 @@ static void fill_scaling(const struct piece *p, const struct kernel_args *args, 
     repeat(p, s->mean), repeat(p, s->scale), repeat(p, s->bias);
 }
 
-static inline void scale_strip(const struct scaling *s, const float *x, int64_t floats, int64_t lanes, bool relu,
-                               bool stream, float *y)
+/* add NULL: none. */
+static inline void scale_strip(const struct scaling *s, const float *x, const float *add, int64_t floats, int64_t lanes,
+                               float least_y, bool stream, float *y)
 {
-    float chunk[LANES] __attribute__((aligned(64)));
-    for (; floats > 0; floats -= lanes, x += lanes, y += lanes) {
+    for (; floats > 0; floats -= lanes, x += lanes, y += lanes, add += add ? lanes : 0) {
+        float chunk[LANES] __attribute__((aligned(64)));
         const int64_t count = least(floats, lanes);
         float *out = stream ? chunk : y;
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) {
-            const float v = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i];
-            out[i] = relu && v <= 0.0f ? 0.0f : v;
+            const float norm = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i], v = add ? norm + add[i] : norm;
+            out[i] = v <= least_y ? least_y : v;
         }
         if (stream) stream_floats(y, chunk, count);
     }
@@ -339,15 +344,14 @@ static inline void scale_strip(const struct scaling *s, const float *x, int64_t 
 
 static void scale_piece(const struct piece *p, const struct kernel_args *args)
 {
-    const float *x = args->x[0];
+    const float *x = args->x[0], *add = args->x[1], least_y = p->b->relu ? 0 : -INFINITY;
     float *y = args->y;
     struct scaling scaling = {0};
     const bool stream = p->b->stream && x != y;
     fill_scaling(p, args, &scaling);
-    if (p->b->relu)
-        FOR_STRIPS(s, p) scale_strip(&scaling, x + s.at, s.floats, p->lanes, true, stream, y + s.at);
-    else
-        FOR_STRIPS(s, p) scale_strip(&scaling, x + s.at, s.floats, p->lanes, false, stream, y + s.at);
+    if (add) FOR_STRIPS(s, p)
+    scale_strip(&scaling, x + s.at, add + s.at, s.floats, p->lanes, least_y, stream, y + s.at);
+    else FOR_STRIPS(s, p) scale_strip(&scaling, x + s.at, NULL, s.floats, p->lanes, least_y, stream, y + s.at);
     stream_end();
 }
 
@@ -390,7 +394,7 @@ static void sum_piece(const struct piece *p, const struct kernel_args *args)
     float sum[LANES] = {0}, product[LANES] = {0};
     struct scaling scaling = {0};
     fill_scaling(p, args, &scaling);
-    if (p->b->relu)
+    if (p->b->masks)
         FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, p->lanes, true, sum, product);
     else
         FOR_STRIPS(s, p) add_slopes(&scaling, x + s.at, dy + s.at, s.floats, p->lanes, false, sum, product);
@@ -455,7 +459,7 @@ static void combine_piece(const struct piece *p, const struct kernel_args *args)
     float *dx = args->dx[0];
     struct combination k = {0};
     fill_combination(p, args, &k);
-    if (p->b->relu)
+    if (p->b->masks)
         FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, true, dx + s.at);
     else
         FOR_STRIPS(s, p) combine_strip(&k, x + s.at, dy + s.at, s.floats, p->lanes, false, dx + s.at);
@@ -466,9 +470,49 @@ static enum status backward(void *state, const struct kernel_args *args)
     static const struct passes all = {2, sum_piece, merge_slopes, combine_piece},
                                sums = {2, sum_piece, merge_slopes, NULL};
     const struct batch_norm *b = state;
-    run(b, args, args->parts & PART_INPUT ? &all : &sums);
+    run(b, args, args->parts & PART_INPUT && args->dx[0] ? &all : &sums);
     clock_lap(b->backend, CLOCK_NORM);
     return ST_OK;
 }
 
+/* ---- with a second input ---- */
+
+static enum status add_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
+                               struct footprint *footprint, void **state)
+{
+    TRY(prepare(backend, graph, node, footprint, state));
+    const struct batch_norm *b = *state;
+    const unsigned reads = READS_X0 | (b->relu ? READS_Y : 0u);
+    footprint->reads[PART_INDEX_PARAMS] = footprint->reads[PART_INDEX_INPUT] = reads;
+    footprint->writes_dy = b->relu;
+    if (b->relu) footprint->signs = (size_t)b->y.batch * sign_words(b->y.elements) * sizeof(uint32_t);
+    return ST_OK;
+}
+
+static enum status add_forward(void *state, const struct kernel_args *args)
+{
+    const struct batch_norm *b = state;
+    TRY(forward(state, args));
+    if (args->save) sign_pack(args->y, b->y.batch, b->y.elements, args->saved);
+    clock_lap(b->backend, CLOCK_ACTIVATION);
+    return ST_OK;
+}
+
+/* dy before the relu is dx[1], or replaces dy. */
+static enum status add_backward(void *state, const struct kernel_args *args)
+{
+    const struct batch_norm *b = state;
+    struct kernel_args norm = *args;
+    if (args->parts & PART_INPUT && args->dx[1]) norm.dy = args->dx[1];
+    if (b->relu && args->saved)
+        sign_mask(norm.dy, args->dy, args->saved, b->y.batch, b->y.elements);
+    else if (b->relu)
+        relu_mask(norm.dy, args->dy, args->y, b->y.count);
+    else if (norm.dy != args->dy)
+        copy_bytes(norm.dy, args->dy, (size_t)b->y.count * sizeof(float));
+    clock_lap(b->backend, CLOCK_ACTIVATION);
+    return backward(state, &norm);
+}
+
+const struct kernel cpu_batch_norm_add = {true, add_prepare, add_forward, add_backward, free};
 const struct kernel cpu_batch_norm = {true, prepare, forward, backward, free};

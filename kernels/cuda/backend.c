@@ -131,6 +131,7 @@ static const struct row {
     {"linear", &cuda_linear},
     {"layernorm", &cuda_layernorm},
     {"batch_norm", &cuda_batch_norm},
+    {"batch_norm_add", &cuda_batch_norm_add},
     {"gelu", &cuda_gelu},
     {"select", &cuda_select},
     {"embedding", &cuda_embedding},

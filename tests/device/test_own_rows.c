@@ -80,6 +80,12 @@ static const struct row {
      1e-5,
      {{3, {17, 16, 2}}, {1, {40}}},
      {.epsilon = 0.1, .momentum = 0.3, .variance = 1}},
+    {"batch_norm_add",
+     &cuda_batch_norm_add,
+     1e-5,
+     {{3, {5, 4, 3}}, {3, {8, 8, 16}}, {3, {1, 2, 70}}, {1, {9}}},
+     {.epsilon = 1e-5, .activation = ACTIVATION_RELU, .momentum = 0.1, .affine = true}},
+    {"batch_norm_add", &cuda_batch_norm_add, 1e-5, {{3, {17, 16, 2}}, {1, {40}}}, {.epsilon = 0.1, .momentum = 0.3}},
     {"max_pool", &cuda_max_pool, 0, {{3, {8, 6, 5}}, {3, {7, 9, 4}}, {3, {7, 8, 4}}, {3, {8, 7, 4}}}, {.kernel = 2}},
     {"max_pool", &cuda_max_pool, 0, {{3, {9, 6, 5}}, {3, {8, 8, 2}}}, {.kernel = 3}},
     {"max_pool", &cuda_max_pool, 1e-6, {{3, {9, 7, 5}}, {3, {8, 8, 2}}}, {.kernel = 3, .stride = 2, .padding = 1}},
@@ -256,7 +262,7 @@ static void close_pair(struct pair *p)
 static void withhold(const struct footprint *footprint, struct kernel_args *args)
 {
     const unsigned reads = footprint->reads[0] | footprint->reads[1];
-    if (!(reads & READS_X)) args->x[0] = args->x[1] = NULL;
+    for (int k = inputs_read(reads, NODE_INPUTS_MAX); k < NODE_INPUTS_MAX; k++) args->x[k] = NULL;
     if (!(reads & READS_Y)) args->y = NULL;
     if (!(reads & READS_SAVED)) args->saved = NULL;
 }

@@ -23,6 +23,12 @@ static const struct subject_case cases[] = {
     {"batch_norm", IMAGE(40, 40, 24), {.activation = RELU, .affine = true}, 3, .layout = BLOCKED},
     {"batch_norm", IMAGE(13, 11, 300), {.activation = RELU, .variance = POPULATION}, 2, .layout = LAST},
     {"batch_norm", {1, {37}}, {.activation = RELU, .affine = true}, 50},
+    {"batch_norm_add", IMAGE(7, 5, 3), {.activation = RELU, .affine = true}, 3, .layout = LAST},
+    {"batch_norm_add", IMAGE(7, 5, 16), {.activation = RELU, .affine = true}, 3, true, .layout = BLOCKED},
+    {"batch_norm_add", IMAGE(7, 7, 35), {.affine = true, .variance = POPULATION}, 4, .layout = BLOCKED},
+    {"batch_norm_add", IMAGE(40, 40, 24), {.activation = RELU, .affine = true}, 3, true, .layout = BLOCKED},
+    {"batch_norm_add", IMAGE(150, 160, 24), {.activation = RELU}, 2, .layout = BLOCKED}, /* larger than the caches */
+    {"batch_norm_add", {1, {37}}, {.activation = RELU}, 50},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -38,6 +44,7 @@ struct norm {
     struct subject_case c;
     int64_t channels, count, n; /* count: elements of x; n: values of a channel */
     float *x, *y, *dy, *dx;
+    float *other, *d_other;     /* the second input, of zeros where there is none, and its gradient */
     const float *weight, *bias; /* NULL: none */
 };
 
@@ -65,10 +72,15 @@ static void norm_open(struct norm *b, const char *backend, const struct subject_
     subject_open(&b->s, backend, &b->c);
     b->channels = shape_width(&c->x);
     b->count = subject_elements(&b->s, b->s.node->inputs[0]), b->n = b->count / b->channels;
+    b->other = floats(b->count), b->d_other = floats(b->count);
     b->x = floats(b->count), b->y = floats(b->count), b->dy = floats(b->count), b->dx = floats(b->count);
     fill(b->x, b->count, 0, 0.5, 2);
     fill(b->dy, b->count, 1, 0.2, 1);
     put_x(b);
+    if (b->s.node->layer->inputs == 2) {
+        fill(b->other, b->count, 4, 0, 1);
+        subject_put(&b->s, b->s.node->inputs[1], b->other, b->s.x[1].data);
+    }
     for (int i = 0; i < b->s.node->parameters; i++)
         fill((float *)(void *)b->s.parameter[i].data, b->channels, 2 + (uint32_t)i, i ? 0 : 1.2, 0.7);
     b->weight = c->settings.affine ? (const float *)(void *)b->s.parameter[0].data : NULL;
@@ -77,7 +89,7 @@ static void norm_open(struct norm *b, const char *backend, const struct subject_
 
 static void norm_close(struct norm *b)
 {
-    free(b->x), free(b->y), free(b->dy), free(b->dx);
+    free(b->x), free(b->y), free(b->dy), free(b->dx), free(b->other), free(b->d_other);
     subject_close(&b->s);
 }
 
@@ -96,9 +108,11 @@ static void backward(struct norm *b)
 {
     struct kernel_args args = subject_args(&b->s);
     subject_put(&b->s, b->s.node->output, b->dy, b->s.dy.data);
-    spoil(b->s.y.data, b->s.y.bytes);
+    if (!(b->s.footprint.reads[0] & READS_Y)) spoil(b->s.y.data, b->s.y.bytes);
+    if (b->s.node->layer->inputs == 2) spoil(b->s.x[1].data, b->s.x[1].bytes);
     subject_backward(&b->s, &args, b->s.parts);
     subject_get(&b->s, b->s.node->inputs[0], b->s.dx[0].data, b->dx);
+    if (b->s.node->layer->inputs == 2) subject_get(&b->s, b->s.node->inputs[1], b->s.dx[1].data, b->d_other);
 }
 
 /* ---- The formulas. ---- */
@@ -117,10 +131,11 @@ static struct moments moments_of(const struct norm *b, const double *x, int64_t 
     return m;
 }
 
-static double output(const struct norm *b, struct moments m, int64_t c, double x)
+/* Of element i, of channel c, which is x. */
+static double output(const struct norm *b, struct moments m, int64_t c, int64_t i, double x)
 {
     const double h = (x - m.mean) / sqrt(m.variance + epsilon);
-    const double y = (b->weight ? b->weight[c] : 1) * h + (b->bias ? b->bias[c] : 0);
+    const double y = (b->weight ? b->weight[c] : 1) * h + (b->bias ? b->bias[c] : 0) + b->other[i];
     return b->c.settings.activation == RELU && y < 0 ? 0 : y;
 }
 
@@ -150,7 +165,7 @@ static void check_statistics(struct norm *b)
         expect_near(b, once(b)[b->channels + c], rstd, 2e-6 * rstd, "the rstds", c);
         /* y stands on the rounded mean */
         for (int64_t i = c; i < b->count; i += b->channels)
-            expect_near(b, b->y[i], output(b, (struct moments){mean, m.variance}, c, x[i]), 1e-5, "y", i);
+            expect_near(b, b->y[i], output(b, (struct moments){mean, m.variance}, c, i, x[i]), 1e-5, "y", i);
     }
     free(x);
 }
@@ -278,7 +293,7 @@ Test(batch_norm, an_evaluation_normalises_with_the_running_state)
         for (int64_t i = 0; i < b.count; i++) {
             const int64_t channel = i % b.channels;
             const struct moments m = {running(&b, 0)[channel], running(&b, 1)[channel]};
-            expect_near(&b, b.y[i], output(&b, m, channel, b.x[i]), 1e-5, "y", i);
+            expect_near(&b, b.y[i], output(&b, m, channel, i, b.x[i]), 1e-5, "y", i);
         }
         cr_assert(unchanged(&b.s.running[0], mean) && unchanged(&b.s.running[1], variance), "case %d", c);
         norm_close(&b);
@@ -295,7 +310,7 @@ static double objective(const struct norm *b, const double *x, int64_t c, double
     const struct moments m = moments_of(b, x, c);
     double sum = 0;
     for (int64_t i = c; i < b->count; i += b->channels) {
-        const double y = output(&straight, m, c, x[i]);
+        const double y = output(&straight, m, c, i, x[i]);
         *nearest = fmin(*nearest, fabs(y));
         sum += b->dy[i] * (b->c.settings.activation == RELU && y < 0 ? 0 : y);
     }
@@ -329,11 +344,14 @@ Test(batch_norm, gradients_are_derivatives, .timeout = 300)
         double *x = doubles(b.x, b.count);
         for (int64_t i = 0; i < b.count; i += 1 + b.count / 500, checked++)
             check_derivative(&b, x, &x[i], i % b.channels, b.dx[i], "dx");
+        for (int64_t i = 0; b.s.node->layer->inputs == 2 && i < b.count; i++)
+            cr_assert(b.d_other[i] == (cases[c].settings.activation == RELU && b.y[i] <= 0 ? 0 : b.dy[i]),
+                      "%s, case %d: element %d of dx[1]", backends[k], c, (int)i);
         for (int64_t i = 0; b.weight && i < b.channels; i++) {
             double weight = 0, bias = 0;
             const struct moments m = moments_of(&b, x, i);
             for (int64_t j = i; j < b.count; j += b.channels) {
-                if (cases[c].settings.activation == RELU && output(&b, m, i, x[j]) == 0) continue;
+                if (cases[c].settings.activation == RELU && output(&b, m, i, j, x[j]) == 0) continue;
                 weight += b.dy[j] * (x[j] - m.mean) / sqrt(m.variance + epsilon);
                 bias += b.dy[j];
             }
@@ -408,15 +426,15 @@ Test(batch_norm, one_value_a_channel_is_refused)
 {
     static const struct shape shapes[] = {{1, {8}}, {3, {1, 1, 8}}, {3, {1, 2, 8}}};
     const struct settings settings = {.epsilon = epsilon};
-    const int inputs[] = {0};
-    for (int i = 0; i < 6; i++) {
+    const int inputs[] = {0, 0};
+    for (int i = 0; i < 12; i++) {
+        const struct layer *layer = layer_find(i % 2 ? "batch_norm" : "batch_norm_add");
         struct graph *graph;
         int output_value;
-        cr_assert(graph_create(&shapes[i % 3], 1 + i / 3, &graph) == ST_OK);
+        cr_assert(graph_create(&shapes[i / 2 % 3], 1 + i / 6, &graph) == ST_OK);
         const enum status status =
-            graph_add(graph, layer_find("batch_norm"), settings_of(layer_find("batch_norm"), &settings), "norm", inputs,
-                      &output_value);
-        cr_assert(status == (i < 2 ? ST_SPEC : ST_OK), "case %d", i);
+            graph_add(graph, layer, settings_of(layer, &settings), "norm", inputs, &output_value);
+        cr_assert(status == (i < 4 ? ST_SPEC : ST_OK), "case %d", i);
         cr_assert(status == ST_OK || strstr(status_message(), "layer 'norm'"), "%s", status_message());
         cr_assert(status == ST_OK ||
                       strstr(status_message(), "one value has no variance; expected a larger batch than 1"),

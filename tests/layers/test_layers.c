@@ -59,6 +59,10 @@ static const struct layer_case {
     {"batch_norm", {3, {4, 5, 3}}, {.epsilon = 1e-5, .activation = ACTIVATION_RELU, .affine = true}},
     {"batch_norm", {3, {1, 7, 2}}, {.epsilon = 0.1, .variance = 1}},
     {"batch_norm", {1, {9}}, {.epsilon = 1e-5, .momentum = 1, .affine = true}},
+    {"batch_norm_add", {3, {4, 5, 3}}, {.epsilon = 1e-5, .momentum = 0.1, .affine = true}},
+    {"batch_norm_add", {3, {4, 5, 3}}, {.epsilon = 1e-5, .activation = ACTIVATION_RELU, .affine = true}},
+    {"batch_norm_add", {1, {9}}, {.epsilon = 0.1, .activation = ACTIVATION_RELU, .variance = 1}},
+    {"batch_norm_add", {1, {9}}, {.epsilon = 1e-5}},
     {"gelu", {2, {3, 7}}, {0}},
     {"gelu", {3, {4, 5, 3}}, {0}},
     {"select", {2, {4, 7}}, {0}},
@@ -208,7 +212,7 @@ static bool is_smooth(const struct node *node)
 {
     return node->activation == ACTIVATION_TANH || node->layer->loss || !strcmp(node->layer->name, "gelu") ||
            !strcmp(node->layer->name, "layernorm") || !strcmp(node->layer->name, "attention") ||
-           !strcmp(node->layer->name, "batch_norm");
+           !strcmp(node->layer->name, "batch_norm") || !strcmp(node->layer->name, "batch_norm_add");
 }
 
 /* False where the step crossed a kink (of a relu or a maximum), seen as a curve in what should be straight. */
@@ -348,7 +352,8 @@ static struct results plain(struct single *single)
 
 static void hide_unread(struct single *single, unsigned reads)
 {
-    for (int k = 0; !(reads & READS_X) && k < NODE_INPUTS_MAX; k++) poison(single->x[k], single->x_bytes[k]);
+    for (int k = inputs_read(reads, NODE_INPUTS_MAX); k < NODE_INPUTS_MAX; k++)
+        poison(single->x[k], single->x_bytes[k]);
     if (!(reads & READS_Y)) poison(single->y, single->y_bytes);
     if (!(reads & READS_SAVED)) poison(single->saved, single->footprint.saved);
 }

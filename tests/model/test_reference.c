@@ -408,6 +408,8 @@ static const struct refusal {
     {"linear", {{3, {2, 2, 3}}}, {.units = 1}, "flatten"},
     {"layernorm", {{3, {2, 2, 3}}}, {.epsilon = 1e-12}, "vector or a sequence"},
     {"batch_norm", {{2, {5, 8}}}, {.epsilon = 1e-5}, "expects an image (height x width x channels) or a vector"},
+    {"batch_norm_add", {{2, {5, 8}}, {2, {5, 8}}}, {.epsilon = 1e-5}, "expects an image (height x width x channels)"},
+    {"batch_norm_add", {{3, {4, 4, 3}}, {3, {4, 4, 6}}}, {.epsilon = 1e-5}, "one shape, they are 4x4x3 and 4x4x6"},
     {"select", {{1, {12}}}, {0}, "a sequence (tokens x width), its input is 12"},
     {"select", {{2, {12, 5}}}, {.token = 12}, "token 12 is not in its input 12x5: the last is 11"},
     {"cross_entropy", {{3, {2, 2, 3}}}, {0}, "2x2x3"},

@@ -155,8 +155,9 @@ static void mark_read(const struct network *network, const struct schedule *sche
             struct turn *self = forward ? &turn[t++] : newest[n->index];
             unsigned reads = forward ? READS_X : network_reads(network, n->index);
             if (self->dead) continue;
-            for (int j = 0; reads & READS_X && j < n->layer->inputs; j++)
-                if (n->inputs[j] > 0) newest[n->inputs[j] - 1]->read = true;
+            for (int j = 0; j < n->layer->inputs; j++)
+                if ((reads & READS_X || (reads & READS_X0 && j == 0)) && n->inputs[j] > 0)
+                    newest[n->inputs[j] - 1]->read = true;
             if (forward) {
                 newest[n->index] = self;
             } else if (reads & READS_Y || (reads & READS_SAVED && network->binding[n->index].footprint.saved)) {

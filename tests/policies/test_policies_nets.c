@@ -46,7 +46,7 @@ static bool is_chosen(const struct layer *layer, const char *kind)
     static const struct {
         const char *kind, *layers;
     } families[] = {{"pool", " max_pool avg_pool global_avg_pool "},
-                    {"norm", " layernorm batch_norm "},
+                    {"norm", " layernorm batch_norm batch_norm_add "},
                     {"weightless",
                      " max_pool avg_pool global_avg_pool upsample flatten attention gelu select relu relu6 dropout "
                      "add concat "}};

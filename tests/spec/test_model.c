@@ -98,6 +98,26 @@ Test(model, a_residual_adds_its_arms)
     graph_destroy(graph);
 }
 
+Test(model, a_residuals_join_reads_both_arms)
+{
+    struct graph *graph = build("    - conv: {channels: 4, kernel: 1}\n"
+                                "    - residual:\n        layers: [{conv: {channels: 4, kernel: 1}}]\n"
+                                "        join: [{batch_norm_add: {name: sum, activation: relu}}]\n"
+                                "    - residual: {from: sum, layers: [relu], join: [batch_norm_add]}\n"
+                                "    - residual: {layers: [relu], join: [add]}\n"
+                                "    - flatten\n    - linear: {units: 7}",
+                                "relu_save: bits", 4, 1);
+    static const char *const nodes[] = {"conv1",           "conv2",         "sum",  "relu1",
+                                        "batch_norm_add1", "relu2",         "add1", "flatten1",
+                                        "linear1",         "cross_entropy", NULL};
+    check_names(graph, nodes);
+    const struct node *sum = &graph->node[2], *next = &graph->node[4];
+    cr_expect(sum->inputs[0] == 2 && sum->inputs[1] == 1 && next->inputs[0] == 4 && next->inputs[1] == 3);
+    cr_expect(sum->activation == ACTIVATION_RELU && next->activation == ACTIVATION_NONE);
+    cr_expect(sum->parameters == 2 && sum->states == 2 && sum->relu_save == RELU_BITS);
+    graph_destroy(graph);
+}
+
 /* Two graphs of the same nodes, whose names may differ. */
 static void check_same(struct graph *a, struct graph *b)
 {
@@ -197,6 +217,7 @@ Test(model, skips_are_printed)
         "    - repeat: {name: a, times: $n, layers: [$what]}\n"
         "    - concat: {from: 'a[0]', name: b, layers: [{dropout: {rate: 0.5, name: c, from: a}}]}\n"
         "    - concat: {from: c}\n    - residual: {layers: [relu], shortcut: [relu], from: b}\n"
+        "    - residual: {layers: [relu], join: [{batch_norm_add: {name: sum, affine: false}}]}\n"
         "    - concat: {layers: [relu]}\n    - concat: {shortcut: [relu]}\n    - flatten\n    - linear: {units: 3}\n"
         "data: {name: synthetic, shape: [4, 4, 1], classes: 3}\nbatch: 8\nsteps: 2\noptimizer: {lr: 0.1}\n";
     static const char *const lines[] = {"        times: 2\n",
@@ -204,6 +225,8 @@ Test(model, skips_are_printed)
                                         "- dropout: {rate: 0.5, name: c, from: a}\n",
                                         "    - concat:\n        from: c\n    - residual:\n        from: b\n",
                                         "        shortcut:\n",
+                                        "        join:\n          - batch_norm_add: {epsilon: 1e-05, momentum: 0.1, "
+                                        "variance: unbiased, affine: false, activation: none, name: sum}\n",
                                         "    - concat:\n        \n        shortcut:\n          - relu:",
                                         NULL};
     struct spec *spec = load_well(skips, "", false), *again = load_well(spec->resolved, "", false);

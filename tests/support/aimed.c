@@ -34,7 +34,10 @@ static bool reads_batch(const struct plan_data *a, int op) { return forward(a, o
 static bool one_input(const struct plan_data *a, int op) { return forward(a, op) && node_of(a, op)->inputs[1] < 0; }
 static bool saving(const struct plan_data *a, int op) { return forward(a, op) && a->op[op].saved >= 0; }
 static bool above(const struct plan_data *a, int op) { return backward(a, op) && a->op[op].node > 0; }
-static bool x_spare(const struct plan_data *a, int op) { return backward(a, op) && !(reads_of(a, op) & READS_X); }
+static bool x_spare(const struct plan_data *a, int op)
+{
+    return backward(a, op) && !(reads_of(a, op) & (READS_X | READS_X0));
+}
 static bool y_spare(const struct plan_data *a, int op) { return backward(a, op) && !(reads_of(a, op) & READS_Y); }
 static bool spares_saved(const struct plan_data *a, int op)
 {

@@ -62,12 +62,19 @@ static int join(struct drawing *d, int x, int other)
     return add(d, x, other, bytes_of(d, x) + bytes_of(d, other), (struct footprint){.split = false}, false);
 }
 
+/* A layer with the sum behind it and its relu, whose backward reads the first input alone. */
+static int layer_and_sum(struct drawing *d, int x, int other)
+{
+    const struct footprint f = {.reads = {READS_X0 | READS_Y, READS_X0 | READS_Y}, .dx_over_dy = true};
+    return add(d, x, other, bytes_of(d, other), f, true);
+}
+
 /* Layers, and a shortcut around them from their input. */
 static int block(struct drawing *d, int x, int layers)
 {
     int v = x;
     for (int i = 1; i < layers; i++) v = step(d, v);
-    return sum(d, layer(d, v, bytes_of(d, x)), x);
+    return draw_below(d->source, 2) ? sum(d, layer(d, v, bytes_of(d, x)), x) : layer_and_sum(d, v, x);
 }
 
 static int unet(struct drawing *d, int x, bool adds)

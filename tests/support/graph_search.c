@@ -79,6 +79,8 @@ static unsigned operands(const struct world *w, int n, unsigned reads)
 {
     unsigned set = 0;
     if (reads & READS_X) set |= w->inputs[n];
+    if (reads & READS_X0 && w->network->graph->node[n].inputs[0])
+        set |= 1U << (w->network->graph->node[n].inputs[0] - 1);
     if (reads & READS_Y) set |= 1U << n;
     if (reads & READS_SAVED && w->saved[n] >= 0) set |= 1U << w->saved[n];
     return set;

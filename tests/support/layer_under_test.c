@@ -233,7 +233,8 @@ void subject_backward(struct subject *s, struct kernel_args *args, unsigned part
     spoil(scratch->data, scratch->bytes);
     mark_others(s, scratch);
     args->scratch = scratch->bytes > 0 ? scratch->data : NULL;
-    if (!(s->footprint.reads[0] & READS_X) && !(s->footprint.reads[1] & READS_X)) args->x[0] = args->x[1] = NULL;
+    for (int k = inputs_read(footprint_reads(s->footprint.reads, ~0u), NODE_INPUTS_MAX); k < NODE_INPUTS_MAX; k++)
+        args->x[k] = NULL;
     cr_assert(mirror_backward(&s->mirror, s->kernel, s->state, args, parts) == ST_OK, "%s", status_message());
     check_others(s, scratch);
 }

@@ -333,8 +333,10 @@ static bool gradient_unwanted(struct plan_data *a, struct source *s)
 static bool reads_more(struct plan_data *a, struct source *s)
 {
     struct op *op = op_of_kind(a, s, OP_BACKWARD);
-    unsigned missing =
-        (READS_X | READS_Y) & ~(a->node[op->node].footprint.reads[0] | a->node[op->node].footprint.reads[1]);
+    const struct plan_data_node *node = &a->node[op->node];
+    const unsigned reads = node->footprint.reads[0] | node->footprint.reads[1];
+    unsigned missing = (READS_X | READS_Y) & ~reads;
+    if (reads & READS_X0 && node->inputs[1] < 0) missing &= READS_Y;
     if (!missing || (missing == READS_Y && a->node[op->node].output_bytes == 0)) return false;
     a->node[op->node].footprint.reads[0] |= missing;
     a->node[op->node].footprint.reads[1] |= missing;

@@ -117,7 +117,7 @@ static struct footprint random_footprint(struct source *s)
     }
     f.saved = draw_below(s, 3) ? 0 : 4 + 4 * draw_below(s, 200);
     for (int part = 0; part < 2; part++) {
-        f.reads[part] = draw_below(s, 8);
+        f.reads[part] = draw_below(s, 16);
         f.backward_scratch[part] = draw_below(s, 3) ? 0 : 1 + draw_below(s, 1000);
     }
     f.forward_scratch = draw_below(s, 3) ? 0 : 1 + draw_below(s, 1000);
@@ -131,7 +131,7 @@ void sketch_make_relu(struct source *source, struct sketch_node *node)
     struct footprint *f = &node->footprint;
     f->saved = 0;
     f->signs = node->bytes >> (1 + draw_below(source, 5)); /* many, so that they matter */
-    for (int part = 0; part < 2; part++) f->reads[part] &= READS_X;
+    for (int part = 0; part < 2; part++) f->reads[part] &= READS_X | READS_X0;
     f->reads[node->parameters ? PART_INDEX_PARAMS : PART_INDEX_INPUT] |= READS_Y;
 }
 

@@ -90,15 +90,17 @@ static int batch_norm(struct graph *graph, int activation, int x)
                (struct settings){.epsilon = 1e-5, .momentum = 0.1, .affine = true, .activation = activation}, x, -1);
 }
 
-/* A residual block whose convolutions have no activation, each followed by a batch_norm (He et al., 2015), behind one
+/* A residual block whose convolutions have no activation, each followed by a batch_norm, the last of which adds the
+ * shortcut (He et al., 2015), behind one
  * whose relu may move behind a pool. */
 static int normalised(struct graph *graph)
 {
     int v = pool(graph, batch_norm(graph, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, 0)));
     begin(graph, "block");
     int arm = batch_norm(graph, ACTIVATION_RELU, conv(graph, 16, ACTIVATION_NONE, v));
-    arm = batch_norm(graph, ACTIVATION_NONE, conv(graph, 16, ACTIVATION_NONE, arm));
-    v = add(graph, "relu", (struct settings){.rate = 0}, add(graph, "add", (struct settings){.rate = 0}, arm, v), -1);
+    v = add(graph, "batch_norm_add",
+            (struct settings){.epsilon = 1e-5, .momentum = 0.1, .affine = true, .activation = ACTIVATION_RELU},
+            conv(graph, 16, ACTIVATION_NONE, arm), v);
     graph_group_end(graph);
     begin(graph, "classifier");
     v = linear(graph, 12, ACTIVATION_NONE, add(graph, "global_avg_pool", (struct settings){.rate = 0}, v, -1));

@@ -68,7 +68,7 @@ const struct field record_node_columns[] = {
     {"forward_scratch_bytes", NUMBER_U64, 1, FOOTPRINT(forward_scratch), "byte", NULL},
     {"backward_scratch_bytes", NUMBER_U64, 2, FOOTPRINT(backward_scratch), "byte", "for parameters, for the input"},
     {"reads", NUMBER_U32, 2, FOOTPRINT(reads), NULL,
-     "by its backward for parameters, for the input: 1 x, 2 y, 4 saved tensors"},
+     "by its backward for parameters, for the input: 1 x, 2 y, 4 saved tensors, 8 its first input alone"},
     {"split", NUMBER_U8, 1, FOOTPRINT(split), NULL, "1: its backward may be two ops, parameters first"},
     {"y_over_x", NUMBER_U8, 1, FOOTPRINT(y_over_x), NULL, "1: y may be written over x"},
     {"dx_over_dy", NUMBER_U8, 1, FOOTPRINT(dx_over_dy), NULL, "1: dx may be written over dy"},

@@ -29,6 +29,7 @@ static enum status check_name(const char *name)
 static const struct setting named[] = {NAME(NULL), {.key = NULL}};
 static const struct setting of_layers[] = {
     NAME(""), FROM("an earlier name, whose output it reads instead of the one before it"), {.key = NULL}};
+static const struct setting of_sums[] = {NAME(""), {.key = NULL}};
 static const struct setting of_joins[] = {
     NAME(""), FROM("an earlier name, whose output the shortcut reads instead of the one before"), {.key = NULL}};
 static const struct setting repeated[] = {
@@ -37,34 +38,50 @@ static const struct setting repeated[] = {
     {.key = NULL}};
 
 static const struct form_list body[] = {{"layers", "in their order", true}, {.key = NULL}};
-static const struct form_list arms[] = {
-    {"layers", "in their order; without them, their input itself; needed without shortcut and from", false},
-    {"shortcut", "layers on the same input, or on from's output; without them, that itself", false},
+#define ARMS                                                                                                           \
+    {"layers", "in their order; without them, their input itself; needed without shortcut and from", false},           \
+    {                                                                                                                  \
+        "shortcut", "layers on the same input, or on from's output; without them, that itself", false                  \
+    }
+static const struct form_list arms[] = {ARMS, {.key = NULL}};
+static const struct form_list summed[] = {
+    ARMS,
+    {"join", "one layer, which adds both outputs: batch_norm_add; without it, a plain sum", false},
     {.key = NULL}};
 
 const struct form_rows model_forms[FORMS] = {
     [FORM_LAYER] = {"", "a layer", of_layers},
     [FORM_GROUP] = {"group", "layers under a name, for policies and plans", named, body},
     [FORM_REPEAT] = {"repeat", "the layers several times in a row, each repetition a group", repeated, body},
-    [FORM_RESIDUAL] = {"residual", "the sum of the layers' output and the shortcut's", of_joins, arms, "add"},
+    [FORM_RESIDUAL] = {"residual", "the sum of the layers' output and the shortcut's", of_joins, summed, "add"},
     [FORM_CONCAT] = {"concat", "the channels of the layers' output, then those of the shortcut's", of_joins, arms,
                      "concat"}};
 
 /* ---- reading ---- */
 
+/* Which layers a list may hold. */
+typedef bool lists(const struct layer *);
+
 bool model_lists(const struct layer *layer) { return !layer->loss && layer->inputs == 1 + layer->reads_batch; }
 
-/* The names of all layers and forms that a list may hold, in the order of the tables. */
-static const char *const *all_names(struct region *region)
+bool model_joins(const struct layer *layer)
+{
+    return !layer->loss && layer->inputs == 2 && !layer->reads_batch && layer != layer_find("concat");
+}
+
+const struct setting *model_keys(const struct layer *layer) { return model_joins(layer) ? of_sums : of_layers; }
+
+/* The names of all layers and forms that a list of such layers may hold, in the order of the tables. */
+static const char *const *all_names(lists *allows, struct region *region)
 {
     const char **names = NULL;
     int count = 0;
     for (int i = 0; layer_table[i]; i++) {
-        if (!model_lists(layer_table[i])) continue;
+        if (!allows(layer_table[i])) continue;
         region_grow(region, &names, count, sizeof *names);
         names[count++] = layer_table[i]->name;
     }
-    for (int f = FORM_GROUP; f <= FORMS; f++) {
+    for (int f = allows == model_lists ? FORM_GROUP : FORMS; f <= FORMS; f++) {
         region_grow(region, &names, count, sizeof *names);
         names[count++] = f < FORMS ? model_forms[f].name : NULL;
     }
@@ -72,18 +89,20 @@ static const char *const *all_names(struct region *region)
 }
 
 /* Sets item's form, and its layer, by name; false: an error was reported. */
-static bool find_form(struct yaml_reader *r, const struct yaml_tree *name, const char *path, struct item *item)
+static bool find_form(struct yaml_reader *r, const struct yaml_tree *name, const char *path, lists *allows,
+                      struct item *item)
 {
-    for (int f = FORM_GROUP; f < FORMS; f++)
+    for (int f = FORM_GROUP; allows == model_lists && f < FORMS; f++)
         if (!strcmp(name->text, model_forms[f].name)) return item->form = (enum form)f, true;
     item->layer = layer_find(name->text);
-    if (item->layer && model_lists(item->layer)) return true;
+    if (item->layer && allows(item->layer)) return true;
     if (item->layer && item->layer->loss)
         yaml_read_error(r, name, path, NULL, "%s is a loss; it is chosen by the spec's loss:", name->text);
-    else if (item->layer)
-        yaml_read_error(r, name, path, NULL, "%s joins two branches; write residual: {layers: [...]}", name->text);
+    else if (item->layer && allows == model_lists)
+        yaml_read_error(r, name, path, NULL, "%s joins two branches; write residual: {layers: [...]%s}", name->text,
+                        item->layer->keys ? region_text(r->region, ", join: [%s]", name->text) : "");
     else
-        yaml_read_error(r, name, path, NULL, "%s", yaml_read_unknown(r, name->text, all_names(r->region)));
+        yaml_read_error(r, name, path, NULL, "%s", yaml_read_unknown(r, name->text, all_names(allows, r->region)));
     return false;
 }
 
@@ -91,8 +110,9 @@ static bool find_form(struct yaml_reader *r, const struct yaml_tree *name, const
 static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const char *path, struct item *item,
                        int init)
 {
-    static const char *const also[] = {"name", "from", NULL};
-    const struct setting *keys = item->layer->keys, *own = setting_find(keys, "init");
+    const struct setting *shared = model_keys(item->layer), *keys = item->layer->keys,
+                         *own = setting_find(keys, "init");
+    const char *also[3] = {shared[0].key, shared[1].key};
     const struct yaml_tree *units = yaml_tree_get(map, "units");
     struct yaml_tree *read = yaml_tree_copy(map, r->region);
     item->classes = units && setting_find(keys, "units") && units->kind == YAML_TEXT && !strcmp(units->text, "classes");
@@ -101,18 +121,19 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
     item->settings = region_array(r->region, 1, item->layer->settings_size);
     yaml_read_map(r, read, path, item->layer->name, keys, also, item->settings);
     if (own && yaml_tree_find(map, "init") < 0) memcpy((char *)item->settings + own->offset, &init, sizeof init);
-    for (const struct setting *f = of_layers; f->key; f++) {
+    for (const struct setting *f = shared; f->key; f++) {
         const struct yaml_tree *value = yaml_tree_get(map, f->key);
         if (value) yaml_read_value(r, value, path, f, item);
     }
 }
 
-static struct layer_list read_list(struct yaml_reader *r, const struct yaml_tree *list, const char *path, int init);
+static struct layer_list read_list(struct yaml_reader *r, const struct yaml_tree *list, const char *path, int init,
+                                   lists *allows);
 
 static const char *const *list_keys(struct yaml_reader *r, const struct form_rows *form)
 {
     const char **keys;
-    NEW(r->region, keys, 3);
+    NEW(r->region, keys, LISTS + 1);
     for (int i = 0; form->lists && form->lists[i].key; i++) keys[i] = form->lists[i].key;
     return keys;
 }
@@ -124,14 +145,18 @@ static void read_lists(struct yaml_reader *r, const struct yaml_tree *map, const
         const char *key = form->lists[i].key;
         const struct yaml_tree *list = yaml_tree_get(map, key);
         if (list)
-            item->list[i] = read_list(r, list, region_text(r->region, "%s.%s", path, key), init);
+            item->list[i] = read_list(r, list, region_text(r->region, "%s.%s", path, key), init,
+                                      i == LIST_JOIN ? model_joins : model_lists);
         else if (i == 0 && !item->from && !yaml_tree_get(map, "shortcut"))
             yaml_read_error(r, map, path, key, "missing; expected a list of layers%s",
                             form->lists[i].needed ? "" : ", a shortcut, or from: NAME");
     }
+    if (item->list[LIST_JOIN].count > 1)
+        yaml_read_error(r, yaml_tree_get(map, "join"), path, "join", "%d layers; expected one",
+                        item->list[LIST_JOIN].count);
 }
 
-static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const char *path, int init,
+static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const char *path, int init, lists *allows,
                       struct item *item)
 {
     const bool bare = tree->kind == YAML_TEXT, mapped = tree->kind == YAML_MAP && tree->count == 1;
@@ -140,7 +165,7 @@ static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const
         yaml_read_error(r, tree, path, NULL, "expected one layer, as in `- flatten` or `- conv: {kernel: 3}`");
         return false;
     }
-    if (!find_form(r, item->at, path, item)) return false;
+    if (!find_form(r, item->at, path, allows, item)) return false;
     const struct form_rows *form = &model_forms[item->form];
     const char *below = region_text(r->region, "%s.%s", path, item->at->text);
     const struct yaml_tree *map = mapped ? tree->item[0] : tree;
@@ -154,7 +179,8 @@ static bool read_item(struct yaml_reader *r, const struct yaml_tree *tree, const
     return true;
 }
 
-static struct layer_list read_list(struct yaml_reader *r, const struct yaml_tree *list, const char *path, int init)
+static struct layer_list read_list(struct yaml_reader *r, const struct yaml_tree *list, const char *path, int init,
+                                   lists *allows)
 {
     struct layer_list items = {.count = 0};
     if (list->kind != YAML_LIST || !list->count) {
@@ -163,8 +189,8 @@ static struct layer_list read_list(struct yaml_reader *r, const struct yaml_tree
     }
     NEW(r->region, items.item, (size_t)list->count);
     for (int i = 0; i < list->count; i++)
-        items.count +=
-            read_item(r, list->item[i], region_text(r->region, "%s[%d]", path, i), init, &items.item[items.count]);
+        items.count += read_item(r, list->item[i], region_text(r->region, "%s[%d]", path, i), init, allows,
+                                 &items.item[items.count]);
     return items;
 }
 
@@ -186,7 +212,7 @@ struct layer_list *model_read(struct yaml_reader *r, const struct yaml_tree *lis
 {
     struct layer_list *layers;
     NEW(r->region, layers, 1);
-    *layers = read_list(r, list, "layers", init);
+    *layers = read_list(r, list, "layers", init, model_lists);
     count_nodes(r, layers);
     return layers;
 }
@@ -202,7 +228,8 @@ static void print_layer(const struct item *item, struct region *region, FILE *ou
         fprintf(out, "%s%s: %s", between, f->key, classes ? "classes" : yaml_write_value(f, item->settings, region));
         between = ", ";
     }
-    if (!yaml_write_settings(of_layers, item, between, ", ", region, out) && *between == ' ') fputs(" {", out);
+    if (!yaml_write_settings(model_keys(item->layer), item, between, ", ", region, out) && *between == ' ')
+        fputs(" {", out);
     fputs("}\n", out);
 }
 

@@ -5,6 +5,9 @@
 #include "spec/spec.h"
 #include "yaml/yaml_read.h"
 
+/* The lists of a form, the most. */
+enum { LIST_LAYERS, LIST_SHORTCUT, LIST_JOIN, LISTS };
+
 enum form { FORM_LAYER, FORM_GROUP, FORM_REPEAT, FORM_RESIDUAL, FORM_CONCAT, FORMS };
 
 struct layer_list {
@@ -24,8 +27,8 @@ struct item {
     void *settings; /* the layer's own struct */
     bool classes;   /* units: classes */
     /* the other forms */
-    int64_t times;             /* REPEAT: repetitions, each a group name[0], name[1] ... */
-    struct layer_list list[2]; /* by form_rows.lists; an empty one is its input */
+    int64_t times;                 /* REPEAT: repetitions, each a group name[0], name[1] ... */
+    struct layer_list list[LISTS]; /* by form_rows.lists; an empty one is its input, or join: the form's own */
 };
 
 /* A key that holds a list of layers. */
@@ -39,12 +42,18 @@ struct form_rows {
     const char *name, *doc;
     const struct setting *keys;
     const struct form_list *lists; /* by place in item.list, ended by a NULL key; NULL: none */
-    const char *joins;             /* the layer that joins the outputs of both lists; NULL: there is one */
+    const char *joins;             /* the layer that joins the outputs of the lists; NULL: there is one list */
 };
 extern const struct form_rows model_forms[FORMS];
 
 /* Whether a layer may be in a list, where its input is the output of the layer before it. */
 bool model_lists(const struct layer *layer);
+
+/* Whether it may be a residual's join. */
+bool model_joins(const struct layer *layer);
+
+/* The keys that it has beside its own: members of struct item. */
+const struct setting *model_keys(const struct layer *layer);
 
 /* The layers of list; init is the default of their init (enum init). Errors are collected. */
 struct layer_list *model_read(struct yaml_reader *r, const struct yaml_tree *list, int init);

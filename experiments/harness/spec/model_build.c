@@ -62,7 +62,8 @@ static bool is_called(const struct layer_list *list, const char *name)
     for (int i = 0; i < list->count; i++) {
         const struct item *item = &list->item[i];
         if (item->name && !strcmp(item->name, name)) return true;
-        if (is_called(&item->list[0], name) || is_called(&item->list[1], name)) return true;
+        for (int k = 0; k < LISTS; k++)
+            if (is_called(&item->list[k], name)) return true;
     }
     return false;
 }
@@ -149,6 +150,13 @@ static enum status add(struct building *b, const struct scope *scope, const stru
     return ST_OK;
 }
 
+static enum status add_named(struct building *b, const struct scope *scope, const struct item *item, const int *inputs,
+                             int *value)
+{
+    TRY(add(b, scope, item->layer, item->settings, item->name, inputs, value));
+    return item->name ? add_name(b, node_name(b, scope, item->layer, item->name), *value) : ST_OK;
+}
+
 /* The layer's integer setting called key, NULL: it has none. */
 static int64_t *integer(const struct item *item, const char *key)
 {
@@ -174,8 +182,7 @@ static enum status build_layer(struct building *b, struct scope scope, const str
     TRY(check_vocabulary(b, item));
     TRY(resolve(b, &scope, item, value));
     const int inputs[NODE_INPUTS_MAX] = {*value}; /* a second one is the batch, value 0 */
-    TRY(add(b, &scope, item->layer, item->settings, item->name, inputs, value));
-    return item->name ? add_name(b, node_name(b, &scope, item->layer, item->name), *value) : ST_OK;
+    return add_named(b, &scope, item, inputs, value);
 }
 
 /* scope within the group called name. */
@@ -219,13 +226,16 @@ static enum status build_repeat(struct building *b, struct scope scope, const st
 /* A residual or a concat. */
 static enum status build_join(struct building *b, struct scope scope, const struct item *item, int *value)
 {
+    const struct item *join = item->list[LIST_JOIN].count ? &item->list[LIST_JOIN].item[0] : NULL;
     int arms[2] = {*value, *value};
     TRY(resolve(b, &scope, item, &arms[1]));
     if (item->name) TRY(enter(b, &scope, item->name));
     for (int k = 0; k < 2; k++) TRY(build_list(b, scope, &item->list[k], &arms[k]));
-    b->at = item->at;
+    b->at = join ? join->at : item->at;
     const struct form_rows *form = &model_forms[item->form];
-    if (add(b, &scope, layer_find(form->joins), NULL, NULL, arms, value) != ST_OK)
+    if (join)
+        TRY(add_named(b, &scope, join, arms, value));
+    else if (add(b, &scope, layer_find(form->joins), NULL, NULL, arms, value) != ST_OK)
         return fail(ST_SPEC, "%s: %s", form->name, status_message());
     if (item->name) leave(b, &scope, *value);
     return ST_OK;

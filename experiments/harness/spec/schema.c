@@ -108,9 +108,9 @@ static void add_layers(struct schema *s)
             add(rows, list->key, "a list of layers", list->needed, NULL, list->doc);
     }
     for (int i = 0; layer_table[i]; i++) {
-        if (!model_lists(layer_table[i])) continue;
+        if (!model_lists(layer_table[i]) && !(model_joins(layer_table[i]) && layer_table[i]->keys)) continue;
         json_t *rows = add_keys(s, block(s, "layer", layer_table[i]->name, layer_table[i]->doc), layer_table[i]->keys);
-        add_keys(s, rows, model_forms[FORM_LAYER].keys);
+        add_keys(s, rows, model_keys(layer_table[i]));
     }
 }
 
