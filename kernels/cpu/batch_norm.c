@@ -93,11 +93,11 @@ struct piece {
     int64_t from, to;              /* rows */
 };
 
-/* Of the pieces of all groups. */
-static struct piece piece_at(const struct batch_norm *b, int64_t i)
+/* Of the pieces of all groups, of so many rows. */
+static struct piece piece_at(const struct batch_norm *b, int64_t rows, int64_t i)
 {
     const int64_t group = i % b->groups, number = i / b->groups, channel = group * b->width;
-    const int64_t width = least(b->width, b->padded - channel), from = number * b->piece_rows;
+    const int64_t width = least(b->width, b->padded - channel), from = number * rows;
     const int64_t turns = b->stride == width ? LANES / width : 1;
     return (struct piece){.b = b,
                           .number = number,
@@ -107,7 +107,7 @@ static struct piece piece_at(const struct batch_norm *b, int64_t i)
                           .turns = turns,
                           .lanes = turns * width,
                           .from = from,
-                          .to = least(from + b->piece_rows, b->rows)};
+                          .to = least(from + rows, b->rows)};
 }
 
 static inline double piece_count(const struct piece *p) { return (double)(p->to - p->from); }
@@ -165,7 +165,7 @@ static void merge_group(const struct batch_norm *b, const struct kernel_args *ar
 
 static void run_piece(const struct batch_norm *b, const struct kernel_args *args, piece_pass *pass, int64_t i)
 {
-    const struct piece p = piece_at(b, i);
+    const struct piece p = piece_at(b, b->piece_rows, i);
     pass(&p, args);
 }
 
@@ -178,6 +178,19 @@ static void run_groups(const struct batch_norm *b, const struct kernel_args *arg
         for (int64_t i = group; i < pieces; i += b->groups) run_piece(b, args, passes->first, i);
         merge_group(b, args, passes, group);
         for (int64_t i = group; i < pieces; i += b->groups) run_piece(b, args, passes->last, i);
+    }
+}
+
+/* A pass alone takes pieces that follow each other in memory, parts of a run, unless runs are short. */
+static void run_alone(const struct batch_norm *b, const struct kernel_args *args, piece_pass *pass)
+{
+    const bool in_order = b->run >= b->piece_rows / 4;
+    const int64_t rows = in_order ? ratio_up(b->run, ratio_up(b->run, b->piece_rows)) : b->piece_rows;
+    const int64_t pieces = b->groups * ratio_up(b->rows, rows);
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < pieces; i++) {
+        const struct piece p = piece_at(b, rows, i);
+        pass(&p, args);
     }
 }
 
@@ -195,10 +208,7 @@ static void run(const struct batch_norm *b, const struct kernel_args *args, cons
 #pragma omp parallel for schedule(static)
         for (int64_t group = 0; group < b->groups; group++) merge_group(b, args, passes, group);
     }
-    if (passes->last) {
-#pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < pieces; i++) run_piece(b, args, passes->last, i);
-    }
+    if (passes->last) run_alone(b, args, passes->last);
 }
 
 /* ---- statistics ---- */
@@ -329,16 +339,18 @@ static void fill_scaling(const struct piece *p, const struct kernel_args *args, 
 static inline void scale_strip(const struct scaling *s, const float *x, const float *add, int64_t floats, int64_t lanes,
                                float least_y, bool stream, float *y)
 {
+    const vector bottom = (vector){0} + least_y;
     for (; floats > 0; floats -= lanes, x += lanes, y += lanes, add += add ? lanes : 0) {
-        float chunk[LANES] __attribute__((aligned(64)));
-        const int64_t count = least(floats, lanes);
-        float *out = stream ? chunk : y;
-#pragma omp simd
-        for (int64_t i = 0; i < count; i++) {
-            const float norm = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i], v = add ? norm + add[i] : norm;
-            out[i] = v <= least_y ? least_y : v;
+        const int64_t count = least(floats, lanes), whole = count / VECTOR * VECTOR;
+        for (int64_t i = 0; i < whole; i += VECTOR) {
+            vector v = (vector_at(x + i) - vector_at(s->mean + i)) * vector_at(s->scale + i) + vector_at(s->bias + i);
+            if (add) v += vector_at(add + i);
+            vector_put(y + i, vector_above(v, bottom), stream);
         }
-        if (stream) stream_floats(y, chunk, count);
+        for (int64_t i = whole; i < count; i++) {
+            const float norm = (x[i] - s->mean[i]) * s->scale[i] + s->bias[i], v = add ? norm + add[i] : norm;
+            y[i] = v <= least_y ? least_y : v;
+        }
     }
 }
 
@@ -347,7 +359,7 @@ static void scale_piece(const struct piece *p, const struct kernel_args *args)
     const float *x = args->x[0], *add = args->x[1], least_y = p->b->relu ? 0 : -INFINITY;
     float *y = args->y;
     struct scaling scaling = {0};
-    const bool stream = p->b->stream && x != y;
+    const bool stream = p->b->stream && x != y && (uintptr_t)y % sizeof(vector) == 0 && p->lanes % VECTOR == 0;
     fill_scaling(p, args, &scaling);
     if (add) FOR_STRIPS(s, p)
     scale_strip(&scaling, x + s.at, add + s.at, s.floats, p->lanes, least_y, stream, y + s.at);

@@ -25,6 +25,44 @@ static inline float masked(float x, uint32_t bit)
 /* Results of more floats than this leave the second-level cache before they are read. */
 enum { STREAM_LEAST = 1024 * 1024 };
 
+/* 16 floats at a time, wherever they lie. */
+enum { VECTOR = 16 };
+typedef float vector __attribute__((vector_size(VECTOR * sizeof(float))));
+
+static inline vector vector_at(const float *from)
+{
+    vector v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+/* v <= bottom ? bottom : v. */
+static inline vector vector_above(vector v, vector bottom)
+{
+    typedef int32_t words __attribute__((vector_size(VECTOR * sizeof(int32_t))));
+    const words below = v <= bottom;
+    return (vector)(((words)v & ~below) | ((words)bottom & below));
+}
+
+/* past: past the caches, as stream_floats() does; to must then be a multiple of the vector's bytes. */
+static inline void vector_put(float *to, vector v, bool past)
+{
+#if defined __AVX512F__
+    if (past) {
+        _mm512_stream_ps(to, (__m512)v);
+        return;
+    }
+#elif defined __AVX__
+    if (past) {
+        __m256 half[2];
+        memcpy(half, &v, sizeof half);
+        _mm256_stream_ps(to, half[0]), _mm256_stream_ps(to + 8, half[1]);
+        return;
+    }
+#endif
+    memcpy(to, &v, sizeof v);
+}
+
 /* to = from past the caches, where a plain store would first read the line that it writes. A thread calls stream_end()
  * after its last one, before others read. */
 static inline void stream_floats(float *restrict to, const float *restrict from, int64_t count)
