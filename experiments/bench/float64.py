@@ -144,7 +144,7 @@ def settings(layers, prefix=""):
             for i in range(own["times"]):
                 found.update(settings(own["layers"], f"{prefix}{own['name']}[{i}]."))
             continue
-        for inner in "layers", "shortcut":
+        for inner in "layers", "shortcut", "join":
             found.update(settings(own.get(inner, ()), prefix))
         if "name" in own:
             found[prefix + own["name"]] = own
@@ -162,6 +162,7 @@ LAYERS = {
                                                 own["groups"]),
     "batch_norm": lambda x, p, own: functional.batch_norm(*x, p["running_mean"], p["running_var"], p["weight"],
                                                           p["bias"], True, float(own["momentum"]), float(own["epsilon"])),
+    "batch_norm_add": lambda x, p, own: LAYERS["batch_norm"](x[:1], p, own) + x[1],
     "relu": lambda x, p, own: functional.relu(*x),
     "relu6": lambda x, p, own: functional.relu6(*x),
     "max_pool": lambda x, p, own: functional.max_pool2d(*x, *window(own)),

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "search/bounds.h"
+#include "search/drop_search.h"
 #include "search/dtr_simulation.h"
 #include "search/state_search.h"
 
@@ -64,6 +65,25 @@ static void add_dtr(struct optimum *o, size_t limit)
     }
 }
 
+static void add_sequence(struct optimum *o, const struct step_model *model, const struct sequence *sequence,
+                         const char *policy, struct region *region)
+{
+    struct schedule schedule = schedule_empty(region);
+    sequence_schedule(model, sequence, &schedule);
+    candidate_points_add(&o->candidates, o->network, o->stages.rng, &schedule, policy, o->region);
+}
+
+static void add_dropped(struct optimum *o, size_t limit)
+{
+    for (int i = 0; i < o->search->models; i++) {
+        struct region *region = region_create();
+        const struct step_model *model = &o->search->model[i];
+        const struct sequence sequence = drop_search(model, limit, region);
+        if (sequence.length) add_sequence(o, model, &sequence, "a search over dropped outputs", region);
+        region_destroy(region);
+    }
+}
+
 void schedule_search_prepare(struct optimum *o)
 {
     const struct lower_options options = {.drop_dead = true, .rng = o->stages.rng};
@@ -93,11 +113,8 @@ static bool search_below(struct optimum *o, size_t limit, double *below, const s
         struct state_search_result r = state_search(&s->model[i], limit, *below, *effort, region);
         proven &= r.proven;
         if (r.found) {
-            struct schedule schedule = schedule_empty(region);
             *below = sequence_evaluate(&s->model[i], &r.sequence, limit).time;
-            sequence_schedule(&s->model[i], &r.sequence, &schedule);
-            candidate_points_add(&o->candidates, o->network, o->stages.rng, &schedule, "a search over states",
-                                 o->region);
+            add_sequence(o, &s->model[i], &r.sequence, "a search over states", region);
         }
         region_destroy(region);
     }
@@ -133,6 +150,7 @@ static bool search_within(struct optimum *o, size_t limit, enum beam beam)
         add_dtr(o, limit);
         for (size_t k = 1; k < DTR_LIMITS && beam != BEAM_LEAST; k++)
             add_dtr(o, limit + (o->search->all - limit) / DTR_LIMITS * k);
+        if (beam != BEAM_LEAST) add_dropped(o, limit);
         optimum_publish(o);
         time = time_within(o, limit);
     }

@@ -1,6 +1,6 @@
 /* Candidates of any class for the front: schedules of DTR's simulation where a stage has several nodes, so that the
- * class of optimum.h is far from all schedules; and of searches over states (state_search.h) where the network has few
- * enough nodes. */
+ * class of optimum.h is far from all schedules; and, where the network has few enough nodes, of searches over states
+ * (state_search.h) and over dropped outputs (drop_search.h). */
 #ifndef REMATCH_SEARCH_SCHEDULE_SEARCH_H
 #define REMATCH_SEARCH_SCHEDULE_SEARCH_H
 
