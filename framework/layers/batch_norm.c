@@ -10,21 +10,15 @@
  * them; a recomputation only normalises, which gives the same bits. The backward reads x and the statistics: it finds
  * a relu's derivative by computing y again. With dy' = dy where y > 0, else 0: dw and db are the sums of dy' h and dy',
  * and dx = rstd w (dy' - mean(dy') - h mean(dy' h)). It is one op, and dx may be written over dy. */
-#include "model/reference.h"
+#include "layers/batch_norm.h"
 
 #include <math.h>
 
 enum { UNBIASED, POPULATION };
 
-struct settings {
-    double epsilon, momentum;
-    int variance, activation;
-    bool affine;
-};
-
 static const char *const variance_words[] = {"unbiased", "population", NULL};
 
-static const struct setting keys[] = {
+const struct setting batch_norm_keys[] = {
     {SETTING(epsilon), .type = SETTING_REAL, .min = 1e-30, .max = 1, .preset = "1e-5", .doc = "added to the variance"},
     {SETTING(momentum), .type = SETTING_REAL, .max = 1, .preset = "0.1",
      .doc = "share of the batch's statistics when the running ones move"},
@@ -180,7 +174,8 @@ const struct layer layer_batch_norm = {.name = "batch_norm",
                                        .family = "norm",
                                        .inputs = 1,
                                        .mixes_samples = true,
-                                       LAYER_SETTINGS,
+                                       .keys = batch_norm_keys,
+                                       .settings_size = sizeof(struct settings),
                                        .infer = infer,
                                        .parameters = parameters,
                                        .states = states,
@@ -188,72 +183,3 @@ const struct layer layer_batch_norm = {.name = "batch_norm",
                                        .reference = REFERENCE_KERNEL(forward, backward),
                                        .footprint = {.reads = {READS_X, READS_X}, .y_over_x = true, .dx_over_dy = true},
                                        .measure = measure};
-
-/* ---- batch_norm_add ---- */
-
-static enum status add_infer(const void *settings, const struct shape *inputs, struct shape *output)
-{
-    TRY(infer(settings, inputs, output));
-    return layer_add.infer(NULL, inputs, output);
-}
-
-static struct flops add_flops(const void *settings, const struct shape *input, const struct shape *output)
-{
-    struct flops both = flops(settings, input, output);
-    both.forward += (double)shape_elements(input);
-    return both;
-}
-
-static void add_measure(const struct reference *r, struct footprint *footprint)
-{
-    measure(r, footprint);
-    activation_footprint(r, footprint);
-    footprint->reads[PART_INDEX_INPUT] = footprint->reads[PART_INDEX_PARAMS];
-}
-
-/* The norm alone. */
-static struct reference norm_of(const struct reference *r)
-{
-    struct reference norm = *r;
-    norm.activation = ACTIVATION_NONE;
-    return norm;
-}
-
-static enum status add_forward(void *state, const struct kernel_args *args)
-{
-    const struct reference *r = state;
-    struct reference norm = norm_of(r);
-    const float *x = args->x[1];
-    float *y = args->y;
-    TRY(forward(&norm, args));
-    for (int64_t i = 0; i < elements_of(r); i++) y[i] += x[i];
-    activation_apply(r, y, args->save ? args->saved : NULL);
-    return ST_OK;
-}
-
-static enum status add_backward(void *state, const struct kernel_args *args)
-{
-    const struct reference *r = state;
-    struct reference norm = norm_of(r);
-    activation_derivative(r, args->y, args->saved, args->dy);
-    if (args->parts & PART_INPUT && args->dx[1]) copy_batch(r, args->dx[1], args->dy);
-    return backward(&norm, args);
-}
-
-/* Of a residual block's last norm, the sum and its relu: one pass where they would be three. The backward passes dy' to
- * the second input, which it does not read, as batch_norm's does to the first; the sign of y says where the relu passes
- * it. */
-const struct layer layer_batch_norm_add = {
-    .name = "batch_norm_add",
-    .doc = "batch_norm of the first of two branches, plus the second, then the activation",
-    .family = "norm",
-    .inputs = 2,
-    .mixes_samples = true,
-    LAYER_SETTINGS,
-    .infer = add_infer,
-    .parameters = parameters,
-    .states = states,
-    .flops = add_flops,
-    .reference = REFERENCE_KERNEL(add_forward, add_backward),
-    .footprint = {.reads = {READS_X0, READS_X0}, .y_over_x = true, .dx_over_dy = true},
-    .measure = add_measure};

@@ -1,4 +1,4 @@
-/* Batch normalisation, alone or with a second input; the formulas are with the layers' definitions.
+/* Batch normalisation, also with a second input (batch_norm_add.c); the formulas are with the layers' definitions.
  *
  * Contract: channels are cut into groups and a group's values into pieces that stay in the second-level cache, both by
  * shape alone. A piece is read from memory once: its sum, then its squares about its mean; and the pieces of a channel
@@ -33,9 +33,8 @@ struct batch_norm {
     int64_t piece_rows, pieces;   /* of each group */
     double epsilon, momentum;
     bool affine, unbiased, relu;
-    bool masks;      /* the backward finds the relu's derivative by computing y again */
-    bool stream;     /* y is larger than the caches */
-    struct extent y; /* batch_norm_add's */
+    bool masks;  /* the backward finds the relu's derivative by computing y again */
+    bool stream; /* y is larger than the caches */
 };
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -62,7 +61,6 @@ static enum status prepare(struct backend *backend, const struct graph *graph, c
         .affine = node_integer(node, "affine"),
         .unbiased = node_chooses(node, "variance", "unbiased"),
         .relu = node->activation == ACTIVATION_RELU,
-        .y = extent_of(graph, node->output),
     };
     b->masks = b->relu && node->layer->inputs == 1;
     b->width = blocked ? block : ratio_up(channels, b->groups);
@@ -361,9 +359,8 @@ static void scale_piece(const struct piece *p, const struct kernel_args *args)
     struct scaling scaling = {0};
     const bool stream = p->b->stream && x != y && (uintptr_t)y % sizeof(vector) == 0 && p->lanes % VECTOR == 0;
     fill_scaling(p, args, &scaling);
-    if (add) FOR_STRIPS(s, p)
-    scale_strip(&scaling, x + s.at, add + s.at, s.floats, p->lanes, least_y, stream, y + s.at);
-    else FOR_STRIPS(s, p) scale_strip(&scaling, x + s.at, NULL, s.floats, p->lanes, least_y, stream, y + s.at);
+    FOR_STRIPS(s, p)
+    scale_strip(&scaling, x + s.at, add ? add + s.at : NULL, s.floats, p->lanes, least_y, stream, y + s.at);
     stream_end();
 }
 
@@ -487,44 +484,4 @@ static enum status backward(void *state, const struct kernel_args *args)
     return ST_OK;
 }
 
-/* ---- with a second input ---- */
-
-static enum status add_prepare(struct backend *backend, const struct graph *graph, const struct node *node,
-                               struct footprint *footprint, void **state)
-{
-    TRY(prepare(backend, graph, node, footprint, state));
-    const struct batch_norm *b = *state;
-    const unsigned reads = READS_X0 | (b->relu ? READS_Y : 0u);
-    footprint->reads[PART_INDEX_PARAMS] = footprint->reads[PART_INDEX_INPUT] = reads;
-    footprint->writes_dy = b->relu;
-    if (b->relu) footprint->signs = (size_t)b->y.batch * sign_words(b->y.elements) * sizeof(uint32_t);
-    return ST_OK;
-}
-
-static enum status add_forward(void *state, const struct kernel_args *args)
-{
-    const struct batch_norm *b = state;
-    TRY(forward(state, args));
-    if (args->save) sign_pack(args->y, b->y.batch, b->y.elements, args->saved);
-    clock_lap(b->backend, CLOCK_ACTIVATION);
-    return ST_OK;
-}
-
-/* dy before the relu is dx[1], or replaces dy. */
-static enum status add_backward(void *state, const struct kernel_args *args)
-{
-    const struct batch_norm *b = state;
-    struct kernel_args norm = *args;
-    if (args->parts & PART_INPUT && args->dx[1]) norm.dy = args->dx[1];
-    if (b->relu && args->saved)
-        sign_mask(norm.dy, args->dy, args->saved, b->y.batch, b->y.elements);
-    else if (b->relu)
-        relu_mask(norm.dy, args->dy, args->y, b->y.count);
-    else if (norm.dy != args->dy)
-        copy_bytes(norm.dy, args->dy, (size_t)b->y.count * sizeof(float));
-    clock_lap(b->backend, CLOCK_ACTIVATION);
-    return backward(state, &norm);
-}
-
-const struct kernel cpu_batch_norm_add = {true, add_prepare, add_forward, add_backward, free};
 const struct kernel cpu_batch_norm = {true, prepare, forward, backward, free};
