@@ -156,7 +156,7 @@ static void mark_free(struct closure *c, const struct step_event *e, bool free)
     const bool forward = e->kind == STEP_FORWARD;
     if (forward || e->reads & READS_Y) c->free[e->node] = free;
     c->read = !forward && e->reads & READS_SAVED ? e->node : -1;
-    for (int k = 0; (forward || e->reads & READS_X) && k < node->layer->inputs; k++) {
+    for (int k = 0; k < (forward ? node->layer->inputs : inputs_read(e->reads, node->layer->inputs)); k++) {
         const bool over = forward && c->model->over[e->node] && node->inputs[k] == node->inputs[0];
         if (node->inputs[k] && !over) c->free[node->inputs[k] - 1] = free;
     }
@@ -221,7 +221,7 @@ static void list_readers(struct closure *c)
         const bool forward = e->kind == STEP_FORWARD;
         if (!forward && e->reads & READS_Y) c->y[e->node] = i;
         if (!forward && e->reads & READS_SAVED && m->saved[e->node]) c->saved[e->node] = i;
-        for (int k = 0; (forward || e->reads & READS_X) && k < node->layer->inputs; k++)
+        for (int k = 0; k < (forward ? node->layer->inputs : inputs_read(e->reads, node->layer->inputs)); k++)
             if (node->inputs[k]) c->y[node->inputs[k] - 1] = i;
     }
 }

@@ -15,7 +15,7 @@ static bool reads(const struct step_model *m, int event, int thing)
     const int node = thing / 2;
     if (thing % 2) return !forward && e->node == node && e->reads & READS_SAVED && m->saved[node];
     if (!forward && e->node == node && e->reads & READS_Y) return true;
-    for (int k = 0; (forward || e->reads & READS_X) && k < at->layer->inputs; k++)
+    for (int k = 0; k < (forward ? at->layer->inputs : inputs_read(e->reads, at->layer->inputs)); k++)
         if (at->inputs[k] == node + 1) return true;
     return false;
 }
