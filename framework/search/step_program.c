@@ -110,19 +110,22 @@ static bool write_bytes(struct step_program *p, int event)
     for (int thing = 0; thing < 2 * m->nodes; thing++) {
         const bool has = thing != over && (reads(m, event, thing) || (forward && thing == 2 * e->node));
         if (has) live += bytes_of(m, thing);
-        if (has || keep(p, event + 1, thing) < 0) continue;
+        if (has || !bytes_of(m, thing) || keep(p, event + 1, thing) < 0) continue;
         unit = divisor(bytes_of(m, thing), unit);
         add(p, (double)bytes_of(m, thing) / p->unit, keep(p, event + 1, thing));
     }
     if (live > p->limit) return false;
     const size_t units = unit ? (p->limit - live) / unit : 0;
     if (unit) end_row(p, "<=", (double)(units * unit) / p->unit);
-    for (int thing = 0; e->after > e->during && thing < 2 * m->nodes; thing++)
+    if (e->after <= e->during) return true;
+    if (e->after > p->limit) return false;
+    int terms = 0;
+    for (int thing = 0; thing < 2 * m->nodes; thing++) {
+        if (!bytes_of(m, thing) || keep(p, event + 1, thing) < 0) continue;
         add(p, (double)bytes_of(m, thing) / p->unit, keep(p, event + 1, thing));
-    if (e->after > e->during) {
-        if (e->after > p->limit) return false;
-        end_row(p, "<=", (double)(p->limit - e->after) / p->unit);
+        terms++;
     }
+    if (terms) end_row(p, "<=", (double)(p->limit - e->after) / p->unit);
     return true;
 }
 
