@@ -9,6 +9,8 @@
 
 #include "base/text.h"
 
+_Static_assert(OPTIONS <= 32, "struct command has a bit for each");
+
 const struct option_row option_rows[OPTIONS] = {
     [OPTION_HELP] = {"--help", NULL, "this text; -h too"},
     [OPTION_JSON] = {"--json", NULL, "one JSON value on stdout, for programs"},
