@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -223,8 +224,9 @@ struct record {
 static bool is_baselines(const char *path)
 {
     struct h5 h5;
+    struct stat there; /* opening a pipe waits */
     struct region *region = region_create();
-    bool is = h5_open(&h5, path, H5_READ) == ST_OK;
+    bool is = stat(path, &there) == 0 && S_ISREG(there.st_mode) && h5_open(&h5, path, H5_READ) == ST_OK;
     if (is) {
         is = strcmp(h5_read_attribute_text(&h5, "/", "variant", "", region), "baseline") == 0;
         h5_close(&h5);
