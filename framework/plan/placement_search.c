@@ -311,8 +311,8 @@ static enum found run_all(struct search *s, size_t capacity, long limit, long al
     enum found found = UNDECIDED;
     for (int i = 0; i < PREORDERS && found == UNDECIDED && *work > 0; i++) {
         const long most = limit < *work ? limit : *work;
-        const struct preorder preorder = {i / SHARES % 2, (double)(i % SHARES) / (SHARES - 1), i / SHARES / 2,
-                                          (uint32_t)i};
+        const int share = i % SHARES, noise = i / SHARES / 2;
+        const struct preorder preorder = {i / SHARES % 2, (double)share / (SHARES - 1), noise, (uint32_t)i};
         found = run(s, capacity, preorder, most);
         *work -= most - s->work;
         work_report("placing buffers", (double)(all - *work), (double)all);

@@ -225,8 +225,8 @@ Test(model, skips_are_printed)
                                         "- dropout: {rate: 0.5, name: c, from: a}\n",
                                         "    - concat:\n        from: c\n    - residual:\n        from: b\n",
                                         "        shortcut:\n",
-                                        "        join:\n          - batch_norm_add: {epsilon: 1e-05, momentum: 0.1, "
-                                        "variance: unbiased, affine: false, activation: none, name: sum}\n",
+                                        ("        join:\n          - batch_norm_add: {epsilon: 1e-05, momentum: 0.1, "
+                                         "variance: unbiased, affine: false, activation: none, name: sum}\n"),
                                         "    - concat:\n        \n        shortcut:\n          - relu:",
                                         NULL};
     struct spec *spec = load_well(skips, "", false), *again = load_well(spec->resolved, "", false);

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "policies/policy.h"
-#include "report/embed.h"
 #include "report/report_tree.h"
 #include "result/record_file.h"
 #include "yaml/new_file.h"

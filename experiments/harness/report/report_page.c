@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/embed.h"
 #include "report/report_tree.h"
 #include "yaml/new_file.h"
 #include "yaml/yaml_write.h"

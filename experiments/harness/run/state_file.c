@@ -157,7 +157,10 @@ static void fill(const struct heading *h, const struct state_file *f, const stru
     h->head->figures.rest_ns = least->rest_ns;
     h->head->figures.known = least->known;
     memcpy(h->op_ns, least->op_ns, (size_t)least->ops * sizeof *h->op_ns);
-    for (int i = 0; i < parts(f->job); i++) h->digest[i] = *part_of(f, last, i).digest;
+    for (int i = 0; i < parts(f->job); i++) {
+        const struct digest *digest = part_of(f, last, i).digest;
+        if (digest) h->digest[i] = *digest;
+    }
     *h->of_all = digest_of(h);
 }
 
