@@ -51,7 +51,7 @@ static void watch(const char *what, double share)
 
 Test(work_line, a_share_is_at_most_1)
 {
-    work_report("nobody looks", 1, 2);
+    work_report("without a watcher", 1, 2);
     work_watch = watch;
     work_report("a", 1, 4);
     cr_expect(last == 0.25);

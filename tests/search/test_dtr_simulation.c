@@ -121,15 +121,6 @@ static int check_limits(const struct network *network, enum rng_mode rng, const 
     return count;
 }
 
-static const struct abstract_stage limits = {.forward = 13,
-                                             .backward = 20,
-                                             .output = 40,
-                                             .saved = 60,
-                                             .gradient = 40,
-                                             .forward_scratch = 15,
-                                             .backward_scratch = 15,
-                                             .split = true};
-
 /* Lowering never finds more than was simulated; without evictions, the same to the byte. */
 Test(evict, simulated_peak_bounds_the_lowered_one)
 {
@@ -141,7 +132,7 @@ Test(evict, simulated_peak_bounds_the_lowered_one)
         tried += check_limits(sketch.network, c % 3 ? RNG_COUNTER : RNG_MASK, "network");
         sketch_end(&sketch);
         struct abstract_stage stage[30];
-        chain_draw(&source, &limits, 1 + c % 30, stage);
+        chain_draw(&source, &narrow_limits, 1 + c % 30, stage);
         struct network *network = chain_network(stage, 1 + c % 30);
         tried += check_limits(network, RNG_COUNTER, "chain");
         abstract_destroy(network);
@@ -222,7 +213,7 @@ Test(evict, random_budgets_are_kept)
     struct tally t = {0};
     for (int c = 0; c < 120; c += THINNING) {
         struct abstract_stage stage[20];
-        chain_draw(&source, &limits, 1 + c % 20, stage);
+        chain_draw(&source, &narrow_limits, 1 + c % 20, stage);
         try_budgets(stage, 1 + c % 20, &source, &t);
     }
     printf("dtr: %d budgets kept, %d refused; `optimal` at the same live peak is as fast as %d of the plans and slower "
