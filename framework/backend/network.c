@@ -1,12 +1,52 @@
 #include "backend/network.h"
 
+#include "model/slicing.h"
+
 #include <stdlib.h>
 #include <string.h>
+
+static bool sliced(const struct network *network, int node) { return network->slice && !network->graph->whole[node]; }
+
+const struct graph *network_call(const struct network *network, int node)
+{
+    return sliced(network, node) ? network->slice : network->graph;
+}
+
+size_t network_partial_bytes(const struct network *network, int node)
+{
+    const struct node *n = &network->graph->node[node];
+    size_t bytes = 0;
+    for (int p = 0; sliced(network, node) && p < n->parameters; p++)
+        bytes += parameter_static_bytes(&network->graph->parameter[n->first_parameter + p]);
+    return bytes;
+}
+
+/* From a call's requirements to the node's: saved tensors of all slices, each in a buffer of its own, and room for a
+ * slice's gradients of the parameters beside the scratch of the pass that computes them. */
+static void gather_slices(const struct network *network, int node, struct footprint *f)
+{
+    const size_t slices = (size_t)network->graph->slices, partial = network_partial_bytes(network, node);
+    f->saved = slices * round_up(f->saved);
+    f->signs = slices * round_up(f->signs);
+    f->once = slices * round_up(f->once);
+    f->backward_scratch[PART_INDEX_PARAMS] += partial;
+    if (!f->split) f->backward_scratch[PART_INDEX_INPUT] += partial;
+}
+
+/* A node whose gradient is handed on to a node that is whole is whole too: it is read there as one buffer. */
+static bool follows_whole(const struct network *network, const struct node *node)
+{
+    if (!network->binding[node->index].footprint.passes_gradient) return false;
+    for (int k = 0; k < node->layer->inputs; k++)
+        if (node->inputs[k] > 0 && network->graph->whole[node->inputs[k] - 1]) return true;
+    return false;
+}
 
 static enum status prepare_node(struct network *network, struct node *node)
 {
     struct backend *backend = network->backend;
     struct binding *b = &network->binding[node->index];
+    const struct graph *graph = network_call(network, node->index);
     b->kernel = backend->kind->kernel(node);
     if (!b->kernel)
         return fail(ST_SPEC, "layer '%s': backend '%s' has no kernel for %s", node->name, backend->kind->name,
@@ -14,11 +54,19 @@ static enum status prepare_node(struct network *network, struct node *node)
     if (!b->kernel->deterministic)
         return fail(ST_SPEC, "layer '%s': the kernel of backend '%s' for %s is not deterministic: runs would differ",
                     node->name, backend->kind->name, node->layer->name);
-    enum status status = b->kernel->prepare(backend, network->graph, node, &b->footprint, &b->state);
+    enum status status = b->kernel->prepare(backend, graph, node, &b->footprint, &b->state);
     if (status != ST_OK) return fail(status, "layer '%s': %s", node->name, status_message());
     const bool reference = b->kernel == &node->layer->reference;
     if (!b->footprint.implementation)
         b->footprint.implementation = reference && !node->layer->loss ? "ref" : backend->kind->name;
+    if (graph == network->graph) return ST_OK;
+    if (follows_whole(network, node)) {
+        if (b->kernel->release) b->kernel->release(b->state);
+        *b = (struct binding){.kernel = NULL};
+        network->graph->whole[node->index] = true;
+        return prepare_node(network, node);
+    }
+    gather_slices(network, node->index, &b->footprint);
     return ST_OK;
 }
 
@@ -86,6 +134,20 @@ void network_settle_relus(struct network *network)
     }
 }
 
+/* The values of a slice are parts of the batch's. */
+static enum status arrange_slice(struct backend *backend, const struct graph *graph, struct graph *slice)
+{
+    TRY(backend->kind->arrange(backend, slice));
+    for (int v = 0; v < graph->values; v++)
+        if (slice->value[v].layout != graph->value[v].layout ||
+            slice->value[v].bytes * (size_t)graph->slices != graph->value[v].bytes)
+            return fail(
+                ST_SPEC,
+                "slices: the batch cannot be computed in parts: backend '%s' lays value %d of a slice out otherwise",
+                backend->kind->name, v);
+    return ST_OK;
+}
+
 enum status network_prepare(struct graph *graph, struct backend *backend, struct network **network)
 {
     *network = NULL;
@@ -94,9 +156,15 @@ enum status network_prepare(struct graph *graph, struct backend *backend, struct
     NEW(graph->region, n, 1);
     n->graph = graph;
     n->backend = backend;
-    n->granularity = ALIGNMENT;
+    n->granularity = ALIGNMENT * (size_t)graph->slices;
+    if (graph->slices > 1) {
+        n->slice = graph_of_slice(graph);
+        TRY(arrange_slice(backend, graph, n->slice));
+    }
     for (int v = 0; v + 1 < graph->values; v++) /* the loss's own gradient is the constant 1 */
         graph->value[v].gradient_bytes = graph->value[v].wants_gradient ? graph->value[v].bytes : 0;
+    for (int v = 0; n->slice && v < graph->values; v++)
+        n->slice->value[v].gradient_bytes = graph->value[v].gradient_bytes / (size_t)graph->slices;
     NEW(graph->region, n->binding, (size_t)graph->nodes);
     NEW(graph->region, n->cost, (size_t)graph->nodes);
     const enum status status = prepare_nodes(n);
@@ -127,6 +195,38 @@ struct network *network_copy(const struct network *network, struct region *regio
     NEW(region, copy->binding, (size_t)network->graph->nodes);
     memcpy(copy->binding, network->binding, (size_t)network->graph->nodes * sizeof *copy->binding);
     return copy;
+}
+
+struct network *network_unsliced(const struct network *network, struct region *region)
+{
+    struct network *view = network_copy(network, region);
+    NEW(region, view->graph, 1);
+    *view->graph = *network->graph;
+    view->graph->slices = 1;
+    view->graph->whole = NULL;
+    view->slice = NULL;
+    return view;
+}
+
+struct network *network_of_slice(const struct network *network, struct region *region)
+{
+    struct network *view = network_copy(network, region);
+    const size_t slices = (size_t)network->graph->slices;
+    NEW(region, view->cost, (size_t)network->graph->nodes);
+    for (int i = 0; i < network->graph->nodes; i++) {
+        struct footprint *f = &view->binding[i].footprint;
+        const struct cost *c = &network->cost[i];
+        const double calls = (double)slices;
+        f->saved /= slices;
+        f->signs /= slices;
+        f->once /= slices;
+        view->cost[i] =
+            (struct cost){c->forward / calls, c->once / calls, {c->backward[0] / calls, c->backward[1] / calls}};
+    }
+    view->graph = network->slice;
+    view->slice = NULL;
+    view->granularity = network_unit(network);
+    return view;
 }
 
 bool network_relu_open(const struct network *network, int node)

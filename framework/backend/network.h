@@ -21,10 +21,13 @@ struct cost {
 
 struct network {
     struct graph *graph;
+    struct graph *slice; /* as the kernels of sliced nodes see it; NULL: the batch is not divided */
     struct backend *backend;
-    struct binding *binding; /* one a node */
+    struct binding *binding; /* one a node; of a sliced node, the kernel computes a slice, and the footprint has the saved
+                                tensors of all slices and the scratch of one call */
     struct cost *cost;       /* one a node; network_prepare() sets flops */
-    size_t granularity;      /* a buffer's bytes are a multiple of it: ALIGNMENT; 1 in an abstract graph */
+    size_t granularity;      /* bytes of a node's values and saved tensors count as a multiple of it: ALIGNMENT for each
+                                slice, which may have a buffer of its own; 1 in an abstract graph */
 };
 
 /* bytes as a buffer of this network occupies them. */
@@ -32,6 +35,18 @@ static inline size_t network_round(const struct network *network, size_t bytes)
 {
     return (bytes + network->granularity - 1) / network->granularity * network->granularity;
 }
+
+/* What a buffer's bytes are a multiple of. */
+static inline size_t network_unit(const struct network *network)
+{
+    return network->granularity / (size_t)network->graph->slices;
+}
+
+/* The graph that a call of the node's kernel computes: of a slice, or of the whole batch. */
+const struct graph *network_call(const struct network *network, int node);
+
+/* What the gradients of a sliced node's parameters take for one slice, before they are added; else 0. */
+size_t network_partial_bytes(const struct network *network, int node);
 
 /* Of a node's first forward. */
 static inline double network_first_time(const struct network *network, int node)
@@ -48,6 +63,12 @@ void network_destroy(struct network *network);
 /* The same network with footprints of its own, in region, so that what relus save can be changed there. Not to be
  * destroyed. */
 struct network *network_copy(const struct network *network, struct region *region);
+
+/* The network as planning that knows no slices sees it: every node computes the whole batch at once. Its schedules are
+ * schedules of the network, where they need no more memory. And as a slice sees it that runs alone: one of the sliced
+ * network's slices is its batch. In region, with the footprints of the network; not to be destroyed. */
+struct network *network_unsliced(const struct network *network, struct region *region);
+struct network *network_of_slice(const struct network *network, struct region *region);
 
 /* Updates the footprints to relu_save, where a node's changed since the network was prepared. */
 void network_settle_relus(struct network *network);

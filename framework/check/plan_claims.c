@@ -77,28 +77,30 @@ static enum status check_counts(const struct plan_data *a, const struct outcome 
 /* Walks through the schedule and the ops in parallel. */
 struct follower {
     const struct plan_data *data;
-    int at, forwards, dropped; /* at: op; nodes below forwards have run */
+    int at, dropped; /* at: op */
+    int *forwards;   /* by slice: nodes below have run */
 };
 
-/* Whether the next forward or backward op is that kind of step of node. */
-static bool runs(struct follower *f, enum step_kind kind, int node)
+/* Whether the next forward or backward op is that kind of step of node and slice. */
+static bool runs(struct follower *f, enum step_kind kind, int node, int slice)
 {
     const struct plan_data *a = f->data;
     while (f->at < a->ops && a->op[f->at].kind != OP_FORWARD && a->op[f->at].kind != OP_BACKWARD) f->at++;
     if (f->at == a->ops) return false;
     const struct op *op = &a->op[f->at];
-    return op->node == node && (op->kind == OP_FORWARD) == (kind == STEP_FORWARD);
+    return op->node == node && op->slice == slice && (op->kind == OP_FORWARD) == (kind == STEP_FORWARD);
 }
 
-static enum status follow(struct follower *f, enum step_kind kind, int node)
+static enum status follow(struct follower *f, enum step_kind kind, int node, int slice)
 {
     const struct plan_data *a = f->data;
-    bool first = kind == STEP_FORWARD && node == f->forwards;
-    f->forwards += first;
-    while (kind == STEP_BACKWARD && runs(f, kind, node)) f->at++; /* one op or two */
-    if (kind == STEP_PARAMS && runs(f, kind, node) && a->op[f->at].parts == PART_PARAMS) f->at++;
+    const int k = slice == WHOLE_BATCH ? 0 : slice, last = slice == WHOLE_BATCH ? (int)a->slices - 1 : slice;
+    bool first = kind == STEP_FORWARD && node == f->forwards[k];
+    for (int i = k; first && i <= last; i++) f->forwards[i]++;
+    while (kind == STEP_BACKWARD && runs(f, kind, node, slice)) f->at++; /* one op or two */
+    if (kind == STEP_PARAMS && runs(f, kind, node, slice) && a->op[f->at].parts == PART_PARAMS) f->at++;
     if (kind != STEP_FORWARD) return ST_OK;
-    if (runs(f, kind, node)) {
+    if (runs(f, kind, node, slice)) {
         f->at++;
     } else if (first || !a->drop_dead) {
         return fail(ST_DIFFERS, "op %d does not follow the schedule; expected the forward of node %d (%s)", f->at, node,
@@ -109,16 +111,34 @@ static enum status follow(struct follower *f, enum step_kind kind, int node)
     return ST_OK;
 }
 
+/* A step at one node, which is whole, or all slices in turn, or the step's. */
+static enum status follow_node(struct follower *f, const struct step *s, int node)
+{
+    const bool all = s->slice == WHOLE_BATCH;
+    if (f->data->node[node].whole) return follow(f, s->kind, node, WHOLE_BATCH);
+    for (int k = 0; all && s->kind == STEP_BACKWARD && k < (int)f->data->slices; k++)
+        TRY(follow(f, STEP_PARAMS, node, k)); /* the first halves of all slices come first */
+    for (int k = all ? 0 : s->slice, end = all ? (int)f->data->slices : s->slice + 1; k < end; k++)
+        TRY(follow(f, s->kind, node, k));
+    return ST_OK;
+}
+
 static enum status follow_schedule(const struct plan_data *a, const struct schedule *schedule, int *dropped)
 {
     struct follower f = {.data = a};
-    TRY(schedule_check(schedule, a->nodes, a->evaluate));
+    struct slicing slicing = {.nodes = a->nodes, .slices = (int)a->slices};
+    bool *whole;
+    NEW(schedule->region, whole, (size_t)a->nodes);
+    NEW(schedule->region, f.forwards, a->slices);
+    for (int i = 0; i < a->nodes; i++) whole[i] = a->node[i].whole;
+    slicing.whole = whole;
+    TRY(schedule_check(schedule, &slicing, a->evaluate));
     for (size_t i = 0; i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
         for (int k = 0; k < s->to - s->from; k++)
-            TRY(follow(&f, s->kind, s->kind == STEP_FORWARD ? s->from + k : s->to - 1 - k));
+            TRY(follow_node(&f, s, s->kind == STEP_FORWARD ? s->from + k : s->to - 1 - k));
     }
-    runs(&f, STEP_FORWARD, -1);
+    runs(&f, STEP_FORWARD, -1, WHOLE_BATCH);
     if (f.at < a->ops) return fail(ST_DIFFERS, "op %d does not follow the schedule; expected no more ops", f.at);
     *dropped = f.dropped;
     return ST_OK;

@@ -24,6 +24,9 @@ static uint64_t sum(uint64_t a, uint64_t b) { return a < b ? name(SUM, a, b) : n
 
 /* ---- operands ---- */
 
+/* The place of a node and slice in arrays by both. */
+static int slot(const struct machine *m, int node, int slice) { return node * m->slices + slice; }
+
 static enum status reads_value(struct machine *m, int id, int value, const char *what)
 {
     if (value == 0) {
@@ -31,30 +34,34 @@ static enum status reads_value(struct machine *m, int id, int value, const char 
         return ST_OK;
     }
     size_t bytes = m->data->node[value - 1].output_bytes;
-    TRY(machine_reads(m, id, bytes, name(VALUE, (uint64_t)value, 0), what));
-    if (bytes)
-        MUST(m->cell[id].writer == m->value_at[value - 1],
+    TRY(machine_reads(m, id, machine_part(m, bytes), name(VALUE, (uint64_t)value, 0), what));
+    for (int k = machine_first(m); k <= machine_last(m); k++) {
+        const int newest = m->value_at[slot(m, value - 1, k)];
+        MUST(!bytes || machine_cell(m, id, k)->writer == newest,
              "%s: buffer %d (%s) was written by op %d; expected the newest, by op %d", what, id, machine_buffer(m, id),
-             m->cell[id].writer, m->value_at[value - 1]);
-    m->value_read[m->value_at[value - 1]] = true;
+             machine_cell(m, id, k)->writer, newest);
+        m->value_read[newest] = true;
+    }
     return ST_OK;
 }
 
 static enum status reads_saved(struct machine *m, int node, size_t bytes)
 {
     int id = m->op->saved;
-    TRY(machine_reads(m, id, bytes, name(SAVED, (uint64_t)node, 0), "the saved tensors"));
-    MUST(m->cell[id].writer == m->saved_at[node],
-         "the saved tensors in buffer %d (%s) were written by op %d; expected the newest, by op %d", id,
-         machine_buffer(m, id), m->cell[id].writer, m->saved_at[node]);
-    m->saved_read[m->cell[id].writer] = true;
+    TRY(machine_reads(m, id, machine_share(m, bytes), name(SAVED, (uint64_t)node, 0), "the saved tensors"));
+    const int writer = machine_cell(m, id, machine_first(m))->writer;
+    const int newest = m->saved_at[slot(m, node, machine_first(m))];
+    MUST(writer == newest, "the saved tensors in buffer %d (%s) were written by op %d; expected the newest, by op %d",
+         id, machine_buffer(m, id), writer, newest);
+    m->saved_read[writer] = true;
     return ST_OK;
 }
 
 /* The buffer of a tensor about to be written has its category and node, if it is the first one there. */
 static enum status called(const struct machine *m, int id, enum category category, int node)
 {
-    const struct buffer expected = {.category = category, .node = node};
+    const struct buffer expected = {
+        .category = category, .node = node, .slice = id < 0 ? 0 : m->data->buffer[id].slice};
     char text[128];
     MUST(machine_called(m, id, category, node), "buffer %d is described as %s; expected %s", id, machine_buffer(m, id),
          buffer_text(&expected, m->data->node[node].name, text));
@@ -64,7 +71,7 @@ static enum status called(const struct machine *m, int id, enum category categor
 static enum status scratch(struct machine *m, size_t bytes)
 {
     TRY(called(m, m->op->scratch, CATEGORY_SCRATCH, m->op->node));
-    TRY(machine_writes(m, m->op->scratch, bytes, 0, "scratch"));
+    TRY(machine_writes(m, m->op->scratch, machine_call(bytes), 0, "scratch"));
     return machine_apart(m, m->op->scratch, BUFFER_NONE, 0, "scratch");
 }
 
@@ -72,10 +79,11 @@ static enum status scratch(struct machine *m, size_t bytes)
 static enum status once(struct machine *m, const struct plan_data_node *node, bool wanted)
 {
     const struct plan_data *a = m->data;
-    size_t bytes = a->rng == RNG_MASK ? (node->draws + 7) / 8 * a->batch : sizeof(uint64_t);
-    if (a->rng == RNG_COUNTER) bytes = 0;
-    if (!node->draws) bytes = node->footprint.once;
-    if (!wanted || a->evaluate) bytes = 0;
+    struct operand bytes = a->rng == RNG_MASK ? machine_share(m, (node->draws + 7) / 8 * a->batch)
+                                              : machine_call(sizeof(uint64_t)); /* a place in the stream */
+    if (a->rng == RNG_COUNTER) bytes = machine_call(0);
+    if (!node->draws) bytes = machine_share(m, node->footprint.once);
+    if (!wanted || a->evaluate) bytes = machine_call(0);
     TRY(machine_apart(m, m->op->once, BUFFER_NONE, 0, "what is written once"));
     TRY(called(m, m->op->once, CATEGORY_SAVED, m->op->node));
     uint64_t content = name(ONCE, (uint64_t)m->op->node, 0);
@@ -90,11 +98,16 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
 {
     const struct op *op = m->op;
     int n = op->node;
-    MUST(op->recompute == (m->forwards[n] > 0), "recompute is %d; expected %d, after %d forwards of the node",
-         op->recompute, m->forwards[n] > 0, m->forwards[n]);
-    if (!op->recompute)
-        MUST(m->first_forwards++ == n, "is a first forward; expected that of node %d", m->first_forwards - 1);
-    m->forwards[n]++;
+    for (int k = machine_first(m); k <= machine_last(m); k++) {
+        int *forwards = &m->forwards[slot(m, n, k)], *due = &m->first_forwards[k];
+        MUST(op->recompute == (*forwards > 0), "recompute is %d; expected %d, after %d forwards of the node",
+             op->recompute, *forwards > 0, *forwards);
+        MUST(op->recompute || *due == n, "is a first forward; expected that of node %d", *due);
+        MUST(op->recompute || k == 0 || k > machine_first(m) || m->first_forwards[k - 1] > n,
+             "is a first forward; expected slice %d before it", k - 1);
+        *due += !op->recompute;
+        ++*forwards;
+    }
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
         MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
@@ -104,26 +117,32 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
     TRY(machine_apart(m, op->y, node->footprint.y_over_x ? op->x[0] : BUFFER_NONE,
                       (op->x[0] == op->y) + (op->x[1] == op->y), "y"));
     TRY(called(m, op->y, CATEGORY_ACTIVATION, n));
-    TRY(machine_writes(m, op->y, node->output_bytes, name(VALUE, (uint64_t)n + 1, 0), "y"));
-    m->value_at[n] = m->at;
+    TRY(machine_writes(m, op->y, machine_part(m, node->output_bytes), name(VALUE, (uint64_t)n + 1, 0), "y"));
+    for (int k = machine_first(m); k <= machine_last(m); k++) m->value_at[slot(m, n, k)] = m->at;
     if (!op->save) {
         MUST(op->saved == BUFFER_NONE, "the saved tensors are in buffer %d; expected none, the op saves nothing",
              op->saved);
         return ST_OK;
     }
-    m->saved_at[n] = m->at;
+    m->saved_at[slot(m, n, machine_first(m))] = m->at;
     TRY(machine_apart(m, op->saved, BUFFER_NONE, 0, "the saved tensors"));
     TRY(called(m, op->saved, CATEGORY_SAVED, n));
-    return machine_writes(m, op->saved, node->footprint.saved, name(SAVED, (uint64_t)n, 0), "the saved tensors");
+    return machine_writes(m, op->saved, machine_share(m, node->footprint.saved), name(SAVED, (uint64_t)n, 0),
+                          "the saved tensors");
 }
 
 static enum status backward_order(struct machine *m, const struct plan_data_node *node)
 {
-    unsigned parts = m->op->parts, wanted = m->parts[m->op->node], done = m->done[m->op->node];
+    const int n = m->op->node, first = machine_first(m);
+    unsigned parts = m->op->parts, wanted = m->parts[n], done = m->done[slot(m, n, first)];
     bool split = node->footprint.split && wanted == (PART_PARAMS | PART_INPUT);
-    while (m->due > m->op->node && m->done[m->due] == m->parts[m->due]) m->due--;
-    MUST(m->due == m->op->node, "out of order; expected the backward of node %d (%s)", m->due,
-         m->data->node[m->due].name);
+    for (int k = first; k <= machine_last(m); k++) {
+        int *due = &m->due[k];
+        while (*due > n && m->done[slot(m, *due, k)] == m->parts[*due]) --*due;
+        MUST(*due == n, "out of order; expected the backward of node %d (%s)", *due, m->data->node[*due].name);
+    }
+    MUST(first == 0 || m->op->slice == WHOLE_BATCH || !(parts & ~m->done[slot(m, n, first - 1)]),
+         "out of order; expected the backward of slice %d before it", first - 1);
     MUST(!(done & parts), "runs a second time; expected once");
     if (split) {
         unsigned next = done ? PART_INPUT : PART_PARAMS;
@@ -137,21 +156,23 @@ static enum status backward_order(struct machine *m, const struct plan_data_node
 static enum status backward_gradients(struct machine *m, const struct plan_data_node *node)
 {
     const struct op *op = m->op;
-    bool again = m->done[op->node];
+    bool again = m->done[slot(m, op->node, machine_first(m))];
+    const struct operand whole = machine_part(m, node->gradient_bytes);
     uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
     if (op->node + 1 == m->data->nodes && !again) { /* no op writes it: it is born here, if it has bytes */
         TRY(called(m, op->dy, CATEGORY_GRADIENT, op->node));
-        TRY(machine_writes(m, op->dy, node->gradient_bytes, dy, "dy"));
+        TRY(machine_writes(m, op->dy, whole, dy, "dy"));
     }
-    TRY(machine_reads(m, op->dy, node->gradient_bytes, node->footprint.writes_dy && again ? derived : dy, "dy"));
-    if (node->footprint.writes_dy && !again) TRY(machine_writes(m, op->dy, node->gradient_bytes, derived, "dy"));
+    TRY(machine_reads(m, op->dy, whole, node->footprint.writes_dy && again ? derived : dy, "dy"));
+    if (node->footprint.writes_dy && !again) TRY(machine_writes(m, op->dy, whole, derived, "dy"));
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         int x = node->inputs[k];
         bool wanted = x > 0 && op->parts & PART_INPUT && m->data->node[x - 1].wants_gradient;
         size_t bytes = wanted ? m->data->node[x - 1].gradient_bytes : 0;
         TRY(machine_apart(m, op->dx[k], k == 0 && node->footprint.dx_over_dy ? op->dy : BUFFER_NONE, 1, "dx"));
         if (wanted) TRY(called(m, op->dx[k], CATEGORY_GRADIENT, x - 1));
-        TRY(machine_writes(m, op->dx[k], bytes, name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k), "dx"));
+        TRY(machine_writes(m, op->dx[k], machine_part(m, bytes), name(INPUT_GRADIENT, (uint64_t)op->node, (uint64_t)k),
+                           "dx"));
     }
     return ST_OK;
 }
@@ -175,7 +196,7 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     TRY(once(m, node, op->parts & PART_INPUT || node->footprint.once));
     TRY(scratch(m, footprint_scratch(node->footprint.backward_scratch, op->parts)));
     TRY(backward_gradients(m, node));
-    m->done[op->node] |= op->parts;
+    for (int k = machine_first(m); k <= machine_last(m); k++) m->done[slot(m, op->node, k)] |= op->parts;
     return ST_OK;
 }
 
@@ -193,10 +214,13 @@ static enum status combine(struct machine *m)
 {
     const struct op *op = m->op;
     bool two = op->kind == OP_ACCUMULATE;
+    const int slice = machine_first(m);
+    const size_t calls = op->slice == WHOLE_BATCH ? 1 : (size_t)m->slices;
     MUST(op->bytes, "0 bytes; expected those of a gradient");
-    TRY(machine_look(m, op->x[0], op->bytes, "a gradient"));
-    if (two) TRY(machine_look(m, op->x[1], op->bytes, "a gradient"));
-    uint64_t a = m->cell[op->x[0]].content, b = two ? m->cell[op->x[1]].content : a;
+    const struct operand bytes = {op->bytes, op->bytes * calls};
+    TRY(machine_look(m, op->x[0], bytes, "a gradient"));
+    if (two) TRY(machine_look(m, op->x[1], bytes, "a gradient"));
+    uint64_t a = machine_cell(m, op->x[0], slice)->content, b = two ? machine_cell(m, op->x[1], slice)->content : a;
     MUST(a && b, "expected gradients in its inputs, which are undefined");
     int of = !two && a == m->gradient[op->node + 1] ? op->node : -1; /* the node whose value's gradient it is */
     for (int k = 0; two && k < NODE_INPUTS_MAX; k++) {
@@ -206,15 +230,17 @@ static enum status combine(struct machine *m)
     }
     MUST(of >= 0, "expected %s of node %d in buffer %d (%s)", two ? "a contribution" : "dy", op->node, op->x[two],
          machine_buffer(m, op->x[two]));
-    MUST(two || (m->data->node[op->node].footprint.writes_dy && m->parts[op->node] && !m->done[op->node] &&
-                 m->data->buffer[op->x[0]].death > m->at),
+    MUST(two || (m->data->node[op->node].footprint.writes_dy && m->parts[op->node] &&
+                 !m->done[slot(m, op->node, slice)] && m->data->buffer[op->x[0]].death > m->at),
          "is a copy; expected one only before a backward that overwrites a gradient with later readers");
     int shared = (op->x[0] == op->y) + (op->x[1] == op->y);
     TRY(machine_apart(m, op->y, two && shared ? op->y : BUFFER_NONE, shared, "the sum"));
     TRY(called(m, op->y, CATEGORY_GRADIENT, of));
-    MUST(op->bytes == m->data->node[of].gradient_bytes, "%zu bytes; expected those of a gradient, %zu", op->bytes,
-         m->data->node[of].gradient_bytes);
-    return machine_writes(m, op->y, op->bytes, two ? sum(a, b) : a, "a gradient");
+    MUST(op->bytes == m->data->node[of].gradient_bytes / calls, "%zu bytes; expected those of a gradient, %zu",
+         op->bytes, m->data->node[of].gradient_bytes / calls);
+    TRY(machine_reads(m, op->x[0], bytes, a, "a gradient"));
+    if (two) TRY(machine_reads(m, op->x[1], bytes, b, "a gradient"));
+    return machine_writes(m, op->y, bytes, two ? sum(a, b) : a, "a gradient");
 }
 
 /* ---- the run ---- */
@@ -222,18 +248,19 @@ static enum status combine(struct machine *m)
 static void count(struct machine *m, const struct plan_data_node *node)
 {
     struct outcome *o = &m->outcome;
+    const double calls = (double)machine_calls(m, m->op->node);
     if (m->live > o->live_peak) {
         o->live_peak = m->live;
         o->peak_op = m->at;
         memcpy(o->peak, m->live_by, sizeof o->peak);
     }
     if (m->op->kind == OP_FORWARD) {
-        o->time += node->forward_time + (m->op->recompute ? 0 : node->once_time);
-        if (m->op->recompute) o->recompute_flops += node->forward_flops;
+        o->time += (node->forward_time + (m->op->recompute ? 0 : node->once_time)) / calls;
+        if (m->op->recompute) o->recompute_flops += node->forward_flops / calls;
         o->recomputations += m->op->recompute;
     }
     for (unsigned part = 0; m->op->kind == OP_BACKWARD && part < 2; part++)
-        if (m->op->parts & 1u << part) o->time += node->backward_time[part];
+        if (m->op->parts & 1u << part) o->time += node->backward_time[part] / calls;
 }
 
 /* The operands and flags that an op of its kind does not have. */
@@ -252,6 +279,8 @@ static enum status spare(const struct machine *m)
         MUST(none[i] == BUFFER_NONE, "buffer %d is an operand; expected none there", none[i]);
     MUST(op->kind == OP_FORWARD || (!op->recompute && !op->save),
          "recompute is %d and save %d; expected 0 except of forwards", op->recompute, op->save);
+    MUST(!passes || (op->slice == WHOLE_BATCH) == m->data->node[op->node].whole, "slice %d; expected %s", op->slice,
+         m->data->node[op->node].whole ? "the whole batch" : "a slice");
     MUST(back || !op->parts, "parts %u; expected 0 except of a backward", op->parts);
     MUST(!passes || !op->bytes, "%zu bytes; expected 0 except of a copy or a sum", op->bytes);
     return ST_OK;
@@ -285,10 +314,12 @@ static enum status step(struct machine *m)
 static enum status finish(struct machine *m)
 {
     const struct plan_data *a = m->data;
-    MUST(m->first_forwards == a->nodes, "node %d (%s) has not run forward", m->first_forwards,
-         a->node[m->first_forwards].name);
-    for (int n = a->nodes - 1; n >= 0; n--)
-        MUST(m->done[n] == m->parts[n], "node %d (%s) has not run backward", n, a->node[n].name);
+    for (int k = 0; k < m->slices; k++)
+        MUST(m->first_forwards[k] == a->nodes, "node %d (%s) has not run forward", m->first_forwards[k],
+             a->node[m->first_forwards[k]].name);
+    for (int i = a->nodes * m->slices - 1; i >= 0; i--)
+        MUST(m->done[i] == m->parts[i / m->slices], "node %d (%s) has not run backward", i / m->slices,
+             a->node[i / m->slices].name);
     for (m->at = 0; m->at < a->ops; m->at++) {
         const struct op *op = &a->op[m->at];
         if (op->kind != OP_FORWARD) continue;
@@ -345,7 +376,9 @@ static void set_up(struct machine *m)
 {
     const struct plan_data *a = m->data;
     const size_t nodes = (size_t)a->nodes, ops = (size_t)a->ops, buffers = (size_t)a->buffers;
-    NEW(m->region, m->cell, buffers);
+    const size_t slices = a->slices;
+    NEW(m->region, m->cell, buffers * slices);
+    NEW(m->region, m->living, buffers);
     NEW(m->region, m->alive, buffers);
     NEW(m->region, m->next_born, buffers);
     NEW(m->region, m->next_dying, buffers);
@@ -354,12 +387,15 @@ static void set_up(struct machine *m)
     NEW(m->region, m->value_read, ops);
     NEW(m->region, m->saved_read, ops);
     NEW(m->region, m->parts, nodes);
-    NEW(m->region, m->done, nodes);
-    NEW(m->region, m->forwards, nodes);
-    NEW(m->region, m->value_at, nodes);
-    NEW(m->region, m->saved_at, nodes);
+    NEW(m->region, m->done, nodes * slices);
+    NEW(m->region, m->forwards, nodes * slices);
+    NEW(m->region, m->value_at, nodes * slices);
+    NEW(m->region, m->saved_at, nodes * slices);
+    NEW(m->region, m->first_forwards, slices);
+    NEW(m->region, m->due, slices);
     NEW(m->region, m->gradient, nodes + 1);
-    m->due = a->nodes - 1;
+    m->slices = (int)slices;
+    for (size_t k = 0; k < slices; k++) m->due[k] = a->nodes - 1;
     m->outcome.parts = m->parts;
     find_parts(m);
     differentiate(m);

@@ -29,40 +29,70 @@ static size_t rounded(const struct machine *m, size_t bytes)
     return rest ? bytes - rest + unit : bytes;
 }
 
-enum status machine_look(const struct machine *m, int id, size_t bytes, const char *what)
+int machine_first(const struct machine *m) { return m->op->slice == WHOLE_BATCH ? 0 : m->op->slice; }
+int machine_last(const struct machine *m) { return m->op->slice == WHOLE_BATCH ? m->slices - 1 : m->op->slice; }
+
+size_t machine_calls(const struct machine *m, int node) { return m->data->node[node].whole ? 1 : (size_t)m->slices; }
+
+struct cell *machine_cell(const struct machine *m, int id, int slice)
 {
-    if (!bytes) {
+    return &m->cell[(size_t)id * (size_t)m->slices + (size_t)slice];
+}
+
+struct operand machine_part(const struct machine *m, size_t bytes)
+{
+    if (m->op->slice == WHOLE_BATCH) return (struct operand){bytes, bytes};
+    return (struct operand){bytes / (size_t)m->slices, bytes};
+}
+
+struct operand machine_share(const struct machine *m, size_t bytes)
+{
+    return (struct operand){machine_part(m, bytes).bytes, 0};
+}
+
+struct operand machine_call(size_t bytes) { return (struct operand){bytes, 0}; }
+
+enum status machine_look(const struct machine *m, int id, struct operand operand, const char *what)
+{
+    if (!operand.bytes) {
         MUST(id == BUFFER_NONE, "%s is buffer %d; expected none, it has no bytes", what, id);
         return ST_OK;
     }
-    MUST(id >= 0, "%s has no buffer; expected one of %zu bytes", what, rounded(m, bytes));
+    MUST(id >= 0, "%s has no buffer; expected one of %zu bytes", what, rounded(m, operand.bytes));
     const struct buffer *b = &m->data->buffer[id];
-    MUST(b->bytes == rounded(m, bytes), "%s: buffer %d (%s) has %zu bytes; expected %zu", what, id,
-         machine_buffer(m, id), b->bytes, rounded(m, bytes));
-    MUST(m->cell[id].alive, "%s: buffer %d (%s) lives from op %d to op %d; expected it to be alive here", what, id,
+    const bool all = operand.all && b->slice == WHOLE_BATCH;
+    const size_t bytes = rounded(m, all ? operand.all : operand.bytes);
+    MUST(all || b->slice == m->op->slice, "%s: buffer %d (%s) is of slice %d; expected %d", what, id,
+         machine_buffer(m, id), b->slice, m->op->slice);
+    MUST(b->bytes == bytes, "%s: buffer %d (%s) has %zu bytes; expected %zu", what, id, machine_buffer(m, id), b->bytes,
+         bytes);
+    MUST(m->living[id], "%s: buffer %d (%s) lives from op %d to op %d; expected it to be alive here", what, id,
          machine_buffer(m, id), b->birth, b->death);
     return ST_OK;
 }
 
-enum status machine_reads(const struct machine *m, int id, size_t bytes, uint64_t content, const char *what)
+enum status machine_reads(const struct machine *m, int id, struct operand operand, uint64_t content, const char *what)
 {
-    TRY(machine_look(m, id, bytes, what));
-    if (bytes)
-        MUST(m->cell[id].content == content, "expected %s in buffer %d (%s), which holds %s", what, id,
-             machine_buffer(m, id), m->cell[id].content ? "something else" : "nothing yet");
+    TRY(machine_look(m, id, operand, what));
+    for (int k = machine_first(m); operand.bytes && k <= machine_last(m); k++) {
+        const uint64_t held = machine_cell(m, id, k)->content;
+        MUST(held == content, "expected %s in buffer %d (%s), which holds %s", what, id, machine_buffer(m, id),
+             held ? "something else" : "nothing yet");
+    }
     return ST_OK;
 }
 
-enum status machine_writes(struct machine *m, int id, size_t bytes, uint64_t content, const char *what)
+enum status machine_writes(struct machine *m, int id, struct operand operand, uint64_t content, const char *what)
 {
-    TRY(machine_look(m, id, bytes, what));
-    if (bytes) m->cell[id] = (struct cell){true, m->at, content};
+    TRY(machine_look(m, id, operand, what));
+    for (int k = machine_first(m); operand.bytes && k <= machine_last(m); k++)
+        *machine_cell(m, id, k) = (struct cell){m->at, content};
     return ST_OK;
 }
 
 bool machine_called(const struct machine *m, int id, enum category category, int node)
 {
-    if (id < 0 || m->cell[id].writer >= 0) return true;
+    if (id < 0 || machine_cell(m, id, machine_first(m))->writer >= 0) return true;
     const struct buffer *b = &m->data->buffer[id];
     return b->category == category && b->node == node;
 }
@@ -104,7 +134,8 @@ enum status machine_bear(struct machine *m, int id)
              other->offset);
     }
     m->alive[m->alives++] = id;
-    m->cell[id] = (struct cell){.alive = true, .writer = -1};
+    m->living[id] = true;
+    for (int k = 0; k < m->slices; k++) *machine_cell(m, id, k) = (struct cell){.writer = -1};
     m->live += b->bytes;
     m->live_by[b->category] += b->bytes;
     if (b->offset + b->bytes > m->outcome.extent) m->outcome.extent = b->offset + b->bytes;
@@ -117,7 +148,7 @@ enum status machine_bury(struct machine *m, int id)
     MUST(uses(m->op, id), "buffer %d (%s) dies here; expected it to be used to the last", id, machine_buffer(m, id));
     for (int i = 0; i < m->alives; i++)
         if (m->alive[i] == id) m->alive[i--] = m->alive[--m->alives];
-    m->cell[id].alive = false;
+    m->living[id] = false;
     m->live -= b->bytes;
     m->live_by[b->category] -= b->bytes;
     return ST_OK;

@@ -6,8 +6,8 @@
 #include "base/region.h"
 #include "check/plan_claims.h"
 
+/* A slice's part of a buffer. */
 struct cell {
-    bool alive;
     int writer;       /* op */
     uint64_t content; /* 0: undefined */
 };
@@ -17,15 +17,17 @@ struct machine {
     struct region *region;
     const struct op *op;                       /* the current one */
     int at;                                    /* its index */
-    struct cell *cell;                         /* one a buffer */
+    int slices;                                /* of the batch */
+    struct cell *cell;                         /* one a buffer and slice */
+    bool *living;                              /* by buffer */
     int *alive, alives;                        /* buffers */
     int *born, *dies, *next_born, *next_dying; /* op -> first buffer, buffer -> next one; -1: none */
-    unsigned *parts, *done;                    /* node -> parts that its backward has, that have run */
+    unsigned *parts, *done;                    /* node -> parts that its backward has; and slice -> that have run */
     uint64_t *gradient;                        /* value -> its complete gradient */
-    int *forwards, *value_at, *saved_at;       /* node -> forwards so far, ops that wrote its value and saved tensors */
-    bool *value_read, *saved_read;             /* op -> whether its value, its saved tensors are read later */
-    int first_forwards, due;                   /* due: the backwards of all nodes above it are done */
-    bool forwarded;                            /* an op other than a first forward has been reached */
+    int *forwards, *value_at, *saved_at; /* node and slice -> forwards so far, ops that wrote value, saved tensors */
+    bool *value_read, *saved_read;       /* op -> whether its value, its saved tensors are read later */
+    int *first_forwards, *due;           /* by slice; due: the backwards of all nodes above it are done */
+    bool forwarded;                      /* an op other than a first forward has been reached */
     size_t live, live_by[CATEGORIES];
     struct outcome outcome;
 };
@@ -41,11 +43,31 @@ enum status machine_wrong(const struct machine *m, const char *format, ...) __at
 /* "conv1.y": the name of a buffer, in the machine's region. */
 const char *machine_buffer(const struct machine *m, int id);
 
-/* machine_look: an operand with bytes is in a live buffer of its size, one without is in none. machine_reads: and the
- * buffer holds the content. machine_writes: and it holds the content from now on. */
-enum status machine_look(const struct machine *m, int id, size_t bytes, const char *what);
-enum status machine_reads(const struct machine *m, int id, size_t bytes, uint64_t content, const char *what);
-enum status machine_writes(struct machine *m, int id, size_t bytes, uint64_t content, const char *what);
+/* The slices that the current op works on: its own, or all; and the calls that compute a node's batch. */
+int machine_first(const struct machine *m);
+int machine_last(const struct machine *m);
+size_t machine_calls(const struct machine *m, int node);
+
+/* The part of a buffer that a slice has. */
+struct cell *machine_cell(const struct machine *m, int id, int slice);
+
+/* The bytes of an operand: of the current op's slice, and of a buffer that holds it for the whole batch, 0: there may
+ * be none. */
+struct operand {
+    size_t bytes, all;
+};
+
+/* Of a value or a gradient with so many bytes for the batch, which may be part of a larger buffer; of what a node
+ * saves, which may not; of scratch, whose bytes are a call's. */
+struct operand machine_part(const struct machine *m, size_t bytes);
+struct operand machine_share(const struct machine *m, size_t bytes);
+struct operand machine_call(size_t bytes);
+
+/* machine_look: an operand with bytes is in a live buffer of its size and slice, one without is in none. machine_reads:
+ * and the buffer holds the content. machine_writes: and it holds the content from now on. */
+enum status machine_look(const struct machine *m, int id, struct operand extent, const char *what);
+enum status machine_reads(const struct machine *m, int id, struct operand extent, uint64_t content, const char *what);
+enum status machine_writes(struct machine *m, int id, struct operand extent, uint64_t content, const char *what);
 
 /* A buffer without content has the category and the node of the tensor about to be written there. */
 bool machine_called(const struct machine *m, int id, enum category category, int node);

@@ -47,7 +47,7 @@ static enum status forward(void *state, const struct kernel_args *args)
         loss += log(exp_sum(x, classes, x[index])) + x[index] - x[label];
         correct += index == label;
     }
-    ((float *)args->y)[0] = (float)(loss / (double)r->batch);
+    ((float *)args->y)[0] = (float)(loss / (double)r->mean_over);
     ((float *)args->y)[1] = (float)correct;
     return ST_OK;
 }
@@ -61,7 +61,7 @@ static enum status backward(void *state, const struct kernel_args *args)
         float *dx = (float *)args->dx[0] + n * classes;
         double most = x[largest(x, classes)], sum = exp_sum(x, classes, most);
         for (int64_t j = 0; j < classes; j++)
-            dx[j] = (float)((exp(x[j] - most) / sum - (j == args->labels[n])) / (double)r->batch);
+            dx[j] = (float)((exp(x[j] - most) / sum - (j == args->labels[n])) / (double)r->mean_over);
     }
     return ST_OK;
 }

@@ -18,7 +18,8 @@ enum status graph_create(const struct shape *input, int64_t batch, struct graph 
     struct graph *g = region_array(region, 1, sizeof *g);
     NEW(region, g->value, 1);
     g->region = region;
-    g->batch = batch;
+    g->batch = g->mean_over = batch;
+    g->slices = 1;
     g->values = 1;
     g->value[0].shape = *input;
     *graph = g;

@@ -36,6 +36,7 @@ struct node {
     int group;                   /* innermost group it is in, -1: none */
     enum activation activation;  /* fused: of the setting of that name, moved by graph_select_first() */
     enum relu_save relu_save;    /* of a fused relu, or a relu layer */
+    bool keep_whole;             /* the model file has it compute the whole batch at once, see model/slicing.h */
     bool relu_of_input;          /* graph_select_first() moved its relu here from the node that it reads */
     int first_parameter, parameters;
     int first_state, states;
@@ -65,6 +66,9 @@ struct group {
 struct graph {
     struct region *region; /* owns everything below */
     int64_t batch;
+    int64_t mean_over; /* samples that a loss is the mean over: the whole batch, of which batch may be a slice */
+    int64_t slices;    /* of the batch, see model/slicing.h; 1: none */
+    bool *whole;       /* by node: the batch is computed at once; NULL: of all */
     int nodes, values, parameters, states, groups;
     struct node *node;
     struct value *value;

@@ -20,6 +20,7 @@ struct element_draw {
     uint32_t key[2];
     uint32_t threshold;
     uint32_t node, step;
+    int64_t sample; /* the place in the whole batch of the call's first sample */
     bool sequential; /* one stream of numbers, from position on; else counters */
     uint64_t position;
     const uint8_t *mask; /* if not NULL, the kept bits */
@@ -42,7 +43,7 @@ ELEMENT_DRAW unsigned element_keep(const struct element_draw *draw, int64_t elem
     const uint64_t at = draw->sequential ? draw->position + (uint64_t)(sample * elements + index) : (uint64_t)index;
     struct philox counter = {{(uint32_t)(at / 4), (uint32_t)(at / 4 >> 32), 0, 0}};
     if (!draw->sequential) {
-        counter.word[1] += (uint32_t)sample;
+        counter.word[1] += (uint32_t)(draw->sample + sample);
         counter.word[2] = draw->node;
         counter.word[3] = draw->step;
     }

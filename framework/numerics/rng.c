@@ -81,7 +81,7 @@ void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sa
         const uint8_t *mask = draw->mask + sample * ((elements + 7) / 8);
         for (int64_t i = 0; i < count; i++) keep[i] = mask[(first + i) / 8] >> (first + i) % 8 & 1;
     } else if (draw->mode == RNG_COUNTER) {
-        run.base = (struct philox){{0, (uint32_t)sample, draw->node, draw->step}};
+        run.base = (struct philox){{0, (uint32_t)(draw->sample + sample), draw->node, draw->step}};
         keep_words(&run, (uint64_t)first, count, threshold, keep);
     } else {
         keep_words(&run, draw->position + (uint64_t)(sample * elements + first), count, threshold, keep);

@@ -21,7 +21,8 @@ struct draw {
     enum rng_mode mode;
     uint64_t seed;
     uint32_t node, step;
-    uint64_t position; /* STASH, UNSAFE: position of the batch's first element in the sequential stream */
+    int64_t sample;    /* the place in the whole batch of the call's first sample, which may be that of a slice */
+    uint64_t position; /* STASH, UNSAFE: position of the call's first element in the sequential stream */
     uint8_t *mask;     /* MASK: kept bits, sample by sample, each sample padded to whole bytes; else NULL */
     /* Where a kernel of a device, queued before they are known, reads step and position from the device's memory; NULL:
      * the members above are valid. */
@@ -41,7 +42,7 @@ static inline uint32_t rng_threshold(double rate) { return (uint32_t)(rate * 0x1
 static inline float rng_uniform(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }
 
 /* Sets keep[i] to 1 where element first + i (logical order) of sample survives dropout at rate in [0, 1), else to 0;
- * elements = numbers drawn for a sample. A pure function of its arguments (mode MASK reads draw->mask). */
+ * elements = numbers drawn for a sample, sample = its place in the call. A pure function of its arguments (mode MASK reads draw->mask). */
 void rng_keep(const struct draw *draw, double rate, int64_t elements, int64_t sample, int64_t first, int64_t count,
               uint8_t *keep);
 

@@ -1,4 +1,8 @@
-/* Three sweeps. Backward over the schedule's events: which values are read later, hence which recomputations are dead
+/* Values and gradients are followed slice by slice; an op of the whole batch reads and writes all of them. A value, or
+ * a gradient, that an op of the whole batch reads is one buffer, which ops of slices write parts of; else each slice
+ * has a buffer.
+ *
+ * Three sweeps. Backward over the schedule's events: which values are read later, hence which recomputations are dead
  * and which forwards save. Forward: ops, with a new buffer for every tensor that is written, so that a buffer is one
  * incarnation and lives from its first to its last use. Forward again: outputs take over the buffers of inputs that die
  * at the same op. */
@@ -9,11 +13,13 @@
 /* A step of the schedule at one node, a split backward being two. */
 struct event {
     enum step_kind kind;
-    int node;
+    int node, slice;
     unsigned parts; /* BACKWARD; 0: only passes gradients on */
-    bool first;     /* the node's first event of this kind */
-    bool last;      /* BACKWARD: the node's last */
+    bool first;     /* the first event of this kind of the node and slice */
+    bool last;      /* BACKWARD: their last */
     bool dropped, save;
+    bool joint; /* FORWARD of a slice: writes a part of a buffer that an op of the whole batch reads; */
+    bool opens; /* it is the first to write there since the last such read, and all slices follow */
 };
 
 struct builder {
@@ -22,15 +28,43 @@ struct builder {
     const struct lower_options *options;
     struct region *region;
     struct lowered *out;
+    struct slicing slicing;
+    int slices;
+    size_t unit; /* what a buffer's bytes are a multiple of */
     struct event *event;
     size_t events;
-    int *current;  /* value -> buffer of its newest incarnation */
-    int *saved;    /* node -> buffer of its newest saved tensors */
-    int *once;     /* node -> what its first forward writes once */
-    int *gradient; /* value -> buffer of its gradient so far */
-    int *roles;    /* buffer -> number of values whose gradient it is: several where add passed it to both arms */
-    int *over;     /* buffer -> the buffer that it reuses, -1: none */
+    /* By value or node, and slice. */
+    int *current;  /* buffer of a value's newest incarnation */
+    int *saved;    /* buffer of a node's newest saved tensors */
+    int *once;     /* what a node's first forward writes once */
+    int *gradient; /* buffer of a value's gradient so far */
+    int *
+        roles; /* buffer and slice -> number of values whose gradient it is: several where add passed it to both arms */
+    int *joint;                /* value -> the buffer of the whole batch that slices write to */
+    int *joint_dx, *joint_sum; /* node and input -> the same for what it contributes to a gradient, and for the sum */
+    int *over;                 /* buffer -> the buffer that it reuses, -1: none */
 };
+
+/* The place of a slice, or of the first of all, in arrays by value or node and slice; and how many places follow. */
+static int at(const struct builder *b, int index, int slice) { return index * b->slices + (slice > 0 ? slice : 0); }
+static int places(const struct builder *b, int slice) { return slice == WHOLE_BATCH ? b->slices : 1; }
+
+/* Bytes of a slice, or of the whole batch. */
+static size_t share(const struct builder *b, size_t bytes, int slice)
+{
+    return slice == WHOLE_BATCH ? bytes : bytes / (size_t)b->slices;
+}
+
+/* The slices of a step at a node: WHOLE_BATCH alone, or a range. */
+struct slices {
+    int from, to;
+};
+static struct slices slices_of(const struct builder *b, const struct step *s, int node)
+{
+    if (slicing_whole(&b->slicing, node)) return (struct slices){WHOLE_BATCH, WHOLE_BATCH + 1};
+    if (s->slice == WHOLE_BATCH) return (struct slices){0, b->slices};
+    return (struct slices){s->slice, s->slice + 1};
+}
 
 static const struct footprint *footprint_of(const struct builder *b, int node)
 {
@@ -38,78 +72,136 @@ static const struct footprint *footprint_of(const struct builder *b, int node)
 }
 
 /* Appends the event of the first half of a split backward; false: the node's is not split. */
-static bool expand_half(struct builder *b, int node)
+static bool expand_half(struct builder *b, int node, int slice)
 {
     const bool split = network_parts(b->network, node) == (PART_PARAMS | PART_INPUT) && footprint_of(b, node)->split;
     if (split)
         b->event[b->events++] =
-            (struct event){.kind = STEP_BACKWARD, .node = node, .parts = PART_PARAMS, .first = true};
+            (struct event){.kind = STEP_BACKWARD, .node = node, .slice = slice, .parts = PART_PARAMS, .first = true};
     return split;
 }
 
 /* One or two events for a node's backward; halved: there was one already. */
-static void expand_backward(struct builder *b, int node, bool halved)
+static void expand_backward(struct builder *b, int node, int slice, bool halved)
 {
-    const bool first = !halved && !expand_half(b, node);
+    const bool first = !halved && !expand_half(b, node, slice);
     const unsigned parts = first ? network_parts(b->network, node) : PART_INPUT;
-    b->event[b->events++] =
-        (struct event){.kind = STEP_BACKWARD, .node = node, .parts = parts, .first = first, .last = true};
+    b->event[b->events++] = (struct event){
+        .kind = STEP_BACKWARD, .node = node, .slice = slice, .parts = parts, .first = first, .last = true};
+}
+
+/* The events of a step at one node; forward, halved: by slice, below which nodes have had their first forward, and the
+ * last one halved. */
+static void expand_step(struct builder *b, const struct step *s, int node, int *forward, int *halved)
+{
+    const struct slices range = slices_of(b, s, node);
+    /* the first halves of all slices first, after which whole inputs die */
+    for (int slice = range.from; s->kind == STEP_BACKWARD && range.to > range.from + 1 && slice < range.to; slice++)
+        if (node != halved[slice] && expand_half(b, node, slice)) halved[slice] = node;
+    for (int slice = range.from; slice < range.to; slice++) {
+        const int k = at(b, 0, slice);
+        if (s->kind == STEP_FORWARD) {
+            b->event[b->events++] =
+                (struct event){.kind = STEP_FORWARD, .node = node, .slice = slice, .first = node >= forward[k]};
+            for (int i = k; i < k + places(b, slice); i++)
+                if (node >= forward[i]) forward[i] = node + 1;
+        } else if (s->kind == STEP_BACKWARD) {
+            expand_backward(b, node, slice, node == halved[k]);
+        } else if (expand_half(b, node, slice)) {
+            halved[k] = node;
+        }
+    }
 }
 
 static void expand(struct builder *b, const struct schedule *schedule)
 {
+    const size_t slices = (size_t)b->slices;
     size_t room = 0;
-    for (size_t i = 0; i < schedule->steps; i++) room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from);
+    for (size_t i = 0; i < schedule->steps; i++)
+        room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from) *
+                (schedule->step[i].slice == WHOLE_BATCH ? slices : 1);
     NEW(b->region, b->event, room);
-    int forward = 0, halved = -1; /* nodes below have had their first forward; the last one halved */
+    int *forward, *halved;
+    NEW(b->region, forward, slices);
+    NEW(b->region, halved, slices);
+    for (size_t k = 0; k < slices; k++) halved[k] = -1;
     for (size_t i = 0; i < schedule->steps; i++) {
         const struct step *s = &schedule->step[i];
-        for (int n = s->from; s->kind == STEP_FORWARD && n < s->to; n++) {
-            b->event[b->events++] = (struct event){.kind = STEP_FORWARD, .node = n, .first = n >= forward};
-            if (n >= forward) forward = n + 1;
-        }
-        if (s->kind == STEP_PARAMS && expand_half(b, s->from)) halved = s->from;
-        for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) expand_backward(b, n, n == halved);
+        for (int k = 0; k < s->to - s->from; k++)
+            expand_step(b, s, s->kind == STEP_FORWARD ? s->from + k : s->to - 1 - k, forward, halved);
     }
+}
+
+/* What the events after the current one read of the incarnations that are newest there. */
+struct reads_ahead {
+    bool *value, *saved; /* by value or node, and slice */
+    bool *joint;         /* by value and slice: an op of the whole batch reads it, before the slice is written again */
+    int *written;        /* value -> slices written since, going back from that op */
+};
+
+static void read_ahead(const struct builder *b, struct reads_ahead *ahead, int value, int slice)
+{
+    for (int k = at(b, value, slice), end = k + places(b, slice); k < end; k++) {
+        ahead->value[k] = true;
+        if (slice == WHOLE_BATCH) ahead->joint[k] = true;
+    }
+    if (slice == WHOLE_BATCH) ahead->written[value] = 0;
+}
+
+/* A forward that is not dead writes what was read; a slice's part of a joint buffer opens it where the others follow.
+ */
+static void mark_forward(struct builder *b, struct reads_ahead *ahead, struct event *e)
+{
+    const int value = at(b, e->node + 1, e->slice), node = at(b, e->node, e->slice);
+    bool read = false;
+    for (int k = 0; k < places(b, e->slice); k++) {
+        read |= ahead->value[value + k] || ahead->saved[node + k];
+        e->save |= ahead->saved[node + k];
+    }
+    e->dropped = !e->first && !read && b->options->drop_dead;
+    if (e->dropped) return;
+    e->joint = e->slice != WHOLE_BATCH && ahead->joint[value];
+    e->opens = e->joint && ++ahead->written[e->node + 1] == b->slices;
+    for (int k = 0; k < places(b, e->slice); k++)
+        ahead->value[value + k] = ahead->saved[node + k] = ahead->joint[value + k] = false;
 }
 
 /* Sweeps the events from the last to the first and marks dead recomputations and forwards that save. */
 static void mark(struct builder *b)
 {
-    bool *needed, *needed_saved; /* is the incarnation that is newest here read later? */
-    NEW(b->region, needed, (size_t)b->graph->values);
-    NEW(b->region, needed_saved, (size_t)b->graph->nodes);
+    struct reads_ahead ahead;
+    NEW(b->region, ahead.value, (size_t)(b->graph->values * b->slices));
+    NEW(b->region, ahead.saved, (size_t)(b->graph->nodes * b->slices));
+    NEW(b->region, ahead.joint, (size_t)(b->graph->values * b->slices));
+    NEW(b->region, ahead.written, (size_t)b->graph->values);
     for (size_t i = b->events; i-- > 0;) {
         struct event *e = &b->event[i];
         const struct node *node = &b->graph->node[e->node];
         int inputs = node->layer->inputs; /* that are read */
         if (e->kind == STEP_FORWARD) {
-            bool dead = !needed[node->output] && !needed_saved[e->node];
-            e->dropped = !e->first && dead && b->options->drop_dead;
-            if (e->dropped) {
-                b->out->dropped++;
-                continue;
-            }
-            e->save = needed_saved[e->node];
-            needed[node->output] = needed_saved[e->node] = false;
+            mark_forward(b, &ahead, e);
+            b->out->dropped += e->dropped;
+            if (e->dropped) continue;
         } else {
             unsigned reads = footprint_reads(footprint_of(b, e->node)->reads, e->parts);
             inputs = inputs_read(reads, inputs);
-            if (reads & READS_Y) needed[node->output] = true;
-            if (reads & READS_SAVED && footprint_of(b, e->node)->saved) needed_saved[e->node] = true;
+            if (reads & READS_Y) read_ahead(b, &ahead, node->output, e->slice);
+            if (reads & READS_SAVED && footprint_of(b, e->node)->saved)
+                for (int k = 0; k < places(b, e->slice); k++) ahead.saved[at(b, e->node, e->slice) + k] = true;
         }
-        for (int k = 0; k < inputs; k++) needed[node->inputs[k]] = true;
+        for (int k = 0; k < inputs; k++) read_ahead(b, &ahead, node->inputs[k], e->slice);
     }
 }
 
 /* A buffer born at the current op. */
-static int make(struct builder *b, enum category category, int node, size_t bytes)
+static int make(struct builder *b, enum category category, int node, int slice, size_t bytes)
 {
     if (!bytes) return BUFFER_NONE;
     int id = b->out->buffers++;
     b->out->buffer[id] = (struct buffer){.category = category,
                                          .node = node,
-                                         .bytes = network_round(b->network, bytes),
+                                         .slice = slice,
+                                         .bytes = (bytes + b->unit - 1) / b->unit * b->unit,
                                          .birth = b->out->ops,
                                          .death = b->out->ops};
     b->over[id] = -1;
@@ -122,10 +214,11 @@ static int use(struct builder *b, int buffer)
     return buffer;
 }
 
-static struct op *begin(struct builder *b, enum op_kind kind, int node)
+static struct op *begin(struct builder *b, enum op_kind kind, int node, int slice)
 {
     struct op *op = &b->out->op[b->out->ops];
-    *op = (struct op){.kind = kind, .node = node, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .once = -1};
+    *op = (struct op){
+        .kind = kind, .node = node, .slice = slice, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .once = -1};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) op->x[k] = op->dx[k] = BUFFER_NONE;
     return op;
 }
@@ -136,122 +229,176 @@ static bool overlay(struct builder *b, int op, int out, int in)
     if (out < 0 || in < 0) return false;
     struct buffer *buffer = b->out->buffer;
     while (b->over[in] >= 0) in = b->over[in];
-    if (b->over[out] >= 0 || in == out || buffer[in].death != op || buffer[in].bytes != buffer[out].bytes) return false;
+    if (b->over[out] >= 0 || in == out || buffer[in].death != op || buffer[out].birth != op) return false;
+    if (buffer[in].bytes != buffer[out].bytes || buffer[in].slice != buffer[out].slice) return false;
     b->over[out] = in;
     buffer[in].death = buffer[out].death;
     return true;
 }
 
 /* A random node's mask or place in the stream; of another node, what its kernel writes once. */
-static size_t once_bytes(const struct builder *b, const struct node *node)
+static size_t once_bytes(const struct builder *b, const struct node *node, int slice)
 {
     if (b->options->evaluate) return 0;
-    if (!node->draws) return footprint_of(b, node->index)->once;
+    if (!node->draws) return share(b, footprint_of(b, node->index)->once, slice);
     if (b->options->rng == RNG_COUNTER) return 0;
-    return b->options->rng == RNG_MASK ? rng_mask_bytes(node->draws, b->graph->batch) : sizeof(uint64_t);
+    return b->options->rng == RNG_MASK ? share(b, rng_mask_bytes(node->draws, b->graph->batch), slice)
+                                       : sizeof(uint64_t);
+}
+
+/* Where a forward writes its value. */
+static int make_value(struct builder *b, const struct event *e)
+{
+    const int value = e->node + 1;
+    const size_t bytes = b->graph->value[value].bytes;
+    if (!e->joint) return make(b, CATEGORY_ACTIVATION, e->node, e->slice, share(b, bytes, e->slice));
+    if (e->opens) b->joint[value] = make(b, CATEGORY_ACTIVATION, e->node, WHOLE_BATCH, bytes);
+    return use(b, b->joint[value]);
 }
 
 static void emit_forward(struct builder *b, const struct event *e)
 {
     const struct node *node = &b->graph->node[e->node];
     const struct footprint *f = footprint_of(b, e->node);
-    struct op *op = begin(b, OP_FORWARD, e->node);
+    struct op *op = begin(b, OP_FORWARD, e->node, e->slice);
+    const int here = at(b, e->node, e->slice), value = at(b, node->output, e->slice);
     op->recompute = !e->first;
     op->save = e->save;
-    for (int k = 0; k < node->layer->inputs; k++) op->x[k] = use(b, b->current[node->inputs[k]]);
-    op->y = b->current[node->output] = make(b, CATEGORY_ACTIVATION, e->node, b->graph->value[node->output].bytes);
-    if (e->save) op->saved = b->saved[e->node] = make(b, CATEGORY_SAVED, e->node, f->saved);
-    if (e->first) b->once[e->node] = make(b, CATEGORY_SAVED, e->node, once_bytes(b, node));
-    op->once = use(b, b->once[e->node]);
-    op->scratch = make(b, CATEGORY_SCRATCH, e->node, f->forward_scratch);
+    for (int k = 0; k < node->layer->inputs; k++) op->x[k] = use(b, b->current[at(b, node->inputs[k], e->slice)]);
+    op->y = make_value(b, e);
+    for (int k = 0; k < places(b, e->slice); k++) b->current[value + k] = op->y;
+    if (e->save) op->saved = b->saved[here] = make(b, CATEGORY_SAVED, e->node, e->slice, share(b, f->saved, e->slice));
+    if (e->first) b->once[here] = make(b, CATEGORY_SAVED, e->node, e->slice, once_bytes(b, node, e->slice));
+    op->once = use(b, b->once[here]);
+    op->scratch = make(b, CATEGORY_SCRATCH, e->node, e->slice, f->forward_scratch);
     b->out->ops++;
 }
 
 /* A buffer for the gradient of a value, or for a contribution to it, counted as that value's. */
-static int make_gradient(struct builder *b, int value)
+static int make_gradient(struct builder *b, int value, int slice)
 {
-    return make(b, CATEGORY_GRADIENT, value - 1, b->graph->value[value].gradient_bytes);
+    return make(b, CATEGORY_GRADIENT, value - 1, slice, share(b, b->graph->value[value].gradient_bytes, slice));
 }
 
-/* A copy or a sum of gradients; returns the new buffer. */
-static int emit_gradient(struct builder *b, enum op_kind kind, int node, int x0, int x1, int value)
+/* The same where an op of slice writes: one buffer, made by the first slice, if the value's node reads all at once. */
+static int make_part(struct builder *b, int value, int slice, int *joint)
 {
-    struct op *op = begin(b, kind, node);
-    op->bytes = b->graph->value[value].gradient_bytes;
+    if (slice == WHOLE_BATCH || !slicing_whole(&b->slicing, value - 1)) return make_gradient(b, value, slice);
+    if (slice == 0) *joint = make_gradient(b, value, WHOLE_BATCH);
+    return use(b, *joint);
+}
+
+/* Adds (or subtracts) a role of a buffer, or of the slice's part of it. */
+static void add_role(struct builder *b, int buffer, int slice, int count)
+{
+    for (int k = 0; k < places(b, slice); k++) b->roles[at(b, buffer, slice) + k] += count;
+}
+
+/* A copy or a sum of gradients in the buffer y. */
+static void emit_gradient(struct builder *b, enum op_kind kind, int node, int slice, int x0, int x1, int value, int y)
+{
+    struct op *op = begin(b, kind, node, slice);
+    op->bytes = share(b, b->graph->value[value].gradient_bytes, slice);
     op->x[0] = use(b, x0);
     op->x[1] = kind == OP_ACCUMULATE ? use(b, x1) : BUFFER_NONE;
-    op->y = make_gradient(b, value);
+    op->y = y;
     b->out->ops++;
-    return op->y;
 }
 
-/* Adds buffer to the gradient of value. */
-static void contribute(struct builder *b, int node, int value, int buffer)
+/* Adds buffer to the gradient of value: its k-th input's, of node. */
+static void contribute(struct builder *b, int node, int k, int slice, int buffer)
 {
-    int sum = b->gradient[value];
-    if (sum >= 0) {
-        b->roles[sum]--;
-        buffer = emit_gradient(b, OP_ACCUMULATE, node, sum, buffer, value);
+    const int value = b->graph->node[node].inputs[k], first = at(b, value, slice);
+    int *sum = &b->gradient[first];
+    if (*sum >= 0 && slice == WHOLE_BATCH && b->out->buffer[*sum].slice != WHOLE_BATCH) {
+        for (int i = 0; i < b->slices; i++) contribute(b, node, k, i, buffer);
+        return;
     }
-    b->gradient[value] = buffer;
-    b->roles[buffer]++;
+    if (*sum >= 0) {
+        add_role(b, *sum, slice, -1);
+        const int y = make_part(b, value, slice, &b->joint_sum[node * NODE_INPUTS_MAX + k]);
+        emit_gradient(b, OP_ACCUMULATE, node, slice, *sum, buffer, value, y);
+        buffer = y;
+    }
+    for (int i = 0; i < places(b, slice); i++) sum[i] = buffer;
+    add_role(b, buffer, slice, 1);
 }
 
 static void emit_backward(struct builder *b, const struct event *e)
 {
     const struct node *node = &b->graph->node[e->node];
     const struct footprint *f = footprint_of(b, e->node);
-    int *dy = &b->gradient[node->output];
+    const int here = at(b, e->node, e->slice), output = at(b, node->output, e->slice);
+    int dy = b->gradient[output];
     if (e->first && e->node + 1 == b->graph->nodes) { /* no op writes it: it is born here, if it has bytes */
-        *dy = make_gradient(b, node->output);
-        if (*dy >= 0) b->roles[*dy]++;
+        dy = make_gradient(b, node->output, e->slice);
+        if (dy >= 0) add_role(b, dy, e->slice, 1);
     }
-    if (e->first && e->parts && f->writes_dy && *dy >= 0 && b->roles[*dy] > 1) { /* another op reads it later */
-        b->roles[*dy]--;
-        *dy = emit_gradient(b, OP_COPY, e->node, *dy, BUFFER_NONE, node->output);
-        b->roles[*dy]++;
+    if (e->first && e->parts && f->writes_dy && dy >= 0 && b->roles[at(b, dy, e->slice)] > 1) { /* is read later */
+        add_role(b, dy, e->slice, -1);
+        const int copy = make_gradient(b, node->output, e->slice);
+        emit_gradient(b, OP_COPY, e->node, e->slice, dy, BUFFER_NONE, node->output, copy);
+        add_role(b, dy = copy, e->slice, 1);
     }
+    for (int k = 0; k < places(b, e->slice); k++) b->gradient[output + k] = dy;
     int dx[NODE_INPUTS_MAX];
     assert(node->layer->inputs <= NODE_INPUTS_MAX);
-    for (int k = 0; k < NODE_INPUTS_MAX; k++) dx[k] = f->passes_gradient ? *dy : BUFFER_NONE;
+    for (int k = 0; k < NODE_INPUTS_MAX; k++) dx[k] = f->passes_gradient ? dy : BUFFER_NONE;
     if (e->parts) {
-        struct op *op = begin(b, OP_BACKWARD, e->node);
+        struct op *op = begin(b, OP_BACKWARD, e->node, e->slice);
         unsigned reads = footprint_reads(f->reads, e->parts);
         op->parts = e->parts;
-        op->dy = use(b, *dy);
+        op->dy = use(b, dy);
         for (int k = 0; k < node->layer->inputs; k++) {
-            const bool wanted = e->parts & PART_INPUT && b->graph->value[node->inputs[k]].wants_gradient;
-            if (k < inputs_read(reads, node->layer->inputs)) op->x[k] = use(b, b->current[node->inputs[k]]);
-            if (wanted) op->dx[k] = dx[k] = make_gradient(b, node->inputs[k]);
+            const int x = node->inputs[k];
+            const bool wanted = e->parts & PART_INPUT && b->graph->value[x].wants_gradient;
+            if (k < inputs_read(reads, node->layer->inputs)) op->x[k] = use(b, b->current[at(b, x, e->slice)]);
+            if (wanted) op->dx[k] = dx[k] = make_part(b, x, e->slice, &b->joint_dx[e->node * NODE_INPUTS_MAX + k]);
         }
-        if (reads & READS_Y) op->y = use(b, b->current[node->output]);
-        if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[e->node]);
-        if (e->parts & PART_INPUT || f->once) op->once = use(b, b->once[e->node]);
-        op->scratch = make(b, CATEGORY_SCRATCH, e->node, footprint_scratch(f->backward_scratch, e->parts));
+        if (reads & READS_Y) op->y = use(b, b->current[output]);
+        if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[here]);
+        if (e->parts & PART_INPUT || f->once) op->once = use(b, b->once[here]);
+        op->scratch = make(b, CATEGORY_SCRATCH, e->node, e->slice, footprint_scratch(f->backward_scratch, e->parts));
         b->out->ops++;
     }
     if (!e->last) return;
     for (int k = 0; k < node->layer->inputs; k++)
-        if (b->graph->value[node->inputs[k]].wants_gradient && dx[k] >= 0)
-            contribute(b, e->node, node->inputs[k], dx[k]);
-    if (*dy >= 0) b->roles[*dy]--;
+        if (b->graph->value[node->inputs[k]].wants_gradient && dx[k] >= 0) contribute(b, e->node, k, e->slice, dx[k]);
+    if (dy >= 0) add_role(b, dy, e->slice, -1);
+}
+
+/* An array of so many numbers, BUFFER_NONE each. */
+static int *none(struct builder *b, int count)
+{
+    int *list;
+    NEW(b->region, list, (size_t)count);
+    for (int i = 0; i < count; i++) list[i] = BUFFER_NONE;
+    return list;
 }
 
 static void reserve(struct builder *b)
 {
-    /* an event has at most one op of its own, a copy, and an accumulation an input; an op has at most five buffers */
-    size_t ops = b->events * (2 + NODE_INPUTS_MAX), buffers = b->events * (6 + 2 * NODE_INPUTS_MAX);
+    /* an event has at most one op of its own, a copy, and an accumulation an input and slice; an op has at most five
+     * buffers */
+    const int nodes = b->graph->nodes, values = b->graph->values;
+    size_t ops = 0, buffers = 0;
+    for (size_t i = 0; i < b->events; i++) {
+        const size_t sums = NODE_INPUTS_MAX * (size_t)places(b, b->event[i].slice);
+        ops += 2 + sums;
+        buffers += 6 + NODE_INPUTS_MAX + sums;
+    }
     NEW(b->region, b->out->op, ops);
     NEW(b->region, b->out->buffer, buffers);
-    NEW(b->region, b->roles, buffers);
+    NEW(b->region, b->roles, buffers * (size_t)b->slices);
     NEW(b->region, b->over, buffers);
-    NEW(b->region, b->current, (size_t)b->graph->values);
-    NEW(b->region, b->gradient, (size_t)b->graph->values);
-    NEW(b->region, b->saved, (size_t)b->graph->nodes);
-    NEW(b->region, b->once, (size_t)b->graph->nodes);
-    b->current[0] = BUFFER_BATCH;
-    for (int v = 0; v < b->graph->values; v++) b->gradient[v] = BUFFER_NONE;
-    for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->once[n] = BUFFER_NONE;
+    b->current = none(b, values * b->slices);
+    b->gradient = none(b, values * b->slices);
+    b->saved = none(b, nodes * b->slices);
+    b->once = none(b, nodes * b->slices);
+    b->joint = none(b, values);
+    b->joint_dx = none(b, nodes * NODE_INPUTS_MAX);
+    b->joint_sum = none(b, nodes * NODE_INPUTS_MAX);
+    for (int k = 0; k < b->slices; k++) b->current[k] = BUFFER_BATCH;
 }
 
 static void overlay_all(struct builder *b)
@@ -297,6 +444,9 @@ struct lowered lower(const struct network *network, const struct schedule *sched
     struct lowered lowered = {.ops = 0};
     struct builder b = {
         .network = network, .graph = network->graph, .options = options, .region = region, .out = &lowered};
+    b.slicing = graph_slicing(network->graph);
+    b.slices = b.slicing.slices;
+    b.unit = network_unit(network);
     expand(&b, schedule);
     mark(&b);
     reserve(&b);

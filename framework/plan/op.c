@@ -8,19 +8,29 @@
 
 const char *const category_names[CATEGORIES] = {"activations", "saved", "activation gradients", "scratch"};
 
+/* "/3", or nothing for the whole batch. */
+static const char *slice_text(int slice, char text[16])
+{
+    *text = 0;
+    if (slice != WHOLE_BATCH) snprintf(text, 16, "/%d", slice);
+    return text;
+}
+
 char *op_text(const struct op *op, const char *node, char *text)
 {
     static const char *const kinds[OP_KINDS] = {"F", "B", "copy", "accumulate"};
     static const char *const parts[] = {"", " params", " input", ""};
-    snprintf(text, 128, "%s %s%s%s", kinds[op->kind], node, op->kind == OP_BACKWARD ? parts[op->parts & 3] : "",
-             op->recompute ? " recompute" : "");
+    char slice[16];
+    snprintf(text, 128, "%s %s%s%s%s", kinds[op->kind], node, slice_text(op->slice, slice),
+             op->kind == OP_BACKWARD ? parts[op->parts & 3] : "", op->recompute ? " recompute" : "");
     return text;
 }
 
 char *buffer_text(const struct buffer *buffer, const char *node, char *text)
 {
     static const char *const suffix[CATEGORIES] = {"y", "saved", "gradient", "scratch"};
-    snprintf(text, 128, "%s.%s", node, suffix[buffer->category]);
+    char slice[16];
+    snprintf(text, 128, "%s.%s%s", node, suffix[buffer->category], slice_text(buffer->slice, slice));
     return text;
 }
 
@@ -41,6 +51,9 @@ size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *l
     return most;
 }
 
+/* A node and its slice in one word, which is the node's number where there are no slices. */
+static int64_t node_word(int node, int slice) { return node + (int64_t)(slice - WHOLE_BATCH) * (INT64_C(1) << 32); }
+
 /* Member by member, since the padding between them is undefined. */
 struct digest ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers)
 {
@@ -49,16 +62,29 @@ struct digest ops_digest(const struct op *op, int ops, const struct buffer *buff
     int64_t *words = allocate(count, sizeof *words), *w = words;
     for (int i = 0; i < ops; i++) {
         const struct op *o = &op[i];
-        const int64_t row[] = {o->kind, o->node,  o->parts, o->recompute, o->save,
-                               o->y,    o->x[0],  o->x[1],  o->dx[0],     o->dx[1],
-                               o->dy,   o->saved, o->once,  o->scratch,   (int64_t)o->bytes};
+        const int64_t row[] = {o->kind,
+                               node_word(o->node, o->slice),
+                               o->parts,
+                               o->recompute,
+                               o->save,
+                               o->y,
+                               o->x[0],
+                               o->x[1],
+                               o->dx[0],
+                               o->dx[1],
+                               o->dy,
+                               o->saved,
+                               o->once,
+                               o->scratch,
+                               (int64_t)o->bytes};
         _Static_assert(sizeof row / sizeof *row == OP_WORDS, "a row an op");
         memcpy(w, row, sizeof row);
         w += OP_WORDS;
     }
     for (int i = 0; i < buffers; i++) {
         const struct buffer *b = &buffer[i];
-        const int64_t row[] = {b->category, b->node, (int64_t)b->bytes, b->birth, b->death, (int64_t)b->offset};
+        const int64_t row[] = {b->category,       node_word(b->node, b->slice), (int64_t)b->bytes, b->birth, b->death,
+                               (int64_t)b->offset};
         memcpy(w, row, sizeof row);
         w += BUFFER_WORDS;
     }

@@ -2,7 +2,7 @@
 #ifndef REMATCH_PLAN_OP_H
 #define REMATCH_PLAN_OP_H
 
-#include "model/layer.h"
+#include "model/slicing.h"
 #include "numerics/digest.h"
 
 enum category { CATEGORY_ACTIVATION, CATEGORY_SAVED, CATEGORY_GRADIENT, CATEGORY_SCRATCH, CATEGORIES };
@@ -15,6 +15,7 @@ struct buffer {
     enum category category; /* of the first tensor in it */
     int node;               /* of that tensor: the node that writes it, uses it as scratch, or whose value it is the
                                gradient of */
+    int slice;              /* that it holds; WHOLE_BATCH: all of the batch */
     size_t bytes;           /* a multiple of the network's granularity */
     int birth, death;       /* first and last op that uses it, both inclusive */
     size_t offset;          /* in the arena; set by placement_assign() */
@@ -28,12 +29,14 @@ static inline bool buffer_alive(const struct buffer *buffer, int op)
 enum op_kind { OP_FORWARD, OP_BACKWARD, OP_COPY, OP_ACCUMULATE, OP_KINDS };
 
 /* One call of a kernel or of a backend's copy and add. Members are buffers, -1: none; value 0 (the batch) is
- * BUFFER_BATCH. */
+ * BUFFER_BATCH. Where an op is of one slice and a value's or gradient's buffer of the whole batch, the op works on that
+ * slice's part of it: the batch is outermost in every layout, so the part is one range of bytes. */
 enum { BUFFER_NONE = -1, BUFFER_BATCH = -2 };
 
 struct op {
     enum op_kind kind;
     int node;
+    int slice;      /* WHOLE_BATCH: the whole batch */
     unsigned parts; /* BACKWARD: enum part */
     bool recompute; /* FORWARD: not the node's first */
     bool save;      /* FORWARD: writes the saved tensors */
@@ -46,7 +49,8 @@ struct op {
     size_t bytes;
 };
 
-/* Writes "B conv1_2 params" or "conv1_1.y" into text (at least 128 bytes) and returns it; node: the name of its node.
+/* Writes "B conv1_2/3 params" or "conv1_1.y/3" into text (at least 128 bytes) and returns it; node: the name of its
+ * node.
  */
 char *op_text(const struct op *op, const char *node, char *text);
 char *buffer_text(const struct buffer *buffer, const char *node, char *text);

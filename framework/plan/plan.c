@@ -92,6 +92,7 @@ static void count_static(struct plan *plan)
 static void count_time(struct plan *plan)
 {
     const struct graph *graph = plan->network->graph;
+    const struct slicing slicing = graph_slicing(graph);
     double least = 0;
     for (int i = 0; i < graph->nodes; i++) {
         unsigned parts = plan->options.lower.evaluate ? 0 : network_parts(plan->network, i);
@@ -103,8 +104,9 @@ static void count_time(struct plan *plan)
     for (int i = 0; i < plan->lowered.ops; i++) {
         const struct op *op = &plan->lowered.op[i];
         if (op->kind != OP_FORWARD || !op->recompute) continue;
-        plan->recompute_flops += graph->node[op->node].flops.forward;
-        plan->time += plan->network->cost[op->node].forward;
+        const double calls = slicing_calls(&slicing, op->node);
+        plan->recompute_flops += graph->node[op->node].flops.forward / calls;
+        plan->time += plan->network->cost[op->node].forward / calls;
         plan->recomputations++;
     }
     plan->time += least;
@@ -165,7 +167,8 @@ const struct network *plan_network(const struct network *network, const struct s
 struct plan *plan_build(const struct network *network, const struct schedule *schedule,
                         const struct plan_options *options)
 {
-    assert(schedule_check(schedule, network->graph->nodes, options->lower.evaluate) == ST_OK);
+    const struct slicing slicing = graph_slicing(network->graph);
+    assert(schedule_check(schedule, &slicing, options->lower.evaluate) == ST_OK);
     struct region *region = region_create();
     struct plan *p = region_array(region, 1, sizeof *p);
     p->region = region;

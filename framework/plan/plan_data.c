@@ -34,12 +34,21 @@ static enum status check_node(const struct plan_data *a, int i)
 {
     const struct plan_data_node *node = &a->node[i];
     bool wants = false;
+    WITHIN(node->whole, a->slices == 1, 1, "node %d (%s): whole" EXPECTED, i, node->name);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         int value = node->inputs[k];
         WITHIN(value, k ? -1 : 0, i, "node %d (%s): input %d" EXPECTED, i, node->name, k);
         if (value > 0) wants |= a->node[value - 1].wants_gradient;
     }
     for (int p = 0; p < a->parameters; p++) wants |= a->parameter[p].node == i;
+    size_t partial = 0; /* of a slice, which is added to those of the slices before */
+    for (int p = 0; p < a->parameters; p++)
+        if (a->parameter[p].node == i) partial += round_up(a->parameter[p].elements * sizeof(float));
+    if (!node->whole && node->footprint.backward_scratch[PART_INDEX_PARAMS] < partial)
+        return fail(ST_DIFFERS,
+                    "node %d (%s): its backward has %zu bytes of scratch; expected at least %zu, for gradients "
+                    "of a slice",
+                    i, node->name, node->footprint.backward_scratch[PART_INDEX_PARAMS], partial);
     if (node->wants_gradient != wants)
         return fail(ST_DIFFERS, "node %d (%s): wants_gradient is %d; expected %d", i, node->name, node->wants_gradient,
                     wants);
@@ -51,6 +60,7 @@ static enum status check_op(const struct plan_data *a, int i)
     const struct op *op = &a->op[i];
     WITHIN((int)op->kind, 0, OP_KINDS - 1, "op %d: kind" EXPECTED, i);
     WITHIN(op->node, 0, a->nodes - 1, "op %d: node" EXPECTED, i);
+    WITHIN(op->slice, WHOLE_BATCH, (long long)a->slices - 1, "op %d: slice" EXPECTED, i);
     WITHIN((int)op->parts, 0, PART_PARAMS | PART_INPUT, "op %d: parts" EXPECTED, i);
     const int operand[] = {op->x[0], op->x[1], op->y, op->dx[0], op->dx[1], op->dy, op->saved, op->scratch, op->once};
     for (size_t k = 0; k < sizeof operand / sizeof *operand; k++)
@@ -63,6 +73,7 @@ static enum status check_buffer(const struct plan_data *a, int i)
     const struct buffer *b = &a->buffer[i];
     WITHIN((int)b->category, 0, CATEGORIES - 1, "buffer %d: category" EXPECTED, i);
     WITHIN(b->node, 0, a->nodes - 1, "buffer %d: node" EXPECTED, i);
+    WITHIN(b->slice, WHOLE_BATCH, (long long)a->slices - 1, "buffer %d: slice" EXPECTED, i);
     WITHIN(b->birth, 0, a->ops - 1, "buffer %d: birth" EXPECTED, i);
     WITHIN(b->death, b->birth, a->ops - 1, "buffer %d: death" EXPECTED, i);
     return ST_OK;
@@ -73,6 +84,8 @@ enum status plan_data_check(const struct plan_data *data)
     const struct plan_data *a = data;
     if (a->nodes < 1 || a->ops < 1) return fail(ST_DIFFERS, "%d nodes and %d ops; expected some", a->nodes, a->ops);
     if (a->granularity < 1) return fail(ST_DIFFERS, "granularity is 0; expected at least 1");
+    WITHIN((long long)a->slices, 1, SLICED_NODES_MAX / a->nodes > 1 ? SLICED_NODES_MAX / a->nodes : 1,
+           "slices" EXPECTED);
     WITHIN((long long)a->rng, 0, RNG_UNSAFE, "rng" EXPECTED);
     WITHIN((long long)a->drop_dead, 0, 1, "drop_dead" EXPECTED);
     for (int i = 0; i < a->parameters; i++)

@@ -24,8 +24,10 @@ struct plan_data_node {
     size_t elements;                     /* of the value, a sample */
     size_t draws;                        /* random numbers that its forward draws for a sample */
     size_t output_bytes, gradient_bytes; /* of the value and of its gradient (0: it has none), not rounded */
+    bool whole;                          /* computes the batch in one call, else a call a slice */
     bool wants_gradient;
-    struct footprint footprint; /* but for signs, which is not stored */
+    struct footprint
+        footprint; /* of all slices' saved tensors, one call's scratch; but for signs, which is not stored */
     double forward_flops, once_flops, backward_flops[2], forward_time, once_time, backward_time[2];
 };
 
@@ -62,7 +64,7 @@ struct plan_data {
     /* What it was made with. batch_bytes: of value 0; device_bytes: what a device keeps besides, the next batch and
      * what it updates parameters with; optimizer_copies: state, in copies of the parameters; evaluation_arena: what the
      * forward of an evaluation needs of the same arena, 0: there is none. */
-    size_t batch, batch_bytes, device_bytes, optimizer_copies, granularity, evaluation_arena;
+    size_t batch, slices, batch_bytes, device_bytes, optimizer_copies, granularity, evaluation_arena;
     size_t rng, drop_dead; /* enum rng_mode; 0 or 1 */
     bool evaluate;
 

@@ -9,6 +9,7 @@ static void describe_node(const struct network *network, int i, struct region *r
     const struct node *node = &graph->node[i];
     const struct value *value = &graph->value[node->output];
     const struct cost *cost = &network->cost[i];
+    const struct slicing slicing = graph_slicing(graph);
     char shape[96];
     *to = (struct plan_data_node){
         .name = node->name,
@@ -19,6 +20,7 @@ static void describe_node(const struct network *network, int i, struct region *r
         .draws = (size_t)node->draws,
         .output_bytes = value->bytes,
         .gradient_bytes = value->gradient_bytes,
+        .whole = slicing_whole(&slicing, i),
         .wants_gradient = value->wants_gradient,
         .footprint = network->binding[i].footprint,
         .forward_flops = node->flops.forward,
@@ -71,10 +73,11 @@ void plan_network_to_data(const struct network *network, const struct plan_optio
         .parameters = graph->parameters,
         .states = graph->states,
         .batch = (size_t)graph->batch,
+        .slices = (size_t)graph->slices,
         .batch_bytes = graph->value[0].bytes,
         .device_bytes = plan_device_bytes(network, options),
         .optimizer_copies = (size_t)options->state_per_parameter,
-        .granularity = network->granularity,
+        .granularity = network_unit(network),
         .rng = options->lower.rng,
         .drop_dead = options->lower.drop_dead,
         .evaluate = options->lower.evaluate,

@@ -1,6 +1,7 @@
 #include "plan/schedule.h"
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +17,12 @@ static const char step_letters[] = "FBP";
 /* The suffix of a backward, by enum relu_save. */
 static const char *const relu_text[] = {":output", ":bits", ""};
 
-static void append(struct schedule *schedule, struct step step)
+void schedule_append_step(struct schedule *schedule, struct step step)
 {
     if (step.from >= step.to) return;
     if (schedule->steps) {
         struct step *last = &schedule->step[schedule->steps - 1];
-        bool same = last->kind == step.kind && last->relu == step.relu;
+        bool same = last->kind == step.kind && last->relu == step.relu && last->slice == step.slice;
         if (same && step.kind == STEP_FORWARD && last->to == step.from) {
             last->to = step.to;
             return;
@@ -37,68 +38,130 @@ static void append(struct schedule *schedule, struct step step)
 
 void schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to)
 {
-    append(schedule, (struct step){kind, from, to, RELU_AUTO});
+    schedule_append_step(schedule, (struct step){kind, from, to, RELU_AUTO, WHOLE_BATCH});
 }
 
 void schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu)
 {
-    append(schedule, (struct step){STEP_BACKWARD, from, to, relu});
+    schedule_append_step(schedule, (struct step){STEP_BACKWARD, from, to, relu, WHOLE_BATCH});
+}
+
+void schedule_append_sliced(struct schedule *schedule, const struct slicing *slicing, int from, int to)
+{
+    for (int end; from < to; from = end) {
+        const bool whole = slicing_whole(slicing, from);
+        for (end = from + 1; end < to && slicing_whole(slicing, end) == whole;) end++;
+        for (int k = whole ? WHOLE_BATCH : 0; k < (whole ? 0 : slicing->slices); k++)
+            schedule_append_step(schedule, (struct step){STEP_FORWARD, from, end, RELU_AUTO, k});
+    }
 }
 
 void schedule_append_all(struct schedule *schedule, const struct schedule *more)
 {
-    for (size_t i = 0; i < more->steps; i++) append(schedule, more->step[i]);
+    for (size_t i = 0; i < more->steps; i++) schedule_append_step(schedule, more->step[i]);
 }
 
-enum status schedule_check(const struct schedule *schedule, int nodes, bool evaluate)
+/* What has run of one slice: the first F of nodes [0, forward), the B of [backward, nodes), the last P of halved. */
+struct progress {
+    int forward, backward, halved;
+};
+
+/* The step's number and node, before what is wrong. */
+static enum status refuse(size_t step, int node, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static enum status refuse(size_t step, int node, const char *format, ...)
 {
-    int forward = 0, backward = nodes; /* first F done of [0, forward), B done of [backward, nodes) */
-    int halved = nodes;                /* the last node with a P */
-    size_t runs = 0;
-    for (size_t i = 0; i < schedule->steps; i++) {
-        const struct step *s = &schedule->step[i];
-        if (s->from < 0 || s->to > nodes || s->from >= s->to)
-            return fail(ST_SPEC, "step %zu of the schedule: [%d,%d) is not a range of the network's %d nodes", i + 1,
-                        s->from, s->to, nodes);
-        runs += (size_t)(s->to - s->from);
-        if (s->kind == STEP_FORWARD) {
-            if (s->from > forward)
-                return fail(ST_SPEC, "step %zu of the schedule runs node %d forward, but node %d has not run yet",
-                            i + 1, s->from, forward);
-            if (s->to > forward) forward = s->to;
-            continue;
-        }
-        if (evaluate) return fail(ST_SPEC, "step %zu of the schedule runs backward in an evaluation", i + 1);
-        if (s->to > forward)
-            return fail(ST_SPEC, "step %zu of the schedule runs node %d backward before its forward", i + 1, s->to - 1);
-        if (backward == 0)
-            return fail(ST_SPEC, "step %zu of the schedule runs node %d backward, but every node has run backward",
-                        i + 1, s->to - 1);
-        if (s->to != backward)
-            return fail(ST_SPEC, "step %zu of the schedule runs node %d backward, but the next one due is node %d",
-                        i + 1, s->to - 1, backward - 1);
-        if (s->kind == STEP_PARAMS && (halved == s->from || s->from + 1 != s->to))
-            return fail(ST_SPEC, "step %zu of the schedule runs half a backward of node %d; expected one node, once",
-                        i + 1, s->from);
-        if (s->kind == STEP_PARAMS)
-            halved = s->from;
-        else
-            backward = s->from;
+    char what[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return fail(ST_SPEC, "step %zu of the schedule runs node %d %s", step, node, what);
+}
+
+/* A step's nodes for one slice, of which before has run for the slice before it (NULL: it is the first). */
+static enum status advance(struct progress *p, const struct progress *before, const struct step *s, size_t i)
+{
+    if (s->kind == STEP_FORWARD) {
+        if (s->from > p->forward) return refuse(i, s->from, "forward, but node %d has not run yet", p->forward);
+        if (before && s->to > p->forward && s->to > before->forward)
+            return refuse(i, before->forward > s->from ? before->forward : s->from,
+                          "forward for the first time, but not yet for the slice before");
+        if (s->to > p->forward) p->forward = s->to;
+        return ST_OK;
     }
-    if (forward < nodes) return fail(ST_SPEC, "the schedule ends before node %d has run forward", forward);
-    if (backward > 0 && !evaluate)
-        return fail(ST_SPEC, "the schedule ends before node %d has run backward", backward - 1);
+    if (s->to > p->forward) return refuse(i, s->to - 1, "backward before its forward");
+    if (p->backward == 0) return refuse(i, s->to - 1, "backward, but every node has run backward");
+    if (s->to != p->backward) return refuse(i, s->to - 1, "backward, but the next one due is node %d", p->backward - 1);
+    if (before && s->from < before->backward && (s->kind == STEP_BACKWARD || before->halved != s->from))
+        return refuse(i, before->backward - 1, "backward, but not yet for the slice before");
+    if (s->kind == STEP_PARAMS && (p->halved == s->from || s->from + 1 != s->to))
+        return fail(ST_SPEC, "step %zu of the schedule runs half a backward of node %d; expected one node, once", i,
+                    s->from);
+    if (s->kind == STEP_PARAMS)
+        p->halved = s->from;
+    else
+        p->backward = s->from;
+    return ST_OK;
+}
+
+/* A node that is whole runs once all slices have reached it, and with all of them. */
+static enum status check_whole(const struct slicing *slicing, const struct step *s, size_t i)
+{
+    for (int n = s->from; s->slice != WHOLE_BATCH && n < s->to; n++)
+        if (slicing_whole(slicing, n))
+            return refuse(i, n, "for slice %d; expected no slice, it is kept whole", s->slice);
+    return ST_OK;
+}
+
+static enum status check_step(const struct slicing *slicing, struct progress *progress, const struct step *s, size_t i,
+                              bool evaluate)
+{
+    if (s->from < 0 || s->to > slicing->nodes || s->from >= s->to)
+        return fail(ST_SPEC, "step %zu of the schedule: [%d,%d) is not a range of the network's %d nodes", i, s->from,
+                    s->to, slicing->nodes);
+    if (s->slice != WHOLE_BATCH && (s->slice < 0 || s->slice >= slicing->slices))
+        return fail(ST_SPEC, "step %zu of the schedule: slice %d; expected one of 0..%d", i, s->slice,
+                    slicing->slices - 1);
+    if (evaluate && s->kind != STEP_FORWARD)
+        return fail(ST_SPEC, "step %zu of the schedule runs backward in an evaluation", i);
+    TRY(check_whole(slicing, s, i));
+    for (int k = 0; k < slicing->slices; k++)
+        if (s->slice == WHOLE_BATCH || s->slice == k) TRY(advance(&progress[k], k ? &progress[k - 1] : NULL, s, i));
+    return ST_OK;
+}
+
+enum status schedule_check(const struct schedule *schedule, const struct slicing *slicing, bool evaluate)
+{
+    struct progress *progress = allocate((size_t)slicing->slices, sizeof *progress);
+    for (int k = 0; k < slicing->slices; k++) progress[k] = (struct progress){0, slicing->nodes, slicing->nodes};
+    enum status status = ST_OK;
+    size_t runs = 0;
+    for (size_t i = 0; status == ST_OK && i < schedule->steps; i++) {
+        const struct step *s = &schedule->step[i];
+        status = check_step(slicing, progress, s, i + 1, evaluate);
+        runs += (size_t)(s->to - s->from) * (s->slice == WHOLE_BATCH ? (size_t)slicing->slices : 1);
+    }
+    const struct progress last = progress[slicing->slices - 1];
+    free(progress);
+    TRY(status);
+    if (last.forward < slicing->nodes)
+        return fail(ST_SPEC, "the schedule ends before node %d has run forward", last.forward);
+    if (last.backward > 0 && !evaluate)
+        return fail(ST_SPEC, "the schedule ends before node %d has run backward", last.backward - 1);
     if (runs > RUNS_MAX) return fail(ST_SPEC, "the schedule has %zu steps at nodes, more than can be planned", runs);
     return ST_OK;
 }
 
 char *schedule_print(const struct schedule *schedule, struct region *region)
 {
-    enum { STEP_TEXT = 40 };
+    enum { STEP_TEXT = 48 };
     char *text = region_array(region, schedule->steps * STEP_TEXT + 1, 1), *end = text;
-    for (size_t i = 0; i < schedule->steps; i++)
-        end += snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", step_letters[schedule->step[i].kind],
-                        schedule->step[i].from, schedule->step[i].to, relu_text[schedule->step[i].relu]);
+    for (size_t i = 0; i < schedule->steps; i++) {
+        const struct step *s = &schedule->step[i];
+        end += snprintf(end, STEP_TEXT, "%s%c[%d,%d)%s", i ? " " : "", step_letters[s->kind], s->from, s->to,
+                        relu_text[s->relu]);
+        if (s->slice != WHOLE_BATCH) end += snprintf(end, STEP_TEXT, "/%d", s->slice);
+    }
     return text;
 }
 
@@ -132,16 +195,18 @@ enum status schedule_parse(const char *text, struct region *region, struct sched
         if (!*text) return ST_OK;
         const char *start = text;
         const char *letter = strchr(step_letters, *text);
-        struct step step = {letter ? (enum step_kind)(letter - step_letters) : STEP_FORWARD, -1, -1, RELU_AUTO};
+        struct step step = {letter ? (enum step_kind)(letter - step_letters) : STEP_FORWARD, -1, -1, RELU_AUTO,
+                            WHOLE_BATCH};
         bool read = letter && *++text == '[' && (++text, step.from = number(&text)) >= 0 && *text == ',' &&
                     (++text, step.to = number(&text)) >= 0 && *text == ')';
         if (read) text++;
         if (read && step.kind == STEP_BACKWARD) step.relu = relu_at(&text);
+        if (read && *text == '/') read = (++text, step.slice = number(&text)) >= 0;
         if (!read || step.from >= step.to || *text == ':')
             return fail(ST_SPEC,
                         "step %zu of the schedule, '%.*s': expected F[from,to), P[node,node+1), B[from,to), "
-                        "B[from,to):output or B[from,to):bits with from < to",
+                        "B[from,to):output or B[from,to):bits with from < to, of one slice with /slice behind it",
                         count, (int)strcspn(start, " \t\r\n"), start);
-        append(schedule, step);
+        schedule_append_step(schedule, step);
     }
 }

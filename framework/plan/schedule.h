@@ -1,12 +1,15 @@
 /* The schedule: all that a policy decides. Steps F[from,to) and B[from,to) over nodes; a B may set what the relus among
  * its nodes save for it: B[from,to):bits, B[from,to):output. P[node,node+1) runs the first half of a split backward
- * ahead of its B, so that there can be recomputations between the halves; of another backward it runs nothing. */
+ * ahead of its B, so that there can be recomputations between the halves; of another backward it runs nothing.
+ *
+ * Where the batch is divided into slices, F[from,to)/2 runs the nodes for slice 2 alone. A step without a slice runs,
+ * node by node, all slices in ascending order. */
 #ifndef REMATCH_PLAN_SCHEDULE_H
 #define REMATCH_PLAN_SCHEDULE_H
 
 #include <stdbool.h>
 
-#include "model/graph.h"
+#include "model/slicing.h"
 
 enum step_kind { STEP_FORWARD, STEP_BACKWARD, STEP_PARAMS };
 
@@ -14,6 +17,7 @@ struct step {
     enum step_kind kind;
     int from, to;        /* nodes [from, to); a backward runs them from to - 1 down to from */
     enum relu_save relu; /* of a backward; AUTO: as in the network */
+    int slice;           /* WHOLE_BATCH: all */
 };
 
 struct schedule {
@@ -26,20 +30,28 @@ struct schedule {
 struct schedule schedule_empty(struct region *region);
 
 /* Appends a step; an empty range is left out, a range that continues the last step extends it. */
+void schedule_append_step(struct schedule *schedule, struct step step);
+
+/* The same, of all slices. */
 void schedule_append(struct schedule *schedule, enum step_kind kind, int from, int to);
 
 /* The same for a backward that sets what relus save. */
 void schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu);
 
+/* Appends the forward of nodes [from, to): whole nodes as they come, the sliced ones between them slice by slice, so that
+ * of what only these nodes read, one slice is live. */
+void schedule_append_sliced(struct schedule *schedule, const struct slicing *slicing, int from, int to);
+
 /* Appends all steps of another schedule. */
 void schedule_append_all(struct schedule *schedule, const struct schedule *more);
 
-/* Valid: every node's first F comes in topological order and every node's B exactly once, in reverse, after its first
- * F; a P is one of the node whose B is next, and its only one. evaluate: no B at all. Else ST_SPEC naming step and
- * node; or the schedule has too many steps to be planned. */
-enum status schedule_check(const struct schedule *schedule, int nodes, bool evaluate);
+/* Valid: for every slice, every node's first F comes in topological order and every node's B exactly once, in reverse,
+ * after its first F; a P is one of the node whose B is next, and its only one. At every node, first forwards and
+ * backwards are in ascending order of the slices; whole nodes run with all slices at once. evaluate: no B at all. Else
+ * ST_SPEC naming step and node; or the schedule has too many steps to be planned. */
+enum status schedule_check(const struct schedule *schedule, const struct slicing *slicing, bool evaluate);
 
-/* "F[0,9) B[6,9):bits F[3,6)"; the text lives in region. */
+/* "F[0,9) B[6,9):bits F[3,6)/1"; the text lives in region. */
 char *schedule_print(const struct schedule *schedule, struct region *region);
 
 /* The inverse; spaces and newlines separate steps, '#' starts a comment. ST_SPEC names the step that cannot be read. */

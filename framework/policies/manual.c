@@ -12,13 +12,14 @@ struct manual_settings {
 POLICY_SETTINGS_FIT(struct manual_settings);
 
 /* A schedule that cannot run is refused here, where its file is known. */
-static enum status read_schedule(const char *path, int nodes, struct schedule *schedule)
+static enum status read_schedule(const char *path, const struct graph *graph, struct schedule *schedule)
 {
+    const struct slicing slicing = graph_slicing(graph);
     char *text;
     if (file_read_text(path, SCHEDULE_FILE_MAX, schedule->region, &text) != ST_OK)
         return fail(ST_SPEC, "policy.schedule: %s", status_message());
     enum status status = schedule_parse(text, schedule->region, schedule);
-    if (status == ST_OK) status = schedule_check(schedule, nodes, false);
+    if (status == ST_OK) status = schedule_check(schedule, &slicing, false);
     return status == ST_OK ? ST_OK : fail(status, "%s: %s", path, status_message());
 }
 
@@ -50,7 +51,7 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
     const struct graph *graph = network->graph;
     if ((settings->schedule != NULL) == (settings->groups.count > 0))
         return fail(ST_SPEC, "policy.groups or policy.schedule must be set, and not both");
-    if (settings->schedule) return read_schedule(settings->schedule, graph->nodes, schedule);
+    if (settings->schedule) return read_schedule(settings->schedule, graph, schedule);
 
     int *group_of;
     struct node_range *segment;
@@ -77,5 +78,8 @@ static const struct setting keys[] = {{"groups", SETTING_TEXTS, offsetof(struct 
                                       POLICY_SETTING_KEEP_SAVED,
                                       {.key = NULL}};
 
-const struct policy policy_manual = {
-    .name = "manual", .doc = "the named groups are recomputed, or a schedule is taken", .keys = keys, .emit = emit};
+const struct policy policy_manual = {.name = "manual",
+                                     .doc = "the named groups are recomputed, or a schedule is taken",
+                                     .keys = keys,
+                                     .emit = emit,
+                                     .slices = true};

@@ -59,10 +59,10 @@ void policy_state_sign_bits(const struct network *network, struct schedule *sche
     *schedule = schedule_empty(silent.region);
     for (size_t i = 0; i < silent.steps; i++) {
         const struct step *s = &silent.step[i];
-        if (s->kind != STEP_BACKWARD) schedule_append(schedule, s->kind, s->from, s->to);
+        if (s->kind != STEP_BACKWARD) schedule_append_step(schedule, *s);
         for (int n = s->to - 1; s->kind == STEP_BACKWARD && n >= s->from; n--) {
             const bool open = s->relu == RELU_AUTO && network_relu_open(network, n);
-            schedule_append_backward(schedule, n, n + 1, open ? RELU_BITS : s->relu);
+            schedule_append_step(schedule, (struct step){s->kind, n, n + 1, open ? RELU_BITS : s->relu, s->slice});
         }
     }
 }
@@ -70,8 +70,11 @@ void policy_state_sign_bits(const struct network *network, struct schedule *sche
 /* The schedule as the policy emits it, where it can be planned. */
 static enum status emit(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)
 {
-    TRY(policy->emit(input, schedule));
-    return schedule_check(schedule, input->network->graph->nodes, false);
+    struct policy_input own = *input;
+    if (!policy->slices && input->network->slice) own.network = network_unsliced(input->network, schedule->region);
+    TRY(policy->emit(&own, schedule));
+    const struct slicing slicing = graph_slicing(input->network->graph);
+    return schedule_check(schedule, &slicing, false);
 }
 
 enum status policy_schedule(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)

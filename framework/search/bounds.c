@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "model/slicing.h"
 #include "search/closure_bound.h"
 
 enum { BRANCHES_MAX = 20000 };
@@ -74,15 +75,26 @@ static void backward_bytes(const struct network *network, int i, unsigned parts,
     *others = dy + dx + network_round(network, footprint_scratch(f->backward_scratch, parts));
 }
 
+/* Of bytes for the whole batch and scratch, what a call of node's kernel has. */
+static size_t call_bytes(const struct network *network, int node, size_t all, size_t scratch)
+{
+    const size_t unit = network_unit(network), once = (scratch + unit - 1) / unit * unit;
+    const struct slicing slicing = graph_slicing(network->graph);
+    return (all - network_round(network, scratch)) / (size_t)slicing_calls(&slicing, node) + once;
+}
+
 static void memory_floor(const struct network *network, struct bounds *bounds)
 {
     for (int i = 0; i < network->graph->nodes; i++) {
-        size_t most = forward_bytes(network, i), reads, others;
+        const struct footprint *f = &network->binding[i].footprint;
+        size_t most = call_bytes(network, i, forward_bytes(network, i), f->forward_scratch), reads, others;
         for (int op = 0; op < 2; op++) {
             unsigned parts = op_parts(network, i, op);
             if (!parts) break;
             backward_bytes(network, i, parts, &reads, &others);
-            if (reads + others > most) most = reads + others;
+            const size_t scratch = footprint_scratch(f->backward_scratch, parts);
+            const size_t bytes = call_bytes(network, i, reads + others, scratch);
+            if (bytes > most) most = bytes;
         }
         if (most <= bounds->memory) continue;
         bounds->memory = most;
@@ -426,6 +438,11 @@ struct bounds bounds_find(const struct network *network, size_t budget)
     memory_floor(relaxed_network, &bounds);
     for (int i = 0; i < network->graph->nodes; i++)
         bounds.floor += network_first_time(network, i) + network_backward_time(relaxed_network, i);
+    bounds.best = bounds.knapsack = bounds.binomial = bounds.closure = bounds.floor;
+    if (network->slice) { /* the others count values of the whole batch */
+        region_destroy(region);
+        return bounds;
+    }
     bounds.knapsack = bounds.floor + knapsack(relaxed_network, budget, region);
     bounds.binomial = bounds.floor + binomial(relaxed_network, budget);
     bounds.closure = bounds.floor + closure(relaxed_network, budget, region);

@@ -1,5 +1,6 @@
 /* Lower bounds of memory and time for every schedule, persistent or not, on the same network with the same kernels, and
- * for every choice of what open relus keep. They bound how far a plan is from the optimum. */
+ * for every choice of what open relus keep. They bound how far a plan is from the optimum. Of a network in slices, the
+ * memory and the floor alone hold for schedules of slices, and no other is computed. */
 #ifndef REMATCH_SEARCH_BOUNDS_H
 #define REMATCH_SEARCH_BOUNDS_H
 

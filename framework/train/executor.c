@@ -41,6 +41,7 @@ struct executor {
     struct batch_transfer transfer;
     void *update_room;
     uint64_t position;         /* in the sequential stream (rng stash, unsafe), after the last step */
+    uint64_t *place;           /* by node: of its numbers in a step's part of that stream, whatever the slices' order */
     struct digest *recomputed; /* node -> digest of its first forward's value, where recomputations are checked */
     bool looking;              /* stops at the first value that is not finite */
     int not_finite;            /* the node that wrote it */
@@ -101,7 +102,11 @@ static enum status create(struct executor *e)
     if (e->arena_bytes) TRY(e->backend->kind->reserve(e->backend, e->arena_bytes, (void **)&e->arena));
     if (e->options.memory == MEMORY_POISON)
         e->backend->kind->fill(e->backend, e->arena, SIGNALLING_NAN, e->arena_bytes);
-    if (e->options.check_recompute) NEW(e->region, e->recomputed, (size_t)plan->network->graph->nodes);
+    const struct graph *graph = plan->network->graph;
+    if (e->options.check_recompute) NEW(e->region, e->recomputed, (size_t)(graph->nodes * graph->slices));
+    NEW(e->region, e->place, (size_t)graph->nodes + 1);
+    for (int i = 0; i < graph->nodes; i++)
+        e->place[i + 1] = e->place[i] + (uint64_t)graph->node[i].draws * (uint64_t)graph->batch;
     e->now = &e->training;
     bind_plan(e, plan, &e->training);
     return ST_OK;
@@ -196,15 +201,37 @@ static void *address(const struct executor *e, int buffer)
     return buffer >= 0 ? e->now->at[buffer] : buffer == BUFFER_BATCH ? e->transfer.batch : NULL;
 }
 
+/* Of the op's operand, with so many bytes for the whole batch: the slice's part, where the buffer holds all of it. */
+static void *part(const struct executor *e, const struct op *op, int buffer, size_t bytes)
+{
+    char *whole = address(e, buffer);
+    if (op->slice == WHOLE_BATCH || !whole) return whole;
+    if (buffer >= 0 && e->now->plan->lowered.buffer[buffer].slice != WHOLE_BATCH) return whole;
+    return whole + (size_t)op->slice * (bytes / (size_t)e->plan->network->graph->slices);
+}
+
+/* The samples of an op, and the place of the first one. */
+static int64_t samples_of(const struct executor *e, const struct op *op)
+{
+    const struct graph *graph = e->plan->network->graph;
+    return op->slice == WHOLE_BATCH ? graph->batch : graph->batch / graph->slices;
+}
+static int64_t first_sample(const struct executor *e, const struct op *op)
+{
+    return op->slice == WHOLE_BATCH ? 0 : op->slice * samples_of(e, op);
+}
+
 /* The source of a random node's numbers at this op; a first forward stores its position in the stream, or its mask, in
  * the buffer once. */
 static struct draw draw_for(struct executor *e, const struct op *op)
 {
-    const struct graph *graph = e->plan->network->graph;
-    const struct node *node = &graph->node[op->node];
+    const struct node *node = &e->plan->network->graph->node[op->node];
     const struct backend *b = e->backend;
-    struct draw draw = {
-        .mode = e->options.rng, .seed = e->options.seed, .node = (uint32_t)op->node, .step = b->moment.step};
+    struct draw draw = {.mode = e->options.rng,
+                        .seed = e->options.seed,
+                        .node = (uint32_t)op->node,
+                        .step = b->moment.step,
+                        .sample = first_sample(e, op)};
     if (b->kind->device) draw.step_there = &b->now->step;
     if (!node->draws || e->now == &e->evaluation || draw.mode == RNG_COUNTER) return draw;
     bool first = op->kind == OP_FORWARD && !op->recompute;
@@ -212,12 +239,13 @@ static struct draw draw_for(struct executor *e, const struct op *op)
     void *state = address(e, op->once);
     if (draw.mode == RNG_MASK) {
         draw.mask = state;
-        if (first) b->kind->mask(e->backend, &draw, node_real(node, "rate"), node->draws, graph->batch);
+        if (first) b->kind->mask(e->backend, &draw, node_real(node, "rate"), node->draws, samples_of(e, op));
         return draw;
     }
     if (draws) {
-        b->kind->position(e->backend, state, e->now->drawn);
-        e->now->drawn += (uint64_t)node->draws * (uint64_t)graph->batch;
+        const uint64_t place = (uint64_t)node->draws * (uint64_t)first_sample(e, op);
+        b->kind->position(e->backend, state, draw.mode == RNG_STASH ? e->place[op->node] + place : e->now->drawn);
+        e->now->drawn += (uint64_t)node->draws * (uint64_t)samples_of(e, op);
     }
     if (state && b->kind->device) draw.position_there = state;
     if (state && !b->kind->device) draw.position = *(const uint64_t *)state;
@@ -229,12 +257,13 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
     const struct node *node = &e->plan->network->graph->node[op->node];
     const bool evaluate = e->now == &e->evaluation, forward = op->kind == OP_FORWARD;
     const bool first = forward && !evaluate && !op->recompute;
-    struct kernel_args args = {.y = address(e, op->y),
-                               .dy = address(e, op->dy),
+    const struct value *value = e->plan->network->graph->value;
+    struct kernel_args args = {.y = part(e, op, op->y, value[node->output].bytes),
+                               .dy = part(e, op, op->dy, value[node->output].gradient_bytes),
                                .saved = address(e, op->saved),
                                .once = address(e, op->once),
                                .scratch = address(e, op->scratch),
-                               .labels = e->transfer.labels,
+                               .labels = e->transfer.labels + first_sample(e, op),
                                .draw = draw_for(e, op),
                                .parts = op->parts,
                                .evaluate = evaluate,
@@ -242,8 +271,8 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
                                .commit = !e->looking && (first || (e->options.commit_every && forward && !evaluate)),
                                .save = op->save};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
-        args.x[k] = address(e, op->x[k]);
-        args.dx[k] = address(e, op->dx[k]);
+        args.x[k] = part(e, op, op->x[k], value[node->inputs[k]].bytes);
+        args.dx[k] = part(e, op, op->dx[k], value[node->inputs[k]].gradient_bytes);
     }
     for (int k = 0; k < node->parameters; k++) {
         args.parameters[k] = e->tensor[node->first_parameter + k].parameter;
@@ -253,19 +282,43 @@ static struct kernel_args args_for(struct executor *e, const struct op *op)
     return args;
 }
 
+/* A backward of slices: the first assigns the gradients of the parameters; the kernel writes those of a later one to
+ * the start of the scratch, and they are added. */
+static enum status run_slice_backward(struct executor *e, const struct op *op, struct kernel_args *args)
+{
+    const struct binding *binding = &e->plan->network->binding[op->node];
+    const struct node *node = &e->plan->network->graph->node[op->node];
+    float *sum[NODE_PARAMETERS_MAX];
+    const bool adds = op->parts & PART_PARAMS && op->slice > 0;
+    char *partial = args->scratch;
+    if (op->parts & PART_PARAMS) args->scratch = partial + network_partial_bytes(e->plan->network, op->node);
+    for (int k = 0; adds && k < node->parameters; k++) {
+        sum[k] = args->gradients[k];
+        args->gradients[k] = (float *)(void *)partial;
+        partial += parameter_static_bytes(&e->plan->network->graph->parameter[node->first_parameter + k]);
+    }
+    TRY(binding->kernel->backward(binding->state, args));
+    for (int k = 0; adds && k < node->parameters; k++)
+        e->backend->kind->add(e->backend, sum[k], sum[k], args->gradients[k],
+                              (size_t)e->plan->network->graph->parameter[node->first_parameter + k].elements);
+    return ST_OK;
+}
+
 static enum status run_op(struct executor *e, const struct op *op)
 {
     const struct binding *binding = &e->plan->network->binding[op->node];
+    const size_t all = op->bytes * (size_t)e->plan->network->graph->slices;
     if (op->kind == OP_COPY) {
-        e->backend->kind->copy(e->backend, address(e, op->y), address(e, op->x[0]), op->bytes);
+        e->backend->kind->copy(e->backend, part(e, op, op->y, all), part(e, op, op->x[0], all), op->bytes);
         return ST_OK;
     }
     if (op->kind == OP_ACCUMULATE) {
-        e->backend->kind->add(e->backend, address(e, op->y), address(e, op->x[0]), address(e, op->x[1]),
-                              op->bytes / sizeof(float));
+        e->backend->kind->add(e->backend, part(e, op, op->y, all), part(e, op, op->x[0], all),
+                              part(e, op, op->x[1], all), op->bytes / sizeof(float));
         return ST_OK;
     }
     struct kernel_args args = args_for(e, op);
+    if (op->kind == OP_BACKWARD && op->slice != WHOLE_BATCH) return run_slice_backward(e, op, &args);
     return (op->kind == OP_FORWARD ? binding->kernel->forward : binding->kernel->backward)(binding->state, &args);
 }
 
@@ -309,6 +362,15 @@ static enum status run_faulty(struct executor *e, const struct op *op)
     return ST_OK;
 }
 
+/* Bytes that a forward writes; a loss writes two numbers, whatever the batch. */
+static size_t written_bytes(const struct executor *e, const struct op *op)
+{
+    const struct graph *graph = e->plan->network->graph;
+    const size_t bytes = graph->value[op->node + 1].bytes;
+    if (graph->node[op->node].layer->loss) return sizeof e->backend->outcome.loss;
+    return op->slice == WHOLE_BATCH ? bytes : bytes / (size_t)graph->slices;
+}
+
 /* Overwrites all bytes that a recomputation is about to write, so that bytes of the first forward cannot hide one that
  * writes too little or is left out. An output over its own input keeps that input. Returns its duration, which on a
  * host is not part of the op's time. */
@@ -319,28 +381,28 @@ static uint64_t undefine(struct executor *e, const struct op *op)
                           op->save ? op->saved : BUFFER_NONE};
     const uint64_t start = clock_now_ns();
     if (!kind->device) kind->phase(e->backend, PHASE_UNDEFINE);
-    for (size_t i = 0; i < sizeof target / sizeof *target; i++)
-        if (target[i] >= 0)
-            kind->fill(e->backend, e->now->at[target[i]], SIGNALLING_NAN, e->plan->lowered.buffer[target[i]].bytes);
+    for (size_t i = 0; i < sizeof target / sizeof *target; i++) {
+        const struct buffer *buffer = &e->plan->lowered.buffer[target[i] >= 0 ? target[i] : 0];
+        const size_t all = e->plan->network->graph->value[op->node + 1].bytes; /* of y, which may be a part */
+        if (target[i] >= 0 && buffer->slice == op->slice)
+            kind->fill(e->backend, e->now->at[target[i]], SIGNALLING_NAN, buffer->bytes);
+        else if (target[i] >= 0)
+            kind->fill(e->backend, part(e, op, target[i], all), SIGNALLING_NAN, written_bytes(e, op));
+    }
     if (!kind->device) kind->phase(e->backend, phase_of(op));
     return clock_now_ns() - start;
-}
-
-/* Bytes that a node's forward writes; a loss writes two numbers, whatever the batch. */
-static size_t written_bytes(const struct executor *e, int node)
-{
-    const struct graph *graph = e->plan->network->graph;
-    return graph->node[node].layer->loss ? sizeof e->backend->outcome.loss
-                                         : graph->value[graph->node[node].output].bytes;
 }
 
 static enum status check_recompute(struct executor *e, const struct op *op)
 {
     const struct node *node = &e->plan->network->graph->node[op->node];
-    struct digest digest = e->backend->kind->digest(e->backend, address(e, op->y), written_bytes(e, op->node));
+    const struct graph *graph = e->plan->network->graph;
+    const void *y = part(e, op, op->y, graph->value[node->output].bytes);
+    struct digest digest = e->backend->kind->digest(e->backend, y, written_bytes(e, op));
+    struct digest *first = &e->recomputed[op->node * graph->slices + (op->slice > 0 ? op->slice : 0)];
     if (!op->recompute) {
-        e->recomputed[op->node] = digest;
-    } else if (!digest_equal(e->recomputed[op->node], digest)) {
+        *first = digest;
+    } else if (!digest_equal(*first, digest)) {
         return fail(ST_DIFFERS,
                     "check: at step %u the recomputation of node '%s' wrote another value than its first forward",
                     e->backend->moment.step, node->name);
@@ -353,11 +415,15 @@ static enum status after_forward(struct executor *e, const struct op *op)
 {
     const struct graph *graph = e->plan->network->graph;
     const struct backend_kind *kind = e->backend->kind;
-    if (op->node == graph->nodes - 1 && !op->recompute)
-        kind->copy(e->backend, e->backend->outcome_now->loss, address(e, op->y), sizeof e->backend->outcome.loss);
+    float *y = part(e, op, op->y, graph->value[op->node + 1].bytes), *loss = e->backend->outcome_now->loss;
+    if (op->node == graph->nodes - 1 && !op->recompute) { /* the slices come in ascending order */
+        if (op->slice > 0)
+            kind->add(e->backend, loss, loss, y, sizeof e->backend->outcome.loss / sizeof *loss);
+        else
+            kind->copy(e->backend, loss, y, sizeof e->backend->outcome.loss);
+    }
     if (e->looking) {
-        size_t count = written_bytes(e, op->node) / sizeof(float);
-        if (isfinite(kind->squares(e->backend, address(e, op->y), count))) return ST_OK;
+        if (isfinite(kind->squares(e->backend, y, written_bytes(e, op) / sizeof(float)))) return ST_OK;
         e->not_finite = op->node;
         return ST_FAILED;
     }

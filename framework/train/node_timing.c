@@ -23,10 +23,13 @@ static bool in_place(const struct network *network, int node)
 char *measure_key(const struct network *network, int node, struct region *region)
 {
     const struct footprint *f = &network->binding[node].footprint;
-    const char *key = graph_node_key(network->graph, node, region);
-    return region_text(region, "%s; parts %u; saved %zu; scratch %zu, %zu, %zu; %s%s", key,
-                       network_parts(network, node), f->saved, f->forward_scratch, f->backward_scratch[0],
-                       f->backward_scratch[1], f->implementation, in_place(network, node) ? ", in place" : "");
+    const struct graph *graph = network_call(network, node);
+    const char *key = graph_node_key(graph, node, region);
+    key = region_text(region, "%s; parts %u; saved %zu; scratch %zu, %zu, %zu; %s%s", key, network_parts(network, node),
+                      f->saved, f->forward_scratch, f->backward_scratch[0], f->backward_scratch[1], f->implementation,
+                      in_place(network, node) ? ", in place" : "");
+    return graph == network->graph ? (char *)(uintptr_t)key
+                                   : region_text(region, "%s; %lld calls", key, (long long)network->graph->slices);
 }
 
 /* ---- memory ---- */
@@ -45,7 +48,7 @@ struct bench {
 struct operands {
     struct kernel_args args;
     size_t bytes; /* of all of them */
-    size_t x_bytes[NODE_INPUTS_MAX], dy_bytes, parameter_bytes[NODE_PARAMETERS_MAX];
+    size_t x_bytes[NODE_INPUTS_MAX], dy_bytes, once_bytes, parameter_bytes[NODE_PARAMETERS_MAX];
 };
 
 static void *take(char *block, size_t *used, size_t bytes)
@@ -65,7 +68,7 @@ static void cut_gradients(const struct bench *b, const struct node *node, struct
     const bool split = f->split || !(parts & PART_PARAMS);
     if (!(parts & PART_INPUT)) return;
     for (int k = 0; k < node->layer->inputs; k++) {
-        const struct value *x = &b->network->graph->value[node->inputs[k]];
+        const struct value *x = &network_call(b->network, node->index)->value[node->inputs[k]];
         if (!x->wants_gradient) continue;
         if (f->dx_over_dy && k == 0 && x->gradient_bytes == cut->dy_bytes)
             cut->args.dx[k] = cut->args.dy;
@@ -79,7 +82,8 @@ static void cut_gradients(const struct bench *b, const struct node *node, struct
 /* block NULL: only cut.bytes is valid. */
 static struct operands cut_node(const struct bench *b, int index)
 {
-    const struct graph *graph = b->network->graph;
+    const struct graph *graph = network_call(b->network, index);
+    const size_t calls = (size_t)(b->network->graph->batch / graph->batch);
     const struct node *node = &graph->node[index];
     const struct footprint *f = &b->network->binding[index].footprint;
     const struct value *y = &graph->value[node->output];
@@ -96,8 +100,8 @@ static struct operands cut_node(const struct bench *b, int index)
     }
     cut.args.y = in_place(b->network, index) ? (void *)(uintptr_t)cut.args.x[0] : take(b->block, &cut.bytes, y->bytes);
     cut.args.dy = take(b->block, &cut.bytes, cut.dy_bytes);
-    cut.args.saved = take(b->block, &cut.bytes, f->saved);
-    cut.args.once = take(b->block, &cut.bytes, f->once);
+    cut.args.saved = take(b->block, &cut.bytes, f->saved / calls);
+    cut.args.once = take(b->block, &cut.bytes, cut.once_bytes = f->once / calls);
     for (int k = 0; k < node->states; k++)
         cut.args.states[k] = take(b->block, &cut.bytes, parameter_bytes(&graph->state[node->first_state + k]));
     cut.args.scratch =
@@ -234,7 +238,7 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
     const unsigned parts = network_parts(b->network, node);
     struct operands cut = cut_node(b, node);
     for (int k = 0; k < NODE_PARAMETERS_MAX; k++) write_operand(b, cut.args.parameters[k], cut.parameter_bytes[k]);
-    write_operand(b, cut.args.once, f->once);
+    write_operand(b, cut.args.once, cut.once_bytes);
     TRY(time_forward(b, node, &cut, false, &passes->forward, &times->forward));
     if (f->saved || f->once) TRY(time_forward(b, node, &cut, true, &passes->saving, &times->saving));
     if (!parts) return ST_OK;
@@ -249,13 +253,15 @@ static enum status time_node(const struct bench *b, int node, struct timed_node 
     return ST_OK;
 }
 
-/* A pass that was never timed takes no time; a forward without saved tensors takes no more than one with them. */
-static void settle(struct measured *times)
+/* A pass that was never timed takes no time; a forward without saved tensors takes no more than one with them. The
+ * batch takes so many calls. */
+static void settle(struct measured *times, double calls)
 {
     double *all[] = {&times->forward, &times->saving, &times->backward[0], &times->backward[1]};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (isinf(*all[i])) *all[i] = i == 1 ? times->forward : 0;
     if (times->saving < times->forward) times->saving = times->forward;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) *all[i] *= calls;
 }
 
 static const struct measured never = {INFINITY, INFINITY, {INFINITY, INFINITY}};
@@ -286,7 +292,8 @@ enum status measure_nodes(const struct network *network, const int *nodes, int c
     }
     close_bench(&b);
     free(passes);
-    for (int i = 0; i < count; i++) settle(&times[i]);
+    for (int i = 0; i < count; i++)
+        settle(&times[i], (double)network->graph->batch / (double)network_call(network, nodes[i])->batch);
     return status;
 }
 

@@ -307,6 +307,7 @@ struct element_draw element_draw_of(const struct draw *draw, double rate)
         .threshold = rng_threshold(rate),
         .node = draw->node,
         .step = draw->step,
+        .sample = draw->sample,
         .sequential = draw->mode == RNG_STASH || draw->mode == RNG_UNSAFE,
         .position = draw->position,
         .mask = draw->mode == RNG_MASK ? draw->mask : NULL,

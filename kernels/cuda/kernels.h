@@ -213,15 +213,15 @@ void launch_upsample_gradient(cudaStream_t stream, struct upsample_shape shape, 
 
 /* ---- loss_kernels.cu: softmax cross-entropy; a warp sums a sample in double ---- */
 
-/* y = {mean loss, correct predictions} of batch x classes; scratch: cross_entropy_scratch() bytes. A label that is
+/* y = {sum of losses / mean_over, correct predictions} of batch x classes; scratch: cross_entropy_scratch() bytes. A label that is
  * not a class makes the loss a NaN, since a kernel cannot report an error. */
 void launch_cross_entropy(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch, int64_t classes,
-                          void *scratch, float *y);
+                          int64_t mean_over, void *scratch, float *y);
 static inline size_t cross_entropy_scratch(int64_t batch) { return (size_t)batch * 2 * sizeof(double); }
 
-/* dx = (softmax of x - 1 at the label) / batch. */
+/* dx = (softmax of x - 1 at the label) / mean_over. */
 void launch_cross_entropy_gradient(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch,
-                                   int64_t classes, float *dx);
+                                   int64_t classes, int64_t mean_over, float *dx);
 
 /* ---- parameter_update_kernels.cu: digests, sums of squares, optimizers. A tensor is cut into pieces of 64 KiB, as by
  * digest_tensor() and sum_of_squares(), whose bits the results have; an element is updated as element_optimizer.h says.

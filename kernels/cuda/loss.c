@@ -17,7 +17,7 @@ static enum status entropy_forward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     launch_cross_entropy(cuda_queue(s->backend, CLOCK_OTHER), args->x[0], args->labels, s->x.batch, s->x.elements,
-                         args->scratch, args->y);
+                         s->mean_over, args->scratch, args->y);
     return cuda_queued("cross_entropy");
 }
 
@@ -25,7 +25,7 @@ static enum status entropy_backward(void *state, const struct kernel_args *args)
 {
     const struct layer_state *s = state;
     launch_cross_entropy_gradient(cuda_queue(s->backend, CLOCK_OTHER), args->x[0], args->labels, s->x.batch,
-                                  s->x.elements, args->dx[0]);
+                                  s->x.elements, s->mean_over, args->dx[0]);
     return cuda_queued("gradient of cross_entropy");
 }
 

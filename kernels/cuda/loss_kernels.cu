@@ -41,7 +41,7 @@ __global__ static void entropies(const float *x, const int32_t *labels, int64_t 
 }
 
 /* One warp. */
-__global__ static void total(const struct term *terms, int64_t batch, float *y)
+__global__ static void total(const struct term *terms, int64_t batch, int64_t mean_over, float *y)
 {
     double loss = 0, correct = 0;
     for (int64_t n = lane(); n < batch; n += WARP) {
@@ -51,33 +51,33 @@ __global__ static void total(const struct term *terms, int64_t batch, float *y)
     loss = warp_sum(loss);
     correct = warp_sum(correct);
     if (lane() > 0) return;
-    y[0] = (float)(loss / (double)batch);
+    y[0] = (float)(loss / (double)mean_over);
     y[1] = (float)correct;
 }
 
 void launch_cross_entropy(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch, int64_t classes,
-                          void *scratch, float *y)
+                          int64_t mean_over, void *scratch, float *y)
 {
     struct term *terms = (struct term *)scratch;
     LAUNCH(entropies, blocks_for_rows(batch), THREADS, stream, x, labels, batch, classes, terms);
-    LAUNCH(total, 1, WARP, stream, terms, batch, y);
+    LAUNCH(total, 1, WARP, stream, terms, batch, mean_over, y);
 }
 
 __global__ static void softmax_less_label(const float *x, const int32_t *labels, int64_t batch, int64_t classes,
-                                          float *dx)
+                                          int64_t mean_over, float *dx)
 {
     for (int64_t n = warp_first(); n < batch; n += warp_stride()) {
         const float *row = x + n * classes;
         const double most = row[largest_of(row, classes)], sum = exponential_sum(row, classes, most);
         for (int64_t j = lane(); j < classes; j += WARP) {
             const double share = exp(row[j] - most) / sum;
-            dx[n * classes + j] = (float)((share - (j == labels[n] ? 1.0 : 0.0)) / (double)batch);
+            dx[n * classes + j] = (float)((share - (j == labels[n] ? 1.0 : 0.0)) / (double)mean_over);
         }
     }
 }
 
 void launch_cross_entropy_gradient(cudaStream_t stream, const float *x, const int32_t *labels, int64_t batch,
-                                   int64_t classes, float *dx)
+                                   int64_t classes, int64_t mean_over, float *dx)
 {
-    LAUNCH(softmax_less_label, blocks_for_rows(batch), THREADS, stream, x, labels, batch, classes, dx);
+    LAUNCH(softmax_less_label, blocks_for_rows(batch), THREADS, stream, x, labels, batch, classes, mean_over, dx);
 }

@@ -169,14 +169,14 @@ static void check_losses(int64_t batch, int64_t classes)
     }
     float *y_there = array_there(2 * sizeof *y_there), *x_there = floats(x, all);
     void *scratch = array_there(cross_entropy_scratch(batch));
-    launch_cross_entropy(stream, x_there, array_upload(labels, bytes), batch, classes, scratch, y_there);
+    launch_cross_entropy(stream, x_there, array_upload(labels, bytes), batch, classes, batch, scratch, y_there);
     const float *y = array_download(y_there, 2 * sizeof *y);
     cr_assert(fabs((double)y[0] - loss / (double)batch) <= 1e-6 * loss / (double)batch && (double)y[1] == correct,
               "%d x %d: %g and %g, not %g and %g", (int)batch, (int)classes, (double)y[0], (double)y[1],
               loss / (double)batch, correct);
     for (int wrong = 0; wrong < 2; wrong++) { /* what is no class has no loss */
         labels[batch / 2] = wrong ? -1 : (int32_t)classes;
-        launch_cross_entropy(stream, x_there, array_upload(labels, bytes), batch, classes, scratch, y_there);
+        launch_cross_entropy(stream, x_there, array_upload(labels, bytes), batch, classes, batch, scratch, y_there);
         y = array_download(y_there, 2 * sizeof *y);
         cr_assert(isnan(y[0]), "label %d of %d: %g", (int)labels[batch / 2], (int)classes, (double)y[0]);
     }

@@ -143,9 +143,10 @@ static enum status build(struct taking *t, struct plan **plan)
 {
     struct schedule schedule;
     const struct plan_options options = job_plan_options(t->job);
+    const struct slicing slicing = graph_slicing(t->job->graph);
     TRY(check_model(t));
     TRY(schedule_parse(t->theirs.schedule, t->region, &schedule));
-    TRY(schedule_check(&schedule, t->job->graph->nodes, false));
+    TRY(schedule_check(&schedule, &slicing, false));
     *plan = plan_build(t->job->network, &schedule, &options);
     return ST_OK;
 }

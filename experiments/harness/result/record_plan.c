@@ -18,6 +18,7 @@
 const struct field record_op_columns[] = {
     {"kind", NUMBER_U32, 1, OP(kind), NULL, "0 forward, 1 backward, 2 copy, 3 accumulate"},
     {"node", NUMBER_I32, 1, OP(node), NULL, "row of /plan/nodes"},
+    {"slice", NUMBER_I32, 1, OP(slice), NULL, "of the batch, from 0; -1: the whole batch"},
     {"parts", NUMBER_U32, 1, OP(parts), NULL, "of a backward: 1 parameters, 2 input, 3 both"},
     {"recompute", NUMBER_U8, 1, OP(recompute), NULL, "1: a forward that is not the node's first"},
     {"save", NUMBER_U8, 1, OP(save), NULL, "1: a forward that writes its saved tensors"},
@@ -40,6 +41,7 @@ const struct field record_buffer_columns[] = {
     {"category", NUMBER_U32, 1, BUFFER(category), NULL, "0 activation, 1 saved, 2 gradient, 3 scratch"},
     {"node", NUMBER_I32, 1, BUFFER(node), NULL,
      "row of /plan/nodes that it belongs to; of a gradient: that writes its value"},
+    {"slice", NUMBER_I32, 1, BUFFER(slice), NULL, "of the batch, that it holds; -1: the whole batch"},
     {"bytes", NUMBER_U64, 1, BUFFER(bytes), "byte", "rounded up to 256"},
     {"birth", NUMBER_I32, 1, BUFFER(birth), NULL, "first op that uses it"},
     {"death", NUMBER_I32, 1, BUFFER(death), NULL, "last op that uses it"},
@@ -52,6 +54,7 @@ const struct field record_model_columns[] = {
      "values: 0 the batch, i + 1 what node i writes; -1 none"},
     {"elements", NUMBER_U64, 1, NODE(elements), NULL, "of the value it writes, a sample"},
     {"draws", NUMBER_U64, 1, NODE(draws), NULL, "random numbers that its forward draws for a sample"},
+    {"whole", NUMBER_U8, 1, NODE(whole), NULL, "1: computes the whole batch at once, 0: a slice at a time"},
     {"wants_gradient", NUMBER_U8, 1, NODE(wants_gradient), NULL, "1: the value it writes needs a gradient"},
     {"forward_flops", NUMBER_F64, 1, NODE(forward_flops), "flop", "of the batch; a multiply-add counts as two"},
     {"once_flops", NUMBER_F64, 1, NODE(once_flops), "flop", "of its first forward besides: statistics of the batch"},
@@ -110,6 +113,7 @@ const struct field record_parameter_columns[] = {
 
 const struct field record_settings[] = {
     {"batch", NUMBER_U64, 1, DATA(batch), NULL, NULL},
+    {"slices", NUMBER_U64, 1, DATA(slices), NULL, NULL},
     {"granularity", NUMBER_U64, 1, DATA(granularity), NULL, NULL},
     {"rng", NUMBER_U64, 1, DATA(rng), NULL, NULL},
     {"drop_dead", NUMBER_U64, 1, DATA(drop_dead), NULL, NULL},

@@ -34,7 +34,8 @@ static enum status plan_evaluation(struct job *job)
     struct schedule schedule = schedule_empty(region);
     struct plan_options options = job_plan_options(job);
     options.lower.evaluate = true;
-    schedule_append(&schedule, STEP_FORWARD, 0, job->graph->nodes);
+    const struct slicing slicing = graph_slicing(job->graph);
+    schedule_append_sliced(&schedule, &slicing, 0, job->graph->nodes);
     job->evaluation = plan_build(job->network, &schedule, &options);
     region_destroy(region);
     TRY(budget_evaluation(job->evaluation, job->budget_bounds.budget));

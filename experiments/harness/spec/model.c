@@ -26,10 +26,15 @@ static enum status check_name(const char *name)
     {                                                                                                                  \
         "from", SETTING_TEXT, offsetof(struct item, from), 0, 0, "", NULL, doc, NULL                                   \
     }
+#define SLICES                                                                                                         \
+    {                                                                                                                  \
+        "slices", SETTING_INT, offsetof(struct item, slices), 1, 1, "0", NULL,                                         \
+            "1: it computes the whole batch at once, whatever the spec's slices", NULL                                 \
+    }
 static const struct setting named[] = {NAME(NULL), {.key = NULL}};
 static const struct setting of_layers[] = {
-    NAME(""), FROM("an earlier name, whose output it reads instead of the one before it"), {.key = NULL}};
-static const struct setting of_sums[] = {NAME(""), {.key = NULL}};
+    NAME(""), FROM("an earlier name, whose output it reads instead of the one before it"), SLICES, {.key = NULL}};
+static const struct setting of_sums[] = {NAME(""), SLICES, {.key = NULL}};
 static const struct setting of_joins[] = {
     NAME(""), FROM("an earlier name, whose output the shortcut reads instead of the one before"), {.key = NULL}};
 static const struct setting repeated[] = {

@@ -3,6 +3,8 @@
  * names as plans print them, first within the innermost group that it is in, then outwards. */
 #include "spec/model.h"
 
+#include "model/slicing.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +156,7 @@ static enum status add_named(struct building *b, const struct scope *scope, cons
                              int *value)
 {
     TRY(add(b, scope, item->layer, item->settings, item->name, inputs, value));
+    b->graph->node[b->graph->nodes - 1].keep_whole = item->slices == 1;
     return item->name ? add_name(b, node_name(b, scope, item->layer, item->name), *value) : ST_OK;
 }
 
@@ -276,14 +279,15 @@ static enum status build_model(struct building *b, const struct layer_list *mode
     TRY(add(b, &scope, b->spec->loss, NULL, b->spec->loss->name, &value, &value));
     TRY(finish(b));
     if (b->spec->relu_after_pool) graph_select_first(b->graph);
-    return ST_OK;
+    b->at = NULL;
+    return graph_slice(b->graph, b->spec->slices, b->spec->whole_layers == 0);
 }
 
 /* Reports the failure as an error at the layer that was being added. */
 static enum status report(struct building *b)
 {
     struct errors *errors = errors_create(b->region);
-    if (!b->at) return ST_SPEC;
+    if (!b->at) return ST_SPEC; /* the caller finds the key that the message begins with */
     errors_add(errors, b->at->mark, b->key, "%s", status_message());
     return errors_report(errors, stderr);
 }

@@ -7,6 +7,7 @@
 enum { MOST = 1 << 30 };
 
 static const char *const relu_save_names[] = {"output", "bits", "auto", NULL};
+static const char *const whole_names[] = {"few_rows", "none", NULL};
 static const char *const commit_names[] = {"once", "every", NULL};
 static const char *const rng_names[] = {"counter", "stash", "mask", "unsafe", NULL};
 const char *const spec_memory_names[] = {"planned", "dynamic", "poison", NULL};
@@ -33,6 +34,12 @@ const struct setting spec_keys[] = {
      check_name},
     {"title", SETTING_TEXT, MEMBER(title), 0, 0, "", NULL, "description in one line"},
     {"batch", SETTING_INT, MEMBER(batch), 1, 1 << 24, NULL, NULL, "samples per step"},
+    {"slices", SETTING_INT, MEMBER(slices), 1, 1 << 24, "1", NULL,
+     "parts of the batch that every layer computes one by one; gradients of parameters are summed in their order"},
+    {"whole_layers", SETTING_CHOICE, MEMBER(whole_layers), 0, 0, "few_rows", whole_names,
+     "layers that compute the whole batch at once: those with over 8 MiB of parameters and under 32 rows in a slice, "
+     "or "
+     "none"},
     {"steps", SETTING_INT, MEMBER(steps), 1, MOST, "0", NULL, "training steps; give steps or epochs"},
     {"epochs", SETTING_INT, MEMBER(epochs), 1, 1 << 20, "0", NULL,
      "passes over the training samples; give steps or epochs"},
@@ -203,11 +210,14 @@ const struct section spec_sections[] = {
     {.key = NULL},
 };
 
-const char *const spec_order[] = {
-    "rematch", "name",      "title",       "model",   "data",      "batch",   "steps",     "epochs",          "seed",
-    "loss",    "optimizer", "lr_schedule", "backend", "precision", "conv",    "relu_save", "relu_after_pool", "rng",
-    "commit",  "memory",    "drop_dead",   "policy",  "plan",      "costs",   "check",     "fault",           "record",
-    "eval",    "baseline",  "state_every", "expect",  "sweep",     "results", NULL};
+const char *const spec_order[] = {"rematch",   "name",        "title",        "model",           "data",
+                                  "batch",     "slices",      "whole_layers", "steps",           "epochs",
+                                  "seed",      "loss",        "optimizer",    "lr_schedule",     "backend",
+                                  "precision", "conv",        "relu_save",    "relu_after_pool", "rng",
+                                  "commit",    "memory",      "drop_dead",    "policy",          "plan",
+                                  "costs",     "check",       "fault",        "record",          "eval",
+                                  "baseline",  "state_every", "expect",       "sweep",           "results",
+                                  NULL};
 
 /* ---- which figures a key changes ---- */
 

@@ -1,0 +1,56 @@
+#include "model/slicing.h"
+
+#include <string.h>
+
+struct slicing graph_slicing(const struct graph *graph)
+{
+    return (struct slicing){graph->nodes, graph->slices > 1 ? (int)graph->slices : 1, graph->whole};
+}
+
+/* A product reads its weights once a call, whatever its rows. */
+static bool few_rows(const struct graph *graph, const struct node *node, int64_t slices)
+{
+    const struct shape *x = &graph->value[node->inputs[0]].shape;
+    size_t bytes = 0;
+    for (int p = 0; p < node->parameters; p++) bytes += parameter_bytes(&graph->parameter[node->first_parameter + p]);
+    return bytes > SLICING_WEIGHT_BYTES && x->rank <= 2 && !node->layer->reads_batch && node->inputs[0] > 0 &&
+           graph->batch / slices * (shape_elements(x) / shape_width(x)) < SLICING_FEW_ROWS;
+}
+
+enum status graph_slice(struct graph *graph, int64_t slices, bool keep_few)
+{
+    graph->slices = slices;
+    graph->whole = NULL;
+    if (slices <= 1) return ST_OK;
+    if (graph->batch % slices)
+        return fail(ST_SPEC, "slices: %lld do not divide the batch of %lld samples; expected a divisor of it",
+                    (long long)slices, (long long)graph->batch);
+    if (slices > SLICED_NODES_MAX / graph->nodes)
+        return fail(ST_SPEC, "slices: %lld of %d layers are more than %d parts of a step", (long long)slices,
+                    graph->nodes, (int)SLICED_NODES_MAX);
+    NEW(graph->region, graph->whole, (size_t)graph->nodes);
+    for (int i = 0; i < graph->nodes; i++) {
+        const struct node *node = &graph->node[i];
+        if (node->layer->mixes_samples)
+            return fail(
+                ST_SPEC,
+                "slices: the batch cannot be computed in parts: layer '%s' (%s) takes statistics over all of its "
+                "samples; expected slices: 1, or a network without it",
+                node->name, node->layer->name);
+        graph->whole[i] = node->keep_whole || (keep_few && few_rows(graph, node, slices));
+    }
+    return ST_OK;
+}
+
+struct graph *graph_of_slice(const struct graph *graph)
+{
+    struct graph *slice;
+    NEW(graph->region, slice, 1);
+    *slice = *graph;
+    slice->batch = graph->batch / graph->slices;
+    slice->slices = 1;
+    slice->whole = NULL;
+    NEW(graph->region, slice->value, (size_t)graph->values);
+    memcpy(slice->value, graph->value, (size_t)graph->values * sizeof *slice->value);
+    return slice;
+}
