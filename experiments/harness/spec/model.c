@@ -117,7 +117,9 @@ static void read_layer(struct yaml_reader *r, const struct yaml_tree *map, const
 {
     const struct setting *shared = model_keys(item->layer), *keys = item->layer->keys,
                          *own = setting_find(keys, "init");
-    const char *also[3] = {shared[0].key, shared[1].key};
+    enum { SHARED = sizeof of_layers / sizeof *of_layers };
+    const char *also[SHARED] = {NULL};
+    for (int i = 0; shared[i].key; i++) also[i] = shared[i].key;
     const struct yaml_tree *units = yaml_tree_get(map, "units");
     struct yaml_tree *read = yaml_tree_copy(map, r->region);
     item->classes = units && setting_find(keys, "units") && units->kind == YAML_TEXT && !strcmp(units->text, "classes");
