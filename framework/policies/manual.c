@@ -82,4 +82,4 @@ const struct policy policy_manual = {.name = "manual",
                                      .doc = "the named groups are recomputed, or a schedule is taken",
                                      .keys = keys,
                                      .emit = emit,
-                                     .slices = true};
+                                     .takes_slices = true};

@@ -29,4 +29,5 @@ const struct policy policy_microbatch = {.name = "microbatch",
                                          .doc = "the whole network for one slice of the batch after the other",
                                          .keys = keys,
                                          .emit = emit,
-                                         .slices = true};
+                                         .takes_slices = true,
+                                         .needs_slices = true};

@@ -78,4 +78,5 @@ const struct policy policy_sliced = {.name = "sliced",
                                      .doc = "the named groups are recomputed and differentiated slice by slice",
                                      .keys = keys,
                                      .emit = emit,
-                                     .slices = true};
+                                     .takes_slices = true,
+                                     .needs_slices = true};

@@ -66,7 +66,8 @@ static int keeps(const struct draw *draw, double rate, int64_t elements, int64_t
     struct philox words;
     if (draw->mode == RNG_COUNTER) {
         at = (uint64_t)element;
-        words = rng_words(draw->seed, RNG_DROPOUT, (uint32_t)(at / 4), (uint32_t)sample, draw->node, draw->step);
+        words = rng_words(draw->seed, RNG_DROPOUT, (uint32_t)(at / 4),
+                          (uint32_t)(draw->sample + sample), draw->node, draw->step);
     } else {
         words = rng_words(draw->seed, RNG_DROPOUT, (uint32_t)(at / 4), (uint32_t)(at / 4 >> 32), 0, 0);
     }
@@ -84,7 +85,7 @@ Test(rng, keep_is_its_definition_from_any_place)
         for (int p = 0; p < 4; p++)
             for (int f = 0; f < 8; f++)
                 for (int c = 0; c < 7; c++) {
-                    struct draw draw = {modes[m], 11, 2, 3, positions[p], NULL};
+                    struct draw draw = {modes[m], 11, 2, 3, 7 * p, positions[p], NULL};
                     double rate = rates[(f + c) % 6];
                     memset(keep, 7, sizeof keep);
                     rng_keep(&draw, rate, 331, 2, firsts[f], counts[c], keep);
@@ -101,7 +102,7 @@ Test(rng, masks_hold_what_counters_draw)
     static uint8_t keep[ELEMENTS], expected[ELEMENTS];
     size_t bytes = rng_mask_bytes(ELEMENTS, SAMPLES);
     cr_assert(bytes == SAMPLES * 1126);
-    struct draw counter = {.mode = RNG_COUNTER, .seed = 5, .node = 6, .step = 7}, mask = counter;
+    struct draw counter = {.mode = RNG_COUNTER, .seed = 5, .node = 6, .step = 7, .sample = 4}, mask = counter;
     mask.mode = RNG_MASK;
     mask.mask = malloc(bytes);
     cr_assert(mask.mask);

@@ -264,7 +264,8 @@ Test(lower, random_words_on_random_networks)
         struct schedule schedule = schedule_empty(sketch.graph->region);
         random_word(&s, sketch.graph->nodes, &schedule);
         snprintf(what, sizeof what, "seed %u", seed);
-        cr_assert(schedule_check(&schedule, sketch.graph->nodes, false) == ST_OK, "%s", status_message());
+        cr_assert(schedule_check(&schedule, &(struct slicing){sketch.graph->nodes, 1, NULL}, false) == ST_OK, "%s",
+                  status_message());
         check_all_options(sketch.network, &schedule, what);
 
         struct schedule forward = schedule_empty(sketch.graph->region);

@@ -184,6 +184,6 @@ Test(plan, an_evaluation_goes_forward_only)
               (double)plan->live_peak / MIB);
     plan_destroy(plan);
     schedule_append(&schedule, STEP_BACKWARD, 0, s.graph->nodes);
-    cr_assert(schedule_check(&schedule, s.graph->nodes, true) == ST_SPEC);
+    cr_assert(schedule_check(&schedule, &(struct slicing){s.graph->nodes, 1, NULL}, true) == ST_SPEC);
     net_release(&s);
 }

@@ -111,7 +111,7 @@ Test(schedule, validity)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct schedule schedule;
         cr_assert(schedule_parse(cases[i].text, region, &schedule) == ST_OK, "%s", status_message());
-        enum status status = schedule_check(&schedule, 4, cases[i].evaluate);
+        enum status status = schedule_check(&schedule, &(struct slicing){4, 1, NULL}, cases[i].evaluate);
         cr_expect(status == (cases[i].message ? ST_SPEC : ST_OK), "'%s': status %d", cases[i].text, (int)status);
         cr_expect(!cases[i].message || strstr(status_message(), cases[i].message), "'%s': %s", cases[i].text,
                   status_message());
@@ -125,8 +125,8 @@ Test(schedule, too_many_steps_are_refused)
     schedule_append(&schedule, STEP_FORWARD, 0, NODES);
     for (int i = 0; i < ONCE; i++) schedule_append(&schedule, STEP_FORWARD, 0, NODES);
     schedule_append(&schedule, STEP_BACKWARD, 0, NODES);
-    cr_assert(schedule_check(&schedule, NODES, false) == ST_OK, "%s", status_message());
+    cr_assert(schedule_check(&schedule, &(struct slicing){NODES, 1, NULL}, false) == ST_OK, "%s", status_message());
     for (int i = 0; i < 2 * ONCE; i++) schedule_append(&schedule, STEP_FORWARD, 0, NODES);
-    cr_assert(schedule_check(&schedule, NODES, false) == ST_SPEC &&
+    cr_assert(schedule_check(&schedule, &(struct slicing){NODES, 1, NULL}, false) == ST_SPEC &&
               strstr(status_message(), "more than can be planned"));
 }

@@ -86,7 +86,9 @@ Test(policies, schedules_match_those_by_hand)
         bool same = status == ST_OK ? !strcmp(found, cases[i].schedule) : strstr(found, cases[i].schedule) != NULL;
         cr_expect(same && (status == ST_OK || status == ST_SPEC), "case %zu, %s: %s\nexpected %s", i, cases[i].policy,
                   found, cases[i].schedule);
-        cr_expect(status != ST_OK || schedule_check(&schedule, s.graph->nodes, false) == ST_OK, "%s", status_message());
+        cr_expect(status != ST_OK ||
+                      schedule_check(&schedule, &(struct slicing){s.graph->nodes, 1, NULL}, false) == ST_OK,
+                  "%s", status_message());
     }
     sketch_end(&s);
 }

@@ -20,8 +20,8 @@ static struct plan_cost cost_of(const struct step_model *m, const struct sequenc
 {
     struct schedule schedule = schedule_empty(region);
     sequence_schedule(m, sequence, &schedule);
-    cr_assert(schedule_check(&schedule, m->nodes, false) == ST_OK, "%s: %s", status_message(),
-              schedule_print(&schedule, region));
+    cr_assert(schedule_check(&schedule, &(struct slicing){m->nodes, 1, NULL}, false) == ST_OK, "%s: %s",
+              status_message(), schedule_print(&schedule, region));
     return plan_cost(m->network, &schedule, &usual.lower);
 }
 

@@ -17,7 +17,8 @@ static void check_front(const struct optimum *o, const char *what)
         struct region *region = region_create();
         struct schedule schedule = schedule_empty(region);
         optimum_schedule(o, i, &schedule);
-        cr_assert(schedule_check(&schedule, o->network->graph->nodes, false) == ST_OK, "%s", status_message());
+        cr_assert(schedule_check(&schedule, &(struct slicing){o->network->graph->nodes, 1, NULL}, false) == ST_OK, "%s",
+                  status_message());
         const struct plan_cost cost = plan_cost(o->network, &schedule, &usual);
         cr_assert(cost.live_peak == p->peak && cost.time == p->time, "%s, point %d: %zu %g, lowered %zu %g", what, i,
                   p->peak, p->time, cost.live_peak, cost.time);

@@ -251,7 +251,9 @@ static void check_rivals(const struct optimum *o, const char *what)
     static const char *const kinds[] = {"weightless", "conv",    "max_pool", "linear", "dropout",
                                         "add",        "flatten", "pool",     "relu"};
     for (const struct policy *const *policy = policy_table; *policy; policy++)
-        for (int segments = 0; segments <= 8 && (*policy)->keys != policy_budget_keys && !(*policy)->solves; segments++)
+        for (int segments = 0;
+             segments <= 8 && (*policy)->keys != policy_budget_keys && !(*policy)->solves && !(*policy)->needs_slices;
+             segments++)
             for (int k = 0; k < 8; k++) {
                 char settings[128];
                 snprintf(settings, sizeof settings, "segments=%d slots=%d kinds=%s keep_last=%s keep_saved=%s unit=%s",

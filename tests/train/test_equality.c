@@ -80,7 +80,7 @@ static void compare_all(const struct net *net, const char *backend, int steps)
             cr_assert(loss[0] > 0 && loss[0] != loss[1], "a loss that moves");
             c.runs = 0;
             for (const struct policy *const *p = policy_table; *p; p++)
-                for (size_t s = 0; s < (slow ? 1 : TRIED) && !(*p)->solves; s++) {
+                for (size_t s = 0; s < (slow ? 1 : TRIED) && !(*p)->solves && !(*p)->needs_slices; s++) {
                     t.policy = *p;
                     t.settings = tried_settings(&bench, s);
                     t.drop_dead = s != 2;
@@ -139,7 +139,7 @@ static void compare_after_pools(const struct net *net, const char *backend)
         bench = set_up_graph(net, backend, graph);
         c.runs = 0;
         for (const struct policy *const *p = policy_table; *p; p++) {
-            if ((*p)->solves) continue;
+            if ((*p)->solves || (*p)->needs_slices) continue;
             t.policy = *p;
             t.settings = region_text(graph->region, "%s budget=100%%", tried_settings(&bench, 0));
             compare_plan(&c, &t, 0);

@@ -1,0 +1,183 @@
+/* The batch in slices: on every network and backend, every schedule of slices has the bits of store_all; a gradient is
+ * the sum of the gradients of its slices, computed alone, in ascending order; and plans are right. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/policy_text.h"
+#include "tests/support/simulated.h"
+#include "tests/support/sliced_schedules.h"
+#include "tests/support/small_training.h"
+#include "tests/support/thinning.h"
+
+static bool mixes(const struct net *net)
+{
+    struct graph *graph = net_build(net, RELU_OUTPUT);
+    bool mixes = false;
+    for (int i = 0; i < graph->nodes; i++) mixes |= graph->node[i].layer->mixes_samples;
+    graph_destroy(graph);
+    return mixes;
+}
+
+/* ---- bits ---- */
+
+struct counts {
+    int policies, random, whole, parts;
+};
+
+static void compare(const struct trial *t, struct plan *plan, const struct trace *baseline, const char *what)
+{
+    static struct trace variant;
+    cr_assert(simulate_plan(plan) == ST_OK, "%s: %s: %s", what, status_message(), plan->schedule);
+    run_plan(t, plan, &variant);
+    const int step = first_difference(baseline, &variant, t->steps);
+    cr_assert(step < 0, "%s: differs at step %d: %s", what, step, plan->schedule);
+    plan_destroy(plan);
+}
+
+/* Policies of slices and of the whole batch, and random schedules. */
+static void compare_all(const struct bench *bench, struct source *source, struct counts *counts, const char *what)
+{
+    static struct trace baseline;
+    const struct slicing slicing = graph_slicing(bench->graph);
+    const char *const policies[] = {"microbatch", "sliced", "segments", "every", "revolve", "optimal", "dtr"};
+    struct trial t = {.bench = bench, .learner = &momentum, .drop_dead = true, .steps = 2};
+    t.rng = (enum rng_mode)(draw_below(source, 2) ? RNG_STASH : draw_below(source, 2) ? RNG_MASK : RNG_COUNTER);
+    t.policy = policy_find("store_all");
+    run(&t, &baseline);
+    t.memory = (enum memory_mode)draw_below(source, 3);
+    const struct plan_options options = {.lower = {.drop_dead = true, .rng = t.rng}, .state_per_parameter = 1};
+    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+        const char *settings = region_text(bench->graph->region, "segments=2 slots=2 groups=%s budget=%s",
+                                           bench->graph->group[0].name, p == 5 ? "least" : "100%");
+        struct plan *plan = policy_text_try(bench->network, policies[p], settings, &options);
+        if (!plan) continue; /* microbatch and sliced where nodes are whole */
+        compare(&t, plan, &baseline, region_text(bench->graph->region, "%s, %s", what, policies[p]));
+        counts->policies++;
+    }
+    for (int i = 0; i < 8; i++) {
+        struct schedule schedule = schedule_empty(bench->graph->region);
+        sliced_schedule_draw(source, &slicing, &schedule);
+        struct plan *plan = plan_build(bench->network, &schedule, &options);
+        for (int b = 0; b < plan->lowered.buffers; b++) counts->parts += plan->lowered.buffer[b].slice != WHOLE_BATCH;
+        compare(&t, plan, &baseline, what);
+        counts->random++;
+    }
+    for (int n = 0; n < slicing.nodes; n++) counts->whole += slicing_whole(&slicing, n);
+}
+
+static void compare_on(const char *backend)
+{
+    struct source source = {.seed = 22};
+    struct counts counts = {0};
+    for (const struct net *small = nets; small->name; small++) {
+        struct net net = *small;
+        net.batch *= 2;
+        for (int64_t slices = 2; slices <= net.batch && !mixes(small); slices++)
+            for (uint32_t whole = 0; whole < 3 && net.batch % slices == 0; whole++) {
+                char what[128];
+                struct graph *graph = net_build(&net, (enum relu_save)(whole % 2));
+                snprintf(what, sizeof what, "%s on %s, %d slices, whole 1 in %u", net.name, backend, (int)slices,
+                         whole);
+                sliced_graph(graph, slices, whole ? whole + 1 : 0, &source);
+                struct bench bench = set_up_graph(&net, backend, graph);
+                compare_all(&bench, &source, &counts, what);
+                tear_down(&bench);
+            }
+    }
+    cr_assert(counts.policies > 40 && counts.random > 100 && counts.whole > 10 && counts.parts > 1000);
+    printf("slices on %s: %d plans of policies and %d random schedules\n", backend, counts.policies, counts.random);
+}
+
+Test(slices, schedules_equal_store_all_ref, .timeout = 600) { compare_on("ref"); }
+Test(slices, schedules_equal_store_all_cpu, .timeout = 600) { compare_on("cpu"); }
+
+/* ---- the sum of slices ---- */
+
+static void fill(float *to, int64_t count, uint32_t seed)
+{
+    struct source source = {.seed = seed};
+    for (int64_t i = 0; i < count; i++) to[i] = (float)draw_below(&source, 2001) / 1000.0F - 1;
+}
+
+/* One step of a network on samples from first on, of a batch that seed stands for; the gradients follow each other. */
+static void gradients_of(const struct bench *b, int64_t first, float *gradients, float loss[2])
+{
+    const struct plan_options options = {.lower = {.drop_dead = true}};
+    const int64_t elements = shape_elements(&b->net->input);
+    struct plan *plan = policy_text_plan(b->network, "store_all", "", &options);
+    struct executor *exec;
+    float *batch = calloc((size_t)(b->net->batch * elements), sizeof *batch);
+    cr_assert(executor_create(plan, &(struct executor_options){.seed = 3}, &exec) == ST_OK, "%s", status_message());
+    fill(batch, b->net->batch * elements, 5);
+    memcpy(executor_batch(exec), batch + first * elements, (size_t)(b->graph->batch * elements) * sizeof *batch);
+    for (int64_t s = 0; s < b->graph->batch; s++) executor_labels(exec)[s] = (int32_t)((first + s) % b->net->classes);
+    for (int p = 0; p < b->graph->parameters; p++)
+        fill(executor_parameter(exec, p), b->graph->parameter[p].elements, 100 + (uint32_t)p);
+    cr_assert(executor_step(exec, 0, loss) == ST_OK, "%s", status_message());
+    for (int p = 0; p < b->graph->parameters; p++) {
+        memcpy(gradients, executor_gradient(exec, p), parameter_bytes(&b->graph->parameter[p]));
+        gradients += b->graph->parameter[p].elements;
+    }
+    free(batch);
+    executor_destroy(exec);
+    plan_destroy(plan);
+}
+
+/* The network with dropout at rate 0: a slice alone would draw the numbers of other samples. */
+static struct graph *build_undropped(const struct net *net)
+{
+    struct graph *graph = net_build(net, RELU_OUTPUT);
+    for (int i = 0; i < graph->nodes; i++) {
+        const struct setting *rate = setting_find(graph->node[i].layer->keys, "rate");
+        if (rate && graph->node[i].draws)
+            memset((char *)(uintptr_t)graph->node[i].settings + rate->offset, 0, sizeof(double));
+        graph->node[i].draws = 0;
+    }
+    return graph;
+}
+
+static void check_sum(const struct net *net, const char *backend, int64_t slices)
+{
+    struct graph *graph = build_undropped(net);
+    struct source source = {.seed = 1};
+    size_t count = 0;
+    for (int p = 0; p < graph->parameters; p++) count += (size_t)graph->parameter[p].elements;
+    float *whole = calloc(count, sizeof *whole), *sum = calloc(count, sizeof *sum), *one = calloc(count, sizeof *one);
+    float loss[2], part[2], total[2] = {0};
+    sliced_graph(graph, slices, 0, &source);
+    struct bench bench = set_up_graph(net, backend, graph);
+    gradients_of(&bench, 0, whole, loss);
+    tear_down(&bench);
+    for (int64_t k = 0; k < slices; k++) {
+        struct net small = *net;
+        small.batch /= slices;
+        struct graph *alone = build_undropped(&small);
+        alone->mean_over = net->batch;
+        bench = set_up_graph(net, backend, alone);
+        gradients_of(&bench, k * small.batch, one, part);
+        tear_down(&bench);
+        for (size_t i = 0; i < count; i++) sum[i] = k ? sum[i] + one[i] : one[i];
+        for (int i = 0; i < 2; i++) total[i] = k ? total[i] + part[i] : part[i];
+    }
+    cr_assert(!memcmp(whole, sum, count * sizeof *sum), "%s on %s, %d slices", net->name, backend, (int)slices);
+    cr_assert(!memcmp(loss, total, sizeof loss), "%g is not %g", loss[0], total[0]);
+    free(whole);
+    free(sum);
+    free(one);
+}
+
+Test(slices, gradients_are_the_sum_of_slices_alone)
+{
+    const struct net *const all[] = {&nets[0], &nets[1], &nets[4], &deep_net, &divided_net};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        struct net net = *all[i];
+        net.batch = 6;
+        for (int64_t slices = 2; slices <= 6; slices++) {
+            if (net.batch % slices) continue;
+            check_sum(&net, "ref", slices);
+            check_sum(&net, "cpu", slices);
+        }
+    }
+}
