@@ -43,4 +43,5 @@ const struct policy policy_optimal = {
     .doc = "the fastest schedule found within a budget: of all persistent ones, and of searches beyond",
     .keys = policy_budget_keys,
     .emit = emit,
-    .chooses_relus = true};
+    .chooses_relus = true,
+    .takes_slices = true};

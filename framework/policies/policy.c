@@ -71,7 +71,8 @@ void policy_state_sign_bits(const struct network *network, struct schedule *sche
 static enum status emit(const struct policy *policy, const struct policy_input *input, struct schedule *schedule)
 {
     struct policy_input own = *input;
-    if (!policy->takes_slices && input->network->slice) own.network = network_unsliced(input->network, schedule->region);
+    if (!policy->takes_slices && input->network->slice)
+        own.network = network_unsliced(input->network, schedule->region);
     TRY(policy->emit(&own, schedule));
     const struct slicing slicing = graph_slicing(input->network->graph);
     return schedule_check(schedule, &slicing, false);

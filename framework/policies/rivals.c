@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "policies/slice_rivals.h"
 #include "search/schedule_search.h"
 
 /* Adds the policy's schedule; returns whether it has one. */
@@ -43,9 +44,10 @@ struct optimum *rivals_prepare(const struct network *network, enum rng_mode rng)
 {
     struct optimum *o = optimum_prepare(network, rng);
     schedule_search_prepare(o);
+    if (network->slice) slice_rivals_add(o, rng);
     if (o->stages.count == network->graph->nodes || network->graph->nodes > RIVALS_NODES_MAX) return o;
     for (const struct policy *const *policy = policy_table; *policy; policy++) {
-        if ((*policy)->keys == policy_budget_keys || (*policy)->solves) continue;
+        if ((*policy)->keys == policy_budget_keys || (*policy)->solves || (*policy)->needs_slices) continue;
         struct policy_settings settings = policy_defaults(*policy, o->region);
         vary(o, *policy, (*policy)->keys, &settings);
     }

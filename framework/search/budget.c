@@ -75,7 +75,7 @@ struct plan *budget_place(const struct optimum *optimum, int point, const struct
     struct region *region = region_create();
     struct schedule schedule = schedule_empty(region);
     optimum_schedule(optimum, point, &schedule);
-    struct plan *plan = plan_build(optimum->network, &schedule, options);
+    struct plan *plan = plan_build(optimum->target, &schedule, options);
     region_destroy(region);
     return plan;
 }
@@ -190,7 +190,7 @@ static void extend(struct optimum *optimum, size_t bytes)
 static void extend_to_least(struct optimum *optimum, const struct plan_options *options)
 {
     if (optimum->most == SIZE_MAX) return;
-    const size_t all = budget_baseline(optimum->network, options);
+    const size_t all = budget_baseline(optimum->target, options);
     for (size_t bytes = all / FIRST_SHARE + 1; optimum->most < SIZE_MAX && optimum->front.count < LEAST_POINTS;
          bytes *= 2)
         extend(optimum, bytes > all ? SIZE_MAX : bytes);
@@ -230,11 +230,11 @@ static bool find_near(struct optimum *optimum, const struct budget *budget, cons
                       struct schedule *schedule, struct budgeted *budgeted)
 {
     if (budget->kind == BUDGET_LEAST) return false;
-    const size_t limit = budget_room(optimum->network, budget, options);
+    const size_t limit = budget_room(optimum->target, budget, options);
     optimum_between(optimum, limit - limit / NEAR_SHARE, limit);
     const bool proven = schedule_search_within(optimum, limit, true);
     *budgeted = find_lowered(optimum, limit, options);
-    budgeted->proven = proven && budgeted->point >= 0 && !(budgeted->lost > 0);
+    budgeted->proven = proven && optimum->target == optimum->network && budgeted->point >= 0 && !(budgeted->lost > 0);
     if (budgeted->point >= 0) optimum_schedule(optimum, budgeted->point, schedule);
     return budgeted->point >= 0;
 }
@@ -247,7 +247,7 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
     extend_to_least(optimum, options);
     if (budget->kind == BUDGET_LEAST) schedule_search_least(optimum);
     struct plan *least = find_least(optimum, options);
-    const size_t limit = budget_limit(optimum->network, budget, options, least);
+    const size_t limit = budget_limit(optimum->target, budget, options, least);
     extend(optimum, limit);
     *budgeted =
         budget->kind == BUDGET_LEAST ? budget_find(optimum, limit, options) : find_lowered(optimum, limit, options);
@@ -260,7 +260,7 @@ enum status budget_schedule(struct optimum *optimum, const struct budget *budget
     if (budgeted->point >= 0)
         optimum_schedule(optimum, budgeted->point, schedule);
     else
-        status = budget_refuse(optimum->network, budget, options, least, "optimal");
+        status = budget_refuse(optimum->target, budget, options, least, "optimal");
     plan_destroy(least);
     return status;
 }

@@ -45,8 +45,9 @@ static void append_lowered(const struct lowered *l, const struct schedule *origi
     append_backwards(schedule, 0, due, original);
 }
 
-void candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
-                          const struct schedule *schedule, const char *policy, struct region *region)
+/* The plan of a schedule that is a candidate now, whose own schedule is still empty; NULL: another is as good. */
+static struct plan *add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
+                        const struct schedule *schedule, const char *policy, struct region *region)
 {
     const struct plan_options options = {.lower = {.drop_dead = true, .rng = rng}, .unplaced = true};
     struct plan *plan = plan_build(network, schedule, &options);
@@ -55,12 +56,31 @@ void candidate_points_add(struct candidate_points *candidates, const struct netw
         const struct point *other = &candidates->candidate[i].point;
         better &= other->peak > plan->live_peak || other->time > plan->time;
     }
-    if (better) {
-        region_grow(region, &candidates->candidate, candidates->count, sizeof *candidates->candidate);
-        struct candidate_point *candidate = &candidates->candidate[candidates->count++];
-        *candidate = (struct candidate_point){policy, {plan->live_peak, plan->time}, schedule_empty(region)};
-        append_lowered(&plan->lowered, schedule, network->graph->nodes, &candidate->schedule);
+    if (!better) {
+        plan_destroy(plan);
+        return NULL;
     }
+    region_grow(region, &candidates->candidate, candidates->count, sizeof *candidates->candidate);
+    candidates->candidate[candidates->count++] =
+        (struct candidate_point){policy, {plan->live_peak, plan->time}, schedule_empty(region)};
+    return plan;
+}
+
+void candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
+                          const struct schedule *schedule, const char *policy, struct region *region)
+{
+    struct plan *plan = add(candidates, network, rng, schedule, policy, region);
+    if (!plan) return;
+    append_lowered(&plan->lowered, schedule, network->graph->nodes,
+                   &candidates->candidate[candidates->count - 1].schedule);
+    plan_destroy(plan);
+}
+
+void candidate_points_add_as_is(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
+                                const struct schedule *schedule, const char *policy, struct region *region)
+{
+    struct plan *plan = add(candidates, network, rng, schedule, policy, region);
+    if (plan) schedule_append_all(&candidates->candidate[candidates->count - 1].schedule, schedule);
     plan_destroy(plan);
 }
 

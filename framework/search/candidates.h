@@ -21,6 +21,10 @@ struct candidate_points {
 void candidate_points_add(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
                           const struct schedule *schedule, const char *policy, struct region *region);
 
+/* The same with all its recomputations. */
+void candidate_points_add_as_is(struct candidate_points *candidates, const struct network *network, enum rng_mode rng,
+                                const struct schedule *schedule, const char *policy, struct region *region);
+
 /* The front with the candidates of at most most bytes; (*origin)[point]: the candidate that the point is, NULL: the
  * front had it. Both in region. */
 void candidate_points_merge(const struct candidate_points *candidates, size_t most, struct region *region,

@@ -170,7 +170,10 @@ struct optimum *optimum_prepare(const struct network *network, enum rng_mode rng
 {
     struct region *region = region_create();
     struct optimum *o = region_array(region, 1, sizeof *o);
-    *o = (struct optimum){.region = region, .network = network, .stages = variants_list(network, rng, region)};
+    o->target = network;
+    if (network->slice) network = network_unsliced(network, region);
+    *o = (struct optimum){
+        .region = region, .network = network, .target = o->target, .stages = variants_list(network, rng, region)};
     const size_t count = (size_t)o->stages.count;
     NEW(o->region, o->shift, count * count);
     find_equal(o);
