@@ -46,14 +46,46 @@ void schedule_append_backward(struct schedule *schedule, int from, int to, enum 
     schedule_append_step(schedule, (struct step){STEP_BACKWARD, from, to, relu, WHOLE_BATCH});
 }
 
-void schedule_append_sliced(struct schedule *schedule, const struct slicing *slicing, int from, int to)
+/* Where the part of a step from node at on ends that is all sliced or all whole, in the step's direction: [*from, *to).
+ */
+static bool part_of(const struct slicing *slicing, const struct step *step, int at, int *from, int *to)
 {
-    for (int end; from < to; from = end) {
-        const bool whole = slicing_whole(slicing, from);
-        for (end = from + 1; end < to && slicing_whole(slicing, end) == whole;) end++;
-        for (int k = whole ? WHOLE_BATCH : 0; k < (whole ? 0 : slicing->slices); k++)
-            schedule_append_step(schedule, (struct step){STEP_FORWARD, from, end, RELU_AUTO, k});
+    const bool forward = step->kind == STEP_FORWARD;
+    int left = forward ? at : at - 1, right = left + 1;
+    const bool whole = slicing_whole(slicing, left);
+    while (forward && right < step->to && slicing_whole(slicing, right) == whole) right++;
+    while (!forward && left > step->from && slicing_whole(slicing, left - 1) == whole) left--;
+    *from = left;
+    *to = right;
+    return whole;
+}
+
+/* Appends the steps, one slice after the other, and empties the list. */
+static void flush(struct schedule *schedule, const struct slicing *slicing, struct schedule *run)
+{
+    for (int k = 0; k < slicing->slices; k++)
+        for (size_t i = 0; i < run->steps; i++) {
+            struct step step = run->step[i];
+            step.slice = k;
+            schedule_append_step(schedule, step);
+        }
+    run->steps = 0;
+}
+
+void schedule_append_by_slice(struct schedule *schedule, const struct slicing *slicing, const struct schedule *all)
+{
+    struct schedule run = schedule_empty(schedule->region);
+    for (size_t i = 0; i < all->steps; i++) {
+        const struct step *s = &all->step[i];
+        const bool forward = s->kind == STEP_FORWARD;
+        for (int at = forward ? s->from : s->to, from, to; at != (forward ? s->to : s->from);
+             at = forward ? to : from) {
+            const bool whole = part_of(slicing, s, at, &from, &to);
+            if (whole) flush(schedule, slicing, &run);
+            schedule_append_step(whole ? schedule : &run, (struct step){s->kind, from, to, s->relu, WHOLE_BATCH});
+        }
     }
+    flush(schedule, slicing, &run);
 }
 
 void schedule_append_all(struct schedule *schedule, const struct schedule *more)

@@ -38,9 +38,9 @@ void schedule_append(struct schedule *schedule, enum step_kind kind, int from, i
 /* The same for a backward that sets what relus save. */
 void schedule_append_backward(struct schedule *schedule, int from, int to, enum relu_save relu);
 
-/* Appends the forward of nodes [from, to): whole nodes as they come, the sliced ones between them slice by slice, so that
- * of what only these nodes read, one slice is live. */
-void schedule_append_sliced(struct schedule *schedule, const struct slicing *slicing, int from, int to);
+/* Appends a schedule of all slices, run slice by slice wherever its steps come one after the other over sliced nodes: the
+ * same work, in which what lives only between such steps is live for one slice. */
+void schedule_append_by_slice(struct schedule *schedule, const struct slicing *slicing, const struct schedule *all);
 
 /* Appends all steps of another schedule. */
 void schedule_append_all(struct schedule *schedule, const struct schedule *more);

@@ -16,10 +16,10 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
                 "policy: microbatch runs every layer slice by slice, but '%s' computes the whole batch at once; "
                 "expected whole_layers: none, or policy sliced",
                 graph->node[i].name);
-    for (int k = 0; k < slicing.slices; k++) {
-        schedule_append_step(schedule, (struct step){STEP_FORWARD, 0, graph->nodes, RELU_AUTO, k});
-        schedule_append_step(schedule, (struct step){STEP_BACKWARD, 0, graph->nodes, RELU_AUTO, k});
-    }
+    struct schedule all = schedule_empty(schedule->region);
+    schedule_append(&all, STEP_FORWARD, 0, graph->nodes);
+    schedule_append(&all, STEP_BACKWARD, 0, graph->nodes);
+    schedule_append_by_slice(schedule, &slicing, &all);
     return ST_OK;
 }
 

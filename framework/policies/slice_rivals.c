@@ -2,113 +2,99 @@
 
 #include "policies/rivals.h"
 
-enum { POINTS_MAX = 24 }; /* of a front that is combined with another */
+enum { BEFORE_MAX = 6, BEHIND_MAX = 12, CUTS_MAX = 24 }; /* points of fronts that are combined, and cuts */
 
-/* Appends a step's part within nodes [from, to), moved by shift. */
-static void append_within(struct schedule *schedule, const struct step *step, int from, int to, int shift, int slice)
+/* Adds two schedules of all slices one after the other, each run by slices; then: NULL: one alone. */
+static void add(struct optimum *o, const struct schedule *all, const struct schedule *then, enum rng_mode rng)
 {
-    struct step s = *step;
-    if (s.from < from) s.from = from;
-    if (s.to > to) s.to = to;
-    s.from += shift;
-    s.to += shift;
-    s.slice = slice;
-    if (s.from < s.to) schedule_append_step(schedule, s);
-}
-
-/* Appends nodes [from, to) of inner for each slice; moved by shift. */
-static void append_slices(struct schedule *schedule, const struct schedule *inner, int from, int to, int shift,
-                          int slices)
-{
-    for (int k = 0; k < slices; k++)
-        for (size_t i = 0; i < inner->steps; i++) append_within(schedule, &inner->step[i], from, to, shift, k);
-}
-
-static void add(struct optimum *o, const struct schedule *schedule, enum rng_mode rng)
-{
-    candidate_points_add_as_is(&o->candidates, o->target, rng, schedule, "slices", o->region);
+    const struct slicing slicing = graph_slicing(o->target->graph);
+    struct schedule schedule = schedule_empty(all->region);
+    schedule_append_by_slice(&schedule, &slicing, all);
+    if (then) schedule_append_by_slice(&schedule, &slicing, then);
+    candidate_points_add_as_is(&o->candidates, o->target, rng, &schedule, "slices", o->region);
 }
 
 /* The whole network for one slice after the other. */
 static void add_batches(struct optimum *o, enum rng_mode rng)
 {
     struct region *region = region_create();
-    const int nodes = o->target->graph->nodes, slices = (int)o->target->graph->slices;
     struct optimum *slice = rivals_front(network_of_slice(o->target, region), rng);
     for (int point = 0; point < slice->front.count; point++) {
-        struct schedule inner = schedule_empty(region), all = schedule_empty(region);
-        optimum_schedule(slice, point, &inner);
-        append_slices(&all, &inner, 0, nodes, 0, slices);
-        add(o, &all, rng);
+        struct schedule schedule = schedule_empty(region);
+        optimum_schedule(slice, point, &schedule);
+        add(o, &schedule, NULL, rng);
     }
     optimum_destroy(slice);
     region_destroy(region);
 }
 
-/* The front of nodes before a cut, for a slice, or behind it, for the batch: with a stand-in for the others. */
+/* The front of the nodes before a cut, for a slice, or behind it, for the batch. A stand-in for the others is their
+ * node 0, and behind those before the cut the last. */
 struct stretch {
     struct subnetwork network;
     struct optimum *optimum;
-    int points; /* that are combined: up to POINTS_MAX, from the least memory to the least time */
+    int points; /* that are combined, from the least memory to the least time */
 };
 
-static struct stretch *solve(const struct network *network, int from, int to, enum rng_mode rng, struct region *region)
+static struct stretch *solve(const struct network *network, int from, int to, int most, enum rng_mode rng,
+                             struct region *region)
 {
     struct stretch *stretch;
     NEW(region, stretch, 1);
-    const bool before = from == 0;
-    subnetwork_cut(network, from, to, before, false, rng, region, &stretch->network);
-    for (int i = 0; i < from; i++) /* the source stands for nodes that may be computed again */
+    subnetwork_cut(network, from, to, from == 0, false, rng, region, &stretch->network);
+    for (int i = 0; i < from; i++) /* the nodes before may be computed again */
         stretch->network.network.cost[0].forward += network->cost[i].forward;
     stretch->optimum = optimum_solve(&stretch->network.network, rng);
     const int count = stretch->optimum->front.count;
-    stretch->points = count < POINTS_MAX ? count : POINTS_MAX;
+    stretch->points = count < most ? count : most;
     return stretch;
 }
 
-/* The i-th point that is combined. */
-static int point_of(const struct stretch *stretch, int i)
+/* The schedule of the i-th point that is combined. */
+static struct schedule point_schedule(const struct stretch *stretch, int i, struct region *region)
 {
+    struct schedule schedule = schedule_empty(region);
     const int last = stretch->optimum->front.count - 1;
-    return stretch->points > 1 ? (int)((int64_t)i * last / (stretch->points - 1)) : last;
+    optimum_schedule(stretch->optimum, stretch->points > 1 ? i * last / (stretch->points - 1) : last, &schedule);
+    return schedule;
 }
 
-/* Nodes [0, cut) by before, for one slice at a time, the others by behind. */
+/* Appends a step's part within nodes [from, to), moved by shift. */
+static void append_within(struct schedule *schedule, struct step step, int from, int to, int shift)
+{
+    step.from = (step.from < from ? from : step.from) + shift;
+    step.to = (step.to > to ? to : step.to) + shift;
+    if (step.from < step.to) schedule_append_step(schedule, step);
+}
+
+/* Nodes [0, cut) are computed, and again at the end, by before; the others by behind. Either a slice ends when the next
+ * begins, or all are differentiated down to the cut first. */
 static void combine(struct optimum *o, int cut, const struct schedule *before, const struct schedule *behind,
                     struct region *region, enum rng_mode rng)
 {
-    const struct slicing slicing = graph_slicing(o->target->graph);
-    struct schedule all = schedule_empty(region);
-    const int end = slicing.nodes - cut + 1;
+    const int end = o->target->graph->nodes - cut + 1;
+    struct schedule all = schedule_empty(region), again = schedule_empty(region);
     for (size_t i = 0; i < behind->steps; i++) {
-        const struct step *s = &behind->step[i];
-        if (s->kind == STEP_FORWARD && s->from == 0) schedule_append_sliced(&all, &slicing, 0, cut);
-        append_within(&all, s, 1, end, cut - 1, WHOLE_BATCH);
-        if (s->kind == STEP_BACKWARD && s->from == 0) append_slices(&all, before, 1, cut + 1, -1, slicing.slices);
+        const struct step s = behind->step[i];
+        if (s.kind == STEP_FORWARD && s.from == 0) schedule_append(&all, STEP_FORWARD, 0, cut);
+        append_within(&all, s, 1, end, cut - 1);
     }
-    add(o, &all, rng);
+    for (size_t i = 0; i < before->steps; i++) append_within(&again, before->step[i], 1, cut + 1, -1);
+    add(o, &all, &again, rng);
+    schedule_append_all(&all, &again);
+    add(o, &all, NULL, rng);
 }
 
-/* Each schedule of one part with the fastest of the other that takes no more memory: more would not lower the peak. A
- * slice is differentiated beside the gradient of the batch at the cut. */
 static void add_cut(struct optimum *o, const struct network *slice, int cut, enum rng_mode rng)
 {
     struct region *region = region_create();
-    const struct graph *graph = o->target->graph;
-    const struct stretch *before = solve(slice, 0, cut, rng, region);
-    const struct stretch *behind = solve(o->network, cut, graph->nodes, rng, region);
-    const size_t beside = network_round(o->network, graph->value[cut].gradient_bytes);
-    for (int side = 0; side < 2; side++) {
-        const struct stretch *one = side ? before : behind, *other = side ? behind : before;
-        for (int i = 0; i < one->points; i++) {
-            const size_t peak = one->optimum->front.point[point_of(one, i)].peak;
-            const size_t room = side ? peak + beside : peak > beside ? peak - beside : 0;
-            int match = front_at(&other->optimum->front, room);
-            if (match < 0) match = 0;
-            struct schedule first = schedule_empty(region), second = schedule_empty(region);
-            optimum_schedule(one->optimum, point_of(one, i), &first);
-            optimum_schedule(other->optimum, match, &second);
-            combine(o, cut, side ? &first : &second, side ? &second : &first, region, rng);
+    const struct stretch *before = solve(slice, 0, cut, BEFORE_MAX, rng, region);
+    const struct stretch *behind = solve(o->network, cut, o->target->graph->nodes, BEHIND_MAX, rng, region);
+    for (int i = 0; i < before->points; i++) {
+        const struct schedule first = point_schedule(before, i, region);
+        for (int k = 0; k < behind->points; k++) {
+            const struct schedule second = point_schedule(behind, k, region);
+            combine(o, cut, &first, &second, region, rng);
         }
     }
     optimum_destroy(before->optimum);
@@ -119,7 +105,7 @@ static void add_cut(struct optimum *o, const struct network *slice, int cut, enu
 void slice_rivals_add(struct optimum *o, enum rng_mode rng)
 {
     const struct slicing slicing = graph_slicing(o->target->graph);
-    int whole = 0; /* the first whole node */
+    int whole = 0, cuts = 0; /* the first whole node; stages before it */
     while (whole < slicing.nodes && !slicing_whole(&slicing, whole)) whole++;
     if (whole == slicing.nodes) {
         add_batches(o, rng);
@@ -128,7 +114,11 @@ void slice_rivals_add(struct optimum *o, enum rng_mode rng)
     struct region *region = region_create();
     const struct node_ranges stages = stages_find(o->target->graph, region);
     const struct network *slice = network_of_slice(o->target, region);
-    for (int s = 0; s < stages.count && stages.range[s].to <= whole; s++)
-        if (o->target->graph->value[stages.range[s].to].wants_gradient) add_cut(o, slice, stages.range[s].to, rng);
+    while (cuts < stages.count && stages.range[cuts].to <= whole) cuts++;
+    const int tried = cuts < CUTS_MAX ? cuts : CUTS_MAX;
+    for (int i = 1; i <= tried; i++) {
+        const int cut = stages.range[i * cuts / tried - 1].to;
+        if (o->target->graph->value[cut].wants_gradient) add_cut(o, slice, cut, rng);
+    }
     region_destroy(region);
 }

@@ -33,11 +33,12 @@ static enum status choose(const struct graph *graph, const struct setting_list *
     return ST_OK;
 }
 
-static void both(struct schedule *schedule, int from, int to, int slices)
+/* Forward, then backward where differentiate, of each slice. */
+static void run(struct schedule *schedule, int from, int to, int slices, bool differentiate)
 {
     for (int k = 0; k < slices; k++) {
         schedule_append_step(schedule, (struct step){STEP_FORWARD, from, to, RELU_AUTO, k});
-        schedule_append_step(schedule, (struct step){STEP_BACKWARD, from, to, RELU_AUTO, k});
+        if (differentiate) schedule_append_step(schedule, (struct step){STEP_BACKWARD, from, to, RELU_AUTO, k});
     }
 }
 
@@ -54,15 +55,14 @@ static enum status emit(const struct policy_input *input, struct schedule *sched
         for (to = from + 1; to < graph->nodes && chosen[to] == chosen[from];) to++;
         if (!chosen[from])
             schedule_append(schedule, STEP_FORWARD, from, to);
-        else if (to < graph->nodes)
-            schedule_append_sliced(schedule, &slicing, from, to);
         else
-            both(schedule, end = from, to, slicing.slices);
+            run(schedule, from, to, slicing.slices, to == graph->nodes);
+        if (chosen[from] && to == graph->nodes) end = from;
     }
     for (int to = end, from; to > 0; to = from) {
         for (from = to - 1; from > 0 && chosen[from - 1] == chosen[to - 1];) from--;
         if (chosen[from])
-            both(schedule, from, to, slicing.slices);
+            run(schedule, from, to, slicing.slices, true);
         else
             schedule_append(schedule, STEP_BACKWARD, from, to);
     }

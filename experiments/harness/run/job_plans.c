@@ -31,11 +31,12 @@ static enum status plan_training(struct job *job)
 static enum status plan_evaluation(struct job *job)
 {
     struct region *region = region_create();
-    struct schedule schedule = schedule_empty(region);
+    struct schedule schedule = schedule_empty(region), all = schedule_empty(region);
     struct plan_options options = job_plan_options(job);
     options.lower.evaluate = true;
     const struct slicing slicing = graph_slicing(job->graph);
-    schedule_append_sliced(&schedule, &slicing, 0, job->graph->nodes);
+    schedule_append(&all, STEP_FORWARD, 0, job->graph->nodes);
+    schedule_append_by_slice(&schedule, &slicing, &all);
     job->evaluation = plan_build(job->network, &schedule, &options);
     region_destroy(region);
     TRY(budget_evaluation(job->evaluation, job->budget_bounds.budget));
