@@ -4,13 +4,12 @@
 
 enum { BEFORE_MAX = 6, BEHIND_MAX = 12, CUTS_MAX = 24 }; /* points of fronts that are combined, and cuts */
 
-/* Adds two schedules of all slices one after the other, each run by slices; then: NULL: one alone. */
-static void add(struct optimum *o, const struct schedule *all, const struct schedule *then, enum rng_mode rng)
+/* Adds schedules of all slices one after the other, each run by slices. */
+static void add(struct optimum *o, const struct schedule *part, int parts, enum rng_mode rng)
 {
     const struct slicing slicing = graph_slicing(o->target->graph);
-    struct schedule schedule = schedule_empty(all->region);
-    schedule_append_by_slice(&schedule, &slicing, all);
-    if (then) schedule_append_by_slice(&schedule, &slicing, then);
+    struct schedule schedule = schedule_empty(part->region);
+    for (int i = 0; i < parts; i++) schedule_append_by_slice(&schedule, &slicing, &part[i]);
     candidate_points_add_as_is(&o->candidates, o->target, rng, &schedule, "slices", o->region);
 }
 
@@ -22,7 +21,7 @@ static void add_batches(struct optimum *o, enum rng_mode rng)
     for (int point = 0; point < slice->front.count; point++) {
         struct schedule schedule = schedule_empty(region);
         optimum_schedule(slice, point, &schedule);
-        add(o, &schedule, NULL, rng);
+        add(o, &schedule, 1, rng);
     }
     optimum_destroy(slice);
     region_destroy(region);
@@ -67,22 +66,26 @@ static void append_within(struct schedule *schedule, struct step step, int from,
     if (step.from < step.to) schedule_append_step(schedule, step);
 }
 
-/* Nodes [0, cut) are computed, and again at the end, by before; the others by behind. Either a slice ends when the next
- * begins, or all are differentiated down to the cut first. */
+/* Nodes [0, cut) are computed, and again at the end, by before; the others by behind. A slice passes the cut before the
+ * next begins, or all of them reach it first: in both directions, at the end, or never. */
 static void combine(struct optimum *o, int cut, const struct schedule *before, const struct schedule *behind,
                     struct region *region, enum rng_mode rng)
 {
+    enum { HEAD, MIDDLE, AGAIN, PARTS };
     const int end = o->target->graph->nodes - cut + 1;
-    struct schedule all = schedule_empty(region), again = schedule_empty(region);
+    struct schedule part[PARTS] = {schedule_empty(region), schedule_empty(region), schedule_empty(region)};
     for (size_t i = 0; i < behind->steps; i++) {
         const struct step s = behind->step[i];
-        if (s.kind == STEP_FORWARD && s.from == 0) schedule_append(&all, STEP_FORWARD, 0, cut);
-        append_within(&all, s, 1, end, cut - 1);
+        if (s.kind == STEP_FORWARD && s.from == 0)
+            schedule_append(i == 0 ? &part[HEAD] : &part[MIDDLE], STEP_FORWARD, 0, cut);
+        append_within(&part[MIDDLE], s, 1, end, cut - 1);
     }
-    for (size_t i = 0; i < before->steps; i++) append_within(&again, before->step[i], 1, cut + 1, -1);
-    add(o, &all, &again, rng);
-    schedule_append_all(&all, &again);
-    add(o, &all, NULL, rng);
+    for (size_t i = 0; i < before->steps; i++) append_within(&part[AGAIN], before->step[i], 1, cut + 1, -1);
+    for (int parts = PARTS; parts > 0; parts--) {
+        add(o, part, parts, rng);
+        if (parts == PARTS) schedule_append_all(&part[HEAD], &part[MIDDLE]), part[MIDDLE] = part[AGAIN];
+        if (parts == PARTS - 1) schedule_append_all(&part[HEAD], &part[MIDDLE]);
+    }
 }
 
 static void add_cut(struct optimum *o, const struct network *slice, int cut, enum rng_mode rng)
