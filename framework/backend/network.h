@@ -42,6 +42,13 @@ static inline size_t network_unit(const struct network *network)
     return network->granularity / (size_t)network->graph->slices;
 }
 
+/* bytes as one buffer occupies them: of a slice, or of the whole batch. */
+static inline size_t network_buffer_bytes(const struct network *network, size_t bytes)
+{
+    const size_t unit = network_unit(network);
+    return (bytes + unit - 1) / unit * unit;
+}
+
 /* The graph that a call of the node's kernel computes: of a slice, or of the whole batch. */
 const struct graph *network_call(const struct network *network, int node);
 

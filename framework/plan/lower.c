@@ -30,7 +30,6 @@ struct builder {
     struct lowered *out;
     struct slicing slicing;
     int slices;
-    size_t unit; /* what a buffer's bytes are a multiple of */
     struct event *event;
     size_t events;
     /* By value or node, and slice. */
@@ -201,7 +200,7 @@ static int make(struct builder *b, enum category category, int node, int slice, 
     b->out->buffer[id] = (struct buffer){.category = category,
                                          .node = node,
                                          .slice = slice,
-                                         .bytes = (bytes + b->unit - 1) / b->unit * b->unit,
+                                         .bytes = network_buffer_bytes(b->network, bytes),
                                          .birth = b->out->ops,
                                          .death = b->out->ops};
     b->over[id] = -1;
@@ -446,7 +445,6 @@ struct lowered lower(const struct network *network, const struct schedule *sched
         .network = network, .graph = network->graph, .options = options, .region = region, .out = &lowered};
     b.slicing = graph_slicing(network->graph);
     b.slices = b.slicing.slices;
-    b.unit = network_unit(network);
     expand(&b, schedule);
     mark(&b);
     reserve(&b);

@@ -2,7 +2,8 @@
 
 #include "policies/rivals.h"
 
-enum { BEFORE_MAX = 6, BEHIND_MAX = 12, CUTS_MAX = 24 }; /* points of fronts that are combined, and cuts */
+/* Points of fronts that are run by slices, or combined, and cuts. */
+enum { BATCHES_MAX = 64, BEFORE_MAX = 6, BEHIND_MAX = 12, CUTS_MAX = 24 };
 
 /* Adds schedules of all slices one after the other, each run by slices. */
 static void add(struct optimum *o, const struct schedule *part, int parts, enum rng_mode rng)
@@ -17,10 +18,12 @@ static void add(struct optimum *o, const struct schedule *part, int parts, enum 
 static void add_batches(struct optimum *o, enum rng_mode rng)
 {
     struct region *region = region_create();
-    struct optimum *slice = rivals_front(network_of_slice(o->target, region), rng);
-    for (int point = 0; point < slice->front.count; point++) {
+    struct optimum *slice = rivals_prepare(network_of_slice(o->target, region), rng);
+    optimum_within(slice, SIZE_MAX);
+    const int last = slice->front.count - 1, points = last < BATCHES_MAX ? last + 1 : BATCHES_MAX;
+    for (int i = 0; i < points; i++) {
         struct schedule schedule = schedule_empty(region);
-        optimum_schedule(slice, point, &schedule);
+        optimum_schedule(slice, points > 1 ? i * last / (points - 1) : last, &schedule);
         add(o, &schedule, 1, rng);
     }
     optimum_destroy(slice);

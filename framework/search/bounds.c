@@ -78,9 +78,9 @@ static void backward_bytes(const struct network *network, int i, unsigned parts,
 /* Of bytes for the whole batch and scratch, what a call of node's kernel has. */
 static size_t call_bytes(const struct network *network, int node, size_t all, size_t scratch)
 {
-    const size_t unit = network_unit(network), once = (scratch + unit - 1) / unit * unit;
     const struct slicing slicing = graph_slicing(network->graph);
-    return (all - network_round(network, scratch)) / (size_t)slicing_calls(&slicing, node) + once;
+    return (all - network_round(network, scratch)) / (size_t)slicing_calls(&slicing, node) +
+           network_buffer_bytes(network, scratch);
 }
 
 static void memory_floor(const struct network *network, struct bounds *bounds)

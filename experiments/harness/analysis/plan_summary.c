@@ -23,14 +23,19 @@ static json_t *categories(const size_t *bytes, const char *const *names, int cou
 static void add_plan(const struct plan *plan, json_t *all)
 {
     const struct network *network = plan->network;
-    json_t *bits = json_array(), *after = json_array();
+    const struct slicing slicing = graph_slicing(network->graph);
+    json_t *bits = json_array(), *after = json_array(), *whole = json_array();
     char hash[33];
     for (int i = 0; i < network->graph->nodes; i++) {
         const struct footprint *f = &network->binding[i].footprint;
         if (f->signs && f->saved) json_array_append_new(bits, json_string(network->graph->node[i].name));
         if (network->graph->node[i].relu_of_input)
             json_array_append_new(after, json_string(network->graph->node[i].name));
+        if (slicing.slices > 1 && slicing_whole(&slicing, i))
+            json_array_append_new(whole, json_string(network->graph->node[i].name));
     }
+    PUT(all, "slices", slicing.slices);
+    PUT(all, "whole_layers", whole);
     PUT(all, "static_bytes", plan_static(plan));
     PUT(all, "live_peak_bytes", plan->live_peak);
     PUT(all, "arena_bytes", plan->arena_bytes);
@@ -111,12 +116,13 @@ struct stage_counts {
 
 /* The forwards of a node in a plan. */
 struct node_forwards {
-    bool saves; /* some forward saves the node */
-    int recomputations;
+    bool saves;         /* some forward saves the node */
+    int recomputations; /* of the batch, or a part of it */
 };
 
 static struct node_forwards *count_forwards(const struct plan *plan, struct region *region)
 {
+    const struct slicing slicing = graph_slicing(plan->network->graph);
     struct node_forwards *all;
     NEW(region, all, (size_t)plan->network->graph->nodes);
     for (int i = 0; i < plan->lowered.ops; i++) {
@@ -125,6 +131,8 @@ static struct node_forwards *count_forwards(const struct plan *plan, struct regi
         all[op->node].saves |= op->save;
         all[op->node].recomputations += op->recompute;
     }
+    for (int i = 0; i < slicing.nodes; i++)
+        all[i].recomputations = (int)ratio_up(all[i].recomputations, slicing_calls(&slicing, i));
     return all;
 }
 
@@ -137,7 +145,8 @@ static void count_node(struct stage_counts *stage, const struct plan *plan, int 
     const bool params = network_parts(network, node) & PART_PARAMS, input = network_parts(network, node) & PART_INPUT;
     const size_t backward =
         larger(params ? f->backward_scratch[PART_INDEX_PARAMS] : 0, input ? f->backward_scratch[PART_INDEX_INPUT] : 0);
-    stage->scratch_bytes = larger(stage->scratch_bytes, network_round(network, larger(f->forward_scratch, backward)));
+    stage->scratch_bytes =
+        larger(stage->scratch_bytes, network_buffer_bytes(network, larger(f->forward_scratch, backward)));
     stage->forward_flops += n->flops.forward;
     stage->backward_flops += (params ? n->flops.backward_params : 0) + (input ? n->flops.backward_input : 0);
     if (forwards->saves) stage->saved_bytes += network_round(network, f->saved);

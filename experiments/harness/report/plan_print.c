@@ -197,6 +197,16 @@ static void print_head(const struct plan_summary *s, FILE *out)
             text_plural(backend->options.threads));
 }
 
+/* Which layers compute a slice at a time is a rule; so the plan says. */
+static void print_slices(const json_t *all, FILE *out)
+{
+    const double slices = figure_number(all, "slices");
+    if (slices < 2) return;
+    fprintf(out, "every layer computes %.0f slices of %.0f samples\n", slices, figure_number(all, "batch") / slices);
+    print_names(json_object_get(all, "whole_layers"), "  except, at once: ", out);
+    fputc('\n', out);
+}
+
 /* None of these plans is placed. */
 static void print_choices(const struct plan_summary *s, bool exact, FILE *out)
 {
@@ -221,6 +231,7 @@ void plan_summary_print(const struct plan_summary *summary, FILE *out)
     const json_t *all = summary->figures;
     const bool exact = !summary->job->backend;
     print_head(summary, out);
+    print_slices(all, out);
     figures_table(
         json_object_get(all, "table"),
         exact ? "stage gradient_bytes output_bytes saved_bytes scratch_bytes forward_flops backward_flops action"
