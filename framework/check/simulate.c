@@ -6,7 +6,7 @@
 
 #include "check/symbolic_memory.h"
 
-enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED };
+enum symbol { VALUE = 1, SAVED, ONCE, INPUT_GRADIENT, SUM, DERIVED, PARAMETER_GRADIENT };
 
 /* A hash of (symbol, a, b), different for different arguments except by chance. */
 static uint64_t name(enum symbol symbol, uint64_t a, uint64_t b)
@@ -84,6 +84,65 @@ static enum status once(struct machine *m, const struct plan_data_node *node, bo
     return machine_reads(m, m->op->once, bytes, content, "what is written once");
 }
 
+/* ---- the fused update ---- */
+
+/* How many updates a node's parameters have, each by a part of their gradients: 0 where gradients are static. A part is
+ * of so many elements of the first parameter; *bytes: of the largest, which has the other parameters' gradients too. */
+static int updates_of(const struct plan_data *a, int n, size_t *bytes)
+{
+    const size_t part = a->node[n].footprint.part_elements;
+    size_t elements = 0;
+    *bytes = 0;
+    for (int p = a->parameters - 1; p >= 0; p--) {
+        if (a->parameter[p].node != n) continue;
+        *bytes += round_up(elements * sizeof(float));
+        elements = a->parameter[p].elements; /* of the first in the end */
+    }
+    *bytes += round_up((part && part < elements ? part : elements) * sizeof(float));
+    if (!a->node[n].footprint.gradients || a->evaluate) return 0;
+    return part ? (int)((elements + part - 1) / part) : 1;
+}
+
+/* The part that a backward or an update must be of, after so many of them. */
+static int part_after(const struct machine *m, int count)
+{
+    return m->data->node[m->op->node].footprint.part_elements ? count + 1 : 0;
+}
+
+static uint64_t gradients_of(const struct op *op)
+{
+    return name(PARAMETER_GRADIENT, (uint64_t)op->node, (uint64_t)op->part);
+}
+
+static enum status writes_gradients(struct machine *m)
+{
+    const struct op *op = m->op;
+    size_t bytes;
+    if (!(op->parts & PART_PARAMS) || !updates_of(m->data, op->node, &bytes)) bytes = 0;
+    TRY(called(m, op->gradients, CATEGORY_PARAMETER_GRADIENT, op->node));
+    TRY(machine_apart(m, op->gradients, BUFFER_NONE, 0, "the parameters' gradient"));
+    return machine_writes(m, op->gradients, bytes, gradients_of(op), "the parameters' gradient");
+}
+
+/* Parameters that were updated are read by no later op of the step. */
+static enum status reads_parameters(const struct machine *m)
+{
+    MUST(!m->updated[m->op->node], "reads parameters after their update; expected it before");
+    return ST_OK;
+}
+
+static enum status update(struct machine *m)
+{
+    const struct op *op = m->op;
+    size_t bytes;
+    const int updates = updates_of(m->data, op->node, &bytes);
+    MUST(m->updated[op->node] < updates, "is update %d of its node; expected %d", m->updated[op->node] + 1, updates);
+    MUST(op->part == part_after(m, m->updated[op->node]), "part %d; expected %d", op->part,
+         part_after(m, m->updated[op->node]));
+    m->updated[op->node]++;
+    return machine_reads(m, op->gradients, bytes, gradients_of(op), "the parameters' gradient");
+}
+
 /* ---- ops ---- */
 
 static enum status forward(struct machine *m, const struct plan_data_node *node)
@@ -95,6 +154,7 @@ static enum status forward(struct machine *m, const struct plan_data_node *node)
     if (!op->recompute)
         MUST(m->first_forwards++ == n, "is a first forward; expected that of node %d", m->first_forwards - 1);
     m->forwards[n]++;
+    TRY(reads_parameters(m));
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         if (node->inputs[k] >= 0) TRY(reads_value(m, op->x[k], node->inputs[k], "x"));
         MUST(node->inputs[k] >= 0 || op->x[k] == BUFFER_NONE, "x %d is buffer %d; expected none", k, op->x[k]);
@@ -125,19 +185,25 @@ static enum status backward_order(struct machine *m, const struct plan_data_node
     MUST(m->due == m->op->node, "out of order; expected the backward of node %d (%s)", m->due,
          m->data->node[m->due].name);
     MUST(!(done & parts), "runs a second time; expected once");
-    if (split) {
+    if (node->footprint.part_elements) {
+        const unsigned next = wanted & ~done & PART_INPUT ? PART_INPUT : PART_PARAMS;
+        const int part = next == PART_PARAMS ? m->parted[m->op->node] + 1 : 0;
+        MUST(parts == next && m->op->part == part, "parts %u, %d; expected %u, %d: INPUT, then PARAMS part by part",
+             parts, m->op->part, next, part);
+    } else if (split) {
         unsigned next = done ? PART_INPUT : PART_PARAMS;
         MUST(parts == next, "parts %u; expected %u, a split backward runs PARAMS, then INPUT", parts, next);
     } else {
         MUST(parts == wanted, "parts %u; expected %u", parts, wanted);
     }
+    MUST(node->footprint.part_elements || !m->op->part, "part %d; expected 0", m->op->part);
     return ST_OK;
 }
 
 static enum status backward_gradients(struct machine *m, const struct plan_data_node *node)
 {
     const struct op *op = m->op;
-    bool again = m->done[op->node];
+    bool again = m->done[op->node] || op->part > 1;
     uint64_t dy = m->gradient[op->node + 1], derived = name(DERIVED, (uint64_t)op->node, dy);
     if (op->node + 1 == m->data->nodes && !again) { /* no op writes it: it is born here, if it has bytes */
         TRY(called(m, op->dy, CATEGORY_GRADIENT, op->node));
@@ -160,7 +226,9 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
 {
     const struct op *op = m->op;
     TRY(backward_order(m, node));
-    const unsigned read = footprint_reads(node->footprint.reads, op->parts);
+    if (op->parts & PART_INPUT) TRY(reads_parameters(m));
+    const bool parted = node->footprint.part_elements; /* each op keeps all that the backward reads */
+    const unsigned read = footprint_reads(node->footprint.reads, parted ? m->parts[op->node] : op->parts);
     for (int k = 0; k < NODE_INPUTS_MAX; k++) {
         bool wanted = (k == 0 ? read & (READS_X | READS_X0) : read & READS_X) && node->inputs[k] >= 0;
         MUST(wanted || op->x[k] == BUFFER_NONE, "x is buffer %d; expected none, it is not read", op->x[k]);
@@ -174,8 +242,11 @@ static enum status backward(struct machine *m, const struct plan_data_node *node
     if (saved) TRY(reads_saved(m, op->node, node->footprint.saved));
     TRY(once(m, node, op->parts & PART_INPUT || node->footprint.once));
     TRY(scratch(m, footprint_scratch(node->footprint.backward_scratch, op->parts)));
+    TRY(writes_gradients(m));
     TRY(backward_gradients(m, node));
-    m->done[op->node] |= op->parts;
+    size_t bytes;
+    if (!parted || op->parts == PART_INPUT || ++m->parted[op->node] == updates_of(m->data, op->node, &bytes))
+        m->done[op->node] |= op->parts;
     return ST_OK;
 }
 
@@ -233,14 +304,15 @@ static void count(struct machine *m, const struct plan_data_node *node)
         o->recomputations += m->op->recompute;
     }
     for (unsigned part = 0; m->op->kind == OP_BACKWARD && part < 2; part++)
-        if (m->op->parts & 1u << part) o->time += node->backward_time[part];
+        if (m->op->parts & 1u << part && m->op->part < 2) o->time += node->backward_time[part];
 }
 
 /* The operands and flags that an op of its kind does not have. */
 static enum status spare(const struct machine *m)
 {
     const struct op *op = m->op;
-    const bool passes = op->kind == OP_FORWARD || op->kind == OP_BACKWARD, back = op->kind == OP_BACKWARD;
+    const bool passes = op->kind == OP_FORWARD || op->kind == OP_BACKWARD, back = op->kind == OP_BACKWARD,
+               update = op->kind == OP_UPDATE;
     const int none[] = {back ? -1 : op->dx[0],
                         back ? -1 : op->dx[1],
                         back ? -1 : op->dy,
@@ -253,7 +325,11 @@ static enum status spare(const struct machine *m)
     MUST(op->kind == OP_FORWARD || (!op->recompute && !op->save),
          "recompute is %d and save %d; expected 0 except of forwards", op->recompute, op->save);
     MUST(back || !op->parts, "parts %u; expected 0 except of a backward", op->parts);
-    MUST(!passes || !op->bytes, "%zu bytes; expected 0 except of a copy or a sum", op->bytes);
+    MUST(back || update || (op->gradients == BUFFER_NONE && !op->part),
+         "part %d of gradients in buffer %d; expected none except of a backward or an update", op->part, op->gradients);
+    MUST(!update || (op->x[0] == BUFFER_NONE && op->x[1] == BUFFER_NONE && op->y == BUFFER_NONE),
+         "buffers %d, %d and %d are operands; expected none but the gradients", op->x[0], op->x[1], op->y);
+    MUST(!(passes || update) || !op->bytes, "%zu bytes; expected 0 except of a copy or a sum", op->bytes);
     return ST_OK;
 }
 
@@ -272,6 +348,8 @@ static enum status step(struct machine *m)
         TRY(forward(m, node));
     } else if (m->op->kind == OP_BACKWARD) {
         TRY(backward(m, node));
+    } else if (m->op->kind == OP_UPDATE) {
+        TRY(update(m));
     } else {
         TRY(combine(m));
     }
@@ -289,6 +367,15 @@ static enum status finish(struct machine *m)
          a->node[m->first_forwards].name);
     for (int n = a->nodes - 1; n >= 0; n--)
         MUST(m->done[n] == m->parts[n], "node %d (%s) has not run backward", n, a->node[n].name);
+    for (int n = 0; n < a->nodes; n++) {
+        size_t bytes;
+        const int updates = updates_of(a, n, &bytes);
+        MUST(m->updated[n] == updates, "node %d (%s) had %d updates; expected %d", n, a->node[n].name, m->updated[n],
+             updates);
+        MUST(!a->node[n].footprint.gradients || a->node[n].footprint.gradients == bytes,
+             "node %d (%s): gradients of %zu bytes; expected %zu", n, a->node[n].name, a->node[n].footprint.gradients,
+             bytes);
+    }
     for (m->at = 0; m->at < a->ops; m->at++) {
         const struct op *op = &a->op[m->at];
         if (op->kind != OP_FORWARD) continue;
@@ -355,6 +442,8 @@ static void set_up(struct machine *m)
     NEW(m->region, m->saved_read, ops);
     NEW(m->region, m->parts, nodes);
     NEW(m->region, m->done, nodes);
+    NEW(m->region, m->parted, nodes);
+    NEW(m->region, m->updated, nodes);
     NEW(m->region, m->forwards, nodes);
     NEW(m->region, m->value_at, nodes);
     NEW(m->region, m->saved_at, nodes);

@@ -13,6 +13,8 @@ struct event {
     unsigned parts; /* BACKWARD; 0: only passes gradients on */
     bool first;     /* the node's first event of this kind */
     bool last;      /* BACKWARD: the node's last */
+    int part;       /* BACKWARD: of the parameters' gradient, from 1; 0: all */
+    bool updates;   /* no later event reads the node's parameters or adds to their gradients */
     bool dropped, save;
 };
 
@@ -28,8 +30,9 @@ struct builder {
     int *saved;    /* node -> buffer of its newest saved tensors */
     int *once;     /* node -> what its first forward writes once */
     int *gradient; /* value -> buffer of its gradient so far */
-    int *roles;    /* buffer -> number of values whose gradient it is: several where add passed it to both arms */
-    int *over;     /* buffer -> the buffer that it reuses, -1: none */
+    int *due;   /* node -> the first op that wrote gradients of its parameters that wait for their update, -1: none */
+    int *roles; /* buffer -> number of values whose gradient it is: several where add passed it to both arms */
+    int *over;  /* buffer -> the buffer that it reuses, -1: none */
 };
 
 static const struct footprint *footprint_of(const struct builder *b, int node)
@@ -47,19 +50,32 @@ static bool expand_half(struct builder *b, int node)
     return split;
 }
 
-/* One or two events for a node's backward; halved: there was one already. */
+/* One or two events for a node's backward; halved: there was one already. With an update in parts: INPUT, then PARAMS
+ * part by part. */
 static void expand_backward(struct builder *b, int node, bool halved)
 {
     const bool first = !halved && !expand_half(b, node);
-    const unsigned parts = first ? network_parts(b->network, node) : PART_INPUT;
-    b->event[b->events++] =
-        (struct event){.kind = STEP_BACKWARD, .node = node, .parts = parts, .first = first, .last = true};
+    const int updates = network_update_parts(b->network, node);
+    unsigned parts = first ? network_parts(b->network, node) : PART_INPUT;
+    if (updates) parts &= PART_INPUT;
+    if (parts || !updates)
+        b->event[b->events++] =
+            (struct event){.kind = STEP_BACKWARD, .node = node, .parts = parts, .first = first, .last = !updates};
+    for (int part = 1; part <= updates; part++)
+        b->event[b->events++] = (struct event){.kind = STEP_BACKWARD,
+                                               .node = node,
+                                               .parts = PART_PARAMS,
+                                               .first = part == 1 && !parts,
+                                               .last = part == updates,
+                                               .part = part};
 }
 
 static void expand(struct builder *b, const struct schedule *schedule)
 {
     size_t room = 0;
-    for (size_t i = 0; i < schedule->steps; i++) room += 2 * (size_t)(schedule->step[i].to - schedule->step[i].from);
+    for (size_t i = 0; i < schedule->steps; i++)
+        for (int n = schedule->step[i].from; n < schedule->step[i].to; n++)
+            room += 2 + (size_t)network_update_parts(b->network, n);
     NEW(b->region, b->event, room);
     int forward = 0, halved = -1; /* nodes below have had their first forward; the last one halved */
     for (size_t i = 0; i < schedule->steps; i++) {
@@ -73,12 +89,21 @@ static void expand(struct builder *b, const struct schedule *schedule)
     }
 }
 
+/* A backward in parts keeps all that it reads to the last. */
+static unsigned event_reads(const struct builder *b, const struct event *e)
+{
+    const struct footprint *f = footprint_of(b, e->node);
+    return f->part_elements ? network_reads(b->network, e->node) : footprint_reads(f->reads, e->parts);
+}
+
 /* Sweeps the events from the last to the first and marks dead recomputations and forwards that save. */
 static void mark(struct builder *b)
 {
     bool *needed, *needed_saved; /* is the incarnation that is newest here read later? */
+    bool *later;                 /* node -> a later event reads its parameters or adds to their gradients */
     NEW(b->region, needed, (size_t)b->graph->values);
     NEW(b->region, needed_saved, (size_t)b->graph->nodes);
+    NEW(b->region, later, (size_t)b->graph->nodes);
     for (size_t i = b->events; i-- > 0;) {
         struct event *e = &b->event[i];
         const struct node *node = &b->graph->node[e->node];
@@ -93,12 +118,14 @@ static void mark(struct builder *b)
             e->save = needed_saved[e->node];
             needed[node->output] = needed_saved[e->node] = false;
         } else {
-            unsigned reads = footprint_reads(footprint_of(b, e->node)->reads, e->parts);
+            unsigned reads = event_reads(b, e);
             inputs = inputs_read(reads, inputs);
             if (reads & READS_Y) needed[node->output] = true;
             if (reads & READS_SAVED && footprint_of(b, e->node)->saved) needed_saved[e->node] = true;
         }
         for (int k = 0; k < inputs; k++) needed[node->inputs[k]] = true;
+        e->updates = !later[e->node];
+        if (!e->part) later[e->node] = true;
     }
 }
 
@@ -125,7 +152,8 @@ static int use(struct builder *b, int buffer)
 static struct op *begin(struct builder *b, enum op_kind kind, int node)
 {
     struct op *op = &b->out->op[b->out->ops];
-    *op = (struct op){.kind = kind, .node = node, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .once = -1};
+    *op = (struct op){
+        .kind = kind, .node = node, .y = -1, .dy = -1, .saved = -1, .scratch = -1, .once = -1, .gradients = -1};
     for (int k = 0; k < NODE_INPUTS_MAX; k++) op->x[k] = op->dx[k] = BUFFER_NONE;
     return op;
 }
@@ -151,6 +179,21 @@ static size_t once_bytes(const struct builder *b, const struct node *node)
     return b->options->rng == RNG_MASK ? rng_mask_bytes(node->draws, b->graph->batch) : sizeof(uint64_t);
 }
 
+/* Updates the node's parameters by all gradients that wait. */
+static void emit_updates(struct builder *b, int node)
+{
+    const int end = b->out->ops;
+    for (int i = b->due[node]; i >= 0 && i < end; i++) {
+        const struct op *from = &b->out->op[i];
+        if (from->node != node || from->gradients < 0) continue;
+        struct op *op = begin(b, OP_UPDATE, node);
+        op->gradients = use(b, from->gradients);
+        op->part = from->part;
+        b->out->ops++;
+    }
+    b->due[node] = -1;
+}
+
 static void emit_forward(struct builder *b, const struct event *e)
 {
     const struct node *node = &b->graph->node[e->node];
@@ -165,6 +208,7 @@ static void emit_forward(struct builder *b, const struct event *e)
     op->once = use(b, b->once[e->node]);
     op->scratch = make(b, CATEGORY_SCRATCH, e->node, f->forward_scratch);
     b->out->ops++;
+    if (e->updates) emit_updates(b, e->node);
 }
 
 /* A buffer for the gradient of a value, or for a contribution to it, counted as that value's. */
@@ -216,8 +260,9 @@ static void emit_backward(struct builder *b, const struct event *e)
     for (int k = 0; k < NODE_INPUTS_MAX; k++) dx[k] = f->passes_gradient ? *dy : BUFFER_NONE;
     if (e->parts) {
         struct op *op = begin(b, OP_BACKWARD, e->node);
-        unsigned reads = footprint_reads(f->reads, e->parts);
+        unsigned reads = event_reads(b, e);
         op->parts = e->parts;
+        op->part = e->part;
         op->dy = use(b, *dy);
         for (int k = 0; k < node->layer->inputs; k++) {
             const bool wanted = e->parts & PART_INPUT && b->graph->value[node->inputs[k]].wants_gradient;
@@ -228,19 +273,22 @@ static void emit_backward(struct builder *b, const struct event *e)
         if (reads & READS_SAVED && f->saved) op->saved = use(b, b->saved[e->node]);
         if (e->parts & PART_INPUT || f->once) op->once = use(b, b->once[e->node]);
         op->scratch = make(b, CATEGORY_SCRATCH, e->node, footprint_scratch(f->backward_scratch, e->parts));
+        if (e->parts & PART_PARAMS) op->gradients = make(b, CATEGORY_PARAMETER_GRADIENT, e->node, f->gradients);
+        if (op->gradients >= 0 && b->due[e->node] < 0) b->due[e->node] = b->out->ops;
         b->out->ops++;
+        if (e->updates) emit_updates(b, e->node);
     }
-    if (!e->last) return;
-    for (int k = 0; k < node->layer->inputs; k++)
+    for (int k = 0; k < node->layer->inputs && (e->last || e->parts & PART_INPUT); k++)
         if (b->graph->value[node->inputs[k]].wants_gradient && dx[k] >= 0)
             contribute(b, e->node, node->inputs[k], dx[k]);
-    if (*dy >= 0) b->roles[*dy]--;
+    if (e->last && *dy >= 0) b->roles[*dy]--;
 }
 
 static void reserve(struct builder *b)
 {
-    /* an event has at most one op of its own, a copy, and an accumulation an input; an op has at most five buffers */
-    size_t ops = b->events * (2 + NODE_INPUTS_MAX), buffers = b->events * (6 + 2 * NODE_INPUTS_MAX);
+    /* an event has at most one op of its own, its update, a copy, and an accumulation an input; an op has at most six
+     * buffers */
+    size_t ops = b->events * (3 + NODE_INPUTS_MAX), buffers = b->events * (7 + 2 * NODE_INPUTS_MAX);
     NEW(b->region, b->out->op, ops);
     NEW(b->region, b->out->buffer, buffers);
     NEW(b->region, b->roles, buffers);
@@ -249,9 +297,10 @@ static void reserve(struct builder *b)
     NEW(b->region, b->gradient, (size_t)b->graph->values);
     NEW(b->region, b->saved, (size_t)b->graph->nodes);
     NEW(b->region, b->once, (size_t)b->graph->nodes);
+    NEW(b->region, b->due, (size_t)b->graph->nodes);
     b->current[0] = BUFFER_BATCH;
     for (int v = 0; v < b->graph->values; v++) b->gradient[v] = BUFFER_NONE;
-    for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->once[n] = BUFFER_NONE;
+    for (int n = 0; n < b->graph->nodes; n++) b->saved[n] = b->once[n] = b->due[n] = BUFFER_NONE;
 }
 
 static void overlay_all(struct builder *b)
@@ -282,7 +331,7 @@ static void compact(struct builder *b)
     for (int i = 0; i < b->out->ops; i++) {
         struct op *op = &b->out->op[i];
         int *operands[] = {&op->x[0], &op->x[1],  &op->y,       &op->dx[0], &op->dx[1],
-                           &op->dy,   &op->saved, &op->scratch, &op->once};
+                           &op->dy,   &op->saved, &op->scratch, &op->once,  &op->gradients};
         _Static_assert(NODE_INPUTS_MAX == 2, "list every input");
         for (size_t k = 0; k < sizeof operands / sizeof *operands; k++) *operands[k] = resolve(b, number, *operands[k]);
     }

@@ -6,20 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const category_names[CATEGORIES] = {"activations", "saved", "activation gradients", "scratch"};
+const char *const category_names[CATEGORIES] = {"activations", "saved", "activation gradients", "scratch",
+                                                "parameter gradients"};
 
 char *op_text(const struct op *op, const char *node, char *text)
 {
-    static const char *const kinds[OP_KINDS] = {"F", "B", "copy", "accumulate"};
+    static const char *const kinds[OP_KINDS] = {"F", "B", "copy", "accumulate", "update"};
     static const char *const parts[] = {"", " params", " input", ""};
-    snprintf(text, 128, "%s %s%s%s", kinds[op->kind], node, op->kind == OP_BACKWARD ? parts[op->parts & 3] : "",
+    char part[16] = "";
+    if (op->part) snprintf(part, sizeof part, " %d", op->part);
+    snprintf(text, 128, "%s %s%s%s%s", kinds[op->kind], node, op->kind == OP_BACKWARD ? parts[op->parts & 3] : "", part,
              op->recompute ? " recompute" : "");
     return text;
 }
 
 char *buffer_text(const struct buffer *buffer, const char *node, char *text)
 {
-    static const char *const suffix[CATEGORIES] = {"y", "saved", "gradient", "scratch"};
+    static const char *const suffix[CATEGORIES] = {"y", "saved", "gradient", "scratch", "parameter_gradient"};
     snprintf(text, 128, "%s.%s", node, suffix[buffer->category]);
     return text;
 }
@@ -41,11 +44,13 @@ size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *l
     return most;
 }
 
-/* Member by member, since the padding between them is undefined. */
+/* Member by member, since the padding between them is undefined. What only fused updates have is left out elsewhere. */
 struct digest ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers)
 {
-    enum { OP_WORDS = 7 + 2 * NODE_INPUTS_MAX + 4, BUFFER_WORDS = 6 };
-    size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS;
+    enum { OP_WORDS = 7 + 2 * NODE_INPUTS_MAX + 4, BUFFER_WORDS = 6, FUSED_WORDS = 3 };
+    size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS, fused = 0;
+    for (int i = 0; i < ops; i++) fused += op[i].gradients != BUFFER_NONE;
+    count += fused * FUSED_WORDS;
     int64_t *words = allocate(count, sizeof *words), *w = words;
     for (int i = 0; i < ops; i++) {
         const struct op *o = &op[i];
@@ -61,6 +66,12 @@ struct digest ops_digest(const struct op *op, int ops, const struct buffer *buff
         const int64_t row[] = {b->category, b->node, (int64_t)b->bytes, b->birth, b->death, (int64_t)b->offset};
         memcpy(w, row, sizeof row);
         w += BUFFER_WORDS;
+    }
+    for (int i = 0; i < ops; i++) {
+        const int64_t row[] = {i, op[i].gradients, op[i].part};
+        if (op[i].gradients == BUFFER_NONE) continue;
+        memcpy(w, row, sizeof row);
+        w += FUSED_WORDS;
     }
     const struct digest digest = digest_bytes(words, count * sizeof *words);
     free(words);

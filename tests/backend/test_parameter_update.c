@@ -10,7 +10,12 @@
 #include <stdlib.h>
 
 static const int64_t sizes[] = {1, 60, 61, 16384, 16385, 100000, 2, 49153, 3 * 16384 - 4, 20, 16384 + 1000};
-enum { TENSORS = sizeof sizes / sizeof *sizes, FLOATS_ALIGNED = ALIGNMENT / sizeof(float), STATES_MOST = 2 };
+enum {
+    TENSORS = sizeof sizes / sizeof *sizes,
+    FLOATS_ALIGNED = ALIGNMENT / sizeof(float),
+    STATES_MOST = 2,
+    PIECES = 7
+};
 
 static const struct {
     const char *name;
@@ -32,7 +37,8 @@ struct trial {
     struct backend *backend;
     struct update update;
     struct update_tensor tensor[TENSORS];
-    struct digest digest[DIGESTEDS][TENSORS];
+    struct digest digest[DIGESTEDS][TENSORS], piece[PIECES];
+    double squares[TENSORS];
     struct place place[TENSORS];
     int64_t floats; /* of all tensors and the loss, which is the last */
     float *block;   /* the backend's */
@@ -70,7 +76,9 @@ static void create(struct trial *t, int which)
     *u = (struct update){.optimizer = optimizer_find(cases[which].name),
                          .settings = cases[which].settings,
                          .count = TENSORS,
-                         .tensor = t->tensor};
+                         .tensor = t->tensor,
+                         .squares = t->squares,
+                         .piece = t->piece};
     u->states = u->optimizer->state(&u->settings);
     for (int what = 0; what < (u->states > 0 ? DIGESTEDS : DIGESTED_STATE); what++) u->digest[what] = t->digest[what];
     t->floats = 0;
@@ -117,7 +125,7 @@ static bool update_here(struct trial *t, uint32_t step, struct step_outcome *out
         const struct optimizer_numbers n =
             optimizer_numbers(u->optimizer, &u->settings, u->settings.lr, scale, step, 1 + i % 2);
         u->optimizer->update(&n, sizes[i], t->host + t->place[i].parameter, t->host + t->place[i].gradient,
-                             u->states > 0 ? t->host + t->place[i].state : NULL, 1);
+                             u->states > 0 ? t->host + t->place[i].state : NULL, sizes[i], 1);
     }
     return true;
 }
