@@ -44,13 +44,15 @@ size_t buffers_live(const struct buffer *buffer, int buffers, int ops, size_t *l
     return most;
 }
 
+static bool fused(const struct op *op) { return op->gradients != BUFFER_NONE || op->part; }
+
 /* Member by member, since the padding between them is undefined. What only fused updates have is left out elsewhere. */
 struct digest ops_digest(const struct op *op, int ops, const struct buffer *buffer, int buffers)
 {
     enum { OP_WORDS = 7 + 2 * NODE_INPUTS_MAX + 4, BUFFER_WORDS = 6, FUSED_WORDS = 3 };
-    size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS, fused = 0;
-    for (int i = 0; i < ops; i++) fused += op[i].gradients != BUFFER_NONE;
-    count += fused * FUSED_WORDS;
+    size_t count = (size_t)ops * OP_WORDS + (size_t)buffers * BUFFER_WORDS, more = 0;
+    for (int i = 0; i < ops; i++) more += fused(&op[i]);
+    count += more * FUSED_WORDS;
     int64_t *words = allocate(count, sizeof *words), *w = words;
     for (int i = 0; i < ops; i++) {
         const struct op *o = &op[i];
@@ -69,7 +71,7 @@ struct digest ops_digest(const struct op *op, int ops, const struct buffer *buff
     }
     for (int i = 0; i < ops; i++) {
         const int64_t row[] = {i, op[i].gradients, op[i].part};
-        if (op[i].gradients == BUFFER_NONE) continue;
+        if (!fused(&op[i])) continue;
         memcpy(w, row, sizeof row);
         w += FUSED_WORDS;
     }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "search/bounds.h"
+#include "search/optimum.h"
 #include "tests/support/device_mirror.h"
 #include "tests/support/layer_settings.h"
 #include "tests/support/simulated.h"
@@ -124,6 +126,45 @@ static int check_plan(const struct plan *plan, uint64_t part)
     return updates;
 }
 
+/* ---- planning ---- */
+
+/* Lower bounds hold, and a solver's points have the bytes and the time of their lowered schedules. */
+static void check_bounds(const struct plan *plan)
+{
+    const struct bounds bounds = bounds_find(plan->network, plan->live_peak);
+    cr_assert(bounds.memory <= plan->live_peak && bounds.best <= plan->time * (1 + 1e-9), "%zu, %g: %zu, %g: %s",
+              bounds.memory, bounds.best, plan->live_peak, plan->time, plan->schedule);
+}
+
+static void check_fronts(const struct net *net, uint64_t part)
+{
+    struct bench fused = set_up_fused(net, "ref", true, part);
+    const struct lower_options options = {.drop_dead = true};
+    struct optimum *optimum = optimum_solve(fused.network, RNG_COUNTER);
+    cr_assert(optimum->front.count > 1);
+    for (int i = 0; i < optimum->front.count; i++) {
+        const struct point *point = &optimum->front.point[i];
+        struct schedule schedule = schedule_empty(fused.graph->region);
+        optimum_schedule(optimum, i, &schedule);
+        const struct plan_cost cost = plan_cost(fused.network, &schedule, &options);
+        cr_assert(cost.live_peak == point->peak && fabs(cost.time - point->time) <= 1e-9 * cost.time,
+                  "%s: point %d has %zu bytes, not %zu", net->name, i, cost.live_peak, point->peak);
+        struct plan *plan = plan_build(fused.network, &schedule, &(struct plan_options){.lower = options});
+        check_bounds(plan);
+        plan_destroy(plan);
+    }
+    printf("%s: %d points\n", net->name, optimum->front.count);
+    optimum_destroy(optimum);
+    tear_down(&fused);
+}
+
+Test(fused, planners_see_the_gradients_of_parameters)
+{
+    for (const struct net *net = nets; net->name; net++) check_fronts(net, 0);
+    for (uint64_t part = 65536; part < 300000; part *= 2) check_fronts(&parted, part);
+    check_fronts(&small, 65536);
+}
+
 /* ---- runs ---- */
 
 static int compared;
@@ -133,6 +174,7 @@ static void compare(const struct trial *baseline, struct trial *t, struct plan *
 {
     static struct trace trace;
     check_plan(plan, part);
+    check_bounds(plan);
     for (t->memory = MEMORY_PLANNED; t->memory <= MEMORY_POISON; t->memory++) {
         run_plan(t, plan, &trace);
         const int step = first_difference(expected, &trace, baseline->steps);
